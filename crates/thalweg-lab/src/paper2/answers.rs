@@ -3,36 +3,49 @@
 use super::groups::{Group, RECEIVED};
 use super::result::{AutoAnswer, AutoCheck, PartResult, Winner};
 use crate::figures::percent;
-use crate::statistics::{Interval, Verdict, below, median, median_interval};
-use crate::study::{CellResult, Judged, Measure, P50, P99, Side, judge};
+use crate::statistics::{Interval, RUNS_MIN, Verdict, below, median, median_interval};
+use crate::study::{CellResult, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, judge};
 
-/// The quantities compared in each group.
-const MEASURES: [&Measure; 3] = [&P50, &P99, &RECEIVED];
+/// The quantities compared in each group with a schedule.
+const OPEN: [&Measure; 3] = [&P50, &P99, &RECEIVED];
+/// Those compared in each closed loop.
+const CLOSED: [&Measure; 3] = [&ROUND_TRIP_P50, &ROUND_TRIP_P99, &THROUGHPUT];
 
 /// Unicast against multicast in every group of the page; the groups of one quantity are one family.
 pub(super) fn winners(parts: &[PartResult]) -> Vec<Winner> {
-    let all = groups(parts);
-    let pairs: Vec<(&CellResult, &CellResult)> =
-        all.iter().map(|(_, group)| (group.cells[0], group.cells[1])).collect();
-    let of = |measure: &&Measure| {
+    let of = |(measure, all): (&Measure, Vec<(&PartResult, Group<'_>)>)| {
+        let pairs: Vec<(&CellResult, &CellResult)> = all.iter().map(|(_, group)| group.ways().into()).collect();
         let winner = |((part, group), judged): (&(&PartResult, Group<'_>), Judged)| Winner {
             part: part.name.clone(),
             group: group.name(),
             quantity: measure.name.to_owned(),
             medians: group.cells.map(|cell| measure.median(cell)),
             ratio: judged.ratio,
-            verdict: told(&judged),
+            verdict: told(group, &judged),
         };
         all.iter().zip(judge(&pairs, measure)).map(winner).collect::<Vec<_>>()
     };
-    MEASURES.iter().flat_map(of).collect()
+    families(parts).flat_map(of).collect()
+}
+
+/// Each quantity with the groups that have it.
+fn families(parts: &[PartResult]) -> impl Iterator<Item = (&'static Measure, Vec<(&PartResult, Group<'_>)>)> {
+    let of = |measures: [&'static Measure; 3], is_closed: bool| {
+        let own =
+            move || groups(parts).into_iter().filter(move |(_, group)| group.cell().is_closed_loop() == is_closed);
+        measures.into_iter().map(move |measure| (measure, own().collect()))
+    };
+    of(OPEN, false).chain(of(CLOSED, true))
 }
 
 fn groups(parts: &[PartResult]) -> Vec<(&PartResult, Group<'_>)> {
     parts.iter().flat_map(|part| part.groups().into_iter().map(move |group| (part, group))).collect()
 }
 
-fn told(judged: &Judged) -> String {
+fn told(group: &Group<'_>, judged: &Judged) -> String {
+    if group.ways().iter().any(|cell| cell.runs.len() < RUNS_MIN) {
+        return format!("not judged: fewer than {RUNS_MIN} runs");
+    }
     match judged.verdict {
         Verdict::Better => "multicast".to_owned(),
         Verdict::Worse => "unicast".to_owned(),
@@ -44,8 +57,7 @@ fn told(judged: &Judged) -> String {
 /// Whether `auto` is within five per cent of the better of the two in every group of the page: the upper end of what the runs allow,
 /// corrected for the number of groups, not the estimate. The better one is chosen by the same runs, which favours it and not `auto`.
 pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
-    let all = groups(parts);
-    let of = |measure: &&Measure| {
+    let of = |(measure, all): (&Measure, Vec<(&PartResult, Group<'_>)>)| {
         let costs: Vec<Vec<f64>> = all
             .iter()
             .map(|(_, group)| {
@@ -66,7 +78,7 @@ pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
         };
         all.iter().enumerate().filter_map(check).collect::<Vec<_>>()
     };
-    MEASURES.iter().flat_map(of).collect()
+    families(parts).flat_map(of).collect()
 }
 
 /// The better way by the medians.

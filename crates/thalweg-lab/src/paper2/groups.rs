@@ -2,30 +2,39 @@
 
 use super::result::PartResult;
 use crate::figures::size;
-use crate::scenario::Load;
+use crate::scenario::{Cell, ReliabilitySetting};
 use crate::station::Addressing;
 use crate::statistics::Buckets;
 use crate::study::{CellResult, Measure, Side};
 
 /// A cell of each destination.
 pub(super) struct Group<'a> {
-    /// Publishers, and as many subscribers.
-    pub(super) count: u32,
-    pub(super) load: Load,
     /// Unicast, multicast, `auto`.
     pub(super) cells: [&'a CellResult; 3],
     /// Where the runs are at hand.
     pub(super) latencies: Option<[&'a Buckets; 3]>,
 }
 
-impl Group<'_> {
+impl<'a> Group<'a> {
+    /// What its cells have in common.
+    pub(super) fn cell(&self) -> &'a Cell {
+        &self.cells[0].cell
+    }
+
+    /// Unicast and multicast.
+    pub(super) fn ways(&self) -> [&'a CellResult; 2] {
+        [self.cells[0], self.cells[1]]
+    }
+
     /// Whether the machine was not quiet in some run that counts.
     pub(super) fn is_disturbed(&self) -> bool {
         self.cells.iter().any(|cell| cell.is_disturbed())
     }
 
     pub(super) fn name(&self) -> String {
-        format!("{0}–{0}, {1}", self.count, size(self.load.bytes()))
+        let cell = self.cell();
+        let best_effort = if cell.reliability == Some(ReliabilitySetting::BestEffort) { ", best effort" } else { "" };
+        format!("{}–{}, {}{best_effort}", cell.publishers, cell.subscribers, size(cell.load.bytes()))
     }
 }
 
@@ -33,19 +42,14 @@ impl Group<'_> {
 pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
     let cells = &part.study.cells;
     let like = |first: &CellResult, destination: Addressing| {
-        let wanted = crate::scenario::Cell { destination, ..first.cell.clone() };
+        let wanted = Cell { destination, ..first.cell.clone() };
         cells.iter().position(|other| other.cell == wanted)
     };
     let group = |first: &CellResult| {
         let of = |destination| like(first, destination);
         let places = [of(Addressing::Unicast)?, of(Addressing::Multicast)?, of(Addressing::Auto)?];
         let latencies = part.latencies.as_ref().map(|all| places.map(|place| &all[place]));
-        Some(Group {
-            count: first.cell.publishers,
-            load: first.cell.load,
-            cells: places.map(|place| &cells[place]),
-            latencies,
-        })
+        Some(Group { cells: places.map(|place| &cells[place]), latencies })
     };
     cells.iter().filter(|cell| cell.cell.destination == Addressing::Unicast).filter_map(group).collect()
 }

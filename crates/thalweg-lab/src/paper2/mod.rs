@@ -7,8 +7,10 @@ mod answers;
 mod groups;
 mod plan;
 mod presentation;
+mod procedure;
 mod result;
 
+use plan::PERFTEST;
 pub use plan::{Paper2Plan, Part};
 pub use presentation::{page, to_text};
 pub use result::{AutoCheck, Paper2Result, PartResult, Winner};
@@ -28,19 +30,12 @@ use crate::study::{self, State};
 pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<Paper2Result, LabError> {
     let mut parts = Vec::new();
     for part in plan.parts() {
-        let (file, directory) = (out.join(format!("{}.toml", part.name)), out.join(part.name));
-        let found = study::find(&directory).into_iter().find(|found| found.path == directory);
-        let result = match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
-            Some(State::Complete) => study::load(&directory)?,
-            Some(_) => study::resume(&directory, launcher, stop)?,
-            None => {
-                std::fs::write(&file, &part.text)
-                    .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
-                study::run(Scenario::load(&file)?, None, &directory, launcher, stop)?
-            }
-        };
-        let latencies = Some(study::latencies(&directory, &result)?);
-        parts.push(PartResult::of(&part, result, latencies));
+        let result = measure(&part, out, launcher, stop)?;
+        let same_rate = (part.name == PERFTEST).then(|| plan.same_rate(&result)).flatten();
+        parts.push(result);
+        if let Some(part) = same_rate {
+            parts.push(measure(&part, out, launcher, stop)?);
+        }
     }
     Ok(Paper2Result {
         schema: Paper2Result::SCHEMA.to_owned(),
@@ -50,6 +45,23 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
         omitted: plan.omitted.clone(),
         parts,
     })
+}
+
+/// The result of one part, whose directory is taken up where it was.
+fn measure(part: &Part, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<PartResult, LabError> {
+    let (file, directory) = (out.join(format!("{}.toml", part.name)), out.join(part.name));
+    let found = study::find(&directory).into_iter().find(|found| found.path == directory);
+    let result = match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
+        Some(State::Complete) => study::load(&directory)?,
+        Some(_) => study::resume(&directory, launcher, stop)?,
+        None => {
+            std::fs::write(&file, &part.text)
+                .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
+            study::run(Scenario::load(&file)?, None, &directory, launcher, stop)?
+        }
+    };
+    let latencies = Some(study::latencies(&directory, &result)?);
+    Ok(PartResult::of(part, result, latencies))
 }
 
 /// The results in `file`, with the distributions of the parts whose run directories lie beside it.

@@ -1,5 +1,8 @@
 //! The plan: the paper's counts, and cells beyond them.
 
+use super::result::PartResult;
+use crate::study::{CellResult, THROUGHPUT};
+
 /// The extent of the measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paper2Plan {
@@ -9,10 +12,16 @@ pub struct Paper2Plan {
     pub overloaded: Vec<u32>,
     /// Those for which lengths and links vary.
     pub varied: Vec<u32>,
+    /// Those with the paper's own procedure, a closed loop.
+    pub closed: Vec<u32>,
     /// Other lengths than the paper's.
     pub payload_bytes: Vec<u32>,
     /// Length of a measurement in seconds.
     pub seconds: u32,
+    /// Length of a measurement of a closed loop in seconds.
+    pub closed_seconds: u32,
+    /// Publishers and subscribers of the work that the paper cites, and whether that is best effort.
+    pub shapes: Vec<(u32, u32, bool)>,
     /// Sent before and not counted, in seconds.
     pub warm_up_s: f64,
     /// Runs of each cell.
@@ -39,16 +48,14 @@ pub struct Part {
 }
 
 /// The differences between the parts.
-#[derive(Clone, Copy)]
-struct Shape<'a> {
+#[derive(Clone)]
+struct Shape {
     name: &'static str,
     title: &'static str,
-    endpoints: &'a [u32],
-    payload_bytes: &'a [u32],
-    /// All subscribers together.
-    deliveries_hz: u32,
+    /// The whole of `[[matrix]]` but for the destinations.
+    matrices: Vec<String>,
     seconds: u32,
-    rate_mbit: Option<u32>,
+    link: &'static str,
 }
 
 impl Paper2Plan {
@@ -65,10 +72,13 @@ impl Paper2Plan {
         let (counts, omitted): (Vec<u32>, Vec<u32>) = PAPER_COUNTS.into_iter().partition(|count| *count <= most);
         Paper2Plan {
             overloaded: counts.iter().copied().filter(|count| *count > 1).collect(),
+            closed: counts.clone(),
             counts,
             varied: vec![3, 10],
             payload_bytes: vec![1_024, 8_192, 65_536],
             seconds: 20,
+            closed_seconds: 10,
+            shapes: CITED_SHAPES.to_vec(),
             warm_up_s: 2.0,
             runs: 12,
             attempts: 3,
@@ -85,16 +95,21 @@ impl Paper2Plan {
         let why_not = |count: u32| {
             format!("{count} publishers and {count} subscribers: not in a quarter of an hour; leave out --quick")
         };
+        let procedure = "the paper's procedure with other numbers than 3 and 10, and the shapes of the work that it cites: not in a \
+                         quarter of an hour; leave out --quick";
         Paper2Plan {
             counts,
             overloaded: vec![10],
+            closed: vec![3, 10],
             varied: vec![10],
             payload_bytes: vec![8_192],
             seconds: 2,
+            closed_seconds: 3,
+            shapes: Vec::new(),
             warm_up_s: 0.5,
             runs: 10,
             attempts: 2,
-            omitted: longer.into_iter().map(why_not).chain(full.omitted).collect(),
+            omitted: longer.into_iter().map(why_not).chain(full.omitted).chain([procedure.to_owned()]).collect(),
             seed,
             command: format!("thalweg lab run paper2 --quick --seed {seed}"),
         }
@@ -105,6 +120,8 @@ impl Paper2Plan {
     pub fn with_counts(mut self, counts: &[u32]) -> Paper2Plan {
         self.varied.retain(|count| counts.contains(count));
         self.overloaded = counts.iter().copied().filter(|count| *count > 1).collect();
+        self.closed = counts.to_vec();
+        self.shapes.clear();
         let mut omitted: Vec<u32> = PAPER_COUNTS.to_vec();
         omitted.retain(|count| !counts.contains(count));
         let not_asked = |count: u32| format!("{count} publishers and {count} subscribers: not asked for");
@@ -122,75 +139,144 @@ impl Paper2Plan {
         self
     }
 
-    /// The parts in the order of their runs.
+    /// The parts in the order of their runs, but for the one that [`same_rate`](Paper2Plan::same_rate) makes.
     pub fn parts(&self) -> Vec<Part> {
-        let participants = Shape {
-            name: "participants",
-            title: "One to many participants",
-            endpoints: &self.counts,
-            payload_bytes: &[PAPER_BYTES],
-            deliveries_hz: DELIVERIES_HZ,
-            seconds: self.seconds,
-            rate_mbit: None,
+        let pairs = |counts: &[u32]| counts.iter().map(|count| (*count, *count)).collect::<Vec<_>>();
+        let matrix = |endpoints: &[(u32, u32)], payload_bytes: &[u32], deliveries_hz: u32| {
+            let is_empty = endpoints.is_empty() || payload_bytes.is_empty();
+            let pace = format!("deliveries_hz = {deliveries_hz}");
+            if is_empty { Vec::new() } else { vec![matrix(endpoints, payload_bytes, &pace)] }
         };
-        let overload = Shape {
-            name: "overload",
-            title: "At the limit of the machine",
-            endpoints: &self.overloaded,
-            deliveries_hz: OVERLOAD_HZ,
-            // A sum needs no tail, and every sample is kept.
-            seconds: self.seconds.min(OVERLOAD_SECONDS_MAX),
-            ..participants
-        };
-        let lengths = Shape {
-            name: "lengths",
-            title: "Other data lengths",
-            endpoints: &self.varied,
-            payload_bytes: &self.payload_bytes,
-            deliveries_hz: DELIVERIES_HZ / 10,
-            ..participants
-        };
-        let slow_link = Shape {
-            name: "slow-link",
-            title: "Links of 10 Mbit/s",
-            endpoints: &self.varied,
-            rate_mbit: Some(10),
-            ..participants
-        };
-        let shapes = [participants, overload, lengths, slow_link];
-        let is_measured = |shape: &Shape<'_>| !shape.endpoints.is_empty() && !shape.payload_bytes.is_empty();
-        let part = |shape: Shape<'_>| Part { name: shape.name, title: shape.title, text: self.text(&shape) };
-        shapes.into_iter().filter(is_measured).map(part).collect()
+        let shape = |name, title, matrices, seconds| Shape { name, title, matrices, seconds, link: "" };
+        let (counts, varied) = (pairs(&self.counts), pairs(&self.varied));
+        let shapes = [
+            shape(
+                "participants",
+                "One to many participants",
+                matrix(&counts, &[PAPER_BYTES], DELIVERIES_HZ),
+                self.seconds,
+            ),
+            shape(
+                "overload",
+                "At the limit of the machine",
+                matrix(&pairs(&self.overloaded), &[PAPER_BYTES], OVERLOAD_HZ),
+                // A sum needs no tail, and every sample is kept.
+                self.seconds.min(OVERLOAD_SECONDS_MAX),
+            ),
+            shape(PERFTEST, "The paper's own procedure", self.closed_loops(), self.closed_seconds),
+            shape(
+                "lengths",
+                "Other data lengths",
+                matrix(&varied, &self.payload_bytes, DELIVERIES_HZ / 10),
+                self.seconds,
+            ),
+            Shape {
+                link: "\n[link]\nrate_mbit = 10\n",
+                ..shape("slow-link", "Links of 10 Mbit/s", matrix(&varied, &[PAPER_BYTES], DELIVERIES_HZ), self.seconds)
+            },
+            shape("shapes", "Shapes of the work that the paper cites", self.cited_shapes(), self.seconds),
+        ];
+        let is_measured = |shape: &Shape| !shape.matrices.is_empty();
+        shapes.into_iter().filter(is_measured).map(|shape| self.part(&shape)).collect()
     }
 
-    fn text(&self, shape: &Shape<'_>) -> String {
-        let endpoints: Vec<String> = shape.endpoints.iter().map(|count| format!("\"{count}-{count}\"")).collect();
-        let link = shape.rate_mbit.map(|rate| format!("\n[link]\nrate_mbit = {rate}\n")).unwrap_or_default();
-        format!(
+    /// An open schedule at the rates that closed loops reached: the latency of every sample where those told one in so many. Nothing where
+    /// no closed loop was measured.
+    pub(super) fn same_rate(&self, perftest: &PartResult) -> Option<Part> {
+        let groups = perftest.groups();
+        let matrices = groups.iter().flat_map(|group| {
+            let of_way = |cell: &&CellResult| {
+                let pairs = f64::from(cell.cell.publishers * cell.cell.subscribers);
+                let rate_hz = (THROUGHPUT.median(cell)? / pairs * 100.0).round() / 100.0;
+                let pace = format!("rate_hz = {}", rate_hz.clamp(0.1, RATE_HZ_MAX));
+                let endpoints = [(cell.cell.publishers, cell.cell.subscribers)];
+                Some(format!(
+                    "{}destination = \"{}\"\n",
+                    matrix(&endpoints, &[PAPER_BYTES], &pace),
+                    cell.cell.destination
+                ))
+            };
+            group.ways().into_iter().filter_map(move |cell| of_way(&cell)).collect::<Vec<_>>()
+        });
+        let (name, title) = (SAME_RATE, "What one sample in so many does not show");
+        let seconds = self.seconds.min(OVERLOAD_SECONDS_MAX);
+        let shape = Shape { name, title, matrices: matrices.collect(), seconds, link: "" };
+        (!shape.matrices.is_empty()).then(|| self.part_with(&shape, ""))
+    }
+
+    /// Perftest's procedure for each number of participants.
+    fn closed_loops(&self) -> Vec<String> {
+        let of = |count: &u32| {
+            let pace = format!("latency_count = {}", latency_count(*count));
+            matrix(&[(*count, *count)], &[PAPER_BYTES], &pace)
+        };
+        self.closed.iter().map(of).collect()
+    }
+
+    fn cited_shapes(&self) -> Vec<String> {
+        let of = |best_effort: bool, reliability: &str| {
+            let own = self.shapes.iter().filter(|shape| shape.2 == best_effort);
+            let endpoints: Vec<(u32, u32)> =
+                own.map(|(publishers, subscribers, _)| (*publishers, *subscribers)).collect();
+            let pace = format!("deliveries_hz = {DELIVERIES_HZ}\nreliability = \"{reliability}\"");
+            (!endpoints.is_empty()).then(|| matrix(&endpoints, &[PAPER_BYTES], &pace))
+        };
+        [of(false, "reliable"), of(true, "best-effort")].into_iter().flatten().collect()
+    }
+
+    fn part(&self, shape: &Shape) -> Part {
+        self.part_with(shape, "destination = [\"unicast\", \"multicast\", \"auto\"]\n")
+    }
+
+    fn part_with(&self, shape: &Shape, destinations: &str) -> Part {
+        let matrices: Vec<String> =
+            shape.matrices.iter().map(|matrix| format!("[[matrix]]\n{matrix}{destinations}\n")).collect();
+        let text = format!(
             "schema = \"thalweg.scenario/1\"\nname = \"paper2-{}\"\nseed = {}\n\
              # Publishers and subscribers spread evenly, as over the paper's four virtual machines.\n\
-             hosts = \"netns:4\"\n\n\
-             [matrix]\npayload_bytes = {:?}\ndeliveries_hz = {}\nendpoints = [{}]\n\
-             destination = [\"unicast\", \"multicast\", \"auto\"]\n\n\
-             [qos]\nreliability = \"reliable\"\n{link}\n\
+             hosts = \"netns:4\"\n\n{}\
+             [qos]\nreliability = \"reliable\"\n{}\n\
              [schedule]\nseconds = {}\nruns = {}\nwarm_up_s = {}\nin_time_ms = 100\nbehind_max_ms = 200\ndrain_s = 0.5\nmatch_s = {MATCH_S}\n\n\
              [system]\nattempts = {}\n",
             shape.name,
             self.seed,
-            shape.payload_bytes,
-            shape.deliveries_hz,
-            endpoints.join(", "),
+            matrices.concat(),
+            shape.link,
             shape.seconds,
             self.runs,
             self.warm_up_s,
             self.attempts,
-        )
+        );
+        Part { name: shape.name, title: shape.title, text }
     }
+}
+
+/// A matrix without destinations.
+fn matrix(endpoints: &[(u32, u32)], payload_bytes: &[u32], pace: &str) -> String {
+    let endpoints: Vec<String> =
+        endpoints.iter().map(|(publishers, subscribers)| format!("\"{publishers}-{subscribers}\"")).collect();
+    format!("payload_bytes = {payload_bytes:?}\n{pace}\nendpoints = [{}]\n", endpoints.join(", "))
+}
+
+/// The paper's 1,000 while publisher 0 writes enough for some ten round trips a second, else fewer: the machine carries about
+/// [`OVERLOAD_HZ`] deliveries, of which each of N publishers writes 1/N².
+fn latency_count(count: u32) -> u32 {
+    (OVERLOAD_HZ / ROUND_TRIPS_HZ / count.pow(2).max(1)).clamp(1, PAPER_LATENCY_COUNT)
 }
 
 /// Publishers, and as many subscribers.
 const PAPER_COUNTS: [u32; 6] = [1, 3, 10, 25, 50, 75];
 const PAPER_BYTES: u32 = 100;
+const PAPER_LATENCY_COUNT: u32 = 1_000;
+const ROUND_TRIPS_HZ: u32 = 10;
+/// Samples a second that a schedule may ask of a publisher.
+const RATE_HZ_MAX: f64 = 100_000.0;
+/// Publishers, subscribers, and whether best effort.
+const CITED_SHAPES: [(u32, u32, bool); 5] = [(1, 4, false), (1, 7, false), (1, 12, false), (4, 3, false), (8, 6, true)];
+/// The part with closed loops.
+pub(super) const PERFTEST: &str = "perftest";
+/// The part at the same rates.
+pub(super) const SAME_RATE: &str = "same-rate";
 /// Of each kind: what was tried on two CPUs.
 const COUNT_PER_CPU: u32 = 38;
 /// Time to find each other, beside other work too.

@@ -1,12 +1,13 @@
 //! The preset's page and its text for a terminal.
 
+use super::PERFTEST;
 use super::groups::{Group, P90, RECEIVED, WIRE};
+use super::procedure::{self, PAPER, PaperRow};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
 use crate::circumstances;
 use crate::figures::{grouped, rounded, utc};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
-use crate::statistics::Buckets;
 use crate::study::{self, CPU, CellResult, Measure, P50, P99};
 use crate::table::Table;
 
@@ -29,7 +30,10 @@ pub fn to_text(result: &Paper2Result) -> String {
 /// The report.
 pub fn page(result: &Paper2Result) -> Page {
     let mut sections = vec![answers(result)];
-    sections.extend(result.parts.iter().map(|part| section(result, part)));
+    for part in result.parts.iter().filter(|part| !part.groups().is_empty()) {
+        sections.push(section(result, part));
+        sections.extend((part.name == PERFTEST).then(|| procedure::sampling(result)).flatten());
+    }
     let studies = || result.parts.iter().map(|part| &part.study);
     sections.extend(
         studies()
@@ -86,7 +90,10 @@ fn answers(result: &Paper2Result) -> Section {
         title: "Answers".to_owned(),
         lead: "Unicast against multicast at every number of participants, and whether auto keeps up with the better of the two.".to_owned(),
         seen: sentences(result),
-        tables: vec![paper_table(result), check_table(&result.checks)],
+        tables: procedure::paper_tables(result)
+            .into_iter()
+            .chain([paper_table(result), check_table(&result.checks)])
+            .collect(),
         ..Section::default()
     }
 }
@@ -111,10 +118,10 @@ fn sentences(result: &Paper2Result) -> Vec<String> {
     out
 }
 
-/// The paper's Table 2 beside ours.
+/// The paper's Table 2 beside open schedules.
 fn paper_table(result: &Paper2Result) -> Table {
     let mut table = Table::new(
-        "The better way in the paper's Table 2 and here",
+        "The better way in the paper's Table 2, and here with open schedules",
         &["participants", "latency, paper", "latency, here", "throughput, paper", "throughput, here"],
     );
     let found = |part: &str, count: u32, quantity: &str| {
@@ -124,7 +131,7 @@ fn paper_table(result: &Paper2Result) -> Table {
         });
         winner.map_or_else(|| "not measured".to_owned(), |winner| winner.verdict.clone())
     };
-    for (count, latency, throughput) in PAPER {
+    for PaperRow { count, latency, throughput, .. } in PAPER {
         table.rows.push(vec![
             format!("{count}–{count}"),
             latency.to_owned(),
@@ -136,7 +143,7 @@ fn paper_table(result: &Paper2Result) -> Table {
     table
 }
 
-fn winner_table(title: &str, winners: &[&Winner]) -> Table {
+pub(super) fn winner_table(title: &str, winners: &[&Winner]) -> Table {
     let header = ["cell", "quantity", "unicast", "multicast", "auto", "multicast by unicast", "95 % interval", "ahead"];
     let mut table = Table::new(title, &header);
     let missing = || "–".to_owned();
@@ -178,9 +185,13 @@ fn check_table(checks: &[AutoCheck]) -> Table {
 fn section(result: &Paper2Result, part: &PartResult) -> Section {
     let groups = part.groups();
     let own: Vec<&Winner> = result.winners.iter().filter(|winner| winner.part == part.name).collect();
+    if part.study.is_closed_loop() {
+        return procedure::section(part, &own);
+    }
     let panel = |group: &Group<'_>| {
         let latencies = group.latencies?;
-        let series: Vec<Series> = (0..WAYS.len()).map(|way| distribution(latencies[way], way)).collect();
+        let of = |way: usize| Series { name: WAYS[way].to_owned(), colour: way, values: latencies[way].steps() };
+        let series: Vec<Series> = (0..WAYS.len()).map(of).collect();
         Some(ecdf(&format!("response latency, µs, {}", group.name()), &series))
     };
     let seen =
@@ -190,7 +201,9 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     if !panels.is_empty() {
         figures.push(Figure::of_many(seen, FigureLayout::Column, panels));
     }
-    if groups.iter().any(|group| group.count != groups[0].count) {
+    let ends = |group: &Group<'_>| (group.cell().publishers, group.cell().subscribers);
+    let is_counted = groups.iter().all(|group| ends(group).0 == ends(group).1);
+    if is_counted && groups.iter().any(|group| ends(group) != ends(&groups[0])) {
         figures.extend(by_count(&groups));
     }
     Section {
@@ -205,19 +218,12 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     }
 }
 
-/// Values at even distances in rank, which stand for a distribution.
-fn distribution(all: &Buckets, way: usize) -> Series {
-    let points = all.due().min(POINTS);
-    let rank = |index: u64| ((index + 1) as f64 / points as f64 * all.due() as f64).round() as u64;
-    let values = (0..points).map(|index| all.at_rank(rank(index).max(1))).collect();
-    Series { name: WAYS[way].to_owned(), colour: way, values }
-}
-
 /// Latency, bytes on the wire and CPU against the number of participants.
 fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
     let figure = |measure: &Measure, caption: String, axis: Axis| {
         let trace = |way: usize| {
-            let point = |group: &Group<'_>| Some((f64::from(group.count), measure.median(group.cells[way])?));
+            let point =
+                |group: &Group<'_>| Some((f64::from(group.cell().publishers), measure.median(group.cells[way])?));
             TimelineTrace { name: WAYS[way].to_owned(), colour: way, points: groups.iter().filter_map(point).collect() }
         };
         let traces: Vec<TimelineTrace> = (0..WAYS.len()).map(trace).collect();
@@ -240,28 +246,21 @@ fn count_table(measure: &Measure, groups: &[Group<'_>]) -> Table {
     let header = ["publishers, and as many subscribers"].into_iter().chain(WAYS).collect::<Vec<&str>>();
     let mut table = Table::new(measure.name, &header);
     let figure = |cell: &CellResult| measure.median(cell).map_or_else(|| "–".to_owned(), rounded);
-    let row = |group: &Group<'_>| [group.count.to_string()].into_iter().chain(group.cells.map(figure)).collect();
+    let row =
+        |group: &Group<'_>| [group.cell().publishers.to_string()].into_iter().chain(group.cells.map(figure)).collect();
     table.rows = groups.iter().map(row).collect();
     table
 }
 
 /// The ways of sending, in the order of their colours.
-const WAYS: [&str; 3] = ["unicast", "multicast", "auto"];
-/// Most points of a curve: more only make the file larger.
-const POINTS: u64 = 300;
-/// Participants of each kind, and the better way in latency and in throughput (the paper's Table 2).
-const PAPER: [(u32, &str, &str); 6] = [
-    (1, "unicast", "unicast"),
-    (3, "unicast", "mixed"),
-    (10, "multicast", "multicast"),
-    (25, "mixed", "multicast"),
-    (50, "unicast", "unicast"),
-    (75, "unicast", "unicast"),
-];
-const METHOD: [&str; 7] = [
+pub(super) const WAYS: [&str; 3] = ["unicast", "multicast", "auto"];
+const METHOD: [&str; 8] = [
     "Four network namespaces on one bridge stand for the paper's four virtual machines; publishers and subscribers are spread over them \
      evenly. All share this machine's CPUs and its clock.",
-    "The paper sends as fast as it can and measures a round trip on one sample in a thousand, at publisher 0. Here the schedule is open: \
+    "The part \"The paper's own procedure\" is the paper's: as fast as possible, and a round trip of one sample in a thousand at publisher 0. \
+     With more participants more of its samples are answered, so that some ten round trips a second are measured: runs take seconds here and \
+     six hours in the paper.",
+    "In the other parts the schedule is open: \
      samples are due at fixed times, and every sample of every pair is timed one way, from the time at which it was due, so that stalls \
      count. A round trip is about twice as long.",
     "All subscribers together are offered the same number of samples a second whatever their number is, so that more participants mean \

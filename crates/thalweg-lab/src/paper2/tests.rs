@@ -25,18 +25,18 @@ fn what_a_machine_does_not_carry_is_left_out_and_said() {
     check(Paper2Plan::full(5, 64), &[1, 3, 10, 25, 50, 75], 1);
     check(Paper2Plan::full(5, 2), &[1, 3, 10, 25, 50, 75], 1);
     check(Paper2Plan::full(5, 1), &[1, 3, 10, 25], 3);
-    check(Paper2Plan::quick(5, 64), &[1, 3, 10, 25], 3);
+    check(Paper2Plan::quick(5, 64), &[1, 3, 10, 25], 4);
     let plan = Paper2Plan::quick(5, 1);
     assert!(plan.omitted[0].contains("50 publishers") && plan.omitted[0].contains("38 of each are the most"));
     assert!(Paper2Plan::quick(5, 2).omitted[0].contains("leave out --quick"));
-    let few = Paper2Plan { overloaded: Vec::new(), payload_bytes: Vec::new(), ..plan };
+    let few = Paper2Plan { overloaded: Vec::new(), closed: Vec::new(), payload_bytes: Vec::new(), ..plan };
     assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
 }
 
 #[test]
 fn counts_that_are_asked_for_are_measured_alone() {
     let plan = Paper2Plan::quick(5, 2).with_counts(&[50, 75]).with_runs(3);
-    assert_eq!(plan.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "overload"]);
+    assert_eq!(plan.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "overload", "perftest"]);
     for part in plan.parts() {
         let scenario = Scenario::parse(part.name, &part.text).unwrap_or_else(|error| panic!("{error}"));
         let publishers: Vec<u32> = scenario.cells.iter().map(|cell| cell.publishers).collect();
@@ -50,7 +50,12 @@ fn counts_that_are_asked_for_are_measured_alone() {
 
 /// The part with other lengths, whose ways differ as the latencies in µs say; `wire` are the bytes that each sent.
 fn part(latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
-    part_like(&Paper2Plan::quick(5, 2).parts()[2], latencies_us, wire)
+    part_like(&named("lengths"), latencies_us, wire)
+}
+
+fn named(name: &str) -> Part {
+    let part = Paper2Plan::quick(5, 2).parts().into_iter().find(|part| part.name == name);
+    part.unwrap_or_else(|| panic!("no part {name}"))
 }
 
 fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult {
@@ -62,8 +67,20 @@ fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult 
     };
     let cells = scenario.cells.iter().map(|cell| {
         let (us, sent) = (latencies_us[way(cell)], wire[way(cell)]);
+        let is_closed = cell.is_closed_loop();
+        let closed_loop = is_closed.then(|| crate::trial::ClosedLoopFigures {
+            received_by_second: vec![250_000, 350_000],
+            round_trip: crate::trial::LatencyFigures {
+                count: 10,
+                mean_us: us,
+                p50_us: Some(us),
+                p99_us: Some(us * 2.0),
+                ..Default::default()
+            },
+        });
         let run = |round: u32| {
             serde_json::json!({
+                "closed_loop": closed_loop, "received_per_s": 300_000.0 + f64::from(round),
                 "round": round, "attempts": 1, "contaminated": false, "unsettled_s": 0.0, "fairness": crate::trial::Fairness::default(),
                 "totals": crate::trial::Totals {
                     due: 1_000,
@@ -188,4 +205,70 @@ fn the_page_has_bytes_and_cpu_against_the_number_and_needs_no_raw_data() {
     let thin = page(&result).to_markdown("p2", None);
     assert_eq!(whole.figures.len() - thin.figures.len(), 4, "a distribution for each number of participants");
     assert!(thin.text.contains("*CPU*"));
+}
+
+#[test]
+fn the_papers_procedure_answers_one_sample_in_a_thousand_as_long_as_the_rate_allows() {
+    let part = Paper2Plan::full(5, 2).parts().into_iter().find(|part| part.name == PERFTEST).expect("there");
+    let scenario = Scenario::parse("x", &part.text).unwrap_or_else(|error| panic!("{error}"));
+    let counts: Vec<(u32, Option<u32>)> =
+        scenario.cells.iter().step_by(3).map(|cell| (cell.publishers, cell.latency_count)).collect();
+    let expect = [(1, 1_000), (3, 1_000), (10, 250), (25, 40), (50, 10), (75, 4)];
+    assert_eq!(counts, expect.map(|(count, latency_count)| (count, Some(latency_count))));
+}
+
+#[test]
+fn cited_shapes_are_measured_and_the_last_one_is_best_effort() {
+    let parts = Paper2Plan::full(5, 2).parts();
+    let part = parts.iter().find(|part| part.name == "shapes").expect("there");
+    let scenario = Scenario::parse("x", &part.text).unwrap_or_else(|error| panic!("{error}"));
+    let shapes: Vec<(u32, u32)> =
+        scenario.cells.iter().step_by(3).map(|cell| (cell.publishers, cell.subscribers)).collect();
+    assert_eq!(shapes, [(1, 4), (1, 7), (1, 12), (4, 3), (8, 6)]);
+    let result = part_like(part, [100.0, 200.0, 102.0], [1_000, 300, 1_010]);
+    let names: Vec<String> = result.groups().iter().map(|group| group.name()).collect();
+    assert_eq!((names[0].as_str(), names[4].as_str()), ("1–4, 100 B", "8–6, 100 B, best effort"));
+}
+
+#[test]
+fn the_page_shows_the_papers_means_beside_ours_and_what_sampling_hides() {
+    let plan = Paper2Plan::quick(5, 2);
+    let closed = part_like(&named(PERFTEST), [100.0, 200.0, 102.0], [1_000, 300, 1_010]);
+    let same_rate = plan.same_rate(&closed).expect("closed loops were measured");
+    let scenario = Scenario::parse("x", &same_rate.text).unwrap_or_else(|error| panic!("{error}"));
+    let rates: Vec<(u32, Addressing, f64)> =
+        scenario.cells.iter().map(|cell| (cell.publishers, cell.destination, cell.rate_hz)).collect();
+    assert_eq!(
+        rates[2],
+        (10, Addressing::Unicast, 3_000.04),
+        "the median of what the loop reached, for each of 100 pairs"
+    );
+    let parts = vec![closed, part_like(&same_rate, [250.0, 60.0, 0.0], [1, 1, 1])];
+    let result = Paper2Result {
+        schema: Paper2Result::SCHEMA.to_owned(),
+        checks: answers::checks(&parts),
+        winners: answers::winners(&parts),
+        parts,
+        omitted: plan.omitted,
+        command: plan.command,
+    };
+    assert!(result.winners.iter().all(|winner| !winner.quantity.starts_with("response")), "nothing was due");
+    let page = page(&result).to_markdown("p2", None).text;
+    for part in [
+        "| 10–10 | 3.6 | 3.2 | multicast | 0.100 | 0.200 | unicast | unicast |",
+        "| 10–10 | 237 | 292 | multicast | 240 | 240 | equivalent |",
+        "| 75–75 | 312 | 427 | unicast | – | – | not measured | not measured |",
+        "| 10–10 | unicast | 300,000 | 1 in 250 | 100 | 200 |",
+        "exceeds that of the sampled round trips, there and back, in 2 of 4 cells",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[test]
+fn few_runs_are_not_judged() {
+    let mut part = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
+    part.study.cells.iter_mut().for_each(|cell| cell.runs.truncate(7));
+    let winners = answers::winners(&[part]);
+    assert!(winners.iter().all(|winner| winner.verdict == "not judged: fewer than 8 runs"), "{winners:?}");
 }

@@ -261,13 +261,23 @@ fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-paper2");
     let _ = fs::remove_dir_all(&out);
     fs::create_dir_all(&out).expect("made");
-    let (counts, none) = (vec![1], Vec::new());
-    let plan =
-        Paper2Plan { counts, overloaded: none.clone(), varied: none, seconds: 1, runs: 1, ..Paper2Plan::quick(1, 2) };
+    let (counts, closed, none) = (vec![1], vec![2], Vec::new());
+    let plan = Paper2Plan {
+        counts,
+        closed,
+        overloaded: none.clone(),
+        varied: none,
+        seconds: 1,
+        closed_seconds: 1,
+        runs: 1,
+        ..Paper2Plan::quick(1, 2)
+    };
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
     let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
-    assert_eq!((result.parts.len(), result.parts[0].study.cells.len()), (1, 3));
-    assert!(result.parts[0].study.cells.iter().all(|cell| cell.runs[0].totals.lost == 0));
+    let parts: Vec<(&str, usize)> =
+        result.parts.iter().map(|part| (part.name.as_str(), part.study.cells.len())).collect();
+    assert_eq!(parts, [("participants", 3), ("perftest", 3), ("same-rate", 2)]);
+    assert!(result.parts[..2].iter().flat_map(|part| &part.study.cells).all(|cell| cell.runs[0].totals.lost == 0));
     assert!(!result.checks.is_empty() && !result.omitted.is_empty());
     let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
     assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");

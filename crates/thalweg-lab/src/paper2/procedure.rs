@@ -1,0 +1,217 @@
+//! The paper's own procedure beside ours: its Table 2 and Figure 3, and what one latency sample in so many does not show.
+
+use super::groups::Group;
+use super::plan::{PERFTEST, SAME_RATE};
+use super::presentation::{WAYS, winner_table};
+use super::result::{Paper2Result, PartResult, Winner};
+use crate::figures::{percent, rounded};
+use crate::plot::{Series, ecdf};
+use crate::report::{Figure, FigureLayout, Section};
+use crate::statistics::median;
+use crate::study::{CellResult, RunSummary};
+use crate::table::Table;
+
+/// The closed loops as a section.
+pub(super) fn section(part: &PartResult, winners: &[&Winner]) -> Section {
+    let groups = part.groups();
+    let panel = |group: &Group<'_>| {
+        let series = |(way, cell): (usize, &&CellResult)| Series {
+            name: WAYS[way].to_owned(),
+            colour: way,
+            values: cell.seconds_mbit(),
+        };
+        let title = format!("throughput, Mbit/s, {}", group.name());
+        ecdf(&title, &group.cells.iter().enumerate().map(series).collect::<Vec<_>>())
+    };
+    let round_trips = |group: &Group<'_>| {
+        let latencies = group.latencies?;
+        let series = |way: usize| Series { name: WAYS[way].to_owned(), colour: way, values: latencies[way].steps() };
+        let title = format!("round trip, µs, {}, one in {} samples", group.name(), group.cell().latency_count?);
+        Some(ecdf(&title, &(0..WAYS.len()).map(series).collect::<Vec<_>>()))
+    };
+    let seconds: usize = part.study.cells.iter().map(|cell| cell.seconds_mbit().len()).sum();
+    let throughput = Figure::of_many(
+        "Throughput of all subscribers in each second, as in the paper's Figure 3: a curve further right carries more.",
+        FigureLayout::Column,
+        groups.iter().map(panel).collect(),
+    );
+    let latency: Vec<String> = groups.iter().filter_map(round_trips).collect();
+    let latency = (!latency.is_empty()).then(|| {
+        let seen = "Round trips at publisher 0: a curve further left is faster; where curves cross, neither way is ahead everywhere.";
+        Figure::of_many(seen, FigureLayout::Column, latency)
+    });
+    Section {
+        title: part.title.clone(),
+        lead: "Publishers write as fast as the middleware lets them; publisher 0 waits for the answer to one sample in so many, which \
+               subscribers give in turns."
+            .to_owned(),
+        figures: [throughput.resting_on(format!("{seconds} seconds of all runs."))].into_iter().chain(latency).collect(),
+        tables: vec![winner_table("Medians over the runs", winners)],
+        ..Section::default()
+    }
+}
+
+/// The paper's Table 2 beside the closed loops here: latency and throughput.
+pub(super) fn paper_tables(result: &Paper2Result) -> Vec<Table> {
+    let header =
+        ["participants", "unicast, paper", "multicast, paper", "ahead, paper", "unicast, here", "multicast, here"];
+    let mut latency = Table::new(
+        "Table 2, round trips in ms: the paper's means, the means of all runs here, and the better way",
+        &header.into_iter().chain(["ahead here at p50", "ahead here at p99"]).collect::<Vec<_>>(),
+    );
+    let mut throughput = Table::new(
+        "Table 2, throughput of all subscribers in Mbit/s: the paper's means, the means of all runs here, and the better way",
+        &header.into_iter().chain(["ahead here"]).collect::<Vec<_>>(),
+    );
+    let part = result.parts.iter().find(|part| part.name == PERFTEST);
+    let groups = part.map(PartResult::groups).unwrap_or_default();
+    for row in &PAPER {
+        let group = groups.iter().find(|group| group.cell().publishers == row.count);
+        let mean = |of: fn(&CellResult) -> Option<f64>| {
+            let told = |way: usize| group.and_then(|group| of(group.cells[way])).map_or_else(dash, rounded);
+            [told(0), told(1)]
+        };
+        let verdict = |quantity: &str| {
+            let own = |winner: &&Winner| {
+                winner.part == PERFTEST
+                    && group.is_some_and(|group| group.name() == winner.group)
+                    && winner.quantity.starts_with(quantity)
+            };
+            result.winners.iter().find(own).map_or_else(|| "not measured".to_owned(), |winner| winner.verdict.clone())
+        };
+        let begin = |means: [&str; 2], ahead: &str, here: [String; 2]| {
+            let paper = [format!("{0}–{0}", row.count), means[0].to_owned(), means[1].to_owned(), ahead.to_owned()];
+            paper.into_iter().chain(here).collect::<Vec<_>>()
+        };
+        let mut own = begin(row.latency_ms, row.latency, mean(mean_round_trip_ms));
+        own.extend([verdict("round trip p50"), verdict("round trip p99")]);
+        latency.rows.push(own);
+        let mut own = begin(row.throughput_mbit, row.throughput, mean(mean_throughput_mbit));
+        own.push(verdict("received a second"));
+        throughput.rows.push(own);
+    }
+    vec![latency, throughput]
+}
+
+/// Mean of all answered round trips of all runs.
+fn mean_round_trip_ms(cell: &CellResult) -> Option<f64> {
+    let trips = || cell.runs.iter().filter_map(|run| Some(&run.closed_loop.as_ref()?.round_trip));
+    let count: u64 = trips().map(|trip| trip.count).sum();
+    let sum: f64 = trips().map(|trip| trip.mean_us * trip.count as f64).sum();
+    (count > 0).then(|| sum / count as f64 / 1e3)
+}
+
+fn mean_throughput_mbit(cell: &CellResult) -> Option<f64> {
+    let seconds = cell.seconds_mbit();
+    (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
+}
+
+/// Round trips of one sample in so many, and the one-way latency of all samples at the same rate.
+pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
+    let part = |name: &str| result.parts.iter().find(|part| part.name == name);
+    let (closed, open) = (part(PERFTEST)?, part(SAME_RATE)?);
+    let header = [
+        "participants",
+        "way",
+        "received a second",
+        "answered",
+        "round trip p50",
+        "round trip p99",
+        "longest",
+        "all, one way, p50",
+        "p99",
+        "p99.9",
+        "longest",
+        "did not arrive",
+    ];
+    let caption = "µs, medians over the runs: the round trips that a closed loop tells, and every sample of an open schedule at the same rate, from \
+                   the time at which it was due; not judged, because the two took no turns";
+    let mut table = Table::new(caption, &header);
+    let (mut compared, mut hidden) = (0, 0);
+    for group in closed.groups() {
+        for one in group.ways() {
+            let is_same = |cell: &&CellResult| {
+                (cell.cell.publishers, cell.cell.destination) == (one.cell.publishers, one.cell.destination)
+            };
+            let Some(all) = open.study.cells.iter().find(is_same) else { continue };
+            let tails = (
+                figure(one, |run| run.closed_loop.as_ref()?.round_trip.p99_us),
+                figure(all, |run| run.totals.response.p99_us),
+            );
+            if let (Some(round_trip), Some(response)) = tails {
+                compared += 1;
+                hidden += u32::from(response > round_trip);
+            }
+            table.rows.push(row(one, all));
+        }
+    }
+    Some(Section {
+        title: open.title.clone(),
+        lead: "A closed loop asks a slow middleware for less, and times one sample in so many at one publisher. The open schedule asks \
+               for what the loop reached, and times every sample of every pair."
+            .to_owned(),
+        seen: vec![format!(
+            "The 99th percentile of all samples one way exceeds that of the sampled round trips, there and back, in {hidden} of {compared} cells."
+        )],
+        tables: vec![table],
+        ..Section::default()
+    })
+}
+
+fn row(closed: &CellResult, open: &CellResult) -> Vec<String> {
+    let loops = |of: fn(&RunSummary) -> Option<f64>| figure(closed, of).map_or_else(dash, rounded);
+    let all = |of: fn(&RunSummary) -> Option<f64>| figure(open, of).map_or_else(dash, rounded);
+    let sum = |of: fn(&RunSummary) -> u64| open.runs.iter().map(of).sum::<u64>();
+    let (due, received) = (sum(|run| run.totals.due), sum(|run| run.totals.received()));
+    vec![
+        format!("{}–{}", closed.cell.publishers, closed.cell.subscribers),
+        closed.cell.destination.to_string(),
+        loops(|run| run.received_per_s),
+        closed.cell.latency_count.map_or_else(dash, |count| format!("1 in {count}")),
+        loops(|run| run.closed_loop.as_ref()?.round_trip.p50_us),
+        loops(|run| run.closed_loop.as_ref()?.round_trip.p99_us),
+        loops(|run| Some(run.closed_loop.as_ref()?.round_trip.max_us)),
+        all(|run| run.totals.response.p50_us),
+        all(|run| run.totals.response.p99_us),
+        all(|run| run.totals.response.p999_us),
+        all(|run| Some(run.totals.response.max_us)),
+        percent(1.0 - received as f64 / due.max(1) as f64),
+    ]
+}
+
+/// The median over the runs, where every run has a figure.
+fn figure(cell: &CellResult, of: fn(&RunSummary) -> Option<f64>) -> Option<f64> {
+    median(cell.runs.iter().map(of).collect::<Option<Vec<f64>>>()?)
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// A row of the paper's Table 2 with the means that its text gives; unicast before multicast.
+pub(super) struct PaperRow {
+    /// Publishers, and as many subscribers.
+    pub(super) count: u32,
+    latency_ms: [&'static str; 2],
+    pub(super) latency: &'static str,
+    throughput_mbit: [&'static str; 2],
+    pub(super) throughput: &'static str,
+}
+
+const fn paper(
+    count: u32,
+    (latency_ms, latency): ([&'static str; 2], &'static str),
+    (throughput_mbit, throughput): ([&'static str; 2], &'static str),
+) -> PaperRow {
+    PaperRow { count, latency_ms, latency, throughput_mbit, throughput }
+}
+
+/// All of it.
+pub(super) const PAPER: [PaperRow; 6] = [
+    paper(1, (["0.22", "0.22"], "unicast"), (["–", "–"], "unicast")),
+    paper(3, (["0.56", "0.62"], "unicast"), (["–", "–"], "mixed")),
+    paper(10, (["3.6", "3.2"], "multicast"), (["237", "292"], "multicast")),
+    paper(25, (["–", "–"], "mixed"), (["at most 217", "at most 260"], "multicast")),
+    paper(50, (["8.3", "12.5"], "unicast"), (["179", "169"], "unicast")),
+    paper(75, (["312", "427"], "unicast"), (["175", "160"], "unicast")),
+];

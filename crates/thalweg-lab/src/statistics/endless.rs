@@ -83,3 +83,16 @@ pub(crate) mod three {
         <[Option<Written>; 3]>::deserialize(deserializer).map(|three| three.map(|one| one.map(read)))
     }
 }
+
+/// For a list of numbers.
+pub(crate) mod list {
+    use super::*;
+
+    pub(crate) fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(|value| written(*value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        Vec::<Written>::deserialize(deserializer).map(|all| all.into_iter().map(read).collect())
+    }
+}

@@ -252,6 +252,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_pair_that_hardly_got_a_sample_survives_its_file() {
+        let mut run = cell(&[100.0]).runs.remove(0);
+        run.pair_p50_us = vec![5.0, f64::INFINITY];
+        let text = serde_json::to_string(&run).expect("JSON");
+        assert!(text.contains(r#""pair_p50_us":[5.0,"never"]"#), "{text}");
+        assert_eq!(serde_json::from_str::<RunSummary>(&text).expect("JSON"), run);
+    }
+
     #[track_caller]
     fn check(subject: &[f64], expect: Verdict) {
         let baseline = cell(&[100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0]);

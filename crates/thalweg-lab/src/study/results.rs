@@ -14,7 +14,7 @@ use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Cell, Expectation, Quantity, Scenario};
-use crate::statistics::{Buckets, Interval, median, median_interval};
+use crate::statistics::{Buckets, Interval, endless, median, median_interval};
 use crate::trial::{ClosedLoopFigures, Fairness, LatencyFigures, LatencyKind, Totals, TrialResult, load_histograms};
 
 /// The results of a study.
@@ -146,7 +146,8 @@ pub struct RunSummary {
     pub fairness: Fairness,
     /// Counts of all publishers together.
     pub publishers: PublisherTotals,
-    /// Median response latency of each pair in microseconds, where it has enough samples.
+    /// Median response latency of each pair in microseconds, where it has enough samples; infinite where most of them never arrived.
+    #[serde(with = "endless::list")]
     pub pair_p50_us: Vec<f64>,
     /// CPU time of all its processes by the length of the measurement: 1 is one whole CPU.
     pub cpu: f64,

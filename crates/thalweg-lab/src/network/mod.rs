@@ -47,8 +47,13 @@ impl Hosts {
             .map_err(|source| LabError::NotStarted { process: "remover of hosts".to_owned(), source })?;
         let switch = Namespace::new(&role("switch".to_owned()))?;
         if link.switch == Switch::Bridge {
-            // A switch that does not look into group memberships, as the simplest ones: every host hears every group.
-            switch.link("add bridge type bridge mcast_snooping 0")?;
+            // Without snooping a switch does not look into group memberships, as the simplest ones: every host hears every group.
+            let snooping = u8::from(link.snooping);
+            switch.link(&format!(
+                "add bridge type bridge mcast_snooping {snooping} mcast_query_response_interval {RESPONSE_10_MS}"
+            ))?;
+            // It asks for memberships itself, since no router does; until it has, it floods groups.
+            switch.link(&format!("set bridge type bridge mcast_querier {snooping}"))?;
             switch.link("set bridge up")?;
         }
         let mut out = Hosts { hosts: Vec::new(), switch, link: link.clone(), _remover: remover };
@@ -139,6 +144,8 @@ fn port(index: u32) -> String {
     format!("port{index}")
 }
 
+/// Units of 10 ms for hosts to answer a bridge that asks for memberships.
+const RESPONSE_10_MS: u32 = 10;
 /// The interface of every host.
 const INTERFACE: &str = "eth0";
 const SUBNET: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 0);

@@ -183,3 +183,34 @@ fn what_a_relay_counts_as_lost_or_doubled_is_what_is() {
     let doubled = counters.get("relay.host0-host1.duplicated");
     assert!(received > 500 && received as u64 <= 500 + doubled, "{received}: {counters:?}");
 }
+
+/// Bytes that have reached a host.
+fn received_bytes(host: &Namespace) -> u64 {
+    let said =
+        Command::new("ip").args(["-n", host.name(), "-s", "-j", "link", "show", "eth0"]).output().expect("iproute2");
+    let links: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    links[0]["stats64"]["rx"]["bytes"].as_u64().expect("a number")
+}
+
+#[test]
+fn a_snooping_bridge_hands_a_group_to_its_members_only() {
+    const GROUP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(239, 255, 7, 7);
+    const DATAGRAMS: u64 = 200;
+    for snooping in [false, true] {
+        let Some(hosts) = hosts(3, &LinkPlan { snooping, ..LinkPlan::default() }) else { return };
+        let (sender, member) = (socket(&hosts, 0), socket(&hosts, 1));
+        let own = hosts.addresses();
+        member.join_multicast_v4(&GROUP, &own[1]).expect("joined");
+        rustix::net::sockopt::set_ip_multicast_if(&sender, &own[0]).expect("set");
+        // A bridge floods until it has asked for members.
+        std::thread::sleep(Duration::from_millis(500));
+        let before = received_bytes(&hosts.hosts[2]);
+        for _ in 0..DATAGRAMS {
+            sender.send_to(&[7; 1_000], (GROUP, 7401)).expect("sent");
+            let mut datagram = [0; 1_500];
+            assert_eq!(member.recv(&mut datagram).expect("a member hears its group"), 1_000);
+        }
+        let flooded = received_bytes(&hosts.hosts[2]) - before > DATAGRAMS * 1_000;
+        assert_eq!(flooded, !snooping, "the third host, which is no member");
+    }
+}

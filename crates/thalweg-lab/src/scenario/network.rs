@@ -73,6 +73,8 @@ pub struct LinkPlan {
     pub mtu_bytes: u32,
     /// How long a frame may wait for its turn at this rate before it is dropped. Default 50 ms.
     pub queue: Duration,
+    /// Whether the bridge hands groups on only to hosts that asked for them (IGMP snooping). Default no.
+    pub snooping: bool,
     /// What joins the links. Default the kernel's bridge.
     pub switch: Switch,
 }
@@ -88,7 +90,8 @@ pub enum Switch {
 
 impl Default for LinkPlan {
     fn default() -> LinkPlan {
-        LinkPlan { rate_mbit: None, mtu_bytes: 1500, queue: Duration::from_millis(50), switch: Switch::Bridge }
+        let (mtu_bytes, queue) = (1500, Duration::from_millis(50));
+        LinkPlan { rate_mbit: None, mtu_bytes, queue, snooping: false, switch: Switch::Bridge }
     }
 }
 
@@ -185,7 +188,8 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
         }
         Some(HostKind::Namespaces) => {}
     }
-    let link = field.table((&[&["switch", "rate_mbit", "mtu_bytes", "queue_ms"][..], &IMPAIRMENTS].concat(), &[]))?;
+    let link = field
+        .table((&[&["switch", "snooping", "rate_mbit", "mtu_bytes", "queue_ms"][..], &IMPAIRMENTS].concat(), &[]))?;
     let share = |key| -> Result<f64, ScenarioError> {
         let field: Option<Field<'_>> = link.get(key);
         field.map_or(Ok(0.0), |one| percentage(&one))
@@ -204,12 +208,17 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
         coalesce: time("coalesce_us")?,
     };
     let impaired = IMPAIRMENTS.iter().find_map(|key| link.get(key));
-    let switches = [("bridge", false), ("relay", true)];
-    let is_relay = link.get("switch").map_or(Ok(impaired.is_some()), |one| one.choice(&switches))?;
+    let is_relay = link.get("switch").map_or(Ok(impaired.is_some()), |one| read_switch(&one))?;
     if let (Some(impaired), false) = (impaired, is_relay) {
         return Err(impaired.error("needs switch = \"relay\": a bridge only forwards"));
     }
+    let snooping = link.get("snooping");
+    let is_snooping = snooping.map_or(Ok(false), |one| one.truth())?;
+    if let (Some(field), true) = (snooping, is_snooping && is_relay) {
+        return Err(field.error("needs switch = \"bridge\": the relay hands every group to every host"));
+    }
     Ok(LinkPlan {
+        snooping: is_snooping,
         rate_mbit: link.get("rate_mbit").map(|one| one.number(0.1, 100_000.0)).transpose()?,
         mtu_bytes: link.get("mtu_bytes").map_or(Ok(u64::from(default.mtu_bytes)), |one| one.integer(576, 9_000))?
             as u32,
@@ -218,6 +227,17 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
             .map_or(Ok(default.queue), |one| one.number(1.0, 10_000.0).map(|ms| Duration::from_secs_f64(ms / 1e3)))?,
         switch: if is_relay { Switch::Relay(impairment) } else { Switch::Bridge },
     })
+}
+
+/// Whether the switch is the relay.
+fn read_switch(field: &Field<'_>) -> Result<bool, ScenarioError> {
+    if field.text()? == "routed" {
+        return Err(field.error(
+            "routed trees cannot be measured: datagrams to groups leave with a time to live of 1, which no router forwards, and the \
+             kernel's multicast routing follows a daemon that the lab does not have; hosts are joined by one \"bridge\" or \"relay\"",
+        ));
+    }
+    field.choice(&[("bridge", false), ("relay", true)])
 }
 
 fn read_bursts(field: &Field<'_>) -> Result<LossBursts, ScenarioError> {

@@ -264,9 +264,10 @@ fn links_are_read_and_what_they_lack_is_told() {
     assert_eq!(link(""), LinkPlan::default());
     assert_eq!(
         link("rate_mbit = 100\nmtu_bytes = 9000\nqueue_ms = 5"),
-        LinkPlan { rate_mbit: Some(100.0), mtu_bytes: 9000, queue: Duration::from_millis(5), switch: Switch::Bridge }
+        LinkPlan { rate_mbit: Some(100.0), mtu_bytes: 9000, queue: Duration::from_millis(5), ..LinkPlan::default() }
     );
     assert_eq!(link("switch = \"relay\"").switch, Switch::Relay(Impairment::default()));
+    assert_eq!(link("snooping = true"), LinkPlan { snooping: true, ..LinkPlan::default() });
     let all = "delay_us = 200\njitter_us = 50\nloss_pct = 1\nreorder_pct = 2\nduplicate_pct = 3\ncoalesce_us = 125\n\
                loss_bursts = { enter_pct = 0.5, leave_pct = 20 }";
     let expect = Impairment {
@@ -282,6 +283,8 @@ fn links_are_read_and_what_they_lack_is_told() {
     check("runs = 2", "runs = 2\n[link]\nrate_mbit = 1", &["s.toml:9:1: link: hosts = \"netns:2\""]);
     for (lines, part) in [
         ("loss_pct = 1\nswitch = \"bridge\"", "s.toml:11:12: loss_pct: needs switch = \"relay\""),
+        ("loss_pct = 1\nsnooping = true", "s.toml:12:12: snooping: needs switch = \"bridge\""),
+        ("switch = \"routed\"", "s.toml:11:10: switch: routed trees cannot be measured"),
         ("los_pct = 1", "did you mean \"loss_pct\""),
         ("mtu_bytes = 100", "100 is not within 576 to 9000"),
         ("loss_bursts = { enter_pct = 1 }", "[loss_bursts] needs \"leave_pct\""),

@@ -53,7 +53,7 @@ pub use order::{
     HistorySetting, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand, SubscriberPlace,
     SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
-pub use peer::{PeerProfile, PeerSetup};
+pub use peer::{PeerDestination, PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
 pub use records::{

@@ -21,6 +21,9 @@ pub struct PeerSetup {
     pub wait: Wait,
     /// Bytes of a serialized sample without its encapsulation header: number, length and octets together make so many.
     pub sample_bytes: u64,
+    /// Where samples go to; missing leaves it to the profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<PeerDestination>,
     /// Writers of each topic.
     pub topic_writers: u32,
     /// Readers of each topic.
@@ -43,6 +46,16 @@ impl PeerSetup {
         const WORD_BYTES: usize = 512;
         self.octets().max(WORD_BYTES * (1 + self.topic_readers as usize))
     }
+}
+
+/// Where a peer sends samples to, where it can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerDestination {
+    /// A copy for each reader.
+    Unicast,
+    /// A group of its readers.
+    Multicast,
 }
 
 /// A set of settings of a peer.
@@ -84,6 +97,7 @@ mod tests {
             profile: PeerProfile::Tuned,
             wait: Wait::Listener,
             sample_bytes,
+            destination: None,
             topic_writers: 1,
             topic_readers: 7,
         };

@@ -1,12 +1,16 @@
 //! Cyclone's settings, in its own XML.
 
-use peer_protocol::{Interface, PeerProfile, PeerSetup};
+use peer_protocol::{Interface, PeerDestination, PeerProfile, PeerSetup};
 
-/// One interface alone, no shared memory (it is not built in). Data goes by unicast, except to several readers in the
-/// tuned profiles, where one multicast datagram serves all.
+/// One interface alone, no shared memory (it is not built in). Data goes where it is told to; else by unicast, except to several readers
+/// in the tuned profiles, where one multicast datagram serves all.
 pub fn text(setup: &PeerSetup) -> Result<String, String> {
     let tuned = setup.profile != PeerProfile::Default;
-    let multicast = if tuned && setup.topic_readers > 1 { "true" } else { "spdp" };
+    let multicast = match setup.destination {
+        Some(PeerDestination::Multicast) => "true",
+        None if tuned && setup.topic_readers > 1 => "true",
+        Some(PeerDestination::Unicast) | None => "spdp",
+    };
     // Elsewhere than on loopback, datagrams of 64 KiB would travel as IP fragments.
     let general = if tuned && setup.address.is_loopback() { LARGE_DATAGRAMS } else { "" };
     let internal = if tuned { TUNED_INTERNAL } else { "" };

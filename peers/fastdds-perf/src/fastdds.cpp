@@ -20,6 +20,7 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.hpp>
+#include <fastdds/utils/IPLocator.hpp>
 
 using namespace eprosima::fastdds;
 using namespace eprosima::fastdds::dds;
@@ -140,6 +141,8 @@ struct FastParticipant
 {
     DomainParticipant* entity;
     bool tuned;
+    /// The port of the group that readers announce; 0: none, as shipped.
+    uint32_t group_port;
 };
 
 struct FastWriter
@@ -218,8 +221,9 @@ const char* fast_version()
     return FASTDDS_VERSION_STR;
 }
 
-/// Uses the interface with this IPv4 address alone; 0.0.0.0: all, as shipped.
-FastParticipant* fast_participant(uint32_t domain, const char* address, bool tuned)
+/// Uses the interface with this IPv4 address alone; 0.0.0.0: all, as shipped. Grouped readers announce the group of the RTPS
+/// specification, to which writers then send.
+FastParticipant* fast_participant(uint32_t domain, const char* address, bool tuned, bool grouped)
 {
     auto factory = DomainParticipantFactory::get_instance();
     DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;
@@ -237,7 +241,8 @@ FastParticipant* fast_participant(uint32_t domain, const char* address, bool tun
     // Types are matched by name: other vendors know nothing of Fast DDS's type service.
     qos.properties().properties().emplace_back("fastdds.type_propagation", "disabled");
     DomainParticipant* entity = factory->create_participant(domain, qos);
-    return entity == nullptr ? nullptr : new FastParticipant{entity, tuned};
+    const uint32_t group_port = grouped ? 7401 + 250 * domain : 0;
+    return entity == nullptr ? nullptr : new FastParticipant{entity, tuned, group_port};
 }
 
 void fast_participant_delete(FastParticipant* participant)
@@ -305,6 +310,11 @@ FastReader* fast_reader(
     DataReaderQos qos = DATAREADER_QOS_DEFAULT;
     configure(qos, participant, channel);
     qos.representation().m_value = {XCDR_DATA_REPRESENTATION};
+    if (participant->group_port != 0) {
+        rtps::Locator_t group(LOCATOR_KIND_UDPv4, participant->group_port);
+        rtps::IPLocator::setIPv4(group, 239, 255, 0, 1);
+        qos.endpoint().multicast_locator_list.push_back(group);
+    }
     if (participant->tuned) {
         qos.reliable_reader_qos().times.heartbeat_response_delay = Duration_t(0, 0);
     }

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use peer_protocol::{
-    Fault, Keep, Middleware, OctetArrival, OctetSample, PeerProfile, PeerSetup, ProcessEnd, SampleChannel,
-    SampleReader, SampleSink, SampleWriter, TYPE_NAME, Wait, WriteError,
+    Fault, Keep, Middleware, OctetArrival, OctetSample, PeerDestination, PeerProfile, PeerSetup, ProcessEnd,
+    SampleChannel, SampleReader, SampleSink, SampleWriter, TYPE_NAME, Wait, WriteError,
 };
 
 /// `FastChannel` in `fastdds.cpp`.
@@ -31,7 +31,7 @@ type OnTaken = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
     fn fast_version() -> *const c_char;
-    fn fast_participant(domain: u32, address: *const c_char, tuned: bool) -> *mut c_void;
+    fn fast_participant(domain: u32, address: *const c_char, tuned: bool, grouped: bool) -> *mut c_void;
     fn fast_participant_delete(participant: *mut c_void);
     fn fast_writer(participant: *mut c_void, channel: *const FastChannel) -> *mut c_void;
     fn fast_write(writer: *mut c_void, number: u64, bytes: *const u8, length: u32) -> i32;
@@ -104,8 +104,9 @@ impl Middleware for Participant {
         }
         let tuned = setup.profile != PeerProfile::Default;
         let address = CString::new(setup.address.to_string()).map_err(|error| error.to_string())?;
+        let grouped = setup.destination == Some(PeerDestination::Multicast);
         // SAFETY: the address lives for the call, which copies it.
-        let pointer = unsafe { fast_participant(setup.domain, address.as_ptr(), tuned) };
+        let pointer = unsafe { fast_participant(setup.domain, address.as_ptr(), tuned, grouped) };
         let entity = Entity::new("participant", pointer)?;
         Ok(Participant { entity, wait: setup.wait, octets: setup.octets() })
     }

@@ -9,9 +9,9 @@ mod process;
 
 pub use interface::Interface;
 pub use thalweg_lab_station::{
-    DATA, ECHOES, Fault, Keep, Middleware, NumberedSample, OctetArrival, OctetSample, PING, PONG, PeerProfile,
-    PeerSetup, ProcessEnd, SAMPLES, SampleChannel, SampleReader, SampleSink, SampleWriter, ScheduledSample, TO_READER,
-    Wait, Work, WriteError, to_writer,
+    DATA, ECHOES, Fault, Keep, Middleware, NumberedSample, OctetArrival, OctetSample, PING, PONG, PeerDestination,
+    PeerProfile, PeerSetup, ProcessEnd, SAMPLES, SampleChannel, SampleReader, SampleSink, SampleWriter,
+    ScheduledSample, TO_READER, Wait, Work, WriteError, to_writer,
 };
 
 use std::io::BufReader;

@@ -170,6 +170,7 @@ impl Place {
             profile: self.profile,
             wait: self.wait.unwrap_or(program.waits[0]),
             sample_bytes: octets + PeerSetup::FRAME_BYTES,
+            destination: None,
             topic_writers: 1,
             topic_readers: readers,
         };

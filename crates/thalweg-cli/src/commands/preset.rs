@@ -34,7 +34,7 @@ pub struct RunOptions {
     pub quick: bool,
 
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: cyclone,
-    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2; of paper4 also raw; of paper5 libcoap, californium, aiocoap, coap-rs).
+    /// fastdds, rustdds, dust, hdds, zenoh, iceoryx2; of paper2 none, and only cyclone and fastdds can; of paper4 also raw; of paper5 libcoap, californium, aiocoap, coap-rs).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1)]
     pub peers: Vec<String>,
 
@@ -157,11 +157,7 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
         [none] if none == "none" => Vec::new(),
         names => names.iter().map(|name| peers::parse(name)).collect::<Result<_, _>>()?,
     };
-    let (there, missing): (Vec<PeerProgram>, Vec<PeerProgram>) =
-        wanted.into_iter().partition(|peer| peer.find(options.peer_dir.as_deref()).is_some());
-    for peer in missing {
-        remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));
-    }
+    let there = there(wanted, options);
     let length = if options.quick { Length::Quick } else { Length::Full };
     let preset = paper4(length, &MachineSize::here(), &there);
     for line in &preset.left_out {
@@ -169,6 +165,16 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     }
     let scenario = Scenario::parse("paper4", &preset.text).map_err(Failure::from_cause)?;
     study::run_scenario(study::against((scenario, preset.text), options)?, options, interrupt)
+}
+
+/// Those of `wanted` that are set up; the others are named.
+fn there(wanted: Vec<PeerProgram>, options: &RunOptions) -> Vec<PeerProgram> {
+    let (there, missing): (Vec<PeerProgram>, Vec<PeerProgram>) =
+        wanted.into_iter().partition(|peer| peer.find(options.peer_dir.as_deref()).is_some());
+    for peer in missing {
+        remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));
+    }
+    there
 }
 
 fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -196,7 +202,7 @@ fn run_paper1(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
 }
 
 fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    options.refuse_foreign("paper2", &["--quick", "--counts", "--runs"])?;
+    options.refuse_foreign("paper2", &["--quick", "--peers", "--counts", "--runs"])?;
     let out = options.out.as_deref().unwrap_or(Path::new("paper2"));
     std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -208,10 +214,14 @@ fn run_paper2(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
     if let Some(runs) = options.runs {
         plan = plan.with_runs(runs as u32);
     }
+    if !options.peers.is_empty() && options.peers != ["none"] {
+        let peers: Vec<PeerProgram> = options.peers.iter().map(|name| peers::parse(name)).collect::<Result<_, _>>()?;
+        plan = plan.with_peers(&there(peers, options));
+    }
     for omitted in &plan.omitted {
         remark(format_args!("LEFT OUT: {omitted}"));
     }
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(options.peer_dir.clone());
     let result = paper2::run(&plan, out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
     let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
     for (name, text) in [("report.html", paper2::page(&result).to_html()), ("results.json", json)] {

@@ -208,6 +208,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         profile: PeerProfile::Default,
         wait: Wait::Block,
         sample_bytes: 100,
+        destination: None,
         topic_writers: 1,
         topic_readers: 1,
     };

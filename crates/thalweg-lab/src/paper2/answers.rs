@@ -19,7 +19,7 @@ pub(super) fn winners(parts: &[PartResult]) -> Vec<Winner> {
             part: part.name.clone(),
             group: group.name(),
             quantity: measure.name.to_owned(),
-            medians: group.cells.map(|cell| measure.median(cell)),
+            medians: [0, 1, 2].map(|way| measure.median(group.cells.get(way)?)),
             ratio: judged.ratio,
             verdict: told(group, &judged),
         };
@@ -62,7 +62,7 @@ pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
             .iter()
             .map(|(_, group)| {
                 let leader = leader(measure, group).map(|(_, cell)| cell);
-                leader.and_then(|cell| measure.costs((cell, group.cells[2]))).unwrap_or_default()
+                leader.zip(group.auto()).and_then(|pair| measure.costs(pair)).unwrap_or_default()
             })
             .collect();
         let reversed: Vec<Vec<f64>> = costs.iter().map(|own| own.iter().map(|cost| -cost).collect()).collect();
@@ -78,12 +78,15 @@ pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
         };
         all.iter().enumerate().filter_map(check).collect::<Vec<_>>()
     };
-    families(parts).flat_map(of).collect()
+    let own = |(measure, all): (&'static Measure, Vec<(&'_ PartResult, Group<'_>)>)| {
+        of((measure, all.into_iter().filter(|(_, group)| group.auto().is_some()).collect()))
+    };
+    families(parts).flat_map(own).collect()
 }
 
 /// The better way by the medians.
 fn leader<'a>(measure: &Measure, group: &Group<'a>) -> Option<(&'static str, &'a CellResult)> {
-    let [unicast, multicast, _] = group.cells;
+    let [unicast, multicast] = group.ways();
     let (one, other) = (measure.median(unicast)?, measure.median(multicast)?);
     let multicast_leads = if measure.more_is == Side::Worse { other < one } else { other > one };
     Some(if multicast_leads { ("multicast", multicast) } else { ("unicast", unicast) })
@@ -141,7 +144,8 @@ fn choice(group: &Group<'_>) -> &'static str {
     let sent = |cell: &CellResult| {
         median(cell.runs.iter().filter_map(|run| Some(run.wire?.sent as f64)).collect::<Vec<f64>>())
     };
-    let [Some(unicast), Some(multicast), Some(auto)] = group.cells.map(sent) else { return "unknown ways" };
+    let all: Option<Vec<f64>> = group.cells.iter().map(|cell| sent(cell)).collect();
+    let Some(&[unicast, multicast, auto]) = all.as_deref() else { return "unknown ways" };
     let distance = |other: f64| (auto / other).ln().abs();
     match distance(unicast) < distance(multicast) {
         _ if (unicast / multicast).ln().abs() < ALIKE.ln() => "ways that cost the same",

@@ -1,7 +1,9 @@
 //! Cells that differ in nothing but the destination.
 
+use super::plan::SAME_RATE;
 use super::result::PartResult;
 use crate::figures::size;
+use crate::peers::CellMiddleware;
 use crate::scenario::{Cell, ReliabilitySetting};
 use crate::station::Addressing;
 use crate::statistics::Buckets;
@@ -9,10 +11,10 @@ use crate::study::{CellResult, Measure, Side};
 
 /// A cell of each destination.
 pub(super) struct Group<'a> {
-    /// Unicast, multicast, `auto`.
-    pub(super) cells: [&'a CellResult; 3],
-    /// Where the runs are at hand.
-    pub(super) latencies: Option<[&'a Buckets; 3]>,
+    /// Unicast and multicast, and of Thalweg `auto`.
+    pub(super) cells: Vec<&'a CellResult>,
+    /// Theirs, where the runs are at hand.
+    pub(super) latencies: Option<Vec<&'a Buckets>>,
 }
 
 impl<'a> Group<'a> {
@@ -26,6 +28,16 @@ impl<'a> Group<'a> {
         [self.cells[0], self.cells[1]]
     }
 
+    /// Where the middleware chooses.
+    pub(super) fn auto(&self) -> Option<&'a CellResult> {
+        self.cells.get(2).copied()
+    }
+
+    /// Whether Thalweg is what is measured.
+    pub(super) fn is_ours(&self) -> bool {
+        self.cell().middleware == CellMiddleware::Thalweg
+    }
+
     /// Whether the machine was not quiet in some run that counts.
     pub(super) fn is_disturbed(&self) -> bool {
         self.cells.iter().any(|cell| cell.is_disturbed())
@@ -34,12 +46,17 @@ impl<'a> Group<'a> {
     pub(super) fn name(&self) -> String {
         let cell = self.cell();
         let best_effort = if cell.reliability == Some(ReliabilitySetting::BestEffort) { ", best effort" } else { "" };
-        format!("{}–{}, {}{best_effort}", cell.publishers, cell.subscribers, size(cell.load.bytes()))
+        let whose = cell.middleware.peer().map(|_| format!("{}, ", cell.middleware)).unwrap_or_default();
+        format!("{whose}{}–{}, {}{best_effort}", cell.publishers, cell.subscribers, size(cell.load.bytes()))
     }
 }
 
-/// The groups of a part that have all three, in the order of its cells.
+/// The groups of a part that have both ways, in the order of its cells.
 pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
+    if part.name == SAME_RATE {
+        // Its ways have the rates that each of them reached.
+        return Vec::new();
+    }
     let cells = &part.study.cells;
     let like = |first: &CellResult, destination: Addressing| {
         let wanted = Cell { destination, ..first.cell.clone() };
@@ -47,9 +64,10 @@ pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
     };
     let group = |first: &CellResult| {
         let of = |destination| like(first, destination);
-        let places = [of(Addressing::Unicast)?, of(Addressing::Multicast)?, of(Addressing::Auto)?];
-        let latencies = part.latencies.as_ref().map(|all| places.map(|place| &all[place]));
-        Some(Group { cells: places.map(|place| &cells[place]), latencies })
+        let mut places = vec![of(Addressing::Unicast)?, of(Addressing::Multicast)?];
+        places.extend(of(Addressing::Auto));
+        let latencies = part.latencies.as_ref().map(|all| places.iter().map(|place| &all[*place]).collect());
+        Some(Group { cells: places.into_iter().map(|place| &cells[place]).collect(), latencies })
     };
     cells.iter().filter(|cell| cell.cell.destination == Addressing::Unicast).filter_map(group).collect()
 }

@@ -1,6 +1,8 @@
 //! The plan: the paper's counts, and cells beyond them.
 
+use super::groups::Group;
 use super::result::PartResult;
+use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
 use crate::study::{CellResult, THROUGHPUT};
 
 /// The extent of the measurement.
@@ -14,6 +16,8 @@ pub struct Paper2Plan {
     pub varied: Vec<u32>,
     /// Those with the paper's own procedure, a closed loop.
     pub closed: Vec<u32>,
+    /// Those measured over a switch with IGMP snooping too.
+    pub snooping: Vec<u32>,
     /// Other lengths than the paper's.
     pub payload_bytes: Vec<u32>,
     /// Length of a measurement in seconds.
@@ -22,6 +26,8 @@ pub struct Paper2Plan {
     pub closed_seconds: u32,
     /// Publishers and subscribers of the work that the paper cites, and whether that is best effort.
     pub shapes: Vec<(u32, u32, bool)>,
+    /// Those of the closed loops and of the open schedules of each number of participants, beside Thalweg.
+    pub peers: Vec<CellMiddleware>,
     /// Sent before and not counted, in seconds.
     pub warm_up_s: f64,
     /// Runs of each cell.
@@ -73,12 +79,14 @@ impl Paper2Plan {
         Paper2Plan {
             overloaded: counts.iter().copied().filter(|count| *count > 1).collect(),
             closed: counts.clone(),
+            snooping: counts.iter().copied().filter(|count| *count <= 10).collect(),
             counts,
             varied: vec![3, 10],
             payload_bytes: vec![1_024, 8_192, 65_536],
             seconds: 20,
             closed_seconds: 10,
             shapes: CITED_SHAPES.to_vec(),
+            peers: Vec::new(),
             warm_up_s: 2.0,
             runs: 12,
             attempts: 3,
@@ -95,17 +103,19 @@ impl Paper2Plan {
         let why_not = |count: u32| {
             format!("{count} publishers and {count} subscribers: not in a quarter of an hour; leave out --quick")
         };
-        let procedure = "the paper's procedure with other numbers than 3 and 10, and the shapes of the work that it cites: not in a \
-                         quarter of an hour; leave out --quick";
+        let procedure = "the paper's procedure with other numbers than 3 and 10, a switch with IGMP snooping, and the shapes of the \
+                         work that it cites: not in a quarter of an hour; leave out --quick";
         Paper2Plan {
             counts,
             overloaded: vec![10],
             closed: vec![3, 10],
+            snooping: Vec::new(),
             varied: vec![10],
             payload_bytes: vec![8_192],
             seconds: 2,
             closed_seconds: 3,
             shapes: Vec::new(),
+            peers: Vec::new(),
             warm_up_s: 0.5,
             runs: 10,
             attempts: 2,
@@ -121,6 +131,7 @@ impl Paper2Plan {
         self.varied.retain(|count| counts.contains(count));
         self.overloaded = counts.iter().copied().filter(|count| *count > 1).collect();
         self.closed = counts.to_vec();
+        self.snooping.retain(|count| counts.contains(count));
         self.shapes.clear();
         let mut omitted: Vec<u32> = PAPER_COUNTS.to_vec();
         omitted.retain(|count| !counts.contains(count));
@@ -129,6 +140,18 @@ impl Paper2Plan {
         self.counts = counts.to_vec();
         let listed: Vec<String> = counts.iter().map(u32::to_string).collect();
         self.command += &format!(" --counts {}", listed.join(","));
+        self
+    }
+
+    /// Lets these take part; those that nothing tells where to send to are left out.
+    pub fn with_peers(mut self, peers: &[PeerProgram]) -> Paper2Plan {
+        let (told, others): (Vec<PeerProgram>, Vec<PeerProgram>) =
+            peers.iter().copied().partition(|peer| peer.is_told_destinations());
+        let why_not = |peer: PeerProgram| format!("{peer}: nothing tells it whether to send by unicast or to groups");
+        self.omitted.extend(others.into_iter().map(why_not));
+        self.peers = told.into_iter().map(|peer| CellMiddleware::Peer(peer, PeerProfile::Tuned)).collect();
+        let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
+        self.command += &format!(" --peers {}", names.join(","));
         self
     }
 
@@ -151,7 +174,7 @@ impl Paper2Plan {
         let (counts, varied) = (pairs(&self.counts), pairs(&self.varied));
         let shapes = [
             shape(
-                "participants",
+                PARTICIPANTS,
                 "One to many participants",
                 matrix(&counts, &[PAPER_BYTES], DELIVERIES_HZ),
                 self.seconds,
@@ -174,6 +197,15 @@ impl Paper2Plan {
                 link: "\n[link]\nrate_mbit = 10\n",
                 ..shape("slow-link", "Links of 10 Mbit/s", matrix(&varied, &[PAPER_BYTES], DELIVERIES_HZ), self.seconds)
             },
+            Shape {
+                link: "\n[link]\nsnooping = true\n",
+                ..shape(
+                    "snooping",
+                    "A switch with IGMP snooping",
+                    matrix(&pairs(&self.snooping), &[PAPER_BYTES], DELIVERIES_HZ),
+                    self.seconds,
+                )
+            },
             shape("shapes", "Shapes of the work that the paper cites", self.cited_shapes(), self.seconds),
         ];
         let is_measured = |shape: &Shape| !shape.matrices.is_empty();
@@ -183,7 +215,7 @@ impl Paper2Plan {
     /// An open schedule at the rates that closed loops reached: the latency of every sample where those told one in so many. Nothing where
     /// no closed loop was measured.
     pub(super) fn same_rate(&self, perftest: &PartResult) -> Option<Part> {
-        let groups = perftest.groups();
+        let groups: Vec<Group<'_>> = perftest.groups().into_iter().filter(Group::is_ours).collect();
         let matrices = groups.iter().flat_map(|group| {
             let of_way = |cell: &&CellResult| {
                 let pairs = f64::from(cell.cell.publishers * cell.cell.subscribers);
@@ -229,8 +261,13 @@ impl Paper2Plan {
     }
 
     fn part_with(&self, shape: &Shape, destinations: &str) -> Part {
-        let matrices: Vec<String> =
+        let mut matrices: Vec<String> =
             shape.matrices.iter().map(|matrix| format!("[[matrix]]\n{matrix}{destinations}\n")).collect();
+        if [PARTICIPANTS, PERFTEST].contains(&shape.name) && !self.peers.is_empty() {
+            let names: Vec<String> = self.peers.iter().map(|peer| format!("\"{peer}\"")).collect();
+            let both = format!("middleware = [{}]\ndestination = [\"unicast\", \"multicast\"]\n", names.join(", "));
+            matrices.extend(shape.matrices.iter().map(|matrix| format!("[[matrix]]\n{matrix}{both}\n")));
+        }
         let text = format!(
             "schema = \"thalweg.scenario/1\"\nname = \"paper2-{}\"\nseed = {}\n\
              # Publishers and subscribers spread evenly, as over the paper's four virtual machines.\n\
@@ -273,6 +310,8 @@ const ROUND_TRIPS_HZ: u32 = 10;
 const RATE_HZ_MAX: f64 = 100_000.0;
 /// Publishers, subscribers, and whether best effort.
 const CITED_SHAPES: [(u32, u32, bool); 5] = [(1, 4, false), (1, 7, false), (1, 12, false), (4, 3, false), (8, 6, true)];
+/// The part with every number of participants.
+const PARTICIPANTS: &str = "participants";
 /// The part with closed loops.
 pub(super) const PERFTEST: &str = "perftest";
 /// The part at the same rates.

@@ -8,6 +8,7 @@ use crate::circumstances;
 use crate::figures::{grouped, rounded, utc};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
+use crate::statistics::Buckets;
 use crate::study::{self, CPU, CellResult, Measure, P50, P99};
 use crate::table::Table;
 
@@ -189,9 +190,10 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
         return procedure::section(part, &own);
     }
     let panel = |group: &Group<'_>| {
-        let latencies = group.latencies?;
-        let of = |way: usize| Series { name: WAYS[way].to_owned(), colour: way, values: latencies[way].steps() };
-        let series: Vec<Series> = (0..WAYS.len()).map(of).collect();
+        let latencies = group.latencies.as_ref()?;
+        let of =
+            |(way, all): (usize, &&Buckets)| Series { name: WAYS[way].to_owned(), colour: way, values: all.steps() };
+        let series: Vec<Series> = latencies.iter().enumerate().map(of).collect();
         Some(ecdf(&format!("response latency, µs, {}", group.name()), &series))
     };
     let seen =
@@ -202,6 +204,7 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
         figures.push(Figure::of_many(seen, FigureLayout::Column, panels));
     }
     let ends = |group: &Group<'_>| (group.cell().publishers, group.cell().subscribers);
+    let groups: Vec<Group<'_>> = groups.into_iter().filter(Group::is_ours).collect();
     let is_counted = groups.iter().all(|group| ends(group).0 == ends(group).1);
     if is_counted && groups.iter().any(|group| ends(group) != ends(&groups[0])) {
         figures.extend(by_count(&groups));
@@ -246,8 +249,9 @@ fn count_table(measure: &Measure, groups: &[Group<'_>]) -> Table {
     let header = ["publishers, and as many subscribers"].into_iter().chain(WAYS).collect::<Vec<&str>>();
     let mut table = Table::new(measure.name, &header);
     let figure = |cell: &CellResult| measure.median(cell).map_or_else(|| "–".to_owned(), rounded);
-    let row =
-        |group: &Group<'_>| [group.cell().publishers.to_string()].into_iter().chain(group.cells.map(figure)).collect();
+    let row = |group: &Group<'_>| {
+        [group.cell().publishers.to_string()].into_iter().chain(group.cells.iter().map(|cell| figure(cell))).collect()
+    };
     table.rows = groups.iter().map(row).collect();
     table
 }

@@ -7,7 +7,7 @@ use super::result::{Paper2Result, PartResult, Winner};
 use crate::figures::{percent, rounded};
 use crate::plot::{Series, ecdf};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::statistics::median;
+use crate::statistics::{Buckets, median};
 use crate::study::{CellResult, RunSummary};
 use crate::table::Table;
 
@@ -24,10 +24,11 @@ pub(super) fn section(part: &PartResult, winners: &[&Winner]) -> Section {
         ecdf(&title, &group.cells.iter().enumerate().map(series).collect::<Vec<_>>())
     };
     let round_trips = |group: &Group<'_>| {
-        let latencies = group.latencies?;
-        let series = |way: usize| Series { name: WAYS[way].to_owned(), colour: way, values: latencies[way].steps() };
+        let latencies = group.latencies.as_ref()?;
+        let series =
+            |(way, all): (usize, &&Buckets)| Series { name: WAYS[way].to_owned(), colour: way, values: all.steps() };
         let title = format!("round trip, µs, {}, one in {} samples", group.name(), group.cell().latency_count?);
-        Some(ecdf(&title, &(0..WAYS.len()).map(series).collect::<Vec<_>>()))
+        Some(ecdf(&title, &latencies.iter().enumerate().map(series).collect::<Vec<_>>()))
     };
     let seconds: usize = part.study.cells.iter().map(|cell| cell.seconds_mbit().len()).sum();
     let throughput = Figure::of_many(
@@ -66,7 +67,7 @@ pub(super) fn paper_tables(result: &Paper2Result) -> Vec<Table> {
     let part = result.parts.iter().find(|part| part.name == PERFTEST);
     let groups = part.map(PartResult::groups).unwrap_or_default();
     for row in &PAPER {
-        let group = groups.iter().find(|group| group.cell().publishers == row.count);
+        let group = groups.iter().find(|group| group.is_ours() && group.cell().publishers == row.count);
         let mean = |of: fn(&CellResult) -> Option<f64>| {
             let told = |way: usize| group.and_then(|group| of(group.cells[way])).map_or_else(dash, rounded);
             [told(0), told(1)]
@@ -128,7 +129,7 @@ pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
                    the time at which it was due; not judged, because the two took no turns";
     let mut table = Table::new(caption, &header);
     let (mut compared, mut hidden) = (0, 0);
-    for group in closed.groups() {
+    for group in closed.groups().into_iter().filter(Group::is_ours) {
         for one in group.ways() {
             let is_same = |cell: &&CellResult| {
                 (cell.cell.publishers, cell.cell.destination) == (one.cell.publishers, one.cell.destination)

@@ -1,5 +1,6 @@
 use super::result::AutoAnswer;
 use super::*;
+use crate::peers::PeerProgram;
 use crate::scenario::{Cell, Scenario};
 use crate::station::Addressing;
 use crate::statistics::Buckets;
@@ -271,4 +272,24 @@ fn few_runs_are_not_judged() {
     part.study.cells.iter_mut().for_each(|cell| cell.runs.truncate(7));
     let winners = answers::winners(&[part]);
     assert!(winners.iter().all(|winner| winner.verdict == "not judged: fewer than 8 runs"), "{winners:?}");
+}
+
+#[test]
+fn peers_that_can_be_told_where_to_send_take_part_and_the_others_are_named() {
+    let plan = Paper2Plan::quick(5, 2).with_peers(&[PeerProgram::Cyclone, PeerProgram::Zenoh]);
+    assert!(plan.omitted.iter().any(|text| text.starts_with("zenoh: nothing tells it")), "{:?}", plan.omitted);
+    assert!(plan.command.ends_with("--peers cyclone,zenoh"), "{}", plan.command);
+    let parts = plan.parts();
+    let part = parts.iter().find(|part| part.name == PERFTEST).expect("there");
+    let result = part_like(part, [100.0, 200.0, 102.0], [1_000, 300, 1_010]);
+    let names: Vec<String> = result.groups().iter().map(|group| group.name()).collect();
+    let expect = ["3–3, 100 B", "10–10, 100 B", "cyclone-tuned, 3–3, 100 B", "cyclone-tuned, 10–10, 100 B"];
+    assert_eq!(names, expect);
+    let same_rate = plan.same_rate(&result).expect("measured").text;
+    assert!(!same_rate.contains("cyclone"), "{same_rate}");
+    let all = [result];
+    let winners = answers::winners(&all);
+    let own = winners.iter().find(|winner| winner.group.starts_with("cyclone-tuned, 3–3")).expect("compared");
+    assert_eq!((own.medians[2], own.verdict.as_str()), (None, "unicast"));
+    assert!(answers::checks(&all).iter().all(|check| !check.group.contains("cyclone")), "it has no auto");
 }

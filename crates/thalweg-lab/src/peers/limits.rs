@@ -9,8 +9,9 @@ pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&
     let CellMiddleware::Peer(peer, _) = cell.middleware else { return None };
     let reason = if hosts.is_some() && peer == PeerProgram::Iceoryx2 {
         "its data lie in memory that hosts do not share, and nothing would cross a link: leave `hosts` out".to_owned()
-    } else if cell.destination != Addressing::Auto {
-        "its profile decides where it sends to: leave `destination` to \"auto\" in its cells, in a [[matrix]] of their own".to_owned()
+    } else if cell.destination != Addressing::Auto && !peer.is_told_destinations() {
+        "nothing tells it where to send to: leave `destination` to \"auto\" in its cells, in a [[matrix]] of their own"
+            .to_owned()
     } else if process.model != ProcessModel::PerEndpoint {
         "its processes hold one endpoint each: use model = \"per-endpoint\"".to_owned()
     } else {

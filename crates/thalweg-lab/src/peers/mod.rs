@@ -65,6 +65,11 @@ impl PeerProgram {
         }
     }
 
+    /// Whether it sends by unicast or to groups as it is told.
+    pub(crate) fn is_told_destinations(self) -> bool {
+        matches!(self, PeerProgram::Cyclone | PeerProgram::FastDds)
+    }
+
     /// The measurement, in words.
     pub fn description(self) -> &'static str {
         match self {

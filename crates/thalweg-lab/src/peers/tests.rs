@@ -27,7 +27,8 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
     const HOSTS: &str = "[hosts]\non = \"netns:2\"";
     const BEST_EFFORT: &str = "[qos]\nreliability = \"best-effort\"";
     check("middleware = [\"thalweg\", \"cyclone\", \"cyclone-tuned\"]", "", "");
-    check("middleware = \"cyclone\"\ndestination = \"multicast\"", "", "leave `destination` to \"auto\"");
+    check("middleware = \"zenoh\"\ndestination = \"multicast\"", "", "leave `destination` to \"auto\"");
+    check("middleware = [\"cyclone\", \"fastdds-tuned\"]\ndestination = [\"unicast\", \"multicast\"]", "", "");
     check(
         "middleware = \"zenoh\"",
         "[process]\nmodel = \"single\"",

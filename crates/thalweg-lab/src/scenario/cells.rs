@@ -121,7 +121,10 @@ impl Cell {
         let build = self.build_in_words();
         match self.middleware {
             CellMiddleware::Thalweg => format!("{} {}{build}", self.middleware, self.destination),
-            peer @ CellMiddleware::Peer(..) => format!("{peer}{build}"),
+            peer @ CellMiddleware::Peer(..) => match self.destination {
+                Addressing::Auto => format!("{peer}{build}"),
+                told => format!("{peer} {told}{build}"),
+            },
         }
     }
 
@@ -165,7 +168,7 @@ impl Cell {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.load_in_words())?;
-        if self.middleware == CellMiddleware::Thalweg {
+        if self.middleware == CellMiddleware::Thalweg || self.destination != Addressing::Auto {
             write!(f, " {}", self.destination)?;
         }
         write!(f, "{} {}{}", self.conditions(), self.middleware, self.build_in_words())

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::Serialize;
-use thalweg_lab_station::{ClosedLoop, Order, PeerSetup, Qos, TimetablePace};
+use thalweg_lab_station::{ClosedLoop, Order, PeerDestination, PeerSetup, Qos, TimetablePace};
 
 use super::controller::RunContext;
 use super::places::{Share, topic_endpoints};
@@ -15,7 +15,7 @@ use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::{Build, Cell};
-use crate::station::{Sending, Setup, StationNetwork, Wait, serialized_bytes};
+use crate::station::{Addressing, Sending, Setup, StationNetwork, Wait, serialized_bytes};
 
 /// Settings common to all processes of a run.
 pub(super) struct Processes<'a> {
@@ -65,6 +65,11 @@ impl<'a> Processes<'a> {
                     // Hardly any of them can poll.
                     wait: if wait == Wait::Busy { Wait::Listener } else { wait },
                     sample_bytes: serialized_bytes(cell.load)?,
+                    destination: match cell.destination {
+                        Addressing::Auto => None,
+                        Addressing::Unicast => Some(PeerDestination::Unicast),
+                        Addressing::Multicast => Some(PeerDestination::Multicast),
+                    },
                     topic_writers,
                     topic_readers,
                 };

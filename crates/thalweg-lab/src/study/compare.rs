@@ -114,7 +114,7 @@ fn differences(pairs: &[(&CellResult, &CellResult)]) -> Vec<Difference> {
 }
 
 /// Two run directories side by side. Their runs took no turns, so that a drift of the machine is in every difference: nothing is judged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Name and both values of everything in which their conditions differ.
     pub conditions: Vec<(String, String, String)>,

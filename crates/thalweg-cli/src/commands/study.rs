@@ -240,10 +240,13 @@ fn conclude(out: &Path, json: bool, result: Result<StudyResult, thalweg_lab::Lab
     })?;
     print_either(json, &result, study::to_text(&result).trim_end())?;
     print_place(json, format_args!("\nReport: {}", out.join("report.html").display()))?;
-    let failed = result.judgements.iter().filter(|judgement| !judgement.holds).count();
-    if failed > 0 {
+    let open = result.judgements.iter().filter(|judgement| judgement.value.is_none()).count();
+    let failed = result.judgements.iter().filter(|judgement| !judgement.holds).count() - open;
+    if failed + open > 0 {
         let all = result.judgements.len();
-        return Err(Failure::Failed(format!("{failed} of {all} expectations of the scenario do not hold")));
+        return Err(Failure::Failed(format!(
+            "of {all} expectations of the scenario {failed} do not hold and {open} are not judged"
+        )));
     }
     if !result.failures.is_empty() {
         let (failed, all) = (result.failures.len(), result.failures.len() + result.cells.len());

@@ -21,7 +21,7 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, paper2, paper4 or paper5, or a scenario file; a scenario takes --out, --seed, --against, --peer-dir, --key and --live, all else stands
+    /// The preset paper1, paper2, paper4 or paper5, or a scenario file; a scenario takes --out, --seed, --against, --peer-dir, --ssh and --live, all else stands
     /// in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
@@ -43,9 +43,9 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
 
-    /// Show the agents that a scenario names as hosts the key in FILE (default: thalweg/lab.key in the folder of your settings, ~/.config).
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
+    /// Reach the machines that a scenario names as hosts by COMMAND, a program and its options with blanks between them (default: ssh).
+    #[arg(long, value_name = "COMMAND")]
+    pub ssh: Option<String>,
 
     /// Write into DIRECTORY, which is made if it is missing: report.html, results.json and profile.toml of a preset, the run directory of
     /// a scenario (default: the current directory, or one with the scenario's name in it).
@@ -121,8 +121,10 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if PRESETS.contains(&options.what.as_str()) && options.live {
         return Err(Failure::Usage("--live is for scenarios; a preset shows its progress itself".to_owned()));
     }
-    if PRESETS.contains(&options.what.as_str()) && options.key.is_some() {
-        return Err(Failure::Usage("--key is for scenarios, which can have agents; a preset has none".to_owned()));
+    if PRESETS.contains(&options.what.as_str()) && options.ssh.is_some() {
+        return Err(Failure::Usage(
+            "--ssh is for scenarios, which can name other machines; a preset names none".to_owned(),
+        ));
     }
     if PRESETS.contains(&options.what.as_str()) && options.what != "paper4" && options.against.is_some() {
         return Err(Failure::Usage("--against is for scenarios and paper4".to_owned()));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use thalweg_lab::agent::SshCommand;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
 use thalweg_lab::study::{self, Comparability, StudyResult};
@@ -39,9 +40,9 @@ pub struct ResumeOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
 
-    /// Show the agents the key in FILE (default: thalweg/lab.key in the folder of your settings, ~/.config).
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
+    /// Reach other machines by COMMAND, a program and its options with blanks between them (default: ssh).
+    #[arg(long, value_name = "COMMAND")]
+    pub ssh: Option<String>,
 }
 
 /// Options of `lab compare`.
@@ -112,7 +113,7 @@ pub(super) fn run_scenario(
     if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
         remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
     }
-    let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
+    let launcher = launcher(options.peer_dir.as_deref(), options.ssh.as_deref())?;
     let result = study::run((scenario, text), options.seed, &out, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&out, result)
 }
@@ -122,15 +123,17 @@ pub(super) fn run_scenario(
 /// # Errors
 /// As [`run`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
+    let launcher = launcher(options.peer_dir.as_deref(), options.ssh.as_deref())?;
     let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&options.directory, result)
 }
 
-/// Starts this program's own processes, and peers' from `folder` where one is given; agents are shown the key in `key`.
-fn launcher(folder: Option<&Path>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
+/// Starts this program's own processes, peers' from `folder` where one is given, and agents by the command `ssh`.
+fn launcher(folder: Option<&Path>, ssh: Option<&str>) -> Result<Launcher, Failure> {
+    let parse = |text| SshCommand::parse(text).ok_or_else(|| Failure::Usage("--ssh names no program".to_owned()));
+    let ssh = ssh.map(parse).transpose()?;
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
-    Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)).with_key_in(key))
+    Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)).with_ssh(ssh))
 }
 
 fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> Result<(), Failure> {

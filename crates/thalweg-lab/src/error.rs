@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use thalweg_host::NamespaceError;
 use thalweg_lab_station::Fault;
 
 /// The reason why an experiment ended without a result; the text names the failure, its place and a remedy.
@@ -42,6 +43,8 @@ pub enum LabError {
         /// Its reason.
         reason: String,
     },
+    /// A host of the experiment could not be made.
+    Namespace(NamespaceError),
     /// This process itself cannot go on.
     Here(String),
 }
@@ -50,6 +53,12 @@ impl LabError {
     /// An error of this process, in the words of its cause.
     pub fn here(cause: impl fmt::Display) -> LabError {
         LabError::Here(cause.to_string())
+    }
+}
+
+impl From<NamespaceError> for LabError {
+    fn from(error: NamespaceError) -> LabError {
+        LabError::Namespace(error)
     }
 }
 
@@ -89,6 +98,7 @@ impl fmt::Display for LabError {
                 write_last_words(f, last_words)
             }
             LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
+            LabError::Namespace(error) => error.fmt(f),
             LabError::Here(reason) => f.write_str(reason),
         }
     }
@@ -102,6 +112,7 @@ impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             LabError::NotStarted { source, .. } => Some(source),
+            LabError::Namespace(error) => error.source(),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use thalweg_lab_station::monotonic_nanos;
+use thalweg_host::monotonic_nanos;
 
 use super::clock::{PROBES_MIN, Probe};
 use crate::process::Stop;

@@ -9,7 +9,7 @@ use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::pipe::{CLOSED, Incoming, Outgoing};
 use super::probes::{ClockAnswers, ClockSecret};
 use crate::error::LabError;
-use crate::host::{Environment, Layers, SecondWatch};
+use crate::host::{Environment, HostFiles, Layers, SecondWatch};
 use crate::process::{Launcher, Stop, Supervised};
 use crate::study::{checksum, host_parts};
 
@@ -113,14 +113,17 @@ impl<'a> Session<'a> {
                 let event = self.folder.clear().map_or_else(Event::Refused, |()| Event::Cleared);
                 self.say(&event)
             }
-            Request::Count => self.say(&Event::Counted(Layers::read())),
+            Request::Count => self.say(&Event::Counted(Layers::read(&HostFiles::here()))),
             Request::OpenClock { at, secret } => self.open_clock(at, secret),
             Request::CloseClock => {
                 self.clock = None;
                 Ok(())
             }
             Request::Watch => {
-                self.watch = Some(SecondWatch::start(self.workers.iter().map(|(_, worker)| worker.id()).collect()));
+                self.watch = Some(SecondWatch::start(
+                    HostFiles::here(),
+                    self.workers.iter().map(|(_, worker)| worker.id()).collect(),
+                ));
                 Ok(())
             }
             Request::Look => {

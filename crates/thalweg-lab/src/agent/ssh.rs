@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use thalweg_lab_station::kill_group;
+use thalweg_host::kill_group;
 
 use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};

@@ -1,19 +1,15 @@
 //! Messages on a pair of pipes, one of JSON a line in either direction.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The way out. A thread of its own writes, so that a side that takes nothing does not hold up this one for ever.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    lines: Option<SyncSender<Vec<u8>>>,
-    writing: JoinHandle<()>,
-}
+/// The way out; closed when dropped.
+pub(super) struct Outgoing(Option<Box<dyn Write + Send>>);
 
 /// The way in.
 #[derive(Debug)]
@@ -22,23 +18,15 @@ pub(super) struct Incoming {
 }
 
 impl Outgoing {
-    pub(super) fn new(mut stream: impl Write + Send + 'static) -> Outgoing {
-        let (lines, waiting) = sync_channel::<Vec<u8>>(LINES_MAX);
-        let writing = std::thread::spawn(move || {
-            for line in waiting {
-                if stream.write_all(&line).and_then(|()| stream.flush()).is_err() {
-                    return;
-                }
-            }
-        });
-        Outgoing { lines: Some(lines), writing }
+    pub(super) fn new(stream: impl Write + Send + 'static) -> Outgoing {
+        Outgoing(Some(Box::new(stream)))
     }
 
-    /// Says something to the other side.
+    /// Says something to the other side. Where `ssh` is stuck between both, it ends by itself and this way with it.
     ///
     /// # Errors
-    /// It is gone, or takes nothing for a long time.
-    pub(super) fn say(&self, message: &impl Serialize) -> Result<(), String> {
+    /// The other side is gone.
+    pub(super) fn say(&mut self, message: &impl Serialize) -> Result<(), String> {
         let line = serde_json::to_vec(message).map_err(|error| error.to_string())?;
         if line.len() > LINE_MAX {
             return Err(format!("a message of {} bytes is longer than the {LINE_MAX} allowed", line.len()));
@@ -47,36 +35,21 @@ impl Outgoing {
     }
 
     /// The same with a line as it is.
-    pub(super) fn write(&self, mut line: Vec<u8>) -> Result<(), String> {
+    pub(super) fn write(&mut self, mut line: Vec<u8>) -> Result<(), String> {
         line.push(b'\n');
-        let lines = self.lines.as_ref().ok_or(CLOSED)?;
-        let deadline = Instant::now() + WRITE_PATIENCE;
-        loop {
-            line = match lines.try_send(line) {
-                Ok(()) => return Ok(()),
-                Err(TrySendError::Disconnected(_)) => return Err(CLOSED.to_owned()),
-                Err(TrySendError::Full(_)) if Instant::now() >= deadline => {
-                    return Err(format!("it took nothing for {} s", WRITE_PATIENCE.as_secs()));
-                }
-                Err(TrySendError::Full(line)) => line,
-            };
-            std::thread::sleep(PAUSE);
-        }
+        let stream = self.0.as_mut().ok_or(CLOSED)?;
+        stream.write_all(&line).and_then(|()| stream.flush()).map_err(|_| CLOSED.to_owned())
     }
 
-    /// Ends the way out after everything that was said.
+    /// Ends the way out.
     pub(super) fn close(&mut self) {
-        self.lines = None;
+        self.0 = None;
     }
 }
 
-impl Drop for Outgoing {
-    fn drop(&mut self) {
-        self.close();
-        let deadline = Instant::now() + LAST_PATIENCE;
-        while !self.writing.is_finished() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Outgoing(…)")
     }
 }
 
@@ -131,12 +104,8 @@ fn next_line(stream: &mut impl BufRead) -> Result<Option<Vec<u8>>, String> {
 pub(super) const CLOSED: &str = "it closed the connection";
 /// Longest message: a part of a file as JSON, in which a line's end takes two bytes, with room.
 const LINE_MAX: usize = 4 << 20;
-/// Messages that may wait in either direction.
+/// Messages that may wait to be heard.
 const LINES_MAX: usize = 16;
-const WRITE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the last words may take to be written.
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
@@ -159,18 +128,6 @@ mod tests {
         let incoming = Incoming::new(std::io::repeat(b'x'));
         let reason = incoming.line(PATIENCE).expect_err("endless");
         assert!(reason.contains("longer than the 4194304 bytes allowed"), "{reason}");
-        let outgoing = Outgoing::new(std::io::sink());
-        assert!(outgoing.say(&"x".repeat(LINE_MAX)).is_err());
-    }
-
-    #[test]
-    fn everything_said_is_written_before_the_way_ends() {
-        let (from, to) = std::io::pipe().expect("a pipe");
-        let incoming = Incoming::new(from);
-        let outgoing = Outgoing::new(to);
-        (0..10).for_each(|number| outgoing.say(&number).expect("said"));
-        drop(outgoing);
-        (0..10).for_each(|number| assert_eq!(incoming.hear::<u32>(PATIENCE), Ok(Some(number))));
-        assert_eq!(incoming.hear::<u32>(PATIENCE), Err(CLOSED.to_owned()));
+        assert!(Outgoing::new(std::io::sink()).say(&"x".repeat(LINE_MAX)).is_err());
     }
 }

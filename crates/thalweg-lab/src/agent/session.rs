@@ -26,7 +26,7 @@ pub fn serve(
     stop: &Stop,
 ) -> Result<(), LabError> {
     folder::remove_abandoned();
-    let outgoing = Outgoing::new(to);
+    let mut outgoing = Outgoing::new(to);
     let greeting = format!("{HELLO}{PROTOCOL} {VERSION}").into_bytes();
     let session = outgoing.write(greeting).and_then(|()| Session::open(Incoming::new(from), outgoing, launcher));
     match session.and_then(|mut session| session.run(stop)) {
@@ -51,7 +51,7 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Tells the controller about this machine.
-    fn open(incoming: Incoming, outgoing: Outgoing, launcher: &'a Launcher) -> Result<Session<'a>, String> {
+    fn open(incoming: Incoming, mut outgoing: Outgoing, launcher: &'a Launcher) -> Result<Session<'a>, String> {
         let folder = Folder::new()?;
         let environment = Environment::read();
         let fingerprint = host_parts(&environment);

@@ -32,7 +32,11 @@ impl SshCommand {
     fn command(&self, machine: &SshMachine) -> Command {
         let mut command = Command::new(&self.program);
         // The user's options come first, and of two options ssh takes the first.
-        command.args(&self.options).args(OPTIONS).args(["--", &machine.destination, &agent_command(machine)]);
+        command.args(&self.options).args(OPTIONS.split_whitespace()).args([
+            "--",
+            &machine.destination,
+            &agent_command(machine),
+        ]);
         command
     }
 }
@@ -206,25 +210,8 @@ fn not_started(program: &str, error: &std::io::Error) -> LabError {
 
 /// No terminal, nobody who could answer a question, and nothing but the agent's pipes; a shared connection of the user's is used, but none
 /// is begun that would stay behind. A machine that stopped answering is noticed within 20 s, also after the death of this process.
-const OPTIONS: [&str; 17] = [
-    "-T",
-    "-x",
-    "-a",
-    "-o",
-    "BatchMode=yes",
-    "-o",
-    "ControlMaster=no",
-    "-o",
-    "ClearAllForwardings=yes",
-    "-o",
-    "RemoteCommand=none",
-    "-o",
-    "ConnectTimeout=15",
-    "-o",
-    "ServerAliveInterval=5",
-    "-o",
-    "ServerAliveCountMax=4",
-];
+const OPTIONS: &str = "-T -x -a -oBatchMode=yes -oControlMaster=no -oClearAllForwardings=yes -oRemoteCommand=none \
+                       -oConnectTimeout=15 -oServerAliveInterval=5 -oServerAliveCountMax=4";
 /// Exit codes of `ssh` itself and of the shell on the other side.
 const SSH_FAILED: i32 = 255;
 const NOT_FOUND: i32 = 127;

@@ -209,7 +209,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
 
 #[test]
 fn an_agent_whose_input_ends_takes_its_workers_along() {
-    let (host, to, from) = Host::start(&format!("{WORKER}\nexec sleep 600"));
+    let (host, mut to, from) = Host::start(&format!("{WORKER}\nexec sleep 600"));
     let request =
         Request::Start { worker: 1, name: "publisher 0".to_owned(), order: Box::new(WorkerOrder::Thalweg(order())) };
     to.say(&request).expect("said");
@@ -252,7 +252,7 @@ fn an_agent_that_is_stopped_says_so_and_leaves_nothing() {
 
 #[test]
 fn a_controller_that_says_nothing_understandable_is_left() {
-    let (host, to, from) = Host::start("read order");
+    let (host, mut to, from) = Host::start("read order");
     to.write(b"{}".to_vec()).expect("said");
     expect_error(host.end(), &["this agent ended: a message is not understood"]);
     drop(from);

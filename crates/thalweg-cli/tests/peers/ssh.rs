@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{PATIENCE, Program};
-use crate::sshd::Sshd;
+use crate::program::Program;
+use crate::sshd::{Sshd, agents_at_work, command_of, expect_gone, parent, processes};
 
-/// A server, a folder and a name of the program of its own, by which its agents are found.
+/// A server and a folder.
 struct Lab {
     folder: PathBuf,
     sshd: Sshd,
@@ -24,7 +24,6 @@ impl Lab {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("ssh-{name}"));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("made");
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_thalweg"), folder.join("thalweg")).expect("linked");
         let free = TcpListener::bind("127.0.0.1:0").expect("bound");
         let port = free.local_addr().expect("an address").port();
         drop(free);
@@ -34,7 +33,7 @@ impl Lab {
     }
 
     fn program(&self) -> String {
-        self.folder.join("thalweg").to_str().expect("text").to_owned()
+        self.sshd.program()
     }
 
     /// Runs a scenario of so many seconds, from this machine to `machine` and back.
@@ -53,20 +52,9 @@ impl Lab {
         Program::start("lab", command.args(["--ssh", &self.sshd.ssh()]))
     }
 
-    /// The agent and its workers, once it has two.
     #[track_caller]
     fn agent_at_work(&self) -> Vec<u32> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            for agent in processes(|id| command_of(id).first() == Some(&self.program())) {
-                let workers = processes(|id| parent(id) == Some(agent));
-                if workers.len() >= 2 {
-                    return [vec![agent], workers].concat();
-                }
-            }
-            assert!(Instant::now() < deadline, "no agent with workers");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        agents_at_work(&self.program(), 1)
     }
 
     /// Fails unless the run is refused before anything is made; returns the reason.
@@ -79,36 +67,6 @@ impl Lab {
 
     fn json(&self, name: &str) -> Value {
         serde_json::from_str(&fs::read_to_string(self.folder.join("out").join(name)).expect("there")).expect("JSON")
-    }
-}
-
-/// Living processes that fit.
-fn processes(fits: impl Fn(u32) -> bool) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").expect("proc").flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.filter(|id| !is_gone(*id) && fits(*id)).collect()
-}
-
-fn command_of(id: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
-    text.split('\0').map(str::to_owned).collect()
-}
-
-fn parent(id: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn is_gone(id: u32) -> bool {
-    fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "))
-}
-
-#[track_caller]
-fn expect_gone(ids: &[u32]) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while let Some(left) = ids.iter().find(|id| !is_gone(**id)) {
-        assert!(Instant::now() < deadline, "left behind: {left} {:?}", command_of(*left));
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

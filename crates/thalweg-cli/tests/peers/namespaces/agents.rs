@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::host::{Addresses, Host};
 use crate::program::Program;
-use crate::sshd::Sshd;
+use crate::sshd::{Sshd, agents_at_work, expect_gone};
 
 /// Two hosts with a link and a server of OpenSSH each.
 pub struct Lab {
@@ -33,7 +33,7 @@ impl Lab {
     /// Runs a scenario with this matrix from the left host.
     pub fn start(&self, seconds: u32, matrix: &str) -> Program {
         let machine = |name: &str| {
-            let (program, peers) = (env!("CARGO_BIN_EXE_thalweg"), self.peers.display());
+            let (program, peers) = (self.sshd.program(), self.peers.display());
             format!("{{ ssh = \"{name}\", program = \"{program}\", peer_dir = \"{peers}\" }}")
         };
         let text = format!(
@@ -94,6 +94,20 @@ fn an_agent_whose_clock_cannot_be_asked_is_told_with_the_way_that_is_closed() {
     assert!(all.contains("the clock of right answered 0 of "), "{all}");
     assert!(all.contains("let UDP between both machines through"), "{all}");
     assert_eq!(lab.json("manifest.json")["state"], "failed");
+}
+
+#[test]
+fn a_link_that_breaks_ends_the_run_and_everything_on_both_sides() {
+    let lab = Lab::new("broken", Path::new("/nonexistent"));
+    let running = lab.start(60, MATRIX);
+    let agents = agents_at_work(&lab.sshd.program(), 2);
+    // Neither end is told: no packet of `ssh` passes any more.
+    lab.hosts[1].drop_incoming("tcp dport 2222");
+    lab.hosts[1].drop_outgoing("tcp sport 2222");
+    let said = running.finish();
+    assert!(said.lines.iter().any(|line| line.contains("the agent on right was lost")), "{:?}", said.lines);
+    assert_eq!(lab.json("manifest.json")["state"], "failed");
+    expect_gone(&agents);
 }
 
 #[test]

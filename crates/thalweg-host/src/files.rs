@@ -24,7 +24,7 @@ impl HostFiles {
 
     /// The value of a setting such as `net.core.rmem_max`, its words separated by single spaces.
     pub fn setting(&self, name: &str) -> Option<String> {
-        let text = self.text(&format!("proc/sys/{}", name.replace('.', "/")))?;
+        let text = self.text(format!("proc/sys/{}", name.replace('.', "/")))?;
         Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 

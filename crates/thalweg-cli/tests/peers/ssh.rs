@@ -70,6 +70,9 @@ impl Lab {
     }
 }
 
+/// An agent that hears the end of its input is gone long before one that hears nothing for 20 s.
+const SOON: Duration = Duration::from_secs(10);
+
 /// The shortest time that a line takes to `cat` on the other machine and back, written as often as clocks are asked.
 fn round_trip_of_a_line(lab: &Lab) -> Duration {
     let ssh = lab.sshd.ssh();
@@ -101,7 +104,7 @@ fn a_run_on_a_machine_of_ssh_is_whole_and_asks_its_clock_beside_ssh() {
     let running = lab.start("lab2", &lab.program(), 2);
     let agent = lab.agent_at_work();
     running.finish().well();
-    expect_gone(&agent);
+    expect_gone(&agent, SOON);
     let result = lab.json("runs/round-000-cell-000-attempt-1/result.json");
     assert_eq!((&result["totals"]["due"], &result["totals"]["lost"]), (&400.into(), &0.into()));
     let fit = &result["clocks"]["hosts"][1]["fit"];
@@ -126,7 +129,7 @@ fn a_killed_ssh_ends_the_run_and_everything_on_both_sides() {
     let all = said.lines.join("\n");
     assert!(all.contains("the agent on lab2 was lost: it closed the connection (ssh: signal: 9"), "{all}");
     assert_eq!(said.status.code(), Some(1));
-    expect_gone(&agent);
+    expect_gone(&agent, SOON);
     assert_eq!(lab.json("manifest.json")["state"], "failed");
 }
 
@@ -138,7 +141,7 @@ fn a_killed_controller_leaves_nothing_on_either_side() {
     let here = processes(|id| parent(id) == Some(running.id()));
     assert!(here.len() >= 3, "ssh and two workers: {here:?}");
     running.kill();
-    expect_gone(&[agent, here].concat());
+    expect_gone(&[agent, here].concat(), SOON);
 }
 
 #[test]

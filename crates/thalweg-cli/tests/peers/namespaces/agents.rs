@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::host::{Addresses, Host};
-use crate::program::Program;
+use crate::program::{PATIENCE, Program};
 use crate::sshd::{Sshd, agents_at_work, expect_gone};
 
 /// Two hosts with a link and a server of OpenSSH each.
@@ -107,7 +107,7 @@ fn a_link_that_breaks_ends_the_run_and_everything_on_both_sides() {
     let said = running.finish();
     assert!(said.lines.iter().any(|line| line.contains("the agent on right was lost")), "{:?}", said.lines);
     assert_eq!(lab.json("manifest.json")["state"], "failed");
-    expect_gone(&agents);
+    expect_gone(&agents, PATIENCE);
 }
 
 #[test]

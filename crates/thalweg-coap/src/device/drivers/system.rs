@@ -57,7 +57,7 @@ impl Driver for System {
     fn find(&self) -> Result<Vec<Description>, DeviceError> {
         let describe = |&(name, title, quantities): &(&str, &str, &[Quantity])| {
             let told = quantities.iter().filter(|(.., read)| read(&self.files).is_some());
-            let channels = told.map(|(name, kind, unit, _)| Channel::sensor(*name, *kind, ValueKind::Real, *unit));
+            let channels = told.map(|(name, kind, unit, _)| Channel::sensor(name, kind, ValueKind::Real, *unit));
             Description { name: name.to_owned(), title: title.to_owned(), channels: channels.collect() }
         };
         Ok(DEVICES.iter().map(describe).filter(|description| !description.channels.is_empty()).collect())

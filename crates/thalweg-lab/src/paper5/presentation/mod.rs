@@ -61,7 +61,7 @@ fn measured(result: &Paper5Result) -> Vec<Section> {
     if !seen.is_empty() {
         out.push(Section {
             title: "Differences from the equations, and their reasons".to_owned(),
-            lead: "Each sentence follows from the runs above; docs/coap-scheduler.md gives the equations and their interpretation."
+            lead: "Each sentence follows from the runs above; docs/coap-internals.md gives the equations and their interpretation."
                 .to_owned(),
             seen,
             ..Section::default()

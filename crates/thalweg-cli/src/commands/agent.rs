@@ -13,7 +13,7 @@ use crate::outcome::Failure;
 /// Options of `lab agent`.
 #[derive(Args, Debug)]
 pub struct AgentOptions {
-    /// Hear the controller on standard input and answer on standard output, until the input ends (required; there is no other way yet).
+    /// Hear the controller on standard input and answer on standard output, until the input ends; required (default: none).
     #[arg(long, required = true)]
     pub stdio: bool,
 

@@ -73,8 +73,8 @@ pub enum Experiment {
     #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
     Top(TopOptions),
     /// Lets this machine take part in a scenario that runs elsewhere: starts, relays and ends processes here for the controller, which
-    /// starts this command itself by ssh.
-    #[command(after_help = crate::after_help!("ssh user@lab2 thalweg lab agent --stdio"))]
+    /// starts this command itself, as `ssh user@lab2 thalweg lab agent --stdio`.
+    #[command(after_help = crate::after_help!("thalweg lab agent --stdio"))]
     Agent(AgentOptions),
     /// Shows the figures of two directories of `lab run FILE` side by side, without a verdict, because their runs took no turns; `lab run
     /// FILE --against PROGRAM` compares two builds.

@@ -196,7 +196,7 @@ fn a_run_that_lost_its_agent_is_no_result_and_can_be_resumed() {
     agents[0].expect_gone();
     expect_gone(&agents[1].workers);
     let left = &agents[1].remains;
-    assert!(left.len() == 1 && left[0].exists());
+    assert_eq!(left.len(), 1);
     assert_eq!(lab.json("out/manifest.json")["state"], "failed");
     assert!(whole_runs(&lab.folder.join("out")) == 0 && !lab.folder.join("out/results.json").exists());
     fs::write(lab.folder.join("second.closed"), "").expect("written");

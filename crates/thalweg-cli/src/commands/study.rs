@@ -192,7 +192,7 @@ pub fn against((scenario, text): (Scenario, String), program: Option<&Path>) -> 
 /// Makes all runs of a scenario and prints the results.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run()`].
 pub fn run_scenario(
     (scenario, text): (Scenario, String),
     conduct: &Conduct,
@@ -218,7 +218,7 @@ pub fn run_scenario(
 /// Makes the missing runs of a directory and prints the results.
 ///
 /// # Errors
-/// As [`run`]; or the directory is complete, none, or was begun under other conditions.
+/// As [`run()`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let launcher = launcher(options.peer_dir.clone(), options.ssh.as_deref())?;
     let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));

@@ -14,7 +14,7 @@ use serde::Serialize;
 use thalweg_host::kill_group;
 
 use super::{Stop, WorkerMessage};
-use crate::agent::{AgentKey, default_key_file};
+use crate::agent::SshCommand;
 use crate::error::LabError;
 use crate::peers::PeerProgram;
 
@@ -27,7 +27,7 @@ pub struct Launcher {
     peer_folder: Option<PathBuf>,
     /// Another build of the peer that is measured.
     peer_program: Option<PathBuf>,
-    key_file: Option<PathBuf>,
+    ssh: SshCommand,
 }
 
 impl Launcher {
@@ -40,7 +40,7 @@ impl Launcher {
             namespace: None,
             peer_folder: None,
             peer_program: None,
-            key_file: None,
+            ssh: SshCommand::default(),
         }
     }
 
@@ -62,17 +62,14 @@ impl Launcher {
         Launcher { peer_folder: folder, ..self }
     }
 
-    /// The same, and agents are shown the key in `file`, else the one in [`default_key_file`].
-    pub fn with_key_in(self, file: Option<PathBuf>) -> Launcher {
-        Launcher { key_file: file, ..self }
+    /// The same, and other machines are reached by `ssh`; by the program of this name without options where it is `None`.
+    pub fn with_ssh(self, ssh: Option<SshCommand>) -> Launcher {
+        Launcher { ssh: ssh.unwrap_or_default(), ..self }
     }
 
-    /// The key that agents are shown.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn agent_key(&self) -> Result<AgentKey, LabError> {
-        AgentKey::load(&self.key_file.clone().unwrap_or_else(default_key_file))
+    /// The program that reaches other machines.
+    pub(crate) fn ssh(&self) -> &SshCommand {
+        &self.ssh
     }
 
     /// The program of `peer`.

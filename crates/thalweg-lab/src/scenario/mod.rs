@@ -12,7 +12,7 @@ mod sections;
 pub use cells::{Build, Cell, Load, Topics};
 pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
-pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
+pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, SshMachine, Switch};
 pub(crate) use sections::CELLS_MAX;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 

@@ -58,7 +58,7 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
         out: options.preset.out.clone().unwrap_or_else(|| PathBuf::from("paper4")),
         seed: options.preset.seed,
         peer_folder: options.folder.peer_dir.clone(),
-        key: None,
+        ssh: None,
         json: options.preset.json,
     };
     study::run_scenario((scenario, text), &conduct, interrupt)

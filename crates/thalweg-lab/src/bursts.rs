@@ -1,14 +1,13 @@
 //! Bursts on demand: two processes of Thalweg, or of a peer's program, that speak as `peers/README.md` describes.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{BurstAnswer, BurstPublisher, BurstReady, BurstRequest, echo_bursts};
 
 use crate::error::LabError;
-use crate::process::{Launcher, ParentPipe, Stop, Supervised};
+use crate::process::{Launcher, ParentPipe, ProcessPair, Stop, Supervised};
 use crate::station::{Setup, Thalweg};
 use crate::worker::Order;
 
@@ -56,9 +55,7 @@ pub(crate) enum BurstParty {
 /// Two processes; dropping it ends both.
 #[derive(Debug)]
 pub(crate) struct BurstPair {
-    publisher: Supervised,
-    // Dropped after the publisher, so that nothing it still sends goes nowhere.
-    subscriber: Supervised,
+    processes: ProcessPair,
     ready: Option<BurstReady>,
 }
 
@@ -96,7 +93,7 @@ impl BurstPair {
                 (end("sub", reader_cpu)?, end("pub", writer_cpu)?)
             }
         };
-        Ok(BurstPair { publisher, subscriber, ready: None })
+        Ok(BurstPair { processes: ProcessPair::new(subscriber, publisher), ready: None })
     }
 
     /// Waits until both have met; what the publisher says of itself.
@@ -104,52 +101,33 @@ impl BurstPair {
         if let Some(ready) = &self.ready {
             return Ok(ready.clone());
         }
-        let ready: BurstReady = self.hear(READY_PATIENCE, stop)?;
+        let ready: BurstReady = self.processes.hear(READY_PATIENCE, stop)?;
         Ok(self.ready.insert(ready).clone())
     }
 
     /// The times of the runs of a request in milliseconds.
     pub(crate) fn runs(&mut self, request: &BurstRequest, stop: &Stop) -> Result<Vec<f64>, LabError> {
         self.wait_until_ready(stop)?;
-        self.publisher.send(request)?;
+        self.processes.send(request)?;
         let failed = |name: &str, reason| LabError::Failed { process: name.to_owned(), reason };
-        match self.hear::<BurstAnswer>(ANSWER_PATIENCE, stop)? {
-            BurstAnswer::Refused { error } => Err(failed(self.publisher.name(), error)),
+        match self.processes.hear::<BurstAnswer>(ANSWER_PATIENCE, stop)? {
+            BurstAnswer::Refused { error } => Err(failed(self.processes.name(), error)),
             BurstAnswer::Runs { runs_ms } => {
                 if runs_ms.len() as u64 == u64::from(request.runs) && runs_ms.iter().all(|ms| *ms > 0.0) {
                     return Ok(runs_ms);
                 }
                 let (said, runs) = (format!("{runs_ms:?}"), request.runs);
-                Err(failed(self.publisher.name(), format!("it answered {said} where {runs} times were expected")))
+                Err(failed(self.processes.name(), format!("it answered {said} where {runs} times were expected")))
             }
         }
     }
 
     /// What both processes wrote on their standard error.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        [self.publisher.remarks(), self.subscriber.remarks()].concat()
-    }
-
-    /// Hears the publisher, and the subscriber's reason when that gave up first.
-    fn hear<T: DeserializeOwned>(&mut self, patience: Duration, stop: &Stop) -> Result<T, LabError> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.publisher.hear_word(LOOK_PERIOD, stop) {
-                Err(LabError::Silent { .. }) if Instant::now() < deadline => self.subscriber.check_alive()?,
-                Err(LabError::Silent { process, last_words, .. }) => {
-                    return Err(LabError::Silent { process, patience, last_words });
-                }
-                // What the publisher noticed is often only that the subscriber is gone.
-                Err(error @ (LabError::Failed { .. } | LabError::Died { .. })) => {
-                    return Err(self.subscriber.check_alive().err().unwrap_or(error));
-                }
-                other => return other,
-            }
-        }
+        self.processes.remarks()
     }
 }
 
-const LOOK_PERIOD: Duration = Duration::from_millis(500);
 const READY_PATIENCE: Duration = Duration::from_secs(45);
 /// Time limit of a series of runs: 10,000 samples of a middleware that sends them one by one, some ten times.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);

@@ -4,31 +4,37 @@ use crate::fault::Fault;
 
 use super::{BurstNumber, BurstRequest, ENQUIRY};
 
-/// What a run consists of, told before its time begins: three `u32`, little-endian. The third may be missing.
+/// What a run consists of, told before its time begins: three `u32`, little-endian. The third may be missing; then only the ends of
+/// samples are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Announcement {
     /// Samples that travel.
     pub(super) count: u32,
     /// Octets of each; of the samples in them where the application packs.
     pub(super) size: u32,
-    /// Samples that the application packed into those that travel; 0 where it does not pack.
-    pub(super) packed: u32,
+    /// Samples that the application packed into those that travel, 0 where it does not pack; `None` where nothing is said of the
+    /// octets between a sample's ends.
+    pub(super) packed: Option<u32>,
 }
 
 impl Announcement {
     pub(super) fn on_wire(self) -> Vec<u8> {
-        [self.count, self.size, self.packed].into_iter().flat_map(u32::to_le_bytes).collect()
+        [self.count, self.size].into_iter().chain(self.packed).flat_map(u32::to_le_bytes).collect()
     }
 
     pub(super) fn from_wire(bytes: &[u8]) -> Option<Announcement> {
         let word = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-        Some(Announcement { count: word(0)?, size: word(4)?, packed: word(8).unwrap_or(0) })
+        Some(Announcement { count: word(0)?, size: word(4)?, packed: word(8) })
+    }
+
+    fn is_packed(&self) -> bool {
+        self.packed.is_some_and(|packed| packed > 0)
     }
 
     /// The fault of a sample that travelled; `packed` is the number of the next packed one, and `is_whole` asks for a look at every
     /// octet.
     pub(super) fn check(&self, number: BurstNumber, bytes: &[u8], packed: &mut u32, is_whole: bool) -> Option<String> {
-        if self.packed > 0 {
+        if self.is_packed() {
             return self
                 .unpack(bytes, packed, is_whole)
                 .is_none()
@@ -39,7 +45,8 @@ impl Announcement {
         }
         let byte = number.check_byte();
         let is_altered = [bytes.first(), bytes.last()].into_iter().flatten().any(|end| *end != byte);
-        let is_altered = is_altered || is_whole && !counts_up(bytes.get(1..bytes.len().saturating_sub(1)), 1);
+        let is_altered = is_altered
+            || is_whole && self.packed.is_some() && !counts_up(bytes.get(1..bytes.len().saturating_sub(1)), 1);
         is_altered.then(|| format!("sample {} arrived altered", number.index))
     }
 
@@ -83,26 +90,26 @@ impl BurstContent {
         }
         let bytes = (0..size).map(|index| index as u8).collect();
         if request.wrap_bytes == 0 {
-            let announcement = Announcement { count: n, size, packed: 0 };
+            let announcement = Announcement { count: n, size, packed: Some(0) };
             return Ok(BurstContent { announcement, per_sample: 0, bytes });
         }
         let fitting = request.wrap_bytes / (u64::from(size) + PACKING_BYTES);
         let per_sample = u32::try_from(fitting).unwrap_or(u32::MAX).clamp(1, n);
-        let announcement = Announcement { count: n.div_ceil(per_sample), size, packed: n };
+        let announcement = Announcement { count: n.div_ceil(per_sample), size, packed: Some(n) };
         Ok(BurstContent { announcement, per_sample, bytes })
     }
 
     /// Makes the first sample.
     pub(super) fn begin(&self, out: &mut Vec<u8>) {
         out.clear();
-        if self.announcement.packed == 0 {
+        if !self.announcement.is_packed() {
             out.extend_from_slice(&self.bytes);
         }
     }
 
     /// Makes the sample with this number out of the one before it.
     pub(super) fn prepare(&self, number: BurstNumber, out: &mut Vec<u8>) {
-        if self.announcement.packed == 0 {
+        if !self.announcement.is_packed() {
             let byte = number.check_byte();
             if let [first, .., last] = out.as_mut_slice() {
                 (*first, *last) = (byte, byte);
@@ -113,7 +120,7 @@ impl BurstContent {
         }
         out.clear();
         let first = number.index * self.per_sample;
-        for index in first..first.saturating_add(self.per_sample).min(self.announcement.packed) {
+        for index in first..first.saturating_add(self.per_sample).min(self.announcement.packed.unwrap_or(0)) {
             // An application's own format needs the number and the end of each sample.
             out.extend_from_slice(&index.to_le_bytes());
             out.extend_from_slice(&(self.bytes.len() as u32).to_le_bytes());
@@ -143,10 +150,10 @@ mod tests {
 
     #[test]
     fn an_announcement_survives_the_wire_and_may_lack_its_third_word() {
-        let announcement = Announcement { count: 3, size: 0x0102_0304, packed: 9 };
+        let announcement = Announcement { count: 3, size: 0x0102_0304, packed: Some(9) };
         assert_eq!(Announcement::from_wire(&announcement.on_wire()), Some(announcement));
         let short = Announcement::from_wire(&announcement.on_wire()[..8]);
-        assert_eq!(short, Some(Announcement { packed: 0, ..announcement }));
+        assert_eq!(short, Some(Announcement { packed: None, ..announcement }));
         assert_eq!(Announcement::from_wire(&[0; 7]), None);
     }
 
@@ -160,6 +167,12 @@ mod tests {
             altered[150] ^= 1;
             assert_eq!(announcement.check(number, &altered, &mut 0, false), None, "only the ends are looked at");
             assert!(announcement.check(number, &altered, &mut 0, true).is_some());
+            let of_another = Announcement { packed: None, ..announcement };
+            assert_eq!(
+                of_another.check(number, &altered, &mut 0, true),
+                None,
+                "who says nothing of them may fill them"
+            );
         }
     }
 
@@ -167,7 +180,7 @@ mod tests {
     fn packed_samples_come_out_as_they_went_in() {
         let request = BurstRequest { n: 10, size: 100, wrap_bytes: 450, ..BurstRequest::default() };
         let (announcement, samples) = travelling(&request);
-        assert_eq!((announcement.count, announcement.packed), (3, 10), "four of 108 bytes fit into 450");
+        assert_eq!((announcement.count, announcement.packed), (3, Some(10)), "four of 108 bytes fit into 450");
         let mut next = 0;
         for sample in &samples {
             assert_eq!(announcement.check(BurstNumber::new(1, 0), sample, &mut next, true), None);

@@ -1,5 +1,7 @@
 //! The plan: the paper's counts, and cells beyond them.
 
+use std::time::Duration;
+
 use super::groups::Group;
 use super::result::PartResult;
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
@@ -143,13 +145,9 @@ impl Paper2Plan {
         self
     }
 
-    /// Lets these take part; those that nothing tells where to send to are left out.
+    /// Lets these take part, which must be told where to send to.
     pub fn with_peers(mut self, peers: &[PeerProgram]) -> Paper2Plan {
-        let (told, others): (Vec<PeerProgram>, Vec<PeerProgram>) =
-            peers.iter().copied().partition(|peer| peer.is_told_destinations());
-        let why_not = |peer: PeerProgram| format!("{peer}: nothing tells it whether to send by unicast or to groups");
-        self.omitted.extend(others.into_iter().map(why_not));
-        self.peers = told.into_iter().map(|peer| CellMiddleware::Peer(peer, PeerProfile::Tuned)).collect();
+        self.peers = peers.iter().map(|peer| CellMiddleware::Peer(*peer, PeerProfile::Tuned)).collect();
         let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
         self.command += &format!(" --peers {}", names.join(","));
         self
@@ -236,6 +234,12 @@ impl Paper2Plan {
         (!shape.matrices.is_empty()).then(|| self.part_with(&shape, ""))
     }
 
+    /// How long the part takes that [`same_rate`](Paper2Plan::same_rate) makes.
+    pub fn same_rate_duration(&self) -> Duration {
+        let seconds = f64::from(self.seconds.min(OVERLOAD_SECONDS_MAX)) + self.warm_up_s + OVERHEAD_S;
+        Duration::from_secs_f64(seconds * f64::from(self.runs) * 2.0 * self.closed.len() as f64)
+    }
+
     /// Perftest's procedure for each number of participants.
     fn closed_loops(&self) -> Vec<String> {
         let of = |count: &u32| {
@@ -310,6 +314,8 @@ const ROUND_TRIPS_HZ: u32 = 10;
 const RATE_HZ_MAX: f64 = 100_000.0;
 /// Publishers, subscribers, and whether best effort.
 const CITED_SHAPES: [(u32, u32, bool); 5] = [(1, 4, false), (1, 7, false), (1, 12, false), (4, 3, false), (8, 6, true)];
+/// Start, match and drain of a run.
+const OVERHEAD_S: f64 = 2.5;
 /// The part with every number of participants.
 const PARTICIPANTS: &str = "participants";
 /// The part with closed loops.

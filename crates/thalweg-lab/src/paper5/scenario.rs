@@ -11,6 +11,7 @@ use super::run::{self, Stage};
 use crate::error::LabError;
 use crate::host::{ConditionsWatch, Energy, Environment, HostFiles};
 use crate::paper1::Missing;
+use crate::peers::Readiness;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
 use crate::random::Random;
@@ -81,13 +82,13 @@ fn with_peers_that_are_there(plan: &Paper5Plan) -> (Paper5Plan, Vec<Missing>) {
     let mut missing = Vec::new();
     let mut peers = Vec::new();
     for peer in &plan.peers {
-        let why = match peer.version(folder) {
-            Some(Ok(_)) => {
+        let why = match peer.readiness(folder) {
+            Readiness::Ready { .. } => {
                 peers.push(*peer);
                 continue;
             }
-            Some(Err(reason)) => reason,
-            None => "its program is not there".to_owned(),
+            Readiness::Broken { program, reason } => format!("{}: {reason}", program.display()),
+            Readiness::Missing => "its program is not there".to_owned(),
         };
         missing.push(Missing {
             what: format!("the CoAP server with {peer}"),
@@ -181,7 +182,10 @@ fn contenders(cells: &[ServerCellRuns], folder: Option<&Path>) -> Vec<ServerFact
         if out.iter().all(|known| known.name != name) {
             let version = match contender {
                 Contender::Thalweg(_) => Some(format!("Thalweg {}", env!("CARGO_PKG_VERSION"))),
-                Contender::Peer(peer, _) => peer.version(folder).and_then(Result::ok).map(|(_, version)| version),
+                Contender::Peer(peer, _) => match peer.readiness(folder) {
+                    Readiness::Ready { version, .. } => Some(version),
+                    _ => None,
+                },
             };
             let version = version.unwrap_or_else(|| "unknown".to_owned());
             out.push(ServerFacts { name, version, is_ours: contender.is_ours() });

@@ -5,6 +5,7 @@
 mod limits;
 mod setup;
 
+pub(crate) use setup::readiness_of;
 pub use setup::{Readiness, install, readiness};
 
 pub use thalweg_lab_station::PeerProfile;
@@ -66,7 +67,7 @@ impl PeerProgram {
     }
 
     /// Whether it sends by unicast or to groups as it is told.
-    pub(crate) fn is_told_destinations(self) -> bool {
+    pub fn is_told_destinations(self) -> bool {
         matches!(self, PeerProgram::Cyclone | PeerProgram::FastDds)
     }
 

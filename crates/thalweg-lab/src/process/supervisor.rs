@@ -1,21 +1,19 @@
 //! The parent's side: start, hear, and in every case end a worker.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use thalweg_host::{kill_group, monotonic_nanos, spawn_on};
+use thalweg_host::monotonic_nanos;
 
+use super::child::ChildProcess;
 use super::{Stop, WorkerMessage};
-use crate::agent::{AgentKey, default_key_file};
+use crate::agent::SshCommand;
 use crate::error::LabError;
 use crate::peers::PeerProgram;
 
@@ -28,7 +26,7 @@ pub struct Launcher {
     peer_folder: Option<PathBuf>,
     /// Another build of the peer that is measured.
     peer_program: Option<PathBuf>,
-    key_file: Option<PathBuf>,
+    ssh: SshCommand,
 }
 
 impl Launcher {
@@ -41,7 +39,7 @@ impl Launcher {
             namespace: None,
             peer_folder: None,
             peer_program: None,
-            key_file: None,
+            ssh: SshCommand::default(),
         }
     }
 
@@ -63,17 +61,14 @@ impl Launcher {
         Launcher { peer_folder: folder, ..self }
     }
 
-    /// The same, and agents are shown the key in `file`, else the one in [`default_key_file`].
-    pub fn with_key_in(self, file: Option<PathBuf>) -> Launcher {
-        Launcher { key_file: file, ..self }
+    /// The same, and other machines are reached by `ssh`; by the program of this name without options where it is `None`.
+    pub fn with_ssh(self, ssh: Option<SshCommand>) -> Launcher {
+        Launcher { ssh: ssh.unwrap_or_default(), ..self }
     }
 
-    /// The key that agents are shown.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn agent_key(&self) -> Result<AgentKey, LabError> {
-        AgentKey::load(&self.key_file.clone().unwrap_or_else(default_key_file))
+    /// The program that reaches other machines.
+    pub(crate) fn ssh(&self) -> &SshCommand {
+        &self.ssh
     }
 
     /// The program of `peer`.
@@ -145,16 +140,14 @@ pub(crate) struct HeardLine {
 #[derive(Debug)]
 pub struct Supervised {
     name: String,
-    child: Child,
+    /// Closed before the process is ended.
     orders: Option<ChildStdin>,
     messages: Receiver<Heard>,
     /// A message that a look took out of the queue.
     waiting: Option<Heard>,
     /// Whether the result was handed on: from then on the process may end.
     is_done: bool,
-    last_words: LastWords,
-    /// Ends when the worker's standard error does.
-    listening: Option<JoinHandle<()>>,
+    child: ChildProcess,
 }
 
 impl Supervised {
@@ -182,30 +175,11 @@ impl Supervised {
     /// The process cannot be started.
     pub(crate) fn spawn(mut command: Command, cpu: Option<usize>, name: &str) -> Result<Supervised, LabError> {
         let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its workers end.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = spawn_on(&mut command, cpu).map_err(not_started)?;
-        let last_words = LastWords::default();
+        let (child, orders, stdout) = ChildProcess::spawn(&mut command, cpu).map_err(not_started)?;
         let (heard, messages) = sync_channel(MESSAGES_MAX);
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || forward_messages(stdout, &heard));
-        }
-        let listening = child.stderr.take().map(|stderr| {
-            let words = last_words.clone();
-            std::thread::spawn(move || words.keep(stderr))
-        });
-        let orders = child.stdin.take();
-        Ok(Supervised {
-            name: name.to_owned(),
-            child,
-            orders,
-            messages,
-            waiting: None,
-            is_done: false,
-            last_words,
-            listening,
-        })
+        std::thread::spawn(move || forward_messages(stdout, &heard));
+        let (name, orders) = (name.to_owned(), Some(orders));
+        Ok(Supervised { name, orders, messages, waiting: None, is_done: false, child })
     }
 
     /// What it is called in messages to the user.
@@ -255,7 +229,7 @@ impl Supervised {
                 Ok(heard) => return Ok(heard),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                    let last_words = self.last_words.text();
+                    let last_words = self.child.last_words();
                     return Err(LabError::Silent { process: self.name.clone(), patience, last_words });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -311,7 +285,7 @@ impl Supervised {
     /// Closes its input and waits for a while until it exits; what it said can still be heard.
     pub(crate) fn close(&mut self) {
         drop(self.orders.take());
-        self.wait(EXIT_PATIENCE);
+        self.child.wait(EXIT_PATIENCE);
     }
 
     /// The next message where one is there already.
@@ -357,7 +331,7 @@ impl Supervised {
 
     /// What the worker wrote on its standard error, its latest lines.
     pub fn remarks(&self) -> Vec<String> {
-        self.last_words.lock().iter().cloned().collect()
+        self.child.remarks()
     }
 
     /// Ends the worker in peace: closes its input and waits until it exits.
@@ -366,11 +340,11 @@ impl Supervised {
     /// It exits with an error, or has to be killed because it does not exit.
     pub fn finish(mut self) -> Result<(), LabError> {
         drop(self.orders.take());
-        match self.wait(EXIT_PATIENCE) {
+        match self.child.wait(EXIT_PATIENCE) {
             Some(status) if status.success() => Ok(()),
             Some(_) => Err(self.death()),
             None => {
-                let last_words = self.last_words.text();
+                let last_words = self.child.last_words();
                 Err(LabError::Silent { process: self.name.clone(), patience: EXIT_PATIENCE, last_words })
             }
         }
@@ -384,66 +358,18 @@ impl Supervised {
 
     /// The error for a worker that is gone or about to be.
     fn death(&mut self) -> LabError {
-        let deadline = Instant::now() + WORDS_PATIENCE;
-        while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let status =
-            self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        self.child.await_words(WORDS_PATIENCE);
+        let status = self
+            .child
+            .wait(EXIT_PATIENCE)
+            .map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         // A reason may still be queued behind a broken pipe.
         while let Ok(message) = self.messages.try_recv() {
             if let Heard::Message(WorkerMessage::Failed(reason)) = message {
                 return LabError::Failed { process: self.name.clone(), reason };
             }
         }
-        LabError::Died { process: self.name.clone(), status, last_words: self.last_words.text() }
-    }
-
-    fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => return None,
-            }
-        }
-    }
-}
-
-impl Drop for Supervised {
-    fn drop(&mut self) {
-        drop(self.orders.take());
-        // What a worker started is in its group, also when the worker itself is gone.
-        kill_group(self.child.id());
-        // The wait cannot fail for a child of ours; if it does there is nothing left to end.
-        let _ = self.child.wait();
-    }
-}
-
-/// The latest lines of a worker's standard error.
-#[derive(Clone, Debug, Default)]
-struct LastWords(Arc<Mutex<VecDeque<String>>>);
-
-impl LastWords {
-    /// Reads to the end.
-    fn keep(&self, stderr: impl Read) {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let mut lines = self.lock();
-            if lines.len() == WORDS_MAX {
-                lines.pop_front();
-            }
-            lines.push_back(line);
-        }
-    }
-
-    /// All of them in one line.
-    fn text(&self) -> String {
-        self.lock().iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        LabError::Died { process: self.name.clone(), status, last_words: self.child.last_words() }
     }
 }
 
@@ -461,8 +387,6 @@ fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
 
 /// A worker that says more than this before anybody listens waits; experiments send some hundred messages.
 const MESSAGES_MAX: usize = 1024;
-/// Lines of standard error kept of each worker: a panic message and its surroundings.
-const WORDS_MAX: usize = 12;
 /// How long the last words of a dead worker may take to be read; a process it started may keep the pipe open for ever.
 const WORDS_PATIENCE: Duration = Duration::from_millis(500);
 /// How often a wait looks at the request to stop.

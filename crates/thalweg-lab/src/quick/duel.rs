@@ -12,8 +12,9 @@ use thalweg_lab_station::{
 
 use crate::error::LabError;
 use crate::host::{HostFiles, Layers, monotonic_nanos};
-use crate::process::{ParentPipe, Stop};
+use crate::process::{Launcher, ParentPipe, ProcessPair, Stop, Supervised};
 use crate::station::{Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegWriter, TokenBucket};
+use crate::worker::Order;
 
 /// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -99,6 +100,49 @@ impl DuelOrder {
 
 fn hurried_channel(topic: &str) -> SampleChannel {
     SampleChannel { keep: Keep::AllOf(HURRIED_HISTORY), ..SampleChannel::reliable(topic) }
+}
+
+/// Both processes' results, and what they wrote on their standard error.
+pub(crate) struct Dueled {
+    pub(crate) sent: Sent,
+    pub(crate) received: Received,
+    pub(crate) remarks: Vec<String>,
+}
+
+/// A word of the sending process.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum DuelWord {
+    /// So many phases or transfers were over before.
+    Part(u64),
+    /// All are.
+    Sent(Sent),
+}
+
+impl DuelOrder {
+    /// Starts both processes, the sending and the receiving one by these launchers, and returns what they saw; `progress` is told of each
+    /// phase or transfer, and none may take longer than `patience`.
+    pub(crate) fn run(
+        &self,
+        (sender, receiver): (&Launcher, &Launcher),
+        patience: Duration,
+        stop: &Stop,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Dueled, LabError> {
+        let receiver = Supervised::start(receiver, "receiver of background data", &Order::DuelReceiver(self.clone()))?;
+        let sender = Supervised::start(sender, "sender of background data", &Order::DuelSender(self.clone()))?;
+        let mut pair = ProcessPair::new(receiver, sender);
+        let sent = loop {
+            match pair.hear(patience, stop)? {
+                DuelWord::Part(part) => progress(part),
+                DuelWord::Sent(sent) => break sent,
+            }
+        };
+        let received = pair.hear_receiver(patience, stop)?;
+        let remarks = pair.remarks();
+        pair.finish()?;
+        Ok(Dueled { sent, received, remarks })
+    }
 }
 
 /// The sending process; reports each phase as progress.

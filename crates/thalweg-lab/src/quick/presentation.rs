@@ -2,7 +2,7 @@
 
 use crate::circumstances;
 use crate::figures::{bit_rate, duration, grouped, rounded, size, utc};
-use crate::plot::{self, Band, Series, TimelineTrace};
+use crate::plot::{self, Axis, Band, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::Summary;
 use crate::table::Table;
@@ -111,7 +111,7 @@ fn high_frequency(cells: &[BurstCell]) -> Section {
         figures: vec![
             Figure::new(
                 "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).",
-                plot::strips("milliseconds a run", &series),
+                plot::strips(&Axis::fitting("milliseconds a run"), &series),
             ),
             Figure::new(
                 "Share of the runs that took at most this time: a curve further left is faster, a steeper one is steadier.",
@@ -132,7 +132,7 @@ fn large(cells: &[BurstCell]) -> Section {
         seen: observations::large(cells),
         figures: vec![Figure::new(
             "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).",
-            plot::strips("milliseconds a run", &series(cells)),
+            plot::strips(&Axis::fitting("milliseconds a run"), &series(cells)),
         )],
         tables: vec![burst_table("Milliseconds from the first write to the echo", cells)],
         ..Section::default()
@@ -238,8 +238,8 @@ fn method(result: &QuickResult) -> Vec<String> {
          shared memory. All endpoints are reliable, keep-all and volatile."
             .to_owned(),
         "Before each cell both sides wait until they are matched; warm-up runs are made and not counted.".to_owned(),
-        "The receiver checks the sequence number and length of every sample, and whole contents in the warm-up; a gap, a duplicate or a \
-         step back ends the experiment without a result."
+        "Every sample is encoded by its writer and decoded by its reader. The receiver checks the sequence number, length and ends of every \
+         sample, and whole contents in the warm-up; a gap, a duplicate or a step back ends the experiment without a result."
             .to_owned(),
         "Standard deviation is that of a sample (division by n − 1), as in the paper this follows. A quantile is shown when at least ten \
          values lie beyond it: p90 from 100 values, p99 from 1,000; else a dash stands in its place."

@@ -2,20 +2,18 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::de::DeserializeOwned;
 use thalweg_lab_station::BurstRequest;
 
-use super::duel::{Course, DuelOrder, Received, Sent};
+use super::duel::{Course, DuelOrder, Dueled, Received, Sent};
 use super::result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
 use crate::bursts::{BurstPair, BurstParty};
 use crate::error::LabError;
 use crate::figures::{millis, size};
 use crate::host::{ConditionsWatch, Environment, HostFiles};
-use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
+use crate::process::{Launcher, Stop};
 use crate::progress::Progress;
 use crate::station::{Sending, Setup, StationNetwork};
 use crate::statistics::Summary;
-use crate::worker::Order;
 
 /// The extent of the measurement. The default takes about a minute.
 #[derive(Clone, Copy, Debug)]
@@ -125,40 +123,17 @@ impl Run<'_> {
             transfer_samples: 3_200,
             sample_bytes: 32 << 10,
         };
-        let mut receiver =
-            Supervised::start(self.launcher, "receiver of background data", &Order::DuelReceiver(order.clone()))?;
-        let mut sender =
-            Supervised::start(self.launcher, "sender of background data", &Order::DuelSender(order.clone()))?;
         let mut progress = Progress::new("background");
-        let phases = LOADED.len() as u64;
-        let patience = plan.phase + RUN_PATIENCE;
-        let sent: Sent = loop {
-            match hear(&mut sender, &mut receiver, patience, self.stop)? {
-                WorkerMessage::Progress(value) => {
-                    let phase: u64 = parse(value)?;
-                    let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
-                    progress.show(if next { "100 Hz with transfer" } else { "100 Hz alone" }, phase + 1, phases);
-                }
-                WorkerMessage::Done(value) => break parse(value)?,
-                WorkerMessage::Failed(reason) => return Err(LabError::Here(reason)),
-            }
+        let show = |phase: u64| {
+            let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
+            let name = if next { "100 Hz with transfer" } else { "100 Hz alone" };
+            progress.show(name, phase + 1, LOADED.len() as u64);
         };
-        let received: Received = match receiver.hear(RUN_PATIENCE, self.stop)? {
-            WorkerMessage::Done(value) => parse(value)?,
-            _ => {
-                return Err(LabError::Here("the receiver of background data sent no counts".to_owned()));
-            }
-        };
+        let launchers = (self.launcher, self.launcher);
+        let Dueled { sent, received, remarks } = order.run(launchers, plan.phase + RUN_PATIENCE, self.stop, show)?;
         progress.finish();
-        self.end(sender)?;
-        self.end(receiver)?;
+        self.keep(remarks);
         join(&order, &sent, &received)
-    }
-
-    /// Ends a process in peace and keeps what it remarked.
-    fn end(&mut self, process: Supervised) -> Result<(), LabError> {
-        self.keep(process.remarks());
-        process.finish()
     }
 
     /// Keeps remarks, each line once.
@@ -167,27 +142,6 @@ impl Run<'_> {
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }
-        }
-    }
-}
-
-/// Hears the sender, and the receiver's reason when that gave up first.
-pub(crate) fn hear(
-    sender: &mut Supervised,
-    receiver: &mut Supervised,
-    patience: Duration,
-    stop: &Stop,
-) -> Result<WorkerMessage, LabError> {
-    let deadline = Instant::now() + patience;
-    loop {
-        match sender.hear(LOOK_PERIOD, stop) {
-            Err(LabError::Silent { .. }) if Instant::now() < deadline => receiver.check_alive()?,
-            Err(LabError::Silent { process, last_words, .. }) => {
-                return Err(LabError::Silent { process, patience, last_words });
-            }
-            // What the sender noticed is often only that the receiver is gone.
-            Err(error @ LabError::Failed { .. }) => return Err(receiver.check_alive().err().unwrap_or(error)),
-            other => return other,
         }
     }
 }
@@ -276,11 +230,6 @@ fn merge(transfers: &[(u64, u64)]) -> Vec<(u64, u64)> {
     out
 }
 
-pub(crate) fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, LabError> {
-    serde_json::from_value(value)
-        .map_err(|error| LabError::Here(format!("a process answered something unexpected: {error}")))
-}
-
 /// Runs before the measured ones of each kind.
 const WARM_UP_RUNS: u32 = 3;
 /// As many runs as the paper makes, however long they take.
@@ -293,7 +242,6 @@ const LOADED: [bool; 8] = [false, true, true, false, false, true, true, false];
 const PERIOD: Duration = Duration::from_millis(10);
 /// Longer than any wait inside the processes, so that their own reason is heard first.
 const RUN_PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_PERIOD: Duration = Duration::from_millis(200);
 const GAP_NANOS: u64 = 20_000_000;
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use serde::{Serialize, Serializer};
+
 use super::directory::{RunName, is_in_use, load_manifest, load_scenario, run_in_the_making};
 use super::manifest::{Manifest, State};
 use super::results::{CellResult, RunSummary, counted_runs, summarize};
@@ -12,7 +14,7 @@ use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
 use crate::host::SecondConditions;
 use crate::scenario::{Cell, Scenario};
-use crate::statistics::{is_supported, median};
+use crate::statistics::{endless, is_supported, median};
 use crate::table::Table;
 use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
 
@@ -151,32 +153,134 @@ impl RunSnapshot {
             "Whole runs: fates of their samples; response latencies, of closed loops round trips, in µs, medians over the runs",
             &header,
         );
-        for cell in &self.cells {
-            let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-            let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-                let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-                all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-            };
-            let due = sum(|totals| totals.due);
-            let share = sum(|totals| totals.in_time) as f64 / due.max(1) as f64;
-            table.rows.push(vec![
-                cell.name.clone(),
-                cell.runs.len().to_string(),
-                if due == 0 { "–".to_owned() } else { percent(share) },
-                grouped(sum(|totals| totals.late)),
-                grouped(sum(|totals| totals.lost)),
-                grouped(sum(|totals| totals.not_sent)),
-                middle(&|run| run.latency().p50_us),
-                middle(&|run| run.latency().p99_us),
-                middle(&|run| Some(run.cpu)),
-                cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
-            ]);
-        }
+        let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
+        let row = |cell: CellSoFar| {
+            let share = (cell.due > 0).then(|| cell.in_time as f64 / cell.due as f64);
+            vec![
+                cell.cell,
+                cell.runs.to_string(),
+                share.map_or_else(|| "–".to_owned(), percent),
+                grouped(cell.late),
+                grouped(cell.lost),
+                grouped(cell.not_sent),
+                number(cell.p50_us),
+                number(cell.p99_us),
+                number(cell.cpu),
+                cell.marked.to_string(),
+            ]
+        };
+        table.rows = self.cells.iter().map(CellSoFar::of).map(row).collect();
         table
     }
 }
 
+impl Serialize for RunSnapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Manifest { name, runs_done, runs_planned, .. } = &self.manifest;
+        SnapshotTold {
+            name,
+            state: self.state(),
+            runs_done: *runs_done,
+            runs_planned: *runs_planned,
+            current: self.current.as_ref().filter(|_| !self.is_over()).map(Current::told),
+            cells: self.cells.iter().map(CellSoFar::of).collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+/// A snapshot in JSON.
+#[derive(Serialize)]
+struct SnapshotTold<'a> {
+    name: &'a str,
+    state: String,
+    runs_done: u64,
+    runs_planned: u64,
+    current: Option<CurrentTold<'a>>,
+    cells: Vec<CellSoFar>,
+}
+
+/// The present run in JSON.
+#[derive(Serialize)]
+struct CurrentTold<'a> {
+    cell: &'a str,
+    /// From 1.
+    round: u32,
+    /// From 1.
+    attempt: u32,
+    since_s: f64,
+    expected_s: f64,
+    seconds: &'a [SecondConditions],
+    /// Null before the first second is over.
+    samples: Option<SampleFates>,
+}
+
+/// Fates of the present run's samples so far.
+#[derive(Serialize)]
+struct SampleFates {
+    due: u64,
+    in_time: u64,
+    late: u64,
+    lost_or_on_the_way: u64,
+    not_sent: u64,
+}
+
+/// The whole runs of a cell.
+#[derive(Serialize)]
+struct CellSoFar {
+    cell: String,
+    runs: usize,
+    due: u64,
+    in_time: u64,
+    late: u64,
+    lost: u64,
+    not_sent: u64,
+    /// Medians over the runs; null where one of them has none.
+    #[serde(with = "endless::option")]
+    p50_us: Option<f64>,
+    #[serde(with = "endless::option")]
+    p99_us: Option<f64>,
+    cpu: Option<f64>,
+    /// Runs on a disturbed machine.
+    marked: usize,
+}
+
+impl CellSoFar {
+    fn of(cell: &CellResult) -> CellSoFar {
+        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
+        let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
+            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
+            all.and_then(median)
+        };
+        CellSoFar {
+            cell: cell.name.clone(),
+            runs: cell.runs.len(),
+            due: sum(|totals| totals.due),
+            in_time: sum(|totals| totals.in_time),
+            late: sum(|totals| totals.late),
+            lost: sum(|totals| totals.lost),
+            not_sent: sum(|totals| totals.not_sent),
+            p50_us: middle(&|run| run.latency().p50_us),
+            p99_us: middle(&|run| run.latency().p99_us),
+            cpu: middle(&|run| Some(run.cpu)),
+            marked: cell.runs.iter().filter(|run| run.contaminated).count(),
+        }
+    }
+}
+
 impl Current {
+    fn told(&self) -> CurrentTold<'_> {
+        CurrentTold {
+            cell: &self.cell,
+            round: self.name.round + 1,
+            attempt: self.name.attempt,
+            since_s: self.since.as_secs_f64(),
+            expected_s: self.expected.as_secs_f64(),
+            seconds: &self.seconds,
+            samples: self.samples.fates(),
+        }
+    }
+
     fn to_line(&self) -> String {
         let attempt = if self.name.attempt > 1 { format!(", attempt {}", self.name.attempt) } else { String::new() };
         format!(
@@ -211,15 +315,25 @@ impl Current {
 }
 
 impl Samples {
-    /// A line of fates and one of latencies; `None` before the first second is over.
-    fn to_text(&self) -> Option<String> {
+    /// Each sample's, as far as it is known; `None` before the first second is over.
+    fn fates(&self) -> Option<SampleFates> {
         let SoFar { written, not_sent, arrived } = &self.so_far;
         let due = (written + not_sent) * self.subscribers;
-        if due == 0 {
-            return None;
-        }
         let all: u64 = arrived.iter().map(|(_, count)| count).sum();
         let in_time: u64 = arrived.iter().filter(|(ns, _)| *ns <= self.in_time_ns).map(|(_, count)| count).sum();
+        (due > 0).then(|| SampleFates {
+            due,
+            in_time,
+            late: all - in_time,
+            lost_or_on_the_way: (written * self.subscribers).saturating_sub(all),
+            not_sent: not_sent * self.subscribers,
+        })
+    }
+
+    /// A line of fates and one of latencies; `None` before the first second is over.
+    fn to_text(&self) -> Option<String> {
+        let SampleFates { due, in_time, late, lost_or_on_the_way, not_sent } = self.fates()?;
+        let (arrived, all) = (&self.so_far.arrived, in_time + late);
         let quantile = |(name, q): (&str, f64)| {
             let latency = at(arrived, q, all).map_or_else(|| "–".to_owned(), |ns| duration(Duration::from_nanos(ns)));
             format!("{name} {latency}")
@@ -228,9 +342,9 @@ impl Samples {
             "so far: {} of {} in time, {} late, {} lost or on the way, {} not sent\nresponse latency: {}\n",
             percent(in_time as f64 / due as f64),
             grouped(due),
-            grouped(all - in_time),
-            grouped((written * self.subscribers).saturating_sub(all)),
-            grouped(not_sent * self.subscribers),
+            grouped(late),
+            grouped(lost_or_on_the_way),
+            grouped(not_sent),
             QUANTILES.map(quantile).join(", ")
         ))
     }

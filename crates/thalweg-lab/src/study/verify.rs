@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::directory::{RunName, is_in_use, load_manifest, load_run, load_scenario, run_folder, whole_runs};
 use super::fingerprint::hex_digest;
 use super::manifest::State;
@@ -11,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::trial::{TrialResult, evaluate};
 
 /// The findings of a verification.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// Runs whose results were computed again from their raw data.
     pub runs: u64,

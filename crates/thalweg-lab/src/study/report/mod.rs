@@ -138,7 +138,7 @@ fn drawn(source: &Source<'_>, panels: &[Panel]) -> Page {
     let failures = result.failures.iter().map(|failure| format!("No result: {failure}"));
     let shell = shell(result);
     Page {
-        card: Some(verdicts::card(result)),
+        cards: verdicts::cards(result),
         warnings: shell.warnings.into_iter().chain(failures).collect(),
         sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
         method: shell.method.into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
@@ -152,7 +152,7 @@ pub fn page(result: &StudyResult) -> Page {
     let disturbances = disturbances([result].into_iter());
     let sections = [cells::failures(result), cells::notes(result)];
     Page {
-        card: (!result.judgements.is_empty()).then(|| verdicts::card(result)),
+        cards: verdicts::cards(result),
         warnings: disturbances.into_iter().chain(shell.warnings).collect(),
         sections: [cells::section(result)].into_iter().chain(sections.into_iter().flatten()).collect(),
         ..shell
@@ -248,7 +248,8 @@ pub(super) const REPORT: &str = "report.html";
 const CLOSED_LOOP: &str = "The loop is closed: publishers write as fast as the middleware lets them, so that a slow middleware is asked for less; publisher 0 waits for \
      the answer to one sample in so many, and nothing is known of the latency of the others.";
 const OPEN_SCHEDULE: &str = "The schedule is open: each sample is due at t0 + k/f, even if those before it were late, and its response latency counts from then.";
-const METHOD: [&str; 6] = [
+const METHOD: [&str; 7] = [
+    "Every publisher encodes and every subscriber decodes each sample; Zenoh, iceoryx2 and plain sockets have no types and hand over octets.",
     "The run is the unit: intervals come from runs, not from samples, which resemble their neighbours.",
     "Cells take turns in blocks of two rounds, the second in the reverse order of the first, unless the scenario says otherwise.",
     "A quantile is shown only where ten samples lie beyond it.",

@@ -50,8 +50,8 @@ pub use middleware::{
 };
 pub use note::Note;
 pub use order::{
-    HistorySetting, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand, SubscriberPlace,
-    SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
+    HistorySetting, LinkCosts, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand,
+    SubscriberPlace, SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
 pub use peer::{PeerDestination, PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::{ProcessEnd, SampleChannel};
 use crate::fault::Fault;
-use crate::order::WriterEffort;
+use crate::order::{LinkCosts, WriterEffort};
 
 /// A middleware under measurement; an instance is one process's participant or session.
 ///
@@ -163,6 +163,11 @@ pub trait SampleWriter<M: Middleware>: Send + 'static {
     /// Its counters on the wire, as far as the middleware has them.
     fn effort(&self) -> WriterEffort {
         WriterEffort::default()
+    }
+
+    /// What its ways cost by the middleware's own account, where it has one.
+    fn link_costs(&self) -> Option<LinkCosts> {
+        None
     }
 
     /// How its samples share datagrams and where these go to, in the middleware's words; empty where there is nothing to choose.

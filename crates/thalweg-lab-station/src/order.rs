@@ -195,6 +195,18 @@ pub struct PublisherReport {
     pub acknowledged: bool,
     /// Its counters on the wire.
     pub effort: WriterEffort,
+    /// What its ways cost by the middleware's own account, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_costs: Option<LinkCosts>,
+}
+
+/// What a writer's ways cost by the middleware's own account: nanoseconds for which links are busy for each byte of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCosts {
+    /// A copy for each reader, in thousandths.
+    pub unicast_milli: u64,
+    /// The group of all readers, in thousandths.
+    pub multicast_milli: u64,
 }
 
 /// Counts of a subscriber besides its samples.

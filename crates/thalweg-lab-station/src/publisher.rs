@@ -96,7 +96,14 @@ pub(crate) fn run<M: Middleware>(
     };
     let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
         || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
-    let report = PublisherReport { index, written, refused, acknowledged, effort: writer.effort() };
+    let report = PublisherReport {
+        index,
+        written,
+        refused,
+        acknowledged,
+        effort: writer.effort(),
+        link_costs: writer.link_costs(),
+    };
     Ok(Published { report, records, _writer: writer, _middleware: middleware })
 }
 

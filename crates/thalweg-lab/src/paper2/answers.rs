@@ -1,15 +1,22 @@
 //! The answers: the better way in each cell, and whether `auto` keeps up.
 
 use super::groups::{Group, RECEIVED};
+use super::plan::{CALIBRATION, CROSSOVER};
 use super::result::{AutoAnswer, AutoCheck, PartResult, Winner};
 use crate::figures::percent;
 use crate::statistics::{Interval, RUNS_MIN, Verdict, below, median, median_interval};
-use crate::study::{CellResult, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, judge};
+use crate::study::{
+    CPU, CellResult, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, judge,
+};
+
+type Measures = [&'static Measure; 3];
 
 /// The quantities compared in each group with a schedule.
-const OPEN: [&Measure; 3] = [&P50, &P99, &RECEIVED];
+static OPEN: Measures = [&P50, &P99, &RECEIVED];
+/// Those compared where only the number of readers of one publisher differs.
+static READERS: Measures = [&P50, &P99, &CPU];
 /// Those compared in each closed loop.
-const CLOSED: [&Measure; 3] = [&ROUND_TRIP_P50, &ROUND_TRIP_P99, &THROUGHPUT];
+static CLOSED: Measures = [&ROUND_TRIP_P50, &ROUND_TRIP_P99, &THROUGHPUT];
 
 /// Unicast against multicast in every group of the page; the groups of one quantity are one family.
 pub(super) fn winners(parts: &[PartResult]) -> Vec<Winner> {
@@ -30,12 +37,20 @@ pub(super) fn winners(parts: &[PartResult]) -> Vec<Winner> {
 
 /// Each quantity with the groups that have it.
 fn families(parts: &[PartResult]) -> impl Iterator<Item = (&'static Measure, Vec<(&PartResult, Group<'_>)>)> {
-    let of = |measures: [&'static Measure; 3], is_closed: bool| {
-        let own =
-            move || groups(parts).into_iter().filter(move |(_, group)| group.cell().is_closed_loop() == is_closed);
-        measures.into_iter().map(move |measure| (measure, own().collect()))
+    let of = move |measures: &'static Measures| {
+        let own = move || groups(parts).into_iter().filter(move |(part, _)| std::ptr::eq(measures_of(part), measures));
+        measures.iter().map(move |measure| (*measure, own().collect()))
     };
-    of(OPEN, false).chain(of(CLOSED, true))
+    [&OPEN, &READERS, &CLOSED].into_iter().flat_map(of)
+}
+
+/// What is compared in a part.
+fn measures_of(part: &PartResult) -> &'static Measures {
+    match part.name.as_str() {
+        CALIBRATION | CROSSOVER => &READERS,
+        _ if part.study.is_closed_loop() => &CLOSED,
+        _ => &OPEN,
+    }
 }
 
 fn groups(parts: &[PartResult]) -> Vec<(&PartResult, Group<'_>)> {

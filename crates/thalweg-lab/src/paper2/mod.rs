@@ -4,13 +4,14 @@
 //! The preset writes scenario files and runs them like any other: each part is a run directory that can be resumed, verified and compared.
 
 mod answers;
+mod crossover;
 mod groups;
 mod plan;
 mod presentation;
 mod procedure;
 mod result;
 
-use plan::PERFTEST;
+use plan::{CALIBRATION, PERFTEST};
 pub use plan::{Paper2Plan, Part};
 pub use presentation::{page, to_text};
 pub use result::{AutoCheck, Paper2Result, PartResult, Winner};
@@ -31,9 +32,13 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
     let mut parts = Vec::new();
     for part in plan.parts() {
         let result = measure(&part, out, launcher, stop)?;
-        let same_rate = (part.name == PERFTEST).then(|| plan.same_rate(&result)).flatten();
+        let next = match part.name {
+            PERFTEST => plan.same_rate(&result),
+            CALIBRATION => plan.crossover(&result),
+            _ => None,
+        };
         parts.push(result);
-        if let Some(part) = same_rate {
+        if let Some(part) = next {
             parts.push(measure(&part, out, launcher, stop)?);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::crossover::{CALIBRATED, Prediction};
 use super::groups::Group;
 use super::result::PartResult;
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
@@ -20,6 +21,8 @@ pub struct Paper2Plan {
     pub closed: Vec<u32>,
     /// Those measured over a switch with IGMP snooping too.
     pub snooping: Vec<u32>,
+    /// Whether the number of readers from which on a group is cheaper is predicted and looked for.
+    pub crossover: bool,
     /// Other lengths than the paper's.
     pub payload_bytes: Vec<u32>,
     /// Length of a measurement in seconds.
@@ -81,6 +84,7 @@ impl Paper2Plan {
         Paper2Plan {
             overloaded: counts.iter().copied().filter(|count| *count > 1).collect(),
             closed: counts.clone(),
+            crossover: true,
             snooping: counts.iter().copied().filter(|count| *count <= 10).collect(),
             counts,
             varied: vec![3, 10],
@@ -105,12 +109,13 @@ impl Paper2Plan {
         let why_not = |count: u32| {
             format!("{count} publishers and {count} subscribers: not in a quarter of an hour; leave out --quick")
         };
-        let procedure = "the paper's procedure with other numbers than 3 and 10, a switch with IGMP snooping, and the shapes of the \
+        let procedure = "the paper's procedure with other numbers than 3 and 10, a switch with IGMP snooping, the predicted crossover, and the shapes of the \
                          work that it cites: not in a quarter of an hour; leave out --quick";
         Paper2Plan {
             counts,
             overloaded: vec![10],
             closed: vec![3, 10],
+            crossover: false,
             snooping: Vec::new(),
             varied: vec![10],
             payload_bytes: vec![8_192],
@@ -133,6 +138,7 @@ impl Paper2Plan {
         self.varied.retain(|count| counts.contains(count));
         self.overloaded = counts.iter().copied().filter(|count| *count > 1).collect();
         self.closed = counts.to_vec();
+        self.crossover = false;
         self.snooping.retain(|count| counts.contains(count));
         self.shapes.clear();
         let mut omitted: Vec<u32> = PAPER_COUNTS.to_vec();
@@ -206,8 +212,10 @@ impl Paper2Plan {
             },
             shape("shapes", "Shapes of the work that the paper cites", self.cited_shapes(), self.seconds),
         ];
+        let calibration = self.readers(CALIBRATION, "One publisher and few or many readers", &CALIBRATED);
         let is_measured = |shape: &Shape| !shape.matrices.is_empty();
-        shapes.into_iter().filter(is_measured).map(|shape| self.part(&shape)).collect()
+        let shapes = shapes.into_iter().chain(self.crossover.then_some(calibration));
+        shapes.filter(is_measured).map(|shape| self.part(&shape)).collect()
     }
 
     /// An open schedule at the rates that closed loops reached: the latency of every sample where those told one in so many. Nothing where
@@ -232,6 +240,19 @@ impl Paper2Plan {
         let seconds = self.seconds.min(OVERLOAD_SECONDS_MAX);
         let shape = Shape { name, title, matrices: matrices.collect(), seconds, link: "" };
         (!shape.matrices.is_empty()).then(|| self.part_with(&shape, ""))
+    }
+
+    /// One publisher with numbers of readers about the one at which the ways are predicted to cost the same; nothing where the calibration
+    /// foretells nothing.
+    pub(super) fn crossover(&self, calibration: &PartResult) -> Option<Part> {
+        let readers = Prediction::of(calibration)?.around();
+        Some(self.part(&self.readers(CROSSOVER, "From how many readers on a group is cheaper", &readers)))
+    }
+
+    fn readers(&self, name: &'static str, title: &'static str, readers: &[u32]) -> Shape {
+        let endpoints: Vec<(u32, u32)> = readers.iter().map(|readers| (1, *readers)).collect();
+        let matrices = vec![matrix(&endpoints, &[PAPER_BYTES], &format!("rate_hz = {CROSSOVER_HZ}"))];
+        Shape { name, title, matrices, seconds: self.seconds.min(CROSSOVER_SECONDS_MAX), link: "" }
     }
 
     /// How long the part takes that [`same_rate`](Paper2Plan::same_rate) makes.
@@ -314,6 +335,13 @@ const ROUND_TRIPS_HZ: u32 = 10;
 const RATE_HZ_MAX: f64 = 100_000.0;
 /// Publishers, subscribers, and whether best effort.
 const CITED_SHAPES: [(u32, u32, bool); 5] = [(1, 4, false), (1, 7, false), (1, 12, false), (4, 3, false), (8, 6, true)];
+/// The part that calibrates the prediction.
+pub(super) const CALIBRATION: &str = "calibration";
+/// The part about the predicted number of readers.
+pub(super) const CROSSOVER: &str = "crossover";
+/// Samples a second of the one publisher, each sent at once.
+const CROSSOVER_HZ: u32 = 1_000;
+const CROSSOVER_SECONDS_MAX: u32 = 5;
 /// Start, match and drain of a run.
 const OVERHEAD_S: f64 = 2.5;
 /// The part with every number of participants.

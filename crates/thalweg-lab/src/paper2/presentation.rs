@@ -1,7 +1,8 @@
 //! The preset's page and its text for a terminal.
 
-use super::PERFTEST;
+use super::crossover;
 use super::groups::{Group, P90, RECEIVED, WIRE};
+use super::plan::{CROSSOVER, PERFTEST};
 use super::procedure::{self, PAPER, PaperRow};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
 use crate::circumstances;
@@ -34,6 +35,7 @@ pub fn page(result: &Paper2Result) -> Page {
     for part in result.parts.iter().filter(|part| !part.groups().is_empty()) {
         sections.push(section(result, part));
         sections.extend((part.name == PERFTEST).then(|| procedure::sampling(result)).flatten());
+        sections.extend((part.name == CROSSOVER).then(|| crossover::section(result)).flatten());
     }
     let studies = || result.parts.iter().map(|part| &part.study);
     sections.extend(

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use thalweg::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg::{DataReader, DataWriter, DomainParticipant, ReadFilter};
 use thalweg_lab_station::{
-    ArrivedSample, Fault, Keep, Middleware, ProcessEnd, SampleChannel, SampleReader, SampleSink, SampleWriter,
-    TransportCounts, Wait, Work, WriteError, WriterEffort,
+    ArrivedSample, Fault, Keep, LinkCosts, Middleware, ProcessEnd, SampleChannel, SampleReader, SampleSink,
+    SampleWriter, TransportCounts, Wait, Work, WriteError, WriterEffort,
 };
 
 use super::samples::{Carried, Numbered};
@@ -275,6 +275,14 @@ impl<T: Carried> SampleWriter<Thalweg<T>> for ThalwegWriter<T> {
             acknacks: counters.acknacks,
             overwritten: counters.overwritten_unacknowledged,
         }
+    }
+
+    fn link_costs(&self) -> Option<LinkCosts> {
+        let explanation = self.writer.explain();
+        let group = explanation.route.groups.first()?;
+        let milli = |nanos: f64| (nanos * 1e3).round() as u64;
+        let unicast_milli = milli(group.unicast_nanos_per_byte);
+        Some(LinkCosts { unicast_milli, multicast_milli: milli(group.multicast_nanos_per_byte?) })
     }
 
     fn way(&self) -> (String, String) {

@@ -246,6 +246,7 @@ mod tests {
                 memory_mib: Some(20.0),
                 received_per_s: Some(1_000.0),
                 closed_loop: None,
+                link_costs: None,
                 wire: None,
                 clock_bound_us: None,
                 losses: Vec::new(),

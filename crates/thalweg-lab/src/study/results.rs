@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use thalweg_lab_station::LinkCosts;
 
 use super::clocks;
 use super::compare::{self, Difference};
@@ -160,6 +161,9 @@ pub struct RunSummary {
     /// What a closed loop reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoopFigures>,
+    /// What the ways of the first publisher cost by the middleware's own account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_costs: Option<LinkCosts>,
     /// Bytes that left the hosts and bytes that reached them, headers included; missing where all endpoints share one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<WireBytes>,
@@ -356,6 +360,7 @@ fn summary(name: RunName, result: &TrialResult) -> RunSummary {
             ClosedLoopFigures::received_per_s,
         )),
         closed_loop: result.closed_loop.clone(),
+        link_costs: result.publishers.first().and_then(|publisher| publisher.report.link_costs),
         wire: WireBytes::of(result),
         clock_bound_us: result.clocks.as_ref().map(|clocks| clocks.bound_us),
         losses: result

@@ -261,10 +261,39 @@ fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-paper2");
     let _ = fs::remove_dir_all(&out);
     fs::create_dir_all(&out).expect("made");
-    let (counts, closed, none) = (vec![1], vec![2], Vec::new());
+    let (counts, none) = (vec![1], Vec::new());
     let plan = Paper2Plan {
         counts,
-        closed,
+        closed: none.clone(),
+        overloaded: none.clone(),
+        varied: none,
+        seconds: 1,
+        runs: 1,
+        ..Paper2Plan::quick(1, 2)
+    };
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
+    let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
+    assert_eq!((result.parts.len(), result.parts[0].study.cells.len()), (1, 3));
+    assert!(result.parts[0].study.cells.iter().all(|cell| cell.runs[0].totals.lost == 0));
+    assert!(!result.checks.is_empty() && !result.omitted.is_empty());
+    let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
+    assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");
+    assert_eq!(paper2::page(&again).to_html(), paper2::page(&result).to_html());
+    let file = out.join("results.json");
+    fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
+    let read = paper2::load(&file).expect("results");
+    assert_eq!(paper2::page(&read).to_html(), paper2::page(&result).to_html(), "the page can be drawn again");
+}
+
+#[test]
+fn the_second_papers_procedure_is_followed_by_open_schedules_at_its_rates() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-perftest");
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&out).expect("made");
+    let none = Vec::new();
+    let plan = Paper2Plan {
+        counts: none.clone(),
+        closed: vec![2],
         overloaded: none.clone(),
         varied: none,
         seconds: 1,
@@ -274,18 +303,21 @@ fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
     };
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
     let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
-    let parts: Vec<(&str, usize)> =
-        result.parts.iter().map(|part| (part.name.as_str(), part.study.cells.len())).collect();
-    assert_eq!(parts, [("participants", 3), ("perftest", 3), ("same-rate", 2)]);
-    assert!(result.parts[..2].iter().flat_map(|part| &part.study.cells).all(|cell| cell.runs[0].totals.lost == 0));
-    assert!(!result.checks.is_empty() && !result.omitted.is_empty());
+    let [perftest, same_rate] = &result.parts[..] else { panic!("{} parts", result.parts.len()) };
+    assert_eq!((perftest.name.as_str(), same_rate.name.as_str()), ("perftest", "same-rate"));
+    for cell in &perftest.study.cells {
+        let (run, closed) = (&cell.runs[0], cell.runs[0].closed_loop.as_ref().expect("a closed loop"));
+        assert_eq!(run.totals.lost, 0, "{}", cell.name);
+        assert!(closed.round_trip.count > 0 && closed.received_per_s() > 100.0, "{}: {closed:?}", cell.name);
+    }
+    for (closed, open) in perftest.study.cells.iter().zip(&same_rate.study.cells) {
+        assert_eq!(closed.cell.destination, open.cell.destination);
+        let offered = 4.0 * open.cell.rate_hz;
+        let reached = closed.runs[0].received_per_s.expect("told");
+        assert!((offered / reached - 1.0).abs() < 0.01, "{offered} offered, {reached} reached");
+    }
     let again = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("there already");
-    assert_eq!(again.parts[0].study, result.parts[0].study, "nothing is measured twice");
-    assert_eq!(paper2::page(&again).to_html(), paper2::page(&result).to_html());
-    let file = out.join("results.json");
-    fs::write(&file, serde_json::to_string(&result).expect("text")).expect("written");
-    let read = paper2::load(&file).expect("results");
-    assert_eq!(paper2::page(&read).to_html(), paper2::page(&result).to_html(), "the page can be drawn again");
+    assert_eq!(paper2::page(&again).to_html(), paper2::page(&result).to_html(), "nothing is measured twice");
 }
 
 #[test]

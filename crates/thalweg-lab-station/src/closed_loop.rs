@@ -14,7 +14,7 @@ use crate::middleware::{
 };
 use crate::order::{Order, ReliabilitySetting};
 use crate::publisher::{id, parts};
-use crate::records::RoundTrip;
+use crate::records::LatencySample;
 use crate::so_far::Tally;
 use crate::station::{Course, sleep_until, wait_until};
 
@@ -142,7 +142,7 @@ pub(crate) struct Pumped {
     pub(crate) written: u64,
     pub(crate) refused: u64,
     /// Those of the measured time.
-    pub(crate) round_trips: Vec<RoundTrip>,
+    pub(crate) round_trips: Vec<LatencySample>,
 }
 
 impl<M: Middleware> Pump<'_, M> {
@@ -180,7 +180,7 @@ impl<M: Middleware> Pump<'_, M> {
                 if now >= begin {
                     let since = |at_ns: u64| at_ns - self.origin_ns;
                     let answered_ns = answered_ns.map(since);
-                    out.round_trips.push(RoundTrip { number, reader, sent_ns: since(now), answered_ns });
+                    out.round_trips.push(LatencySample { number, reader, sent_ns: since(now), answered_ns });
                 }
             }
         }

@@ -57,7 +57,7 @@ pub use peer::{PeerDestination, PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
 pub use records::{
-    ArrivalCount, ClosedRecords, RawRecords, ReceivedSample, RoundTrip, WrittenSample, not_written, write_arrivals,
+    ArrivalCount, ClosedRecords, LatencySample, RawRecords, ReceivedSample, WrittenSample, not_written, write_arrivals,
     write_received, write_round_trips, write_written,
 };
 pub use round_trips::RoundTripFigures;

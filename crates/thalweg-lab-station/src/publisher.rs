@@ -11,7 +11,7 @@ use crate::closed_loop::{Answers, Pump};
 use crate::fault::Fault;
 use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
 use crate::order::{Order, PublisherPlace, PublisherReport, ReliabilitySetting, Wake};
-use crate::records::{RoundTrip, WrittenSample, write_round_trips, write_written};
+use crate::records::{LatencySample, WrittenSample, write_round_trips, write_written};
 use crate::so_far::Tally;
 use crate::station::{Course, pin, wait_until};
 
@@ -29,7 +29,7 @@ pub(crate) enum PublisherRecords {
     /// Every sample of an open schedule.
     Samples(Vec<WrittenSample>),
     /// The round trips of a closed loop, which publisher 0 alone makes.
-    RoundTrips(Vec<RoundTrip>),
+    RoundTrips(Vec<LatencySample>),
 }
 
 impl PublisherRecords {

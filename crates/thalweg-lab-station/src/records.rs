@@ -32,7 +32,7 @@ pub struct ReceivedSample {
 
 /// A latency sample of a closed loop, as its publisher saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundTrip {
+pub struct LatencySample {
     /// Its place among the publisher's samples, from 0.
     pub number: u64,
     /// The subscriber that answers it.
@@ -62,7 +62,7 @@ pub struct ArrivalCount {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosedRecords {
     /// Of the measured time, in the order of the writes.
-    pub round_trips: Vec<RoundTrip>,
+    pub round_trips: Vec<LatencySample>,
     /// By number of the subscriber.
     pub arrivals: Vec<Vec<ArrivalCount>>,
 }
@@ -76,7 +76,7 @@ impl ClosedRecords {
         let path = folder.join(ROUND_TRIPS);
         let round_trip = |[number, reader, sent_ns, answered_ns]: [u64; 4]| {
             let answered_ns = (answered_ns > 0).then_some(answered_ns);
-            Ok(RoundTrip { number, reader: known(&path, reader, subscribers, "subscriber")?, sent_ns, answered_ns })
+            Ok(LatencySample { number, reader: known(&path, reader, subscribers, "subscriber")?, sent_ns, answered_ns })
         };
         let arrivals = |index| {
             let path = arrivals_file(folder, index);
@@ -160,9 +160,9 @@ pub fn write_received(folder: &Path, index: u32, samples: &[ReceivedSample]) -> 
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_round_trips(folder: &Path, round_trips: &[RoundTrip]) -> Result<(), Fault> {
+pub fn write_round_trips(folder: &Path, round_trips: &[LatencySample]) -> Result<(), Fault> {
     // No answer comes at the origin.
-    let row = |one: &RoundTrip| [one.number, u64::from(one.reader), one.sent_ns, one.answered_ns.unwrap_or(0)];
+    let row = |one: &LatencySample| [one.number, u64::from(one.reader), one.sent_ns, one.answered_ns.unwrap_or(0)];
     write_rows(&folder.join(ROUND_TRIPS), ROUND_TRIPS_HEADER, round_trips.iter().map(row))
 }
 

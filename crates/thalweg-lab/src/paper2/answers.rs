@@ -145,7 +145,8 @@ fn check(
 fn reason(choice: &str, leader: &str) -> String {
     if choice == leader {
         return format!(
-            "it sent by {leader} too, so that the difference is the price of deciding, or that of the first samples"
+            "it sent by {leader} too; nothing is decided for each sample, so that the difference comes from the machine, or from the time \
+             before all participants were known, in which it may take a group"
         );
     }
     format!(

@@ -53,7 +53,8 @@ impl Prediction {
             };
             Some(Line::through([point(CALIBRATED[0])?, point(CALIBRATED[1])?]))
         };
-        let by_links = groups.iter().find_map(|group| links_cross(group.cells[0]));
+        // A writer that is told to send copies computes no cost of a group.
+        let by_links = groups.iter().flat_map(|group| &group.cells).find_map(|cell| links_cross(cell));
         Some(Prediction { unicast: line(0)?, multicast: line(1)?, by_links })
     }
 

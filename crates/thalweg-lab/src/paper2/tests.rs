@@ -125,6 +125,11 @@ fn auto_is_held_against_the_better_way_and_its_choice_is_named() {
     let wrong = check_of(part([200.0, 100.0, 200.0], [1_000, 300, 990]));
     assert!(wrong.choice == "unicast" && wrong.answer == AutoAnswer::No, "{wrong:?}");
     assert!(wrong.text.contains("behind multicast: it sent by unicast, which its model"), "{}", wrong.text);
+    let same_way = check_of(part([100.0, 200.0, 150.0], [1_000, 300, 1_000]));
+    assert!(
+        same_way.answer == AutoAnswer::No && same_way.text.contains("nothing is decided for each sample"),
+        "{same_way:?}"
+    );
     let ahead = check_of(part([200.0, 100.0, 90.0], [1_000, 300, 310]));
     assert!(ahead.answer == AutoAnswer::Yes && ahead.choice == "multicast", "{ahead:?}");
     assert!(ahead.text.contains("ahead of multicast"), "{}", ahead.text);

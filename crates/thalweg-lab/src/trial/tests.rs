@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use thalweg_lab_station::{
-    ArrivalCount, ClosedRecords, PublisherReport, RawRecords, ReceivedSample, RoundTrip, Timetable, WrittenSample,
+    ArrivalCount, ClosedRecords, LatencySample, PublisherReport, RawRecords, ReceivedSample, Timetable, WrittenSample,
     write_arrivals, write_received, write_round_trips, write_written,
 };
 
@@ -209,7 +209,7 @@ fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
 fn closed_records() -> ClosedRecords {
     let count = |writer, second, received| ArrivalCount { writer, second, received, ..ArrivalCount::default() };
     let faulty = ArrivalCount { writer: 1, second: 3, received: 1, duplicates: 2, reordered: 1 };
-    let round_trip = |number, reader, sent_ns, answered_ns| RoundTrip { number, reader, sent_ns, answered_ns };
+    let round_trip = |number, reader, sent_ns, answered_ns| LatencySample { number, reader, sent_ns, answered_ns };
     ClosedRecords {
         round_trips: vec![
             round_trip(50, 0, 1_000 * MS, Some(1_003 * MS)),

@@ -187,6 +187,27 @@ fn readers_that_come_and_go_do_not_flap() {
     assert!(!route.uses_group(), "two readers do not outweigh four bystanders");
 }
 
+/// Ten publishers and ten subscribers at the limit of the machine: discovery pauses, and the group looks cheap until the other publishers
+/// are known. From then on a sample costs what it costs by unicast: nothing is decided for each sample.
+#[test]
+fn a_group_taken_before_all_bystanders_were_known_is_left_for_the_copies_of_unicast() {
+    let routes = [Destination::Auto, Destination::Unicast].map(|choice| {
+        let mut route = Route::new(choice);
+        [5, 3, 8, 1, 7, 2, 6, 4].into_iter().for_each(|number| route.insert(&reader(number, false)));
+        route.set_neighbourhood(around(&LAN, 8));
+        assert_eq!(route.uses_group(), choice == Destination::Auto, "no bystander is known yet");
+        route.set_neighbourhood(around(&LAN, 24));
+        route
+    });
+    assert!(!routes[0].uses_group(), "{:?}", routes[0].explain());
+    let [auto, unicast] = routes.map(|route| {
+        let mut all = text(route.destinations());
+        all.sort();
+        (all, route.destinations_in(Form::Batch).len(), route.destinations_in(Form::Plain).len())
+    });
+    assert_eq!(auto, unicast);
+}
+
 #[test]
 fn readers_behind_a_router_or_on_this_host_are_reached_by_unicast() {
     let mut route = Route::new(Destination::Auto);

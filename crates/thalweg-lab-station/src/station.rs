@@ -18,8 +18,16 @@ use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
 
 /// Takes an order from standard input, makes this process's part of the run and answers on `output`; returns the process's exit code.
-pub fn serve_station<M: Middleware>(output: Output) -> ExitCode {
-    serve(output, |order: Order<M::Setup>, link: &ParentPipe| work::<M>(&order, link))
+///
+/// `adapt` puts the setup into terms of the middleware, or says why it cannot be.
+pub fn serve_station<M: Middleware>(
+    output: Output,
+    adapt: impl FnOnce(&mut M::Setup) -> Result<(), Fault>,
+) -> ExitCode {
+    serve(output, |mut order: Order<M::Setup>, link: &ParentPipe| {
+        adapt(&mut order.setup)?;
+        work::<M>(&order, link)
+    })
 }
 
 /// Makes one run's part of this process.
@@ -61,7 +69,7 @@ fn conduct<'scope, M: Middleware>(
     link: &ParentPipe,
     course: &Course,
     matched: &Receiver<bool>,
-    publishers: Vec<ScopedJoinHandle<'scope, Result<Published, Fault>>>,
+    publishers: Vec<ScopedJoinHandle<'scope, Result<Published<M>, Fault>>>,
     subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, Fault>>>,
 ) -> Result<WorkerReport, Fault> {
     if !all_matched(course, matched, publishers.len() + subscribers.len()) {
@@ -79,7 +87,7 @@ fn conduct<'scope, M: Middleware>(
     course.start(origin_ns);
     let timetable = &order.timetable;
     sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
-    M::begin_measurement(order);
+    M::begin_measurement(&order.setup);
     let before = ProcessUsage::read();
     measure(order, course, origin_ns)?;
     let usage = ProcessUsage::read().since(&before);
@@ -94,7 +102,7 @@ fn conduct<'scope, M: Middleware>(
     // Publishers live until the last subscriber of any process needs no repair.
     let Some(StationCommand::Finish) = link.next()? else { return Err(Fault::Interrupted) };
     SoFar::remove(&order.folder, &order.process_name());
-    M::end_measurement(order, origin_ns)?;
+    M::end_measurement(&order.setup, &order.folder, &order.process_name(), origin_ns)?;
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
     }
@@ -236,9 +244,12 @@ pub(crate) fn pin(cpu: Option<usize>) -> Result<(), Fault> {
     pin_to_cpu(cpu).map_err(|error| Fault::Here(format!("CPU {cpu} cannot be used: {error}")))
 }
 
-/// Waits until `condition` holds, at most `patience`, looking again every two milliseconds.
-pub(crate) fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -> bool) -> Result<bool, Fault> {
-    let deadline = Instant::now() + patience;
+/// Waits until `condition` holds, at most `patience`, looking again every two milliseconds; returns whether it held.
+///
+/// # Errors
+/// `stop` was requested.
+pub fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -> bool) -> Result<bool, Fault> {
+    let started = Instant::now();
     loop {
         if condition() {
             return Ok(true);
@@ -246,7 +257,7 @@ pub(crate) fn wait_until(patience: Duration, stop: &Stop, mut condition: impl Fn
         if stop.is_requested() {
             return Err(Fault::Interrupted);
         }
-        if Instant::now() >= deadline {
+        if started.elapsed() >= patience {
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod bursts;
 mod circumstances;
 pub mod coap_load;
 mod error;

@@ -1,17 +1,13 @@
 //! The user's `ssh`: starts the agent on another machine, and tells why it could not.
 
 use std::io::ErrorKind;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
-
-use thalweg_host::kill_group;
 
 use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};
 use crate::error::LabError;
-use crate::process::{LastWords, Stop};
+use crate::process::{ChildProcess, Stop};
 use crate::scenario::SshMachine;
 
 /// The program that reaches other machines, with options of the user's.
@@ -64,13 +60,10 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A running `ssh` to one machine; dropping it ends it.
+/// A running `ssh` to one machine; dropping it ends it, with a proxy that it started.
 #[derive(Debug)]
 pub(super) struct Ssh {
-    child: Child,
-    last_words: LastWords,
-    /// Ends when the standard error does.
-    listening: Option<JoinHandle<()>>,
+    process: ChildProcess,
     /// How long an end may still be waited for.
     patience: Duration,
 }
@@ -81,56 +74,22 @@ impl Ssh {
     /// # Errors
     /// The program cannot be started.
     pub(super) fn start(ssh: &SshCommand, machine: &SshMachine) -> Result<(Ssh, Outgoing, Incoming), LabError> {
-        let mut command = ssh.command(machine);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A Ctrl-C at the terminal goes to the whole foreground group; the controller alone decides when its agents end.
-        command.process_group(0);
-        let mut child = command.spawn().map_err(|error| not_started(&ssh.program, &error))?;
-        let last_words = LastWords::default();
-        let listening = child.stderr.take().map(|stderr| {
-            let words = last_words.clone();
-            std::thread::spawn(move || words.keep(stderr))
-        });
-        let streams: Option<(ChildStdin, ChildStdout)> = child.stdin.take().zip(child.stdout.take());
-        let ssh = Ssh { child, last_words, listening, patience: END_PATIENCE };
-        let (to, from) = streams.ok_or_else(|| LabError::Here("ssh has no pipes".to_owned()))?;
-        Ok((ssh, Outgoing::new(to), Incoming::new(from)))
+        let spawned = ChildProcess::spawn(&mut ssh.command(machine), None);
+        let (process, to, from) = spawned.map_err(|error| not_started(&ssh.program, &error))?;
+        Ok((Ssh { process, patience: END_PATIENCE }, Outgoing::new(to), Incoming::new(from)))
     }
 
     /// How it ended and what was said on its standard error; nothing while it runs. Only the first call waits a moment for its end.
     pub(super) fn await_end(&mut self) -> Option<(ExitStatus, String)> {
         let patience = std::mem::take(&mut self.patience);
-        let status = self.wait(patience)?;
-        let deadline = Instant::now() + END_PATIENCE;
-        while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(PAUSE);
-        }
-        Some((status, self.last_words.text()))
+        let status = self.process.wait(patience)?;
+        self.process.await_words(END_PATIENCE);
+        Some((status, self.process.last_words()))
     }
 
     /// Gives the agent time to end its workers and itself, after its input was closed.
     pub(super) fn finish(&mut self) {
-        self.wait(EXIT_PATIENCE);
-    }
-
-    fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                _ => return None,
-            }
-        }
-    }
-}
-
-impl Drop for Ssh {
-    fn drop(&mut self) {
-        // A proxy that ssh started is in its group.
-        kill_group(self.child.id());
-        // The wait cannot fail for a child of ours; if it does there is nothing left to end.
-        let _ = self.child.wait();
+        self.process.wait(EXIT_PATIENCE);
     }
 }
 
@@ -149,7 +108,7 @@ pub(super) fn await_agent(name: &str, incoming: &Incoming, ssh: Option<&mut Ssh>
             Ok(Some(line)) => String::from_utf8_lossy(&line).into_owned(),
             Ok(None) if Instant::now() < deadline => continue,
             Ok(None) => {
-                let words = ssh.map_or_else(String::new, |ssh| ssh.last_words.text());
+                let words = ssh.map_or_else(String::new, |ssh| ssh.process.last_words());
                 return Err(LabError::Here(format!(
                     "no agent was heard of on {name} for {} s{}",
                     FIRST_PATIENCE.as_secs(),
@@ -223,7 +182,6 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 /// How long `ssh` may take to end after its output, and its last words after it.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
-const PAUSE: Duration = Duration::from_millis(2);
 /// Lines of a talkative shell that an error shows, and their length.
 const BEFORE_MAX: usize = 8;
 const BEFORE_WIDTH: usize = 200;

@@ -10,7 +10,7 @@ use serde_json::json;
 use thalweg_host::{HostFiles, Task, TaskStat};
 use thalweg_lab_station::{
     HistorySetting, Order, PeerProfile, PeerSetup, PublisherPhase, Qos, ReliabilitySetting, StationCommand, Timetable,
-    TimetablePace, WaitMode as PeerWait, Wake, WorkerMessage,
+    TimetablePace, Wait, Wake, WorkerMessage,
 };
 
 use super::message::{Event, Request};
@@ -21,8 +21,8 @@ use crate::error::LabError;
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Load, SshMachine};
-use crate::station::{Addressing, StationNetwork, Wait};
-use crate::trial::{Setup, TrialOrder};
+use crate::station::{Setup, StationNetwork};
+use crate::trial::TrialOrder;
 
 /// A running agent.
 struct Host {
@@ -78,11 +78,9 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn order() -> TrialOrder {
-    let (network, load, destination, wait) =
-        (StationNetwork::apart(0), Load::Struct16, Addressing::Auto, Wait::Listener);
     let second = Duration::from_secs(1);
     TrialOrder {
-        setup: Setup { network, load, destination, wait, trace: None },
+        setup: Setup { load: Some(Load::Struct16), ..Setup::within(StationNetwork::apart(0)) },
         qos: Qos {
             reliability: ReliabilitySetting::Reliable,
             history: HistorySetting::KeepAll(1),
@@ -201,7 +199,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         address: Ipv4Addr::LOCALHOST,
         publishers: vec![Ipv4Addr::LOCALHOST],
         profile: PeerProfile::Default,
-        wait: PeerWait::Block,
+        wait: Wait::Block,
         sample_bytes: 100,
         topic_writers: 1,
         topic_readers: 1,

@@ -4,10 +4,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use serde::Serialize;
-use thalweg_lab_station::{Order, PeerSetup, Qos, TimetablePace, WaitMode};
+use thalweg_lab_station::{Order, PeerSetup, Qos, TimetablePace};
 
 use super::controller::RunContext;
-use super::ours::Setup;
 use super::places::{Share, topic_endpoints};
 use super::run_process::RunProcess;
 use super::site::Site;
@@ -16,7 +15,7 @@ use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::{Build, Cell};
-use crate::station::{StationNetwork, Wait, serialized_bytes};
+use crate::station::{Sending, Setup, StationNetwork, Wait, serialized_bytes};
 
 /// Settings common to all processes of a run.
 pub(super) struct Processes<'a> {
@@ -49,7 +48,8 @@ impl<'a> Processes<'a> {
             CellMiddleware::Thalweg => {
                 let receive_buffer_bytes = context.scenario.process.receive_buffer_bytes;
                 let network = StationNetwork { receive_buffer_bytes, ..StationNetwork::apart(0) };
-                Kind::Ours(Setup { network, load: cell.load, destination: cell.destination, wait, trace })
+                let sending = Sending { destination: cell.destination, ..Sending::default() };
+                Kind::Ours(Setup { load: Some(cell.load), sending, wait, trace, ..Setup::within(network) })
             }
             CellMiddleware::Peer(peer, profile) => {
                 let (topic_writers, topic_readers) = topic_endpoints(cell);
@@ -62,7 +62,8 @@ impl<'a> Processes<'a> {
                     address: Ipv4Addr::LOCALHOST,
                     publishers,
                     profile,
-                    wait: if wait == Wait::Block { WaitMode::Block } else { WaitMode::Listener },
+                    // Hardly any of them can poll.
+                    wait: if wait == Wait::Busy { Wait::Listener } else { wait },
                     sample_bytes: serialized_bytes(cell.load)?,
                     topic_writers,
                     topic_readers,

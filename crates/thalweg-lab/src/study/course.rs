@@ -6,8 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use super::compare;
-use super::directory::{Directory, RunName, load_failures, load_manifest, load_run, load_scenario, whole_runs};
+use super::directory::{Directory, RunName, load_failures, load_manifest, load_scenario};
 use super::fingerprint::Fingerprint;
+use super::ledger::Ledger;
 use super::manifest::{Manifest, State};
 use super::order::{self, cells_of_round};
 use super::report;
@@ -87,6 +88,8 @@ struct Course<'a> {
     manifest: Manifest,
     launcher: &'a Launcher,
     stop: &'a Stop,
+    /// The runs so far, so that no question about them reads the directory.
+    ledger: Ledger,
     /// Cells that failed, in this process or before.
     failures: Vec<CellFailure>,
 }
@@ -101,7 +104,8 @@ impl<'a> Course<'a> {
         ground: Option<Ground>,
     ) -> Result<Course<'a>, LabError> {
         let failures = load_failures(directory.path())?;
-        Ok(Course { ground, scenario, directory, manifest, launcher, stop, failures })
+        let ledger = Ledger::read(directory.path(), &scenario);
+        Ok(Course { ground, scenario, directory, manifest, launcher, stop, ledger, failures })
     }
 
     fn run(mut self) -> Result<StudyResult, LabError> {
@@ -131,12 +135,9 @@ impl<'a> Course<'a> {
 
     /// Places of runs that have an attempt that counts.
     fn runs_done(&self) -> u64 {
-        let cells = self.scenario.cells.len() as u32;
-        let rounds = 0..self.scenario.schedule.runs.max;
-        let places = rounds.flat_map(|round| (0..cells).map(move |cell| (round, cell)));
         let is_done =
-            |(round, cell): &(u32, u32)| !self.has_failed(*cell) && self.attempts_left(*round, *cell).is_none();
-        places.filter(is_done).count() as u64
+            |(round, cell): &(u32, u32)| !self.has_failed(*cell) && self.next_attempt(*round, *cell).is_none();
+        self.ledger.places().filter(is_done).count() as u64
     }
 
     fn has_failed(&self, cell: u32) -> bool {
@@ -144,15 +145,8 @@ impl<'a> Course<'a> {
     }
 
     /// The next attempt at a run, or `None` when one counts already or the cell is left out.
-    fn attempts_left(&self, round: u32, cell: u32) -> Option<u32> {
-        if self.has_failed(cell) {
-            return None;
-        }
-        let runs = whole_runs(self.directory.path());
-        let last = runs.into_iter().rfind(|run| (run.round, run.cell) == (round, cell));
-        let Some(last) = last else { return Some(1) };
-        let is_clean = load_run(self.directory.path(), last).is_ok_and(|result| !result.conditions.contaminated);
-        (!is_clean && last.attempt < self.scenario.gate.attempts).then_some(last.attempt + 1)
+    fn next_attempt(&self, round: u32, cell: u32) -> Option<u32> {
+        if self.has_failed(cell) { None } else { self.ledger.next_attempt(round, cell, self.scenario.gate.attempts) }
     }
 
     fn runs(&mut self) -> Result<(), LabError> {
@@ -168,7 +162,7 @@ impl<'a> Course<'a> {
             let cells = (self.scenario.cells.len() - self.failures.len()) as u64;
             self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
             for cell in cells_of_round(&self.scenario, round) {
-                if self.attempts_left(round, cell as u32).is_none() {
+                if self.next_attempt(round, cell as u32).is_none() {
                     continue;
                 }
                 progress.rest(pace.rest());
@@ -188,14 +182,13 @@ impl<'a> Course<'a> {
     }
 
     /// Whether the rounds before `round` tell what the scenario wants to know.
-    fn is_known_well(&self, round: u32) -> Result<bool, LabError> {
-        let cells = results::cells(self.directory.path(), &self.scenario, round)?;
-        Ok(compare::is_precise(&cells, &self.scenario.schedule.runs.precision))
+    fn is_known_well(&mut self, round: u32) -> Result<bool, LabError> {
+        Ok(compare::is_precise(&self.ledger.cells(round)?, &self.scenario.schedule.runs.precision))
     }
 
     /// Makes one run, again where the machine was not quiet, until one counts; `false` when it failed.
     fn run_cell(&mut self, round: u32, cell: u32) -> Result<bool, LabError> {
-        while let Some(attempt) = self.attempts_left(round, cell) {
+        while let Some(attempt) = self.next_attempt(round, cell) {
             let name = RunName { round, cell, attempt };
             let partial = self.directory.begin_run(name)?;
             let context = RunContext {
@@ -211,6 +204,7 @@ impl<'a> Course<'a> {
             match outcome {
                 Ok(result) => {
                     self.directory.end_run(name, &partial)?;
+                    self.ledger.add(name, results::summarize(self.directory.path(), name));
                     let event = if result.conditions.contaminated { "run contaminated" } else { "run" };
                     self.directory.note(event, place)?;
                 }
@@ -248,8 +242,9 @@ impl<'a> Course<'a> {
     }
 
     /// Writes the results of all runs.
-    fn conclude(&self) -> Result<StudyResult, LabError> {
-        let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
+    fn conclude(&mut self) -> Result<StudyResult, LabError> {
+        let cells = self.ledger.cells(self.scenario.schedule.runs.max)?;
+        let result = results::put_together(self.directory.path(), &self.scenario, &self.manifest, (cells, &self.failures))?;
         let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
         self.directory.write("results.csv", &tables::to_csv(&result))?;
         self.directory.write(report::REPORT, &report::to_html(self.directory.path(), &result, &report::Panel::ALL)?)?;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::directory::{RunName, is_in_use, load_manifest, load_scenario, run_in_the_making};
+use super::ledger::counted_runs;
 use super::manifest::{Manifest, State};
-use super::results::{CellResult, RunSummary, counted_runs, summarize};
+use super::results::{CellResult, RunSummary, summarize};
 use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
 use crate::host::SecondConditions;

@@ -9,6 +9,7 @@ mod course;
 mod directory;
 mod fingerprint;
 mod judging;
+mod ledger;
 mod live;
 mod manifest;
 mod order;

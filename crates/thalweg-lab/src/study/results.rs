@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::clocks;
 use super::compare::{self, Difference};
-use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder, whole_runs};
+use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder};
+use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
@@ -195,10 +196,20 @@ pub struct Judgement {
 /// Reads all runs that count and puts them together.
 pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
     let failures = load_failures(directory)?;
+    let cells = Ledger::read(directory, scenario).cells(scenario.schedule.runs.max)?;
+    put_together(directory, scenario, manifest, (cells, &failures))
+}
+
+/// Puts the cells of a scenario with all their runs together.
+pub(super) fn put_together(
+    directory: &Path,
+    scenario: &Scenario,
+    manifest: &Manifest,
+    (cells, failures): (Vec<CellResult>, &[CellFailure]),
+) -> Result<StudyResult, LabError> {
     let has_failed = |index: usize| failures.iter().any(|failure| failure.cell as usize == index);
-    let all = cells(directory, scenario, scenario.schedule.runs.max)?;
     let mut cells: Vec<(usize, CellResult)> =
-        all.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
+        cells.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
     for (_, cell) in &mut cells {
         let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
         if found < needed {
@@ -231,21 +242,9 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         differences: compare::within(&cells),
         cells,
         judgements,
-        failures,
+        failures: failures.to_vec(),
         notes: scenario.notes.clone(),
     })
-}
-
-/// The cells with their runs of the rounds below `rounds`, without intervals.
-pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Result<Vec<CellResult>, LabError> {
-    let counted = counted_runs(directory);
-    let cell = |(index, cell): (usize, &Cell)| {
-        let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
-        let runs = own.map(|name| summarize(directory, *name));
-        let runs = runs.collect::<Result<_, _>>()?;
-        Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
-    };
-    scenario.cells.iter().enumerate().map(cell).collect()
 }
 
 /// The median over the runs of each quantile that every run carries.
@@ -283,18 +282,6 @@ pub(super) fn load_seconds(
 ) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
     let own = counted.iter().filter(|run| run.cell as usize == cell);
     own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
-}
-
-/// The last attempt at each run.
-pub(super) fn counted_runs(directory: &Path) -> Vec<RunName> {
-    let mut out: Vec<RunName> = Vec::new();
-    for run in whole_runs(directory) {
-        match out.last_mut().filter(|last| (last.round, last.cell) == (run.round, run.cell)) {
-            Some(last) => *last = run,
-            None => out.push(run),
-        }
-    }
-    out
 }
 
 /// A whole run in short.

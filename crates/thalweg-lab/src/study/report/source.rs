@@ -9,7 +9,8 @@ use crate::host::{Layers, SecondConditions};
 use crate::scenario::Scenario;
 use crate::statistics::{Buckets, DistributionPoint, distribution, median};
 use crate::study::directory::{RunName, load_run, load_scenario};
-use crate::study::results::{CellResult, StudyResult, counted_runs, load_seconds};
+use crate::study::ledger::counted_runs;
+use crate::study::results::{CellResult, StudyResult, load_seconds};
 use crate::trial::TrialResult;
 
 /// A study with what its runs hold.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use thalweg_lab_station::Fault;
 
+use crate::scenario::ScenarioError;
+use crate::study::StudyError;
+
 /// The reason why an experiment ended without a result; the text names the failure, its place and a remedy.
 #[derive(Debug)]
 pub enum LabError {
@@ -42,6 +45,10 @@ pub enum LabError {
         /// Its reason.
         reason: String,
     },
+    /// A file is no scenario.
+    Scenario(ScenarioError),
+    /// A run directory cannot be made, read or compared.
+    Study(StudyError),
     /// This process itself cannot go on.
     Here(String),
 }
@@ -59,6 +66,18 @@ impl From<LabError> for Fault {
             LabError::Interrupted => Fault::Interrupted,
             other => Fault::here(other),
         }
+    }
+}
+
+impl From<ScenarioError> for LabError {
+    fn from(error: ScenarioError) -> LabError {
+        LabError::Scenario(error)
+    }
+}
+
+impl From<StudyError> for LabError {
+    fn from(error: StudyError) -> LabError {
+        LabError::Study(error)
     }
 }
 
@@ -89,6 +108,8 @@ impl fmt::Display for LabError {
                 write_last_words(f, last_words)
             }
             LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
+            LabError::Scenario(error) => error.fmt(f),
+            LabError::Study(error) => error.fmt(f),
             LabError::Here(reason) => f.write_str(reason),
         }
     }
@@ -102,6 +123,7 @@ impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             LabError::NotStarted { source, .. } => Some(source),
+            LabError::Study(error) => error.source(),
             _ => None,
         }
     }

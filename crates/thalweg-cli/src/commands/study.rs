@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use thalweg_lab::directories::{self, Conclusion};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::{self, Comparability, StudyResult};
+use thalweg_lab::study::Comparability;
 
 use super::laboratory::{WORKER, from_lab};
 use super::preset::{PRESETS, RunOptions};
@@ -113,8 +114,8 @@ pub(super) fn run_scenario(
         remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
     }
     let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
-    let result = study::run((scenario, text), options.seed, &out, &launcher, &Stop::watching(interrupt.flag()));
-    conclude(&out, result)
+    let stop = Stop::watching(interrupt.flag());
+    conclude(&out, directories::run_scenario((scenario, text), options.seed, &out, (&launcher, &stop)))
 }
 
 /// Makes the missing runs of a directory and prints the results.
@@ -123,7 +124,7 @@ pub(super) fn run_scenario(
 /// As [`run`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
-    let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
+    let result = directories::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&options.directory, result)
 }
 
@@ -133,25 +134,16 @@ fn launcher(folder: Option<&Path>, key: Option<PathBuf>) -> Result<Launcher, Fai
     Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)).with_key_in(key))
 }
 
-fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> Result<(), Failure> {
-    let result = result.map_err(|error| {
-        if study::find(out).iter().any(|found| found.path == out) {
+pub(super) fn conclude(out: &Path, result: Result<Conclusion, thalweg_lab::LabError>) -> Result<(), Failure> {
+    let conclusion = result.map_err(|error| {
+        if directories::find(out).iter().any(|found| found.path == out) {
             remark(format_args!("There is no result yet; `thalweg lab resume {}` goes on.", out.display()));
         }
         from_lab(error)
     })?;
-    print_line(study::to_text(&result).trim_end())?;
-    print_line(format_args!("\nReport: {}", out.join("report.html").display()))?;
-    let failed = result.judgements.iter().filter(|judgement| !judgement.holds).count();
-    if failed > 0 {
-        let all = result.judgements.len();
-        return Err(Failure::Failed(format!("{failed} of {all} expectations of the scenario do not hold")));
-    }
-    if !result.failures.is_empty() {
-        let (failed, all) = (result.failures.len(), result.failures.len() + result.cells.len());
-        return Err(Failure::Failed(format!("{failed} of {all} cells have no result because they failed")));
-    }
-    Ok(())
+    print_line(conclusion.text.trim_end())?;
+    print_line(format_args!("\nReport: {}", conclusion.report.display()))?;
+    conclusion.shortcoming.map_or(Ok(()), |reason| Err(Failure::Failed(reason)))
 }
 
 /// Prints the presets and the run directories in a folder.
@@ -160,7 +152,7 @@ fn conclude(out: &Path, result: Result<StudyResult, thalweg_lab::LabError>) -> R
 /// Standard output cannot be written.
 pub fn list(options: &DirectoryListOptions) -> Result<(), Failure> {
     print_line(format_args!("Presets: {}", PRESETS.join(", ")))?;
-    let found = study::find(&options.folder);
+    let found = directories::find(&options.folder);
     if found.is_empty() {
         return print_line(format_args!("No run directories in {}", options.folder.display()));
     }
@@ -179,7 +171,7 @@ pub fn list(options: &DirectoryListOptions) -> Result<(), Failure> {
 /// # Errors
 /// The results differ from the raw data, or there are none yet.
 pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
-    let verification = study::verify(&options.directory).map_err(from_lab)?;
+    let verification = directories::verify(&options.directory).map_err(from_lab)?;
     if verification.faults.is_empty() {
         return print_line(format_args!("{} runs and the results agree with their raw data", verification.runs));
     }
@@ -191,7 +183,7 @@ pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
 /// # Errors
 /// It is not complete, its raw data are damaged, or the report cannot be written.
 pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
-    let report = study::report(&options.directory, &study::Panel::ALL).map_err(from_lab)?;
+    let report = directories::report(&options.directory).map_err(from_lab)?;
     print_line(format_args!("Report: {}", report.display()))
 }
 
@@ -201,7 +193,7 @@ pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
 /// One of them is no result, or their conditions differ and --force is not given.
 pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
     let conditions = if options.force { Comparability::Any } else { Comparability::Same };
-    let comparison = study::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
+    let comparison = directories::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
     for (name, a, b) in &comparison.conditions {
         print_line(format_args!("DIFFERENT {name}: {a} in A, {b} in B"))?;
     }

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::station::Wait;
+use crate::study::StudyError;
 
 /// A scenario that can be run as it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,9 +67,9 @@ impl Scenario {
     /// The file cannot be read or is no scenario; the text names the place.
     pub fn load(path: &Path) -> Result<(Scenario, String), LabError> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| LabError::Here(format!("the scenario {shown} cannot be read: {error}")))?;
-        let scenario = Scenario::parse(&shown.to_string(), &text).map_err(LabError::here)?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| StudyError::Unreadable { file: path.to_owned(), source })?;
+        let scenario = Scenario::parse(&shown.to_string(), &text)?;
         Ok((scenario, text))
     }
 
@@ -87,10 +88,14 @@ impl Scenario {
 
     /// How long all runs take, the smallest number of them and without repetitions.
     pub fn duration(&self) -> Duration {
+        self.duration_of_run().saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
+    }
+
+    /// How long one run takes.
+    pub(crate) fn duration_of_run(&self) -> Duration {
         let clocks = self.hosts.as_ref().filter(|plan| plan.kind != HostKind::Namespaces);
         let clocks = clocks.map_or(Duration::ZERO, |plan| 2 * plan.clock_span);
-        let run = self.schedule.warm_up + self.schedule.measured + clocks + OVERHEAD;
-        run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
+        self.schedule.warm_up + self.schedule.measured + clocks + OVERHEAD
     }
 }
 

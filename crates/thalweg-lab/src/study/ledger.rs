@@ -3,48 +3,47 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::directory::{RunName, whole_runs};
-use super::results::{CellResult, RunSummary, summarize};
+use super::cells::CellResult;
+use super::directory::{RunName, run_folder, whole_runs};
+use super::experiment::{Experiment, StudyCells, StudyRun};
 use crate::error::LabError;
-use crate::scenario::Scenario;
 
 /// The last attempt at each run.
-#[derive(Debug)]
-pub(super) struct Ledger {
-    /// Each cell of the scenario with its runs, by round.
-    cells: Vec<CellResult>,
+pub(super) struct Ledger<E: Experiment> {
+    /// Each cell of the experiment with its runs, by round.
+    cells: Vec<StudyCells<E>>,
     /// The number of the last attempt at the run of a round and a cell.
     attempts: BTreeMap<(u32, u32), u32>,
     /// Why the last attempt cannot be read, where that is so.
     damaged: BTreeMap<(u32, u32), LabError>,
 }
 
-impl Ledger {
+impl<E: Experiment> Ledger<E> {
+    /// No runs.
+    pub(super) fn empty(experiment: &E) -> Ledger<E> {
+        let cells = experiment.cells().iter().cloned().map(CellResult::new).collect();
+        Ledger { cells, attempts: BTreeMap::new(), damaged: BTreeMap::new() }
+    }
+
     /// Reads the last attempt at each run in `directory`.
-    pub(super) fn read(directory: &Path, scenario: &Scenario) -> Ledger {
-        let empty = scenario.cells.iter().map(|cell| CellResult {
-            cell: cell.clone(),
-            name: cell.to_string(),
-            runs: Vec::new(),
-            intervals: Vec::new(),
-        });
-        let mut ledger = Ledger { cells: empty.collect(), attempts: BTreeMap::new(), damaged: BTreeMap::new() };
+    pub(super) fn read(directory: &Path, experiment: &E) -> Ledger<E> {
+        let mut ledger = Ledger::empty(experiment);
         for name in counted_runs(directory) {
-            ledger.add(name, summarize(directory, name));
+            ledger.add(name, experiment.load(&run_folder(directory, name), name));
         }
         ledger
     }
 
     /// Notes that the attempt `name` is whole, and its content or why that cannot be read; it takes the place of earlier attempts.
-    pub(super) fn add(&mut self, name: RunName, run: Result<RunSummary, LabError>) {
+    pub(super) fn add(&mut self, name: RunName, run: Result<E::Run, LabError>) {
         let place = (name.round, name.cell);
         let Some(cell) = self.cells.get_mut(name.cell as usize) else { return };
         self.attempts.insert(place, name.attempt);
-        cell.runs.retain(|known| known.round != name.round);
+        cell.runs.retain(|known| known.round() != name.round);
         self.damaged.remove(&place);
         match run {
             Ok(run) => {
-                let behind = cell.runs.partition_point(|known| known.round < name.round);
+                let behind = cell.runs.partition_point(|known| known.round() < name.round);
                 cell.runs.insert(behind, run);
             }
             Err(error) => drop(self.damaged.insert(place, error)),
@@ -54,9 +53,8 @@ impl Ledger {
     /// The next attempt at a run of which there may be `attempts_max`, or `None` when one counts already.
     pub(super) fn next_attempt(&self, round: u32, cell: u32, attempts_max: u32) -> Option<u32> {
         let Some(last) = self.attempts.get(&(round, cell)) else { return Some(1) };
-        let runs = self.cells.get(cell as usize).map_or(&[][..], |cell| &cell.runs);
-        let run = runs.binary_search_by_key(&round, |run| run.round).ok().map(|place| &runs[place]);
-        let is_clean = run.is_some_and(|run| !run.contaminated);
+        let run = self.cells.get(cell as usize).and_then(|cell| cell.run_of(round));
+        let is_clean = run.is_some_and(|run| !run.is_disturbed());
         (!is_clean && *last < attempts_max).then_some(last + 1)
     }
 
@@ -65,20 +63,27 @@ impl Ledger {
         self.attempts.keys().copied()
     }
 
-    /// The cells with their runs of the rounds below `rounds`.
+    /// All cells with all runs.
     ///
     /// # Errors
-    /// One of these runs cannot be read.
-    pub(super) fn cells(&mut self, rounds: u32) -> Result<Vec<CellResult>, LabError> {
-        let first = self.damaged.keys().find(|(round, _)| *round < rounds).copied();
-        if let Some(error) = first.and_then(|place| self.damaged.remove(&place)) {
-            return Err(error);
+    /// A run cannot be read.
+    pub(super) fn whole(&mut self) -> Result<&[StudyCells<E>], LabError> {
+        match self.damaged.pop_first() {
+            Some((_, error)) => Err(error),
+            None => Ok(&self.cells),
         }
-        let until = |cell: &CellResult| CellResult {
-            runs: cell.runs.iter().filter(|run| run.round < rounds).cloned().collect(),
-            ..cell.clone()
-        };
-        Ok(self.cells.iter().map(until).collect())
+    }
+
+    /// All cells with their runs of the rounds below `rounds`.
+    ///
+    /// # Errors
+    /// A run cannot be read.
+    pub(super) fn until(&mut self, rounds: u32) -> Result<Vec<StudyCells<E>>, LabError> {
+        let mut cells = self.whole()?.to_vec();
+        for cell in &mut cells {
+            cell.runs.truncate(cell.runs.partition_point(|run| run.round() < rounds));
+        }
+        Ok(cells)
     }
 }
 

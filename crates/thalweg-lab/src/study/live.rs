@@ -1,29 +1,30 @@
 //! The state of a run directory while its runs are being made, for `lab top`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::directory::{RunName, is_in_use, load_manifest, load_scenario, run_in_the_making};
-use super::ledger::counted_runs;
+use super::cells::CellResult;
+use super::directory::{RunName, is_in_use, load_experiment, load_manifest, run_folder, run_in_the_making};
+use super::experiment::Experiment;
+use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
-use super::results::{CellResult, RunSummary, summarize};
+use super::results::RunSummary;
 use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
-use crate::host::SecondConditions;
 use crate::scenario::{Cell, Scenario};
 use crate::statistics::{is_supported, median};
 use crate::table::Table;
 use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
-#[derive(Debug)]
-pub struct RunWatcher {
+pub(crate) struct StudyWatcher<E: Experiment> {
     path: PathBuf,
-    scenario: Scenario,
+    experiment: E,
     /// The whole runs that were read; reading takes time from what is measured, so each is read once.
-    known: BTreeMap<RunName, RunSummary>,
+    ledger: Ledger<E>,
+    known: BTreeSet<RunName>,
 }
 
 /// The state of a run directory.
@@ -32,7 +33,8 @@ pub struct RunSnapshot {
     /// Its manifest.
     manifest: Manifest,
     is_in_use: bool,
-    cells: Vec<CellResult>,
+    /// One row a cell, from the runs that are whole.
+    overview: Table,
     current: Option<Current>,
 }
 
@@ -43,9 +45,8 @@ struct Current {
     cell: String,
     since: Duration,
     expected: Duration,
-    /// Each second of the measurement so far.
-    seconds: Vec<SecondConditions>,
-    samples: Samples,
+    /// Its figures so far, in lines.
+    so_far: String,
 }
 
 /// Fates of its samples so far.
@@ -57,37 +58,32 @@ struct Samples {
     in_time_ns: u64,
 }
 
-impl RunWatcher {
+impl<E: Experiment> StudyWatcher<E> {
     /// Follows the directory in `path`.
     ///
     /// # Errors
-    /// It is no run directory, or its scenario cannot be read.
-    pub fn new(path: &Path) -> Result<RunWatcher, LabError> {
-        load_manifest(path)?;
-        let (scenario, _) = load_scenario(path)?;
-        Ok(RunWatcher { path: path.to_path_buf(), scenario, known: BTreeMap::new() })
+    /// It is no run directory, or the text that says what it measures cannot be read.
+    pub(crate) fn new(path: &Path) -> Result<StudyWatcher<E>, LabError> {
+        let manifest = load_manifest(path)?;
+        let (experiment, _) = load_experiment::<E>(path, manifest.seed)?;
+        let ledger = Ledger::empty(&experiment);
+        Ok(StudyWatcher { path: path.to_path_buf(), experiment, ledger, known: BTreeSet::new() })
     }
 
     /// How it stands now; runs that were read before are not read again.
     ///
     /// # Errors
     /// A file that was there is gone or damaged.
-    pub fn look(&mut self) -> Result<RunSnapshot, LabError> {
-        let counted = counted_runs(&self.path);
-        for name in &counted {
-            if !self.known.contains_key(name) {
-                self.known.insert(*name, summarize(&self.path, *name)?);
+    pub(crate) fn look(&mut self) -> Result<RunSnapshot, LabError> {
+        for name in counted_runs(&self.path) {
+            if self.known.insert(name) {
+                self.ledger.add(name, self.experiment.load(&run_folder(&self.path, name), name));
             }
         }
-        let cell = |(index, cell): (usize, &Cell)| {
-            let own = counted.iter().filter(|name| name.cell as usize == index);
-            let runs = own.filter_map(|name| self.known.get(name).cloned()).collect();
-            CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() }
-        };
         Ok(RunSnapshot {
             manifest: load_manifest(&self.path)?,
             is_in_use: is_in_use(&self.path),
-            cells: self.scenario.cells.iter().enumerate().map(cell).collect(),
+            overview: E::overview(self.ledger.whole()?),
             current: self.current(),
         })
     }
@@ -95,21 +91,39 @@ impl RunWatcher {
     fn current(&self) -> Option<Current> {
         let (name, folder) = run_in_the_making(&self.path)?;
         let begun = fs::metadata(&folder).and_then(|metadata| metadata.created()).ok()?;
-        let schedule = &self.scenario.schedule;
-        let cell = self.scenario.cells.get(name.cell as usize)?;
+        let cell = name.cell as usize;
         Some(Current {
             name,
-            cell: cell.to_string(),
+            cell: self.experiment.cells().get(cell)?.to_string(),
             since: SystemTime::now().duration_since(begun).unwrap_or_default(),
-            expected: schedule.warm_up + schedule.measured + schedule.drain,
-            seconds: load_seconds_so_far(&folder),
-            samples: Samples {
-                so_far: SoFar::read(&folder),
-                subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
-                in_time_ns: in_time_ns(cell, schedule),
-            },
+            expected: self.experiment.duration_of(cell),
+            so_far: self.experiment.so_far(cell, &folder),
         })
     }
+}
+
+/// The machine and the samples of a run that is being made in `folder`.
+pub(super) fn so_far(scenario: &Scenario, cell: &Cell, folder: &Path) -> String {
+    let mut out = String::new();
+    let seconds = load_seconds_so_far(folder);
+    if let Some(last) = seconds.last() {
+        let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+        out.push_str(&format!(
+            "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
+            share(last.foreign_cpu),
+            share(last.steal),
+            share(last.pressure),
+            seconds.iter().filter(|second| second.bad).count(),
+            seconds.len(),
+        ));
+    }
+    let samples = Samples {
+        so_far: SoFar::read(folder),
+        subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
+        in_time_ns: in_time_ns(cell, &scenario.schedule),
+    };
+    out.push_str(&samples.to_text().unwrap_or_default());
+    out
 }
 
 impl RunSnapshot {
@@ -134,7 +148,7 @@ impl RunSnapshot {
         if let Some(current) = self.current.as_ref().filter(|_| !self.is_over()) {
             out.push_str(&current.to_text());
         }
-        out.push_str(&self.table().to_text());
+        out.push_str(&self.overview.to_text());
         out
     }
 
@@ -144,35 +158,35 @@ impl RunSnapshot {
             state => state.to_string(),
         }
     }
+}
 
-    /// One row a cell, from the runs that are whole.
-    fn table(&self) -> Table {
-        let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
-        let mut table =
-            Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
-        for cell in &self.cells {
-            let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-            let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-                let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-                all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-            };
-            let due = sum(|totals| totals.due);
-            let share = sum(|totals| totals.in_time) as f64 / due.max(1) as f64;
-            table.rows.push(vec![
-                cell.name.clone(),
-                cell.runs.len().to_string(),
-                if due == 0 { "–".to_owned() } else { percent(share) },
-                grouped(sum(|totals| totals.late)),
-                grouped(sum(|totals| totals.lost)),
-                grouped(sum(|totals| totals.not_sent)),
-                middle(&|run| run.totals.response.p50_us),
-                middle(&|run| run.totals.response.p99_us),
-                middle(&|run| Some(run.cpu)),
-                cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
-            ]);
-        }
-        table
+/// One row a cell, from the runs that are whole.
+pub(super) fn overview(cells: &[CellResult]) -> Table {
+    let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
+    let mut table =
+        Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
+    for cell in cells {
+        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
+        let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
+            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
+            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
+        };
+        let due = sum(|totals| totals.due);
+        let share = sum(|totals| totals.in_time) as f64 / due.max(1) as f64;
+        table.rows.push(vec![
+            cell.name.clone(),
+            cell.runs.len().to_string(),
+            if due == 0 { "–".to_owned() } else { percent(share) },
+            grouped(sum(|totals| totals.late)),
+            grouped(sum(|totals| totals.lost)),
+            grouped(sum(|totals| totals.not_sent)),
+            middle(&|run| run.totals.response.p50_us),
+            middle(&|run| run.totals.response.p99_us),
+            middle(&|run| Some(run.cpu)),
+            cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
+        ]);
     }
+    table
 }
 
 impl Current {
@@ -190,20 +204,7 @@ impl Current {
     fn to_text(&self) -> String {
         let (since, expected) = (self.since.as_millis() as u64, self.expected.as_millis() as u64);
         let mut out = format!("{}\n{}\n", self.to_line(), bar(since.min(expected), expected, 40));
-        if let Some(last) = self.seconds.last() {
-            let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
-            out.push_str(&format!(
-                "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
-                share(last.foreign_cpu),
-                share(last.steal),
-                share(last.pressure),
-                self.seconds.iter().filter(|second| second.bad).count(),
-                self.seconds.len(),
-            ));
-        }
-        if let Some(text) = self.samples.to_text() {
-            out.push_str(&text);
-        }
+        out.push_str(&self.so_far);
         out.push('\n');
         out
     }

@@ -1,20 +1,22 @@
 //! The results of a study.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::cells::{CellFailure, CellResult};
 use super::clocks;
 use super::compare::{self, Difference};
-use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder};
-use super::ledger::{Ledger, counted_runs};
-use super::manifest::{Manifest, State};
+use super::directory::{RESULTS, RunName, load_json, load_manifest, run_folder};
+use super::error::StudyError;
+use super::experiment::StudyRecord;
+use super::ledger::counted_runs;
+use super::manifest::State;
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
-use crate::scenario::{Cell, Expectation, Quantity, Scenario};
+use crate::scenario::{Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, median, median_interval};
 use crate::trial::{Fairness, LatencyFigures, Totals, TrialResult, load_histograms};
 
@@ -53,25 +55,6 @@ pub struct StudyResult {
     pub notes: Vec<String>,
 }
 
-/// A cell that has no result because it failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CellFailure {
-    /// Its place in the scenario, from 0.
-    pub cell: u32,
-    /// The cell in words.
-    pub name: String,
-    /// The round in which it failed, from 0; it was left out of those after it.
-    pub round: u32,
-    /// The failure.
-    pub reason: String,
-}
-
-impl fmt::Display for CellFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed in round {}: {}", self.name, self.round + 1, self.reason)
-    }
-}
-
 impl StudyResult {
     /// The only layout there is so far.
     pub const SCHEMA: &'static str = "thalweg.results/1";
@@ -90,26 +73,6 @@ impl StudyResult {
     /// Runs that count although the machine was not quiet.
     pub fn contaminated(&self) -> usize {
         self.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.contaminated).count()
-    }
-}
-
-/// The results of the runs of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CellResult {
-    /// The measurement.
-    pub cell: Cell,
-    /// The same in words.
-    pub name: String,
-    /// Each run that counts, by round.
-    pub runs: Vec<RunSummary>,
-    /// Quantiles with their intervals; missing below eight runs.
-    pub intervals: Vec<QuantileInterval>,
-}
-
-impl CellResult {
-    /// Whether the machine was not quiet in some run that counts.
-    pub(crate) fn is_disturbed(&self) -> bool {
-        self.runs.iter().any(|run| run.contaminated)
     }
 }
 
@@ -193,39 +156,11 @@ pub struct Judgement {
     pub holds: bool,
 }
 
-/// Reads all runs that count and puts them together.
-pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
-    let failures = load_failures(directory)?;
-    let cells = Ledger::read(directory, scenario).cells(scenario.schedule.runs.max)?;
-    put_together(directory, scenario, manifest, (cells, &failures))
-}
-
-/// Puts the cells of a scenario with all their runs together.
-pub(super) fn put_together(
-    directory: &Path,
-    scenario: &Scenario,
-    manifest: &Manifest,
-    (cells, failures): (Vec<CellResult>, &[CellFailure]),
-) -> Result<StudyResult, LabError> {
-    let has_failed = |index: usize| failures.iter().any(|failure| failure.cell as usize == index);
-    let mut cells: Vec<(usize, CellResult)> =
-        cells.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
-    for (_, cell) in &mut cells {
-        let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
-        if found < needed {
-            return Err(LabError::Here(format!(
-                "the cell {} has {found} of {needed} runs; `thalweg lab resume {}` makes the rest",
-                cell.name,
-                directory.display()
-            )));
-        }
-        cell.intervals = intervals(&cell.runs);
-    }
-    let cells: Vec<CellResult> = cells.into_iter().map(|(_, cell)| cell).collect();
-    if cells.is_empty() {
-        let reasons: Vec<String> = failures.iter().map(CellFailure::to_string).collect();
-        return Err(LabError::Here(format!("no cell has a result: {}", reasons.join("; "))));
-    }
+/// Puts the runs of a scenario together.
+pub(super) fn conclude(scenario: &Scenario, record: &StudyRecord<'_, Scenario>) -> Result<StudyResult, LabError> {
+    let mut cells = record.whole_cells(scenario)?;
+    cells.iter_mut().for_each(|cell| cell.intervals = intervals(&cell.runs));
+    let manifest = record.manifest;
     let judgements = cells
         .iter()
         .flat_map(|cell| scenario.expectations.iter().map(|expectation| judge(cell, expectation)))
@@ -242,7 +177,7 @@ pub(super) fn put_together(
         differences: compare::within(&cells),
         cells,
         judgements,
-        failures: failures.to_vec(),
+        failures: record.failures.to_vec(),
         notes: scenario.notes.clone(),
     })
 }
@@ -285,11 +220,7 @@ pub(super) fn load_seconds(
 }
 
 /// A whole run in short.
-pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, LabError> {
-    load_run(directory, name).map(|result| summary(name, &result))
-}
-
-fn summary(name: RunName, result: &TrialResult) -> RunSummary {
+pub(super) fn summary(name: RunName, result: &TrialResult) -> RunSummary {
     let cpu_ns: u64 = result.processes.iter().map(|process| process.usage.cpu_ns).sum();
     let memory_kib: u64 = result.processes.iter().map(|process| process.usage.resident_max_kib).sum();
     RunSummary {
@@ -379,23 +310,10 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
 }
 
 /// The results of a complete directory.
-pub(crate) fn load(path: &Path) -> Result<StudyResult, LabError> {
-    let manifest = load_manifest(path)?;
-    if manifest.state != State::Complete {
-        let shown = path.display();
-        return Err(LabError::Here(format!(
-            "{shown} is no result: it is {}; `thalweg lab verify` says more",
-            manifest.state
-        )));
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
+    let state = load_manifest(path)?.state;
+    if state != State::Complete {
+        return Err(StudyError::Incomplete { directory: path.to_owned(), state }.into());
     }
     load_json(&path.join(RESULTS))
 }
-
-/// What a file of JSON holds.
-pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
-    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
-}
-
-pub(super) const RESULTS: &str = "results.json";

@@ -8,10 +8,11 @@ use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
 use crate::scenario::Scenario;
 use crate::statistics::{Buckets, DistributionPoint, distribution, median};
-use crate::study::directory::{RunName, load_run, load_scenario};
+use crate::study::cells::CellResult;
+use crate::study::directory::{RunName, load_experiment, load_json, run_folder};
 use crate::study::ledger::counted_runs;
-use crate::study::results::{CellResult, StudyResult, load_seconds};
-use crate::trial::TrialResult;
+use crate::study::results::{StudyResult, load_seconds};
+use crate::trial::{RESULT, TrialResult};
 
 /// A study with what its runs hold.
 pub(super) struct Source<'a> {
@@ -82,7 +83,7 @@ pub(super) struct Detail {
 
 impl<'a> Source<'a> {
     pub(super) fn read(directory: &Path, result: &'a StudyResult) -> Result<Source<'a>, LabError> {
-        let (scenario, _) = load_scenario(directory)?;
+        let (scenario, _) = load_experiment::<Scenario>(directory, result.seed)?;
         let detail = Detail::of(result.cells.len());
         let names = counted_runs(directory);
         let mut cells = Vec::new();
@@ -94,7 +95,7 @@ impl<'a> Source<'a> {
             cell.traces = waterfall::read(directory, &own)?;
             let mut runs = Vec::new();
             for name in own {
-                let run = load_run(directory, name)?;
+                let run: TrialResult = load_json(&run_folder(directory, name).join(RESULT))?;
                 seconds.push((run.started_unix_s, name, run.conditions.seconds.clone()));
                 cell.tally.add(&run);
                 runs.push(run);

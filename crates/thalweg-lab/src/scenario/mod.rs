@@ -6,14 +6,15 @@
 mod cells;
 mod expectation;
 mod fields;
+mod matrix;
 mod network;
 mod sections;
 
 pub use cells::{Build, Cell, Load, Topics};
 pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
+pub(crate) use matrix::CELLS_MAX;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, Switch};
-pub(crate) use sections::CELLS_MAX;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 
 use std::num::NonZeroU32;

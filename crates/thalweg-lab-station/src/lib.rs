@@ -10,6 +10,7 @@ mod fault;
 mod link;
 mod middleware;
 mod note;
+mod onward;
 mod order;
 mod peer;
 mod process_usage;
@@ -27,8 +28,8 @@ pub use link::{Output, ParentPipe, Stop, WorkerMessage, serve};
 pub use middleware::{Middleware, Publication, Subscription};
 pub use note::Note;
 pub use order::{
-    HistorySetting, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand, SubscriberPlace,
-    SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
+    HistorySetting, Onward, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand,
+    SubscriberPlace, SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
 pub use peer::{PeerProfile, PeerSetup, WaitMode};
 pub use process_usage::{ProcessUsage, ThreadUsage};

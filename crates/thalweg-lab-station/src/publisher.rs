@@ -25,14 +25,7 @@ pub(crate) fn run<M: Middleware>(
     course: &Course,
     matched: impl FnOnce(),
 ) -> Result<Published, Fault> {
-    pin(place.cpu)?;
-    request_exact_timers();
-    let mut publication = M::publication(order, place)?;
-    let matching = order.pace.matching;
-    if !wait_until(matching, course.stop(), || publication.matched() >= place.readers)? {
-        let (index, found, all) = (place.index, publication.matched(), place.readers);
-        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
-    }
+    let mut publication = find_readers::<M>(order, place, course)?;
     matched();
     let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
@@ -48,7 +41,30 @@ pub(crate) fn run<M: Middleware>(
         acknowledged,
         effort: publication.effort(),
     };
-    Ok(Published { report, samples: publisher.samples, _alive: publication })
+    Ok(Published::new(report, publisher.samples, publication))
+}
+
+/// Joins as a publisher and finds its readers.
+pub(crate) fn find_readers<M: Middleware>(
+    order: &Order<M::Setup>,
+    place: &PublisherPlace,
+    course: &Course,
+) -> Result<Box<dyn Publication>, Fault> {
+    pin(place.cpu)?;
+    request_exact_timers();
+    let publication = M::publication(order, place)?;
+    let matching = order.pace.matching;
+    if !wait_until(matching, course.stop(), || publication.matched() >= place.readers)? {
+        let (index, found, all) = (place.index, publication.matched(), place.readers);
+        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
+    }
+    Ok(publication)
+}
+
+impl Published {
+    pub(crate) fn new(report: PublisherReport, samples: Vec<WrittenSample>, alive: Box<dyn Publication>) -> Published {
+        Published { report, samples, _alive: alive }
+    }
 }
 
 struct Publisher<'a, Setup> {

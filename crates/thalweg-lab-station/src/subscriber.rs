@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use crate::fault::Fault;
@@ -23,7 +24,7 @@ pub(crate) fn run<M: Middleware>(
     order: &Order<M::Setup>,
     place: &SubscriberPlace,
     course: &Course,
-    matched: impl FnOnce(),
+    (onward, matched): (Option<Sender<(u32, u64)>>, impl FnOnce()),
 ) -> Result<Drained, Fault> {
     pin(place.cpu)?;
     let subscription = M::subscription(order, place)?;
@@ -35,7 +36,7 @@ pub(crate) fn run<M: Middleware>(
         )));
     }
     let progress = Arc::new(Progress::default());
-    let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()));
+    let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()), onward);
     matched();
     let over = || course.stop().is_requested() || is_over(course, &place.writers, &progress, order.pace.drain);
     let note = subscription.run(&over, note)?;

@@ -45,6 +45,11 @@ pub enum LabError {
         /// Its reason.
         reason: String,
     },
+    /// A process of the experiment said something that nobody asked for.
+    Unexpected {
+        /// Which process.
+        process: String,
+    },
     /// A file is no scenario.
     Scenario(ScenarioError),
     /// A run directory cannot be made, read or compared.
@@ -108,6 +113,7 @@ impl fmt::Display for LabError {
                 write_last_words(f, last_words)
             }
             LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
+            LabError::Unexpected { process } => write!(f, "{process} said something unexpected"),
             LabError::Scenario(error) => error.fmt(f),
             LabError::Study(error) => error.fmt(f),
             LabError::Here(reason) => f.write_str(reason),

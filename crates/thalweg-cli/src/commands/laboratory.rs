@@ -35,7 +35,8 @@ pub enum Experiment {
     /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
     /// programs, searches every method's best parameters first and writes them as a profile; paper2 compares unicast and multicast with
     /// many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
-    /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers.
+    /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers; driving is the
+    /// traffic of an automated vehicle in one run, from LIDARs and cameras to the actuators.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run scenario.toml --against /tmp/before/thalweg",

@@ -8,7 +8,7 @@ use thalweg_lab::Length;
 use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, UNLIMITED};
 use thalweg_lab::paper2::{self, Paper2Plan};
 use thalweg_lab::peers::PeerProgram;
-use thalweg_lab::presets::{MachineSize, paper4};
+use thalweg_lab::presets::{MachineSize, Preset, driving, paper4};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
 
@@ -21,7 +21,7 @@ use thalweg_lab::nearest::nearest;
 /// Options of `lab run`.
 #[derive(Args, Debug)]
 pub struct RunOptions {
-    /// The preset paper1, paper2, paper4 or paper5, or a scenario file; a scenario takes --out, --seed, --against, --peer-dir, --key and --live, all else stands
+    /// The preset paper1, paper2, paper4, paper5 or driving, or a scenario file; a scenario takes --out, --seed, --against, --peer-dir, --key and --live, all else stands
     /// in the file.
     #[arg(value_name = "PRESET|FILE")]
     pub what: String,
@@ -124,13 +124,20 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if PRESETS.contains(&options.what.as_str()) && options.key.is_some() {
         return Err(Failure::Usage("--key is for scenarios, which can have agents; a preset has none".to_owned()));
     }
-    if PRESETS.contains(&options.what.as_str()) && options.what != "paper4" && options.against.is_some() {
-        return Err(Failure::Usage("--against is for scenarios and paper4".to_owned()));
+    if PRESETS.contains(&options.what.as_str())
+        && !AGAINST.contains(&options.what.as_str())
+        && options.against.is_some()
+    {
+        return Err(Failure::Usage("--against is for scenarios, paper4 and driving".to_owned()));
     }
     match options.what.as_str() {
         "paper1" => return run_paper1(options, interrupt),
         "paper2" => return run_paper2(options, interrupt),
-        "paper4" => return run_paper4(options, interrupt),
+        "paper4" => {
+            let machine = MachineSize::here();
+            return run_computed(options, interrupt, |length, peers| paper4(length, &machine, peers));
+        }
+        "driving" => return run_computed(options, interrupt, driving),
         "paper5" => return paper5::run(options, interrupt),
         _ => {}
     }
@@ -149,9 +156,13 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     study::run(path, options, interrupt)
 }
 
-/// Runs the scenario that the paper and this machine make; peers that are not set up are named and left out.
-fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    options.refuse_foreign("paper4", &["--quick", "--peers"])?;
+/// Runs the scenario that `preset` makes of a length and the peers; those that are not set up are named and left out.
+fn run_computed(
+    options: &RunOptions,
+    interrupt: &Interrupt,
+    preset: impl Fn(Length, &[PeerProgram]) -> Preset,
+) -> Result<(), Failure> {
+    options.refuse_foreign(&options.what, &["--quick", "--peers"])?;
     let wanted = match options.peers.as_slice() {
         [] => PeerProgram::ALL.to_vec(),
         [none] if none == "none" => Vec::new(),
@@ -163,11 +174,11 @@ fn run_paper4(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure
         remark(format_args!("MISSING: the peer {peer}: `thalweg lab peers install {peer}` builds it"));
     }
     let length = if options.quick { Length::Quick } else { Length::Full };
-    let preset = paper4(length, &MachineSize::here(), &there);
+    let preset = preset(length, &there);
     for line in &preset.left_out {
         remark(format_args!("Left out: {line}"));
     }
-    let scenario = Scenario::parse("paper4", &preset.text).map_err(Failure::from_cause)?;
+    let scenario = Scenario::parse(&options.what, &preset.text).map_err(Failure::from_cause)?;
     study::run_scenario(study::against((scenario, preset.text), options)?, options, interrupt)
 }
 
@@ -315,8 +326,10 @@ fn scale(text: &str) -> Result<f64, String> {
 /// 8 Gbit/s, far beyond the link.
 const TOKENS_MAX: u32 = 1_220;
 
+/// Presets that compare two builds: they are scenarios.
+const AGAINST: [&str; 2] = ["paper4", "driving"];
 /// The presets of `lab run`.
-pub const PRESETS: [&str; 4] = ["paper1", "paper2", "paper4", "paper5"];
+pub const PRESETS: [&str; 5] = ["paper1", "paper2", "paper4", "paper5", "driving"];
 
 #[cfg(test)]
 mod tests {

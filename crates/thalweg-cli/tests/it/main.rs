@@ -6,6 +6,7 @@ mod coap_bridge;
 mod coap_oscore;
 mod contact;
 mod exchange;
+mod flows;
 mod help;
 mod lab;
 mod measure;

@@ -20,7 +20,7 @@ use crate::error::LabError;
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
 use crate::scenario::Load;
-use crate::station::{Addressing, StationNetwork, Wait};
+use crate::station::{Sending, StationNetwork, Wait};
 use crate::trial::{Setup, TrialOrder};
 
 /// An agent on a port of its own, with what it says; stopped when dropped.
@@ -87,11 +87,10 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn order() -> TrialOrder {
-    let (network, load, destination, wait) =
-        (StationNetwork::apart(0), Load::Struct16, Addressing::Auto, Wait::Listener);
+    let (network, load, wait) = (StationNetwork::apart(0), Load::Struct16, Wait::Listener);
     let second = Duration::from_secs(1);
     TrialOrder {
-        setup: Setup { network, load, destination, wait, trace: None },
+        setup: Setup { network, load, sending: Sending::default(), flow_controller: None, wait, trace: None },
         qos: Qos {
             reliability: ReliabilitySetting::Reliable,
             history: HistorySetting::KeepAll(1),
@@ -102,6 +101,7 @@ fn order() -> TrialOrder {
         publishers: Vec::new(),
         subscribers: Vec::new(),
         folder: PathBuf::from("/somewhere/else"),
+        onward: None,
     }
 }
 
@@ -212,7 +212,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         topic_writers: 1,
         topic_readers: 1,
     };
-    let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere };
+    let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere, onward: None };
     let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
     let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[&name, "publisher 0", "station"]);

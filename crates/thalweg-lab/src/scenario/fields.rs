@@ -132,6 +132,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Two values are the same one where they stand at the same place.
+impl PartialEq for Field<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
 impl<'a> Field<'a> {
     /// An error at this value.
     pub(super) fn error(&self, message: impl fmt::Display) -> ScenarioError {

@@ -41,15 +41,9 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     let loads = read_loads(&matrix)?;
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
-    let destinations =
-        [("auto", Addressing::Auto), ("unicast", Addressing::Unicast), ("multicast", Addressing::Multicast)];
-    let destinations = matrix
-        .get("destination")
-        .map_or(Ok(vec![Addressing::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
-    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
+    let destinations = read_destinations(matrix.get("destination"))?;
     let topics_field = matrix.get("topics");
-    let topics =
-        topics_field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&topics)))?;
+    let topics = read_topics(matrix.get("topics"))?;
     if let (Some(field), Some((publishers, subscribers))) =
         (topics_field, endpoints.iter().find(|(publishers, subscribers)| publishers != subscribers))
         && topics.contains(&Topics::PerPair)
@@ -76,6 +70,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                             destination: *destination,
                             topics: *topics,
                             reliability: None,
+                            flow: None,
                         };
                         let rate_hz = rate.of_publisher(&cell);
                         if !RATES_HZ.contains(&rate_hz) {
@@ -100,7 +95,17 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     Ok(cells)
 }
 
-fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {
+pub(super) fn read_destinations(field: Option<Field<'_>>) -> Result<Vec<Addressing>, ScenarioError> {
+    let known = [("auto", Addressing::Auto), ("unicast", Addressing::Unicast), ("multicast", Addressing::Multicast)];
+    field.map_or(Ok(vec![Addressing::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&known)))
+}
+
+pub(super) fn read_topics(field: Option<Field<'_>>) -> Result<Vec<Topics>, ScenarioError> {
+    let known = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
+    field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&known)))
+}
+
+pub(super) fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {
     let Some(field) = field else { return Ok(vec![CellMiddleware::Thalweg]) };
     let names: Vec<(String, CellMiddleware)> = CellMiddleware::all().map(|one| (one.to_string(), one)).collect();
     let choices: Vec<(&str, CellMiddleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
@@ -136,9 +141,9 @@ fn read_rates(matrix: &Fields<'_>) -> Result<Vec<Rate>, ScenarioError> {
     }
 }
 
-fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
+pub(super) fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
     match (matrix.get("payload_bytes"), matrix.get("type")) {
-        (None, None) => Err(matrix.error("[matrix] needs \"payload_bytes\" or \"type\"")),
+        (None, None) => Err(matrix.error("\"payload_bytes\" or \"type\" is needed")),
         (bytes, types) => {
             let octets = |one: &Field<'_>| one.integer(0, PAYLOAD_MAX).map(|bytes| Load::Octets(bytes as u32));
             let mut loads =
@@ -185,7 +190,7 @@ fn read_endpoints(matrix: &Fields<'_>, hosts: Option<&HostPlan>) -> Result<Vec<(
 }
 
 /// Endpoints on the fullest host.
-fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64 {
+pub(super) fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64 {
     let Some(hosts) = hosts else { return u64::from(publishers) + u64::from(subscribers) };
     let mut counts = vec![0_u64; hosts.count as usize];
     let of = (0..publishers).map(|index| hosts.of_publisher(index));
@@ -234,9 +239,9 @@ pub(super) const VALUES_MAX: usize = 64;
 /// Cells of a scenario: more are a mistake, or too many for one report.
 pub(crate) const CELLS_MAX: usize = 1_000;
 /// Samples a second that a publisher can be asked for.
-const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
+pub(super) const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
 /// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).
-const ENDPOINTS_MAX: u64 = 119;
+pub(super) const ENDPOINTS_MAX: u64 = 119;
 const PAYLOAD_MAX: u64 = 64 << 20;
 /// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
-const DELIVERIES_MAX: f64 = 20e6;
+pub(super) const DELIVERIES_MAX: f64 = 20e6;

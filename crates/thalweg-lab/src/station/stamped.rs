@@ -8,7 +8,7 @@ use thalweg::types::Keyed;
 use thalweg::{DataWriter, Topic, TopicType};
 use thalweg_lab_station::{Fault, Publication, WriterEffort};
 
-use super::{Addressing, ArrivedSample, SampleReceiver, Sending, Station};
+use super::{ArrivedSample, SampleReceiver, Sending, Station};
 use crate::error::LabError;
 use crate::scenario::{HistorySetting, Load, Qos, ReliabilitySetting};
 
@@ -146,9 +146,9 @@ impl Station {
         topic: &str,
         load: Load,
         qos: &Qos,
-        destination: Addressing,
+        sending: &Sending,
     ) -> Result<Box<dyn Publication>, LabError> {
-        let qos = writer_qos(qos, destination);
+        let qos = writer_qos(qos, sending);
         match load {
             Load::Octets(bytes) => self.typed(topic, qos, octets(bytes)),
             Load::Struct16 => self.typed(topic, qos, struct16()),
@@ -211,14 +211,14 @@ fn encoded_bytes(sample: &impl Stamped) -> Result<u64, LabError> {
     Ok((out.len() - ENCAPSULATION_BYTES) as u64)
 }
 
-fn writer_qos(qos: &Qos, destination: Addressing) -> WriterQos {
+fn writer_qos(qos: &Qos, sending: &Sending) -> WriterQos {
     let (history, resource_limits) = history(qos);
     let reliability = match qos.reliability {
         ReliabilitySetting::BestEffort => qos::Reliability::BestEffort,
         ReliabilitySetting::Reliable => qos::Reliability::Reliable { max_blocking_time: qos.max_blocking },
     };
-    let transmission = Sending { destination, ..Sending::default() }.to_qos();
-    WriterQos { reliability, history, resource_limits, transmission, ..WriterQos::default() }
+    let (transmission, transport_priority) = (sending.to_qos(), sending.priority);
+    WriterQos { reliability, history, resource_limits, transmission, transport_priority, ..WriterQos::default() }
 }
 
 fn history(qos: &Qos) -> (qos::History, ResourceLimits) {

@@ -82,7 +82,12 @@ pub(super) fn collect<E: Experiment>(path: &Path, experiment: &E, manifest: &Man
 
 /// Runs of all cells in the rounds that there are in any case.
 fn runs_planned<E: Experiment>(experiment: &E) -> u64 {
-    (0..experiment.cells().len()).map(|cell| runs_of(experiment, cell)).sum()
+    leaders(experiment).map(|cell| runs_of(experiment, cell)).sum()
+}
+
+/// The cells that have runs of their own.
+fn leaders<E: Experiment>(experiment: &E) -> impl Iterator<Item = usize> {
+    (0..experiment.cells().len()).filter(|cell| experiment.leader(*cell) == *cell)
 }
 
 /// Runs of a cell in the rounds that there are in any case.
@@ -170,7 +175,7 @@ impl<'a, E: Experiment> Course<'a, E> {
                 break;
             }
             if round >= min {
-                let cells = (0..self.experiment.cells().len()).filter(|cell| !self.has_failed(*cell)).count() as u64;
+                let cells = leaders(&self.experiment).filter(|cell| !self.has_failed(*cell)).count() as u64;
                 self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
             }
             for cell in cells_of_round(&self.experiment, round) {
@@ -197,10 +202,9 @@ impl<'a, E: Experiment> Course<'a, E> {
 
     /// How long the runs take that are missing in the first `rounds` rounds.
     fn rest(&self, rounds: u32) -> Duration {
-        let cells = 0..self.experiment.cells().len();
         let missing =
             |cell: &usize| (0..rounds).filter(|round| self.next_attempt(*round, *cell as u32).is_some()).count();
-        cells.map(|cell| self.experiment.duration_of(cell) * missing(&cell) as u32).sum()
+        leaders(&self.experiment).map(|cell| self.experiment.duration_of(cell) * missing(&cell) as u32).sum()
     }
 
     /// Whether the rounds before `round` tell what the experiment wants to know.
@@ -231,9 +235,9 @@ impl<'a, E: Experiment> Course<'a, E> {
             }
             self.directory.end_run(name, &partial)?;
             // What a reader of the directory sees counts, not what was in memory: numbers in files are rounded.
-            let run = self.experiment.load(&run_folder(self.directory.path(), name), name);
-            let is_disturbed = run.as_ref().is_ok_and(StudyRun::is_disturbed);
-            self.ledger.add(name, run);
+            let runs = self.experiment.load(&run_folder(self.directory.path(), name), name);
+            let is_disturbed = runs.as_ref().is_ok_and(|runs| runs.iter().any(|(_, run)| run.is_disturbed()));
+            self.ledger.add(name, runs);
             self.directory.note(if is_disturbed { "run contaminated" } else { "run" }, place)?;
         }
         Ok(true)
@@ -247,8 +251,12 @@ impl<'a, E: Experiment> Course<'a, E> {
         }
         // What all cells need is lost to all of them.
         self.experiment.check_site(&self.site)?;
-        let name = self.experiment.cells()[cell as usize].to_string();
-        self.failures.push(CellFailure { cell, name, round, reason: error.to_string() });
+        for (index, measured) in self.experiment.cells().iter().enumerate() {
+            if self.experiment.leader(index) == cell as usize {
+                let (cell, name, reason) = (index as u32, measured.to_string(), error.to_string());
+                self.failures.push(CellFailure { cell, name, round, reason });
+            }
+        }
         self.manifest.runs_planned =
             self.manifest.runs_planned.saturating_sub(runs_of(&self.experiment, cell as usize));
         self.manifest.runs_done = self.runs_done();

@@ -51,6 +51,11 @@ pub(crate) trait Experiment: Sized {
         0
     }
 
+    /// The cell in whose runs this one is measured: itself, or one before it whose runs measure several cells at once.
+    fn leader(&self, cell: usize) -> usize {
+        cell
+    }
+
     /// Whether a cell has a run in `round`, from 0.
     fn takes_part(&self, _cell: usize, _round: u32) -> bool {
         true
@@ -86,8 +91,8 @@ pub(crate) trait Experiment: Sized {
         Ok(())
     }
 
-    /// Reads a whole run.
-    fn load(&self, folder: &Path, name: RunName) -> Result<Self::Run, LabError>;
+    /// Reads a whole run: what it says of each cell that was measured in it.
+    fn load(&self, folder: &Path, name: RunName) -> Result<Vec<(usize, Self::Run)>, LabError>;
 
     /// Computes a whole run of a cell again from its raw data; the text says in what its result differs.
     fn check(&self, folder: &Path, cell: usize) -> Result<(), String>;

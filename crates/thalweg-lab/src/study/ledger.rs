@@ -35,18 +35,19 @@ impl<E: Experiment> Ledger<E> {
     }
 
     /// Notes that the attempt `name` is whole, and its content or why that cannot be read; it takes the place of earlier attempts.
-    pub(super) fn add(&mut self, name: RunName, run: Result<E::Run, LabError>) {
+    pub(super) fn add(&mut self, name: RunName, runs: Result<Vec<(usize, E::Run)>, LabError>) {
         let place = (name.round, name.cell);
-        let Some(cell) = self.cells.get_mut(name.cell as usize) else { return };
         self.attempts.insert(place, name.attempt);
-        cell.runs.retain(|known| known.round() != name.round);
         self.damaged.remove(&place);
-        match run {
-            Ok(run) => {
-                let behind = cell.runs.partition_point(|known| known.round() < name.round);
-                cell.runs.insert(behind, run);
-            }
-            Err(error) => drop(self.damaged.insert(place, error)),
+        let runs = runs.unwrap_or_else(|error| {
+            self.damaged.insert(place, error);
+            Vec::new()
+        });
+        for (cell, run) in runs {
+            let Some(cell) = self.cells.get_mut(cell) else { continue };
+            cell.runs.retain(|known| known.round() != name.round);
+            let behind = cell.runs.partition_point(|known| known.round() < name.round);
+            cell.runs.insert(behind, run);
         }
     }
 
@@ -54,7 +55,8 @@ impl<E: Experiment> Ledger<E> {
     pub(super) fn next_attempt(&self, round: u32, cell: u32, attempts_max: u32) -> Option<u32> {
         let Some(last) = self.attempts.get(&(round, cell)) else { return Some(1) };
         let run = self.cells.get(cell as usize).and_then(|cell| cell.run_of(round));
-        let is_clean = run.is_some_and(|run| !run.is_disturbed());
+        let is_damaged = self.damaged.contains_key(&(round, cell));
+        let is_clean = !is_damaged && run.is_some_and(|run| !run.is_disturbed());
         (!is_clean && *last < attempts_max).then_some(last + 1)
     }
 

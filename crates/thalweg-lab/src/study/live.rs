@@ -16,7 +16,7 @@ use crate::figures::{duration, grouped, percent, rounded};
 use crate::scenario::{Cell, Scenario};
 use crate::statistics::{is_supported, median};
 use crate::table::Table;
-use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
+use crate::trial::{SoFar, Totals, flow_folder, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
 pub(crate) struct StudyWatcher<E: Experiment> {
@@ -103,7 +103,7 @@ impl<E: Experiment> StudyWatcher<E> {
 }
 
 /// The machine and the samples of a run that is being made in `folder`.
-pub(super) fn so_far(scenario: &Scenario, cell: &Cell, folder: &Path) -> String {
+pub(super) fn so_far(scenario: &Scenario, cells: &[Cell], folder: &Path) -> String {
     let mut out = String::new();
     let seconds = load_seconds_so_far(folder);
     if let Some(last) = seconds.last() {
@@ -117,12 +117,16 @@ pub(super) fn so_far(scenario: &Scenario, cell: &Cell, folder: &Path) -> String 
             seconds.len(),
         ));
     }
-    let samples = Samples {
-        so_far: SoFar::read(folder),
-        subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
-        in_time_ns: in_time_ns(cell, &scenario.schedule),
-    };
-    out.push_str(&samples.to_text().unwrap_or_default());
+    for cell in cells {
+        let samples = Samples {
+            so_far: SoFar::read(&flow_folder(folder, cell)),
+            subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
+            in_time_ns: in_time_ns(cell, &scenario.schedule),
+        };
+        let name = cell.flow.as_ref().map(|flow| format!("{}, ", flow.name)).unwrap_or_default();
+        let text = samples.to_text().unwrap_or_default();
+        text.lines().for_each(|line| out.push_str(&format!("{name}{line}\n")));
+    }
     out
 }
 

@@ -12,7 +12,7 @@ use crate::scenario::Design;
 /// machine touches all cells alike; chance decides each block's first order.
 pub(super) fn cells_of_round<E: Experiment>(experiment: &E, round: u32) -> Vec<usize> {
     let mut stages: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for cell in 0..experiment.cells().len() {
+    for cell in (0..experiment.cells().len()).filter(|cell| experiment.leader(*cell) == *cell) {
         stages.entry(experiment.stage(cell)).or_default().push(cell);
     }
     let design = experiment.course().design;

@@ -1,7 +1,7 @@
 //! The results of a study.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::cells::{CellFailure, CellResult};
 use super::clocks;
 use super::compare::{self, Difference};
-use super::directory::{RESULTS, RunName, load_json, load_manifest, run_folder};
+use super::directory::{RESULTS, RunName, load_experiment, load_json, load_manifest};
 use super::error::StudyError;
 use super::experiment::StudyRecord;
 use super::ledger::counted_runs;
 use super::manifest::State;
+use super::trials::folders;
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Expectation, Quantity, Scenario};
@@ -200,23 +201,20 @@ fn intervals(runs: &[RunSummary]) -> Vec<QuantileInterval> {
 
 /// All response latencies of each cell of the study in `directory`.
 pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buckets>, LabError> {
+    let (scenario, _) = load_experiment::<Scenario>(directory, study.seed)?;
     let counted = counted_runs(directory);
     let of = |cell| {
         let mut all = Buckets::default();
-        load_seconds(directory, &counted, cell)?.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
+        let runs = load_seconds(&folders(directory, &scenario, &counted, cell))?;
+        runs.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
         Ok(all)
     };
     study.places().map(of).collect()
 }
 
-/// The response latencies of a cell: for each run that counts those of each second, all pairs together.
-pub(super) fn load_seconds(
-    directory: &Path,
-    counted: &[RunName],
-    cell: usize,
-) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
-    let own = counted.iter().filter(|run| run.cell as usize == cell);
-    own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
+/// The response latencies of a cell: for each of its runs those of each second, all pairs together.
+pub(super) fn load_seconds(runs: &[(RunName, PathBuf)]) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
+    runs.iter().map(|(_, folder)| load_histograms(folder)).collect()
 }
 
 /// A whole run in short.

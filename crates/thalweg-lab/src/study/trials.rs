@@ -1,11 +1,11 @@
 //! Scenarios as an experiment: each run is a trial, whose publishers follow an open schedule.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cells::CellResult;
-use super::directory::{RunName, load_json};
+use super::directory::{RunName, load_json, run_folder};
 use super::experiment::{
     CoursePlan, Experiment, StudyCell, StudyCells, StudyOutcome, StudyRecord, StudyRun, StudyTurn,
 };
@@ -19,10 +19,10 @@ use crate::error::LabError;
 use crate::host::HostEnvironment;
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
-use crate::scenario::{Build, Cell, Precision, Scenario};
+use crate::scenario::{Build, Cell, Precision, Scenario, Schedule};
 use crate::study::StudyError;
 use crate::table::Table;
-use crate::trial::{self, Ground, RESULT, RawRecords, RunContext, TrialResult, join};
+use crate::trial::{self, Ground, RESULT, RawRecords, RunContext, TrialResult, flow_folder, join};
 
 /// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
 ///
@@ -87,7 +87,7 @@ impl StudyCell for Cell {
         let is_same = |other: &&CellResult<Cell, R>| {
             let likened =
                 Cell { middleware: cell.cell.middleware, destination: cell.cell.destination, ..other.cell.clone() };
-            is_alone || likened == cell.cell
+            is_alone && other.cell.flow == cell.cell.flow || likened == cell.cell
         };
         cells.iter().find(is_same).filter(|baseline| !std::ptr::eq(*baseline, cell))
     }
@@ -186,7 +186,7 @@ impl Experiment for Scenario {
             ground: turn.site.as_ref(),
             chance: turn.chance,
         };
-        trial::run(context, &self.cells[turn.cell], folder).map(drop)
+        trial::run(context, &self.cells[self.run_of(turn.cell)], folder)
     }
 
     /// After a peer failed; after Thalweg failed where its processes say why they cannot go on and another cell of it is left.
@@ -200,33 +200,22 @@ impl Experiment for Scenario {
         site.as_ref().map_or(Ok(()), Ground::check_alive)
     }
 
-    fn load(&self, folder: &Path, name: RunName) -> Result<RunSummary, LabError> {
-        load_json(&folder.join(RESULT)).map(|result| results::summary(name, &result))
+    fn leader(&self, cell: usize) -> usize {
+        self.leader_of(cell)
+    }
+
+    fn load(&self, folder: &Path, name: RunName) -> Result<Vec<(usize, RunSummary)>, LabError> {
+        let load = |index: usize| {
+            let file = flow_folder(folder, &self.cells[index]).join(RESULT);
+            Ok((index, results::summary(name, &load_json(&file)?)))
+        };
+        self.run_of(name.cell as usize).map(load).collect()
     }
 
     fn check(&self, folder: &Path, cell: usize) -> Result<(), String> {
-        let cell = &self.cells[cell];
-        let result: TrialResult = load_json(&folder.join(RESULT)).map_err(|error| error.to_string())?;
-        if result.cell != *cell {
-            return Err(format!("it measured {} where the scenario has {cell}", result.cell));
-        }
-        let raw = RawRecords::read(folder, cell.publishers, cell.subscribers).map_err(|error| error.to_string())?;
-        let reports: Vec<_> = result.publishers.iter().map(|publisher| publisher.report.clone()).collect();
-        let joined = join(cell, &self.schedule, &raw, &reports);
-        // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.
-        let computed = TrialResult {
-            unsettled_s: joined.unsettled_s,
-            totals: joined.totals,
-            fairness: joined.fairness,
-            publishers: joined.publishers,
-            pairs: joined.pairs,
-            ..result.clone()
-        };
-        let text = serde_json::to_string(&computed).map_err(|error| error.to_string())?;
-        match serde_json::from_str::<TrialResult>(&text) {
-            Ok(computed) if computed == result => Ok(()),
-            _ => Err("its result does not agree with its raw data".to_owned()),
-        }
+        self.cells[self.run_of(cell)]
+            .iter()
+            .try_for_each(|cell| check(&self.schedule, cell, &flow_folder(folder, cell)))
     }
 
     fn conclude(&self, record: &StudyRecord<'_, Scenario>) -> Result<StudyResult, LabError> {
@@ -247,8 +236,44 @@ impl Experiment for Scenario {
     }
 
     fn so_far(&self, cell: usize, folder: &Path) -> String {
-        live::so_far(self, &self.cells[cell], folder)
+        live::so_far(self, &self.cells[self.run_of(cell)], folder)
     }
+}
+
+/// Computes the result of a cell in `folder` again from its raw data.
+fn check(schedule: &Schedule, cell: &Cell, folder: &Path) -> Result<(), String> {
+    let result: TrialResult = load_json(&folder.join(RESULT)).map_err(|error| error.to_string())?;
+    if result.cell != *cell {
+        return Err(format!("it measured {} where the scenario has {cell}", result.cell));
+    }
+    let raw = RawRecords::read(folder, cell.publishers, cell.subscribers).map_err(|error| error.to_string())?;
+    let reports: Vec<_> = result.publishers.iter().map(|publisher| publisher.report.clone()).collect();
+    let joined = join(cell, schedule, &raw, &reports);
+    // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.
+    let computed = TrialResult {
+        unsettled_s: joined.unsettled_s,
+        totals: joined.totals,
+        fairness: joined.fairness,
+        publishers: joined.publishers,
+        pairs: joined.pairs,
+        ..result.clone()
+    };
+    let text = serde_json::to_string(&computed).map_err(|error| error.to_string())?;
+    match serde_json::from_str::<TrialResult>(&text) {
+        Ok(computed) if computed == result => Ok(()),
+        _ => Err("its result does not agree with its raw data".to_owned()),
+    }
+}
+
+/// The runs of a cell among those that count, and the folder of its records in each.
+pub(super) fn folders(
+    directory: &Path,
+    scenario: &Scenario,
+    counted: &[RunName],
+    cell: usize,
+) -> Vec<(RunName, PathBuf)> {
+    let own = counted.iter().filter(|name| name.cell as usize == scenario.leader_of(cell));
+    own.map(|name| (*name, flow_folder(&run_folder(directory, *name), &scenario.cells[cell]))).collect()
 }
 
 /// The quantities whose precision ends the runs, with the bound of each.

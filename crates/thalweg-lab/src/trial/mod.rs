@@ -31,6 +31,7 @@ pub(crate) use histograms::write as write_histograms;
 #[cfg(test)]
 pub(crate) use ours::Setup;
 pub(crate) use ours::{TrialOrder, work};
+pub(crate) use places::flow_folder;
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };

@@ -13,7 +13,9 @@ use thalweg_lab_station::{
 use super::traces;
 use crate::error::LabError;
 use crate::scenario::Load;
-use crate::station::{Addressing, ArrivalHandler, ArrivedSample, Flow, SampleReceiver, Station, StationNetwork, Wait};
+use crate::station::{
+    ArrivalHandler, ArrivedSample, Flow, SampleReceiver, Sending, Station, StationNetwork, TokenBucket, Wait,
+};
 
 /// The first message to a process of a run.
 pub(crate) type TrialOrder = Order<Setup>;
@@ -23,7 +25,10 @@ pub(crate) type TrialOrder = Order<Setup>;
 pub(crate) struct Setup {
     pub(crate) network: StationNetwork,
     pub(crate) load: Load,
-    pub(crate) destination: Addressing,
+    pub(crate) sending: Sending,
+    /// The flow controller that `sending` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) flow_controller: Option<TokenBucket>,
     pub(crate) wait: Wait,
     /// Every how many samples its layers are traced.
     pub(crate) trace: Option<NonZeroU32>,
@@ -56,7 +61,8 @@ impl Middleware for Ours {
     fn publication(order: &TrialOrder, place: &PublisherPlace) -> Result<Box<dyn Publication>, Fault> {
         let setup = &order.setup;
         let station = Station::open(&setup.network, Wait::Listener)?;
-        let writer = station.publication(&place.topic, setup.load, &order.qos, setup.destination)?;
+        setup.flow_controller.as_ref().map_or(Ok(()), |bucket| station.create_flow_controller(bucket))?;
+        let writer = station.publication(&place.topic, setup.load, &order.qos, &setup.sending)?;
         Ok(Box::new(Writer { writer, _station: station }))
     }
 

@@ -9,9 +9,10 @@ use crate::host::{Layers, SecondConditions};
 use crate::scenario::Scenario;
 use crate::statistics::{Buckets, DistributionPoint, distribution, median};
 use crate::study::cells::CellResult;
-use crate::study::directory::{RunName, load_experiment, load_json, run_folder};
+use crate::study::directory::{RunName, load_experiment, load_json};
 use crate::study::ledger::counted_runs;
 use crate::study::results::{StudyResult, load_seconds};
+use crate::study::trials::folders;
 use crate::trial::{RESULT, TrialResult};
 
 /// A study with what its runs hold.
@@ -89,13 +90,13 @@ impl<'a> Source<'a> {
         let mut cells = Vec::new();
         let mut seconds: Vec<(u64, RunName, Vec<SecondConditions>)> = Vec::new();
         for index in result.places() {
-            let own: Vec<RunName> = names.iter().filter(|name| name.cell as usize == index).copied().collect();
+            let own = folders(directory, &scenario, &names, index);
             let mut cell = CellData::default();
-            cell.read_latencies(load_seconds(directory, &names, index)?, detail);
-            cell.traces = waterfall::read(directory, &own)?;
+            cell.read_latencies(load_seconds(&own)?, detail);
+            cell.traces = waterfall::read(&own)?;
             let mut runs = Vec::new();
-            for name in own {
-                let run: TrialResult = load_json(&run_folder(directory, name).join(RESULT))?;
+            for (name, folder) in own {
+                let run: TrialResult = load_json(&folder.join(RESULT))?;
                 seconds.push((run.started_unix_s, name, run.conditions.seconds.clone()));
                 cell.tally.add(&run);
                 runs.push(run);

@@ -13,14 +13,12 @@ mod note;
 mod onward;
 mod order;
 mod peer;
-mod process_usage;
 mod publisher;
 mod records;
 mod so_far;
 mod station;
 mod subscriber;
 mod timetable;
-mod usage;
 
 pub use arrivals::ArrivalBitmap;
 pub use fault::Fault;
@@ -32,10 +30,8 @@ pub use order::{
     SubscriberPlace, SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
 pub use peer::{PeerProfile, PeerSetup, WaitMode};
-pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
 pub use records::{RawRecords, ReceivedSample, WrittenSample, not_written, write_received, write_written};
 pub use so_far::SoFar;
 pub use station::{serve_station, work};
 pub use timetable::{PublisherPhase, Timetable};
-pub use usage::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
+use thalweg_host::monotonic_nanos;
+
 use crate::arrivals::ArrivalBitmap;
 use crate::fault::Fault;
 use crate::order::Order;
@@ -11,7 +13,6 @@ use crate::publisher::parts;
 use crate::records::ReceivedSample;
 use crate::so_far::Tally;
 use crate::timetable::Timetable;
-use crate::usage::monotonic_nanos;
 
 /// Progress of a subscriber, for the thread that waits for its end.
 #[derive(Debug, Default)]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use thalweg_host::{monotonic_nanos, thread_cpu_time};
+
 use crate::fault::Fault;
 use crate::middleware::Middleware;
 use crate::order::{Onward, PublisherReport, ReliabilitySetting};
 use crate::publisher::{ACKNOWLEDGEMENT_PATIENCE, Published, find_readers, id};
 use crate::records::WrittenSample;
 use crate::station::Course;
-use crate::usage::{monotonic_nanos, thread_cpu_time};
 
 /// Joins, finds its readers, tells so by `matched`, and publishes a sample for each number that came from all of `writers` publishers,
 /// until `taken` ends.

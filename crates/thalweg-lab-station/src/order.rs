@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_host::ProcessUsage;
 
-use crate::process_usage::ProcessUsage;
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use thalweg_host::{monotonic_nanos, request_exact_timers};
+
 use crate::fault::Fault;
 use crate::middleware::{Middleware, Publication};
 use crate::order::{Order, PublisherPlace, PublisherReport, ReliabilitySetting, Wake};
 use crate::records::WrittenSample;
 use crate::so_far::Tally;
 use crate::station::{Course, pin, wait_until};
-use crate::usage::{monotonic_nanos, request_exact_timers};
 
 /// A publisher that is through, and alive: readers may still need repairs.
 pub(crate) struct Published {

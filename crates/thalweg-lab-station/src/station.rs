@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use thalweg_host::{ProcessUsage, monotonic_nanos, pin_to_cpu};
+
 use crate::fault::Fault;
 use crate::link::{Output, ParentPipe, Stop, serve};
 use crate::middleware::Middleware;
 use crate::onward;
 use crate::order::{Order, StationCommand, Word, WorkerReport};
-use crate::process_usage::ProcessUsage;
 use crate::publisher::{self, Published};
 use crate::records::{write_received, write_written};
 use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
-use crate::usage::{monotonic_nanos, pin_to_cpu};
 
 /// Takes an order from standard input, makes this process's part of the run and answers on `output`; returns the process's exit code.
 pub fn serve_station<M: Middleware>(output: Output) -> ExitCode {

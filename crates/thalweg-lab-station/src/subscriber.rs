@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use thalweg_host::monotonic_nanos;
+
 use crate::fault::Fault;
 use crate::middleware::Middleware;
 use crate::note::{Note, Progress};
 use crate::order::{Order, ReliabilitySetting, SubscriberPlace, SubscriberReport};
 use crate::records::ReceivedSample;
 use crate::station::{Course, pin, wait_until};
-use crate::usage::monotonic_nanos;
 
 /// Arrivals of a subscriber.
 pub(crate) struct Drained {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use thalweg_host::NamespaceError;
 use thalweg_lab_station::Fault;
 
 use crate::scenario::ScenarioError;
@@ -54,6 +55,8 @@ pub enum LabError {
     Scenario(ScenarioError),
     /// A run directory cannot be made, read or compared.
     Study(StudyError),
+    /// A host of the experiment could not be made.
+    Namespace(NamespaceError),
     /// This process itself cannot go on.
     Here(String),
 }
@@ -62,6 +65,12 @@ impl LabError {
     /// An error of this process, in the words of its cause.
     pub fn here(cause: impl fmt::Display) -> LabError {
         LabError::Here(cause.to_string())
+    }
+}
+
+impl From<NamespaceError> for LabError {
+    fn from(error: NamespaceError) -> LabError {
+        LabError::Namespace(error)
     }
 }
 
@@ -116,6 +125,7 @@ impl fmt::Display for LabError {
             LabError::Unexpected { process } => write!(f, "{process} said something unexpected"),
             LabError::Scenario(error) => error.fmt(f),
             LabError::Study(error) => error.fmt(f),
+            LabError::Namespace(error) => error.fmt(f),
             LabError::Here(reason) => f.write_str(reason),
         }
     }
@@ -130,6 +140,7 @@ impl std::error::Error for LabError {
         match self {
             LabError::NotStarted { source, .. } => Some(source),
             LabError::Study(error) => error.source(),
+            LabError::Namespace(error) => error.source(),
             _ => None,
         }
     }

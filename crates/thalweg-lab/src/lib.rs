@@ -18,15 +18,14 @@
 //! * [`host`] describes the machine and its other load;
 //! * [`agent`] lets other machines take part;
 //! * [`process`] starts, hears and ends the processes of an experiment;
-//! * [`plot`], [`table`] and [`report`] show results, [`pages`] those of earlier runs.
+//! * [`pages`] shows the results of earlier runs; tables, figures and pages are those of `thalweg-report`.
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod circumstances;
 pub mod coap_load;
 pub mod directories;
 mod error;
-pub mod figures;
-pub mod host;
 mod length;
 pub mod nearest;
 mod network;
@@ -36,22 +35,22 @@ pub mod paper2;
 pub mod paper5;
 pub mod peers;
 pub mod perf;
-pub mod plot;
 pub mod presets;
 pub mod process;
 pub mod profile;
 mod progress;
 pub mod quick;
 mod random;
-pub mod report;
 pub mod scenario;
 pub mod station;
 pub mod statistics;
 pub mod study;
-pub mod table;
 pub mod trial;
 mod worker;
 
 pub use error::LabError;
 pub use length::Length;
+pub use thalweg_host as host;
+
+use thalweg_report::{figures, page as report, plot, table};
 pub use worker::run_worker;

@@ -1,4 +1,4 @@
 //! What the tests of several crates share; no crate depends on it but for its tests.
 
 pub mod allocations;
-pub mod usage;
+pub mod pages;

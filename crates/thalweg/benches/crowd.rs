@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use thalweg::qos::{History, ReaderQos, Reliability, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DataReader, DataWriter, DomainParticipant, Error, Raw};
-use thalweg_testing::usage::Usage;
+use thalweg_host::ProcessUsage;
 
 const USAGE: &str = "usage: crowd pairs <N> | crowd participants <N>";
 /// Longer than either takes on a busy machine.
@@ -46,7 +46,7 @@ fn pairs(count: usize) -> Result<(), Error> {
     let reliability = Reliability::RELIABLE;
     let writer_qos = WriterQos { reliability, history: History::KeepLast(1), ..WriterQos::default() };
     let reader_qos = ReaderQos { reliability, history: History::KeepLast(1), ..ReaderQos::default() };
-    let (start, before) = (Instant::now(), Usage::now());
+    let (start, before) = (Instant::now(), ProcessUsage::read());
     let mut ends: Vec<(DataWriter<Raw>, DataReader<Raw>)> = Vec::new();
     for number in 0..count {
         let (name, type_name) = (format!("factory/line/{number}/state"), "State");
@@ -54,29 +54,29 @@ fn pairs(count: usize) -> Result<(), Error> {
         let writer = here.create_writer(&topic(&here), writer_qos.clone())?;
         ends.push((writer, there.create_reader(&topic(&there), reader_qos.clone())?));
     }
-    let created = Usage::now();
+    let created = ProcessUsage::read();
     for (writer, reader) in &ends {
         writer.wait_for_matched(1, PATIENCE)?;
         reader.wait_for_matched(1, PATIENCE)?;
     }
-    let (wall, met) = (start.elapsed(), Usage::now());
+    let (wall, met) = (start.elapsed(), ProcessUsage::read());
     println!(
         "{count} pairs: {:.2} s CPU ({:.2} s until all were created), {:.2} s, {:.1} MB resident",
-        met.cpu_seconds - before.cpu_seconds,
-        created.cpu_seconds - before.cpu_seconds,
+        met.since(&before).cpu_seconds(),
+        created.since(&before).cpu_seconds(),
         wall.as_secs_f64(),
-        met.resident_megabytes
+        megabytes(&met)
     );
-    let start = Usage::now();
+    let start = ProcessUsage::read();
     drop(ends);
-    println!("{count} pairs deleted: {:.2} s CPU", Usage::now().cpu_seconds - start.cpu_seconds);
+    println!("{count} pairs deleted: {:.2} s CPU", ProcessUsage::read().since(&start).cpu_seconds());
     Ok(())
 }
 
 /// `count` participants without endpoints.
 fn participants(count: usize) -> Result<(), Error> {
     let domain = domain();
-    let (start, before) = (Instant::now(), Usage::now());
+    let (start, before) = (Instant::now(), ProcessUsage::read());
     let crowd = (0..count).map(|_| participant(domain)).collect::<Result<Vec<_>, Error>>()?;
     let created = start.elapsed();
     let knows_all = |participant: &DomainParticipant| participant.discovered_participants().len() + 1 == count;
@@ -91,25 +91,25 @@ fn participants(count: usize) -> Result<(), Error> {
             std::thread::sleep(Duration::from_millis(200));
         }
     }
-    let (wall, met) = (start.elapsed(), Usage::now());
+    let (wall, met) = (start.elapsed(), ProcessUsage::read());
     println!(
         "{count} participants: created after {:.2} s, all met after {:.2} s, {:.2} s CPU, {:.1} MB resident",
         created.as_secs_f64(),
         wall.as_secs_f64(),
-        met.cpu_seconds - before.cpu_seconds,
-        met.resident_megabytes
+        met.since(&before).cpu_seconds(),
+        megabytes(&met)
     );
     std::thread::sleep(SETTLING);
-    let (before, traffic_before) = (Usage::now(), traffic(&crowd));
+    let (before, traffic_before) = (ProcessUsage::read(), traffic(&crowd));
     std::thread::sleep(WATCHED);
-    let (after, traffic_after) = (Usage::now(), traffic(&crowd));
+    let (after, traffic_after) = (ProcessUsage::read(), traffic(&crowd));
     let each = WATCHED.as_secs_f64() * count as f64;
     println!(
         "idle: {:.2} % of a core, {:.1} MB resident ({:.0} kB a participant), {:.2} wake-ups and {:.2} datagrams a second and participant",
-        (after.cpu_seconds - before.cpu_seconds) / WATCHED.as_secs_f64() * 100.0,
-        after.resident_megabytes,
-        after.resident_megabytes * 1e3 / count as f64,
-        (after.sleeps - before.sleeps) as f64 / each,
+        after.since(&before).cpu_seconds() / WATCHED.as_secs_f64() * 100.0,
+        megabytes(&after),
+        megabytes(&after) * 1e3 / count as f64,
+        (after.sleeps() - before.sleeps()) as f64 / each,
         (traffic_after - traffic_before) as f64 / each,
     );
     println!("memory by kind in MB: {}", memory_by_kind());
@@ -118,6 +118,11 @@ fn participants(count: usize) -> Result<(), Error> {
         println!("{ignorant} participants have lost others");
     }
     Ok(())
+}
+
+/// Memory in RAM.
+fn megabytes(usage: &ProcessUsage) -> f64 {
+    usage.resident_kib as f64 * 1.024e-3
 }
 
 /// Datagrams that all have received.

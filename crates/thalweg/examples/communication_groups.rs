@@ -6,10 +6,11 @@
 
 use std::process::Command;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, thread};
 
 use thalweg::qos::{ReaderQos, WriterQos};
 use thalweg::{DomainParticipant, Error, Topic};
+use thalweg_host::{HostFiles, Layers, ProcessUsage};
 
 const PARTICIPANTS: usize = 50;
 const PARTS: usize = 5;
@@ -70,13 +71,14 @@ fn measure(grouped: bool) -> Result<(), Error> {
     let sent: u64 = participants.iter().map(|participant| participant.send_counts().datagrams).sum();
     let received: u64 = participants.iter().map(|participant| participant.receive_counts().bytes).sum();
     let known: usize = participants.iter().map(|participant| participant.publications().len()).sum();
+    let usage = ProcessUsage::read();
     println!(
         "{:<16}{sent:>12}{:>12.1}{:>12.1}{:>10.2}{:>10.1}{:>14}",
         if grouped { "with groups" } else { "without groups" },
         (loopback_bytes() - sent_before) as f64 / 1e6,
         received as f64 / 1e6,
-        processor_seconds(),
-        resident_kilobytes() as f64 / 1e3,
+        usage.cpu_seconds(),
+        usage.resident_kib as f64 / 1e3,
         known * 2,
     );
     Ok(())
@@ -84,21 +86,5 @@ fn measure(grouped: bool) -> Result<(), Error> {
 
 /// Bytes that left by the loopback interface, headers included.
 fn loopback_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.trim_start().strip_prefix("lo:"));
-    line.and_then(|line| line.split_whitespace().nth(8)?.parse().ok()).unwrap_or(0)
-}
-
-/// User and system time of this process.
-fn processor_seconds() -> f64 {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: f64 = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
-    ticks / 100.0
-}
-
-fn resident_kilobytes() -> u64 {
-    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    Layers::read(&HostFiles::here()).get("device.lo.tx_bytes")
 }

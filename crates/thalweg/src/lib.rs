@@ -99,7 +99,8 @@ pub mod clock {
     pub use thalweg_transport::clock::{now, wall_clock};
 }
 
-/// The program in the README is compiled and run with the documentation tests.
+/// The programs in the README and the guide are compiled and run with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/guide.md")]
+struct Documents;

@@ -75,9 +75,9 @@ impl fmt::Display for TopicDescription {
 }
 
 impl TopicDescription {
-    /// True unless both have one name and different types.
-    pub(crate) fn agrees_with(&self, other: &TopicDescription) -> bool {
-        self.name != other.name || (&self.type_name, self.keyed) == (&other.type_name, other.keyed)
+    /// Whether both have the same type.
+    pub(crate) fn has_type_of(&self, other: &TopicDescription) -> bool {
+        (&self.type_name, self.keyed) == (&other.type_name, other.keyed)
     }
 
     /// Refuses names that cannot be announced.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use thalweg::DomainParticipant;
-use thalweg_testing::usage::Usage;
+use thalweg_host::ProcessUsage;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Of which the second half is weighed.
@@ -24,16 +24,17 @@ fn one_more_participant_of_a_process_costs_little_memory_and_wakes_nobody() {
     let participant = |_| DomainParticipant::builder(domain).loopback_only().create().unwrap();
     let mut crowd: Vec<DomainParticipant> = (0..PARTICIPANTS / 2).map(participant).collect();
     meet(&crowd);
-    let half = Usage::now().resident_megabytes;
+    let half = ProcessUsage::read().resident_kib;
     crowd.extend((PARTICIPANTS / 2..PARTICIPANTS).map(participant));
     meet(&crowd);
-    let each = (Usage::now().resident_megabytes - half) / (PARTICIPANTS / 2) as f64;
+    let grown = ProcessUsage::read().resident_kib.saturating_sub(half);
+    let each = grown as f64 * 1.024e-3 / (PARTICIPANTS / 2) as f64;
     assert!(each < 1.0, "{each:.2} MB for each");
     // The first announcements are repeated, until all know that all know.
     std::thread::sleep(Duration::from_secs(6));
-    let (start, before) = (Instant::now(), Usage::now().sleeps);
+    let (start, before) = (Instant::now(), ProcessUsage::read().sleeps());
     std::thread::sleep(Duration::from_secs(6));
-    let sleeps = (Usage::now().sleeps - before) as f64;
+    let sleeps = (ProcessUsage::read().sleeps() - before) as f64;
     let rate = sleeps / PARTICIPANTS as f64 / start.elapsed().as_secs_f64();
     assert!(rate < 2.0, "{rate:.2} wake-ups a second of each");
     meet(&crowd);

@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 use super::{File, Findings};
 
 /// Items of other projects that documents name.
-const FOREIGN: [&str; 2] = ["StatefulReader::process_gap_msg", "WriterProxy::next_cache_change_to_be_notified"];
+const FOREIGN: [&str; 3] = [
+    "StatefulReader::process_gap_msg",
+    "WriterProxy::next_cache_change_to_be_notified",
+    "std_msgs::msg::dds_::String_",
+];
 
 /// Keywords in front of the name that they define.
 const DEFINITIONS: [&str; 9] = ["fn", "mod", "struct", "enum", "trait", "type", "const", "static", "union"];

@@ -3,18 +3,43 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 13] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-base"]),
     ("thalweg-transport", &["thalweg-base"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
-    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-transport"]),
+    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
-    ("thalweg-lab-station", &[]),
-    ("thalweg-lab", &["thalweg", "thalweg-coap", "thalweg-lab-station", "thalweg-sim", "thalweg-transport"]),
-    ("thalweg-cli", &["thalweg", "thalweg-cdr", "thalweg-coap", "thalweg-lab", "thalweg-rtps", "thalweg-sim"]),
+    ("thalweg-host", &[]),
+    ("thalweg-lab-station", &["thalweg-host"]),
+    ("thalweg-report", &[]),
+    (
+        "thalweg-lab",
+        &[
+            "thalweg",
+            "thalweg-coap",
+            "thalweg-host",
+            "thalweg-lab-station",
+            "thalweg-report",
+            "thalweg-sim",
+            "thalweg-transport",
+        ],
+    ),
+    (
+        "thalweg-cli",
+        &[
+            "thalweg",
+            "thalweg-cdr",
+            "thalweg-coap",
+            "thalweg-host",
+            "thalweg-lab",
+            "thalweg-report",
+            "thalweg-rtps",
+            "thalweg-sim",
+        ],
+    ),
     ("thalweg-testing", &[]),
     ("xtask", &[]),
 ];

@@ -1,10 +1,12 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
 mod agents;
+mod chart;
 mod coap;
 mod coap_bridge;
 mod coap_oscore;
 mod contact;
+mod documents;
 mod exchange;
 mod flows;
 mod help;

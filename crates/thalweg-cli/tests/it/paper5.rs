@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::Value;
+use thalweg_host::HostFiles;
 
 use crate::program::{PATIENCE, Running, command, run};
+use crate::workers::children;
 
 /// An empty directory.
 fn directory(name: &str) -> PathBuf {
@@ -102,7 +104,7 @@ fn an_interrupted_run_leaves_no_process_and_says_how_it_goes_on() {
     running.finish().expect_code(130);
     assert!(stderr.contains("with --seed 7 goes on"), "{stderr}");
     for child in children {
-        assert!(!Path::new(&format!("/proc/{child}")).exists(), "process {child} is left");
+        assert!(!HostFiles::here().has_process(child), "process {child} is left");
     }
 }
 
@@ -110,10 +112,7 @@ fn an_interrupted_run_leaves_no_process_and_says_how_it_goes_on() {
 fn wait_for_children(process: u32) -> Vec<u32> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs").flatten();
-        let read = |path: PathBuf| fs::read_to_string(path.join("children")).unwrap_or_default();
-        let text: String = tasks.map(|task| read(task.path())).collect();
-        let children: Vec<u32> = text.split_whitespace().filter_map(|id| id.parse().ok()).collect();
+        let children = children(process);
         if children.len() >= 2 {
             return children;
         }

@@ -1,24 +1,22 @@
 //! The processes that a laboratory starts.
 
-use std::fs;
 use std::time::{Duration, Instant};
+
+use thalweg_host::{HostFiles, Task, TaskStat};
+
+fn stat(process: u32) -> Option<TaskStat> {
+    TaskStat::read(&HostFiles::here(), Task::Process(process))
+}
 
 /// Processes whose parent is `parent`.
 pub fn children(parent: u32) -> Vec<u32> {
-    let processes =
-        fs::read_dir("/proc").expect("proc").filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    processes
-        .filter(|id| {
-            let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            let fields = stat.rsplit_once(')').map(|(_, fields)| fields.to_owned()).unwrap_or_default();
-            fields.split_whitespace().nth(1) == Some(&parent.to_string())
-        })
-        .collect()
+    let is_child = |id: &u32| stat(*id).is_some_and(|stat| stat.parent == parent);
+    HostFiles::here().processes().into_iter().filter(is_child).collect()
 }
 
 /// Whether a process is gone, or only waits to be collected.
 fn is_gone(id: u32) -> bool {
-    fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "))
+    stat(id).is_none_or(|stat| stat.is_zombie())
 }
 
 /// Waits until these processes are gone.

@@ -1,12 +1,11 @@
 //! The paper's performance observer: statistics of a pool, as observations for its law and as records of one second.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
+use thalweg_host::ThreadSchedule;
 
 use super::controller::{Decision, PeriodObservation};
 
@@ -184,7 +183,7 @@ fn sum(first: &PeriodObservation, second: &PeriodObservation) -> PeriodObservati
 pub struct ThreadMeter {
     work: Mutex<Work>,
     /// The kernel's account of the thread; `None` where it keeps none.
-    schedule: Option<File>,
+    schedule: Option<ThreadSchedule>,
 }
 
 #[derive(Debug, Default)]
@@ -196,7 +195,7 @@ struct Work {
 impl ThreadMeter {
     /// A meter of the calling thread.
     pub fn of_this_thread() -> ThreadMeter {
-        ThreadMeter { work: Mutex::default(), schedule: File::open("/proc/thread-self/schedstat").ok() }
+        ThreadMeter { work: Mutex::default(), schedule: ThreadSchedule::of_this_thread() }
     }
 
     /// The thread begins to work.
@@ -218,23 +217,13 @@ impl ThreadMeter {
         let running = work.since.map(|since| now.since(since)).unwrap_or_default();
         let busy = work.busy + running;
         drop(work);
-        let (processor, processor_wait) = self.schedule.as_ref().and_then(read_schedule).unwrap_or_default();
+        let (processor, processor_wait) = self.schedule.as_ref().and_then(ThreadSchedule::read).unwrap_or_default();
         ThreadTime { busy, processor, processor_wait }
     }
 
     fn work(&self) -> std::sync::MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Time on a processor and time spent ready but waiting for one, in that order, each in nanoseconds
-/// (Linux, Documentation/scheduler/sched-stats.rst).
-fn read_schedule(file: &File) -> Option<(Duration, Duration)> {
-    let mut buffer = [0; 80];
-    let count = file.read_at(&mut buffer, 0).ok()?;
-    let text = std::str::from_utf8(&buffer[..count]).ok()?;
-    let mut fields = text.split_whitespace().map(|field| field.parse().map(Duration::from_nanos));
-    Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
 /// Length of a record.

@@ -94,6 +94,8 @@ impl PriorityManager {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_host::{HostFiles, Task, TaskStat};
+
     use super::*;
 
     #[test]
@@ -101,10 +103,8 @@ mod tests {
         let manager = PriorityManager::new(Priorities { application: 19, ..Priorities::default() });
         let nice = std::thread::spawn(move || {
             manager.apply(ThreadGroup::Application);
-            // The 19th field; the 2nd may hold spaces, and ends with the last parenthesis (proc(5)).
-            let status = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-            let fields = status.rsplit(')').next().unwrap().split_whitespace();
-            (fields.clone().nth(16).unwrap().parse::<i32>().unwrap(), manager.refusals())
+            let stat = TaskStat::read(&HostFiles::here(), Task::ThisThread).unwrap();
+            (stat.nice, manager.refusals())
         });
         let (nice, refusals) = nice.join().unwrap();
         assert_eq!((nice, refusals), (19, vec![]));

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use thalweg_lab_station::monotonic_nanos;
+use thalweg_host::monotonic_nanos;
 
 use super::clock::{PROBES_MIN, Probe};
 use super::key::{AgentKey, TAG_BYTES};

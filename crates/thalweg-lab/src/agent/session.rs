@@ -6,7 +6,7 @@ use super::folder::Folder;
 use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::wire::{Connected, Incoming, Outgoing};
 use crate::error::LabError;
-use crate::host::{Environment, Layers, SecondWatch};
+use crate::host::{Environment, HostFiles, Layers, SecondWatch};
 use crate::process::{Launcher, Stop, Supervised};
 use crate::study::{checksum, host_parts};
 
@@ -109,9 +109,12 @@ impl<'a> Session<'a> {
                 let event = self.folder.clear().map_or_else(Event::Refused, |()| Event::Cleared);
                 self.say(&event)
             }
-            Request::Count => self.say(&Event::Counted(Layers::read())),
+            Request::Count => self.say(&Event::Counted(Layers::read(&HostFiles::here()))),
             Request::Watch => {
-                self.watch = Some(SecondWatch::start(self.workers.iter().map(|(_, worker)| worker.id()).collect()));
+                self.watch = Some(SecondWatch::start(
+                    HostFiles::here(),
+                    self.workers.iter().map(|(_, worker)| worker.id()).collect(),
+                ));
                 Ok(())
             }
             Request::Look => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use thalweg_host::{HostFiles, Task, TaskStat, TaskStatus};
 
 use super::result::{GeneratorFigures, ServerFigures};
 use super::tally::Tally;
@@ -90,16 +91,11 @@ impl Meter {
 impl ServerUsage {
     /// Resources that the process with this number used so far.
     fn read(process: u32) -> Option<ServerUsage> {
-        let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
-        let stat = read("stat")?;
-        // The second field, the program's name, may hold anything; utime and stime are the 14th and 15th.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        let status = read("status")?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let resident_kib = resident.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        let ticks_per_second = rustix::param::clock_ticks_per_second();
-        Some(ServerUsage { cpu_seconds: ticks as f64 / ticks_per_second as f64, resident_kib })
+        let (files, process) = (HostFiles::here(), Task::Process(process));
+        Some(ServerUsage {
+            cpu_seconds: TaskStat::read(&files, process)?.cpu().as_secs_f64(),
+            resident_kib: TaskStatus::read(&files, process)?.resident_kib,
+        })
     }
 }
 

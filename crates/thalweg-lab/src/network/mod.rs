@@ -2,22 +2,19 @@
 //!
 //! All of them share the machine's monotonic clock, so that latencies between them need no synchronization.
 
-mod namespace;
 mod queues;
 mod relay;
-mod remover;
 
 pub(crate) use relay::{Relay, RelayOrder, work};
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use thalweg_host::{Layers, Namespace, NamespaceRemover};
+
 use crate::error::LabError;
-use crate::host::Layers;
 use crate::process::Launcher;
 use crate::scenario::{LinkPlan, Switch};
-use namespace::{Namespace, name_of, remove_abandoned};
-use remover::Remover;
 
 /// Hosts and the switch between them; removed when dropped.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ pub(crate) struct Hosts {
     switch: Namespace,
     link: LinkPlan,
     // Dropped last: it removes the others where this process cannot.
-    _remover: Remover,
+    _remover: NamespaceRemover,
 }
 
 impl Hosts {
@@ -41,11 +38,13 @@ impl Hosts {
                     .to_owned(),
             ));
         }
-        remove_abandoned();
+        Namespace::remove_abandoned();
         let serial = NEXT.fetch_add(1, Ordering::Relaxed);
         let role = |place: String| format!("lab{serial}-{place}");
         let places = (0..count).map(|index| index.to_string()).chain(["switch".to_owned()]);
-        let remover = Remover::start(&places.map(|place| name_of(&role(place))).collect::<Vec<_>>())?;
+        let names: Vec<String> = places.map(|place| Namespace::name_of(&role(place))).collect();
+        let remover = NamespaceRemover::start(&names)
+            .map_err(|source| LabError::NotStarted { process: "remover of hosts".to_owned(), source })?;
         let switch = Namespace::new(&role("switch".to_owned()))?;
         if link.switch == Switch::Bridge {
             // A switch that does not look into group memberships, as the simplest ones: every host hears every group.
@@ -81,7 +80,7 @@ impl Hosts {
         }
         self.switch.link(&format!("set {port} up"))?;
         host.ip(&format!("address add {}/24 dev {INTERFACE}", address(index)))?;
-        host.link(&format!("set {INTERFACE} up"))
+        Ok(host.link(&format!("set {INTERFACE} up"))?)
     }
 
     /// The address of each host on its link.

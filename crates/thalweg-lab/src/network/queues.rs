@@ -1,11 +1,12 @@
 //! Links of a limited rate: the kernel's token bucket filter (tbf) with a queue before it.
 
-use super::namespace::Namespace;
+use thalweg_host::{Namespace, NamespaceError};
+
 use crate::error::LabError;
 use crate::scenario::LinkPlan;
 
 /// Limits what leaves by an interface.
-pub(super) fn limit(place: &Namespace, interface: &str, rate_mbit: f64, link: &LinkPlan) -> Result<(), LabError> {
+pub(super) fn limit(place: &Namespace, interface: &str, rate_mbit: f64, link: &LinkPlan) -> Result<(), NamespaceError> {
     let bits = (rate_mbit * 1e6).round();
     // The kernel's timer needs two milliseconds at the full rate to keep it; a bucket smaller than a frame passes none.
     let burst = ((bits / 8.0 * BUCKET_S) as u64).max(2 * u64::from(link.mtu_bytes + HEADER_BYTES));

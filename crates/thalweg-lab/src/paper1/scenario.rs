@@ -11,7 +11,7 @@ use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
 use super::result::{BurstRuns, ContenderFacts, Missing, NEVER_READY, Paper1Facts, Paper1Result};
 use super::search::{Search, Settings};
 use crate::error::LabError;
-use crate::host::{ConditionsWatch, Environment};
+use crate::host::{ConditionsWatch, Environment, HostFiles};
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
@@ -32,7 +32,7 @@ pub fn run(
     let started = Instant::now();
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
-    let watch = ConditionsWatch::start();
+    let watch = ConditionsWatch::start(HostFiles::here());
     // Pinned alike, one core for all writers and one for all readers; with a single core there is nothing to choose.
     let cpus = (environment.cores >= 2).then_some((0, 1));
     let mut missing = Vec::new();

@@ -7,9 +7,9 @@ use crate::host::{Conditions, Environment};
 use crate::profile::Profile;
 use crate::quick::Foreground;
 use crate::report::Markdown;
-use crate::report::tests::{check_html, check_offline};
 use crate::station::TokenBucket;
 use crate::statistics::Summary;
+use thalweg_testing::pages::{check_html, check_offline};
 
 fn cell(contender: &str, n: u64, size: u64, mean: f64) -> BurstRuns {
     let runs_ms: Vec<f64> = (0..20).map(|run| mean * (0.95 + 0.1 * f64::from(run) / 19.0)).collect();

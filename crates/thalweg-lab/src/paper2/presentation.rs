@@ -2,9 +2,9 @@
 
 use super::groups::{Group, P90, RECEIVED, WIRE};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
-use crate::figures::{grouped, rounded};
+use crate::circumstances;
+use crate::figures::{grouped, rounded, utc};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
-use crate::quick::presentation::utc;
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
 use crate::statistics::Buckets;
 use crate::study::{self, CPU, CellResult, Measure, P50, P99};
@@ -67,7 +67,7 @@ pub fn page(result: &Paper2Result) -> Page {
         ],
         warnings: study::disturbances(studies()),
         sections,
-        facts: first.environment.facts(),
+        facts: circumstances::facts(&first.environment),
         conditions: studies()
             .map(|study| {
                 format!(

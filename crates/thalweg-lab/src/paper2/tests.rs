@@ -1,10 +1,10 @@
 use super::result::AutoAnswer;
 use super::*;
-use crate::report::tests::{check_html, check_offline};
 use crate::scenario::{Cell, Scenario};
 use crate::station::Addressing;
 use crate::statistics::Buckets;
 use crate::study::{CellResult, StudyResult};
+use thalweg_testing::pages::{check_html, check_offline};
 
 #[test]
 fn every_part_is_a_scenario_with_each_way_in_turn() {

@@ -9,7 +9,6 @@
 
 mod answers;
 mod cell;
-mod energy;
 mod journal;
 mod observed;
 mod peer;

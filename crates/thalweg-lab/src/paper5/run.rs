@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thalweg_coap::endpoint::Confirmability;
-use thalweg_lab_station::{monotonic_nanos, pin_to_cpu};
+use thalweg_host::{monotonic_nanos, pin_to_cpu};
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell};
 use super::plan::Paper5Plan;
@@ -13,7 +13,7 @@ use super::server::Server;
 use super::usage::{self, Meter, Moment};
 use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestPlan};
 use crate::error::LabError;
-use crate::host::ConditionsWatch;
+use crate::host::{ConditionsWatch, HostFiles};
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
 use crate::worker::Order;
 
@@ -56,7 +56,7 @@ pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnsw
 /// # Errors
 /// The server or the generator failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
-    let watch = ConditionsWatch::start();
+    let watch = ConditionsWatch::start(HostFiles::here());
     let programs = (stage.launcher, stage.plan.peer_folder.as_deref());
     let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
     let is_long = matches!(cell.load, RequestLoad::Phases { .. });

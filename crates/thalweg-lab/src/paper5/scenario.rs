@@ -4,13 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cell::{Contender, PaperFigure, ServerCell};
-use super::energy::Energy;
 use super::journal::{self, Journal};
 use super::plan::Paper5Plan;
 use super::result::{Paper5Facts, Paper5Result, ServerCellRuns, ServerFacts};
 use super::run::{self, Stage};
 use crate::error::LabError;
-use crate::host::{ConditionsWatch, Environment};
+use crate::host::{ConditionsWatch, Energy, Environment, HostFiles};
 use crate::paper1::Missing;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
@@ -33,7 +32,7 @@ pub fn run(
     let started = Instant::now();
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
-    let watch = ConditionsWatch::start();
+    let watch = ConditionsWatch::start(HostFiles::here());
     let (plan, missing) = &with_peers_that_are_there(plan);
     missing.iter().for_each(|one: &Missing| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
     let cpus = (environment.cores >= 2).then_some((0, 1));
@@ -65,7 +64,7 @@ pub fn run(
             runs: plan.runs,
             scale: plan.scale,
             cpus,
-            has_energy: Energy::of_host().read().is_some(),
+            has_energy: Energy::of(&HostFiles::here()).read().is_some(),
         },
         environment,
         conditions: watch.finish(),

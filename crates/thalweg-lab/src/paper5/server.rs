@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg_coap::scheduler::controller::ControlLaw;
-use thalweg_lab_station::{kill_group, monotonic_nanos, spawn_on};
+use thalweg_host::{kill_group, monotonic_nanos, spawn_on};
 
 use super::cell::Contender;
 use super::observed::ServerLine;

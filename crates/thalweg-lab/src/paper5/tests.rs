@@ -7,7 +7,7 @@ use super::journal::{self, Journal};
 use super::*;
 use crate::coap_load::{LoadCounts, LoadPlan, Phase};
 use crate::host::{Conditions, Environment};
-use crate::report::tests::{check_html, check_offline};
+use thalweg_testing::pages::{check_html, check_offline};
 
 fn cells_of(plan: &Paper5Plan, figure: PaperFigure) -> Vec<ServerCell> {
     plan.cells().into_iter().filter(|cell| cell.figure == figure).collect()

@@ -1,11 +1,7 @@
 //! Resources of a server's process, over time.
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::monotonic_nanos;
-
-use super::energy::Energy;
+use thalweg_host::{Energy, HostFiles, Task, TaskStat, TaskStatus, monotonic_nanos};
 
 /// Resources that a server had used at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,7 +20,8 @@ pub struct Moment {
 
 /// Samples of one process.
 pub(super) struct Meter {
-    process: u32,
+    files: HostFiles,
+    process: Task,
     energy: Energy,
     /// Time of each on the host's monotonic clock in nanoseconds.
     samples: Vec<(u64, Moment)>,
@@ -32,19 +29,20 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn of(process: u32) -> Meter {
-        Meter { process, energy: Energy::of_host(), samples: Vec::new() }
+        let files = HostFiles::here();
+        let energy = Energy::of(&files);
+        Meter { files, process: Task::Process(process), energy, samples: Vec::new() }
     }
 
     /// Takes a sample; none of a process that is gone.
     pub(super) fn sample(&mut self) {
-        let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", self.process)).ok();
-        let (Some(stat), Some(status)) = (read("stat"), read("status")) else { return };
-        let Some((cpu_s, threads)) = parse_stat(&stat) else { return };
+        let stat = TaskStat::read(&self.files, self.process);
+        let Some((stat, status)) = stat.zip(TaskStatus::read(&self.files, self.process)) else { return };
         let moment = Moment {
             at_s: 0.0,
-            cpu_s,
-            resident_mib: resident_kib(&status) as f64 / 1024.0,
-            threads,
+            cpu_s: stat.cpu().as_secs_f64(),
+            resident_mib: status.resident_kib as f64 / 1024.0,
+            threads: stat.threads,
             energy_j: self.energy.read(),
         };
         self.samples.push((monotonic_nanos(), moment));
@@ -82,33 +80,12 @@ pub(super) fn thinned(moments: &[Moment]) -> Vec<Moment> {
     out
 }
 
-/// Processor seconds and threads of `/proc/PID/stat`.
-fn parse_stat(text: &str) -> Option<(f64, u64)> {
-    // The program's name may hold spaces and parentheses; the fields start after the last one.
-    let (_, fields) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    Some(((number(11)? + number(12)?) as f64 / TICKS_PER_SECOND, number(17)?))
-}
-
-fn resident_kib(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
-
-/// `USER_HZ`, which Linux fixes for all its programs.
-const TICKS_PER_SECOND: f64 = 100.0;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_texts_are_read() {
-        let stat = "7 (a (b) c) S 1 7 7 0 -1 4194304 500 0 0 0 120 30 4 5 20 0 9 0 100";
-        assert_eq!(parse_stat(stat), Some((1.5, 9)));
-        assert_eq!(parse_stat("7 (a"), None);
-        assert_eq!(resident_kib("VmPeak:\t 9 kB\nVmRSS:\t  2048 kB\n"), 2048);
+    fn a_sample_holds_memory_and_threads_of_its_process() {
         let mut meter = Meter::of(std::process::id());
         meter.sample();
         let moment = meter.moments(0)[0];

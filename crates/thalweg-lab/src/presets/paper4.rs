@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use thalweg_host::HostFiles;
+
 use super::Preset;
 use crate::figures::size;
 use crate::length::Length;
@@ -24,10 +26,7 @@ pub struct MachineSize {
 impl MachineSize {
     /// This one, with the memory that is free now.
     pub fn here() -> MachineSize {
-        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let free = text
-            .lines()
-            .find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse::<u64>().ok());
+        let free = HostFiles::here().memory_kib().map(|(_, available)| available);
         MachineSize {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: free.map_or(MEMORY_BYTES_UNKNOWN, |kib| kib << 10),

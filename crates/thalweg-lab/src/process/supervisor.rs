@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use thalweg_lab_station::kill_group;
+use thalweg_host::kill_group;
 
 use super::{Stop, WorkerMessage};
 use crate::agent::{AgentKey, default_key_file};

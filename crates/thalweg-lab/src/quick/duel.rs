@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::host::{monotonic_nanos, transmitted_bytes};
+use crate::host::{HostFiles, Layers, monotonic_nanos};
 use crate::perf::ArrivalBitmap;
 use crate::process::{ParentPipe, Stop};
 use crate::station::{
@@ -236,9 +236,10 @@ impl Bulk<'_> {
 
     /// One transfer; returns when it began and ended, and notes the bytes that left meanwhile.
     fn timed_transfer(&mut self) -> Result<(u64, u64), LabError> {
-        let (before, from) = (transmitted_bytes(), monotonic_nanos());
+        let transmitted = || Layers::read(&HostFiles::here()).transmitted_bytes();
+        let (before, from) = (transmitted(), monotonic_nanos());
         self.transfer()?;
-        let (after, to) = (transmitted_bytes(), monotonic_nanos());
+        let (to, after) = (monotonic_nanos(), transmitted());
         self.bytes.extend(before.zip(after).map(|(before, after)| after.saturating_sub(before)));
         Ok((from, to))
     }

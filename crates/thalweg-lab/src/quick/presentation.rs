@@ -1,6 +1,7 @@
 //! The result as tables, as text for the terminal and as a page.
 
-use crate::figures::{bit_rate, duration, grouped, rounded, size};
+use crate::circumstances;
+use crate::figures::{bit_rate, duration, grouped, rounded, size, utc};
 use crate::plot::{self, Band, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::Summary;
@@ -11,7 +12,8 @@ use super::result::{Background, BurstCell, QuickResult};
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &QuickResult) -> String {
-    let (sections, warnings, conditions) = (sections(result), warnings(result), result.conditions.sentences());
+    let (sections, warnings, conditions) =
+        (sections(result), warnings(result), circumstances::sentences(&result.conditions));
     Page { sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
@@ -27,8 +29,8 @@ pub fn to_html(result: &QuickResult) -> String {
         tiles: tiles(result),
         warnings: warnings(result),
         sections: sections(result),
-        facts: result.environment.facts(),
-        conditions: result.conditions.sentences(),
+        facts: circumstances::facts(&result.environment),
+        conditions: circumstances::sentences(&result.conditions),
         method: method(result),
         ..Page::default()
     };
@@ -250,32 +252,4 @@ fn method(result: &QuickResult) -> Vec<String> {
         ),
         "KiB and MiB are powers of two; rates count payload only.".to_owned(),
     ]
-}
-
-/// Date and time of the civil calendar, `2026-11-21 20:47 UTC`.
-pub(crate) fn utc(unix_seconds: u64) -> String {
-    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    // Eras of 400 years that start on the first of March: leap days fall to the end of a year.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3_600, seconds / 60 % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::utc;
-
-    #[test]
-    fn dates_follow_the_civil_calendar() {
-        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
-        assert_eq!(utc(951_782_399), "2000-02-28 23:59 UTC");
-        assert_eq!(utc(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(utc(1_795_294_025), "2026-11-21 20:47 UTC");
-    }
 }

@@ -10,7 +10,7 @@ use super::duel::{Course, DuelOrder, Received, Sent};
 use super::result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
 use crate::error::LabError;
 use crate::figures::{millis, size};
-use crate::host::{ConditionsWatch, Environment};
+use crate::host::{ConditionsWatch, Environment, HostFiles};
 use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::progress::Progress;
 use crate::station::{Sending, StationNetwork};
@@ -43,7 +43,7 @@ pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickRe
     let started = Instant::now();
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let environment = Environment::read();
-    let watch = ConditionsWatch::start();
+    let watch = ConditionsWatch::start(HostFiles::here());
     let mut run = Run { launcher, stop, remarks: Vec::new() };
     let kind =
         |samples, sample_bytes| CellOrder { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };

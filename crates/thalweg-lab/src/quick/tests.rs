@@ -62,8 +62,8 @@ pub(crate) fn example() -> QuickResult {
 #[test]
 fn the_report_is_one_small_well_formed_offline_file() {
     let html = to_html(&example());
-    crate::report::tests::check_html(&html);
-    crate::report::tests::check_offline(&html);
+    thalweg_testing::pages::check_html(&html);
+    thalweg_testing::pages::check_offline(&html);
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
     if let Ok(path) = std::env::var("THALWEG_EXAMPLE_REPORT") {
         std::fs::write(path, html).expect("written");

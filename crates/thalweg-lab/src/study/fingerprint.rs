@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::host::Environment;
+use crate::host::{Environment, HostFiles};
 
 /// Parts of the environment that a result depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,10 +63,9 @@ pub(crate) fn host_parts(environment: &Environment) -> BTreeMap<String, String> 
         ("governor".to_owned(), environment.governor.clone().unwrap_or_else(unknown)),
         ("version".to_owned(), format!("{} ({})", environment.version, environment.build)),
     ]);
+    let files = HostFiles::here();
     for name in SETTINGS {
-        let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        let value = fs::read_to_string(path).map_or_else(|_| unknown(), |text| words(&text));
-        parts.insert(name.to_owned(), value);
+        parts.insert(name.to_owned(), files.setting(name).unwrap_or_else(unknown));
     }
     parts
 }
@@ -78,10 +77,6 @@ pub(crate) fn checksum(program: &Path) -> String {
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     let sum = chunks.iter().fold(bytes.len() as u64, |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
     format!("{:016x}", rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte))))
-}
-
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Settings that change what UDP over this host can carry.

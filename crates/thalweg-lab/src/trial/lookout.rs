@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::agent::{Connection, Machines, Place};
 use crate::error::LabError;
-use crate::host::{SecondConditions, SecondWatch};
+use crate::host::{HostFiles, SecondConditions, SecondWatch};
 
 /// Watches every machine of a run, in the scenario's order.
 pub(super) struct Lookout(Vec<Watch>);
@@ -20,7 +20,7 @@ impl Lookout {
     /// # Errors
     /// An agent is lost.
     pub(super) fn start(machines: Option<&Machines>, processes: &[u32]) -> Result<Lookout, LabError> {
-        let here = || Watch::Here(SecondWatch::start(processes.to_vec()));
+        let here = || Watch::Here(SecondWatch::start(HostFiles::here(), processes.to_vec()));
         let Some(machines) = machines else { return Ok(Lookout(vec![here()])) };
         let watch = |place: &Place| match place {
             Place::Here(_) => Ok(here()),

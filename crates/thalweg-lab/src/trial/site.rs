@@ -12,7 +12,7 @@ use super::lookout::Lookout;
 use super::places::Share;
 use crate::agent::{Machines, Place};
 use crate::error::LabError;
-use crate::host::Layers;
+use crate::host::{HostFiles, Layers};
 use crate::network::{Hosts, Relay};
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Cell, HostPlan};
@@ -125,20 +125,22 @@ impl<'a> Site<'a> {
     pub(super) fn counters(&mut self, workers: &[(u32, u32)]) -> Result<SiteCounters, LabError> {
         if let Some(machines) = self.machines() {
             let count = |place: &Place| match place {
-                Place::Here(_) => Ok(Layers::read()),
+                Place::Here(_) => Ok(Layers::read(&HostFiles::here())),
                 Place::There(connection) => connection.counters(),
             };
             let hosts = machines.places().iter().map(count).collect::<Result<_, LabError>>()?;
             return Ok(SiteCounters { hosts, between: Layers::default(), are_machines: true });
         }
         let Some(hosts) = self.namespaces() else {
-            return Ok(SiteCounters { hosts: vec![Layers::read()], ..SiteCounters::default() });
+            return Ok(SiteCounters { hosts: vec![Layers::read(&HostFiles::here())], ..SiteCounters::default() });
         };
         let mut out = SiteCounters::default();
         for index in 0..hosts.len() as u32 {
             // A host without endpoints moves nothing.
             let worker = workers.iter().find(|(host, _)| *host == index);
-            out.hosts.push(worker.map_or_else(Layers::default, |(_, process)| Layers::read_of(*process)));
+            out.hosts.push(
+                worker.map_or_else(Layers::default, |(_, process)| Layers::read_of(&HostFiles::here(), *process)),
+            );
             out.between = out.between.plus(&hosts.queues(index)?);
         }
         if let Some(relay) = &mut self.relay {

@@ -1,9 +1,9 @@
 //! The shared parts of the application's handles, found by entity id for the delivery of events.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use thalweg_rtps::types::EntityId;
+use thalweg_rtps::types::{EntityId, Guid};
 
 use crate::publication::WriterCell;
 use crate::subscription::ReaderCell;
@@ -15,39 +15,41 @@ use crate::{Error, ErrorKind};
 pub(crate) struct EndpointTable {
     writers: Mutex<BTreeMap<EntityId, Arc<WriterCell>>>,
     readers: Mutex<BTreeMap<EntityId, Arc<ReaderCell>>>,
+    topics: Mutex<TopicUses>,
 }
 
 impl EndpointTable {
     pub(crate) fn insert_writer(&self, cell: Arc<WriterCell>) {
+        self.topics().add(cell.guid(), cell.topic());
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).insert(cell.guid().entity, cell);
     }
 
     pub(crate) fn insert_reader(&self, cell: Arc<ReaderCell>) {
+        self.topics().add(cell.guid(), cell.topic());
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).insert(cell.guid().entity, cell);
     }
 
     pub(crate) fn remove(&self, entity: EntityId) {
-        self.writers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+        let writer = self.writers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+        let reader = self.readers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+        let mut topics = self.topics();
+        writer.iter().for_each(|cell| topics.remove(cell.guid(), cell.topic()));
+        reader.iter().for_each(|cell| topics.remove(cell.guid(), cell.topic()));
     }
 
     /// Refuses a topic whose name endpoints of this participant use with another type (DDS 1.4 §2.2.2.2.1.5). The caller holds the
     /// participant's lock until it has filed its endpoint.
     pub(crate) fn check_type(&self, operation: &'static str, topic: &TopicDescription) -> Result<(), Error> {
-        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = writers.values().find(|cell| !cell.topic().agrees_with(topic));
-        let used = writer.map(|cell| ("writer", cell.guid(), Arc::clone(cell.topic())));
-        drop(writers);
-        let used = used.or_else(|| {
-            let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            let reader = readers.values().find(|cell| !cell.topic().agrees_with(topic));
-            reader.map(|cell| ("reader", cell.guid(), Arc::clone(cell.topic())))
-        });
-        let Some((kind, guid, used)) = used else { return Ok(()) };
+        let Some((guid, used)) = self.topics().disagreement(topic) else { return Ok(()) };
+        let kind = if guid.entity.is_writer() { "writer" } else { "reader" };
         let cause =
             format!("failed: its type is {topic}, and {kind} {guid} of this participant uses the name with {used}");
         let error = Error::new(ErrorKind::PreconditionNotMet, operation, cause).on_topic(&topic.name);
         Err(error.advise("give the topics different names, or use one type, or two participants"))
+    }
+
+    fn topics(&self) -> MutexGuard<'_, TopicUses> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn writer(&self, entity: EntityId) -> Option<Arc<WriterCell>> {
@@ -56,5 +58,35 @@ impl EndpointTable {
 
     pub(super) fn reader(&self, entity: EntityId) -> Option<Arc<ReaderCell>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).get(&entity).cloned()
+    }
+}
+
+/// The endpoints of each topic name, which all have one type.
+#[derive(Default)]
+struct TopicUses(HashMap<String, TopicUse>);
+
+struct TopicUse {
+    topic: Arc<TopicDescription>,
+    endpoints: BTreeSet<Guid>,
+}
+
+impl TopicUses {
+    fn add(&mut self, guid: Guid, topic: &Arc<TopicDescription>) {
+        let new = || TopicUse { topic: Arc::clone(topic), endpoints: BTreeSet::new() };
+        self.0.entry(topic.name.clone()).or_insert_with(new).endpoints.insert(guid);
+    }
+
+    fn remove(&mut self, guid: Guid, topic: &TopicDescription) {
+        let Some(found) = self.0.get_mut(&topic.name) else { return };
+        found.endpoints.remove(&guid);
+        if found.endpoints.is_empty() {
+            self.0.remove(&topic.name);
+        }
+    }
+
+    /// An endpoint that uses the topic's name with another type, and that type.
+    fn disagreement(&self, topic: &TopicDescription) -> Option<(Guid, Arc<TopicDescription>)> {
+        let found = self.0.get(&topic.name).filter(|found| !found.topic.has_type_of(topic))?;
+        Some((*found.endpoints.first()?, Arc::clone(&found.topic)))
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_coap::endpoint::Confirmability;
+use thalweg_host::pin_to_cpu;
 use thalweg_lab::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, Phase, RequestPlan, ResponseTimes};
-use thalweg_lab::figures::{grouped, rounded};
-use thalweg_lab::host::pin_to_cpu;
+use thalweg_report::figures::{grouped, rounded};
 
 use super::target::TargetUri;
 use crate::commands::laboratory::from_lab;

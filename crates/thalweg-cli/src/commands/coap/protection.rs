@@ -16,7 +16,7 @@ use crate::outcome::Failure;
 /// With which keys a client asks.
 #[derive(Args, Debug)]
 pub struct ClientProtection {
-    /// Protect requests end to end by OSCORE (RFC 8613) with the keys in the JSON file FILE: master_secret, sender_id, recipient_id and more, see docs/coap-security.md (default: no protection).
+    /// Protect requests end to end by OSCORE (RFC 8613) with the keys in the JSON file FILE: master_secret, sender_id, recipient_id and more, see docs/coap.md (default: no protection).
     #[arg(long, value_name = "FILE")]
     pub oscore: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ impl ClientProtection {
 /// The keys for protected requests of a server, and the paths that require protection.
 #[derive(Args, Debug)]
 pub struct ServerProtection {
-    /// Also answer requests that are protected by OSCORE (RFC 8613) with the keys in the JSON file FILE, one object or a list with one for each client; see docs/coap-security.md (default: refuse them).
+    /// Also answer requests that are protected by OSCORE (RFC 8613) with the keys in the JSON file FILE, one object or a list with one for each client; see docs/coap.md (default: refuse them).
     #[arg(long, value_name = "FILE")]
     pub oscore: Option<PathBuf>,
 

@@ -1,11 +1,11 @@
 //! Large samples to readers of other vendors, at a steady rate or as fast as it goes.
 
-use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ::thalweg::qos::{History, Reliability, WriterQos};
 use serde_json::{Value, json};
+use thalweg_host::{HostFiles, Task};
 
 use super::{Burst, program};
 use crate::program::{PATIENCE, Program};
@@ -99,18 +99,7 @@ impl Stream {
 
 /// Datagrams that the sockets of this process had no room for.
 fn dropped(process: u32) -> u64 {
-    let folder = format!("/proc/{process}");
-    let links = fs::read_dir(format!("{folder}/fd")).expect("it runs").flatten();
-    let sockets: Vec<String> = links
-        .filter_map(|link| {
-            fs::read_link(link.path()).ok()?.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned)
-        })
-        .collect();
-    let table = fs::read_to_string(format!("{folder}/net/udp")).expect("Linux has it");
-    // proc(5): the tenth word is the inode, the last the drops.
-    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let own = rows.filter(|words| words.get(9).is_some_and(|inode| sockets.iter().any(|socket| socket == inode)));
-    own.filter_map(|words| words.last()?.parse::<u64>().ok()).sum()
+    HostFiles::here().socket_drops(Task::Process(process))
 }
 
 /// A reliable stream of six-megabyte samples, of which Fast DDS gets each that nothing newer has replaced.

@@ -1,60 +1,52 @@
 //! Quantities of the host and of this process, from the kernel.
 
-use std::path::PathBuf;
+use thalweg_host::{HostFiles, Task, TaskStat, TaskStatus};
 
-use super::files;
 use crate::device::{Channel, Description, Device, DeviceError, Driver, Unit, Value, ValueKind};
 
 /// Sensors of `/proc`: the devices `host` (load, memory, uptime) and `process` (memory, processor time, threads).
 #[derive(Clone, Debug)]
 pub struct System {
-    root: PathBuf,
+    files: HostFiles,
 }
 
 impl Default for System {
     fn default() -> Self {
-        System::at("/proc")
+        System::of(HostFiles::here())
     }
 }
 
 impl System {
-    /// Sensors below another directory.
-    pub fn at(root: impl Into<PathBuf>) -> System {
-        System { root: root.into() }
+    /// Sensors of these files.
+    pub fn of(files: HostFiles) -> System {
+        System { files }
     }
 }
 
-/// The source of a quantity.
-#[derive(Clone, Copy)]
-enum Place {
-    /// The word of this number in the file.
-    Word(usize),
-    /// The word behind this label, in KiB.
-    Kibibytes(&'static str),
-    /// The word behind this label.
-    Labelled(&'static str),
-    /// User and system time of `stat`, in clock ticks.
-    ProcessorTime,
-}
+/// A quantity: name, kind of quantity, unit and reader.
+type Quantity = (&'static str, &'static str, Unit, fn(&HostFiles) -> Option<f64>);
 
-/// A quantity: name, kind of quantity, unit, file and place in it.
-type Row = (&'static str, &'static str, Unit, &'static str, Place);
-
-const HOST: [Row; 5] = [
-    ("load-1min", "load", Unit::RATIO, "loadavg", Place::Word(0)),
-    ("load-5min", "load", Unit::RATIO, "loadavg", Place::Word(1)),
-    ("load-15min", "load", Unit::RATIO, "loadavg", Place::Word(2)),
-    ("uptime", "duration", Unit::SECOND, "uptime", Place::Word(0)),
-    ("memory-available", "memory", Unit::BYTE, "meminfo", Place::Kibibytes("MemAvailable:")),
+const HOST: [Quantity; 5] = [
+    ("load-1min", "load", Unit::RATIO, |files| files.load_averages().map(|[load, ..]| load)),
+    ("load-5min", "load", Unit::RATIO, |files| files.load_averages().map(|[_, load, _]| load)),
+    ("load-15min", "load", Unit::RATIO, |files| files.load_averages().map(|[.., load]| load)),
+    ("uptime", "duration", Unit::SECOND, HostFiles::uptime_s),
+    ("memory-available", "memory", Unit::BYTE, |files| {
+        files.memory_kib().map(|(_, available)| available as f64 * 1024.0)
+    }),
 ];
 
-const PROCESS: [Row; 3] = [
-    ("memory", "memory", Unit::BYTE, "self/status", Place::Kibibytes("VmRSS:")),
-    ("threads", "count", Unit::COUNT, "self/status", Place::Labelled("Threads:")),
-    ("processor-time", "duration", Unit::SECOND, "self/stat", Place::ProcessorTime),
+const PROCESS: [Quantity; 3] = [
+    ("memory", "memory", Unit::BYTE, |files| {
+        TaskStatus::read(files, Task::This).map(|status| status.resident_kib as f64 * 1024.0)
+    }),
+    ("threads", "count", Unit::COUNT, |files| TaskStat::read(files, Task::This).map(|stat| stat.threads as f64)),
+    ("processor-time", "duration", Unit::SECOND, |files| {
+        TaskStat::read(files, Task::This).map(|stat| stat.cpu().as_secs_f64())
+    }),
 ];
 
-const DEVICES: [(&str, &str, &[Row]); 2] =
+const DEVICES: [(&str, &str, &[Quantity]); 2] =
     [("host", "load and memory of the host", &HOST), ("process", "memory and time of this process", &PROCESS)];
 
 impl Driver for System {
@@ -63,59 +55,39 @@ impl Driver for System {
     }
 
     fn find(&self) -> Result<Vec<Description>, DeviceError> {
-        let describe = |&(name, title, rows): &(&str, &str, &[Row])| {
-            let readable = rows.iter().filter(|row| self.root.join(row.3).exists());
-            let channels = readable.map(|row| Channel::sensor(row.0, row.1, ValueKind::Real, row.2)).collect();
-            Description { name: name.to_owned(), title: title.to_owned(), channels }
+        let describe = |&(name, title, quantities): &(&str, &str, &[Quantity])| {
+            let told = quantities.iter().filter(|(.., read)| read(&self.files).is_some());
+            let channels = told.map(|(name, kind, unit, _)| Channel::sensor(name, kind, ValueKind::Real, *unit));
+            Description { name: name.to_owned(), title: title.to_owned(), channels: channels.collect() }
         };
         Ok(DEVICES.iter().map(describe).filter(|description| !description.channels.is_empty()).collect())
     }
 
     fn open(&self, description: &Description) -> Result<Box<dyn Device>, DeviceError> {
-        let table = DEVICES.iter().find(|(name, ..)| *name == description.name);
-        let (_, _, table) =
-            table.ok_or_else(|| DeviceError::Absent(format!("there is no device {}", description.name)))?;
-        let row = |channel: &Channel| table.iter().find(|row| row.0 == channel.name).copied();
-        let rows = description.channels.iter().filter_map(row).collect();
-        Ok(Box::new(Sensors { root: self.root.clone(), rows }))
+        let device = DEVICES.iter().find(|(name, ..)| *name == description.name);
+        let (.., all) =
+            device.ok_or_else(|| DeviceError::Absent(format!("there is no device {}", description.name)))?;
+        let quantity = |channel: &Channel| all.iter().find(|(name, ..)| *name == channel.name).copied();
+        let quantities = description.channels.iter().filter_map(quantity).collect();
+        Ok(Box::new(Sensors { files: self.files.clone(), quantities }))
     }
 }
 
 struct Sensors {
-    root: PathBuf,
-    rows: Vec<Row>,
+    files: HostFiles,
+    quantities: Vec<Quantity>,
 }
 
 impl Device for Sensors {
     fn read(&mut self, channel: usize) -> Result<Value, DeviceError> {
-        let Some((_, _, _, file, place)) = self.rows.get(channel) else {
+        let Some((name, .., read)) = self.quantities.get(channel) else {
             return Err(DeviceError::Refused(format!("there is no channel {channel}")));
         };
-        let path = self.root.join(file);
-        let text = files::text(&path)?;
-        let behind = |label: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(label))?;
-            line.split_whitespace().next()
-        };
-        let number = |word: Option<&str>, what: &str| files::number::<f64>(&path, word, what);
-        let value = match *place {
-            Place::Word(index) => number(text.split_whitespace().nth(index), "number")?,
-            Place::Kibibytes(label) => number(behind(label), label)? * 1024.0,
-            Place::Labelled(label) => number(behind(label), label)?,
-            Place::ProcessorTime => {
-                // The name in front is in parentheses and may hold spaces; words 14 and 15 of proc_pid_stat(5) are meant.
-                let words = text.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-                let mut times = words.split_whitespace().skip(11);
-                (number(times.next(), "user time")? + number(times.next(), "system time")?) / TICKS_PER_SECOND
-            }
-        };
-        Ok(Value::Real(value))
+        let value = read(&self.files);
+        value.map(Value::Real).ok_or_else(|| DeviceError::Absent(format!("the kernel does not tell {name}")))
     }
 
     fn act(&mut self, _channel: usize, _value: &Value) -> Result<(), DeviceError> {
         Err(DeviceError::Refused("the system's sensors take no value".to_owned()))
     }
 }
-
-/// USER_HZ, which Linux fixes for all architectures that it runs on today.
-const TICKS_PER_SECOND: f64 = 100.0;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
+use thalweg_host::HostFiles;
 
 use super::*;
 use crate::device::tests::Folder;
@@ -67,7 +68,7 @@ fn a_name_cannot_leave_the_directory_of_the_zones() {
 
 #[test]
 fn the_host_and_the_process_are_read_from_proc() {
-    let system = System::at(fixture("proc"));
+    let system = System::of(HostFiles::at(fixture("")));
     check(&system, "host", "load-1min", Ok(0.42));
     check(&system, "host", "load-15min", Ok(1.07));
     check(&system, "host", "uptime", Ok(350_735.47));
@@ -80,12 +81,15 @@ fn the_host_and_the_process_are_read_from_proc() {
 #[test]
 fn quantities_that_the_kernel_does_not_tell_are_left_out() {
     let folder = Folder::new("proc");
-    folder.write("uptime", "5.5 1.0\n");
-    let system = System::at(folder.path());
+    folder.write("proc/uptime", "5.5 1.0\n");
+    let system = System::of(HostFiles::at(folder.path()));
     let found = system.find().expect("found");
     assert_eq!(found.len(), 1, "no process");
     assert_eq!(found[0].channels.len(), 1);
     check(&system, "host", "uptime", Ok(5.5));
+    let mut device = system.open(&found[0]).expect("opened");
+    folder.remove("proc/uptime");
+    assert_eq!(device.read(0), Err(DeviceError::Absent("the kernel does not tell uptime".to_owned())));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The number of threads of a handler pool: laws, which are functions of observations alone.
 //!
 //! The paper's variable thread adjustment is here in three readings: as its equations are printed ([`VtaPrinted`]), as
-//! its authors built it ([`VtaAuthors`]) and as its text means it ([`Vta`], the default). `docs/coap-scheduler.md` compares them.
+//! its authors built it ([`VtaAuthors`]) and as its text means it ([`Vta`], the default). `docs/coap-internals.md` compares them.
 
 mod fixed;
 mod queue_delay;

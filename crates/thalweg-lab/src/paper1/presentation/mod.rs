@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use super::bursts::SLOW_TURN;
 use super::result::{ContenderFacts, NEVER_READY, Paper1Result};
-use crate::figures::{duration, rounded};
-use crate::quick::presentation::utc;
+use crate::circumstances;
+use crate::figures::{duration, rounded, utc};
 use crate::report::{Page, Section, Tile};
 use crate::table::Table;
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &Paper1Result) -> String {
-    let (sections, warnings, conditions) = (measured(result), warnings(result), result.conditions.sentences());
+    let (sections, warnings, conditions) =
+        (measured(result), warnings(result), circumstances::sentences(&result.conditions));
     Page { sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
@@ -28,8 +29,8 @@ pub fn page(result: &Paper1Result) -> Page {
         tiles: tiles(result),
         warnings: warnings(result),
         sections: sections(result),
-        facts: result.environment.facts(),
-        conditions: result.conditions.sentences(),
+        facts: circumstances::facts(&result.environment),
+        conditions: circumstances::sentences(&result.conditions),
         method: method(result),
         command: result.course.command.clone(),
     }

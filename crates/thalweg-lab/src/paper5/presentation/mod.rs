@@ -9,15 +9,16 @@ use std::time::Duration;
 use super::cell::PaperFigure;
 use super::result::{Paper5Result, ServerCellRuns};
 use super::{answers, verdicts};
-use crate::figures::{duration, grouped, rounded};
-use crate::quick::presentation::utc;
+use crate::circumstances;
+use crate::figures::{duration, grouped, rounded, utc};
 use crate::report::{Page, Section, Tile};
 use crate::statistics::Middle;
 use crate::table::Table;
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &Paper5Result) -> String {
-    let (sections, warnings, conditions) = (measured(result), warnings(result), result.conditions.sentences());
+    let (sections, warnings, conditions) =
+        (measured(result), warnings(result), circumstances::sentences(&result.conditions));
     Page { sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
@@ -35,7 +36,7 @@ pub fn page(result: &Paper5Result) -> Page {
         tiles: tiles(result),
         warnings: warnings(result),
         sections,
-        facts: result.environment.facts(),
+        facts: circumstances::facts(&result.environment),
         conditions: conditions(result),
         method: method(result),
         command: result.course.command.clone(),
@@ -60,7 +61,7 @@ fn measured(result: &Paper5Result) -> Vec<Section> {
     if !seen.is_empty() {
         out.push(Section {
             title: "Differences from the equations, and their reasons".to_owned(),
-            lead: "Each sentence follows from the runs above; docs/coap-scheduler.md gives the equations and their interpretation."
+            lead: "Each sentence follows from the runs above; docs/coap-internals.md gives the equations and their interpretation."
                 .to_owned(),
             seen,
             ..Section::default()
@@ -136,7 +137,7 @@ fn warnings(result: &Paper5Result) -> Vec<String> {
 fn conditions(result: &Paper5Result) -> Vec<String> {
     let runs = || result.cells.iter().flat_map(|cell| &cell.runs);
     let disturbed = runs().filter(|run| run.conditions.is_disturbed()).count();
-    let mut out = result.conditions.sentences();
+    let mut out = circumstances::sentences(&result.conditions);
     out.push(format!("During {disturbed} of {} runs other work took more than 5 % of the processor time or a hypervisor more than 0.5 %.", runs().count()));
     out
 }

@@ -21,10 +21,10 @@ use super::error::StudyError;
 use super::experiment::Experiment;
 use super::manifest::State;
 use super::results::{RunSummary, StudyResult};
+use crate::circumstances;
 use crate::error::LabError;
-use crate::figures::rounded;
+use crate::figures::{rounded, utc};
 use crate::host::HostEnvironment;
-use crate::quick::presentation::utc;
 use crate::report::{Page, Section};
 use crate::study::clocks;
 
@@ -159,7 +159,7 @@ pub(crate) fn disturbances<'a>(studies: impl Iterator<Item = &'a StudyResult> + 
 
 /// Everything of a page but its sections.
 fn shell(result: &StudyResult) -> Page {
-    let mut facts = result.environment.facts();
+    let mut facts = circumstances::facts(&result.environment);
     facts.extend(clocks::fact(result).map(|fact| ("clocks", fact)));
     facts.extend(result.hosts.iter().map(machine));
     facts.push(("fingerprint", format!("{:.16}", result.fingerprint)));
@@ -185,7 +185,7 @@ fn shell(result: &StudyResult) -> Page {
 
 /// A machine beside the controller's in one line.
 fn machine(host: &HostEnvironment) -> (&'static str, String) {
-    let facts = host.environment.facts();
+    let facts = circumstances::facts(&host.environment);
     let fact = |(name, value): (&str, String)| format!("{name} {value}");
     ("agent", format!("{}: {}", host.name, facts.into_iter().map(fact).collect::<Vec<_>>().join(", ")))
 }

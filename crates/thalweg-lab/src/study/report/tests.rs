@@ -5,7 +5,6 @@ use thalweg::trace::Point;
 
 use super::*;
 use crate::host::{Environment, SecondConditions};
-use crate::report::tests::{check_html, check_offline};
 use crate::scenario::Scenario;
 use crate::statistics::Interval;
 use crate::study::directory::{RunName, run_folder};
@@ -15,6 +14,7 @@ use crate::trial::{
     PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, join,
     write_histograms,
 };
+use thalweg_testing::pages::{check_html, check_offline};
 
 /// A directory with the runs of a scenario, made of arithmetic instead of measurements; removed at the end.
 struct Runs {

@@ -1,9 +1,10 @@
 //! Counters of every layer below the middleware, in a network namespace.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use serde::{Deserialize, Serialize};
+
+use crate::files::HostFiles;
 
 /// Counters of the kernel by `layer.name`, such as `udp.RcvbufErrors` or `device.lo.rx_drop`; counters that the kernel lacks are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,18 +13,18 @@ pub struct Layers(BTreeMap<String, u64>);
 
 impl Layers {
     /// The counters of now: devices, IP with reassembly, UDP, and the queues between device and protocol (softnet).
-    pub fn read() -> Layers {
-        Layers::read_in("/proc/net")
+    pub fn read(files: &HostFiles) -> Layers {
+        Layers::read_in(files, "proc/net")
     }
 
     /// The counters of now in the network namespace of a process.
-    pub fn read_of(process: u32) -> Layers {
-        Layers::read_in(&format!("/proc/{process}/net"))
+    pub fn read_of(files: &HostFiles, process: u32) -> Layers {
+        Layers::read_in(files, &format!("proc/{process}/net"))
     }
 
-    fn read_in(folder: &str) -> Layers {
+    fn read_in(files: &HostFiles, folder: &str) -> Layers {
         let mut out = Layers::default();
-        let read = |name: &str| fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();
+        let read = |name: &str| files.text(format!("{folder}/{name}")).unwrap_or_default();
         out.add_devices(&read("dev"));
         out.add_titled(&read("snmp"), &[("Ip", "ip"), ("Udp", "udp")]);
         out.add_titled(&read("netstat"), &[("IpExt", "ip")]);
@@ -57,7 +58,22 @@ impl Layers {
 
     /// A counter; 0 where it is missing.
     pub fn get(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
+        self.find(name).unwrap_or(0)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<u64> {
+        self.0.get(name).copied()
+    }
+
+    /// Bytes that all interfaces but loopback have sent so far, headers included; of loopback where there is no other. `None` where
+    /// the kernel does not tell.
+    pub fn transmitted_bytes(&self) -> Option<u64> {
+        let sent = self
+            .iter()
+            .filter_map(|(name, bytes)| Some((name.strip_prefix("device.")?.strip_suffix(".tx_bytes")?, bytes)));
+        let (loopback, others): (Vec<_>, Vec<_>) = sent.partition(|(interface, _)| *interface == "lo");
+        let counted = if others.is_empty() { loopback } else { others };
+        (!counted.is_empty()).then(|| counted.iter().map(|(_, bytes)| bytes).sum())
     }
 
     /// Name and value of every counter, by name.
@@ -128,7 +144,7 @@ impl FromIterator<(String, u64)> for Layers {
 }
 
 /// Titles and values of the lines that begin with `word` and a colon.
-pub(super) fn titled<'a>(text: &'a str, word: &str) -> Vec<(&'a str, u64)> {
+fn titled<'a>(text: &'a str, word: &str) -> Vec<(&'a str, u64)> {
     let mut lines =
         text.lines().filter_map(|line| line.split_once(':')).filter(|(first, _)| *first == word).map(|(_, rest)| rest);
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return Vec::new() };
@@ -179,18 +195,22 @@ const LOSSES: [&str; 19] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::tests::Tree;
 
     #[test]
-    fn counters_are_read_from_the_kernels_own_texts() {
-        let mut layers = Layers::default();
-        layers.add_devices("Inter-| Receive\n face |bytes\n    lo: 100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n");
-        layers.add_titled(
-            "Ip: Forwarding InDiscards ReasmFails\nIp: 2 7 1\nUdp: InDatagrams RcvbufErrors\nUdp: 50 6\n",
-            &[("Ip", "ip"), ("Udp", "udp")],
-        );
-        layers
-            .add_listed("Ip6ReasmFails 4\nUdp6RcvbufErrors   8\nIcmp6InMsgs 1\n", &[("Ip6", "ip6"), ("Udp6", "udp6")]);
-        layers.add_softnet("0000000a 00000001 00000000 00000000\n00000010 00000002 00000001 00000000\n");
+    fn counters_are_read_from_the_files_of_a_process() {
+        let tree = Tree::new("layers")
+            .with("proc/7/net/dev", "Inter-| Receive\n face |bytes\n    lo: 100 2 0 3 0 0 0 0 200 4 0 5 0 0 0 0\n")
+            .with(
+                "proc/7/net/snmp",
+                "Ip: Forwarding InDiscards ReasmFails\nIp: 2 7 1\nUdp: InDatagrams RcvbufErrors\nUdp: 50 6\n",
+            )
+            .with("proc/7/net/snmp6", "Ip6ReasmFails 4\nUdp6RcvbufErrors   8\nIcmp6InMsgs 1\n")
+            .with(
+                "proc/7/net/softnet_stat",
+                "0000000a 00000001 00000000 00000000\n00000010 00000002 00000001 00000000\n",
+            );
+        let layers = Layers::read_of(&tree.files(), 7);
         for (name, expect) in [
             ("device.lo.rx_drop", 3),
             ("device.lo.tx_packets", 4),
@@ -221,7 +241,20 @@ mod tests {
     }
 
     #[test]
+    fn loopback_counts_as_transmitted_only_where_it_is_alone() {
+        let head = "Inter-|   Receive  |  Transmit\n face |bytes packets|bytes packets\n";
+        let line = |name: &str, sent: u64| format!("{name}: 9 9 9 9 9 9 9 9 {sent} 8 7 6 5 4 3 2\n");
+        let check = |lines: &[String], expect| {
+            let tree = Tree::new("transmitted").with("proc/net/dev", &format!("{head}{}", lines.concat()));
+            assert_eq!(Layers::read(&tree.files()).transmitted_bytes(), expect, "{lines:?}");
+        };
+        check(&[line("  lo", 5), line("eth0", 70), line("eth0.100", 600)], Some(670));
+        check(&[line("  lo", 5)], Some(5));
+        check(&[], None);
+    }
+
+    #[test]
     fn this_machine_has_a_loopback_device() {
-        assert!(Layers::read().iter().any(|(name, _)| name == "device.lo.rx_packets"));
+        assert!(Layers::read(&HostFiles::here()).iter().any(|(name, _)| name == "device.lo.rx_packets"));
     }
 }

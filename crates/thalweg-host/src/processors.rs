@@ -15,7 +15,7 @@ pub fn cpu_time() -> Duration {
 }
 
 /// CPU time that this thread has used so far.
-pub(crate) fn thread_cpu_time() -> Duration {
+pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 

@@ -3,14 +3,14 @@
 
 mod figure;
 mod markdown;
-mod page;
 mod policy;
 mod section;
+mod whole;
 
 pub use figure::{Figure, FigureLayout};
 pub use markdown::Markdown;
-pub use page::{Card, Page, Standing, Tile};
 pub use section::{PageLink, Section};
+pub use whole::{Card, Page, Standing, Tile};
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

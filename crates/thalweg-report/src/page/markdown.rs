@@ -1,8 +1,8 @@
 //! The page as a document: Markdown, and its figures as files beside it.
 
 use super::figure::Figure;
-use super::page::Page;
 use super::section::Section;
+use super::whole::Page;
 use crate::plot;
 
 /// A document with its figures.

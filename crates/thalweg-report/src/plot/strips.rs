@@ -1,7 +1,5 @@
 //! Every run as a dot, one row for each cell, with mean and deviation.
 
-use crate::statistics::Summary;
-
 use super::scale::Scale;
 use super::svg::{Anchor, Svg};
 use super::{Series, WIDTH};
@@ -28,13 +26,20 @@ fn draw_row(svg: &mut Svg, row: &Series, x: &Scale, middle: f64) {
     for (position, level) in stacked(row.values.iter().map(|value| x.position(*value))) {
         svg.dot(&format!("dot c{}", row.colour), (position, middle + level), DOT_RADIUS);
     }
-    let Some(summary) = Summary::of(&row.values) else { return };
-    let low = x.position(summary.mean - summary.standard_deviation);
-    let high = x.position(summary.mean + summary.standard_deviation);
+    let Some((mean, deviation)) = mean_and_deviation(&row.values) else { return };
+    let (low, high) = (x.position(mean - deviation), x.position(mean + deviation));
     let y = middle + ROW_HEIGHT * 0.37;
     svg.line("spread", (low, y), (high, y));
-    let mean = x.position(summary.mean);
+    let mean = x.position(mean);
     svg.line("mean", (mean, y - 5.0), (mean, y + 5.0));
+}
+
+/// The arithmetic mean and the standard deviation of a sample; `None` when there is nothing to draw.
+fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    mean.is_finite().then(|| (mean, if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 }))
 }
 
 /// Gives each dot a height so that it touches no earlier one where that is possible, alternating above and below the row.

@@ -80,6 +80,21 @@ pub fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
 }
 
+/// Date and time of the civil calendar, `2026-11-21 20:47 UTC`.
+pub fn utc(unix_seconds: u64) -> String {
+    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    // Eras of 400 years that start on the first of March: leap days fall to the end of a year.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", seconds / 3_600, seconds / 60 % 60)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +128,13 @@ mod tests {
         assert_eq!(duration(Duration::from_millis(52_000)), "52.0 s");
         assert_eq!(bit_rate(8.71e9), "8.71 Gbit/s");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn dates_follow_the_civil_calendar() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(951_782_399), "2000-02-28 23:59 UTC");
+        assert_eq!(utc(951_782_400), "2000-02-29 00:00 UTC");
+        assert_eq!(utc(1_795_294_025), "2026-11-21 20:47 UTC");
     }
 }

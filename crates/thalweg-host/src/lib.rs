@@ -1,0 +1,34 @@
+//! A Linux host as programs that measure see it.
+//!
+//! Each file of the kernel has one reader here, and all readers take [`HostFiles`], the files of this host or of a tree that was
+//! recorded or made up:
+//!
+//! * [`Environment`] describes the machine; [`Conditions`] and [`SecondConditions`] its other load during a measurement;
+//! * [`Layers`] holds the counters of every layer below the middleware;
+//! * [`TaskStat`], [`TaskStatus`] and [`ThreadSchedule`] tell of processes and threads, [`ProcessUsage`] of this process as a whole,
+//!   [`Energy`] of all processors;
+//! * [`Namespace`] is a network namespace that this process makes;
+//! * [`monotonic_nanos`] is the clock that all processes of a host share.
+#![forbid(unsafe_code)]
+
+mod energy;
+mod environment;
+mod files;
+mod layers;
+mod load;
+mod namespace;
+mod process;
+mod process_usage;
+mod processors;
+
+pub use energy::Energy;
+pub use environment::{Environment, HostEnvironment};
+pub use files::HostFiles;
+pub use layers::Layers;
+pub use load::{Conditions, ConditionsWatch, SecondConditions, SecondWatch};
+pub use namespace::{Namespace, NamespaceError, NamespaceRemover};
+pub use process::{Task, TaskStat, TaskStatus, ThreadSchedule};
+pub use process_usage::{ProcessUsage, ThreadUsage};
+pub use processors::{
+    cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on, thread_cpu_time,
+};

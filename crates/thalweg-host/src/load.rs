@@ -1,0 +1,288 @@
+//! Other load on the machine: other programs, the hypervisor, processes that wait for a CPU.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::HostFiles;
+use crate::layers::Layers;
+use crate::process::{TICK_MS, Task, TaskStat};
+
+/// Disturbances of a measurement; missing where the kernel does not report them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Length of the observation in seconds.
+    pub seconds: f64,
+    /// Share of all CPU time that went to programs other than this one and its children (0 to 1).
+    pub foreign_cpu: Option<f64>,
+    /// Share of all CPU time that the hypervisor gave to others (0 to 1).
+    pub stolen_cpu: Option<f64>,
+    /// Share of the time in which some task, ours included, was ready and waited for a CPU (PSI `cpu some`, 0 to 1).
+    pub waiting_for_cpu: Option<f64>,
+    /// UDP datagrams that arrived and found a full receive buffer, anywhere on this host.
+    pub dropped_datagrams: Option<u64>,
+}
+
+/// Disturbances of one second; missing where the kernel does not report them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecondConditions {
+    /// Seconds since the measurement began.
+    pub at_s: f64,
+    /// Its duration; much more than a second when the whole machine stood still.
+    pub lasted_s: f64,
+    /// Share of all CPU time that went to programs other than this one and its workers (0 to 1).
+    pub foreign_cpu: Option<f64>,
+    /// Share of all CPU time that the hypervisor gave to others (0 to 1).
+    pub steal: Option<f64>,
+    /// Share of the time in which some task, ours included, was ready and waited for a CPU (PSI `cpu some`, 0 to 1).
+    pub pressure: Option<f64>,
+    /// Whether that was more than the scenario allows.
+    pub bad: bool,
+}
+
+impl Conditions {
+    /// Beyond this share of foreign work a two-core machine shows it in its percentiles.
+    pub const FOREIGN_MAX: f64 = 0.05;
+    /// Beyond this share a hypervisor's pauses are long enough to be a run's maximum.
+    pub const STOLEN_MAX: f64 = 0.005;
+
+    /// Whether other work on the machine may have shaped the figures.
+    pub fn is_disturbed(&self) -> bool {
+        self.foreign_cpu.is_some_and(|share| share > Conditions::FOREIGN_MAX)
+            || self.stolen_cpu.is_some_and(|share| share > Conditions::STOLEN_MAX)
+    }
+}
+
+impl SecondConditions {
+    /// The same second on two machines: of each quantity the larger one.
+    pub fn worst(self, other: SecondConditions) -> SecondConditions {
+        let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.max(other)),
+            (one, other) => one.or(other),
+        };
+        SecondConditions {
+            at_s: self.at_s,
+            lasted_s: self.lasted_s.max(other.lasted_s),
+            foreign_cpu: larger(self.foreign_cpu, other.foreign_cpu),
+            steal: larger(self.steal, other.steal),
+            pressure: larger(self.pressure, other.pressure),
+            bad: self.bad || other.bad,
+        }
+    }
+}
+
+/// An observation under way; its end gives the [`Conditions`].
+#[derive(Debug)]
+pub struct ConditionsWatch {
+    files: HostFiles,
+    started: Instant,
+    before: LoadCounters,
+    dropped: Option<u64>,
+}
+
+impl ConditionsWatch {
+    /// Notes the counters of now.
+    pub fn start(files: HostFiles) -> ConditionsWatch {
+        let (before, dropped) = (LoadCounters::read(&files, &[]), Layers::read(&files).find("udp.RcvbufErrors"));
+        ConditionsWatch { files, started: Instant::now(), before, dropped }
+    }
+
+    /// Compares with the counters of now. Children count as ours once they were waited for: end them first.
+    pub fn finish(self) -> Conditions {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let shares = LoadCounters::read(&self.files, &[]).since(&self.before, seconds);
+        let dropped = self.dropped.zip(Layers::read(&self.files).find("udp.RcvbufErrors"));
+        Conditions {
+            seconds,
+            foreign_cpu: shares.foreign,
+            stolen_cpu: shares.stolen,
+            waiting_for_cpu: shares.waiting,
+            dropped_datagrams: dropped.map(|(from, to)| to.saturating_sub(from)),
+        }
+    }
+}
+
+/// Looks at the machine's counters again and again.
+#[derive(Debug)]
+pub struct SecondWatch {
+    files: HostFiles,
+    processes: Vec<u32>,
+    started: Instant,
+    last: (Instant, LoadCounters),
+}
+
+impl SecondWatch {
+    /// Begins now; `processes` are the workers.
+    pub fn start(files: HostFiles, processes: Vec<u32>) -> SecondWatch {
+        let now = Instant::now();
+        let counters = LoadCounters::read(&files, &processes);
+        SecondWatch { files, processes, started: now, last: (now, counters) }
+    }
+
+    /// Disturbances since the last query.
+    pub fn look(&mut self) -> SecondConditions {
+        let (now, counters) = (Instant::now(), LoadCounters::read(&self.files, &self.processes));
+        let (then, before) = std::mem::replace(&mut self.last, (now, counters));
+        let seconds = (now - then).as_secs_f64();
+        let shares = counters.since(&before, seconds);
+        SecondConditions {
+            at_s: (then - self.started).as_secs_f64(),
+            lasted_s: seconds,
+            foreign_cpu: shares.foreign,
+            steal: shares.stolen,
+            pressure: shares.waiting,
+            bad: false,
+        }
+    }
+}
+
+/// Counters of the kernel that only grow.
+#[derive(Clone, Copy, Debug, Default)]
+struct LoadCounters {
+    cpu: Option<CpuTimes>,
+    /// CPU time of this process, of the workers and of the ended children of both.
+    own: Option<Duration>,
+    /// Time in which some task waited for a CPU.
+    waiting: Option<Duration>,
+}
+
+/// Times of all CPUs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CpuTimes {
+    total: Duration,
+    /// In programs, the kernel and interrupts.
+    busy: Duration,
+    /// In other guests of the hypervisor.
+    stolen: Duration,
+}
+
+/// Shares of a time, 0 to 1 each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct LoadShares {
+    foreign: Option<f64>,
+    stolen: Option<f64>,
+    waiting: Option<f64>,
+}
+
+impl LoadCounters {
+    fn read(files: &HostFiles, workers: &[u32]) -> LoadCounters {
+        let used = |task| TaskStat::read(files, task).map(|stat| stat.cpu() + stat.children);
+        // A worker that is gone counts as a child that ended.
+        let workers: Duration = workers.iter().filter_map(|worker| used(Task::Process(*worker))).sum();
+        LoadCounters {
+            cpu: files.text("proc/stat").and_then(|text| CpuTimes::parse(&text)),
+            own: used(Task::This).map(|own| own + workers),
+            waiting: files.text("proc/pressure/cpu").and_then(|text| parse_pressure(&text)),
+        }
+    }
+
+    fn since(&self, before: &LoadCounters, seconds: f64) -> LoadShares {
+        let mut shares = LoadShares::default();
+        if let Some((to, from)) = self.cpu.zip(before.cpu) {
+            let total = to.total.saturating_sub(from.total);
+            let share = |part: Duration| (!total.is_zero()).then(|| part.as_secs_f64() / total.as_secs_f64());
+            shares.stolen = share(to.stolen.saturating_sub(from.stolen));
+            let own = self.own.zip(before.own).map(|(to, from)| to.saturating_sub(from));
+            shares.foreign = own.and_then(|own| share(to.busy.saturating_sub(from.busy).saturating_sub(own)));
+        }
+        let waited = self.waiting.zip(before.waiting).filter(|_| seconds > 0.0);
+        shares.waiting = waited.map(|(to, from)| (to.saturating_sub(from).as_secs_f64() / seconds).min(1.0));
+        shares
+    }
+}
+
+impl CpuTimes {
+    /// Those of the first line of `/proc/stat`.
+    fn parse(text: &str) -> Option<CpuTimes> {
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, ..] = ticks[..] else {
+            return None;
+        };
+        let busy = user + nice + system + interrupts + soft_interrupts;
+        let time = |ticks: u64| Duration::from_millis(ticks * TICK_MS);
+        Some(CpuTimes { total: time(busy + idle + waiting + stolen), busy: time(busy), stolen: time(stolen) })
+    }
+}
+
+fn parse_pressure(text: &str) -> Option<Duration> {
+    let total = text.lines().find(|line| line.starts_with("some"))?.rsplit_once("total=")?.1;
+    total.trim().parse().ok().map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::tests::Tree;
+
+    /// A machine by ticks of its CPUs (user, idle, stolen) and of processes, and by microseconds of waiting.
+    fn set(tree: &Tree, cpu: [u64; 3], own: u64, worker: u64, waiting_us: u64) {
+        let [user, idle, stolen] = cpu;
+        tree.write("proc/stat", &format!("cpu  {user} 0 0 {idle} 0 0 0 {stolen} 0 0\ncpu0 1 1"));
+        for (process, ticks) in [("self", own), ("7", worker)] {
+            let stat = format!("7 (x y) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100");
+            tree.write(&format!("proc/{process}/stat"), &stat);
+        }
+        tree.write("proc/pressure/cpu", &format!("some avg10=0.00 avg60=0.00 total={waiting_us}\nfull total=1"));
+    }
+
+    #[test]
+    fn own_work_and_that_of_workers_is_not_held_against_the_machine() {
+        let tree = Tree::new("load");
+        set(&tree, [500, 490, 10], 60, 40, 1_000_000);
+        let before = LoadCounters::read(&tree.files(), &[7]);
+        set(&tree, [620, 568, 12], 110, 90, 1_500_000);
+        let after = LoadCounters::read(&tree.files(), &[7]);
+        let expect = LoadShares { foreign: Some(0.1), stolen: Some(0.01), waiting: Some(0.5) };
+        assert_eq!(after.since(&before, 1.0), expect);
+        let alone = LoadCounters::read(&tree.files(), &[]);
+        assert!(alone.own < after.own);
+        tree.remove("proc/self/stat");
+        assert_eq!(LoadCounters::read(&tree.files(), &[7]).since(&before, 1.0).foreign, None);
+    }
+
+    #[test]
+    fn conditions_are_differences_of_the_kernels_counters() {
+        let tree = Tree::new("conditions").with("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 5 17\n");
+        set(&tree, [0, 0, 0], 100, 0, 0);
+        let watch = ConditionsWatch::start(tree.files());
+        set(&tree, [500, 480, 20], 500, 0, 0);
+        tree.write("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 9 20\n");
+        let conditions = watch.finish();
+        assert_eq!((conditions.foreign_cpu, conditions.stolen_cpu), (Some(0.1), Some(0.02)));
+        assert_eq!((conditions.waiting_for_cpu, conditions.dropped_datagrams), (Some(0.0), Some(3)));
+        assert!(conditions.is_disturbed());
+    }
+
+    #[test]
+    fn counters_that_the_kernel_lacks_are_missing() {
+        let tree = Tree::new("mute");
+        let conditions = ConditionsWatch::start(tree.files()).finish();
+        assert_eq!(conditions, Conditions { seconds: conditions.seconds, ..Conditions::default() });
+        assert!(!conditions.is_disturbed());
+        let second = SecondWatch::start(tree.files(), vec![7]).look();
+        assert_eq!(second, SecondConditions { lasted_s: second.lasted_s, ..SecondConditions::default() });
+        assert_eq!(CpuTimes::parse("cpu  10 1"), None);
+        let times = CpuTimes::parse("cpu  10 1 5 100 2 3 4 6 0 0\ncpu0 1 1").expect("told");
+        assert_eq!([times.total, times.busy, times.stolen].map(|time| time.as_millis()), [1_310, 230, 60]);
+    }
+
+    #[test]
+    fn of_several_machines_the_worst_counts_in_each_respect() {
+        let second = |lasted_s, foreign, steal| SecondConditions {
+            lasted_s,
+            foreign_cpu: foreign,
+            steal,
+            ..SecondConditions::default()
+        };
+        let worst = second(1.0, Some(0.1), None).worst(second(2.0, Some(0.05), Some(0.01)));
+        assert_eq!(worst, second(2.0, Some(0.1), Some(0.01)));
+    }
+
+    #[test]
+    fn this_machine_tells_its_cpu_time() {
+        let mut watch = SecondWatch::start(HostFiles::here(), Vec::new());
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(watch.look().foreign_cpu.is_some_and(|share| share <= 1.0));
+    }
+}

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
+use crate::paper5::{self, CoapStudy, Paper5Plan};
 use crate::process::{Launcher, Stop};
 use crate::scenario::Scenario;
 use crate::study::{self, Comparability, Comparison, Experiment, StudyOutcome, StudyWatcher};
@@ -37,6 +38,19 @@ pub fn run_scenario(
     (launcher, stop): (&Launcher, &Stop),
 ) -> Result<Conclusion, LabError> {
     study::run(scenario, seed, out, launcher, stop).map(|result| Conclusion::of(out, &result))
+}
+
+/// Makes all runs of the preset `paper5` into the new directory `out`; loud words about what is missing by `remark`.
+///
+/// # Errors
+/// As [`paper5::run`].
+pub fn run_paper5(
+    plan: &Paper5Plan,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+    remark: &dyn Fn(&str),
+) -> Result<Conclusion, LabError> {
+    paper5::run(plan, out, launcher, stop, remark).map(|result| Conclusion::of(out, &result))
 }
 
 /// Makes the runs that are missing in the directory in `path`.
@@ -159,9 +173,12 @@ fn dispatch<T: Task>(path: &Path, task: T) -> Result<T::Answer, LabError> {
     let found = study::schema_of(path)?;
     match found.as_deref() {
         Some(Scenario::SCHEMA) => task.with::<Scenario>(path),
-        _ => {
-            Err(StudyError::UnknownSchema { file: path.join("scenario.toml"), found, known: vec![Scenario::SCHEMA] }
-                .into())
+        Some(CoapStudy::SCHEMA) => task.with::<CoapStudy>(path),
+        _ => Err(StudyError::UnknownSchema {
+            file: path.join("scenario.toml"),
+            found,
+            known: vec![Scenario::SCHEMA, CoapStudy::SCHEMA],
         }
+        .into()),
     }
 }

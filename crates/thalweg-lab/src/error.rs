@@ -51,6 +51,18 @@ pub enum LabError {
         /// Which process.
         process: String,
     },
+    /// Another middleware cannot take part.
+    NoPeer {
+        /// Which one.
+        peer: String,
+        /// Why.
+        why: String,
+    },
+    /// A server cannot be asked for a multiple of its capacity, which no run has shown.
+    NoCapacity {
+        /// The server.
+        server: String,
+    },
     /// A file is no scenario.
     Scenario(ScenarioError),
     /// A run directory cannot be made, read or compared.
@@ -123,6 +135,13 @@ impl fmt::Display for LabError {
             }
             LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
             LabError::Unexpected { process } => write!(f, "{process} said something unexpected"),
+            LabError::NoPeer { peer, why } => write!(
+                f,
+                "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir ({why})"
+            ),
+            LabError::NoCapacity { server } => {
+                write!(f, "{server} has no capacity to be overloaded: its runs at capacity failed")
+            }
             LabError::Scenario(error) => error.fmt(f),
             LabError::Study(error) => error.fmt(f),
             LabError::Namespace(error) => error.fmt(f),

@@ -3,51 +3,28 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use thalweg_lab::LabError;
-use thalweg_lab::paper5::{self, CoapPeer, Paper5Plan, Paper5Result};
-use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::directories;
+use thalweg_lab::paper5::{self, CoapPeer, Paper5Plan};
+use thalweg_lab::process::Stop;
 
-use super::laboratory::{WORKER, from_lab, not_written};
-use super::preset::{RunOptions, write};
+use super::preset::RunOptions;
+use super::study;
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, remark};
 
-/// Runs the preset, prints its tables and writes its files; peers that are not set up are named and left out.
+/// Runs the preset and prints its tables; peers that are not set up are named and left out.
 ///
 /// # Errors
-/// An option is not possible, nothing could be measured, Thalweg itself failed in a run, or the files cannot be written.
+/// An option is not possible, nothing could be measured, a server failed, or the directory holds runs already.
 pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let plan = plan(options)?;
     let out = options.out.as_deref().unwrap_or(Path::new("paper5"));
-    std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     let minutes = plan.expected().as_secs().div_ceil(60);
     remark(format_args!("CoAP servers under load; this takes about {minutes} min."));
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let launcher = study::launcher(options.peer_dir.as_deref(), None)?;
     let loud = |text: &str| remark(format_args!("MISSING: {text}"));
     let stop = Stop::watching(interrupt.flag());
-    let result = paper5::run(&plan, out, &launcher, &stop, &loud).map_err(|error| {
-        if matches!(error, LabError::Interrupted) {
-            let seed = plan.seed;
-            remark(format_args!("The runs so far are kept: the same command with --seed {seed} goes on."));
-        }
-        from_lab(error)
-    })?;
-    let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
-    for (name, text) in [("report.html", paper5::page(&result).to_html()), ("results.json", json)] {
-        write(&out.join(name), &text)?;
-    }
-    print_line(paper5::to_text(&result).trim_end())?;
-    print_line(format_args!("\nReport: {}", out.join("report.html").display()))?;
-    check(&result)
-}
-
-/// A failure of our own server is one of the command.
-fn check(result: &Paper5Result) -> Result<(), Failure> {
-    let failed = |cell: &&paper5::ServerCellRuns| cell.cell.contender.is_ours() && !cell.failures.is_empty();
-    match result.cells.iter().find(failed) {
-        Some(cell) => Err(Failure::Failed(format!("{} failed: {}", cell.cell, cell.failures.join("; ")))),
-        None => Ok(()),
-    }
+    study::conclude(out, directories::run_paper5(&plan, out, (&launcher, &stop), &loud))
 }
 
 fn plan(options: &RunOptions) -> Result<Paper5Plan, Failure> {
@@ -56,7 +33,6 @@ fn plan(options: &RunOptions) -> Result<Paper5Plan, Failure> {
     let seed = options.seed.unwrap_or(now);
     let mut plan = if options.quick { Paper5Plan::quick(seed) } else { Paper5Plan::full(seed) };
     plan.scale = options.scale;
-    plan.peer_folder.clone_from(&options.peer_dir);
     if let Some(runs) = options.runs {
         plan.runs = u32::try_from(runs).map_err(Failure::from_cause)?;
     }

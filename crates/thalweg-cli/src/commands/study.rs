@@ -129,7 +129,7 @@ pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Fail
 }
 
 /// Starts this program's own processes, and peers' from `folder` where one is given; agents are shown the key in `key`.
-fn launcher(folder: Option<&Path>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
+pub(super) fn launcher(folder: Option<&Path>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
     Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)).with_key_in(key))
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -37,14 +36,14 @@ impl Server {
     /// It cannot be started, ends, or does not serve in time; or `stop` was requested.
     pub(super) fn start(
         contender: Contender,
-        (launcher, peer_folder): (&Launcher, Option<&Path>),
+        launcher: &Launcher,
         statistics: Option<Duration>,
         cpu: Option<usize>,
         stop: &Stop,
     ) -> Result<Server, LabError> {
         let name = format!("CoAP server ({contender})");
         let address = free_address().map_err(LabError::here)?;
-        let mut command = command_of(contender, (launcher, peer_folder), statistics, address)?;
+        let mut command = command_of(contender, launcher, statistics, address)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the whole foreground group; the laboratory alone decides when a server ends.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -137,9 +136,7 @@ impl Server {
         while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let words = self.last_words.text();
-        let words = if words.is_empty() { "it said nothing".to_owned() } else { format!("its last words: {words}") };
-        LabError::Here(format!("the {} ended during its run ({status}); {words}", self.name))
+        LabError::Died { process: self.name.clone(), status, last_words: self.last_words.text() }
     }
 }
 
@@ -155,11 +152,11 @@ impl Drop for Server {
 
 fn command_of(
     contender: Contender,
-    programs: (&Launcher, Option<&Path>),
+    launcher: &Launcher,
     statistics: Option<Duration>,
     address: SocketAddr,
 ) -> Result<Command, LabError> {
-    let mut command = program_of(contender, programs)?;
+    let mut command = program_of(contender, launcher)?;
     match contender {
         Contender::Thalweg(law) => {
             command.args(["coap", "serve", "--end-with-input", "--law", &law.to_string()]);
@@ -179,12 +176,13 @@ fn command_of(
     Ok(command)
 }
 
-fn program_of(contender: Contender, (launcher, folder): (&Launcher, Option<&Path>)) -> Result<Command, LabError> {
+fn program_of(contender: Contender, launcher: &Launcher) -> Result<Command, LabError> {
     match contender {
         Contender::Thalweg(_) => Ok(launcher.program_alone()),
-        Contender::Peer(peer, _) => peer.find(folder).map(Command::new).ok_or_else(|| {
-            LabError::Here(format!("{peer} is not set up: `thalweg lab peers install {peer}` builds it"))
-        }),
+        Contender::Peer(peer, _) => {
+            let not_there = || LabError::NoPeer { peer: peer.to_string(), why: "its program is not there".to_owned() };
+            peer.find(launcher.peer_folder()).map(Command::new).ok_or_else(not_there)
+        }
     }
 }
 

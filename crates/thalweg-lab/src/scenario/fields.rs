@@ -21,6 +21,13 @@ pub struct ScenarioError {
     pub message: String,
 }
 
+impl ScenarioError {
+    /// What is wrong at this place of a file's text.
+    pub(crate) fn at(file: &str, text: &str, offset: usize, message: String) -> ScenarioError {
+        Source { file, text }.error(offset, message)
+    }
+}
+
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)

@@ -221,8 +221,10 @@ impl<'a, E: Experiment> Course<'a, E> {
                 launcher: self.launcher,
                 stop: self.stop,
                 site: &self.site,
+                round,
                 cell: cell as usize,
                 chance: self.experiment.seed() ^ u64::from(round) << 32,
+                so_far: self.ledger.readable(),
             };
             let made = self.experiment.make(&turn, &partial);
             let place = json!({ "round": round, "cell": cell, "attempt": attempt });

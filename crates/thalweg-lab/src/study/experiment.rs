@@ -168,10 +168,13 @@ pub(crate) struct StudyTurn<'a, E: Experiment> {
     pub(crate) launcher: &'a Launcher,
     pub(crate) stop: &'a Stop,
     pub(crate) site: &'a E::Site,
-    /// Its cell.
+    /// Its round, from 0, and its cell.
+    pub(crate) round: u32,
     pub(crate) cell: usize,
     /// What decides chance within the run; the cells of a round meet the same.
     pub(crate) chance: u64,
+    /// All cells with their runs so far.
+    pub(crate) so_far: &'a [StudyCells<E>],
 }
 
 /// What a directory holds when all runs are there.

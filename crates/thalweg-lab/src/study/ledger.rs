@@ -65,6 +65,11 @@ impl<E: Experiment> Ledger<E> {
         self.attempts.keys().copied()
     }
 
+    /// All cells with those of their runs that can be read.
+    pub(super) fn readable(&self) -> &[StudyCells<E>] {
+        &self.cells
+    }
+
     /// All cells with all runs.
     ///
     /// # Errors

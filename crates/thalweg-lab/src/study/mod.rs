@@ -23,13 +23,13 @@ mod trials;
 mod verify;
 
 pub use cells::{CellFailure, CellResult};
-pub(crate) use compare::compare;
 pub use compare::{Comparability, Comparison, Difference};
-pub(crate) use course::resume;
+pub(crate) use compare::{compare, table as differences_table, within};
+pub(crate) use course::{begin, resume};
 pub use directory::{FoundRun, find};
-pub(crate) use directory::{load_json, schema_of};
+pub(crate) use directory::{RunName, load_json, schema_of};
 pub use error::StudyError;
-pub(crate) use experiment::{Experiment, StudyOutcome};
+pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn};
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{checksum, host_parts};
 pub(crate) use judging::{Judged, Measure, Side, judge};

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::within;
-use super::course::begin;
-use super::directory::{RunName, load_manifest};
-use super::experiment::{CoursePlan, StudyCell, StudyCells, StudyRecord, StudyRun, StudyTurn};
+use super::directory::load_manifest;
+use super::experiment::StudyCells;
 use super::order::cells_of_round;
 use super::*;
 use crate::error::LabError;
@@ -156,7 +154,7 @@ impl Experiment for Counting {
         if is_over {
             return Err(LabError::Interrupted);
         }
-        let round = (turn.chance >> 32) as u32;
+        let round = turn.round;
         let place = Some((round, turn.cell as u32));
         if self.plan.fails == place {
             return Err(LabError::here("it was told to fail"));

@@ -90,6 +90,11 @@ fn shell_words(line: &str) -> Vec<String> {
     words
 }
 
+/// Whether a command is followed by one of its sub-commands and by nothing else.
+fn takes_words_alone(command: &clap::Command) -> bool {
+    command.has_subcommands() && command.get_positionals().next().is_none()
+}
+
 /// Why a command would be refused: a sub-command or an option that is not there or, of a complete one, its values.
 fn complaint(shown: &Shown) -> Option<String> {
     let mut command = Program::command();
@@ -104,7 +109,7 @@ fn complaint(shown: &Shown) -> Option<String> {
             }
         } else if let Some(child) = command.find_subcommand(word) {
             command = child.clone();
-        } else if command.has_subcommands() && word.chars().all(|letter| letter.is_ascii_lowercase()) {
+        } else if takes_words_alone(&command) && word.chars().all(|letter| letter.is_ascii_lowercase()) {
             return Some(format!("{} has no command {word}", command.get_name()));
         }
     }

@@ -13,11 +13,12 @@ mod refusals;
 mod sending_options;
 mod strangers;
 mod surroundings;
+mod usage;
 mod values;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use interrupt::Interrupt;
 use outcome::Failure;
@@ -47,7 +48,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let program = Program::parse();
+    let program = match Program::try_parse() {
+        Ok(program) => program,
+        Err(error) => return usage::explain(&error, &Program::command(), std::env::args_os().skip(1)).into(),
+    };
     if matches!(program.command, Command::Worker) {
         return thalweg_lab::run_worker();
     }
@@ -83,8 +87,6 @@ macro_rules! after_help {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// Every command with its sub-commands.

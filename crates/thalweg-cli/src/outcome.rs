@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 /// The reason why a command did not succeed.
 #[derive(Debug)]
 pub enum Failure {
@@ -42,6 +44,26 @@ impl Failure {
 /// Exit codes, for the end of `--help`.
 pub const EXIT_CODES: &str = "Exit codes: 0 done (also when the reader of our output closes the pipe); 1 failed, standard error says \
     why; 2 wrong usage; 3 timed out; 130 interrupted before the work was done.";
+
+/// Prints a result as one JSON object, or as text.
+///
+/// # Errors
+/// As [`print_line`].
+pub fn print_either(json: bool, result: &impl Serialize, text: impl Display) -> Result<(), Failure> {
+    if json { print_line(serde_json::to_string_pretty(result).map_err(Failure::from_cause)?) } else { print_line(text) }
+}
+
+/// Tells where a file of results is: behind the text, and on standard error where JSON has standard output for itself.
+///
+/// # Errors
+/// As [`print_line`].
+pub fn print_place(json: bool, place: impl Display) -> Result<(), Failure> {
+    if json {
+        remark(place);
+        return Ok(());
+    }
+    print_line(place)
+}
 
 /// Writes a line for the user on standard error; a closed standard error is ignored.
 pub fn remark(text: impl Display) {

@@ -26,7 +26,7 @@ pub use environment::{Environment, HostEnvironment};
 pub use files::HostFiles;
 pub use layers::Layers;
 pub use load::{Conditions, ConditionsWatch, SecondConditions, SecondWatch};
-pub use namespace::{Namespace, NamespaceError, NamespaceRemover};
+pub use namespace::{Namespace, NamespaceError, NamespaceRemover, may_make_namespaces};
 pub use process::{Task, TaskStat, TaskStatus, ThreadSchedule};
 pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use processors::{

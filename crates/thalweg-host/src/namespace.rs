@@ -32,6 +32,11 @@ pub enum NamespaceError {
     },
 }
 
+/// Whether this process is root, which alone may make network namespaces.
+pub fn may_make_namespaces() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 impl Namespace {
     /// Makes it with a loopback interface; `role` ends its name.
     ///

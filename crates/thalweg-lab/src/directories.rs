@@ -16,14 +16,18 @@ pub struct Conclusion {
     pub text: String,
     /// The report.
     pub report: PathBuf,
+    /// The content of `results.json`.
+    pub json: serde_json::Value,
     /// Why the results are not what was asked for, where that is so.
     pub shortcoming: Option<String>,
 }
 
 impl Conclusion {
     /// The conclusion of results whose directory is `out`.
-    pub(crate) fn of(out: &Path, result: &impl StudyOutcome) -> Conclusion {
-        Conclusion { text: result.to_text(), report: out.join("report.html"), shortcoming: result.shortcoming() }
+    fn of(out: &Path, result: &impl StudyOutcome) -> Result<Conclusion, LabError> {
+        let json = serde_json::to_value(result).map_err(LabError::here)?;
+        let (text, shortcoming) = (result.to_text(), result.shortcoming());
+        Ok(Conclusion { text, report: out.join("report.html"), json, shortcoming })
     }
 }
 
@@ -37,7 +41,7 @@ pub fn run_scenario(
     out: &Path,
     (launcher, stop): (&Launcher, &Stop),
 ) -> Result<Conclusion, LabError> {
-    study::run(scenario, seed, out, launcher, stop).map(|result| Conclusion::of(out, &result))
+    study::run(scenario, seed, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes all runs of the preset `paper5` into the new directory `out`; loud words about what is missing by `remark`.
@@ -50,7 +54,7 @@ pub fn run_paper5(
     (launcher, stop): (&Launcher, &Stop),
     remark: &dyn Fn(&str),
 ) -> Result<Conclusion, LabError> {
-    paper5::run(plan, out, launcher, stop, remark).map(|result| Conclusion::of(out, &result))
+    paper5::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes the runs that are missing in the directory in `path`.
@@ -63,7 +67,7 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<Conclusio
         type Answer = Conclusion;
 
         fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Conclusion, LabError> {
-            study::resume::<E>(path, self.0, self.1).map(|result| Conclusion::of(path, &result))
+            study::resume::<E>(path, self.0, self.1).and_then(|result| Conclusion::of(path, &result))
         }
     }
     dispatch(path, Resume(launcher, stop))

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::figures::about;
+
 /// Progress of one part of a scenario.
 pub(crate) struct Progress {
     title: String,
@@ -85,14 +87,6 @@ fn rest(elapsed: Duration, done: f64, total: f64) -> Duration {
     Duration::try_from_secs_f64((total - done).max(0.0) * factor).unwrap_or(Duration::ZERO)
 }
 
-/// `45 s`, `about 3 min`.
-fn about(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds if seconds < 100 => format!("{seconds} s"),
-        seconds => format!("about {} min", (seconds + 30) / 60),
-    }
-}
-
 fn write(text: std::fmt::Arguments<'_>) {
     let mut out = io::stderr().lock();
     // Progress that nobody can read is nothing to fail of.
@@ -112,9 +106,5 @@ mod tests {
         assert_eq!(seconds(100, 50.0, 100.0), 100, "twice as slow as expected");
         assert_eq!(seconds(10, 5.0, 100.0), 142, "half known, half expected");
         assert_eq!(seconds(300, 100.0, 100.0), 0);
-        assert_eq!(
-            (about(Duration::from_secs(45)), about(Duration::from_secs(170))),
-            ("45 s".into(), "about 3 min".into())
-        );
     }
 }

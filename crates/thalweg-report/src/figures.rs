@@ -65,6 +65,15 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
+/// A long duration as people plan with it: `45 s`, `about 3 min`, `about 2.5 h`.
+pub fn about(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds < 100 => format!("{seconds} s"),
+        seconds if seconds < 100 * 60 => format!("about {} min", (seconds + 30) / 60),
+        seconds => format!("about {:.1} h", seconds as f64 / 3_600.0),
+    }
+}
+
 /// A share as a percentage: `0.04 %`, `12.5 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", rounded(share * 100.0))
@@ -126,6 +135,8 @@ mod tests {
         );
         assert_eq!(duration(Duration::from_nanos(61_240)), "61.2 µs");
         assert_eq!(duration(Duration::from_millis(52_000)), "52.0 s");
+        let planned = [45, 170, 5_969, 6_000, 18_000].map(|seconds| about(Duration::from_secs(seconds)));
+        assert_eq!(planned, ["45 s", "about 3 min", "about 99 min", "about 1.7 h", "about 5.0 h"]);
         assert_eq!(bit_rate(8.71e9), "8.71 Gbit/s");
         assert_eq!(grouped(1_234_567), "1,234,567");
     }

@@ -13,6 +13,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// Columns that hold words, from 0: they begin at the left, as the first one does.
     pub words: Vec<usize>,
+    /// What stands in place of the table until somebody asks for it, such as `12 inconclusive comparisons`; empty for a table that is shown.
+    pub folded: String,
 }
 
 impl Table {
@@ -23,6 +25,7 @@ impl Table {
             header: header.iter().map(|title| (*title).to_owned()).collect(),
             rows: Vec::new(),
             words: Vec::new(),
+            folded: String::new(),
         }
     }
 
@@ -30,8 +33,11 @@ impl Table {
         column == 0 || self.words.contains(&column)
     }
 
-    /// Columns aligned with spaces, the caption above, two spaces of indentation.
+    /// Columns aligned with spaces, the caption above, two spaces of indentation; of a folded table what stands in its place.
     pub fn to_text(&self) -> String {
+        if !self.folded.is_empty() {
+            return format!("  {}\n", self.folded);
+        }
         let width = |column: usize| {
             let cells = self.rows.iter().chain([&self.header]).filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -60,7 +66,11 @@ impl Table {
         let mark = |column| if self.holds_words(column) { "---|" } else { "---:|" };
         let ruler = format!("|{}\n", (0..self.header.len()).map(mark).collect::<String>());
         let rows: String = self.rows.iter().map(|row| line(row)).collect();
-        format!("*{}*\n\n{}{ruler}{rows}", self.caption, line(&self.header))
+        let table = format!("*{}*\n\n{}{ruler}{rows}", self.caption, line(&self.header));
+        match self.folded.as_str() {
+            "" => table,
+            summary => format!("<details><summary>{}</summary>\n\n{table}\n</details>\n", escape(summary)),
+        }
     }
 
     /// The table as HTML.
@@ -81,10 +91,14 @@ impl Table {
             format!("<th scope=\"col\"{class}>{}</th>", escape(title))
         };
         let header: String = self.header.iter().enumerate().map(title).collect();
-        format!(
+        let table = format!(
             "<div class=\"scroll\"><table><caption>{}</caption>\n<thead><tr>{header}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n",
             escape(&self.caption)
-        )
+        );
+        match self.folded.as_str() {
+            "" => table,
+            summary => format!("<details><summary>{}</summary>\n{table}</details>\n", escape(summary)),
+        }
     }
 }
 
@@ -111,6 +125,18 @@ mod tests {
         table.rows[0][0] = "a|b\nc".to_owned();
         let expect = "*Speed, km/h*\n\n| river | mean | max |\n|---|---:|---:|\n| a\\|b c | 7.2 | 10 |\n| Aare & Reuß | 12 | 9 |\n";
         assert_eq!(table.to_markdown(), expect);
+    }
+
+    #[test]
+    fn a_folded_table_is_there_for_those_who_ask() {
+        let table = Table { folded: "2 rivers & more".to_owned(), ..table() };
+        assert_eq!(table.to_text(), "  2 rivers & more\n");
+        let html = table.to_html();
+        assert!(html.starts_with("<details><summary>2 rivers &amp; more</summary>\n<div class=\"scroll\">"), "{html}");
+        assert!(html.ends_with("</table></div>\n</details>\n"), "{html}");
+        let markdown = table.to_markdown();
+        assert!(markdown.starts_with("<details><summary>2 rivers &amp; more</summary>\n\n*Speed"), "{markdown}");
+        assert!(markdown.ends_with("| 12 | 9 |\n\n</details>\n"), "{markdown}");
     }
 
     #[test]

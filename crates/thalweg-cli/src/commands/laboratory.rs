@@ -10,11 +10,11 @@ use thalweg_lab::quick::{self, QuickPlan};
 use super::agent::{self, AgentOptions};
 use super::page::{self, PageOptions};
 use super::peers::{self, PeersOptions};
-use super::preset::{self, RunOptions};
-use super::study::{self, CompareOptions, DirectoryListOptions, DirectoryOptions, ResumeOptions};
+use super::run::{self, RunOptions};
+use super::study::{self, CompareOptions, DirectoryListOptions, ReportOptions, ResumeOptions, VerifyOptions};
 use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, print_either, print_place, remark};
 
 /// Runs experiments and writes reports.
 #[derive(Args, Debug)]
@@ -32,20 +32,12 @@ pub enum Experiment {
     /// transfer beside an urgent topic. Takes about a minute.
     #[command(after_help = crate::after_help!("thalweg lab quick --out /tmp/first-report"))]
     Quick(QuickOptions),
-    /// Runs a scenario file or a preset: paper1 repeats the tables and figures of a paper on transmission methods beside other vendors'
-    /// programs, searches every method's best parameters first and writes them as a profile; paper2 compares unicast and multicast with
-    /// many participants, on network namespaces (needs root); paper4 repeats the messages, rates and topologies of a paper on
-    /// ROS 2, with every middleware in turns; paper5 repeats the figures of a paper on adaptive handler pools with CoAP servers; driving is the
-    /// traffic of an automated vehicle in one run, from LIDARs and cameras to the actuators.
+    /// Runs a preset, each with options of its own, or a scenario file.
     #[command(after_help = crate::after_help!(
         "thalweg lab run scenario.toml --out /tmp/scenario",
         "thalweg lab run scenario.toml --against /tmp/before/thalweg",
         "thalweg lab run paper1 --quick --peers none --out /tmp/paper1",
-        "thalweg lab run paper1 --peers cyclone,zenoh",
-        "thalweg lab run paper4 --quick --peers cyclone,fastdds",
-        "thalweg lab run paper5 --quick --peers libcoap,californium",
-        "sudo thalweg lab run paper2 --quick --out /tmp/paper2",
-        "thalweg perf throughput --size 256 --profile profile.toml"
+        "thalweg lab run paper4 --quick"
     ))]
     Run(RunOptions),
     /// Draws a page of Markdown, and on request the report, from the results of an earlier run of a preset or scenario.
@@ -57,21 +49,22 @@ pub enum Experiment {
     /// Lists and builds the programs that measure other middleware.
     #[command(after_help = crate::after_help!("thalweg lab peers list", "thalweg lab peers install cyclone"))]
     Peers(PeersOptions),
-    /// Lists the presets, and the run directories in a folder with their states.
-    #[command(after_help = crate::after_help!("thalweg lab list /tmp"))]
+    /// Lists the presets with the time that they take here and what this machine leaves out, and the run directories in a folder with
+    /// their states.
+    #[command(after_help = crate::after_help!("thalweg lab list /tmp", "thalweg lab list --json"))]
     List(DirectoryListOptions),
     /// Makes the runs that a directory of `lab run FILE` lacks because it was interrupted or failed.
     #[command(after_help = crate::after_help!("thalweg lab resume /tmp/scenario"))]
     Resume(ResumeOptions),
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and reports missing and different results.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
-    Verify(DirectoryOptions),
+    Verify(VerifyOptions),
     /// Writes the report of a directory of `lab run FILE` again from its raw data.
     #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
-    Report(DirectoryOptions),
+    Report(ReportOptions),
     /// Shows the progress of a directory of `lab run FILE` while its runs are being made: the present run with the fates and
     /// latencies of its samples so far and the other load on the machine, and the results of each cell's complete runs. Ends when the runs do.
-    #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once"))]
+    #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once --json"))]
     Top(TopOptions),
     /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for one controller with
     /// the same key at a time, until Ctrl-C.
@@ -97,6 +90,10 @@ pub struct QuickOptions {
     /// Length in seconds of each of the eight phases of the background experiment; short ones are for tests of this command.
     #[arg(long, value_name = "SECONDS", hide = true, value_parser = crate::parse::seconds)]
     pub phase: Option<std::time::Duration>,
+
+    /// Print the results as one JSON object instead of tables (default: tables).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Runs the chosen experiment, prints its tables and writes its report.
@@ -106,7 +103,7 @@ pub struct QuickOptions {
 pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match &options.experiment {
         Experiment::Quick(options) => run_quick(options, interrupt),
-        Experiment::Run(options) => preset::run(options, interrupt),
+        Experiment::Run(options) => run::run(options, interrupt),
         Experiment::Page(options) => page::run(options),
         Experiment::Peers(options) => peers::run(options),
         Experiment::List(options) => study::list(options),
@@ -132,8 +129,8 @@ fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failur
     for (path, text) in [(&report, quick::to_html(&result)), (&options.out.join("report.json"), json)] {
         std::fs::write(path, text).map_err(|error| not_written(path, &error))?;
     }
-    print_line(quick::to_text(&result).trim_end())?;
-    print_line(format_args!("\nReport: {}", report.display()))
+    print_either(options.json, &result, quick::to_text(&result).trim_end())?;
+    print_place(options.json, format_args!("\nReport: {}", report.display()))
 }
 
 pub(super) fn not_written(path: &Path, error: &std::io::Error) -> Failure {

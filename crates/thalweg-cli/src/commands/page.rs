@@ -6,7 +6,7 @@ use clap::Args;
 use thalweg_lab::pages;
 
 use super::laboratory::{from_lab, not_written};
-use super::preset::write;
+use super::run::write;
 use crate::outcome::Failure;
 
 /// Options of `lab page`.

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::json;
 use thalweg_lab::nearest::nearest;
 use thalweg_lab::paper5::CoapPeer;
 use thalweg_lab::peers::{self, PeerProgram, Readiness};
 
 use super::laboratory::from_lab;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, print_either, remark};
 
 /// Options of `lab peers`.
 #[derive(Args, Debug)]
@@ -37,6 +39,10 @@ pub struct PeersListOptions {
     /// current directory).
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
+
+    /// Print one JSON object instead of a table (default: a table).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `lab peers install`.
@@ -70,26 +76,44 @@ pub fn run(options: &PeersOptions) -> Result<(), Failure> {
     }
 }
 
+/// A peer with the state of its program.
+#[derive(Serialize)]
+struct ListedPeer {
+    name: &'static str,
+    measures: &'static str,
+    #[serde(flatten)]
+    state: Readiness,
+}
+
 fn list(options: &PeersListOptions) -> Result<(), Failure> {
-    for peer in PeerProgram::ALL {
-        let state = match peers::readiness(peer, options.peer_dir.as_deref()) {
+    let folder = options.peer_dir.as_deref();
+    let others = PeerProgram::ALL.into_iter().map(|peer| ListedPeer {
+        name: peer.name(),
+        measures: peer.description(),
+        state: peers::readiness(peer, folder),
+    });
+    let coap = CoapPeer::ALL.into_iter().map(|peer| ListedPeer {
+        name: peer.name(),
+        measures: peer.description(),
+        state: peer.readiness(folder),
+    });
+    let all: Vec<ListedPeer> = others.chain(coap).collect();
+    let text: Vec<String> = all.iter().map(ListedPeer::to_text).collect();
+    print_either(options.json, &json!({ "peers": all }), text.join("\n"))
+}
+
+impl ListedPeer {
+    fn to_text(&self) -> String {
+        let ListedPeer { name, measures, state } = self;
+        let state = match state {
             Readiness::Ready { program, version } => format!("ready     {version}, {}", program.display()),
             Readiness::Broken { program, reason } => {
-                format!("BROKEN    {}: {reason}; `thalweg lab peers install {peer}` builds it anew", program.display())
+                format!("BROKEN    {}: {reason}; `thalweg lab peers install {name}` builds it anew", program.display())
             }
-            Readiness::Missing => format!("missing   `thalweg lab peers install {peer}` builds it"),
+            Readiness::Missing => format!("missing   `thalweg lab peers install {name}` builds it"),
         };
-        print_line(format_args!("{:<11} {:<48} {state}", peer.name(), peer.description()))?;
+        format!("{name:<11} {measures:<48} {state}")
     }
-    for peer in CoapPeer::ALL {
-        let state = match peer.version(options.peer_dir.as_deref()) {
-            Some(Ok((program, version))) => format!("ready     {version}, {}", program.display()),
-            Some(Err(reason)) => format!("BROKEN    {reason}; `thalweg lab peers install {peer}` builds it anew"),
-            None => format!("missing   `thalweg lab peers install {peer}` builds it"),
-        };
-        print_line(format_args!("{:<11} {:<48} {state}", peer.name(), peer.description()))?;
-    }
-    Ok(())
 }
 
 /// The source folder of a peer, or the nearest name.
@@ -98,22 +122,12 @@ fn source_of(name: &str) -> Result<&'static str, Failure> {
         return Ok(peer.name());
     }
     PeerProgram::parse(name).map(PeerProgram::source).ok_or_else(|| {
-        unknown(name, PeerProgram::ALL.map(PeerProgram::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name)))
+        let known = PeerProgram::ALL.map(PeerProgram::name).into_iter().chain(CoapPeer::ALL.map(CoapPeer::name));
+        let names: Vec<&str> = known.collect();
+        let guess = nearest(name, names.iter().copied()).map(|name| format!("did you mean {name:?}? "));
+        let guess = guess.unwrap_or_default();
+        Failure::Usage(format!("no peer is called {name:?}: {guess}Known: {}", names.join(", ")))
     })
-}
-
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let names: Vec<&str> = known.collect();
-    let guess = nearest(name, names.iter().copied()).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
-    Failure::Usage(format!("no peer is called {name:?}: {guess}Known: {}", names.join(", ")))
-}
-
-/// The peer of this name.
-///
-/// # Errors
-/// There is none; the text names the nearest one.
-pub fn parse(name: &str) -> Result<PeerProgram, Failure> {
-    PeerProgram::parse(name).ok_or_else(|| unknown(name, PeerProgram::ALL.map(PeerProgram::name).into_iter()))
 }
 
 #[cfg(test)]
@@ -122,9 +136,6 @@ mod tests {
 
     #[test]
     fn an_unknown_peer_is_told_with_the_nearest_one() {
-        assert_eq!(parse("iceoryx2").ok(), Some(PeerProgram::Iceoryx2));
-        let Err(Failure::Usage(text)) = parse("cyclon") else { panic!("allowed") };
-        assert!(text.contains("did you mean \"cyclone\"") && text.contains("raw"), "{text}");
         let Err(Failure::Usage(text)) = source_of("libcoop") else { panic!("allowed") };
         assert!(text.contains("did you mean \"libcoap\"") && text.contains("raw"), "{text}");
         assert_eq!((source_of("iceoryx2").ok(), source_of("coap-rs").ok()), (Some("iceoryx"), Some("coap-rs")));

@@ -3,6 +3,7 @@
 use std::ops::{ControlFlow, RangeInclusive};
 
 use clap::Args;
+use serde_json::json;
 
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
@@ -30,6 +31,10 @@ pub struct SimulateOptions {
     /// Print every event of the world; needs --seed (default: only the verdict).
     #[arg(long, requires = "seed")]
     pub trace: bool,
+
+    /// Print one JSON object when all worlds were run, instead of text (default: text).
+    #[arg(long, conflicts_with = "trace")]
+    pub json: bool,
 }
 
 /// Runs the worlds and prints what broke.
@@ -44,7 +49,7 @@ pub fn run(options: &SimulateOptions, interrupt: &Interrupt) -> Result<(), Failu
     let jobs = options.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let mut printed = Ok(());
     let report = thalweg_sim::run_seeds(seeds, jobs, |world| {
-        for breach in &world.breaches {
+        for breach in world.breaches.iter().filter(|_| !options.json) {
             let tail = if options.seed.is_some() { breach.tail.as_str() } else { "" };
             let shown = format!("{tail}seed {} breaks {}: {}", breach.seed, breach.law, breach.how);
             let again = format!("  again: thalweg sim --seed {} --trace", breach.seed);
@@ -58,8 +63,12 @@ pub fn run(options: &SimulateOptions, interrupt: &Interrupt) -> Result<(), Failu
         remark(format_args!("{worlds} worlds were run, {broken} broke a law"));
         return Err(Failure::Interrupted);
     }
+    let (seconds, samples) = (report.simulated.as_secs_f64(), report.taken);
+    if options.json {
+        print_line(to_json(&report))?;
+    }
     if broken > 0 {
-        if options.seed.is_none() {
+        if options.seed.is_none() && !options.json {
             print_line("")?;
             for breach in &report.breaches {
                 print_line(format_args!("seed {}: {}", breach.seed, breach.law))?;
@@ -67,10 +76,26 @@ pub fn run(options: &SimulateOptions, interrupt: &Interrupt) -> Result<(), Failu
         }
         return Err(Failure::Failed(format!("{broken} of {worlds} worlds broke a law")));
     }
-    let (seconds, samples) = (report.simulated.as_secs_f64(), report.taken);
+    if options.json {
+        return Ok(());
+    }
     print_line(format_args!(
         "{worlds} worlds, {seconds:.0} simulated seconds, {samples} samples taken: every law holds"
     ))
+}
+
+fn to_json(report: &thalweg_sim::Report) -> String {
+    let breaches = report
+        .breaches
+        .iter()
+        .map(|breach| json!({ "seed": breach.seed, "law": breach.law.to_string(), "how": breach.how.to_string() }));
+    let told = json!({
+        "worlds": report.seeds,
+        "simulated_s": report.simulated.as_secs_f64(),
+        "samples_taken": report.taken,
+        "breaches": breaches.collect::<Vec<_>>(),
+    });
+    format!("{told:#}")
 }
 
 fn seeds(options: &SimulateOptions) -> Result<RangeInclusive<u64>, Failure> {

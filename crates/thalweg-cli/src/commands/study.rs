@@ -3,15 +3,72 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use thalweg_lab::directories::{self, Conclusion};
+use serde::Serialize;
+use thalweg_lab::directories::{self, Conclusion, FoundRun};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
 use thalweg_lab::study::Comparability;
+use thalweg_report::figures::about;
+use thalweg_report::table::Table;
 
 use super::laboratory::{WORKER, from_lab};
-use super::preset::{PRESETS, RunOptions};
+use super::run;
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, print_either, print_line, print_place, remark};
+
+/// Options of `lab run FILE`; all else stands in the file.
+#[derive(Args, Debug)]
+pub struct ScenarioOptions {
+    /// The scenario file.
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
+
+    /// Write the run directory into DIRECTORY, which is made if it is missing (default: the scenario's name in the current directory).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub out: Option<PathBuf>,
+
+    /// Compare this program with PROGRAM, another build of it or of a peer (NAME-perf), in each cell that measures it: both take turns,
+    /// PROGRAM is the baseline, and cells of other middleware are left out (default: one build).
+    #[arg(long, value_name = "PROGRAM")]
+    pub against: Option<PathBuf>,
+
+    /// Shuffle the turns by S, to repeat the order of an earlier run (default: the scenario's seed).
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+
+    /// Look for the peers' programs in DIRECTORY (default: the folder that THALWEG_PEERS names, else target/peers beside this program or
+    /// in the current directory; `thalweg lab peers install` sets them up).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
+
+    /// Show the agents that the scenario names as hosts the key in FILE (default: thalweg/lab.key in the folder of your settings,
+    /// ~/.config).
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+
+    /// Show the runs as `thalweg lab top` does while they are being made (default: one line of progress).
+    #[arg(long)]
+    pub live: bool,
+
+    /// Print the results as one JSON object instead of tables (default: tables).
+    #[arg(long, conflicts_with = "live")]
+    pub json: bool,
+}
+
+/// How the runs of a scenario are made, beside what stands in its file.
+#[derive(Debug)]
+pub struct Conduct {
+    /// The run directory.
+    pub out: PathBuf,
+    /// Decides the order of the runs; `None` for the scenario's own.
+    pub seed: Option<u64>,
+    /// Folder of the peers' programs; `None` for the usual ones.
+    pub peer_folder: Option<PathBuf>,
+    /// The key that agents are shown; `None` for the usual one.
+    pub key: Option<PathBuf>,
+    /// Whether the results are printed as JSON.
+    pub json: bool,
+}
 
 /// Options of `lab list`.
 #[derive(Args, Debug)]
@@ -19,11 +76,27 @@ pub struct DirectoryListOptions {
     /// List the run directories in FOLDER.
     #[arg(value_name = "FOLDER", default_value = ".", hide_default_value = true)]
     pub folder: PathBuf,
+
+    /// Print one JSON object instead of tables (default: tables).
+    #[arg(long)]
+    pub json: bool,
 }
 
-/// Options of the commands that work on one run directory.
+/// Options of `lab verify`.
 #[derive(Args, Debug)]
-pub struct DirectoryOptions {
+pub struct VerifyOptions {
+    /// The directory that `lab run FILE` made.
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+
+    /// Print one JSON object instead of text (default: text).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `lab report`.
+#[derive(Args, Debug)]
+pub struct ReportOptions {
     /// The directory that `lab run FILE` made.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
@@ -43,6 +116,10 @@ pub struct ResumeOptions {
     /// Show the agents the key in FILE (default: thalweg/lab.key in the folder of your settings, ~/.config).
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+
+    /// Print the results as one JSON object instead of tables (default: tables).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of `lab compare`.
@@ -59,28 +136,50 @@ pub struct CompareOptions {
     /// Show both although scenario, program, kernel, CPU or settings differ, and say in what (default: refuse).
     #[arg(long)]
     pub force: bool,
+
+    /// Print one JSON object instead of a table (default: a table).
+    #[arg(long)]
+    pub json: bool,
 }
 
-/// Makes all runs of the scenario in `file` and prints the results.
+impl ScenarioOptions {
+    /// The scenario file, which the parser demands unless a preset is named.
+    pub fn file(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// The scenario with the other build of `--against`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no scenario.
+    pub fn load(&self) -> Result<(Scenario, String), Failure> {
+        let scenario = Scenario::load(self.file()).map_err(|error| Failure::Usage(error.to_string()))?;
+        against(scenario, self.against.as_deref())
+    }
+}
+
+/// Makes all runs of a scenario file and prints the results.
 ///
 /// # Errors
 /// The scenario cannot be run or has no result, or one of its expectations does not hold.
-pub fn run(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    run_scenario(load(file, options)?, options, interrupt)
+pub fn run(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let (scenario, text) = options.load()?;
+    let conduct = Conduct {
+        out: options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name)),
+        seed: options.seed,
+        peer_folder: options.peer_dir.clone(),
+        key: options.key.clone(),
+        json: options.json,
+    };
+    run_scenario((scenario, text), &conduct, interrupt)
 }
 
-/// The scenario in `file`, with the other build of `--against`.
-pub(super) fn load(file: &Path, options: &RunOptions) -> Result<(Scenario, String), Failure> {
-    let scenario = Scenario::load(file).map_err(|error| Failure::Usage(error.to_string()))?;
-    against(scenario, options)
-}
-
-/// The same scenario with the other build of `--against`, where one is given.
-pub(super) fn against(
-    (scenario, text): (Scenario, String),
-    options: &RunOptions,
-) -> Result<(Scenario, String), Failure> {
-    let Some(program) = &options.against else { return Ok((scenario, text)) };
+/// The same scenario with the other build, where one is given.
+///
+/// # Errors
+/// The program is not there, or the scenario names another one itself.
+pub fn against((scenario, text): (Scenario, String), program: Option<&Path>) -> Result<(Scenario, String), Failure> {
+    let Some(program) = program else { return Ok((scenario, text)) };
     if scenario.against.is_some() {
         return Err(Failure::Usage("--against is given, and the scenario names another build itself".to_owned()));
     }
@@ -95,27 +194,26 @@ pub(super) fn against(
 ///
 /// # Errors
 /// As [`run`].
-pub(super) fn run_scenario(
+pub fn run_scenario(
     (scenario, text): (Scenario, String),
-    options: &RunOptions,
+    conduct: &Conduct,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let out = options.out.as_deref();
-    let out = out.map_or_else(|| PathBuf::from(&scenario.name), Path::to_path_buf);
     remark(format_args!(
-        "{}: {} cells, {} runs each, about {} s; into {}",
+        "{}: {} cells, {} runs each, {}; into {}",
         scenario.name,
         scenario.cells.len(),
         scenario.schedule.runs.min,
-        scenario.duration().as_secs(),
-        out.display()
+        about(scenario.duration()),
+        conduct.out.display()
     ));
     if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
         remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
     }
-    let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
+    let launcher = launcher(conduct.peer_folder.clone(), conduct.key.clone())?;
     let stop = Stop::watching(interrupt.flag());
-    conclude(&out, directories::run_scenario((scenario, text), options.seed, &out, (&launcher, &stop)))
+    let result = directories::run_scenario((scenario, text), conduct.seed, &conduct.out, (&launcher, &stop));
+    conclude(&conduct.out, conduct.json, result)
 }
 
 /// Makes the missing runs of a directory and prints the results.
@@ -123,26 +221,34 @@ pub(super) fn run_scenario(
 /// # Errors
 /// As [`run`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let launcher = launcher(options.peer_dir.as_deref(), options.key.clone())?;
+    let launcher = launcher(options.peer_dir.clone(), options.key.clone())?;
     let result = directories::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
-    conclude(&options.directory, result)
+    conclude(&options.directory, options.json, result)
 }
 
 /// Starts this program's own processes, and peers' from `folder` where one is given; agents are shown the key in `key`.
-pub(super) fn launcher(folder: Option<&Path>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
+pub(super) fn launcher(folder: Option<PathBuf>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
-    Ok(launcher.with_peers_in(folder.map(Path::to_path_buf)).with_key_in(key))
+    Ok(launcher.with_peers_in(folder).with_key_in(key))
 }
 
-pub(super) fn conclude(out: &Path, result: Result<Conclusion, thalweg_lab::LabError>) -> Result<(), Failure> {
+/// Prints the results of the directory `out`, as JSON or as tables.
+///
+/// # Errors
+/// There are none, or they are not what was asked for.
+pub(super) fn conclude(
+    out: &Path,
+    json: bool,
+    result: Result<Conclusion, thalweg_lab::LabError>,
+) -> Result<(), Failure> {
     let conclusion = result.map_err(|error| {
         if directories::find(out).iter().any(|found| found.path == out) {
             remark(format_args!("There is no result yet; `thalweg lab resume {}` goes on.", out.display()));
         }
         from_lab(error)
     })?;
-    print_line(conclusion.text.trim_end())?;
-    print_line(format_args!("\nReport: {}", conclusion.report.display()))?;
+    print_either(json, &conclusion.json, conclusion.text.trim_end())?;
+    print_place(json, format_args!("\nReport: {}", conclusion.report.display()))?;
     conclusion.shortcoming.map_or(Ok(()), |reason| Err(Failure::Failed(reason)))
 }
 
@@ -151,38 +257,95 @@ pub(super) fn conclude(out: &Path, result: Result<Conclusion, thalweg_lab::LabEr
 /// # Errors
 /// Standard output cannot be written.
 pub fn list(options: &DirectoryListOptions) -> Result<(), Failure> {
-    print_line(format_args!("Presets: {}", PRESETS.join(", ")))?;
-    let found = directories::find(&options.folder);
-    if found.is_empty() {
-        return print_line(format_args!("No run directories in {}", options.folder.display()));
+    let listing = Listing {
+        presets: run::outlines()?,
+        directories: directories::find(&options.folder).iter().map(Listed::of).collect(),
+    };
+    print_either(options.json, &listing, listing.to_text(&options.folder).trim_end())
+}
+
+/// What `lab list` prints.
+#[derive(Serialize)]
+struct Listing {
+    presets: Vec<run::PresetOutline>,
+    directories: Vec<Listed>,
+}
+
+/// A run directory.
+#[derive(Serialize)]
+struct Listed {
+    path: PathBuf,
+    /// Null where its manifest cannot be read.
+    name: Option<String>,
+    runs_done: Option<u64>,
+    runs_planned: Option<u64>,
+    state: String,
+}
+
+impl Listed {
+    fn of(found: &FoundRun) -> Listed {
+        let manifest = found.manifest.as_ref().ok();
+        Listed {
+            path: found.path.clone(),
+            name: manifest.map(|manifest| manifest.name.clone()),
+            runs_done: manifest.map(|manifest| manifest.runs_done),
+            runs_planned: manifest.map(|manifest| manifest.runs_planned),
+            state: found.state(),
+        }
     }
-    for found in found {
-        let runs = found.manifest.as_ref().map_or_else(
-            |_| String::new(),
-            |manifest| format!("  {}  {} of {} runs", manifest.name, manifest.runs_done, manifest.runs_planned),
-        );
-        print_line(format_args!("{}{runs}  {}", found.path.display(), found.state()))?;
+}
+
+impl Listing {
+    fn to_text(&self, folder: &Path) -> String {
+        let mut presets =
+            Table::new("Presets of `thalweg lab run` on this machine", &["preset", "measures", "--quick", "full"]);
+        presets.words = vec![1];
+        let row = |preset: &run::PresetOutline| {
+            vec![preset.name.to_owned(), preset.about.to_owned(), preset.quick.length(), preset.full.length()]
+        };
+        presets.rows = self.presets.iter().map(row).collect();
+        let mut out = presets.to_text();
+        for preset in &self.presets {
+            for (form, extent) in [("--quick", &preset.quick), ("full", &preset.full)] {
+                out.extend(extent.remarks().iter().map(|line| format!("  {} {form}: {line}\n", preset.name)));
+            }
+        }
+        if self.directories.is_empty() {
+            return format!("{out}\nNo run directories in {}\n", folder.display());
+        }
+        let mut runs =
+            Table::new(format!("Run directories in {}", folder.display()), &["directory", "scenario", "runs", "state"]);
+        runs.words = vec![1, 3];
+        let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        let row = |found: &Listed| {
+            let made = format!("{} of {}", count(found.runs_done), count(found.runs_planned));
+            vec![found.path.display().to_string(), found.name.clone().unwrap_or_default(), made, found.state.clone()]
+        };
+        runs.rows = self.directories.iter().map(row).collect();
+        format!("{out}\n{}", runs.to_text())
     }
-    Ok(())
 }
 
 /// Checks a directory against its raw data.
 ///
 /// # Errors
 /// The results differ from the raw data, or there are none yet.
-pub fn verify(options: &DirectoryOptions) -> Result<(), Failure> {
+pub fn verify(options: &VerifyOptions) -> Result<(), Failure> {
     let verification = directories::verify(&options.directory).map_err(from_lab)?;
-    if verification.faults.is_empty() {
-        return print_line(format_args!("{} runs and the results agree with their raw data", verification.runs));
+    let is_sound = verification.faults.is_empty();
+    if options.json {
+        print_either(true, &verification, "")?;
+    } else if is_sound {
+        print_line(format_args!("{} runs and the results agree with their raw data", verification.runs))?;
     }
-    Err(Failure::Failed(verification.faults.join("\n")))
+    if is_sound { Ok(()) } else { Err(Failure::Failed(verification.faults.join("\n"))) }
 }
 
 /// Writes the report of a directory again from its raw data.
 ///
 /// # Errors
 /// It is not complete, its raw data are damaged, or the report cannot be written.
-pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
+pub fn report(options: &ReportOptions) -> Result<(), Failure> {
     let report = directories::report(&options.directory).map_err(from_lab)?;
     print_line(format_args!("Report: {}", report.display()))
 }
@@ -194,11 +357,9 @@ pub fn report(options: &DirectoryOptions) -> Result<(), Failure> {
 pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
     let conditions = if options.force { Comparability::Any } else { Comparability::Same };
     let comparison = directories::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
-    for (name, a, b) in &comparison.conditions {
-        print_line(format_args!("DIFFERENT {name}: {a} in A, {b} in B"))?;
-    }
-    for cell in &comparison.unpaired {
-        print_line(format_args!("UNPAIRED {cell}"))?;
-    }
-    print_line(comparison.table().to_text().trim_end())
+    let different = comparison.conditions.iter();
+    let different = different.map(|(name, a, b)| format!("DIFFERENT {name}: {a} in A, {b} in B\n"));
+    let unpaired = comparison.unpaired.iter().map(|cell| format!("UNPAIRED {cell}\n"));
+    let text: String = different.chain(unpaired).chain([comparison.table().to_text()]).collect();
+    print_either(options.json, &comparison, text.trim_end())
 }

@@ -3,7 +3,7 @@
 //! A screen is text that is written over the one before: it needs no library, and the same text goes into files and pipes.
 
 use std::io::{IsTerminal, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,9 @@ use clap::Args;
 use thalweg_lab::directories::RunWatcher;
 
 use super::laboratory::from_lab;
-use super::preset::RunOptions;
+use super::study::ScenarioOptions;
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line};
+use crate::outcome::{Failure, print_either, print_line};
 
 /// Options of `lab top`.
 #[derive(Args, Debug)]
@@ -25,6 +25,10 @@ pub struct TopOptions {
     /// Show it once and end (default: follow it; where the output is no terminal, a line whenever something changed).
     #[arg(long)]
     pub once: bool,
+
+    /// Print one JSON object instead of a screen; needs --once (default: a screen).
+    #[arg(long, requires = "once")]
+    pub json: bool,
 }
 
 /// Shows the directory until its runs are over.
@@ -40,7 +44,7 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         let snapshot = watcher.look().map_err(from_lab)?;
         match &screen {
             Some(screen) => screen.show(&snapshot.to_text())?,
-            None if options.once => return print_line(snapshot.to_text().trim_end()),
+            None if options.once => return print_either(options.json, &snapshot, snapshot.to_text().trim_end()),
             None => {
                 let line = snapshot.to_line();
                 // A line that only counts seconds is no news.
@@ -69,12 +73,12 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As `lab run`.
-pub fn run_live(file: &Path, options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let (scenario, _) = super::study::load(file, options)?;
+pub fn run_live(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let (scenario, _) = options.load()?;
     let out = options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name));
     let program = std::env::current_exe().map_err(Failure::from_cause)?;
     let mut command = Command::new(program);
-    command.args(["lab", "run"]).arg(file).arg("--out").arg(&out);
+    command.args(["lab", "run"]).arg(options.file()).arg("--out").arg(&out);
     if let Some(seed) = options.seed {
         command.args(["--seed", &seed.to_string()]);
     }

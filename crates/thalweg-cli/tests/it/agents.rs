@@ -229,6 +229,6 @@ fn keys_decide_who_works_for_whom() {
     let said = run(&["lab", "agent", "--bind", &taken, "--key", &lab.path("other")]).expect_code(1);
     assert!(said.stderr.contains("has this port"), "{}", said.stderr);
     let said = run(&["lab", "run", "paper2", "--key", &lab.path("key")]).expect_code(2);
-    assert!(said.stderr.contains("--key is for scenarios"), "{}", said.stderr);
+    assert!(said.stderr.contains("unexpected argument '--key'"), "{}", said.stderr);
     assert!(!lab.folder.join("out").exists());
 }

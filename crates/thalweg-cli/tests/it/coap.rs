@@ -56,6 +56,14 @@ fn a_server_greets_lists_its_resources_and_ends_in_order() {
     assert_eq!(server.get("/request"), "hello world\n");
     let non = run(&["coap", "get", &server.uri("/request"), "--non", "--timeout", "50"]).expect_code(0);
     assert_eq!(non.stdout, "hello world\n");
+    let told = run(&["coap", "get", &server.uri("/request"), "--json", "--timeout", "50"]).expect_code(0).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
+    assert_eq!((&told["code"], &told["content_format"], &told["hex"]), (&"2.05".into(), &0.into(), &().into()));
+    assert_eq!(told["text"], non.stdout.trim_end());
+    let listed = run(&["coap", "discover", &server.address, "--json", "--timeout", "50"]).expect_code(0).stdout;
+    let links = listed.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let note = links.into_iter().find(|link| link["target"] == "/note").expect("listed");
+    assert!(note["attributes"].as_object().expect("attributes").contains_key("obs"), "{note}");
     let found = run(&["coap", "discover", &server.address, "--timeout", "50"]).expect_code(0).stdout;
     for path in ["/request ", "/note ", "/slow ", "/busy "] {
         assert!(found.contains(&server.uri(path)), "{path} is not in\n{found}");

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 34] = [
+const COMMANDS: [&[&str]; 38] = [
     &[],
     &["pub"],
     &["sub"],
@@ -17,6 +17,10 @@ const COMMANDS: [&[&str]; 34] = [
     &["lab"],
     &["lab", "quick"],
     &["lab", "run"],
+    &["lab", "run", "paper1"],
+    &["lab", "run", "paper2"],
+    &["lab", "run", "paper4"],
+    &["lab", "run", "paper5"],
     &["lab", "page"],
     &["lab", "list"],
     &["lab", "peers"],
@@ -113,10 +117,23 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["perf", "latency", "--cpu", "0"], &["--cpu 0,1"]);
     check(&["perf", "throughput", "--max-bytes", "5"], &["--method coalesce or batch"]);
     check(&["perf", "throughput", "--flush-delay", "5"], &["us, ms or s"]);
-    check(&["lab", "run", "paper1", "--peers", "cyclon"], &["did you mean \"cyclone\"", "iceoryx2"]);
+    check(&["lab", "run", "paper1", "--peers", "cyclon"], &["'cyclone'", "iceoryx2"]);
+    check(&["lab", "run", "paper1", "--peers", "none,cyclone"], &["none stands alone"]);
     check(&["lab", "run", "paper9"], &["did you mean \"paper1\""]);
-    check(&["lab", "run", "s.toml", "--quick"], &["--quick is for presets"]);
-    check(&["lab", "run", "paper2", "--quick", "--tables", "2"], &["--tables is for the preset paper1"]);
+    check(&["lab", "run", "--out", "/tmp", "paper1"], &["name the preset before its options"]);
+    check(&["lab", "run"], &["<FILE>"]);
+    let of_file = "Options of `thalweg lab run`: --out, --against, --seed, --peer-dir, --key, --live, --json.";
+    check(&["lab", "run", "s.toml", "--quick"], &["'--quick'", of_file]);
+    let of_paper2 = "Options of `thalweg lab run paper2`: --quick, --counts, --runs, --out, --seed, --json.";
+    check(&["lab", "run", "paper2", "--quick", "--tables", "2"], &["'--tables'", of_paper2]);
+    check(
+        &["lab", "run", "paper4", "--live"],
+        &["'--live'", "Options of `thalweg lab run paper4`: --quick, --peers, --against"],
+    );
+    check(
+        &["lab", "run", "paper5", "--key", "x"],
+        &["'--key'", "Options of `thalweg lab run paper5`: --quick, --figures"],
+    );
     check(&["sbu", "t"], &["sub"]);
 }
 

@@ -207,6 +207,10 @@ fn simulated_worlds_are_run_and_traced() {
     assert!(said.stdout.starts_with("2 worlds"), "{}", said.stdout);
     let said = run(&["sim", "--from", "7000000", "--seeds", "3", "--jobs", "1"]).expect_code(0);
     assert!(said.stdout.starts_with("3 worlds"), "{}", said.stdout);
+    let told = run(&["sim", "--seeds", "2", "--json"]).expect_code(0).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
+    assert_eq!((&told["worlds"], &told["breaches"]), (&2.into(), &serde_json::json!([])));
+    assert!(told["samples_taken"].as_u64() > Some(0), "{told}");
     run(&["sim", "--from", &u64::MAX.to_string(), "--seeds", "2"]).expect_code(2);
     let traces = [(); 2].map(|()| run(&["sim", "--seed", "1", "--trace"]).expect_code(0).stdout);
     assert!(traces[0].lines().count() > 20 && traces[0] == traces[1], "the same seed, the same trace");

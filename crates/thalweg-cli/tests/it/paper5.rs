@@ -181,9 +181,9 @@ fn unknown_words_are_told_with_the_nearest_known_ones() {
         assert!(said.stderr.contains(expect), "{option} {word}: {}", said.stderr);
     };
     check("--figures", "rampe", "did you mean \"ramp\"");
-    check("--peers", "libcoop", "did you mean \"libcoap\"");
+    check("--peers", "libcoop", "'libcoap'");
     check("--laws", "vta-print", "did you mean \"vta-printed\"");
-    check("--tables", "2", "--tables is for the preset paper1");
+    check("--tables", "2", "Options of `thalweg lab run paper5`: --quick, --figures");
     let said = run(&["lab", "run", "paper1", "--figures", "5"]).expect_code(2);
-    assert!(said.stderr.contains("--figures is for the preset paper5"), "{}", said.stderr);
+    assert!(said.stderr.contains("Options of `thalweg lab run paper1`: --quick, --peers"), "{}", said.stderr);
 }

@@ -34,6 +34,12 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
+/// What a command prints as one JSON object.
+#[track_caller]
+fn said_json(words: &[&str]) -> Value {
+    serde_json::from_str(&run(words).expect_code(0).stdout).expect("one JSON object")
+}
+
 fn lab_run(file: &Path, out: &Path) -> Said {
     run(&["lab", "run", text(file), "--out", text(out)])
 }
@@ -145,11 +151,25 @@ fn a_scenario_becomes_a_directory_that_is_complete_and_verifies() {
 
     run(&["lab", "verify", text(&out)]).expect_code(0);
     let listed = run(&["lab", "list", text(&folder)]).expect_code(0);
-    assert!(
-        listed.stdout.contains("test  4 of 4 runs  complete") && listed.stdout.contains("paper1"),
-        "{}",
-        listed.stdout
+    let row = listed.stdout.lines().find(|line| line.contains("/out")).unwrap_or_default();
+    assert!(row.contains("test") && row.contains("4 of 4  complete"), "{}", listed.stdout);
+    let preset = listed.stdout.lines().find(|line| line.contains("paper5 ")).unwrap_or_default();
+    assert!(preset.contains(" min ") && preset.ends_with(" h"), "the time of both forms: {}", listed.stdout);
+    let told = said_json(&["lab", "list", text(&folder), "--json"]);
+    assert_eq!(
+        (&told["directories"][0]["runs_done"], &told["directories"][0]["state"]),
+        (&4.into(), &"complete".into())
     );
+    let paper4 = told["presets"].as_array().expect("presets").iter().find(|preset| preset["name"] == "paper4");
+    let full = &paper4.expect("paper4")["full"];
+    assert!(full["seconds"].as_u64() > Some(600) && !full["left_out"].as_array().expect("a list").is_empty(), "{full}");
+    let told = said_json(&["lab", "verify", text(&out), "--json"]);
+    assert_eq!((&told["runs"], &told["faults"]), (&4.into(), &Value::Array(Vec::new())));
+    let told = said_json(&["lab", "compare", text(&out), text(&out), "--json"]);
+    assert_eq!(told["figures"].as_array().expect("figures")[0].as_array().expect("a figure").len(), 3, "{told}");
+    let told = said_json(&["lab", "top", text(&out), "--once", "--json"]);
+    assert_eq!((&told["state"], &told["runs_done"], &told["current"]), (&"complete".into(), &4.into(), &Value::Null));
+    assert!(told["cells"][0]["p50_us"].as_f64() > Some(0.0), "{told}");
     let again = lab_run(&file, &out).expect_code(1);
     assert!(again.stderr.contains("holds a run already"), "{}", again.stderr);
     let resumed = run(&["lab", "resume", text(&out)]).expect_code(1);
@@ -232,11 +252,14 @@ fn an_expectation_that_does_not_hold_decides_the_exit_code() {
     let said = run(&["lab", "run", text(&file), "--out", text(&out), "--live"]).expect_code(1);
     assert!(said.stdout.contains("DOES NOT HOLD: lost > 0"), "{}", said.stdout);
     assert!(
-        said.stdout.contains("DOES NOT HOLD: p99_us < 1000000000") && said.stdout.contains("too few samples"),
+        said.stdout.contains("NOT JUDGED: p99_us < 1000000000") && said.stdout.contains("too few samples"),
         "{}",
         said.stdout
     );
-    assert!(said.stderr.contains("2 of 2 expectations"), "{}", said.stderr);
+    let expect = "of 2 expectations of the scenario 1 do not hold and 1 are not judged";
+    assert!(said.stderr.contains(expect), "{}", said.stderr);
+    let page = fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(page.contains("1 of 2 expectations do not hold, 1 are not judged"));
     run(&["lab", "verify", text(&out)]).expect_code(0);
 }
 
@@ -305,6 +328,8 @@ fn ctrl_c_leaves_a_directory_that_can_be_resumed() {
     assert!(said.stderr.contains("lab resume"), "{}", said.stderr);
     expect_gone(&workers);
     assert_eq!(json(&out.join("manifest.json"))["state"], "interrupted");
+    let told = said_json(&["lab", "top", text(&out), "--once", "--json"]);
+    assert_eq!((&told["state"], &told["runs_planned"]), (&"interrupted".into(), &2.into()));
     let watched = run(&["lab", "top", text(&out)]).expect_code(0);
     assert_eq!(watched.stdout, "test: interrupted, 1 of 2 runs\n", "a pipe gets one line, and then it is over");
     let compared = run(&["lab", "compare", text(&out), text(&out)]).expect_code(1);

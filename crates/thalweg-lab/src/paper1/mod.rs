@@ -21,7 +21,7 @@ pub use peers::PEERS;
 pub use plan::{LinkKind, Paper1Plan, UNLIMITED};
 pub use presentation::{page, to_text};
 pub use result::{BackgroundCell, BurstRuns, ContenderFacts, Missing, Paper1Facts, Paper1Result};
-pub use scenario::run;
+pub use scenario::{expected, run};
 pub use search::{MeasuredSettings, Search, Settings, Trial, TunedParameter};
 
 #[cfg(test)]

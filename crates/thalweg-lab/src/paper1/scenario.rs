@@ -42,7 +42,7 @@ pub fn run(
         plan,
         stage: Stage { launcher, stop, cpus },
         shuffle: Random::new(plan.seed),
-        search_pace: Pace::new(TRIAL_SECONDS * if plan.is_quick() { 20.0 } else { 60.0 }),
+        search_pace: Pace::new(search_seconds(plan)),
         outlook: outlook(plan, &peers),
         background: Duration::from_secs_f64(if plan.has_table(4) { background::seconds(plan) } else { 0.0 }),
         first_orders: Vec::new(),
@@ -85,6 +85,20 @@ pub fn run(
         background,
         profile,
     })
+}
+
+/// How long a plan takes on a quiet machine, slow contenders not counted, and the peers that it asks for and that are not there.
+pub fn expected(plan: &Paper1Plan) -> (Duration, Vec<Missing>) {
+    let mut missing = Vec::new();
+    let peers = peers_of(plan, None, &mut missing);
+    let background = if plan.has_table(4) { background::seconds(plan) } else { 0.0 };
+    let seconds = search_seconds(plan) + outlook(plan, &peers).rest().as_secs_f64() + background;
+    (Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX), missing)
+}
+
+/// Of all searches together.
+fn search_seconds(plan: &Paper1Plan) -> f64 {
+    TRIAL_SECONDS * if plan.is_quick() { 20.0 } else { 60.0 }
 }
 
 /// How the result was made, from its start in seconds since 1970 and on the clock of this process.

@@ -49,14 +49,14 @@ pub fn page(result: &Paper2Result) -> Page {
             utc(first.started_unix_s),
             first.seed
         ),
-        card: Some(Card {
-            standing: if holding == choices.len() { Standing::Holds } else { Standing::Open },
+        cards: vec![Card {
+            standing: standing(&choices),
             headline: format!(
                 "auto is within 5 % of the better way in {holding} of {} comparisons in which the ways are not equivalent",
                 choices.len()
             ),
-            details: choices.iter().filter(|check| check.answer != AutoAnswer::Yes).map(|check| told(check)).collect(),
-        }),
+            details: choices.iter().filter(|check| check.answer == AutoAnswer::No).map(|check| told(check)).collect(),
+        }],
         tiles: vec![
             tile(
                 format!("{holding} of {}", choices.len()),
@@ -78,6 +78,16 @@ pub fn page(result: &Paper2Result) -> Page {
             .collect(),
         method: METHOD.map(str::to_owned).to_vec(),
         command: result.command.clone(),
+    }
+}
+
+/// Whether `auto` is as good as it is meant to be, as far as the runs tell.
+fn standing(choices: &[&AutoCheck]) -> Standing {
+    let has = |answer| choices.iter().any(|check| check.answer == answer);
+    match (has(AutoAnswer::No), has(AutoAnswer::Open), has(AutoAnswer::Yes)) {
+        (true, ..) => Standing::Fails,
+        (false, false, true) => Standing::Holds,
+        _ => Standing::NotJudged,
     }
 }
 
@@ -230,7 +240,7 @@ fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
     });
     let efforts = [&WIRE, &CPU].map(|measure| {
         let caption = format!("{}, all hosts together.", measure.name);
-        figure(measure, caption, Axis::linear(measure.name))
+        figure(measure, caption, Axis::fitting(measure.name))
     });
     latencies.into_iter().chain(efforts).collect()
 }

@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::nearest::nearest;
-use crate::peers::find_program;
+use crate::peers::{Readiness, find_program, readiness_of};
 
 /// A middleware that there is a CoAP server for in `peers/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,18 +86,9 @@ impl CoapPeer {
         find_program(&[program], folder)
     }
 
-    /// Its program, looked for as in [`CoapPeer::find`], and what it says of its version, or why it does not run; `None` when there is no
-    /// program.
-    pub fn version(self, folder: Option<&Path>) -> Option<Result<(PathBuf, String), String>> {
-        let program = self.find(folder)?;
-        Some(match Command::new(&program).arg("--version").stdin(Stdio::null()).output() {
-            Ok(said) if said.status.success() => Ok((program, String::from_utf8_lossy(&said.stdout).trim().to_owned())),
-            Ok(said) => {
-                let words = String::from_utf8_lossy(&said.stderr).trim().lines().last().unwrap_or_default().to_owned();
-                Err(format!("{} does not run: {}: {words}", program.display(), said.status))
-            }
-            Err(error) => Err(format!("{} does not run: {error}", program.display())),
-        })
+    /// How far it is, its program looked for as in [`CoapPeer::find`].
+    pub fn readiness(self, folder: Option<&Path>) -> Readiness {
+        readiness_of(self.find(folder))
     }
 }
 

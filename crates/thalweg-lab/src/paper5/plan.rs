@@ -243,8 +243,9 @@ impl Paper5Plan {
 
     /// How long all runs take together.
     pub fn expected(&self) -> Duration {
-        let all = self.cells();
-        Duration::from_secs_f64(all.iter().map(|cell| f64::from(self.runs_of(cell)) * self.seconds_of(cell)).sum())
+        let cells = self.cells();
+        let all = cells.iter().map(|cell| f64::from(self.runs_of(cell)) * self.seconds_of(cell)).sum();
+        self.budget().unwrap_or(Duration::MAX).min(Duration::from_secs_f64(all))
     }
 
     /// The command that repeats the plan, its order of runs included.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::answers;
@@ -17,12 +18,13 @@ use crate::error::LabError;
 use crate::figures::{percent, rounded};
 use crate::host::Environment;
 use crate::paper1::Missing;
+use crate::peers::Readiness;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Design, ScenarioError};
 use crate::statistics::median;
 use crate::study::{
     CellResult, CoursePlan, Experiment, Measure, RunName, Side, StudyCell, StudyError, StudyOutcome, StudyRecord,
-    StudyRun, StudyTurn, begin, checksum, load_json, within,
+    StudyRun, StudyTurn, Told, begin, checksum, load_json, within,
 };
 use crate::table::Table;
 
@@ -64,7 +66,11 @@ fn with_peers_that_are_there(plan: &Paper5Plan, folder: Option<&Path>) -> (Paper
 
 /// The program of a peer and its version, or why there is none.
 fn program_of(peer: CoapPeer, folder: Option<&Path>) -> Result<(PathBuf, String), String> {
-    peer.version(folder).unwrap_or_else(|| Err("its program is not there".to_owned()))
+    match peer.readiness(folder) {
+        Readiness::Ready { program, version } => Ok((program, version)),
+        Readiness::Broken { program, reason } => Err(format!("{}: {reason}", program.display())),
+        Readiness::Missing => Err("its program is not there".to_owned()),
+    }
 }
 
 /// The plan with its cells.
@@ -368,9 +374,10 @@ impl Experiment for CoapStudy {
         Ok(vec![("report.html", presentation::page(result).to_html())])
     }
 
-    fn overview(cells: &[ServerCellRuns]) -> Table {
+    fn overview(cells: &[ServerCellRuns]) -> Result<Told, LabError> {
         let header = ["cell", "runs", "served/s", "loss", "p50, ms", "p99, ms", "marked"];
         let mut table = Table::new("Whole runs: medians over the runs", &header);
+        let marked = |cell: &ServerCellRuns| cell.runs.iter().filter(|run| run.is_disturbed()).count();
         let row = |cell: &ServerCellRuns| {
             let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
             let milliseconds = |measure| shown(answers::median_of(cell, measure).map(|us| us / 1e3));
@@ -381,11 +388,22 @@ impl Experiment for CoapStudy {
                 answers::median_of(cell, answers::LOSS).map_or_else(|| "–".to_owned(), percent),
                 milliseconds(answers::P50),
                 milliseconds(answers::P99),
-                cell.runs.iter().filter(|run| run.is_disturbed()).count().to_string(),
+                marked(cell).to_string(),
             ]
         };
         table.rows = cells.iter().map(row).collect();
-        table
+        let told = |cell: &ServerCellRuns| {
+            json!({
+                "cell": cell.name,
+                "runs": cell.runs.len(),
+                "served_per_s": answers::median_of(cell, answers::SERVED),
+                "loss": answers::median_of(cell, answers::LOSS),
+                "p50_us": answers::median_of(cell, answers::P50),
+                "p99_us": answers::median_of(cell, answers::P99),
+                "marked": marked(cell),
+            })
+        };
+        Ok(Told { text: table.to_text(), json: cells.iter().map(told).collect() })
     }
 }
 

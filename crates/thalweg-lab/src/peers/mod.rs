@@ -5,6 +5,7 @@
 mod limits;
 mod setup;
 
+pub(crate) use setup::readiness_of;
 pub use setup::{Readiness, install, readiness};
 
 pub use thalweg_lab_station::PeerProfile;

@@ -1,13 +1,17 @@
 //! Building the programs, and what is there.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+
+use serde::Serialize;
 
 use super::{FOLDER, PeerProgram};
 use crate::error::LabError;
 
 /// How far a peer is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum Readiness {
     /// Its program runs: where it lies and what it says of itself.
     Ready {
@@ -29,15 +33,20 @@ pub enum Readiness {
 
 /// How far `peer` is, its program looked for as in [`PeerProgram::find`].
 pub fn readiness(peer: PeerProgram, folder: Option<&Path>) -> Readiness {
-    let Some(program) = peer.find(folder) else { return Readiness::Missing };
-    let ask = |arguments: &[&str]| Command::new(&program).args(arguments).stdin(Stdio::null()).output();
-    match ask(&["--version"]) {
+    match readiness_of(peer.find(folder)) {
+        Readiness::Ready { program, .. } if !knows_scenarios(&program) => {
+            Readiness::Broken { program, reason: TOO_OLD.to_owned() }
+        }
+        state => state,
+    }
+}
+
+/// How far a program is that was looked for: it is ready when it tells its version.
+pub(crate) fn readiness_of(program: Option<PathBuf>) -> Readiness {
+    let Some(program) = program else { return Readiness::Missing };
+    match ask(&program, &["--version"]) {
         Ok(said) if said.status.success() => {
-            let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-            match ask(&["station", "--help"]) {
-                Ok(said) if said.status.success() => Readiness::Ready { program, version },
-                _ => Readiness::Broken { program, reason: TOO_OLD.to_owned() },
-            }
+            Readiness::Ready { program, version: String::from_utf8_lossy(&said.stdout).trim().to_owned() }
         }
         Ok(said) => {
             let words = String::from_utf8_lossy(&said.stderr).trim().lines().last().unwrap_or_default().to_owned();
@@ -45,6 +54,14 @@ pub fn readiness(peer: PeerProgram, folder: Option<&Path>) -> Readiness {
         }
         Err(error) => Readiness::Broken { program, reason: format!("it does not run: {error}") },
     }
+}
+
+fn knows_scenarios(program: &Path) -> bool {
+    ask(program, &["station", "--help"]).is_ok_and(|said| said.status.success())
+}
+
+fn ask(program: &Path, arguments: &[&str]) -> io::Result<Output> {
+    Command::new(program).args(arguments).stdin(Stdio::null()).output()
 }
 
 const TOO_OLD: &str = "it was built for an older laboratory, which knew no scenarios";

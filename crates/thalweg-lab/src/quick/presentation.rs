@@ -2,7 +2,7 @@
 
 use crate::circumstances;
 use crate::figures::{bit_rate, duration, grouped, rounded, size, utc};
-use crate::plot::{self, Band, Series, TimelineTrace};
+use crate::plot::{self, Axis, Band, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::Summary;
 use crate::table::Table;
@@ -111,7 +111,7 @@ fn high_frequency(cells: &[BurstCell]) -> Section {
         figures: vec![
             Figure::new(
                 "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).",
-                plot::strips("milliseconds a run", &series),
+                plot::strips(&Axis::fitting("milliseconds a run"), &series),
             ),
             Figure::new(
                 "Share of the runs that took at most this time: a curve further left is faster, a steeper one is steadier.",
@@ -132,7 +132,7 @@ fn large(cells: &[BurstCell]) -> Section {
         seen: observations::large(cells),
         figures: vec![Figure::new(
             "Every run a dot; below them the mean (tick) and ± one standard deviation (bar).",
-            plot::strips("milliseconds a run", &series(cells)),
+            plot::strips(&Axis::fitting("milliseconds a run"), &series(cells)),
         )],
         tables: vec![burst_table("Milliseconds from the first write to the echo", cells)],
         ..Section::default()

@@ -91,13 +91,16 @@ pub fn middle(values: &[f64]) -> Option<Middle> {
 }
 
 /// The median of runs with what lies around it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Middle {
     /// The median.
+    #[serde(with = "endless::number")]
     pub estimate: f64,
     /// Lower end.
+    #[serde(with = "endless::number")]
     pub low: f64,
     /// Upper end.
+    #[serde(with = "endless::number")]
     pub high: f64,
     /// Whether the ends are the extremes of too few runs rather than an interval of [`CONFIDENCE`].
     pub is_range: bool,

@@ -92,7 +92,7 @@ fn compared<C: StudyCell, R>(cells: &[CellResult<C, R>]) -> impl Iterator<Item =
 }
 
 /// Two run directories side by side. Their runs took no turns, so that a drift of the machine is in every difference: nothing is judged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Name and both values of everything in which their conditions differ.
     pub conditions: Vec<(String, String, String)>,
@@ -162,8 +162,16 @@ pub enum Comparability {
     Any,
 }
 
-/// The differences as a table.
-pub(crate) fn table(caption: &str, differences: &[Difference]) -> Table {
+/// The differences as a table, and those without a verdict as a folded one.
+pub(crate) fn tables(caption: &str, differences: &[Difference]) -> Vec<Table> {
+    let is_open = |difference: &&Difference| difference.verdict == Verdict::Inconclusive;
+    let (open, told): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(is_open);
+    let folded = format!("{} of {} comparisons are not judged", open.len(), differences.len());
+    let open = Table { folded, ..table(&format!("{caption}; not judged"), &open) };
+    [table(caption, &told), open].into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn table(caption: &str, differences: &[&Difference]) -> Table {
     let header = ["cell", "quantity", "baseline", "median", "ratio", "95 % interval", "A/A noise", "verdict"];
     let mut table = Table::new(caption, &header);
     for difference in differences {

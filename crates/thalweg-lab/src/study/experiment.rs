@@ -18,7 +18,6 @@ use crate::error::LabError;
 use crate::host::HostEnvironment;
 use crate::process::{Launcher, Stop};
 use crate::scenario::Design;
-use crate::table::Table;
 
 /// An experiment that a study repeats.
 pub(crate) trait Experiment: Sized {
@@ -106,12 +105,12 @@ pub(crate) trait Experiment: Sized {
     /// Name and text of the files that show the results of `directory`, the report among them.
     fn files(&self, directory: &Path, result: &Self::Result) -> Result<Vec<(&'static str, String)>, LabError>;
 
-    /// One row a cell, from the runs that are whole, for those who watch.
-    fn overview(cells: &[StudyCells<Self>]) -> Table;
+    /// Each cell, from the runs that are whole, for those who watch.
+    fn overview(cells: &[StudyCells<Self>]) -> Result<Told, LabError>;
 
-    /// What a run that is being made in `folder` shows so far, in lines.
-    fn so_far(&self, _cell: usize, _folder: &Path) -> String {
-        String::new()
+    /// What a run that is being made in `folder` shows so far.
+    fn so_far(&self, _cell: usize, _folder: &Path) -> Told {
+        Told::default()
     }
 }
 
@@ -149,6 +148,13 @@ pub(crate) trait StudyOutcome: Serialize + DeserializeOwned {
 
     /// Why the results are not what was asked for, where that is so.
     fn shortcoming(&self) -> Option<String>;
+}
+
+/// The same for people and for programs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) text: String,
+    pub(crate) json: serde_json::Value,
 }
 
 /// Numbers and order of the runs.

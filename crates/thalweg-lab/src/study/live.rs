@@ -5,16 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
 use super::cells::CellResult;
 use super::directory::{RunName, is_in_use, load_experiment, load_manifest, run_folder, run_in_the_making};
-use super::experiment::Experiment;
+use super::experiment::{Experiment, Told};
 use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
 use super::results::RunSummary;
 use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
 use crate::scenario::{Cell, Scenario};
-use crate::statistics::{is_supported, median};
+use crate::statistics::{endless, is_supported, median};
 use crate::table::Table;
 use crate::trial::{SoFar, Totals, flow_folder, in_time_ns, load_seconds_so_far};
 
@@ -33,8 +36,8 @@ pub struct RunSnapshot {
     /// Its manifest.
     manifest: Manifest,
     is_in_use: bool,
-    /// One row a cell, from the runs that are whole.
-    overview: Table,
+    /// Each cell, from the runs that are whole.
+    overview: Told,
     current: Option<Current>,
 }
 
@@ -45,8 +48,8 @@ struct Current {
     cell: String,
     since: Duration,
     expected: Duration,
-    /// Its figures so far, in lines.
-    so_far: String,
+    /// Its figures so far.
+    so_far: Told,
 }
 
 /// Fates of its samples so far.
@@ -83,7 +86,7 @@ impl<E: Experiment> StudyWatcher<E> {
         Ok(RunSnapshot {
             manifest: load_manifest(&self.path)?,
             is_in_use: is_in_use(&self.path),
-            overview: E::overview(self.ledger.whole()?),
+            overview: E::overview(self.ledger.whole()?)?,
             current: self.current(),
         })
     }
@@ -103,12 +106,12 @@ impl<E: Experiment> StudyWatcher<E> {
 }
 
 /// The machine and the samples of a run that is being made in `folder`.
-pub(super) fn so_far(scenario: &Scenario, cells: &[Cell], folder: &Path) -> String {
-    let mut out = String::new();
+pub(super) fn so_far(scenario: &Scenario, cells: &[Cell], folder: &Path) -> Told {
+    let mut text = String::new();
     let seconds = load_seconds_so_far(folder);
     if let Some(last) = seconds.last() {
         let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
-        out.push_str(&format!(
+        text.push_str(&format!(
             "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
             share(last.foreign_cpu),
             share(last.steal),
@@ -117,17 +120,19 @@ pub(super) fn so_far(scenario: &Scenario, cells: &[Cell], folder: &Path) -> Stri
             seconds.len(),
         ));
     }
+    let mut samples = Vec::new();
     for cell in cells {
-        let samples = Samples {
+        let own = Samples {
             so_far: SoFar::read(&flow_folder(folder, cell)),
             subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
             in_time_ns: in_time_ns(cell, &scenario.schedule),
         };
-        let name = cell.flow.as_ref().map(|flow| format!("{}, ", flow.name)).unwrap_or_default();
-        let text = samples.to_text().unwrap_or_default();
-        text.lines().for_each(|line| out.push_str(&format!("{name}{line}\n")));
+        let flow = cell.flow.as_ref().map(|flow| flow.name.clone());
+        let name = flow.as_ref().map(|flow| format!("{flow}, ")).unwrap_or_default();
+        own.to_text().unwrap_or_default().lines().for_each(|line| text.push_str(&format!("{name}{line}\n")));
+        samples.extend(own.fates().map(|fates| json!({ "flow": flow, "fates": fates })));
     }
-    out
+    Told { text, json: json!({ "seconds": seconds, "samples": samples }) }
 }
 
 impl RunSnapshot {
@@ -152,7 +157,7 @@ impl RunSnapshot {
         if let Some(current) = self.current.as_ref().filter(|_| !self.is_over()) {
             out.push_str(&current.to_text());
         }
-        out.push_str(&self.overview.to_text());
+        out.push_str(&self.overview.text);
         out
     }
 
@@ -164,36 +169,137 @@ impl RunSnapshot {
     }
 }
 
-/// One row a cell, from the runs that are whole.
-pub(super) fn overview(cells: &[CellResult]) -> Table {
+impl Serialize for RunSnapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Manifest { name, runs_done, runs_planned, .. } = &self.manifest;
+        SnapshotTold {
+            name,
+            state: self.state(),
+            runs_done: *runs_done,
+            runs_planned: *runs_planned,
+            current: self.current.as_ref().filter(|_| !self.is_over()).map(Current::told),
+            cells: &self.overview.json,
+        }
+        .serialize(serializer)
+    }
+}
+
+/// A snapshot in JSON.
+#[derive(Serialize)]
+struct SnapshotTold<'a> {
+    name: &'a str,
+    state: String,
+    runs_done: u64,
+    runs_planned: u64,
+    current: Option<CurrentTold<'a>>,
+    cells: &'a Value,
+}
+
+/// The present run in JSON.
+#[derive(Serialize)]
+struct CurrentTold<'a> {
+    cell: &'a str,
+    /// From 1.
+    round: u32,
+    /// From 1.
+    attempt: u32,
+    since_s: f64,
+    expected_s: f64,
+    /// What the experiment tells of it.
+    so_far: &'a Value,
+}
+
+/// Fates of the present run's samples so far.
+#[derive(Serialize)]
+struct SampleFates {
+    due: u64,
+    in_time: u64,
+    late: u64,
+    lost_or_on_the_way: u64,
+    not_sent: u64,
+}
+
+/// The whole runs of a cell.
+#[derive(Serialize)]
+struct CellSoFar {
+    cell: String,
+    runs: usize,
+    due: u64,
+    in_time: u64,
+    late: u64,
+    lost: u64,
+    not_sent: u64,
+    /// Medians over the runs; null where one of them has none.
+    #[serde(with = "endless::option")]
+    p50_us: Option<f64>,
+    #[serde(with = "endless::option")]
+    p99_us: Option<f64>,
+    cpu: Option<f64>,
+    /// Runs on a disturbed machine.
+    marked: usize,
+}
+
+/// Each cell, from the runs that are whole.
+pub(super) fn overview(cells: &[CellResult]) -> Result<Told, LabError> {
     let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
     let mut table =
         Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
-    for cell in cells {
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
+    let all: Vec<CellSoFar> = cells.iter().map(CellSoFar::of).collect();
+    let row = |cell: &CellSoFar| {
+        let share = (cell.due > 0).then(|| cell.in_time as f64 / cell.due as f64);
+        vec![
+            cell.cell.clone(),
+            cell.runs.to_string(),
+            share.map_or_else(|| "–".to_owned(), percent),
+            grouped(cell.late),
+            grouped(cell.lost),
+            grouped(cell.not_sent),
+            number(cell.p50_us),
+            number(cell.p99_us),
+            number(cell.cpu),
+            cell.marked.to_string(),
+        ]
+    };
+    table.rows = all.iter().map(row).collect();
+    Ok(Told { text: table.to_text(), json: serde_json::to_value(&all).map_err(LabError::here)? })
+}
+
+impl CellSoFar {
+    fn of(cell: &CellResult) -> CellSoFar {
         let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
         let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
             let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
+            all.and_then(median)
         };
-        let due = sum(|totals| totals.due);
-        let share = sum(|totals| totals.in_time) as f64 / due.max(1) as f64;
-        table.rows.push(vec![
-            cell.name.clone(),
-            cell.runs.len().to_string(),
-            if due == 0 { "–".to_owned() } else { percent(share) },
-            grouped(sum(|totals| totals.late)),
-            grouped(sum(|totals| totals.lost)),
-            grouped(sum(|totals| totals.not_sent)),
-            middle(&|run| run.totals.response.p50_us),
-            middle(&|run| run.totals.response.p99_us),
-            middle(&|run| Some(run.cpu)),
-            cell.runs.iter().filter(|run| run.contaminated).count().to_string(),
-        ]);
+        CellSoFar {
+            cell: cell.name.clone(),
+            runs: cell.runs.len(),
+            due: sum(|totals| totals.due),
+            in_time: sum(|totals| totals.in_time),
+            late: sum(|totals| totals.late),
+            lost: sum(|totals| totals.lost),
+            not_sent: sum(|totals| totals.not_sent),
+            p50_us: middle(&|run| run.totals.response.p50_us),
+            p99_us: middle(&|run| run.totals.response.p99_us),
+            cpu: middle(&|run| Some(run.cpu)),
+            marked: cell.runs.iter().filter(|run| run.contaminated).count(),
+        }
     }
-    table
 }
 
 impl Current {
+    fn told(&self) -> CurrentTold<'_> {
+        CurrentTold {
+            cell: &self.cell,
+            round: self.name.round + 1,
+            attempt: self.name.attempt,
+            since_s: self.since.as_secs_f64(),
+            expected_s: self.expected.as_secs_f64(),
+            so_far: &self.so_far.json,
+        }
+    }
+
     fn to_line(&self) -> String {
         let attempt = if self.name.attempt > 1 { format!(", attempt {}", self.name.attempt) } else { String::new() };
         format!(
@@ -208,22 +314,32 @@ impl Current {
     fn to_text(&self) -> String {
         let (since, expected) = (self.since.as_millis() as u64, self.expected.as_millis() as u64);
         let mut out = format!("{}\n{}\n", self.to_line(), bar(since.min(expected), expected, 40));
-        out.push_str(&self.so_far);
+        out.push_str(&self.so_far.text);
         out.push('\n');
         out
     }
 }
 
 impl Samples {
-    /// A line of fates and one of latencies; `None` before the first second is over.
-    fn to_text(&self) -> Option<String> {
+    /// Each sample's, as far as it is known; `None` before the first second is over.
+    fn fates(&self) -> Option<SampleFates> {
         let SoFar { written, not_sent, arrived } = &self.so_far;
         let due = (written + not_sent) * self.subscribers;
-        if due == 0 {
-            return None;
-        }
         let all: u64 = arrived.iter().map(|(_, count)| count).sum();
         let in_time: u64 = arrived.iter().filter(|(ns, _)| *ns <= self.in_time_ns).map(|(_, count)| count).sum();
+        (due > 0).then(|| SampleFates {
+            due,
+            in_time,
+            late: all - in_time,
+            lost_or_on_the_way: (written * self.subscribers).saturating_sub(all),
+            not_sent: not_sent * self.subscribers,
+        })
+    }
+
+    /// A line of fates and one of latencies; `None` before the first second is over.
+    fn to_text(&self) -> Option<String> {
+        let SampleFates { due, in_time, late, lost_or_on_the_way, not_sent } = self.fates()?;
+        let (arrived, all) = (&self.so_far.arrived, in_time + late);
         let quantile = |(name, q): (&str, f64)| {
             let latency = at(arrived, q, all).map_or_else(|| "–".to_owned(), |ns| duration(Duration::from_nanos(ns)));
             format!("{name} {latency}")
@@ -232,9 +348,9 @@ impl Samples {
             "so far: {} of {} in time, {} late, {} lost or on the way, {} not sent\nresponse latency: {}\n",
             percent(in_time as f64 / due as f64),
             grouped(due),
-            grouped(all - in_time),
-            grouped((written * self.subscribers).saturating_sub(all)),
-            grouped(not_sent * self.subscribers),
+            grouped(late),
+            grouped(lost_or_on_the_way),
+            grouped(not_sent),
             QUANTILES.map(quantile).join(", ")
         ))
     }

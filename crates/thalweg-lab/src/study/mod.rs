@@ -24,12 +24,12 @@ mod verify;
 
 pub use cells::{CellFailure, CellResult};
 pub use compare::{Comparability, Comparison, Difference};
-pub(crate) use compare::{compare, table as differences_table, within};
+pub(crate) use compare::{compare, tables as differences_tables, within};
 pub(crate) use course::{begin, resume};
 pub use directory::{FoundRun, find};
 pub(crate) use directory::{RunName, load_json, schema_of};
 pub use error::StudyError;
-pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn};
+pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told};
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{checksum, host_parts};
 pub(crate) use judging::{Judged, Measure, Side, judge};

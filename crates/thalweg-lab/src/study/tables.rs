@@ -13,19 +13,21 @@ pub fn to_text(result: &StudyResult) -> String {
     let mut out = table(result).to_text();
     if !result.differences.is_empty() {
         out.push('\n');
-        out.push_str(
-            &compare::table(
-                "Against the first cell, or the first one with the same data where several middleware take part; runs of the same round \
-                 paired",
-                &result.differences,
-            )
-            .to_text(),
-        );
+        let caption = "Against the first cell, or the first one with the same data where several middleware take part; runs of the same \
+                       round paired";
+        out.extend(compare::tables(caption, &result.differences).iter().map(Table::to_text));
+        let open = result.differences.iter().filter(|difference| difference.reason.is_some());
+        let mut reasons: Vec<&str> = open.filter_map(|difference| difference.reason.as_deref()).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        out.extend(reasons.iter().map(|reason| format!("    {reason}\n")));
     }
     for judgement in &result.judgements {
-        let verdict = if judgement.holds { "holds" } else { "DOES NOT HOLD" };
-        let value =
-            judgement.value.map_or_else(|| "cannot be judged: too few samples".to_owned(), |value| value.to_string());
+        let (verdict, value) = match judgement.value {
+            Some(value) if judgement.holds => ("holds", value.to_string()),
+            Some(value) => ("DOES NOT HOLD", value.to_string()),
+            None => ("NOT JUDGED", "too few samples".to_owned()),
+        };
         out.push_str(&format!("  {verdict}: {} in {}: {value}\n", judgement.expectation, judgement.cell));
     }
     for failure in &result.failures {

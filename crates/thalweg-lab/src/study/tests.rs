@@ -192,10 +192,10 @@ impl Experiment for Counting {
         Ok(vec![("report.html", result.to_text())])
     }
 
-    fn overview(cells: &[StudyCells<Counting>]) -> Table {
+    fn overview(cells: &[StudyCells<Counting>]) -> Result<Told, LabError> {
         let mut table = Table::new("Counts", &["cell", "runs"]);
         table.rows = cells.iter().map(|cell| vec![cell.name.clone(), cell.runs.len().to_string()]).collect();
-        table
+        Ok(Told { text: table.to_text(), ..Told::default() })
     }
 }
 

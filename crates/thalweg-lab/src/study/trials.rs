@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::cells::CellResult;
 use super::directory::{RunName, load_json, run_folder};
 use super::experiment::{
-    CoursePlan, Experiment, StudyCell, StudyCells, StudyOutcome, StudyRecord, StudyRun, StudyTurn,
+    CoursePlan, Experiment, StudyCell, StudyCells, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told,
 };
 use super::fingerprint::checksum;
 use super::judging::{Measure, Side};
@@ -21,7 +21,6 @@ use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Build, Cell, Precision, Scenario, Schedule};
 use crate::study::StudyError;
-use crate::table::Table;
 use crate::trial::{self, Ground, RESULT, RawRecords, RunContext, TrialResult, flow_folder, join};
 
 /// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
@@ -99,9 +98,13 @@ impl StudyOutcome for StudyResult {
     }
 
     fn shortcoming(&self) -> Option<String> {
-        let unmet = self.judgements.iter().filter(|judgement| !judgement.holds).count();
-        if unmet > 0 {
-            return Some(format!("{unmet} of {} expectations of the scenario do not hold", self.judgements.len()));
+        let open = self.judgements.iter().filter(|judgement| judgement.value.is_none()).count();
+        let unmet = self.judgements.iter().filter(|judgement| !judgement.holds).count() - open;
+        if unmet + open > 0 {
+            let all = self.judgements.len();
+            return Some(format!(
+                "of {all} expectations of the scenario {unmet} do not hold and {open} are not judged"
+            ));
         }
         let (failed, all) = (self.failures.len(), self.failures.len() + self.cells.len());
         (failed > 0).then(|| format!("{failed} of {all} cells have no result because they failed"))
@@ -231,11 +234,11 @@ impl Experiment for Scenario {
         Ok(vec![("results.csv", tables::to_csv(result)), (report::REPORT, report)])
     }
 
-    fn overview(cells: &[StudyCells<Scenario>]) -> Table {
+    fn overview(cells: &[StudyCells<Scenario>]) -> Result<Told, LabError> {
         live::overview(cells)
     }
 
-    fn so_far(&self, cell: usize, folder: &Path) -> String {
+    fn so_far(&self, cell: usize, folder: &Path) -> Told {
         live::so_far(self, &self.cells[self.run_of(cell)], folder)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::course::collect;
 use super::directory::{RESULTS, is_in_use, load_experiment, load_manifest, run_folder, whole_runs};
 use super::experiment::Experiment;
@@ -10,7 +12,7 @@ use super::manifest::State;
 use crate::error::LabError;
 
 /// The findings of a verification.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// Runs whose results were computed again from their raw data.
     pub runs: u64,

@@ -25,7 +25,7 @@ impl Page {
         for warning in &self.warnings {
             out.text.push_str(&format!("> **{warning}**\n>\n"));
         }
-        if let Some(card) = &self.card {
+        for card in &self.cards {
             out.text.push_str(&format!("\n**{}**\n\n{}", card.headline, list(&card.details)));
         }
         if let Some(findings) = findings {

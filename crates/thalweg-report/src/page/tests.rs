@@ -49,9 +49,11 @@ fn the_policy_names_the_script_that_is_there() {
 
 #[test]
 fn a_verdict_has_a_sign_beside_its_colour() {
-    for (standing, sign) in [(Standing::Holds, "✓"), (Standing::Fails, "✗"), (Standing::Open, "?")] {
+    let signs = [(Standing::Holds, "✓"), (Standing::Fails, "✗"), (Standing::Told, "≠"), (Standing::NotJudged, "?")];
+    for (standing, sign) in signs {
         let card = Card { standing, headline: "a & b".to_owned(), details: vec!["c".to_owned()] };
-        let html = Page { card: Some(card), ..Page::default() }.to_html();
+        assert_eq!(card.to_text(), format!("{sign} a & b\n    c\n"));
+        let html = Page { cards: vec![card], ..Page::default() }.to_html();
         check_html(&html);
         assert!(html.contains(sign) && html.contains("a &amp; b"), "{sign}");
     }

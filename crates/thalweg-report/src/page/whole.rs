@@ -13,7 +13,7 @@ pub struct Tile {
     pub meaning: String,
 }
 
-/// The verdict above everything else.
+/// The answer to a question, above everything else.
 #[derive(Clone, Debug)]
 pub struct Card {
     /// How it turned out.
@@ -24,15 +24,17 @@ pub struct Card {
     pub details: Vec<String>,
 }
 
-/// How an experiment turned out.
+/// How a question was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Everything expected holds.
     Holds,
     /// Something expected does not hold.
     Fails,
-    /// Nothing was expected, or the machine was too disturbed to tell.
-    Open,
+    /// The data tell, and nothing was expected.
+    Told,
+    /// Too little was measured, or on too disturbed a machine, or nothing was expected.
+    NotJudged,
 }
 
 /// A whole report.
@@ -42,8 +44,8 @@ pub struct Page {
     pub title: String,
     /// When and how long, in one line.
     pub subtitle: String,
-    /// The verdict, where the experiment has one.
-    pub card: Option<Card>,
+    /// The answers, the most important first.
+    pub cards: Vec<Card>,
     /// Main figures, three or four.
     pub tiles: Vec<Tile>,
     /// A warning above everything else; empty when there is nothing to warn of.
@@ -82,11 +84,12 @@ impl Page {
         out
     }
 
-    /// The sections for a terminal, and below them the warnings and how quiet the machine was.
+    /// The answers and the sections for a terminal, and below them the warnings and how quiet the machine was.
     pub fn to_text(&self) -> String {
+        let cards: String = self.cards.iter().map(Card::to_text).collect();
         let sections: String = self.sections.iter().map(Section::to_text).collect();
         let remarks = self.warnings.iter().chain(&self.conditions);
-        format!("{sections}\n{}", remarks.map(|sentence| format!("  {sentence}\n")).collect::<String>())
+        format!("{cards}{sections}\n{}", remarks.map(|sentence| format!("  {sentence}\n")).collect::<String>())
     }
 
     fn header(&self) -> String {
@@ -102,9 +105,14 @@ impl Page {
              {}<ul class=\"tiles\">\n{tiles}</ul>\n{warnings}{}</header>\n",
             escape(&self.title),
             escape(&self.subtitle),
-            self.card.as_ref().map(Card::to_html).unwrap_or_default(),
+            self.cards_to_html(),
             self.contents()
         )
+    }
+
+    fn cards_to_html(&self) -> String {
+        let cards: String = self.cards.iter().map(Card::to_html).collect();
+        if cards.is_empty() { cards } else { format!("<div class=\"cards\">\n{cards}</div>\n") }
     }
 
     /// Links to the sections, where there are enough to look for one.
@@ -135,16 +143,30 @@ impl Page {
     }
 }
 
+impl Standing {
+    /// Class in the style sheet, a sign beside the colour for eyes and prints that do not tell colours apart, and a word.
+    fn shown(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Standing::Holds => ("holds", "✓", "holds"),
+            Standing::Fails => ("fails", "✗", "does not hold"),
+            Standing::Told => ("told", "≠", "measured"),
+            Standing::NotJudged => ("unjudged", "?", "not judged"),
+        }
+    }
+}
+
 impl Card {
+    /// The answer in lines of a terminal.
+    pub fn to_text(&self) -> String {
+        let (_, sign, _) = self.standing.shown();
+        let details: String = self.details.iter().map(|detail| format!("    {detail}\n")).collect();
+        format!("{sign} {}\n{details}", self.headline)
+    }
+
     fn to_html(&self) -> String {
-        // A sign beside the colour, for eyes and prints that do not tell colours apart.
-        let (class, sign) = match self.standing {
-            Standing::Holds => ("holds", "✓"),
-            Standing::Fails => ("fails", "✗"),
-            Standing::Open => ("open", "?"),
-        };
+        let (class, sign, word) = self.standing.shown();
         format!(
-            "<div class=\"card {class}\"><b aria-hidden=\"true\">{sign}</b><div><p class=\"headline\">{}</p>\n{}</div></div>\n",
+            "<div class=\"card {class}\"><b role=\"img\" aria-label=\"{word}\">{sign}</b><div><p class=\"headline\">{}</p>\n{}</div></div>\n",
             escape(&self.headline),
             list("details", &self.details)
         )

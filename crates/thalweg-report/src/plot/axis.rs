@@ -8,8 +8,17 @@ pub struct Axis {
     /// Its title, with the unit.
     pub title: String,
     unit: Unit,
-    is_logarithmic: bool,
+    division: AxisDivision,
     range: Option<(f64, f64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AxisDivision {
+    /// From zero.
+    Linear,
+    Logarithmic,
+    /// Logarithmic where the values are too far apart for a linear axis, else linear from zero.
+    Fitting,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,12 +37,18 @@ enum Unit {
 impl Axis {
     /// A linear axis from zero.
     pub fn linear(title: impl Into<String>) -> Axis {
-        Axis { title: title.into(), unit: Unit::Plain, is_logarithmic: false, range: None }
+        Axis { title: title.into(), unit: Unit::Plain, division: AxisDivision::Linear, range: None }
     }
 
     /// A logarithmic axis.
     pub fn logarithmic(title: impl Into<String>) -> Axis {
-        Axis { is_logarithmic: true, ..Axis::linear(title) }
+        Axis { division: AxisDivision::Logarithmic, ..Axis::linear(title) }
+    }
+
+    /// A linear axis from zero or, where the values span more than [`LINEAR_SPAN_MAX`] times the least, a logarithmic one, which its
+    /// title then says.
+    pub fn fitting(title: impl Into<String>) -> Axis {
+        Axis { division: AxisDivision::Fitting, ..Axis::linear(title) }
     }
 
     /// A linear axis from zero of things that are counted.
@@ -48,7 +63,7 @@ impl Axis {
 
     /// The same, linear from zero.
     pub fn micros_from_zero(title: impl Into<String>) -> Axis {
-        Axis { is_logarithmic: false, ..Axis::micros(title) }
+        Axis { division: AxisDivision::Linear, ..Axis::micros(title) }
     }
 
     /// A linear axis from 0 to 100 %.
@@ -66,11 +81,27 @@ impl Axis {
         Axis { range: Some((from, to)), ..self }
     }
 
+    /// The same axis with its division settled for these values.
+    pub(super) fn settled(&self, values: impl Iterator<Item = f64>) -> Axis {
+        if self.division != AxisDivision::Fitting {
+            return self.clone();
+        }
+        let range = self.range.into_iter().flat_map(|(from, to)| [from, to]);
+        let known = values.chain(range).filter(|value| value.is_finite());
+        let (least, most) = known.fold((f64::INFINITY, 0.0_f64), |(least, most), one| (least.min(one), most.max(one)));
+        // Zero has no place on a logarithmic axis.
+        if least > 0.0 && most > least * LINEAR_SPAN_MAX {
+            let title = format!("{} (logarithmic)", self.title);
+            return Axis { title, division: AxisDivision::Logarithmic, ..self.clone() };
+        }
+        Axis { division: AxisDivision::Linear, ..self.clone() }
+    }
+
     pub(super) fn scale(&self, values: impl Iterator<Item = f64>, start: f64, end: f64) -> Scale {
         let range = self.range.into_iter().flat_map(|(from, to)| [from, to]);
         match self {
-            Axis { unit: Unit::Percent, is_logarithmic: false, .. } => Scale::linear(0.0, 100.0, start, end),
-            Axis { is_logarithmic: true, .. } => Scale::logarithmic(values.chain(range), start, end),
+            Axis { unit: Unit::Percent, division: AxisDivision::Linear, .. } => Scale::linear(0.0, 100.0, start, end),
+            Axis { division: AxisDivision::Logarithmic, .. } => Scale::logarithmic(values.chain(range), start, end),
             _ => Scale::linear_from_zero(values.chain(range), start, end),
         }
     }
@@ -126,6 +157,8 @@ fn micros(value: f64) -> String {
     }
 }
 
+/// Up to a decade and a half, the least value of a linear axis still stands apart from zero.
+pub const LINEAR_SPAN_MAX: f64 = 30.0;
 const NINES: [f64; 8] = [2.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
 #[cfg(test)]
@@ -150,6 +183,18 @@ mod tests {
     #[test]
     fn nines_are_percentiles() {
         check(&Axis::nines("p"), &[2.0, 1e5], &["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]);
+    }
+
+    #[test]
+    fn an_axis_that_fits_is_logarithmic_where_its_values_span_decades_and_says_so() {
+        let settled = |values: &[f64]| Axis::fitting("ms").settled(values.iter().copied());
+        let (near, far) = (settled(&[20.0, 500.0]), settled(&[8.0, 9_000.0, f64::INFINITY]));
+        assert_eq!((near.title.as_str(), far.title.as_str()), ("ms", "ms (logarithmic)"));
+        check(&near, &[20.0, 500.0], &["0", "100", "200", "300", "400", "500"]);
+        check(&far, &[8.0, 9_000.0], &["10", "20", "50", "100", "200", "500", "1,000", "2,000", "5,000"]);
+        assert_eq!(settled(&[0.0, 9_000.0]).title, "ms", "zero has a place");
+        assert_eq!(settled(&[]).title, "ms");
+        assert_eq!(Axis::linear("ms").settled([1.0, 1e6].into_iter()).title, "ms", "told to be linear");
     }
 
     #[test]

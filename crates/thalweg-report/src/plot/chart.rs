@@ -68,6 +68,11 @@ struct Frame {
 impl Chart {
     /// The picture.
     pub fn to_svg(&self) -> String {
+        let (across, up) = self.values();
+        Chart { x: self.x.settled(across.into_iter()), y: self.y.settled(up.into_iter()), ..self.clone() }.draw()
+    }
+
+    fn draw(&self) -> String {
         let (width, height) = match self.size {
             Size::Wide => (WIDTH, 260.0),
             Size::Strip => (WIDTH, 84.0),
@@ -98,12 +103,21 @@ impl Chart {
         svg.finish()
     }
 
-    fn scales(&self, frame: &Frame) -> (Scale, Scale) {
+    /// All that is drawn, from left to right and from bottom to top.
+    fn values(&self) -> (Vec<f64>, Vec<f64>) {
         let points = || self.layers.iter().flat_map(|layer| layer.points.iter());
         let bands = || self.layers.iter().flat_map(|layer| layer.band.iter());
         let across = points().map(|(x, _)| *x).chain(bands().map(|(x, ..)| *x));
         let up = points().map(|(_, y)| *y).chain(bands().flat_map(|(_, low, high)| [*low, *high]));
-        (self.x.scale(across, frame.left, frame.right), self.y.scale(up, frame.bottom, frame.top))
+        (across.collect(), up.collect())
+    }
+
+    fn scales(&self, frame: &Frame) -> (Scale, Scale) {
+        let (across, up) = self.values();
+        (
+            self.x.scale(across.into_iter(), frame.left, frame.right),
+            self.y.scale(up.into_iter(), frame.bottom, frame.top),
+        )
     }
 
     fn draw_axes(&self, svg: &mut Svg, frame: &Frame, x: &Scale, y: &Scale) {

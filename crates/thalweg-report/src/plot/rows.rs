@@ -33,11 +33,12 @@ pub fn rows(axis: &Axis, kinds: &[(&str, usize)], rows: &[PlotRow]) -> String {
     let left = label_width(rows.iter().map(|row| row.name.as_str()));
     let (right, top) = (WIDTH - 20.0 - 6.6 * notes as f64, if kinds.is_empty() { 8.0 } else { 28.0 });
     let bottom = top + ROW_HEIGHT * rows.len() as f64;
+    let all = || rows.iter().flat_map(|row| &row.marks);
+    let ends = |mark: &RowMark| mark.interval.into_iter().flat_map(|(low, high)| [low, high]).chain([mark.value]);
+    let axis = axis.settled(all().flat_map(ends));
     let mut svg = Svg::new(WIDTH, bottom + 44.0, &axis.title);
-    let all = rows.iter().flat_map(|row| &row.marks);
-    let values = all.flat_map(|mark| mark.interval.into_iter().flat_map(|(low, high)| [low, high]).chain([mark.value]));
-    let x = axis.scale(values, left, right);
-    draw_axis(&mut svg, axis, &x, (left, right), (top, bottom));
+    let x = axis.scale(all().flat_map(ends), left, right);
+    draw_axis(&mut svg, &axis, &x, (left, right), (top, bottom));
     let middle = |index: usize| top + ROW_HEIGHT * (index as f64 + 0.5);
     for (index, row) in rows.iter().enumerate() {
         svg.text("row", (left - 10.0, middle(index) + 4.0), Anchor::End, &row.name);

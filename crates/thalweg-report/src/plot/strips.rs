@@ -1,19 +1,22 @@
 //! Every run as a dot, one row for each cell, with mean and deviation.
 
+use super::rows::draw_axis;
 use super::scale::Scale;
 use super::svg::{Anchor, Svg};
-use super::{Series, WIDTH};
+use super::{Axis, Series, WIDTH};
 
-/// Draws one row of dots for each series on a common axis titled `title`, starting at zero; a bar marks mean ± standard deviation.
+/// Draws one row of dots for each series on a common axis; a bar marks mean ± standard deviation.
 ///
 /// Dots that would overlap are stacked, so that the shape of the distribution shows as it does in the paper's plots of twenty runs.
-pub fn strips(title: &str, rows: &[Series]) -> String {
+pub fn strips(axis: &Axis, rows: &[Series]) -> String {
     let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let (left, right, top) = (24.0 + 7.0 * longest as f64, WIDTH - 24.0, 12.0);
     let bottom = top + ROW_HEIGHT * rows.len() as f64;
-    let mut svg = Svg::new(WIDTH, bottom + 48.0, &format!("Each run: {title}"));
-    let x = Scale::linear_from_zero(rows.iter().flat_map(|row| row.values.iter().copied()), left, right);
-    x.draw_below(&mut svg, top, bottom, title);
+    let values = || rows.iter().flat_map(|row| row.values.iter().copied());
+    let axis = axis.settled(values());
+    let mut svg = Svg::new(WIDTH, bottom + 48.0, &format!("Each run: {}", axis.title));
+    let x = axis.scale(values(), left, right);
+    draw_axis(&mut svg, &axis, &x, (left, right), (top, bottom));
     for (index, row) in rows.iter().enumerate() {
         let middle = top + ROW_HEIGHT * (index as f64 + 0.55);
         svg.text("row", (left - 12.0, middle + 4.0), Anchor::End, &row.name);

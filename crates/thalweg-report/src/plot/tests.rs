@@ -39,7 +39,7 @@ fn series(values: &[f64]) -> Series {
 fn figures_are_well_formed_whatever_they_are_fed() {
     for values in [&[][..], &[0.0], &[5.0, 5.0], &[0.001, 1e9], &[f64::MAX / 1e300]] {
         check_well_formed(&ecdf("milliseconds", &[series(values), series(values)]));
-        check_well_formed(&strips("milliseconds", &[series(values)]));
+        check_well_formed(&strips(&Axis::linear("milliseconds"), &[series(values)]));
         let points = values.iter().map(|value| (1.0, *value)).collect();
         let band = Band { from_s: 0.5, to_s: 1.5, name: "on & off".to_owned() };
         let trace = TimelineTrace {
@@ -65,7 +65,7 @@ fn a_distribution_ends_at_one_hundred_percent_and_never_falls() {
 #[test]
 fn every_run_has_its_dot() {
     let values: Vec<f64> = (0..50).map(|index| f64::from(index % 7) + 1.0).collect();
-    assert_eq!(strips("ms", &[series(&values)]).matches("<circle").count(), 50);
+    assert_eq!(strips(&Axis::linear("ms"), &[series(&values)]).matches("<circle").count(), 50);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn long_series_are_thinned_to_a_bounded_picture() {
 
 #[test]
 fn a_figure_of_its_own_brings_its_colours() {
-    let svg = standalone(&strips("ms", &[series(&[1.0, 2.0])]));
+    let svg = standalone(&strips(&Axis::linear("ms"), &[series(&[1.0, 2.0])]));
     assert!(svg.starts_with("<svg xmlns=") && svg.contains(".dot.c1"), "{svg}");
     check_well_formed(&svg);
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use thalweg_coap::message::{RequestBuf, Response};
 
 use super::protection::ClientProtection;
-use super::target::{AskingOptions, TargetUri, failure, representation};
+use super::target::{AskingOptions, TargetUri, failure, representation, representation_json};
 use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `coap get`.
@@ -62,6 +62,9 @@ pub fn get(options: &GetOptions) -> Result<(), Failure> {
         None => request,
     };
     let response = ask(&options.target, request, &options.asking, &options.protection)?;
+    if options.asking.json {
+        return print_line(format_args!("{:#}", representation_json(&response)?));
+    }
     print_line(representation(&response)?)
 }
 
@@ -73,6 +76,9 @@ pub fn put(options: &PutOptions) -> Result<(), Failure> {
     let request = RequestBuf::put(&options.target.resource, options.payload.clone().into_bytes());
     let request = request.with_content_format(options.format);
     let response = ask(&options.target, request, &options.asking, &options.protection)?;
+    if options.asking.json {
+        return print_line(format_args!("{:#}", representation_json(&response)?));
+    }
     let text = representation(&response)?;
     remark(format_args!("{:?}", response.code));
     if text.is_empty() { Ok(()) } else { print_line(text) }

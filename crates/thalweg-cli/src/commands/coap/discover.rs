@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use serde_json::{Map, Value, json};
 use thalweg_coap::endpoint::{Confirmability, EndpointEvent, Peer};
 use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::link_format::{self, WebLink};
@@ -27,6 +28,10 @@ pub struct DiscoverOptions {
     #[arg(long, value_name = "SECONDS", default_value = "3", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub timeout: Duration,
 
+    /// Print one line of JSON for each resource: server, target, attributes (default: one line of text for each).
+    #[arg(long)]
+    pub json: bool,
+
     #[command(flatten)]
     /// The keys of the request to one server.
     pub protection: ClientProtection,
@@ -43,7 +48,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     let mut client = options.protection.client(server)?;
     if !server.ip().is_multicast() {
         let answer = client.exchange(server, request, Confirmability::Confirmable, options.timeout);
-        return print(Peer::from(server), &answer.map_err(|error| failure(&error))?);
+        return print(Peer::from(server), &answer.map_err(|error| failure(&error))?, options.json);
     }
     let mut asked =
         vec![client.send(server, request.clone(), Confirmability::NonConfirmable).map_err(|error| failure(&error))?];
@@ -58,7 +63,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
             }
             EndpointEvent::Response { request, peer, response } if asked.contains(&request) => {
                 servers += 1;
-                print(peer, &response)?;
+                print(peer, &response, options.json)?;
             }
             EndpointEvent::Failed { request, error, .. } if asked.contains(&request) => {
                 return Err(failure(&ClientError::Request(error)));
@@ -74,11 +79,14 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(peer: Peer, response: &Response) -> Result<(), Failure> {
+fn print(peer: Peer, response: &Response, json: bool) -> Result<(), Failure> {
     let text = representation(response)?;
     let links = link_format::parse(&text)
         .map_err(|error| Failure::Failed(format!("the answer of {peer} is not in link format (RFC 6690): {error}")))?;
-    links.iter().try_for_each(|link| print_line(line(peer, link)))
+    links.iter().try_for_each(|link| match json {
+        true => print_line(to_json(peer, link)),
+        false => print_line(line(peer, link)),
+    })
 }
 
 fn line(peer: Peer, link: &WebLink) -> String {
@@ -89,5 +97,36 @@ fn line(peer: Peer, link: &WebLink) -> String {
     format!("coap://{peer}{}{}", link.target, attributes.collect::<String>())
 }
 
+/// An attribute without a value is null; one that is given several times is a list.
+fn to_json(peer: Peer, link: &WebLink) -> Value {
+    let mut attributes = Map::new();
+    for (name, value) in &link.attributes {
+        let value = value.as_ref().map_or(Value::Null, |value| Value::from(value.as_str()));
+        match attributes.get_mut(name) {
+            None => drop(attributes.insert(name.clone(), value)),
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    json!({ "server": format!("coap://{peer}"), "target": link.target, "attributes": attributes })
+}
+
 const CORE: &str = "/.well-known/core";
 const ALL_NODES: &str = "224.0.1.187";
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    #[test]
+    fn links_are_told_in_json_with_all_values_of_an_attribute() {
+        let links = link_format::parse("</a>;rt=x;obs;rt=y,</b>").expect("links");
+        let peer = Peer::from(SocketAddr::from(([127, 0, 0, 1], 5683)));
+        let told: Vec<Value> = links.iter().map(|link| to_json(peer, link)).collect();
+        assert_eq!(told[0]["attributes"], json!({ "rt": ["x", "y"], "obs": null }));
+        assert_eq!((&told[1]["target"], &told[1]["attributes"]), (&json!("/b"), &json!({})));
+        assert!(told[0]["server"].as_str().expect("text").starts_with("coap://127.0.0.1"), "{}", told[0]);
+    }
+}

@@ -8,7 +8,7 @@ use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::message::{Observe, RequestBuf};
 
 use super::protection::ClientProtection;
-use super::target::{TargetUri, failure, representation};
+use super::target::{TargetUri, failure, representation, representation_json};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
 
@@ -26,6 +26,10 @@ pub struct ObserveOptions {
     /// Give up with exit code 3 when --count is not reached after SECONDS; without --count, exit then (default: no limit).
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub timeout: Option<Duration>,
+
+    /// Print each state as one line of JSON: code, content_format, max_age_s, and text or hex (default: the representation alone).
+    #[arg(long)]
+    pub json: bool,
 
     #[command(flatten)]
     /// The keys of the request.
@@ -49,7 +53,10 @@ pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failur
         let event = client.next(rest.min(LOOK_PERIOD)).map_err(|error| failure(&error))?;
         match event {
             Some(EndpointEvent::Response { request, response, .. }) if request == registration => {
-                print_line(representation(&response)?)?;
+                match options.json {
+                    true => print_line(representation_json(&response)?)?,
+                    false => print_line(representation(&response)?)?,
+                }
                 printed += 1;
                 if options.count == Some(printed) {
                     break;

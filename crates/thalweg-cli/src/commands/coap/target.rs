@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::{Value, json};
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::message::{Response, content_format};
@@ -65,6 +66,10 @@ pub struct AskingOptions {
     /// Give up with exit code 3 after SECONDS (default: 10).
     #[arg(long, value_name = "SECONDS", default_value = "10", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub timeout: Duration,
+
+    /// Print the answer as one JSON object: code, content_format, max_age_s, and text or hex (default: the representation alone).
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl AskingOptions {
@@ -105,6 +110,21 @@ pub fn representation(response: &Response) -> Result<String, Failure> {
     let advice = response.max_age.map(|seconds| format!("; ask again in {seconds} s")).unwrap_or_default();
     let diagnosis = if text.is_empty() { text } else { format!(": {text}") };
     Err(Failure::Failed(format!("the server answered {:?}{diagnosis}{advice}", response.code)))
+}
+
+/// The representation with what describes it, as JSON: `text` where it is text, else `hex`. An error code is a failure that quotes the
+/// server.
+pub fn representation_json(response: &Response) -> Result<Value, Failure> {
+    let shown = representation(response)?;
+    let is_text = std::str::from_utf8(&response.payload).is_ok();
+    let (text, hex) = if is_text { (Some(shown), None) } else { (None, shown.strip_prefix("0x").map(str::to_owned)) };
+    Ok(json!({
+        "code": response.code.to_string(),
+        "content_format": response.content_format,
+        "max_age_s": response.max_age,
+        "text": text,
+        "hex": hex,
+    }))
 }
 
 const NO_DTLS: &str = "coaps is CoAP over DTLS, which is not built in; \

@@ -22,7 +22,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
             let traces: Vec<TimelineTrace> = cells.iter().filter(own).enumerate().map(trace_of_runs).collect();
             let caption =
                 format!("As Figure {figure}: the runs of each method in their order, {}.", burst_name((n, bytes)));
-            figures.push(Figure::new(caption, plot::lines(&Axis::linear("run"), &Axis::linear("ms"), &traces)));
+            figures.push(Figure::new(caption, plot::lines(&Axis::linear("run"), &Axis::fitting("ms"), &traces)));
         }
     }
     if let Some(burst) = bursts(cells).last() {
@@ -32,7 +32,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
             "Every run of every contender a dot, {}; below: mean and ± one standard deviation.",
             burst_name(*burst)
         );
-        figures.push(Figure::new(caption, plot::strips("milliseconds a run", &rows)));
+        figures.push(Figure::new(caption, plot::strips(&Axis::fitting("milliseconds a run"), &rows)));
     }
     Section {
         title: "Table 2: high-frequency data".to_owned(),

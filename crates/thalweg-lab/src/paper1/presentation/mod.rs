@@ -25,7 +25,7 @@ pub fn page(result: &Paper1Result) -> Page {
     Page {
         title: "Paper 1, measured again".to_owned(),
         subtitle: subtitle(result),
-        card: None,
+        cards: Vec::new(),
         tiles: tiles(result),
         warnings: warnings(result),
         sections: sections(result),

@@ -13,7 +13,7 @@ use crate::circumstances;
 use crate::figures::{duration, grouped, rounded, utc};
 use crate::report::{Page, Section, Tile};
 use crate::statistics::{Middle, RUNS_MIN, Verdict};
-use crate::study::{CellFailure, Difference, differences_table};
+use crate::study::{CellFailure, differences_tables};
 use crate::table::Table;
 
 /// Tables and sentences for the terminal.
@@ -222,23 +222,18 @@ fn runs(cell: &ServerCellRuns) -> String {
 
 /// Contenders against Thalweg as it is shipped, where the runs tell.
 fn verdicts_section(result: &Paper5Result) -> Option<Section> {
-    let told: Vec<Difference> =
-        result.differences.iter().filter(|one| one.verdict != Verdict::Inconclusive).cloned().collect();
-    let open = result.differences.len() - told.len();
+    let told = result.differences.iter().filter(|one| one.verdict != Verdict::Inconclusive).count();
+    let judged = format!("{told} of {} comparisons have a verdict.", result.differences.len());
     let fewest = result.cells.iter().map(|cell| cell.runs.len()).filter(|runs| *runs > 0).min()?;
-    let judged = format!("{} comparisons of {} are told, {open} are open.", told.len(), result.differences.len());
     let few = (fewest < RUNS_MIN).then(|| format!("Cells with fewer than {RUNS_MIN} runs are not judged."));
-    let table = differences_table(
-        "Against Thalweg as it is shipped, with the same handler and load; runs of the same round paired",
-        &told,
-    );
+    let caption = "Against Thalweg as it is shipped, with the same handler and load; runs of the same round paired";
     Some(Section {
         title: "Verdicts".to_owned(),
         lead: "Sign tests on the ratios of runs of the same round, corrected for the number of comparisons in one quantity. A server that \
                answers a smaller share of its requests is better in nothing else."
             .to_owned(),
         seen: [Some(judged), few].into_iter().flatten().collect(),
-        tables: [table].into_iter().filter(|table| !table.rows.is_empty()).collect(),
+        tables: differences_tables(caption, &result.differences),
         ..Section::default()
     })
 }

@@ -51,7 +51,7 @@ fn by_size(handler: ServerWork, cells: &[&ServerCellRuns]) -> String {
     Chart {
         title: handler.to_string(),
         x: Axis::logarithmic("threads of the pool"),
-        y: Axis::linear("requests/s"),
+        y: Axis::fitting("requests/s"),
         layers,
         size: Size::Wide,
     }
@@ -76,7 +76,7 @@ fn by_law(handler: ServerWork, cells: &[&ServerCellRuns]) -> String {
         Some(PlotRow { name: cell.cell.contender.law_name(), note: String::new(), marks: vec![mark] })
     };
     let all: Vec<PlotRow> = cells.iter().filter_map(row).collect();
-    rows(&Axis::linear(format!("requests/s served, handler: {handler}")), &[], &all)
+    rows(&Axis::fitting(format!("requests/s served, handler: {handler}")), &[], &all)
 }
 
 fn table(handler: ServerWork, cells: &[&ServerCellRuns]) -> Table {

@@ -51,7 +51,7 @@ fn means(result: &Paper5Result, contenders: &[Contender]) -> String {
         Some(PlotRow { name: contender.middleware_name(), note: String::new(), marks: vec![mark] })
     };
     let all: Vec<PlotRow> = contenders.iter().filter_map(row).collect();
-    rows(&Axis::linear("requests/s served"), &[], &all)
+    rows(&Axis::fitting("requests/s served"), &[], &all)
 }
 
 /// Memory and threads over time, in the first run with the most clients, where runs are long enough for a course.
@@ -94,7 +94,7 @@ pub(super) fn sizes(result: &Paper5Result) -> Section {
     };
     let lines = chart(
         Axis::logarithmic("bytes of a request"),
-        Axis::linear("requests/s served"),
+        Axis::fitting("requests/s served"),
         contenders.iter().enumerate().map(layer).collect(),
     );
     Section {

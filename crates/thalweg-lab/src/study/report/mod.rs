@@ -122,7 +122,7 @@ fn drawn(source: &Source<'_>, panels: &[Panel]) -> Page {
     let failures = result.failures.iter().map(|failure| format!("No result: {failure}"));
     let shell = shell(result);
     Page {
-        card: Some(verdicts::card(result)),
+        cards: verdicts::cards(result),
         warnings: shell.warnings.into_iter().chain(failures).collect(),
         sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
         method: shell.method.into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
@@ -136,7 +136,7 @@ pub fn page(result: &StudyResult) -> Page {
     let disturbances = disturbances([result].into_iter());
     let sections = [cells::failures(result), cells::notes(result)];
     Page {
-        card: (!result.judgements.is_empty()).then(|| verdicts::card(result)),
+        cards: verdicts::cards(result),
         warnings: disturbances.into_iter().chain(shell.warnings).collect(),
         sections: [cells::section(result)].into_iter().chain(sections.into_iter().flatten()).collect(),
         ..shell

@@ -7,29 +7,51 @@ use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Card, Figure, Section, Standing, Tile};
 use crate::statistics::Verdict;
 use crate::study::compare::{self, Difference};
-use crate::study::results::StudyResult;
+use crate::study::results::{Judgement, StudyResult};
 
-/// Expectations of the scenario, and whether the machine was quiet enough to judge them.
-pub(super) fn card(result: &StudyResult) -> Card {
-    let all = result.judgements.len();
-    let failed: Vec<_> = result.judgements.iter().filter(|judgement| !judgement.holds).collect();
-    let disturbed = result.contaminated();
-    let (standing, headline) = match (all, failed.len()) {
-        (0, _) => (Standing::Open, "The scenario has no expectations".to_owned()),
-        (_, 0) if disturbed > 0 => {
-            (Standing::Open, format!("All {all} expectations hold, on a machine that was not quiet"))
+/// The answers: expectations of the scenario, and each quantity in which cells are compared.
+pub(super) fn cards(result: &StudyResult) -> Vec<Card> {
+    let mut quantities: Vec<&str> = Vec::new();
+    for difference in &result.differences {
+        if !quantities.contains(&difference.quantity.as_str()) {
+            quantities.push(&difference.quantity);
         }
-        (_, 0) => (Standing::Holds, format!("All {all} expectations hold")),
-        (_, failed) => (Standing::Fails, format!("{failed} of {all} expectations do not hold")),
-    };
-    let reason = |judgement: &&crate::study::Judgement| {
-        let value = judgement.value.map_or_else(|| "too few samples to tell".to_owned(), rounded);
-        format!("{} does not hold in {}: {value}", judgement.expectation, judgement.cell)
-    };
-    let mut details: Vec<String> = failed.iter().take(REASONS_MAX).map(reason).collect();
-    if failed.len() > REASONS_MAX {
-        details.push(format!("and {} more", failed.len() - REASONS_MAX));
     }
+    let compared = quantities.into_iter().map(|quantity| {
+        comparison(quantity, &result.differences.iter().filter(|one| one.quantity == quantity).collect::<Vec<_>>())
+    });
+    expectations(result).into_iter().chain(compared).collect()
+}
+
+/// Whether expectations hold; nothing where there is neither an expectation nor a comparison to speak of.
+fn expectations(result: &StudyResult) -> Option<Card> {
+    let (judged, unjudged): (Vec<&Judgement>, Vec<&Judgement>) =
+        result.judgements.iter().partition(|judgement| judgement.value.is_some());
+    let failed: Vec<&&Judgement> = judged.iter().filter(|judgement| !judgement.holds).collect();
+    let (all, disturbed) = (result.judgements.len(), result.contaminated());
+    let (standing, headline) = match (all, failed.len(), unjudged.len()) {
+        (0, ..) if result.differences.is_empty() => {
+            (Standing::NotJudged, "Not judged: the scenario has no expectations".to_owned())
+        }
+        (0, ..) => return None,
+        (_, 0, 0) if disturbed > 0 => {
+            (Standing::NotJudged, format!("Not judged: all {all} expectations hold, on a machine that was not quiet"))
+        }
+        (_, 0, 0) => (Standing::Holds, format!("All {all} expectations hold")),
+        (_, 0, open) => (Standing::NotJudged, format!("{open} of {all} expectations are not judged, the others hold")),
+        (_, failed, 0) => (Standing::Fails, format!("{failed} of {all} expectations do not hold")),
+        (_, failed, open) => {
+            (Standing::Fails, format!("{failed} of {all} expectations do not hold, {open} are not judged"))
+        }
+    };
+    let failed = failed.iter().map(|judgement| {
+        let value = judgement.value.map_or_else(String::new, rounded);
+        format!("{} does not hold in {}: {value}", judgement.expectation, judgement.cell)
+    });
+    let open = unjudged.iter().map(|judgement| {
+        format!("{} is not judged in {}: too few samples to tell", judgement.expectation, judgement.cell)
+    });
+    let mut details = shortened(failed.chain(open).collect());
     details.push(match disturbed {
         0 => "Every run was made on a quiet machine.".to_owned(),
         _ => format!(
@@ -37,7 +59,42 @@ pub(super) fn card(result: &StudyResult) -> Card {
             runs(result).count()
         ),
     });
-    Card { standing, headline, details }
+    Some(Card { standing, headline, details })
+}
+
+/// One quantity, of all cells that have a baseline.
+fn comparison(quantity: &str, all: &[&Difference]) -> Card {
+    let count = |verdict| all.iter().filter(|difference| difference.verdict == verdict).count();
+    let [better, worse, same, open] =
+        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive].map(count);
+    let is_told = |difference: &&&Difference| matches!(difference.verdict, Verdict::Better | Verdict::Worse);
+    let told = |difference: &&Difference| {
+        let ratio = difference.ratio.as_ref();
+        let ratio =
+            ratio.map(|ratio| format!(", {:.3} times it ({:.3} to {:.3})", ratio.estimate, ratio.low, ratio.high));
+        let Difference { subject, baseline, verdict, .. } = difference;
+        format!("{subject} is {verdict} than {baseline}{}", ratio.unwrap_or_default())
+    };
+    let mut details = shortened(all.iter().filter(is_told).map(told).collect());
+    let reason = |difference: &&Difference| difference.reason.clone();
+    if let Some(reason) = all.iter().find_map(reason).filter(|_| open > 0) {
+        details.push(format!("Not judged: {open}, the first because of this: {reason}."));
+    }
+    let standing = if better + worse + same == 0 { Standing::NotJudged } else { Standing::Told };
+    let part = |count: usize, word: &str| (count > 0).then(|| format!("{count} {word}"));
+    let parts = [part(better, "better"), part(worse, "worse"), part(same, "equivalent"), part(open, "not judged")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    Card { standing, headline: format!("{quantity}: {}", parts.join(", ")), details }
+}
+
+/// The first of many sentences, and how many there are besides.
+fn shortened(mut sentences: Vec<String>) -> Vec<String> {
+    let more = sentences.len().saturating_sub(REASONS_MAX);
+    sentences.truncate(REASONS_MAX);
+    if more > 0 {
+        sentences.push(format!("and {more} more"));
+    }
+    sentences
 }
 
 pub(super) fn tiles(result: &StudyResult) -> Vec<Tile> {
@@ -67,17 +124,11 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     let of = |quantity: &str| -> Vec<&Difference> {
         result.differences.iter().filter(|difference| difference.quantity == quantity).collect()
     };
-    let mut figures: Vec<Figure> =
-        quantities.into_iter().filter_map(|quantity| forest(quantity, &of(quantity))).collect();
-    let table = compare::table(
+    let figures: Vec<Figure> = quantities.into_iter().filter_map(|quantity| forest(quantity, &of(quantity))).collect();
+    let tables = compare::tables(
         "Against the baseline; more is better of what is delivered and received, less of everything else",
         &result.differences,
     );
-    let mut tables = Vec::new();
-    match figures.first_mut() {
-        Some(figure) => figure.table = Some(table),
-        None => tables.push(table),
-    }
     Some(Section {
         title: "Verdicts".to_owned(),
         lead: format!(
@@ -114,7 +165,9 @@ fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
             ],
         })
     };
-    let all: Vec<PlotRow> = differences.iter().filter_map(row).collect();
+    let told: Vec<&&Difference> =
+        differences.iter().filter(|difference| difference.verdict != Verdict::Inconclusive).collect();
+    let all: Vec<PlotRow> = told.iter().copied().filter_map(row).collect();
     let pairs: usize = differences.len();
     (!all.is_empty()).then(|| {
         let axis = Axis::logarithmic(format!("ratio to the baseline: {quantity}"));
@@ -126,7 +179,9 @@ fn forest(quantity: &str, differences: &[&Difference]) -> Option<Figure> {
             rows(&axis, &kinds, &all),
         )
         .resting_on(format!(
-            "{pairs} comparisons; median of paired runs with its exact 95 % interval, that of each cell alone."
+            "{} of {pairs} comparisons, the others are not judged; median of paired runs with its exact 95 % interval, that of each cell \
+             alone.",
+            told.len()
         ))
     })
 }

@@ -1,0 +1,132 @@
+//! Options that several presets have.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde::Serialize;
+
+use crate::commands::laboratory::not_written;
+use crate::outcome::{Failure, print_either, print_place};
+
+/// Options that every preset has.
+#[derive(Args, Debug)]
+pub struct PresetOptions {
+    /// Write report.html, results.json and what else the preset makes into DIRECTORY, which is made if it is missing (default: the
+    /// preset's name in the current directory).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub out: Option<PathBuf>,
+
+    /// Shuffle the turns by S, to repeat the order of an earlier run (default: the time of day; the results name it).
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+
+    /// Print the results as one JSON object instead of tables (default: tables).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the programs of other middleware lie.
+#[derive(Args, Debug)]
+pub struct PeerFolder {
+    /// Look for the peers' programs in DIRECTORY (default: the folder that THALWEG_PEERS names, else target/peers beside this program or
+    /// in the current directory; `thalweg lab peers install` sets them up).
+    #[arg(long, value_name = "DIRECTORY")]
+    pub peer_dir: Option<PathBuf>,
+}
+
+impl PresetOptions {
+    /// The folder of the results, which is there then.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn folder(&self, preset: &str) -> Result<PathBuf, Failure> {
+        let folder = self.out.clone().unwrap_or_else(|| PathBuf::from(preset));
+        std::fs::create_dir_all(&folder).map_err(|error| not_written(&folder, &error))?;
+        Ok(folder)
+    }
+
+    /// The seed that is given, or one of the time of day.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs()))
+    }
+
+    /// Writes the files of a result, prints the result, and says where the report is.
+    ///
+    /// # Errors
+    /// A file or standard output cannot be written.
+    pub fn conclude(
+        &self,
+        folder: &Path,
+        result: &impl Serialize,
+        (page, text): (String, String),
+    ) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(result).map_err(Failure::from_cause)?;
+        write(&folder.join("report.html"), &page)?;
+        write(&folder.join("results.json"), &json)?;
+        print_either(self.json, result, text.trim_end())?;
+        print_place(self.json, format_args!("\nReport: {}", folder.join("report.html").display()))
+    }
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| not_written(path, &error))
+}
+
+/// A parser of the names of peers, and of `none`.
+pub fn peer_names(names: impl IntoIterator<Item = &'static str>) -> PossibleValuesParser {
+    PossibleValuesParser::new(names.into_iter().chain([NONE]))
+}
+
+/// The peers that `given` names: nothing given is `default`, `none` alone is no peer.
+///
+/// # Errors
+/// `none` stands beside others.
+pub fn chosen(given: &[String], default: &[&str]) -> Result<Vec<String>, Failure> {
+    match given {
+        [] => Ok(default.iter().map(|name| (*name).to_owned()).collect()),
+        [none] if none == NONE => Ok(Vec::new()),
+        names if names.iter().any(|name| name == NONE) => {
+            Err(Failure::Usage("--peers none stands alone; leave it out to name peers".to_owned()))
+        }
+        names => Ok(names.to_vec()),
+    }
+}
+
+/// A factor on the numbers of a paper.
+pub fn scale(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
+        _ => Err("not a factor above 0 and at most 1; give one such as 0.01".to_owned()),
+    }
+}
+
+const NONE: &str = "none";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_those_that_are_named_or_none() {
+        let check = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|name| (*name).to_owned()).collect();
+            chosen(&given, &["cyclone", "zenoh"])
+        };
+        assert_eq!(check(&[]).expect("allowed"), ["cyclone", "zenoh"]);
+        assert_eq!(check(&["none"]).expect("allowed"), Vec::<String>::new());
+        assert_eq!(check(&["zenoh", "dust"]).expect("allowed"), ["zenoh", "dust"]);
+        assert!(matches!(check(&["none", "dust"]), Err(Failure::Usage(text)) if text.contains("stands alone")));
+    }
+
+    #[test]
+    fn scales_are_possible_ones() {
+        assert_eq!(scale("0.5"), Ok(0.5));
+        assert!(scale("0").is_err() && scale("2").is_err() && scale("NaN").is_err());
+    }
+}

@@ -1,0 +1,84 @@
+//! `thalweg lab run paper2`.
+
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_lab::Length;
+use thalweg_lab::host::may_make_namespaces;
+use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::process::{Launcher, Stop};
+use thalweg_lab::scenario::Scenario;
+
+use super::extent::Extent;
+use super::options::PresetOptions;
+use crate::commands::laboratory::{WORKER, from_lab};
+use crate::interrupt::Interrupt;
+use crate::outcome::Failure;
+
+/// Options of `lab run paper2`.
+#[derive(Args, Debug)]
+pub struct Paper2Options {
+    /// Make ten short runs of each cell, and fewer cells: about 13 minutes (default: twelve runs of all that this machine carries).
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Measure these numbers of publishers and as many subscribers, each 1 to 200, with commas between (default: 1,3,10,25,50,75 as far
+    /// as this machine carries them, with --quick up to 25).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub counts: Vec<u32>,
+
+    /// Make N runs of each cell, 3 to 1000 (default: 12, with --quick 10).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_000))]
+    pub runs: Option<u32>,
+
+    #[command(flatten)]
+    /// The results.
+    pub preset: PresetOptions,
+}
+
+/// Runs the preset, prints its tables and writes its files.
+///
+/// # Errors
+/// This process may not make network namespaces, a cell has no result, or the files cannot be written.
+pub fn run(options: &Paper2Options, interrupt: &Interrupt) -> Result<(), Failure> {
+    let out = options.preset.folder("paper2")?;
+    let mut plan = plan(if options.quick { Length::Quick } else { Length::Full }, options.preset.seed());
+    if !options.counts.is_empty() {
+        plan = plan.with_counts(&options.counts);
+    }
+    if let Some(runs) = options.runs {
+        plan = plan.with_runs(runs);
+    }
+    extent_of(&plan)?.announce("paper2");
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let result = paper2::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
+    options.preset.conclude(&out, &result, (paper2::page(&result).to_html(), paper2::to_text(&result)))?;
+    match result.parts.iter().map(|part| part.study.failures.len()).sum() {
+        0 => Ok(()),
+        failed => Err(Failure::Failed(format!("{failed} cells have no result because they failed"))),
+    }
+}
+
+/// What the preset makes here with its defaults.
+pub fn extent(length: Length) -> Result<Extent, Failure> {
+    let mut extent = extent_of(&plan(length, 1))?;
+    if !may_make_namespaces() {
+        extent.left_out.insert(0, "everything: its hosts need root; run it with sudo".to_owned());
+    }
+    Ok(extent)
+}
+
+fn plan(length: Length, seed: u64) -> Paper2Plan {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    match length {
+        Length::Quick => Paper2Plan::quick(seed, cpus),
+        Length::Full => Paper2Plan::full(seed, cpus),
+    }
+}
+
+fn extent_of(plan: &Paper2Plan) -> Result<Extent, Failure> {
+    let parts = plan.parts();
+    let durations = parts.iter().map(|part| Scenario::parse(part.name, &part.text).map(|scenario| scenario.duration()));
+    let all = durations.sum::<Result<Duration, _>>().map_err(Failure::from_cause)?;
+    Ok(Extent::new(all, plan.omitted.clone()))
+}

@@ -495,4 +495,8 @@ fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
     refused("destination = [\"unicast\", \"multicast\"]", "middleware = \"cyclone\"", &["are Thalweg's"]);
     let hosts = "name = \"flows\"\nhosts = [\"here\", \"agent:10.0.0.2:7300\"]";
     refused("name = \"flows\"", hosts, &["leave the machines out of `hosts`"]);
+    let raw = "middleware = \"raw\"\n[qos]\nreliability = \"best-effort\"";
+    let plain = FLOWS.replace("transport_priority = 46\n", "").replace("flow_controller = { bytes = 32768 }\n", "");
+    let error = parse(&plain.replace("destination = [\"unicast\", \"multicast\"]", raw)).expect_err("raw");
+    assert!(error.contains("ports for the topics of one flow"), "{error}");
 }

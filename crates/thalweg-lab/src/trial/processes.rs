@@ -47,12 +47,15 @@ impl<'a> Processes<'a> {
         let addresses = site.addresses()?;
         let setups = match cells.first().map(|cell| cell.middleware) {
             Some(CellMiddleware::Peer(peer, profile)) => {
-                let setup = |cell: &Cell| {
+                let setup = |(flow, cell): (usize, &Cell)| {
                     let hosts = hosts_of_publishers(context, cells, cell).into_iter();
                     let publishers = hosts.map(|host| address_of(&addresses, host)).collect::<Result<_, _>>()?;
-                    peers(context, cell, (profile, publishers))
+                    let setup = peers(context, cell, (profile, publishers))?;
+                    // Its ports follow from the domain and the publisher's number, which flows have in common.
+                    let apart = if peer == PeerProgram::Zenoh { flow as u32 } else { 0 };
+                    Ok(PeerSetup { domain: setup.domain + apart, ..setup })
                 };
-                Setups::Peer(peer, cells.iter().map(setup).collect::<Result<_, _>>()?)
+                Setups::Peer(peer, cells.iter().enumerate().map(setup).collect::<Result<_, LabError>>()?)
             }
             Some(CellMiddleware::Thalweg) | None => {
                 let receive_buffer_bytes = context.scenario.process.receive_buffer_bytes;

@@ -12,7 +12,7 @@ use crate::{Outcome, browser, compare, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 13] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -20,6 +20,7 @@ const SUITES: [Suite; 12] = [
     ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
     ("namespaces", || peer_tests("namespaces::")),
+    ("ssh", ssh),
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
     ("oscore", oscore),
@@ -103,8 +104,18 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
     let tshark = peers::tshark()?;
     peers::packet_filter()?;
     let python = peers::cyclone_python()?;
+    let sshd = peers::sshd()?;
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &[filter, "--test-threads=4"], |command| {
-        command.env("THALWEG_TSHARK", &tshark).env("THALWEG_PEER_PYTHON", &python);
+        let programs = [("TSHARK", &tshark), ("PEER_PYTHON", &python), ("SSHD", &sshd)];
+        command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
+    })
+}
+
+/// Runs on another machine, which is this one, by OpenSSH; root is not needed where its server is installed.
+fn ssh() -> Outcome<Tally> {
+    let sshd = peers::sshd()?;
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["ssh::", "--test-threads=4"], |command| {
+        command.env("THALWEG_SSHD", &sshd);
     })
 }
 
@@ -112,9 +123,9 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
 fn vendors() -> Outcome<Tally> {
     netns::available()?;
     let (fastdds, rustdds) = peers::vendors()?;
-    let cyclone = peers::CYCLONE.build()?;
+    let (cyclone, sshd) = (peers::CYCLONE.build()?, peers::sshd()?);
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["vendors::", "--test-threads=4"], |command| {
-        let programs = [("CYCLONE", &cyclone), ("FASTDDS", &fastdds), ("RUSTDDS", &rustdds)];
+        let programs = [("CYCLONE", &cyclone), ("FASTDDS", &fastdds), ("RUSTDDS", &rustdds), ("SSHD", &sshd)];
         command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
     })
 }

@@ -28,3 +28,9 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Fault {
+        Fault::Here(reason)
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_host::{monotonic_nanos, thread_cpu_time};
 
 use crate::fault::Fault;
-use crate::middleware::Middleware;
+use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
 use crate::order::{Onward, PublisherReport, ReliabilitySetting};
 use crate::publisher::{ACKNOWLEDGEMENT_PATIENCE, Published, find_readers, id};
 use crate::records::WrittenSample;
@@ -20,12 +20,13 @@ pub(crate) fn run<M: Middleware>(
     (taken, writers): (Receiver<(u32, u64)>, usize),
     course: &Course,
     matched: impl FnOnce(),
-) -> Result<Published, Fault> {
+) -> Result<Published<M>, Fault> {
     let order = &onward.order;
     let [place] = order.publishers.as_slice() else {
         return Err(Fault::Here("a process publishes by one publisher what it takes".to_owned()));
     };
-    let mut publication = find_readers::<M>(order, place, course)?;
+    let (middleware, mut writer) = find_readers::<M>(order, place, course)?;
+    let mut sample = middleware.scheduled_sample()?;
     matched();
     let tally = course.tally_onward();
     let origin_ns = course.wait_for_start()?;
@@ -41,7 +42,12 @@ pub(crate) fn run<M: Middleware>(
         incomplete.remove(&number);
         work(onward.work);
         let written = monotonic_nanos();
-        let is_written = publication.write(written, id(place.index, number))?;
+        sample.stamp(written, id(place.index, number));
+        let is_written = match writer.write(&sample) {
+            Ok(()) => true,
+            Err(WriteError::NoRoom(_)) => false,
+            Err(WriteError::Failed(reason)) => return Err(Fault::Here(reason)),
+        };
         if is_written {
             let (written_ns, returned_ns) = (written - origin_ns, monotonic_nanos() - origin_ns);
             samples.push(WrittenSample { number, written_ns, returned_ns });
@@ -57,15 +63,15 @@ pub(crate) fn run<M: Middleware>(
     // The rest of the laboratory takes records in the order of the numbers.
     samples.sort_unstable_by_key(|sample| sample.number);
     let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
-        || publication.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
+        || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
     let report = PublisherReport {
         index: place.index,
         written: samples.len() as u64,
         refused,
         acknowledged,
-        effort: publication.effort(),
+        effort: writer.effort(),
     };
-    Ok(Published::new(report, samples, publication))
+    Ok(Published::new(report, samples, (writer, middleware)))
 }
 
 /// The next sample that was taken; `None` at the end.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thalweg_host::ProcessUsage;
 
+use crate::channel::{Keep, SampleChannel};
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.
@@ -51,6 +52,22 @@ impl<Setup> Order<Setup> {
         match (self.publishers.first(), self.subscribers.first()) {
             (Some(publisher), _) => format!("publisher-{:03}", publisher.index),
             (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
+        }
+    }
+}
+
+impl<Setup> Order<Setup> {
+    /// The channel of one of its topics.
+    pub(crate) fn channel(&self, topic: &str) -> SampleChannel {
+        SampleChannel {
+            keep: match self.qos.history {
+                HistorySetting::KeepLast(depth) => Keep::Last(depth),
+                HistorySetting::KeepAll(room) => Keep::AllOf(room),
+            },
+            best_effort: self.qos.reliability == ReliabilitySetting::BestEffort,
+            max_blocking: self.qos.max_blocking,
+            is_measured: true,
+            ..SampleChannel::reliable(topic)
         }
     }
 }
@@ -241,7 +258,10 @@ mod nanoseconds {
 
 #[cfg(test)]
 mod tests {
-    use super::{Order, StationCommand, Word};
+    use std::time::Duration;
+
+    use super::{HistorySetting, Order, Qos, ReliabilitySetting, StationCommand, Word};
+    use crate::channel::Keep;
 
     /// The order that `peers/README.md` shows.
     const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
@@ -250,6 +270,19 @@ mod tests {
     fn an_order_is_what_the_documentation_shows() {
         let order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
         assert_eq!(serde_json::to_string(&order).expect("JSON"), DOCUMENTED);
+    }
+
+    #[test]
+    fn delivery_is_what_the_order_says() {
+        let check = |reliability, history, keep: Keep, best_effort: bool| {
+            let mut order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
+            order.qos = Qos { reliability, history, max_blocking: Duration::from_millis(5) };
+            let channel = order.channel("t");
+            assert_eq!((channel.keep, channel.best_effort), (keep, best_effort));
+            assert_eq!((channel.topic.as_str(), channel.max_blocking), ("t", Duration::from_millis(5)));
+        };
+        check(ReliabilitySetting::Reliable, HistorySetting::KeepLast(10), Keep::Last(10), false);
+        check(ReliabilitySetting::BestEffort, HistorySetting::KeepAll(7), Keep::AllOf(7), true);
     }
 
     #[track_caller]

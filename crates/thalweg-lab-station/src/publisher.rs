@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use thalweg_host::{monotonic_nanos, request_exact_timers};
 
+use crate::channel::ProcessEnd;
 use crate::fault::Fault;
-use crate::middleware::{Middleware, Publication};
+use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
 use crate::order::{Order, PublisherPlace, PublisherReport, ReliabilitySetting, Wake};
 use crate::records::WrittenSample;
 use crate::so_far::Tally;
 use crate::station::{Course, pin, wait_until};
 
 /// A publisher that is through, and alive: readers may still need repairs.
-pub(crate) struct Published {
+pub(crate) struct Published<M: Middleware> {
     pub(crate) report: PublisherReport,
     pub(crate) samples: Vec<WrittenSample>,
-    _alive: Box<dyn Publication>,
+    _writer: M::Writer,
+    // Goes after its writer.
+    _middleware: M,
 }
 
 /// Joins, finds its readers, tells so by `matched`, and follows the timetable once the course has started.
@@ -25,24 +28,26 @@ pub(crate) fn run<M: Middleware>(
     place: &PublisherPlace,
     course: &Course,
     matched: impl FnOnce(),
-) -> Result<Published, Fault> {
-    let mut publication = find_readers::<M>(order, place, course)?;
+) -> Result<Published<M>, Fault> {
+    let (middleware, writer) = find_readers::<M>(order, place, course)?;
     matched();
     let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
+    let (sample, samples) = (middleware.scheduled_sample()?, Vec::new());
     let mut publisher =
-        Publisher { order, index: place.index, origin_ns, course, tally, samples: Vec::new(), refused: 0 };
-    publisher.follow(publication.as_mut())?;
+        Publisher { order, index: place.index, origin_ns, course, tally, writer, sample, samples, refused: 0 };
+    publisher.follow()?;
+    let Publisher::<'_, M> { mut writer, samples, refused, .. } = publisher;
     let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
-        || publication.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
+        || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
     let report = PublisherReport {
         index: place.index,
-        written: publisher.samples.len() as u64,
-        refused: publisher.refused,
+        written: samples.len() as u64,
+        refused,
         acknowledged,
-        effort: publication.effort(),
+        effort: writer.effort(),
     };
-    Ok(Published::new(report, publisher.samples, publication))
+    Ok(Published::new(report, samples, (writer, middleware)))
 }
 
 /// Joins as a publisher and finds its readers.
@@ -50,36 +55,43 @@ pub(crate) fn find_readers<M: Middleware>(
     order: &Order<M::Setup>,
     place: &PublisherPlace,
     course: &Course,
-) -> Result<Box<dyn Publication>, Fault> {
+) -> Result<(M, M::Writer), Fault> {
     pin(place.cpu)?;
     request_exact_timers();
-    let publication = M::publication(order, place)?;
+    let middleware = M::open(&order.setup, &ProcessEnd::Publisher(place.index))?;
+    let writer = middleware.writer(&order.channel(&place.topic))?;
     let matching = order.pace.matching;
-    if !wait_until(matching, course.stop(), || publication.matched() >= place.readers)? {
-        let (index, found, all) = (place.index, publication.matched(), place.readers);
+    if !wait_until(matching, course.stop(), || writer.matched() >= place.readers)? {
+        let (index, found, all) = (place.index, writer.matched(), place.readers);
         return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
     }
-    Ok(publication)
+    Ok((middleware, writer))
 }
 
-impl Published {
-    pub(crate) fn new(report: PublisherReport, samples: Vec<WrittenSample>, alive: Box<dyn Publication>) -> Published {
-        Published { report, samples, _alive: alive }
+impl<M: Middleware> Published<M> {
+    pub(crate) fn new(
+        report: PublisherReport,
+        samples: Vec<WrittenSample>,
+        (writer, middleware): (M::Writer, M),
+    ) -> Published<M> {
+        Published { report, samples, _writer: writer, _middleware: middleware }
     }
 }
 
-struct Publisher<'a, Setup> {
-    order: &'a Order<Setup>,
+struct Publisher<'a, M: Middleware> {
+    order: &'a Order<M::Setup>,
     index: u32,
     origin_ns: u64,
     course: &'a Course,
     tally: Arc<Tally>,
+    writer: M::Writer,
+    sample: M::Sample,
     samples: Vec<WrittenSample>,
     refused: u64,
 }
 
-impl<Setup> Publisher<'_, Setup> {
-    fn follow(&mut self, publication: &mut dyn Publication) -> Result<(), Fault> {
+impl<M: Middleware> Publisher<'_, M> {
+    fn follow(&mut self) -> Result<(), Fault> {
         let timetable = &self.order.timetable;
         let behind_max = self.order.pace.behind_max.as_nanos() as u64;
         let numbers = timetable.measured().end;
@@ -88,7 +100,7 @@ impl<Setup> Publisher<'_, Setup> {
             let due = self.origin_ns + timetable.due_ns(self.index, number);
             self.wait_for(due)?;
             let written = monotonic_nanos();
-            let is_written = written - due <= behind_max && self.write(publication, written, number)?;
+            let is_written = written - due <= behind_max && self.write(written, number)?;
             match is_written {
                 _ if number < timetable.first => {}
                 true => self.tally.add_written(),
@@ -99,17 +111,22 @@ impl<Setup> Publisher<'_, Setup> {
     }
 
     /// Writes a sample; `false` when it found no room in time.
-    fn write(&mut self, publication: &mut dyn Publication, now: u64, number: u64) -> Result<bool, Fault> {
-        let is_written = publication.write(now, id(self.index, number))?;
-        match is_written {
-            true => self.samples.push(WrittenSample {
-                number,
-                written_ns: now - self.origin_ns,
-                returned_ns: monotonic_nanos() - self.origin_ns,
-            }),
-            false => self.refused += 1,
+    fn write(&mut self, now: u64, number: u64) -> Result<bool, Fault> {
+        self.sample.stamp(now, id(self.index, number));
+        match self.writer.write(&self.sample) {
+            Ok(()) => {}
+            Err(WriteError::NoRoom(_)) => {
+                self.refused += 1;
+                return Ok(false);
+            }
+            Err(WriteError::Failed(reason)) => return Err(Fault::Here(reason)),
         }
-        Ok(is_written)
+        self.samples.push(WrittenSample {
+            number,
+            written_ns: now - self.origin_ns,
+            returned_ns: monotonic_nanos() - self.origin_ns,
+        });
+        Ok(true)
     }
 
     /// Returns at `due`, or at once where that is past.

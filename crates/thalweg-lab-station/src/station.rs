@@ -19,15 +19,26 @@ use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
 
 /// Takes an order from standard input, makes this process's part of the run and answers on `output`; returns the process's exit code.
-pub fn serve_station<M: Middleware>(output: Output) -> ExitCode {
-    serve(output, |order: Order<M::Setup>, link: &ParentPipe| work::<M>(&order, link))
+///
+/// `adapt` puts the setup into terms of the middleware, or says why it cannot be.
+pub fn serve_station<M: Middleware>(
+    output: Output,
+    adapt: impl FnOnce(&mut M::Setup) -> Result<(), Fault>,
+) -> ExitCode {
+    serve(output, |mut order: Order<M::Setup>, link: &ParentPipe| {
+        adapt(&mut order.setup)?;
+        work::<M, M>(&order, link)
+    })
 }
 
-/// Makes one run's part of this process.
+/// Makes one run's part of this process; `N` is the middleware with the samples that it publishes for those of `M` that it takes.
 ///
 /// # Errors
 /// An endpoint cannot go on, or the controller is gone.
-pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result<WorkerReport, Fault> {
+pub fn work<M: Middleware, N: Middleware<Setup = M::Setup>>(
+    order: &Order<M::Setup>,
+    link: &ParentPipe,
+) -> Result<WorkerReport, Fault> {
     let course = Course {
         stop: link.stop().clone(),
         state: Mutex::default(),
@@ -61,12 +72,12 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result
         let onward = order.onward.as_deref().map(|onward| {
             let (told, course) = (told.clone(), &course);
             scope.spawn(move || {
-                tell_failure(&told, onward::run::<M>(onward, (taken, writers), course, || matches(&told)))
+                tell_failure(&told, onward::run::<N>(onward, (taken, writers), course, || matches(&told)))
             })
         });
         drop(told);
         let threads = Threads { publishers, subscribers, onward: onward.into_iter().collect() };
-        let report = conduct::<M>(order, link, &course, &matched, threads);
+        let report = conduct::<M, N>(order, link, &course, &matched, threads);
         // Threads that still wait for something end with the first one that failed.
         if report.is_err() {
             course.stop.request();
@@ -75,12 +86,12 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result
     })
 }
 
-fn conduct<'scope, M: Middleware>(
+fn conduct<'scope, M: Middleware, N: Middleware<Setup = M::Setup>>(
     order: &Order<M::Setup>,
     link: &ParentPipe,
     course: &Course,
     matched: &Receiver<bool>,
-    threads: Threads<'scope>,
+    threads: Threads<'scope, M, N>,
 ) -> Result<WorkerReport, Fault> {
     let Threads { publishers, subscribers, onward } = threads;
     if !all_matched(course, matched, publishers.len() + subscribers.len() + onward.len()) {
@@ -99,7 +110,7 @@ fn conduct<'scope, M: Middleware>(
     course.start(origin_ns);
     let timetable = &order.timetable;
     sleep_until(origin_ns + timetable.start_ns(), &course.stop)?;
-    M::begin_measurement(order);
+    M::begin_measurement(&order.setup);
     let before = ProcessUsage::read();
     measure(order, course, origin_ns)?;
     let usage = ProcessUsage::read().since(&before);
@@ -118,7 +129,7 @@ fn conduct<'scope, M: Middleware>(
     // Publishers live until the last subscriber of any process needs no repair.
     let Some(StationCommand::Finish) = link.next()? else { return Err(Fault::Interrupted) };
     SoFar::remove(&order.folder, &order.process_name());
-    M::end_measurement(order, origin_ns)?;
+    M::end_measurement(&order.setup, &order.folder, &order.process_name(), origin_ns)?;
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
     }
@@ -214,10 +225,10 @@ pub(crate) struct Course {
 type Tallies = Mutex<Vec<Arc<Tally>>>;
 
 /// The threads of the endpoints.
-struct Threads<'scope> {
-    publishers: Vec<ScopedJoinHandle<'scope, Result<Published, Fault>>>,
+struct Threads<'scope, M: Middleware, N: Middleware> {
+    publishers: Vec<ScopedJoinHandle<'scope, Result<Published<M>, Fault>>>,
     subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, Fault>>>,
-    onward: Vec<ScopedJoinHandle<'scope, Result<Published, Fault>>>,
+    onward: Vec<ScopedJoinHandle<'scope, Result<Published<N>, Fault>>>,
 }
 
 #[derive(Default)]
@@ -289,9 +300,12 @@ pub(crate) fn pin(cpu: Option<usize>) -> Result<(), Fault> {
     pin_to_cpu(cpu).map_err(|error| Fault::Here(format!("CPU {cpu} cannot be used: {error}")))
 }
 
-/// Waits until `condition` holds, at most `patience`, looking again every two milliseconds.
-pub(crate) fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -> bool) -> Result<bool, Fault> {
-    let deadline = Instant::now() + patience;
+/// Waits until `condition` holds, at most `patience`, looking again every two milliseconds; returns whether it held.
+///
+/// # Errors
+/// `stop` was requested.
+pub fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -> bool) -> Result<bool, Fault> {
+    let started = Instant::now();
     loop {
         if condition() {
             return Ok(true);
@@ -299,7 +313,7 @@ pub(crate) fn wait_until(patience: Duration, stop: &Stop, mut condition: impl Fn
         if stop.is_requested() {
             return Err(Fault::Interrupted);
         }
-        if Instant::now() >= deadline {
+        if started.elapsed() >= patience {
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(2));

@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod bursts;
 mod circumstances;
 pub mod coap_load;
 pub mod directories;

@@ -5,33 +5,29 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::serve;
 
+use crate::bursts::{self, BurstOrder};
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
-use crate::paper1::pair::{self, PairOrder};
 use crate::paper5::{self, LoadOrder};
 use crate::perf::{self, Measurement, PerfOptions};
 use crate::process::ParentPipe;
-use crate::quick::bursts::{self, BurstOrder};
 use crate::quick::duel::{self, DuelOrder};
+use crate::station::Setup;
 use crate::trial::{self, TrialOrder};
 
 /// The order of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// The reading end of `perf`.
-    PerfReader(PerfOptions),
-    /// The sending process of a series of bursts.
-    BurstSender(BurstOrder),
-    /// Its receiver.
-    BurstReceiver(BurstOrder),
+    PerfReader(PerfOptions<Setup>),
+    /// The process that makes bursts on demand.
+    BurstPublisher(BurstOrder),
+    /// The one that echoes them.
+    BurstSubscriber(BurstOrder),
     /// The sending process of a small topic beside transfers.
     DuelSender(DuelOrder),
     /// Its receiver.
     DuelReceiver(DuelOrder),
-    /// The sending process of a pair that makes runs on demand.
-    PairSender(PairOrder),
-    /// Its receiver.
-    PairReceiver(PairOrder),
     /// Endpoints of one run of a scenario.
     Trial(TrialOrder),
     /// The switch between hosts, which impairs forwarded frames.
@@ -51,12 +47,10 @@ fn obey(order: Order, link: &ParentPipe) -> Result<serde_json::Value, LabError> 
             Measurement::Latency => perf::pong(&options, link.stop()).map(|()| serde_json::Value::Null),
             Measurement::Throughput => to_value(&perf::read(&options, link.stop())?),
         },
-        Order::BurstSender(order) => to_value(&bursts::send(&order, link)?),
-        Order::BurstReceiver(order) => to_value(&bursts::receive(&order, link)?),
+        Order::BurstPublisher(order) => to_value(&bursts::publish(&order, link)?),
+        Order::BurstSubscriber(order) => to_value(&bursts::subscribe(&order, link)?),
         Order::DuelSender(order) => to_value(&duel::send(&order, link)?),
         Order::DuelReceiver(order) => to_value(&duel::receive(&order, link)?),
-        Order::PairSender(order) => to_value(&pair::send(&order, link)?),
-        Order::PairReceiver(order) => to_value(&pair::receive(&order, link)?),
         Order::Trial(order) => to_value(&trial::work(&order, link)?),
         Order::Relay(order) => to_value(&network::work(&order, link)?),
         Order::CoapLoad(order) => to_value(&paper5::make_load(&order, link)?),

@@ -14,7 +14,10 @@ use cyclors::{
     dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT as BEST_EFFORT,
     dds_reliability_kind_DDS_RELIABILITY_RELIABLE as RELIABLE,
 };
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Keep, Middleware, OctetArrival, OctetSample, PeerProfile, PeerSetup, ProcessEnd, SampleChannel,
+    SampleReader, SampleSink, SampleWriter, TYPE_NAME, Wait, WriteError,
+};
 
 use crate::configuration;
 
@@ -57,14 +60,15 @@ const XCDR1: u32 = 1 << cyclors::DDS_DATA_REPRESENTATION_XCDR1;
 pub struct Participant {
     domain: dds_entity_t,
     entity: dds_entity_t,
-    profile: Profile,
+    profile: PeerProfile,
     wait: Wait,
+    octets: usize,
 }
 
 impl Participant {
-    fn topic(&self, channel: &Channel) -> Result<dds_entity_t, String> {
+    fn topic(&self, channel: &SampleChannel) -> Result<dds_entity_t, String> {
         let no_bytes = || cyclors::dds_type_meta_ser { data: ptr::null(), sz: 0 };
-        let type_name = CString::new(channel.type_name).map_err(|error| error.to_string())?;
+        let type_name = CString::new(TYPE_NAME).map_err(|error| error.to_string())?;
         let descriptor = cyclors::dds_topic_descriptor_t {
             m_size: size_of::<Sample>() as u32,
             m_align: align_of::<Sample>() as u32,
@@ -88,30 +92,34 @@ impl Participant {
 }
 
 impl Middleware for Participant {
-    const PEER: &'static str = "Cyclone DDS";
+    const NAME: &'static str = "Cyclone DDS";
     const VERSION: &'static str = "11.0.1";
-    const PROGRAM: &'static str = "cyclone-perf";
-    const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
-    const NO_BATCH: Option<&'static str> = None;
     const DURABLE: bool = true;
 
+    type Setup = PeerSetup;
+    type Sample = OctetSample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<Participant, String> {
-        let configuration = CString::new(configuration::text(setup)).expect("the text holds no zero byte");
+    fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<Participant, Fault> {
+        let configuration = CString::new(configuration::text(setup)?).expect("the text holds no zero byte");
         // SAFETY: the string is valid for the call, which copies it.
         let domain = check("domain", unsafe { cyclors::dds_create_domain(setup.domain, configuration.as_ptr()) })?;
         // SAFETY: null QoS and listener mean the defaults.
         let entity =
             check("participant", unsafe { cyclors::dds_create_participant(setup.domain, ptr::null(), ptr::null()) })?;
-        Ok(Participant { domain, entity, profile: setup.profile, wait: setup.wait })
+        Ok(Participant { domain, entity, profile: setup.profile, wait: setup.wait, octets: setup.octets() })
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
+        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         let topic = self.topic(channel)?;
         let qos = Qos::new(channel);
-        let batch = self.profile == Profile::Batch;
+        let batch = self.profile == PeerProfile::Batch;
         // SAFETY: topic and participant are live entities; the QoS is ours, and copied.
         let entity = unsafe {
             cyclors::dds_qset_writer_batching(qos.0, batch);
@@ -120,7 +128,7 @@ impl Middleware for Participant {
         Ok(Writer { entity: check("writer", entity)?, batch })
     }
 
-    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+    fn reader<S: SampleSink<Participant>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
         let topic = self.topic(channel)?;
         let qos = Qos::new(channel);
         // SAFETY: topic and participant are live entities; the QoS is copied.
@@ -144,7 +152,7 @@ impl Drop for Participant {
 struct Qos(*mut cyclors::dds_qos_t);
 
 impl Qos {
-    fn new(channel: &Channel) -> Qos {
+    fn new(channel: &SampleChannel) -> Qos {
         let reliability = if channel.best_effort { BEST_EFFORT } else { RELIABLE };
         let (history, depth) = match channel.keep {
             Keep::All | Keep::AllOf(_) => (KEEP_ALL, 0),
@@ -174,29 +182,38 @@ impl Drop for Qos {
     }
 }
 
-#[derive(Clone, Copy)]
 pub struct Writer {
     entity: dds_entity_t,
     batch: bool,
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+impl Writer {
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let sample = Sample::borrowing(number, bytes);
         // SAFETY: the sample has the layout that the topic's descriptor names, and Cyclone only reads it.
         let code = unsafe { cyclors::dds_write(self.entity, ptr::from_ref(&sample).cast::<c_void>()) };
         if code == TIMEOUT {
-            return Err(WriteError::NoRoom);
+            return Err(WriteError::no_room());
         }
         check("write", code).map(drop).map_err(WriteError::Failed)
     }
+}
 
-    fn flush(&self) -> Result<(), String> {
+impl SampleWriter<Participant> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
         if !self.batch {
             return Ok(());
         }
         // SAFETY: a plain call on a live entity.
-        check("flush", unsafe { cyclors::dds_write_flush(self.entity) }).map(drop)
+        check("flush", unsafe { cyclors::dds_write_flush(self.entity) }).map(drop).map_err(Fault::Here)
     }
 
     fn matched(&self) -> usize {
@@ -208,14 +225,14 @@ impl peer_protocol::Writer for Writer {
         }
     }
 
-    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
+    fn wait_for_acknowledgements(&mut self, patience: Duration) -> Result<bool, Fault> {
         // SAFETY: a plain call on a live entity.
-        unsafe { cyclors::dds_wait_for_acks(self.entity, time.as_nanos() as i64) == 0 }
+        Ok(unsafe { cyclors::dds_wait_for_acks(self.entity, patience.as_nanos() as i64) == 0 })
     }
 }
 
 /// Hands each sample that is there to the sink, on loan from Cyclone.
-fn take(reader: dds_entity_t, sink: &mut impl Sink) {
+fn take(reader: dds_entity_t, sink: &mut impl SampleSink<Participant>) {
     const BATCH: usize = 100;
     let mut samples = [ptr::null_mut::<c_void>(); BATCH];
     loop {
@@ -230,7 +247,7 @@ fn take(reader: dds_entity_t, sink: &mut impl Sink) {
         for (sample, _) in samples[..count].iter().zip(&information).filter(|(_, info)| info.valid_data) {
             // SAFETY: a valid sample on loan has the topic's layout until the loan is returned.
             let sample = unsafe { &*sample.cast::<Sample>() };
-            sink.take(sample.number, sample.bytes());
+            sink.take(OctetArrival { number: sample.number, bytes: sample.bytes() });
         }
         if count > 0 {
             // SAFETY: returns exactly the loans taken above.
@@ -244,8 +261,8 @@ fn take(reader: dds_entity_t, sink: &mut impl Sink) {
 }
 
 /// Supplies the sink in Cyclone's receive thread from now on. The sink lives as long as the process.
-fn listen<S: Sink>(reader: dds_entity_t, sink: S) {
-    unsafe extern "C" fn trampoline<S: Sink>(reader: dds_entity_t, argument: *mut c_void) {
+fn listen<S: SampleSink<Participant>>(reader: dds_entity_t, sink: S) {
+    unsafe extern "C" fn trampoline<S: SampleSink<Participant>>(reader: dds_entity_t, argument: *mut c_void) {
         // SAFETY: the argument is the leaked box below; Cyclone serialises the calls of one reader.
         take(reader, unsafe { &mut *argument.cast::<S>() });
     }
@@ -264,7 +281,7 @@ pub struct Reader {
     waiting: Option<Waiting>,
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         // SAFETY: an all-zero status is valid and is filled by the call.
         unsafe {
@@ -292,7 +309,11 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn start(participant: dds_entity_t, reader: dds_entity_t, mut sink: impl Sink) -> Result<Waiting, String> {
+    fn start(
+        participant: dds_entity_t,
+        reader: dds_entity_t,
+        mut sink: impl SampleSink<Participant>,
+    ) -> Result<Waiting, String> {
         const DATA_AVAILABLE: u32 = 1 << cyclors::dds_status_id_DDS_DATA_AVAILABLE_STATUS_ID;
         const LOOK_UP: i64 = 100_000_000;
         // SAFETY: plain calls on live entities.

@@ -5,6 +5,13 @@
 mod configuration;
 mod cyclone;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<cyclone::Participant>()
+    peer_protocol::run::<cyclone::Participant>(&Program {
+        name: "cyclone-perf",
+        waits: &[Wait::Listener, Wait::Block],
+        no_batch: None,
+        leaves_host: true,
+    })
 }

@@ -4,6 +4,13 @@
 
 mod participant;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<participant::Participant>()
+    peer_protocol::run::<participant::Participant>(&Program {
+        name: "dust-perf",
+        waits: &[Wait::Block],
+        no_batch: Some("it has no batching"),
+        leaves_host: true,
+    })
 }

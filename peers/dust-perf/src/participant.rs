@@ -19,7 +19,10 @@ use dust_dds::publication::data_writer::DataWriter;
 use dust_dds::subscription::data_reader::DataReader;
 use dust_dds::topic_definition::topic::Topic;
 use dust_dds::wait_set::{Condition, WaitSet};
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Interface, Keep, Middleware, OctetArrival, OctetSample, PeerProfile, PeerSetup, ProcessEnd, SampleChannel,
+    SampleReader, SampleSink, SampleWriter, TYPE_NAME, WriteError,
+};
 
 #[derive(DdsType)]
 #[dust_dds(extensibility = "final")]
@@ -37,6 +40,7 @@ const ACKNOWLEDGED: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub struct Participant {
     entity: DomainParticipant,
+    octets: usize,
 }
 
 /// Dust DDS's errors as the measurements report them.
@@ -45,19 +49,14 @@ fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, S
 }
 
 impl Participant {
-    fn topic(&self, channel: &Channel) -> Result<Topic, String> {
-        let topic = self.entity.create_topic::<Sample>(
-            &channel.topic,
-            channel.type_name,
-            QosKind::Default,
-            NO_LISTENER,
-            NO_STATUS,
-        );
+    fn topic(&self, channel: &SampleChannel) -> Result<Topic, String> {
+        let topic =
+            self.entity.create_topic::<Sample>(&channel.topic, TYPE_NAME, QosKind::Default, NO_LISTENER, NO_STATUS);
         said("topic", topic)
     }
 }
 
-fn reliability(channel: &Channel) -> ReliabilityQosPolicy {
+fn reliability(channel: &SampleChannel) -> ReliabilityQosPolicy {
     let reliable = !channel.best_effort;
     ReliabilityQosPolicy {
         kind: if reliable { ReliabilityQosPolicyKind::Reliable } else { ReliabilityQosPolicyKind::BestEffort },
@@ -69,7 +68,7 @@ fn duration(time: std::time::Duration) -> Duration {
     Duration::new(i32::try_from(time.as_secs()).unwrap_or(i32::MAX), time.subsec_nanos())
 }
 
-fn history(channel: &Channel) -> HistoryQosPolicy {
+fn history(channel: &SampleChannel) -> HistoryQosPolicy {
     let kind = match channel.keep {
         Keep::All | Keep::AllOf(_) => HistoryQosPolicyKind::KeepAll,
         Keep::Last(depth) => HistoryQosPolicyKind::KeepLast(depth),
@@ -82,23 +81,23 @@ fn representation() -> DataRepresentationQosPolicy {
 }
 
 impl Middleware for Participant {
-    const PEER: &'static str = "Dust DDS";
+    const NAME: &'static str = "Dust DDS";
     const VERSION: &'static str = "0.16.0";
-    const PROGRAM: &'static str = "dust-perf";
-    const WAITS: &'static [Wait] = &[Wait::Block];
-    const NO_BATCH: Option<&'static str> = Some("it has no batching");
 
+    type Setup = PeerSetup;
+    type Sample = OctetSample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<Participant, String> {
+    fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<Participant, Fault> {
         let factory = DomainParticipantFactory::get_instance();
         {
             let mut transport = factory.get_mut_transport();
-            transport.set_interface_name(Some(setup.interface.name.clone()));
-            if setup.profile != Profile::Default {
+            transport.set_interface_name(Some(Interface::with_address(setup.address)?.name));
+            if setup.profile != PeerProfile::Default {
                 // Elsewhere than on loopback, fragments of 64 KiB would travel as IP fragments.
-                if setup.interface.is_loopback() {
+                if setup.address.is_loopback() {
                     said("fragment size", transport.set_fragment_size(TUNED_FRAGMENT))?;
                 }
                 transport.set_udp_receive_buffer_size(Some(TUNED_SOCKET_BUFFER));
@@ -106,10 +105,14 @@ impl Middleware for Participant {
         }
         let domain = i32::try_from(setup.domain).map_err(|error| error.to_string())?;
         let entity = factory.create_participant(domain, QosKind::Default, NO_LISTENER, NO_STATUS);
-        Ok(Participant { entity: said("participant", entity)? })
+        Ok(Participant { entity: said("participant", entity)?, octets: setup.octets() })
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
+        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         let topic = self.topic(channel)?;
         let publisher = said("publisher", self.entity.create_publisher(QosKind::Default, NO_LISTENER, NO_STATUS))?;
         let qos = DataWriterQos {
@@ -123,7 +126,7 @@ impl Middleware for Participant {
         Ok(Writer { entity: said("writer", entity)? })
     }
 
-    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+    fn reader<S: SampleSink<Participant>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
         let topic = self.topic(channel)?;
         let subscriber = said("subscriber", self.entity.create_subscriber(QosKind::Default, NO_LISTENER, NO_STATUS))?;
         let qos = DataReaderQos {
@@ -134,21 +137,31 @@ impl Middleware for Participant {
             ..Default::default()
         };
         let entity = subscriber.create_datareader::<Sample>(&topic, QosKind::Specific(qos), NO_LISTENER, NO_STATUS);
-        Reader::start(said("reader", entity)?, sink)
+        Ok(Reader::start(said("reader", entity)?, sink)?)
     }
 }
 
-#[derive(Clone)]
 pub struct Writer {
     entity: DataWriter<Sample>,
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+impl Writer {
+    /// Dust DDS takes samples away from the application, which has to copy one that it wants to keep.
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         match self.entity.write(Sample { number, bytes: bytes.to_vec() }, None) {
-            Err(DdsError::Timeout | DdsError::OutOfResources) => Err(WriteError::NoRoom),
+            Err(DdsError::Timeout | DdsError::OutOfResources) => Err(WriteError::no_room()),
             outcome => Ok(said("write", outcome)?),
         }
+    }
+}
+
+impl SampleWriter<Participant> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
     }
 
     fn matched(&self) -> usize {
@@ -156,8 +169,8 @@ impl peer_protocol::Writer for Writer {
         status.map_or(0, |status| usize::try_from(status.current_count).unwrap_or_default())
     }
 
-    fn wait_for_acknowledgements(&self, time: std::time::Duration) -> bool {
-        self.entity.wait_for_acknowledgments(duration(time.max(ACKNOWLEDGED))).is_ok()
+    fn wait_for_acknowledgements(&mut self, patience: std::time::Duration) -> Result<bool, Fault> {
+        Ok(self.entity.wait_for_acknowledgments(duration(patience.max(ACKNOWLEDGED))).is_ok())
     }
 }
 
@@ -170,7 +183,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    fn start(entity: DataReader<Sample>, mut sink: impl Sink) -> Result<Reader, String> {
+    fn start(entity: DataReader<Sample>, mut sink: impl SampleSink<Participant>) -> Result<Reader, String> {
         const FOREVER: Duration = Duration::new(i32::MAX, 0);
         let condition = entity.get_statuscondition();
         said("condition", condition.set_enabled_statuses(&[StatusKind::DataAvailable]))?;
@@ -188,17 +201,17 @@ impl Reader {
 }
 
 /// Hands over what is there; that nothing is there is an error to Dust DDS.
-fn take(reader: &DataReader<Sample>, sink: &mut impl Sink) {
+fn take(reader: &DataReader<Sample>, sink: &mut impl SampleSink<Participant>) {
     const SAMPLES: i32 = 100;
     while let Ok(samples) = reader.take(SAMPLES, ANY_SAMPLE_STATE, ANY_VIEW_STATE, ANY_INSTANCE_STATE) {
         for data in samples.iter().filter_map(|sample| sample.data.as_ref()) {
-            sink.take(data.number, &data.bytes);
+            sink.take(OctetArrival { number: data.number, bytes: &data.bytes });
         }
     }
     sink.taken();
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         let status = self.entity.get_subscription_matched_status();
         status.map_or(0, |status| usize::try_from(status.current_count).unwrap_or_default())

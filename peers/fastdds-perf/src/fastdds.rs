@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Keep, Middleware, OctetArrival, OctetSample, PeerProfile, PeerSetup, ProcessEnd, SampleChannel,
+    SampleReader, SampleSink, SampleWriter, TYPE_NAME, Wait, WriteError,
+};
 
 /// `FastChannel` in `fastdds.cpp`.
 #[repr(C)]
@@ -63,12 +66,13 @@ impl Entity {
 pub struct Participant {
     entity: Entity,
     wait: Wait,
+    octets: usize,
 }
 
 /// Calls `create` with the channel as Fast DDS wants it.
-fn with_channel<T>(channel: &Channel, create: impl FnOnce(&FastChannel) -> T) -> Result<T, String> {
+fn with_channel<T>(channel: &SampleChannel, create: impl FnOnce(&FastChannel) -> T) -> Result<T, String> {
     let topic = CString::new(channel.topic.as_str()).map_err(|error| error.to_string())?;
-    let type_name = CString::new(channel.type_name).map_err(|error| error.to_string())?;
+    let type_name = CString::new(TYPE_NAME).map_err(|error| error.to_string())?;
     Ok(create(&FastChannel {
         topic: topic.as_ptr(),
         type_name: type_name.as_ptr(),
@@ -82,40 +86,42 @@ fn with_channel<T>(channel: &Channel, create: impl FnOnce(&FastChannel) -> T) ->
 }
 
 impl Middleware for Participant {
-    const PEER: &'static str = "Fast DDS";
+    const NAME: &'static str = "Fast DDS";
     const VERSION: &'static str = "3.1.2";
-    const PROGRAM: &'static str = "fastdds-perf";
-    const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
-    const NO_BATCH: Option<&'static str> = Some(
-        "its writers cannot be told to batch; the asynchronous mode of `tuned` shares datagrams when it is behind",
-    );
     const DURABLE: bool = true;
 
+    type Setup = PeerSetup;
+    type Sample = OctetSample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<Participant, String> {
+    fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<Participant, Fault> {
         // SAFETY: the version is a static string.
         let version = unsafe { std::ffi::CStr::from_ptr(fast_version()) }.to_string_lossy();
         if version != Self::VERSION {
-            return Err(format!("this is Fast DDS {version}, not {}", Self::VERSION));
+            return Err(Fault::Here(format!("this is Fast DDS {version}, not {}", Self::VERSION)));
         }
-        let tuned = setup.profile != Profile::Default;
-        let address = CString::new(setup.interface.address.to_string()).map_err(|error| error.to_string())?;
+        let tuned = setup.profile != PeerProfile::Default;
+        let address = CString::new(setup.address.to_string()).map_err(|error| error.to_string())?;
         // SAFETY: the address lives for the call, which copies it.
         let pointer = unsafe { fast_participant(setup.domain, address.as_ptr(), tuned) };
         let entity = Entity::new("participant", pointer)?;
-        Ok(Participant { entity, wait: setup.wait })
+        Ok(Participant { entity, wait: setup.wait, octets: setup.octets() })
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
+        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         // SAFETY: the participant lives, and the channel's strings live for the call, which copies them.
         let pointer = with_channel(channel, |channel| unsafe { fast_writer(self.entity.0, channel) })?;
         Ok(Writer { entity: Entity::new("writer", pointer)?, max_blocking: channel.max_blocking })
     }
 
-    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
-        Reader::new(self.entity, self.wait, channel, sink)
+    fn reader<S: SampleSink<Participant>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
+        Ok(Reader::new(self.entity, self.wait, channel, sink)?)
     }
 }
 
@@ -131,14 +137,13 @@ const OK: i32 = 0;
 const OUT_OF_RESOURCES: i32 = 5;
 const TIMEOUT: i32 = 10;
 
-#[derive(Clone, Copy)]
 pub struct Writer {
     entity: Entity,
     max_blocking: Duration,
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+impl Writer {
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let length = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
         let end = Instant::now() + self.max_blocking;
         loop {
@@ -147,10 +152,20 @@ impl peer_protocol::Writer for Writer {
                 OK => return Ok(()),
                 // A full history is not always waited for.
                 OUT_OF_RESOURCES | TIMEOUT if Instant::now() < end => std::thread::sleep(Duration::from_micros(50)),
-                OUT_OF_RESOURCES | TIMEOUT => return Err(WriteError::NoRoom),
+                OUT_OF_RESOURCES | TIMEOUT => return Err(WriteError::no_room()),
                 code => return Err(WriteError::Failed(format!("Fast DDS's return code {code}"))),
             }
         }
+    }
+}
+
+impl SampleWriter<Participant> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
     }
 
     fn matched(&self) -> usize {
@@ -158,9 +173,9 @@ impl peer_protocol::Writer for Writer {
         unsafe { fast_writer_matched(self.entity.0) }
     }
 
-    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
+    fn wait_for_acknowledgements(&mut self, patience: Duration) -> Result<bool, Fault> {
         // SAFETY: a live entity.
-        unsafe { fast_wait_for_acknowledgements(self.entity.0, time.as_millis() as u32) }
+        Ok(unsafe { fast_wait_for_acknowledgements(self.entity.0, patience.as_millis() as u32) })
     }
 }
 
@@ -171,8 +186,18 @@ pub struct Reader {
 
 impl Reader {
     /// The sink lives as long as the process.
-    fn new<S: Sink>(participant: Entity, wait: Wait, channel: &Channel, sink: S) -> Result<Reader, String> {
-        unsafe extern "C" fn on_sample<S: Sink>(sink: *mut c_void, number: u64, bytes: *const u8, length: usize) {
+    fn new<S: SampleSink<Participant>>(
+        participant: Entity,
+        wait: Wait,
+        channel: &SampleChannel,
+        sink: S,
+    ) -> Result<Reader, String> {
+        unsafe extern "C" fn on_sample<S: SampleSink<Participant>>(
+            sink: *mut c_void,
+            number: u64,
+            bytes: *const u8,
+            length: usize,
+        ) {
             let bytes = if length == 0 {
                 &[]
             } else {
@@ -180,9 +205,9 @@ impl Reader {
                 unsafe { std::slice::from_raw_parts(bytes, length) }
             };
             // SAFETY: the argument is the leaked box below; one thread at a time calls.
-            unsafe { &mut *sink.cast::<S>() }.take(number, bytes);
+            unsafe { &mut *sink.cast::<S>() }.take(OctetArrival { number, bytes });
         }
-        unsafe extern "C" fn on_taken<S: Sink>(sink: *mut c_void) {
+        unsafe extern "C" fn on_taken<S: SampleSink<Participant>>(sink: *mut c_void) {
             // SAFETY: as above.
             unsafe { &mut *sink.cast::<S>() }.taken();
         }
@@ -211,7 +236,7 @@ fn start_waiting(reader: Entity) -> (Arc<AtomicBool>, JoinHandle<()>) {
     (over, thread)
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         // SAFETY: a live entity.
         unsafe { fast_reader_matched(self.entity.0) }

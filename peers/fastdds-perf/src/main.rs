@@ -4,6 +4,15 @@
 
 mod fastdds;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<fastdds::Participant>()
+    peer_protocol::run::<fastdds::Participant>(&Program {
+        name: "fastdds-perf",
+        waits: &[Wait::Listener, Wait::Block],
+        no_batch: Some(
+            "its writers cannot be told to batch; the asynchronous mode of `tuned` shares datagrams when it is behind",
+        ),
+        leaves_host: true,
+    })
 }

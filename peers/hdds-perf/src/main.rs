@@ -5,6 +5,13 @@
 mod participant;
 mod sample;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<participant::Domain>()
+    peer_protocol::run::<participant::Domain>(&Program {
+        name: "hdds-perf",
+        waits: &[Wait::Block],
+        no_batch: Some("it has no batching"),
+        leaves_host: true,
+    })
 }

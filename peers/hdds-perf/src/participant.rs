@@ -1,18 +1,22 @@
 //! hdds as the measurements use it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hdds::dds::StatusMask;
 use hdds::{DataReader, DataWriter, Participant, QoS, TransportMode, WaitSet};
-use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Keep, Middleware, OctetArrival, PeerSetup, ProcessEnd, SampleChannel, SampleReader, SampleSink,
+    SampleWriter, WriteError,
+};
 
 use crate::sample::Sample;
 
 pub struct Domain {
     participant: Arc<Participant>,
+    octets: usize,
 }
 
 /// The errors of hdds as the measurements report them.
@@ -20,7 +24,7 @@ fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, S
     outcome.map_err(|error| format!("{what}: {error:?}"))
 }
 
-fn qos(channel: &Channel) -> QoS {
+fn qos(channel: &SampleChannel) -> QoS {
     let qos = if channel.best_effort { QoS::best_effort() } else { QoS::reliable() };
     match channel.keep {
         Keep::All | Keep::AllOf(_) => qos.keep_all(),
@@ -29,35 +33,39 @@ fn qos(channel: &Channel) -> QoS {
 }
 
 impl Middleware for Domain {
-    const PEER: &'static str = "hdds";
+    const NAME: &'static str = "hdds";
     const VERSION: &'static str = "1.1.2";
-    const PROGRAM: &'static str = "hdds-perf";
-    const WAITS: &'static [Wait] = &[Wait::Block];
-    const NO_BATCH: Option<&'static str> = Some("it has no batching");
 
+    type Setup = PeerSetup;
+    type Sample = Sample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<Domain, String> {
+    fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<Domain, Fault> {
         // SAFETY: called before any other thread is started. It is how hdds is told the interface.
-        unsafe { std::env::set_var("HDDS_INTERFACE", setup.interface.address.to_string()) };
-        let builder = Participant::builder(Self::PROGRAM).domain_id(setup.domain);
+        unsafe { std::env::set_var("HDDS_INTERFACE", setup.address.to_string()) };
+        let builder = Participant::builder("hdds-perf").domain_id(setup.domain);
         let builder = builder.with_transport(TransportMode::UdpMulticast).shm_disable();
-        Ok(Domain { participant: said("participant", builder.build())? })
+        Ok(Domain { participant: said("participant", builder.build())?, octets: setup.octets() })
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn scheduled_sample(&self) -> Result<Sample, Fault> {
+        Ok(Sample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         let topic = said("topic", self.participant.topic::<Sample>(&channel.topic))?;
         let entity = said("writer", topic.writer().qos(qos(channel)).build())?;
         Ok(Writer {
-            entity: Arc::new(Mutex::new(entity)),
+            entity,
             participant: Arc::clone(&self.participant),
             topic: channel.topic.clone(),
             max_blocking: channel.max_blocking,
         })
     }
 
-    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+    fn reader<S: SampleSink<Domain>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
         let topic = said("topic", self.participant.topic::<Sample>(&channel.topic))?;
         let entity = said("reader", topic.reader().qos(qos(channel)).build())?;
         let mut reader = Reader {
@@ -71,30 +79,30 @@ impl Middleware for Domain {
     }
 }
 
-#[derive(Clone)]
 pub struct Writer {
-    /// hdds allows one thread at a time.
-    entity: Arc<Mutex<DataWriter<Sample>>>,
+    entity: DataWriter<Sample>,
     participant: Arc<Participant>,
     topic: String,
     max_blocking: Duration,
 }
 
-impl peer_protocol::Writer for Writer {
+impl SampleWriter<Domain> for Writer {
     /// Tries again while the history is full.
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
-        let sample = Sample { number, bytes: bytes.to_vec() };
-        let entity = self.entity.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write(&mut self, sample: &Sample) -> Result<(), WriteError> {
         let end = Instant::now() + self.max_blocking;
         loop {
-            match entity.write(&sample) {
+            match self.entity.write(sample) {
                 Err(hdds::Error::WouldBlock) if Instant::now() < end => {
                     std::thread::sleep(Duration::from_micros(100));
                 }
-                Err(hdds::Error::WouldBlock) => return Err(WriteError::NoRoom),
+                Err(hdds::Error::WouldBlock) => return Err(WriteError::no_room()),
                 outcome => return Ok(said("write", outcome)?),
             }
         }
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.write(&Sample { number: arrival.number, bytes: arrival.bytes.to_vec() })
     }
 
     fn matched(&self) -> usize {
@@ -102,9 +110,9 @@ impl peer_protocol::Writer for Writer {
     }
 
     /// hdds does not tell what is acknowledged: allows for the repairs of half a second.
-    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
-        std::thread::sleep(time.min(Duration::from_millis(500)));
-        true
+    fn wait_for_acknowledgements(&mut self, patience: Duration) -> Result<bool, Fault> {
+        std::thread::sleep(patience.min(Duration::from_millis(500)));
+        Ok(true)
     }
 }
 
@@ -116,7 +124,11 @@ pub struct Reader {
     thread: Option<JoinHandle<()>>,
 }
 
-fn start(entity: DataReader<Sample>, over: Arc<AtomicBool>, mut sink: impl Sink) -> Result<JoinHandle<()>, String> {
+fn start(
+    entity: DataReader<Sample>,
+    over: Arc<AtomicBool>,
+    mut sink: impl SampleSink<Domain>,
+) -> Result<JoinHandle<()>, String> {
     const LOOK_UP: Duration = Duration::from_millis(50);
     let wait_set = WaitSet::new();
     let condition = entity.get_status_condition();
@@ -128,7 +140,7 @@ fn start(entity: DataReader<Sample>, over: Arc<AtomicBool>, mut sink: impl Sink)
             let _ = wait_set.wait(Some(LOOK_UP));
             let mut taken = false;
             while let Ok(Some(sample)) = entity.take() {
-                sink.take(sample.number, &sample.bytes);
+                sink.take(OctetArrival { number: sample.number, bytes: &sample.bytes });
                 taken = true;
             }
             if taken {
@@ -138,7 +150,7 @@ fn start(entity: DataReader<Sample>, over: Arc<AtomicBool>, mut sink: impl Sink)
     }))
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         self.participant.discovery().map_or(0, |discovery| discovery.find_writers_for_topic(&self.topic).len())
     }

@@ -3,6 +3,7 @@
 use hdds::Error;
 use hdds::core::types::TypeDescriptor;
 use hdds::dds::DDS;
+use peer_protocol::{NumberedSample, ScheduledSample, TYPE_NAME};
 
 /// Number and length, before the bytes.
 const HEADER: usize = 12;
@@ -12,11 +13,34 @@ pub struct Sample {
     pub bytes: Vec<u8>,
 }
 
+impl ScheduledSample for Sample {
+    fn stamp(&mut self, time_ns: u64, id: u64) {
+        self.number = id;
+        if let Some(time) = self.bytes.first_chunk_mut() {
+            *time = time_ns.to_le_bytes();
+        }
+    }
+}
+
+impl NumberedSample for Sample {
+    fn of(bytes: Vec<u8>) -> Sample {
+        Sample { number: 0, bytes }
+    }
+
+    fn set_number(&mut self, number: u64) {
+        self.number = number;
+    }
+
+    fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+}
+
 impl DDS for Sample {
     fn type_descriptor() -> &'static TypeDescriptor {
         static DESCRIPTOR: TypeDescriptor = TypeDescriptor {
             type_id: 0x7468_616c,
-            type_name: "ThalwegBurst",
+            type_name: TYPE_NAME,
             size_bytes: 0,
             alignment: 8,
             is_variable_size: true,

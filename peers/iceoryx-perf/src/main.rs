@@ -4,6 +4,13 @@
 
 mod node;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<node::SharedMemory>()
+    peer_protocol::run::<node::SharedMemory>(&Program {
+        name: "iceoryx-perf",
+        waits: &[Wait::Block],
+        no_batch: None,
+        leaves_host: false,
+    })
 }

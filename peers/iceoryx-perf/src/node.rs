@@ -10,7 +10,10 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
-use peer_protocol::{Channel, Keep, Middleware, Profile, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Keep, Middleware, OctetArrival, OctetSample, PeerProfile, PeerSetup, ProcessEnd, SampleChannel,
+    SampleReader, SampleSink, SampleWriter, Work, WriteError,
+};
 
 /// Entities that several threads may share.
 type Threads = ipc_threadsafe::Service;
@@ -26,10 +29,11 @@ const BATCH: u32 = 32;
 pub struct SharedMemory {
     node: Node<Threads>,
     domain: u32,
-    bytes_max: usize,
+    octets: usize,
+    octets_max: usize,
     buffer: usize,
-    readers: usize,
-    writers: usize,
+    /// Writers and readers that a topic may have: what the ends of a stream tell each other goes both ways.
+    ends: usize,
     /// Of how many samples one is announced.
     stride: u32,
 }
@@ -43,62 +47,69 @@ fn said<T, E: std::fmt::Debug>(what: &str, outcome: Result<T, E>) -> Result<T, S
 type Samples = publish_subscribe::PortFactory<Threads, [u8], u64>;
 
 /// Whether a write waits for room; else the oldest sample that was not taken yet makes room.
-fn waits(channel: &Channel) -> bool {
+fn waits(channel: &SampleChannel) -> bool {
     !channel.best_effort && !matches!(channel.keep, Keep::Last(_))
 }
 
 impl SharedMemory {
     /// Samples that a reader may have outstanding.
-    fn room(&self, channel: &Channel) -> usize {
+    fn room(&self, channel: &SampleChannel) -> usize {
         match channel.keep {
             Keep::All => self.buffer,
             Keep::AllOf(room) | Keep::Last(room) => room as usize,
         }
     }
 
-    fn services(&self, channel: &Channel) -> Result<(Samples, event::PortFactory<Threads>), String> {
+    fn services(&self, channel: &SampleChannel) -> Result<(Samples, event::PortFactory<Threads>), String> {
         let name = format!("{}/{}", channel.topic, self.domain);
         let name = said("name", ServiceName::new(&name))?;
         let samples = self.node.service_builder(&name).publish_subscribe::<[u8]>().user_header::<u64>();
         let samples = samples.enable_safe_overflow(!waits(channel)).subscriber_max_buffer_size(self.room(channel));
-        let nodes = self.writers + self.readers;
-        let samples = samples.max_publishers(self.writers).max_subscribers(self.readers).max_nodes(nodes);
+        let nodes = 2 * self.ends;
+        let samples = samples.max_publishers(self.ends).max_subscribers(self.ends).max_nodes(nodes);
         let events = self.node.service_builder(&name).event();
-        let events = events.max_listeners(self.readers).max_notifiers(self.writers).max_nodes(nodes);
+        let events = events.max_listeners(self.ends).max_notifiers(self.ends).max_nodes(nodes);
         Ok((said("samples", samples.open_or_create())?, said("events", events.open_or_create())?))
     }
 }
 
 impl Middleware for SharedMemory {
-    const PEER: &'static str = "iceoryx2 (shared memory)";
+    const NAME: &'static str = "iceoryx2 (shared memory)";
     const VERSION: &'static str = "0.10.0";
-    const PROGRAM: &'static str = "iceoryx-perf";
-    const WAITS: &'static [Wait] = &[Wait::Block];
-    const NO_BATCH: Option<&'static str> = None;
-    const ANY_INTERFACE: bool = false;
 
+    type Setup = PeerSetup;
+    type Sample = OctetSample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<SharedMemory, String> {
+    fn work(_setup: &PeerSetup) -> Work {
+        Work::Raw
+    }
+
+    fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<SharedMemory, Fault> {
         set_log_level(LogLevel::Error);
         let builder = NodeBuilder::new().signal_handling_mode(SignalHandlingMode::Disabled);
         let node = said("node", builder.create::<Threads>())?;
-        let tuned = (TUNED_MEMORY / setup.bytes_max).clamp(BUFFER, TUNED_BUFFER_MAX);
-        let buffer = if setup.profile == Profile::Default { BUFFER } else { tuned };
+        let tuned = (TUNED_MEMORY / setup.octets_max()).clamp(BUFFER, TUNED_BUFFER_MAX);
+        let buffer = if setup.profile == PeerProfile::Default { BUFFER } else { tuned };
         // A reader must hear of a buffer that is half full.
-        let stride = if setup.profile == Profile::Batch { BATCH.min(buffer as u32 / 2) } else { 1 };
-        let (domain, bytes_max) = (setup.domain, setup.bytes_max);
-        let (readers, writers) = (setup.readers, setup.writers);
-        Ok(SharedMemory { node, domain, bytes_max, buffer, readers, writers, stride })
+        let stride = if setup.profile == PeerProfile::Batch { BATCH.min(buffer as u32 / 2) } else { 1 };
+        let (domain, octets, octets_max) = (setup.domain, setup.octets(), setup.octets_max());
+        let ends = setup.topic_readers.max(setup.topic_writers) as usize;
+        Ok(SharedMemory { node, domain, octets, octets_max, buffer, ends, stride })
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
+        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         let (samples, events) = self.services(channel)?;
         let strategy =
             if waits(channel) { BackpressureStrategy::RetryUntilDelivered } else { BackpressureStrategy::DiscardData };
         let publisher =
-            samples.publisher_builder().initial_max_slice_len(self.bytes_max).backpressure_strategy(strategy);
+            samples.publisher_builder().initial_max_slice_len(self.octets_max).backpressure_strategy(strategy);
         let ports = Ports {
             publisher: said("publisher", publisher.create())?,
             notifier: said("notifier", events.notifier_builder().create())?,
@@ -106,10 +117,10 @@ impl Middleware for SharedMemory {
             unannounced: AtomicU32::new(0),
             stride: self.stride,
         };
-        Ok(Writer(Arc::new(ports)))
+        Ok(Writer(ports))
     }
 
-    fn reader(&self, channel: &Channel, mut sink: impl Sink) -> Result<Reader, String> {
+    fn reader<S: SampleSink<SharedMemory>>(&self, channel: &SampleChannel, mut sink: S) -> Result<Reader, Fault> {
         const LOOK_UP: Duration = Duration::from_millis(50);
         let (samples, events) = self.services(channel)?;
         let subscriber = said("subscriber", samples.subscriber_builder().create())?;
@@ -129,10 +140,10 @@ impl Middleware for SharedMemory {
     }
 }
 
-fn take(subscriber: &Subscriber<Threads, [u8], u64>, sink: &mut impl Sink) {
+fn take(subscriber: &Subscriber<Threads, [u8], u64>, sink: &mut impl SampleSink<SharedMemory>) {
     let mut taken = false;
     while let Ok(Some(sample)) = subscriber.receive() {
-        sink.take(*sample.user_header(), sample.payload());
+        sink.take(OctetArrival { number: *sample.user_header(), bytes: sample.payload() });
         taken = true;
     }
     if taken {
@@ -148,8 +159,7 @@ struct Ports {
     stride: u32,
 }
 
-#[derive(Clone)]
-pub struct Writer(Arc<Ports>);
+pub struct Writer(Ports);
 
 impl Writer {
     fn announce(&self) -> Result<(), String> {
@@ -158,8 +168,8 @@ impl Writer {
     }
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+impl Writer {
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let mut sample = said("loan", self.0.publisher.loan_slice_uninit(bytes.len()))?;
         *sample.user_header_mut() = number;
         said("send", sample.write_from_slice(bytes).send())?;
@@ -168,9 +178,19 @@ impl peer_protocol::Writer for Writer {
         }
         Ok(())
     }
+}
 
-    fn flush(&self) -> Result<(), String> {
-        if self.0.unannounced.load(Ordering::Relaxed) > 0 { self.announce() } else { Ok(()) }
+impl SampleWriter<SharedMemory> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        if self.0.unannounced.load(Ordering::Relaxed) > 0 { Ok(self.announce()?) } else { Ok(()) }
     }
 
     fn matched(&self) -> usize {
@@ -178,8 +198,8 @@ impl peer_protocol::Writer for Writer {
     }
 
     /// What is sent is in the reader's buffer at once.
-    fn wait_for_acknowledgements(&self, _time: Duration) -> bool {
-        true
+    fn wait_for_acknowledgements(&mut self, _patience: Duration) -> Result<bool, Fault> {
+        Ok(true)
     }
 }
 
@@ -189,7 +209,7 @@ pub struct Reader {
     thread: Option<JoinHandle<()>>,
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         self.samples.dynamic_config().number_of_publishers()
     }

@@ -22,8 +22,11 @@ impl Interface {
         found.ok_or_else(|| format!("no interface {name} of this host has an IPv4 address: see `ip address`"))
     }
 
-    /// The interface with this address.
+    /// The interface with this address; the address 0.0.0.0 is that of `any`.
     pub fn with_address(address: Ipv4Addr) -> Result<Interface, String> {
+        if address.is_unspecified() {
+            return Ok(Interface { name: "any".to_owned(), address });
+        }
         let found = all()?.into_iter().find(|interface| interface.address == address);
         found.ok_or_else(|| format!("no interface of this host has the address {address}: see `ip address`"))
     }

@@ -1,12 +1,20 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::Ipv4Addr;
+use std::time::Duration;
 
-use crate::{End, Interface, Middleware, Profile, Setup, Wait};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+use thalweg_lab_station::{
+    Limit, Measurement as What, Middleware, PeerProfile, PeerSetup, PerfOptions, ReliabilitySetting, Wait,
+};
+
+use crate::{Interface, Program};
 
 /// Command line of a peer program; the program puts in its name and version.
 #[derive(Parser)]
-pub struct Program {
+pub struct CommandLine {
     #[command(subcommand)]
     pub measurement: Measurement,
 }
@@ -34,10 +42,20 @@ pub enum Role {
     Both,
 }
 
-impl Role {
-    fn end(self) -> End {
-        if self == Role::Sub { End::subscriber() } else { End::PUBLISHER }
-    }
+/// Options that every measurement has.
+#[derive(Args, Clone)]
+pub struct Place {
+    /// DDS domain; the processes must agree.
+    #[arg(long, default_value_t = 17)]
+    pub domain: u32,
+    /// Network interface of the process; shared memory has none but the loopback interface.
+    #[arg(long, default_value = "lo")]
+    pub interface: String,
+    #[arg(long, default_value = "default", value_parser = profiles())]
+    pub profile: PeerProfile,
+    /// How the process learns that data is there (default: what this middleware prefers).
+    #[arg(long, value_parser = waits())]
+    pub wait: Option<Wait>,
 }
 
 /// Options that both continuous measurements share.
@@ -47,52 +65,30 @@ pub struct Options {
     pub role: Role,
     /// Bytes of payload a sample.
     #[arg(long, default_value_t = 64)]
-    pub size: usize,
+    pub size: u64,
     /// Samples to measure; ends earlier when --seconds runs out.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "seconds")]
     pub count: Option<u64>,
     /// Seconds to measure (default 5, unless --count is given).
-    #[arg(long)]
-    pub seconds: Option<f64>,
+    #[arg(long, default_value_t = 5.0)]
+    pub seconds: f64,
     /// Best-effort instead of reliable.
     #[arg(long)]
     pub best_effort: bool,
-    /// How the processes learn that data is there (default: what this middleware prefers).
-    #[arg(long, value_enum)]
-    pub wait: Option<Wait>,
     /// Cores of the publisher and of the subscribers, for example 0,1.
     #[arg(long, value_delimiter = ',')]
     pub cpu: Vec<usize>,
-    /// DDS domain; the processes must agree.
-    #[arg(long, default_value_t = 17)]
-    pub domain: u32,
-    /// Network interface of the processes; shared memory has none but the loopback interface.
-    #[arg(long, default_value = "lo")]
-    pub interface: String,
-    #[arg(long, value_enum, default_value = "default")]
-    pub profile: Profile,
     /// Subscriber processes of `throughput`; the publisher waits for so many and every process may prepare for them.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub readers: u16,
-    /// Print one JSON object instead of a line to read.
+    /// The number of this subscriber, from 0, where several of them must not share a topic.
+    #[arg(long, default_value_t = 0)]
+    pub reader: usize,
+    /// Print one JSON object instead of lines to read.
     #[arg(long)]
     pub json: bool,
-}
-
-impl Options {
-    pub fn seconds(&self) -> f64 {
-        self.seconds.unwrap_or(if self.count.is_some() { 60.0 } else { 5.0 })
-    }
-
-    pub fn count(&self) -> u64 {
-        self.count.unwrap_or(u64::MAX)
-    }
-
-    /// How to set the middleware up; an error if it cannot do what was asked for.
-    pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.size)?;
-        Ok(Setup { readers: usize::from(self.readers), end: self.role.end(), ..setup })
-    }
+    #[command(flatten)]
+    pub place: Place,
 }
 
 /// Options of `burst`.
@@ -101,74 +97,117 @@ pub struct BurstOptions {
     /// `pub` measures, `sub` echoes. Both end with their standard input.
     #[arg(long, value_enum)]
     pub role: Role,
-    #[arg(long, value_enum, default_value = "default")]
-    pub profile: Profile,
-    /// DDS domain; the two processes must agree.
-    #[arg(long, default_value_t = 17)]
-    pub domain: u32,
-    /// Network interface of the processes; shared memory has none but the loopback interface.
-    #[arg(long, default_value = "lo")]
-    pub interface: String,
     /// Core of this process.
     #[arg(long)]
     pub cpu: Option<usize>,
     /// The longest payload that will be asked for, in bytes.
     #[arg(long, default_value_t = 8 << 20)]
-    pub max_size: usize,
-    /// How the process learns that data is there (default: what this middleware prefers).
-    #[arg(long, value_enum)]
-    pub wait: Option<Wait>,
-}
-
-impl BurstOptions {
-    pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup =
-            setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, self.wait, self.max_size)?;
-        Ok(Setup { end: self.role.end(), ..setup })
-    }
+    pub max_size: u32,
+    #[command(flatten)]
+    pub place: Place,
 }
 
 /// Options of `listen`. The process ends with its standard input.
 #[derive(Args, Clone)]
 pub struct ListenOptions {
-    #[arg(long, value_enum, default_value = "default")]
-    pub profile: Profile,
-    /// DDS domain; the processes must agree.
-    #[arg(long, default_value_t = 17)]
-    pub domain: u32,
-    /// Network interface of the process.
-    #[arg(long, default_value = "lo")]
-    pub interface: String,
+    #[command(flatten)]
+    pub place: Place,
+}
+
+impl Options {
+    /// The options as the measurements know them; an error if the middleware cannot do what was asked for.
+    pub fn perf<M: Middleware>(&self, program: &Program, measurement: What) -> Result<PerfOptions<PeerSetup>, String> {
+        // Room in a history for those who cannot do without.
+        const SAMPLES_MAX: u32 = 2000;
+        let (writer_cpu, reader_cpus) = match self.cpu.as_slice() {
+            [] => (None, Vec::new()),
+            [only] => (Some(*only), vec![*only]),
+            [writer, readers @ ..] => (Some(*writer), readers.to_vec()),
+        };
+        let time = Duration::try_from_secs_f64(self.seconds).map_err(|error| format!("--seconds: {error}"))?;
+        let reliable = if self.best_effort { ReliabilitySetting::BestEffort } else { ReliabilitySetting::Reliable };
+        Ok(PerfOptions {
+            measurement,
+            size: self.size,
+            limit: self.count.map_or(Limit::Time(time), Limit::Samples),
+            reliability: reliable,
+            history: (measurement == What::Throughput).then_some(SAMPLES_MAX),
+            readers: usize::from(self.readers),
+            reader: self.reader,
+            writer_cpu,
+            reader_cpus,
+            setup: self.place.setup::<M>(program, self.size, u32::from(self.readers))?,
+        })
+    }
+
+    pub fn print(&self, figures: &impl Serialize, text: &str) -> Result<(), String> {
+        let json = || serde_json::to_string(figures).map_err(|error| error.to_string());
+        println!("{}", if self.json { json()? } else { text.to_owned() });
+        Ok(())
+    }
+}
+
+impl BurstOptions {
+    pub fn setup<M: Middleware>(&self, program: &Program) -> Result<PeerSetup, String> {
+        self.place.setup::<M>(program, u64::from(self.max_size), 1)
+    }
 }
 
 impl ListenOptions {
-    pub fn setup<M: Middleware>(&self) -> Result<Setup, String> {
-        let setup = setup::<M>(self.domain, Interface::named(&self.interface)?, self.profile, None, 0)?;
-        Ok(Setup { end: End::subscriber(), ..setup })
+    pub fn setup<M: Middleware>(&self, program: &Program) -> Result<PeerSetup, String> {
+        self.place.setup::<M>(program, 0, 1)
     }
 }
 
-/// How to set the middleware up for one writer and one reader; an error if it cannot do what was asked for.
-pub fn setup<M: Middleware>(
-    domain: u32,
-    interface: Interface,
-    profile: Profile,
-    wait: Option<Wait>,
-    bytes: usize,
-) -> Result<Setup, String> {
-    if let (Profile::Batch, Some(reason)) = (profile, M::NO_BATCH) {
-        return Err(format!("{} has no profile `batch`: {reason}", M::PEER));
+impl Place {
+    /// How to set the middleware up for samples of so many octets; an error if it cannot do what was asked for.
+    fn setup<M: Middleware>(&self, program: &Program, octets: u64, readers: u32) -> Result<PeerSetup, String> {
+        let address = Interface::named(&self.interface)?.address;
+        let setup = PeerSetup {
+            domain: self.domain,
+            address,
+            publishers: vec![address],
+            profile: self.profile,
+            wait: self.wait.unwrap_or(program.waits[0]),
+            sample_bytes: octets + PeerSetup::FRAME_BYTES,
+            topic_writers: 1,
+            topic_readers: readers,
+        };
+        check::<M>(program, &setup).map(|()| setup)
     }
-    if !interface.is_loopback() && !M::ANY_INTERFACE {
-        return Err(format!("{} does not leave this host: it is not set up for {}", M::PEER, interface.name));
+}
+
+/// An error if the middleware cannot do what the setup asks for.
+pub fn check<M: Middleware>(program: &Program, setup: &PeerSetup) -> Result<(), String> {
+    if let (PeerProfile::Batch, Some(reason)) = (setup.profile, program.no_batch) {
+        return Err(format!("{} has no profile `batch`: {reason}", M::NAME));
     }
-    let wait = wait.unwrap_or(M::WAITS[0]);
-    if !M::WAITS.contains(&wait) {
-        let offered: Vec<&str> = M::WAITS.iter().map(|wait| wait.name()).collect();
-        return Err(format!("{} has no --wait {}; it offers {}", M::PEER, wait.name(), offered.join(", ")));
+    if !setup.address.is_loopback() && !program.leaves_host {
+        return Err(format!("{} does not leave this host: it is not set up for {}", M::NAME, setup.address));
     }
-    // The longest control sample of a measurement is shorter than this.
-    const CONTROL_BYTES: usize = 256;
-    let (publishers, bytes_max) = (vec![interface.address], bytes.max(CONTROL_BYTES));
-    Ok(Setup { domain, interface, profile, wait, bytes_max, readers: 1, writers: 1, end: End::PUBLISHER, publishers })
+    if !program.waits.contains(&setup.wait) {
+        let offered: Vec<&str> = program.waits.iter().map(|wait| wait.name()).collect();
+        return Err(format!("{} has no --wait {}; it offers {}", M::NAME, setup.wait.name(), offered.join(", ")));
+    }
+    if setup.address == Ipv4Addr::UNSPECIFIED {
+        return Ok(());
+    }
+    Interface::with_address(setup.address).map(drop)
+}
+
+fn profiles() -> impl TypedValueParser<Value = PeerProfile> {
+    one_of(PeerProfile::ALL, PeerProfile::name)
+}
+
+fn waits() -> impl TypedValueParser<Value = Wait> {
+    one_of(Wait::ALL, Wait::name)
+}
+
+/// Reads one of these values by its name.
+fn one_of<T: Copy + Send + Sync + 'static>(
+    all: [T; 3],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let known = PossibleValuesParser::new(all.map(name));
+    known.map(move |text| all.into_iter().find(|one| name(*one) == text).unwrap_or(all[0]))
 }

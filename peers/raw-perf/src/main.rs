@@ -8,6 +8,13 @@ mod sockets;
 mod system;
 mod writer;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<sockets::Sockets>()
+    peer_protocol::run::<sockets::Sockets>(&Program {
+        name: "raw-perf",
+        waits: &[Wait::Block, Wait::Listener, Wait::Busy],
+        no_batch: None,
+        leaves_host: true,
+    })
 }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use peer_protocol::{Profile, Setup, Sink, Wait};
+use peer_protocol::{Interface, OctetArrival, PeerProfile, PeerSetup, SampleReader, SampleSink, Wait};
 
 use crate::datagram::{FAREWELL, Header, PART_MAX, WELCOME, charge};
+use crate::sockets::Sockets;
 use crate::system;
 
 /// How often a reader knocks until it is let in.
@@ -31,9 +32,14 @@ struct Flags {
 
 impl Reader {
     /// Knocks at the writer's door and hands what arrives to `sink`.
-    pub fn open(door: SocketAddr, setup: &Setup, best_effort: bool, sink: impl Sink) -> io::Result<Reader> {
+    pub fn open(
+        door: SocketAddr,
+        (setup, interface): (&PeerSetup, &Interface),
+        best_effort: bool,
+        sink: impl SampleSink<Sockets>,
+    ) -> io::Result<Reader> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        system::set_multicast(&socket, &setup.interface, system::Multicast::Send)?;
+        system::set_multicast(&socket, interface, system::Multicast::Send)?;
         // The kernel counts up to a quarter of the buffer as used for a while after it was read.
         let window = system::set_buffers(&socket)? / 4 * 3;
         let intake = Intake::new(setup, &socket)?;
@@ -61,7 +67,7 @@ impl Reader {
     }
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         usize::from(self.flags.is_matched.load(Ordering::Relaxed))
     }
@@ -87,13 +93,13 @@ enum Intake {
 }
 
 impl Intake {
-    fn new(setup: &Setup, socket: &UdpSocket) -> io::Result<Intake> {
-        if setup.profile == Profile::Default || setup.bytes_max > PART_MAX {
+    fn new(setup: &PeerSetup, socket: &UdpSocket) -> io::Result<Intake> {
+        if setup.profile == PeerProfile::Default || setup.octets_max() > PART_MAX {
             let file = File::from(OwnedFd::from(socket.try_clone()?));
-            return Ok(Intake::Whole { file, bytes: vec![0; setup.bytes_max] });
+            return Ok(Intake::Whole { file, bytes: vec![0; setup.octets_max()] });
         }
-        if setup.profile == Profile::Tuned {
-            return Ok(Intake::Several(system::Slots::new(Header::LENGTH + setup.bytes_max)));
+        if setup.profile == PeerProfile::Tuned {
+            return Ok(Intake::Several(system::Slots::new(Header::LENGTH + setup.octets_max())));
         }
         system::join_segments(socket)?;
         Ok(Intake::Joined(vec![0; 1 << 16]))
@@ -110,11 +116,11 @@ struct Course<S> {
     told: u64,
     /// After how much more the writer is told.
     step: u64,
-    /// Samples since `Sink::taken`.
+    /// Samples since `SampleSink::taken`.
     untold: u32,
 }
 
-impl<S: Sink> Course<S> {
+impl<S: SampleSink<Sockets>> Course<S> {
     /// Knocks until the writer answers, from the socket that will send.
     fn meet(&mut self, door: SocketAddr, window: u64, is_busy: bool) -> io::Result<()> {
         self.socket.set_read_timeout(Some(KNOCK_PERIOD))?;
@@ -173,7 +179,7 @@ impl<S: Sink> Course<S> {
             bytes.copy_within(start..start + length, 0);
         }
         if let Some((number, total)) = assembly.add(header, length) {
-            self.sink.take(number, &bytes[..total]);
+            self.sink.take(OctetArrival { number, bytes: &bytes[..total] });
             self.untold += 1;
             if self.untold >= OFTEN || total >= LARGE {
                 self.untold = 0;
@@ -213,7 +219,7 @@ impl<S: Sink> Course<S> {
         let Some((header, bytes)) = datagram.split_first_chunk() else { return false };
         let header = Header::from_wire(header);
         if header.total as usize == bytes.len() {
-            self.sink.take(header.number, bytes);
+            self.sink.take(OctetArrival { number: header.number, bytes });
         }
         true
     }

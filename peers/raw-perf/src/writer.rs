@@ -7,16 +7,20 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use peer_protocol::{Interface, Profile, WriteError};
+use peer_protocol::{Fault, Interface, OctetArrival, OctetSample, PeerProfile, SampleWriter, WriteError};
 
 use crate::datagram::{FAREWELL, Header, WELCOME, charge, part_length};
+use crate::sockets::Sockets;
 use crate::system;
 
 /// How long a reader may keep the writer waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-#[derive(Clone)]
-pub struct Writer(Arc<Shared>);
+pub struct Writer {
+    shared: Arc<Shared>,
+    /// Whether each sample leaves at once.
+    is_hurried: bool,
+}
 
 struct Shared {
     state: Mutex<State>,
@@ -31,7 +35,12 @@ struct State {
 
 impl Writer {
     /// Takes in readers that knock at `address` on the interface, from now on.
-    pub fn open(address: SocketAddr, group: Ipv4Addr, interface: &Interface, profile: Profile) -> io::Result<Writer> {
+    pub fn open(
+        address: SocketAddr,
+        group: Ipv4Addr,
+        interface: &Interface,
+        (profile, is_hurried): (PeerProfile, bool),
+    ) -> io::Result<Writer> {
         let door = UdpSocket::bind(address)?;
         system::set_multicast(&door, interface, system::Multicast::Receive(group))?;
         let listening = door.try_clone()?;
@@ -39,11 +48,11 @@ impl Writer {
         let shared = Arc::new(Shared { state, door });
         let weak = Arc::downgrade(&shared);
         std::thread::spawn(move || receive_readers(&listening, &weak));
-        Ok(Writer(shared))
+        Ok(Writer { shared, is_hurried })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,13 +73,26 @@ fn receive_readers(door: &UdpSocket, shared: &Weak<Shared>) {
     }
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
-        self.lock().write(number, bytes).map_err(|error| WriteError::Failed(error.to_string()))
+impl Writer {
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+        let mut state = self.lock();
+        let written = state.write(number, bytes);
+        let sent = written.and_then(|()| if self.is_hurried { state.flush() } else { Ok(()) });
+        sent.map_err(|error| WriteError::Failed(error.to_string()))
+    }
+}
+
+impl SampleWriter<Sockets> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
     }
 
-    fn flush(&self) -> Result<(), String> {
-        self.lock().flush().map_err(|error| error.to_string())
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.lock().flush().map_err(Fault::here)
     }
 
     fn matched(&self) -> usize {
@@ -80,8 +102,8 @@ impl peer_protocol::Writer for Writer {
     }
 
     /// Nothing is acknowledged: what was sent lies in the reader's socket, which has room for it.
-    fn wait_for_acknowledgements(&self, _time: Duration) -> bool {
-        self.flush().is_ok()
+    fn wait_for_acknowledgements(&mut self, _patience: Duration) -> Result<bool, Fault> {
+        self.flush().map(|()| true)
     }
 }
 
@@ -160,11 +182,11 @@ impl Outbox {
     const SEGMENTS: usize = 128;
     const SEGMENTS_ONCE: usize = 64;
 
-    fn new(profile: Profile) -> Outbox {
+    fn new(profile: PeerProfile) -> Outbox {
         let (way, count_max) = match profile {
-            Profile::Default => (Way::OneByOne, 1),
-            Profile::Tuned => (Way::OneCall, Outbox::SEGMENTS_ONCE),
-            Profile::Batch => (Way::Segmented, Outbox::SEGMENTS),
+            PeerProfile::Default => (Way::OneByOne, 1),
+            PeerProfile::Tuned => (Way::OneCall, Outbox::SEGMENTS_ONCE),
+            PeerProfile::Batch => (Way::Segmented, Outbox::SEGMENTS),
         };
         Outbox { way, bytes: Vec::with_capacity(Outbox::BYTES_MAX), count: 0, length: 0, count_max }
     }

@@ -5,6 +5,13 @@
 mod participant;
 mod sample;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<participant::Participant>()
+    peer_protocol::run::<participant::Participant>(&Program {
+        name: "rustdds-perf",
+        waits: &[Wait::Block],
+        no_batch: Some("its writers do not batch on demand"),
+        leaves_host: true,
+    })
 }

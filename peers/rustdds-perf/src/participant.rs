@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use peer_protocol::{Channel, Keep, Middleware, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Keep, Middleware, OctetArrival, OctetSample, PeerSetup, ProcessEnd, SampleChannel, SampleReader, SampleSink,
+    SampleWriter, TYPE_NAME, WriteError,
+};
 use rustdds::mio1::{Events, Interest, Poll, Token};
 use rustdds::no_key::{DataWriter, SimpleDataReader};
 use rustdds::policy::{Durability, History, Reliability, ResourceLimits};
@@ -23,17 +26,18 @@ const READER_SAMPLES_MAX: i32 = 4 << 20;
 
 pub struct Participant {
     entity: DomainParticipant,
+    octets: usize,
 }
 
 impl Participant {
-    fn topic(&self, channel: &Channel, qos: &QosPolicies) -> Result<Topic, String> {
-        let (name, type_name) = (channel.topic.clone(), channel.type_name.to_owned());
+    fn topic(&self, channel: &SampleChannel, qos: &QosPolicies) -> Result<Topic, String> {
+        let (name, type_name) = (channel.topic.clone(), TYPE_NAME.to_owned());
         let topic = self.entity.create_topic(name, type_name, qos, TopicKind::NoKey);
         topic.map_err(|error| format!("topic: {error}"))
     }
 }
 
-fn qos(channel: &Channel, samples_max: Option<i32>) -> QosPolicies {
+fn qos(channel: &SampleChannel, samples_max: Option<i32>) -> QosPolicies {
     let reliability = if channel.best_effort {
         Reliability::BestEffort
     } else {
@@ -55,57 +59,70 @@ fn qos(channel: &Channel, samples_max: Option<i32>) -> QosPolicies {
 }
 
 impl Middleware for Participant {
-    const PEER: &'static str = "RustDDS";
+    const NAME: &'static str = "RustDDS";
     const VERSION: &'static str = "0.15.1";
-    const PROGRAM: &'static str = "rustdds-perf";
-    const WAITS: &'static [Wait] = &[Wait::Block];
-    const NO_BATCH: Option<&'static str> = Some("its writers do not batch on demand");
     const DURABLE: bool = true;
 
+    type Setup = PeerSetup;
+    type Sample = OctetSample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<Participant, String> {
+    fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<Participant, Fault> {
         let domain = u16::try_from(setup.domain).map_err(|error| error.to_string())?;
-        let builder = DomainParticipantBuilder::new(domain).with_only_networks([IpAddr::V4(setup.interface.address)]);
+        let builder = DomainParticipantBuilder::new(domain).with_only_networks([IpAddr::V4(setup.address)]);
         let entity = builder.build().map_err(|error| format!("participant: {error}"))?;
-        Ok(Participant { entity })
+        Ok(Participant { entity, octets: setup.octets() })
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
+        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         // Unless somebody says otherwise 8192 samples may be outstanding, as shipped: readers lose track of more.
         let room = if let Keep::AllOf(room) = channel.keep { i32::try_from(room).ok() } else { None };
         let qos = qos(channel, room);
         let topic = self.topic(channel, &qos)?;
         let publisher = self.entity.create_publisher(&qos).map_err(|error| format!("publisher: {error}"))?;
         let entity = publisher.create_datawriter_no_key::<Outgoing, Xcdr1>(&topic, Some(qos));
-        let entity = Arc::new(entity.map_err(|error| format!("writer: {error}"))?);
+        let entity = entity.map_err(|error| format!("writer: {error}"))?;
         Ok(Writer { entity, matched: Arc::default() })
     }
 
-    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+    fn reader<S: SampleSink<Participant>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
         let qos = qos(channel, Some(READER_SAMPLES_MAX));
         let topic = self.topic(channel, &qos)?;
         let subscriber = self.entity.create_subscriber(&qos).map_err(|error| format!("subscriber: {error}"))?;
         let entity = subscriber.create_simple_datareader_no_key::<Incoming, Xcdr1>(&topic, Some(qos));
         let entity = entity.map_err(|error| format!("reader: {error}"))?;
-        Reader::start(entity, sink).map_err(|error| format!("reader: {error}"))
+        Reader::start(entity, sink).map_err(|error| Fault::Here(format!("reader: {error}")))
     }
 }
 
-#[derive(Clone)]
 pub struct Writer {
-    entity: Arc<DataWriter<Outgoing, Xcdr1>>,
+    entity: DataWriter<Outgoing, Xcdr1>,
     matched: Arc<AtomicUsize>,
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+impl Writer {
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         match self.entity.write(Outgoing::new(number, bytes), None) {
             Ok(()) => Ok(()),
-            Err(rustdds::dds::WriteError::WouldBlock { .. }) => Err(WriteError::NoRoom),
+            Err(rustdds::dds::WriteError::WouldBlock { .. }) => Err(WriteError::no_room()),
             Err(error) => Err(WriteError::Failed(error.to_string())),
         }
+    }
+}
+
+impl SampleWriter<Participant> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
     }
 
     fn matched(&self) -> usize {
@@ -117,9 +134,8 @@ impl peer_protocol::Writer for Writer {
         self.matched.load(Ordering::Relaxed)
     }
 
-    fn wait_for_acknowledgements(&self, time: Duration) -> bool {
-        let waited = self.entity.wait_for_acknowledgments(time);
-        waited.is_ok_and(|acknowledged| acknowledged)
+    fn wait_for_acknowledgements(&mut self, patience: Duration) -> Result<bool, Fault> {
+        self.entity.wait_for_acknowledgments(patience).map_err(Fault::here)
     }
 }
 
@@ -131,7 +147,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    fn start(mut entity: SimpleDataReader<Incoming, Xcdr1>, mut sink: impl Sink) -> std::io::Result<Reader> {
+    fn start(
+        mut entity: SimpleDataReader<Incoming, Xcdr1>,
+        mut sink: impl SampleSink<Participant>,
+    ) -> std::io::Result<Reader> {
         const LOOK_UP: Duration = Duration::from_millis(50);
         let mut poll = Poll::new()?;
         poll.registry().register(&mut entity, Token(0), Interest::READABLE)?;
@@ -156,10 +175,13 @@ impl Reader {
     }
 }
 
-fn take(entity: &SimpleDataReader<Incoming, Xcdr1>, sink: &mut impl Sink) {
+fn take(entity: &SimpleDataReader<Incoming, Xcdr1>, sink: &mut impl SampleSink<Participant>) {
     loop {
         match entity.try_take_one() {
-            Ok(Some(change)) => sink.take(change.sample.number, &change.sample.bytes),
+            Ok(Some(change)) => {
+                let sample = &change.sample;
+                sink.take(OctetArrival { number: sample.number, bytes: &sample.bytes });
+            }
             Ok(None) => break,
             Err(error) => eprintln!("read: {error}"),
         }
@@ -167,7 +189,7 @@ fn take(entity: &SimpleDataReader<Incoming, Xcdr1>, sink: &mut impl Sink) {
     sink.taken();
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         self.matched.load(Ordering::Relaxed)
     }

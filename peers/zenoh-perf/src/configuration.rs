@@ -1,11 +1,11 @@
 //! Zenoh's settings.
 
-use peer_protocol::{End, Profile, Setup};
+use peer_protocol::{PeerProfile, PeerSetup, ProcessEnd};
 use zenoh::Config;
 
 /// One TCP connection from each subscriber to each publisher, found without multicast.
 /// Shared memory is not built in.
-pub fn configuration(setup: &Setup) -> Result<Config, String> {
+pub fn configuration(setup: &PeerSetup, end: &ProcessEnd) -> Result<Config, String> {
     let addresses = |publishers: &[u32]| {
         let address = |publisher: &u32| {
             let host = setup.publishers.get(*publisher as usize);
@@ -15,9 +15,9 @@ pub fn configuration(setup: &Setup) -> Result<Config, String> {
         let addresses: Result<Vec<String>, String> = publishers.iter().map(address).collect();
         Ok::<_, String>(format!("[{}]", addresses?.join(", ")))
     };
-    let (listen, connect) = match &setup.end {
-        End::Publisher(index) => (addresses(&[*index])?, "[]".to_owned()),
-        End::Subscriber(publishers) => ("[]".to_owned(), addresses(publishers)?),
+    let (listen, connect) = match end {
+        ProcessEnd::Publisher(index) => (addresses(&[*index])?, "[]".to_owned()),
+        ProcessEnd::Subscriber(publishers) => ("[]".to_owned(), addresses(publishers)?),
     };
     let mut settings = vec![
         ("mode", "\"peer\""),
@@ -28,7 +28,7 @@ pub fn configuration(setup: &Setup) -> Result<Config, String> {
         ("scouting/multicast/enabled", "false"),
         ("scouting/gossip/enabled", "false"),
     ];
-    if setup.profile != Profile::Default {
+    if setup.profile != PeerProfile::Default {
         settings.extend_from_slice(TUNED);
     }
     let mut config = Config::default();

@@ -5,6 +5,14 @@
 mod configuration;
 mod session;
 
+use peer_protocol::{Program, Wait};
+
 fn main() {
-    peer_protocol::run::<session::Peers>()
+    peer_protocol::run::<session::Peers>(&Program {
+        name: "zenoh-perf",
+        waits: &[Wait::Listener, Wait::Block],
+        // Zenoh batches by itself in every profile: `batch` is `tuned`.
+        no_batch: None,
+        leaves_host: true,
+    })
 }

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use peer_protocol::{Channel, Middleware, Setup, Sink, Wait, WriteError};
+use peer_protocol::{
+    Fault, Middleware, OctetArrival, OctetSample, PeerSetup, ProcessEnd, SampleChannel, SampleReader, SampleSink,
+    SampleWriter, Wait, Work, WriteError,
+};
 use zenoh::handlers::{FifoChannel, FifoChannelHandler};
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
@@ -17,33 +20,41 @@ use crate::configuration::configuration;
 pub struct Peers {
     session: Session,
     wait: Wait,
+    octets: usize,
 }
 
 impl Middleware for Peers {
-    const PEER: &'static str = "Zenoh";
+    const NAME: &'static str = "Zenoh";
     const VERSION: &'static str = "1.10.2";
-    const PROGRAM: &'static str = "zenoh-perf";
-    const WAITS: &'static [Wait] = &[Wait::Listener, Wait::Block];
-    // Zenoh batches by itself in every profile: `batch` is `tuned`.
-    const NO_BATCH: Option<&'static str> = None;
 
+    type Setup = PeerSetup;
+    type Sample = OctetSample;
+    type Arrival<'a> = OctetArrival<'a>;
     type Writer = Writer;
     type Reader = Reader;
 
-    fn open(setup: &Setup) -> Result<Peers, String> {
-        let session = zenoh::open(configuration(setup)?).wait().map_err(|error| error.to_string())?;
-        Ok(Peers { session, wait: setup.wait })
+    fn work(_setup: &PeerSetup) -> Work {
+        Work::Raw
     }
 
-    fn writer(&self, channel: &Channel) -> Result<Writer, String> {
+    fn open(setup: &PeerSetup, end: &ProcessEnd) -> Result<Peers, Fault> {
+        let session = zenoh::open(configuration(setup, end)?).wait().map_err(Fault::here)?;
+        Ok(Peers { session, wait: setup.wait, octets: setup.octets() })
+    }
+
+    fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
+        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+    }
+
+    fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         // As shipped, a publisher drops what its connection cannot take.
         let congestion = if channel.best_effort { CongestionControl::Drop } else { CongestionControl::Block };
         let declared = self.session.declare_publisher(channel.topic.clone()).congestion_control(congestion).wait();
-        let publisher = Arc::new(declared.map_err(|error| error.to_string())?);
+        let publisher = Arc::new(declared.map_err(Fault::here)?);
         Ok(Writer { publisher, session: self.session.clone() })
     }
 
-    fn reader(&self, channel: &Channel, sink: impl Sink) -> Result<Reader, String> {
+    fn reader<S: SampleSink<Peers>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
         let declaration = self.session.declare_subscriber(channel.topic.clone());
         let subscription = if self.wait == Wait::Listener {
             let mut supplier = Supplier { sink, untold: 0 };
@@ -53,10 +64,10 @@ impl Middleware for Peers {
                     callback(sample);
                 }
             });
-            Subscription::Called { _subscriber: declared.wait().map_err(|error| error.to_string())? }
+            Subscription::Called { _subscriber: declared.wait().map_err(Fault::here)? }
         } else {
             let declared = declaration.with(FifoChannel::new(1024)).wait();
-            Subscription::read(declared.map_err(|error| error.to_string())?, sink)
+            Subscription::read(declared.map_err(Fault::here)?, sink)
         };
         Ok(Reader { session: self.session.clone(), subscription })
     }
@@ -67,18 +78,27 @@ fn connections(session: &Session) -> usize {
     session.info().peers_zid().wait().count()
 }
 
-#[derive(Clone)]
 pub struct Writer {
     publisher: Arc<Publisher<'static>>,
     session: Session,
 }
 
-impl peer_protocol::Writer for Writer {
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
+impl Writer {
+    fn put(&self, number: u64, bytes: &[u8]) -> Result<(), WriteError> {
         let mut payload = Vec::with_capacity(size_of::<u64>() + bytes.len());
         payload.extend_from_slice(&number.to_le_bytes());
         payload.extend_from_slice(bytes);
         self.publisher.put(payload).wait().map_err(|error| WriteError::Failed(error.to_string()))
+    }
+}
+
+impl SampleWriter<Peers> for Writer {
+    fn write(&mut self, sample: &OctetSample) -> Result<(), WriteError> {
+        self.put(sample.number, &sample.bytes)
+    }
+
+    fn send_back(&mut self, arrival: OctetArrival<'_>) -> Result<(), WriteError> {
+        self.put(arrival.number, arrival.bytes)
     }
 
     fn matched(&self) -> usize {
@@ -87,19 +107,19 @@ impl peer_protocol::Writer for Writer {
     }
 
     /// Zenoh has no acknowledgements: its writer blocks, and TCP delivers.
-    fn wait_for_acknowledgements(&self, _time: Duration) -> bool {
-        true
+    fn wait_for_acknowledgements(&mut self, _patience: Duration) -> Result<bool, Fault> {
+        Ok(true)
     }
 }
 
 /// Takes samples apart for a sink.
 struct Supplier<S> {
     sink: S,
-    /// Samples since `Sink::taken`.
+    /// Samples since `SampleSink::taken`.
     untold: u32,
 }
 
-impl<S: Sink> Supplier<S> {
+impl<S: SampleSink<Peers>> Supplier<S> {
     /// For callbacks, which never hear that nothing more is there: now and then is often enough.
     fn supply(&mut self, sample: &Sample) {
         const OFTEN: u32 = 16;
@@ -115,7 +135,7 @@ impl<S: Sink> Supplier<S> {
     fn hand_over(&mut self, sample: &Sample) -> usize {
         let payload = sample.payload().to_bytes();
         if let Some((number, bytes)) = payload.split_first_chunk::<8>() {
-            self.sink.take(u64::from_le_bytes(*number), bytes);
+            self.sink.take(OctetArrival { number: u64::from_le_bytes(*number), bytes });
         }
         payload.len()
     }
@@ -132,7 +152,7 @@ enum Subscription {
 }
 
 impl Subscription {
-    fn read(subscriber: Subscriber<FifoChannelHandler<Sample>>, sink: impl Sink) -> Subscription {
+    fn read(subscriber: Subscriber<FifoChannelHandler<Sample>>, sink: impl SampleSink<Peers>) -> Subscription {
         const LOOK_UP: Duration = Duration::from_millis(100);
         let over = Arc::new(AtomicBool::new(false));
         let in_thread = Arc::clone(&over);
@@ -151,7 +171,7 @@ impl Subscription {
     }
 }
 
-impl peer_protocol::Reader for Reader {
+impl SampleReader for Reader {
     fn matched(&self) -> usize {
         connections(&self.session)
     }

@@ -15,9 +15,11 @@ use crate::{Outcome, peers};
 /// Name and function of a check of the page.
 type Check = (&'static str, fn(&mut Browser, &str) -> Outcome);
 
-const CHECKS: [Check; 7] = [
+const CHECKS: [Check; 9] = [
     ("loads_without_a_word_to_the_console_or_the_network", loads_silently),
-    ("fits_a_phone_without_scrolling_sideways", fits_a_phone),
+    ("fits_phones_without_scrolling_sideways", fits_phones),
+    ("uses_a_desk", uses_a_desk),
+    ("answers_before_anything_is_scrolled", answers_first),
     ("can_be_read_in_both_schemes", can_be_read_in_both_schemes),
     ("scheme_can_be_chosen", scheme_can_be_chosen),
     ("figures_answer_the_pointer", figures_answer_the_pointer),
@@ -104,14 +106,41 @@ fn loads_silently(browser: &mut Browser, url: &str) -> Outcome {
     expect(refused, || "the policy lets a picture be loaded".to_owned())
 }
 
-fn fits_a_phone(browser: &mut Browser, _: &str) -> Outcome {
-    show(browser, 375, "light")?;
+fn fits_phones(browser: &mut Browser, _: &str) -> Outcome {
     browser.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")?;
-    let width = browser.evaluate("document.documentElement.scrollWidth")?;
-    expect(width == 375, || format!("the page is {width} pixels wide on a phone of 375"))?;
+    for phone in [390, 375] {
+        show(browser, phone, "light")?;
+        let width = browser.evaluate("document.documentElement.scrollWidth")?;
+        expect(width == phone, || format!("the page is {width} pixels wide on a phone of {phone}"))?;
+    }
     let small = "[...document.querySelectorAll('.many svg text')].filter((one) => 9 > one.getBoundingClientRect().height).length";
     let small = browser.evaluate(small)?;
     expect(small == 0, || format!("{small} texts of the small figures are less than 9 pixels high"))
+}
+
+/// A wide window is filled, figures stand side by side, and nothing runs out of it.
+fn uses_a_desk(browser: &mut Browser, _: &str) -> Outcome {
+    show(browser, 1400, "light")?;
+    browser.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")?;
+    let width = browser.evaluate("document.documentElement.scrollWidth")?;
+    expect(width == 1400, || format!("the page is {width} pixels wide in a window of 1400"))?;
+    let used = browser.evaluate("document.querySelector('main').getBoundingClientRect().width")?;
+    expect(used.as_f64() > Some(1_200.0), || format!("the page uses {used} of 1400 pixels"))?;
+    let beside = "[...document.querySelectorAll('section')].filter((one) => { \
+                  const tops = [...one.querySelectorAll(':scope > figure')].map((figure) => figure.offsetTop); \
+                  return tops.length > new Set(tops).size; }).length";
+    let beside = browser.evaluate(beside)?;
+    expect(beside.as_u64() > Some(0), || "no two figures stand side by side".to_owned())
+}
+
+/// The cards with the answers stand within the first window of a desk and of a phone.
+fn answers_first(browser: &mut Browser, _: &str) -> Outcome {
+    for width in [1400, 390] {
+        show(browser, width, "light")?;
+        let end = browser.evaluate("document.querySelector('.card').getBoundingClientRect().bottom")?;
+        expect(end.as_f64() < Some(800.0), || format!("the first answer ends at {end} in a window of {width} by 800"))?;
+    }
+    Ok(())
 }
 
 /// Whether text has enough contrast with its background (WCAG 2.1, 4.5 to 1), in both schemes.
@@ -174,7 +203,7 @@ fn prints(browser: &mut Browser, _: &str) -> Outcome {
 
 /// Pictures to inspect when a check failed, or before a release.
 fn take_pictures(browser: &mut Browser, url: &str, folder: &Path) -> Outcome {
-    for (name, width, scheme) in [("light", 1100, "light"), ("dark", 1100, "dark"), ("phone", 375, "light")] {
+    for (name, width, scheme) in [("light", 1400, "light"), ("dark", 1100, "dark"), ("phone", 390, "light")] {
         reset(browser, url)?;
         show(browser, width, scheme)?;
         let ask = json!({ "format": "png", "captureBeyondViewport": true });

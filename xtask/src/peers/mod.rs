@@ -61,6 +61,24 @@ pub fn tshark() -> Outcome<PathBuf> {
     Ok(PathBuf::from("tshark"))
 }
 
+/// OpenSSH's server, which tests start by themselves with keys of their own; installed like the dissector, with its client.
+pub fn sshd() -> Outcome<PathBuf> {
+    if !has("ssh") || !has("ssh-keygen") {
+        debian_package("openssh-client")?;
+    }
+    // Not all users search the folders of servers.
+    let known = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"];
+    let find = || known.iter().map(PathBuf::from).find(|path| path.exists());
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    if Path::new("/run/systemd/system").exists() {
+        return Err("sshd is missing, and its package would start a service: apt-get install openssh-server".to_owned());
+    }
+    debian_package("openssh-server")?;
+    find().ok_or_else(|| format!("openssh-server brought none of {}", known.join(", ")))
+}
+
 /// A browser that needs no screen; installed like the dissector.
 pub fn browser() -> Outcome<PathBuf> {
     let known = ["chromium-headless-shell", "chromium", "google-chrome"];

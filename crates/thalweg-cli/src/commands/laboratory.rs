@@ -66,9 +66,9 @@ pub enum Experiment {
     /// latencies of its samples so far and the other load on the machine, and the results of each cell's complete runs. Ends when the runs do.
     #[command(after_help = crate::after_help!("thalweg lab top /tmp/scenario", "thalweg lab top /tmp/scenario --once --json"))]
     Top(TopOptions),
-    /// Lets this host take part in scenarios that run elsewhere: starts, relays and ends their processes here, for one controller with
-    /// the same key at a time, until Ctrl-C.
-    #[command(after_help = crate::after_help!("thalweg lab agent --make-key lab.key", "thalweg lab agent --bind 10.0.0.2:7300 --key lab.key"))]
+    /// Lets this machine take part in a scenario that runs elsewhere: starts, relays and ends processes here for the controller, which
+    /// starts this command itself, as `ssh user@lab2 thalweg lab agent --stdio`.
+    #[command(after_help = crate::after_help!("thalweg lab agent --stdio"))]
     Agent(AgentOptions),
     /// Shows the figures of two directories of `lab run FILE` side by side, without a verdict, because their runs took no turns; `lab run
     /// FILE --against PROGRAM` compares two builds.

@@ -4,10 +4,10 @@ use std::io::BufReader;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use thalweg_lab::perf::{self, BurstOptions, Figures, Limit, PerfOptions};
+use thalweg_lab::perf::{self, BurstPublisher, Limit, PerfFigures, PerfOptions};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::ReliabilitySetting;
-use thalweg_lab::station::{StationNetwork, Wait};
+use thalweg_lab::station::{Setup, StationNetwork, Thalweg, Wait, Work};
 
 use super::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
@@ -75,6 +75,10 @@ pub struct BurstEndOptions {
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
 
+    /// Do this work for each sample; both ends need the same (default: decoded).
+    #[arg(long, value_enum, default_value = "decoded", hide_default_value = true)]
+    pub work: WorkName,
+
     #[command(flatten)]
     /// The way of samples.
     pub sending: SendingOptions,
@@ -118,6 +122,24 @@ pub enum WaitName {
     Busy,
 }
 
+/// Work for each sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WorkName {
+    /// Decode every sample that arrives into a value, and encode every one that is written, echoes included, as other middleware does.
+    Decoded,
+    /// Look at the received bytes in place, and send these back.
+    Raw,
+}
+
+impl WorkName {
+    fn to_lab(self) -> Work {
+        match self {
+            WorkName::Decoded => Work::Decoded,
+            WorkName::Raw => Work::Raw,
+        }
+    }
+}
+
 /// Options of both measurements.
 #[derive(Args, Clone, Debug)]
 pub struct EndOptions {
@@ -159,6 +181,10 @@ pub struct EndOptions {
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 
+    /// Do this work for each sample; all ends need the same (default: decoded).
+    #[arg(long, value_enum, default_value = "decoded", hide_default_value = true)]
+    pub work: WorkName,
+
     /// Trace the layers of every N-th sample, to measure the cost of tracing; the traces are discarded (default: off).
     #[arg(long, value_name = "N")]
     pub trace: Option<std::num::NonZeroU32>,
@@ -194,13 +220,13 @@ pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failur
             perf::both(&perf_options, &launcher, &stop).map_err(from_lab)?
         }
         (RoleName::Pub, perf::Measurement::Latency) => {
-            Figures::Latency(perf::ping(&perf_options, &stop).map_err(from_lab)?)
+            PerfFigures::Latency(perf::ping(&perf_options, &stop).map_err(from_lab)?)
         }
         (RoleName::Pub, perf::Measurement::Throughput) => {
-            Figures::Throughput(perf::write(&perf_options, &stop).map_err(from_lab)?)
+            PerfFigures::Throughput(perf::write(&perf_options, &stop).map_err(from_lab)?)
         }
         (RoleName::Sub, perf::Measurement::Throughput) => {
-            Figures::Throughput(perf::read(&perf_options, &stop).map_err(from_lab)?)
+            PerfFigures::Throughput(perf::read(&perf_options, &stop).map_err(from_lab)?)
         }
         (RoleName::Sub, perf::Measurement::Latency) => {
             remark("Sending back what arrives until the other end is done; the figures appear there.");
@@ -208,8 +234,8 @@ pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failur
         }
     };
     match figures {
-        Figures::Latency(figures) => print(&figures, figures.to_text(), end.json),
-        Figures::Throughput(figures) => print(&figures, figures.to_text(), end.json),
+        PerfFigures::Latency(figures) => print(&figures, figures.to_text(), end.json),
+        PerfFigures::Throughput(figures) => print(&figures, figures.to_text(), end.json),
     }
 }
 
@@ -219,13 +245,22 @@ fn burst(options: &BurstEndOptions, interrupt: &Interrupt) -> Result<(), Failure
     network.receive_buffer_bytes = profile.participant.receive_buffer_bytes;
     let sending = options.sending.sending(&profile, options.max_size)?;
     let flow_controller = profile.flow_controller(&sending).cloned();
-    let burst_options = BurstOptions { network, sending, flow_controller, cpu: options.cpu };
+    let work = options.work.to_lab();
+    let setup = Setup { sending, flow_controller, work, ..Setup::within(network) };
     let (input, stop) = (BufReader::new(std::io::stdin()), Stop::watching(interrupt.flag()));
-    match options.role {
-        BurstRoleName::Pub => perf::burst(&burst_options, input, std::io::stdout(), &stop),
-        BurstRoleName::Sub => perf::echo_bursts(&burst_options, input, &stop),
-    }
-    .map_err(from_lab)
+    let made = match options.role {
+        BurstRoleName::Pub => {
+            BurstPublisher::<Thalweg>::open(&setup, options.cpu, u32::MAX, &stop).and_then(|publisher| {
+                let ready = publisher.ready(&setup, "");
+                perf::serve_bursts(publisher, &ready, input, std::io::stdout(), &stop)
+            })
+        }
+        BurstRoleName::Sub => {
+            let ended = perf::until_input_ends(input);
+            perf::echo_bursts::<Thalweg>(&setup, options.cpu, || stop.is_requested() || ended())
+        }
+    };
+    made.map_err(|fault| from_lab(fault.into()))
 }
 
 fn print(figures: &impl Serialize, text: String, json: bool) -> Result<(), Failure> {
@@ -234,7 +269,7 @@ fn print(figures: &impl Serialize, text: String, json: bool) -> Result<(), Failu
 }
 
 impl EndOptions {
-    fn perf_options(&self, measurement: perf::Measurement, readers: u64) -> Result<PerfOptions, Failure> {
+    fn perf_options(&self, measurement: perf::Measurement, readers: u64) -> Result<PerfOptions<Setup>, Failure> {
         let profile = self.sending.profile()?;
         let sending = self.sending.sending(&profile, self.size)?;
         let flow_controller = profile.flow_controller(&sending).cloned();
@@ -258,25 +293,24 @@ impl EndOptions {
             network.domain_tag = StationNetwork::apart(network.domain).domain_tag;
         }
         network.receive_buffer_bytes = profile.participant.receive_buffer_bytes;
+        let wait = match self.wait {
+            _ if self.busy_poll => Wait::Busy,
+            WaitName::Listener => Wait::Listener,
+            WaitName::Block => Wait::Block,
+            WaitName::Busy => Wait::Busy,
+        };
+        let work = self.work.to_lab();
         Ok(PerfOptions {
             measurement,
             size: self.size,
             limit,
             reliability: if self.best_effort { ReliabilitySetting::BestEffort } else { ReliabilitySetting::Reliable },
-            sending,
-            flow_controller,
             history: self.history,
             readers: usize::try_from(readers).map_err(Failure::from_cause)?,
-            wait: match self.wait {
-                _ if self.busy_poll => Wait::Busy,
-                WaitName::Listener => Wait::Listener,
-                WaitName::Block => Wait::Block,
-                WaitName::Busy => Wait::Busy,
-            },
+            reader: 0,
             writer_cpu,
             reader_cpus,
-            trace: self.trace,
-            network,
+            setup: Setup { sending, flow_controller, wait, work, trace: self.trace, ..Setup::within(network) },
         })
     }
 }

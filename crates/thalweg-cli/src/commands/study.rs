@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use thalweg_lab::agent::SshCommand;
 use thalweg_lab::directories::{self, Conclusion, FoundRun};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
@@ -41,10 +42,9 @@ pub struct ScenarioOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
 
-    /// Show the agents that the scenario names as hosts the key in FILE (default: thalweg/lab.key in the folder of your settings,
-    /// ~/.config).
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
+    /// Reach the machines that the scenario names as hosts by COMMAND, a program and its options with blanks between them (default: ssh).
+    #[arg(long, value_name = "COMMAND")]
+    pub ssh: Option<String>,
 
     /// Show the runs as `thalweg lab top` does while they are being made (default: one line of progress).
     #[arg(long)]
@@ -64,8 +64,8 @@ pub struct Conduct {
     pub seed: Option<u64>,
     /// Folder of the peers' programs; `None` for the usual ones.
     pub peer_folder: Option<PathBuf>,
-    /// The key that agents are shown; `None` for the usual one.
-    pub key: Option<PathBuf>,
+    /// The command that reaches other machines; `None` for `ssh`.
+    pub ssh: Option<String>,
     /// Whether the results are printed as JSON.
     pub json: bool,
 }
@@ -113,9 +113,9 @@ pub struct ResumeOptions {
     #[arg(long, value_name = "DIRECTORY")]
     pub peer_dir: Option<PathBuf>,
 
-    /// Show the agents the key in FILE (default: thalweg/lab.key in the folder of your settings, ~/.config).
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
+    /// Reach other machines by COMMAND, a program and its options with blanks between them (default: ssh).
+    #[arg(long, value_name = "COMMAND")]
+    pub ssh: Option<String>,
 
     /// Print the results as one JSON object instead of tables (default: tables).
     #[arg(long)]
@@ -168,7 +168,7 @@ pub fn run(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), Failu
         out: options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name)),
         seed: options.seed,
         peer_folder: options.peer_dir.clone(),
-        key: options.key.clone(),
+        ssh: options.ssh.clone(),
         json: options.json,
     };
     run_scenario((scenario, text), &conduct, interrupt)
@@ -193,7 +193,7 @@ pub fn against((scenario, text): (Scenario, String), program: Option<&Path>) -> 
 /// Makes all runs of a scenario and prints the results.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run()`].
 pub fn run_scenario(
     (scenario, text): (Scenario, String),
     conduct: &Conduct,
@@ -210,7 +210,7 @@ pub fn run_scenario(
     if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
         remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
     }
-    let launcher = launcher(conduct.peer_folder.clone(), conduct.key.clone())?;
+    let launcher = launcher(conduct.peer_folder.clone(), conduct.ssh.as_deref())?;
     let stop = Stop::watching(interrupt.flag());
     let result = directories::run_scenario((scenario, text), conduct.seed, &conduct.out, (&launcher, &stop));
     conclude(&conduct.out, conduct.json, result)
@@ -219,17 +219,19 @@ pub fn run_scenario(
 /// Makes the missing runs of a directory and prints the results.
 ///
 /// # Errors
-/// As [`run`]; or the directory is complete, none, or was begun under other conditions.
+/// As [`run()`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let launcher = launcher(options.peer_dir.clone(), options.key.clone())?;
+    let launcher = launcher(options.peer_dir.clone(), options.ssh.as_deref())?;
     let result = directories::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&options.directory, options.json, result)
 }
 
-/// Starts this program's own processes, and peers' from `folder` where one is given; agents are shown the key in `key`.
-pub(super) fn launcher(folder: Option<PathBuf>, key: Option<PathBuf>) -> Result<Launcher, Failure> {
+/// Starts this program's own processes, peers' from `folder` where one is given, and agents by the command `ssh`.
+pub(super) fn launcher(folder: Option<PathBuf>, ssh: Option<&str>) -> Result<Launcher, Failure> {
+    let parse = |text| SshCommand::parse(text).ok_or_else(|| Failure::Usage("--ssh names no program".to_owned()));
+    let ssh = ssh.map(parse).transpose()?;
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
-    Ok(launcher.with_peers_in(folder).with_key_in(key))
+    Ok(launcher.with_peers_in(folder).with_ssh(ssh))
 }
 
 /// Prints the results of the directory `out`, as JSON or as tables.

@@ -88,8 +88,8 @@ pub fn run_live(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), 
     if let Some(folder) = &options.peer_dir {
         command.arg("--peer-dir").arg(folder);
     }
-    if let Some(file) = &options.key {
-        command.arg("--key").arg(file);
+    if let Some(ssh) = &options.ssh {
+        command.arg("--ssh").arg(ssh);
     }
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.map_err(Failure::from_cause)?;

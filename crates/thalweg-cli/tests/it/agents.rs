@@ -1,7 +1,7 @@
-//! Scenarios on agents, all of which are on this machine.
+//! Scenarios on agents, all of which are on this machine: a program in the place of `ssh` starts them.
 
 use std::fs;
-use std::io::BufRead;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::program::{PATIENCE, Running, Said, command, run, signal};
 use crate::workers::{children, expect_gone};
 
-/// A folder with a key and a scenario on these machines, of one cell.
+/// A folder with a scenario of one cell and the program in the place of `ssh`.
 struct Lab {
     folder: PathBuf,
 }
@@ -21,7 +21,18 @@ impl Lab {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("made");
         let lab = Lab { folder };
-        run(&["lab", "agent", "--make-key", &lab.path("key")]).expect_code(0);
+        // It skips all options, leaves its number in a file with the destination's name and becomes the agent, after a greeting such as
+        // some shells have. A destination with a file of that name and `.closed` is not reached.
+        lab.program(
+            "ssh",
+            "while [ \"$1\" != -- ]; do shift; done\n\
+             cd \"$(dirname \"$0\")\" || exit 1\n\
+             if [ -e \"$2.closed\" ]; then echo \"connect to host $2: Connection refused\" >&2; exit 255; fi\n\
+             echo $$ > \"$2.pid\"\n\
+             echo Welcome\n\
+             export SSH_CONNECTION='127.0.0.1 40000 127.0.0.1 22'\n\
+             exec sh -c \"exec $3\"",
+        );
         lab
     }
 
@@ -29,10 +40,27 @@ impl Lab {
         self.folder.join(name).to_str().expect("text").to_owned()
     }
 
+    /// Makes an executable file of these lines of the shell.
+    fn program(&self, name: &str, lines: &str) {
+        let path = self.folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{lines}\n")).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+
     /// A scenario of runs of so many seconds that any machine can make, whatever else runs on it.
     fn scenario(&self, machines: &[&str], seconds: u32) {
+        self.scenario_with(env!("CARGO_BIN_EXE_thalweg"), machines, seconds);
+    }
+
+    /// The same with this program on the other machines.
+    fn scenario_with(&self, program: &str, machines: &[&str], seconds: u32) {
+        let machine = |name: &&str| match *name {
+            "here" => "\"here\"".to_owned(),
+            name => format!("{{ ssh = \"{name}\", program = \"{program}\" }}"),
+        };
+        let machines = machines.iter().map(machine).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {{ on = {machines:?}, clock_s = 0.4 }}\n\
+            "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {{ on = [{machines}], clock_s = 0.4 }}\n\
              [matrix]\nrate_hz = 50\npayload_bytes = 100\nendpoints = \"1-2\"\n\
              [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
              [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n\
@@ -42,57 +70,72 @@ impl Lab {
     }
 
     fn start(&self) -> Running {
-        let (file, out, key) = (self.path("scenario.toml"), self.path("out"), self.path("key"));
-        Running::start(command(&["lab", "run", &file, "--out", &out, "--key", &key]))
+        self.start_by(&self.path("ssh"))
+    }
+
+    fn start_by(&self, ssh: &str) -> Running {
+        let (file, out) = (self.path("scenario.toml"), self.path("out"));
+        Running::start(command(&["lab", "run", &file, "--out", &out, "--ssh", ssh]))
     }
 
     fn resume(&self) -> Said {
-        run(&["lab", "resume", &self.path("out"), "--key", &self.path("key")])
+        run(&["lab", "resume", &self.path("out"), "--ssh", &self.path("ssh")])
     }
 
     fn json(&self, name: &str) -> Value {
         serde_json::from_str(&fs::read_to_string(self.folder.join(name)).expect("there")).expect("JSON")
     }
+
+    /// Waits until the agent on this machine has so many workers.
+    #[track_caller]
+    fn agent(&self, machine: &str, workers: usize) -> Agent {
+        let deadline = Instant::now() + PATIENCE;
+        let number = || fs::read_to_string(self.folder.join(format!("{machine}.pid"))).ok()?.trim().parse().ok();
+        loop {
+            if let Some(id) = number() {
+                let found = children(id);
+                if found.len() >= workers {
+                    return Agent { id, workers: found, remains: remains(id) };
+                }
+            }
+            assert!(Instant::now() < deadline, "no {workers} workers of {machine}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Fails unless the runs do not even begin, and nothing is made; returns the reason.
+    #[track_caller]
+    fn refused(&self, ssh: &str) -> String {
+        let said = self.start_by(ssh).finish().expect_code(1);
+        assert!(!self.folder.join("out").exists(), "nothing is made before the agents are there");
+        said.stderr
+    }
 }
 
 /// A running agent.
 struct Agent {
-    program: Running,
-    /// As scenarios name it.
-    name: String,
+    id: u32,
+    workers: Vec<u32>,
+    /// Its folders.
+    remains: Vec<PathBuf>,
 }
 
 impl Agent {
-    fn start(lab: &Lab, bind: &str) -> Agent {
-        let mut program = Running::start(command(&["lab", "agent", "--bind", bind, "--key", &lab.path("key")]));
-        let mut line = String::new();
-        program.stdout().read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line:?}"));
-        let name = format!("agent:{address}");
-        Agent { program, name }
-    }
-
-    /// What begins with this among the system's temporary files is this agent's.
-    fn remains(&self) -> Vec<PathBuf> {
-        let prefix = format!("thalweg-agent-{}-", self.program.id());
-        let entries = fs::read_dir(std::env::temp_dir()).expect("temporary files").flatten();
-        let own = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
-        own.map(|entry| entry.path()).collect()
-    }
-
-    /// Waits until it has workers, or none.
+    /// Waits until it is gone with all that it started and made.
     #[track_caller]
-    fn wait_for_workers(&self, count: usize) -> Vec<u32> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let found = children(self.program.id());
-            if if count == 0 { found.is_empty() && self.remains().is_empty() } else { found.len() >= count } {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "{found:?}, {:?}", self.remains());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    fn expect_gone(&self) {
+        expect_gone(&self.workers);
+        expect_gone(&[self.id]);
+        assert!(!self.remains.is_empty() && remains(self.id).is_empty());
     }
+}
+
+/// What an agent made among the system's temporary files.
+fn remains(id: u32) -> Vec<PathBuf> {
+    let prefix = format!("thalweg-agent-{id}-");
+    let entries = fs::read_dir(std::env::temp_dir()).expect("temporary files").flatten();
+    let own = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)));
+    own.map(|entry| entry.path()).collect()
 }
 
 fn whole_runs(out: &Path) -> usize {
@@ -103,11 +146,12 @@ fn whole_runs(out: &Path) -> usize {
 #[test]
 fn a_scenario_runs_across_agents_and_says_how_well_their_clocks_are_known() {
     let lab = Lab::new("whole");
-    let agents = [Agent::start(&lab, "127.0.0.1:0"), Agent::start(&lab, "127.0.0.1:0")];
-    lab.scenario(&[&agents[0].name, "here", &agents[1].name], 2);
-    let said = lab.start().finish().expect_code(0);
+    lab.scenario(&["first", "here", "second"], 2);
+    let running = lab.start();
+    let agents = [lab.agent("first", 1), lab.agent("second", 1)];
+    let said = running.finish().expect_code(0);
     assert!(said.stdout.contains("holds: lost == 0") && said.stdout.contains("CLOCKS: "), "{}", said.stdout);
-    agents.iter().for_each(|agent| drop(agent.wait_for_workers(0)));
+    agents.iter().for_each(Agent::expect_gone);
     let result = lab.json("out/runs/round-000-cell-000-attempt-1/result.json");
     assert_eq!((&result["totals"]["due"], &result["totals"]["lost"]), (&200.into(), &0.into()));
     let clocks = result["clocks"]["hosts"].as_array().expect("clocks");
@@ -133,102 +177,82 @@ fn a_scenario_runs_across_agents_and_says_how_well_their_clocks_are_known() {
     assert_eq!(results["clock_bound_us"].as_f64(), Some(bound_us));
     assert_eq!(results["hosts"].as_array().map(Vec::len), Some(2));
     let manifest = lab.json("out/manifest.json");
-    let of_agent = format!("kernel of {}", agents[0].name.replacen("agent:", "", 1));
-    assert!(manifest["fingerprint"]["parts"][of_agent.as_str()].is_string(), "{manifest}");
+    assert!(manifest["fingerprint"]["parts"]["kernel of first"].is_string(), "{manifest}");
     let html = fs::read_to_string(lab.folder.join("out/report.html")).expect("a report");
     assert!(html.contains("one-way latencies between machines are ±") && html.contains("wake up and take"));
     run(&["lab", "verify", &lab.path("out")]).expect_code(0);
-    let mut agents = agents.into_iter();
-    let first = agents.next().expect("an agent");
-    first.program.signal("INT");
-    let said = first.program.finish().expect_code(0);
-    assert!(said.stderr.contains("is the controller") && said.stderr.contains("it said goodbye"), "{}", said.stderr);
 }
 
 #[test]
 fn a_run_that_lost_its_agent_is_no_result_and_can_be_resumed() {
     let lab = Lab::new("killed");
-    let agents = [Agent::start(&lab, "127.0.0.1:0"), Agent::start(&lab, "127.0.0.1:0")];
-    lab.scenario(&[&agents[0].name, &agents[1].name], 4);
+    lab.scenario(&["first", "second"], 4);
     let running = lab.start();
-    let workers = agents[1].wait_for_workers(1);
-    let others = agents[0].wait_for_workers(1);
-    let left = agents[1].remains();
-    assert_eq!(left.len(), 1);
-    agents[1].program.signal("KILL");
+    let agents = [lab.agent("first", 1), lab.agent("second", 1)];
+    signal(agents[1].id, "KILL");
     let said = running.finish().expect_code(1);
-    assert!(said.stderr.contains("was lost") && said.stderr.contains("lab resume"), "{}", said.stderr);
-    expect_gone(&workers);
-    expect_gone(&others);
-    agents[0].wait_for_workers(0);
+    assert!(said.stderr.contains("the agent on second was lost"), "{}", said.stderr);
+    assert!(said.stderr.contains("signal: 9") && said.stderr.contains("lab resume"), "{}", said.stderr);
+    agents[0].expect_gone();
+    expect_gone(&agents[1].workers);
+    let left = &agents[1].remains;
+    assert_eq!(left.len(), 1);
     assert_eq!(lab.json("out/manifest.json")["state"], "failed");
     assert!(whole_runs(&lab.folder.join("out")) == 0 && !lab.folder.join("out/results.json").exists());
-    let [first, second] = agents;
-    let bind = second.name.replacen("agent:", "", 1);
-    drop(second);
+    fs::write(lab.folder.join("second.closed"), "").expect("written");
     let said = lab.resume().expect_code(1);
-    assert!(said.stderr.contains("no agent listens there; start `thalweg lab agent --bind"), "{}", said.stderr);
-    let again = Agent::start(&lab, &bind);
-    assert!(!left[0].exists(), "the next agent removes what a killed one left");
+    assert!(said.stderr.contains("ssh does not reach second: "), "{}", said.stderr);
+    assert!(said.stderr.contains("connect to host second: Connection refused"), "{}", said.stderr);
+    fs::remove_file(lab.folder.join("second.closed")).expect("removed");
     lab.resume().expect_code(0);
+    assert!(!left[0].exists(), "the next agent removes what a killed one left");
     assert_eq!(lab.json("out/manifest.json")["state"], "complete");
     run(&["lab", "verify", &lab.path("out")]).expect_code(0);
-    first.wait_for_workers(0);
-    again.wait_for_workers(0);
 }
 
 #[test]
-fn ctrl_c_and_a_crashed_worker_leave_nothing_on_the_agents_host() {
+fn a_crashed_worker_ctrl_c_and_a_killed_controller_leave_nothing_behind() {
     let lab = Lab::new("crash");
-    let agent = Agent::start(&lab, "127.0.0.1:0");
-    lab.scenario(&[&agent.name], 5);
+    lab.scenario(&["first"], 5);
     let running = lab.start();
-    let workers = agent.wait_for_workers(3);
-    signal(workers[0], "KILL");
+    let agent = lab.agent("first", 3);
+    signal(agent.workers[0], "KILL");
     let said = running.finish().expect_code(1);
-    let name = agent.name.replacen("agent:", "", 1);
-    let on_agent = format!("on the agent {name}: ");
-    assert!(said.stderr.contains(&on_agent) && said.stderr.contains("signal: 9"), "{}", said.stderr);
-    expect_gone(&workers);
-    agent.wait_for_workers(0);
-    fs::remove_dir_all(lab.folder.join("out")).expect("removed");
-    let running = lab.start();
-    let workers = agent.wait_for_workers(3);
-    let busy = run(&["lab", "run", &lab.path("scenario.toml"), "--out", &lab.path("other"), "--key", &lab.path("key")]);
-    let busy = busy.expect_code(1);
-    assert!(busy.stderr.contains("works for another controller"), "{}", busy.stderr);
-    assert!(!lab.folder.join("other").exists(), "nothing is made before the agents are there");
-    running.signal("INT");
-    running.finish().expect_code(130);
-    expect_gone(&workers);
-    agent.wait_for_workers(0);
-    assert_eq!(lab.json("out/manifest.json")["state"], "interrupted");
+    assert!(said.stderr.contains("on first: ") && said.stderr.contains("signal: 9"), "{}", said.stderr);
+    agent.expect_gone();
+    for (end, code) in [("INT", Some(130)), ("KILL", None)] {
+        fs::remove_dir_all(lab.folder.join("out")).expect("removed");
+        fs::remove_file(lab.folder.join("first.pid")).expect("removed");
+        let running = lab.start();
+        let agent = lab.agent("first", 3);
+        running.signal(end);
+        assert_eq!(running.finish().code, code);
+        agent.expect_gone();
+    }
 }
 
 #[test]
-fn keys_decide_who_works_for_whom() {
-    let lab = Lab::new("keys");
-    let again = run(&["lab", "agent", "--make-key", &lab.path("key")]).expect_code(1);
-    assert!(again.stderr.contains("exists; choose another file"), "{}", again.stderr);
-    let agent = Agent::start(&lab, "127.0.0.1:0");
-    lab.scenario(&[&agent.name], 1);
-    run(&["lab", "agent", "--make-key", &lab.path("other")]).expect_code(0);
-    let with = |key: &str| {
-        let (file, out, key) = (lab.path("scenario.toml"), lab.path("out"), lab.path(key));
-        run(&["lab", "run", &file, "--out", &out, "--key", &key]).expect_code(1).stderr
+fn what_keeps_an_agent_from_its_work_is_told_with_its_machine() {
+    let lab = Lab::new("refused");
+    let check = |program: &str, parts: &[&str]| {
+        lab.scenario_with(program, &["first"], 1);
+        let said = lab.refused(&lab.path("ssh"));
+        parts.iter().for_each(|part| assert!(said.contains(part), "{part:?} not in {said}"));
     };
-    assert!(with("other").contains("it has another key: copy one key file to all hosts"));
-    assert!(with("none").contains("cannot be read") && with("none").contains("--make-key"));
-    let mut open = fs::metadata(lab.folder.join("key")).expect("there").permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut open, 0o644);
-    fs::set_permissions(lab.folder.join("key"), open).expect("changed");
-    assert!(with("key").contains("chmod 600"));
-    let said = run(&["lab", "agent", "--bind", "127.0.0.1:0", "--key", &lab.path("key")]).expect_code(1);
-    assert!(said.stderr.contains("chmod 600"), "{}", said.stderr);
-    let taken = agent.name.replacen("agent:", "", 1);
-    let said = run(&["lab", "agent", "--bind", &taken, "--key", &lab.path("other")]).expect_code(1);
-    assert!(said.stderr.contains("has this port"), "{}", said.stderr);
-    let said = run(&["lab", "run", "paper2", "--key", &lab.path("key")]).expect_code(2);
-    assert!(said.stderr.contains("unexpected argument '--key'"), "{}", said.stderr);
-    assert!(!lab.folder.join("out").exists());
+    let missing = lab.path("none");
+    check(&missing, &["thalweg cannot be started on first: ", &missing, "not found", "program = "]);
+    lab.program("other", "echo thalweg-lab-agent 1 0.0.9; cat");
+    check(&lab.path("other"), &["the agent on first is Thalweg 0.0.9 with protocol 1", "install one version"]);
+    lab.program("older", "echo \"error: unexpected argument '--stdio' found\" >&2; exit 2");
+    check(&lab.path("older"), &["the agent on first ended at once (exit status: 2): Welcome / error: unexpected"]);
+    lab.scenario(&["first"], 1);
+    let said = lab.refused("/nonexistent/ssh");
+    assert!(said.contains("/nonexistent/ssh cannot be started") && said.contains("openssh-client"), "{said}");
+    let file = lab.path("scenario.toml");
+    let said = run(&["lab", "run", &file, "--ssh", " "]).expect_code(2);
+    assert!(said.stderr.contains("--ssh names no program"), "{}", said.stderr);
+    let said = run(&["lab", "run", "paper2", "--ssh", "ssh"]).expect_code(2);
+    assert!(said.stderr.contains("unexpected argument '--ssh'"), "{}", said.stderr);
+    let said = run(&["lab", "agent"]).expect_code(2);
+    assert!(said.stderr.contains("--stdio"), "{}", said.stderr);
 }

@@ -122,7 +122,7 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["lab", "run", "paper9"], &["did you mean \"paper1\""]);
     check(&["lab", "run", "--out", "/tmp", "paper1"], &["name the preset before its options"]);
     check(&["lab", "run"], &["<FILE>"]);
-    let of_file = "Options of `thalweg lab run`: --out, --against, --seed, --peer-dir, --key, --live, --json.";
+    let of_file = "Options of `thalweg lab run`: --out, --against, --seed, --peer-dir, --ssh, --live, --json.";
     check(&["lab", "run", "s.toml", "--quick"], &["'--quick'", of_file]);
     let of_paper2 = "Options of `thalweg lab run paper2`: --quick, --counts, --runs, --out, --seed, --json.";
     check(&["lab", "run", "paper2", "--quick", "--tables", "2"], &["'--tables'", of_paper2]);

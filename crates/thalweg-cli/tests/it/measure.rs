@@ -12,9 +12,10 @@ fn keys(line: &str) -> Vec<&str> {
     line.split('"').collect::<Vec<_>>().windows(2).filter(|pair| pair[1].starts_with(':')).map(|pair| pair[0]).collect()
 }
 
-const LATENCY: [&str; 8] = ["size", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
-const THROUGHPUT: [&str; 17] = [
+const LATENCY: [&str; 9] = ["size", "work", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
+const THROUGHPUT: [&str; 18] = [
     "size",
+    "work",
     "method",
     "destination",
     "readers",
@@ -41,6 +42,7 @@ fn latency_of_every_way_of_waiting_has_exactly_the_documented_keys() {
         assert_eq!(keys(&said.stdout), LATENCY, "{wait}");
         let figures: Value = serde_json::from_str(&said.stdout).expect("JSON");
         assert_eq!((&figures["size"], &figures["samples"]), (&200.into(), &300.into()));
+        assert_eq!(figures["work"], "decoded");
         let (min, p50, max) = (figures["min_us"].as_f64(), figures["p50_us"].as_f64(), figures["max_us"].as_f64());
         assert!(Some(0.0) < min && min <= p50 && p50 <= max, "{figures}");
         assert_eq!(figures["p99_us"], Value::Null, "300 round trips carry no 99th percentile");
@@ -81,6 +83,15 @@ fn every_method_moves_everything_and_is_reported() {
         assert_eq!(figures["method"], name);
         assert_eq!((&figures["received"], &figures["lost"]), (&2_000.into(), &0.into()), "{name}");
         assert!(figures["samples_per_datagram"].as_f64() > Some(0.0), "{figures}");
+    }
+}
+
+#[test]
+fn raw_work_is_done_where_it_is_asked_for_and_is_told() {
+    for measurement in ["latency", "throughput"] {
+        let said = run(&["perf", measurement, "--size", "1000", "--count", "300", "--work", "raw", "--json"]);
+        let figures: Value = serde_json::from_str(&said.expect_code(0).stdout).expect("JSON");
+        assert_eq!((&figures["work"], &figures["size"]), (&"raw".into(), &1_000.into()), "{figures}");
     }
 }
 
@@ -179,6 +190,7 @@ fn bursts_are_made_as_standard_input_asks() {
     let said = writer.finish().expect_code(0);
     let answers: Vec<Value> = said.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(answers[0]["ready"], true, "{}", said.stdout);
+    assert_eq!((&answers[0]["peer"], &answers[0]["work"]), (&"Thalweg".into(), &"decoded".into()));
     let times =
         |answer: &Value| answer["runs_ms"].as_array().map(|times| times.iter().filter_map(Value::as_f64).collect());
     let positive = |times: Option<Vec<f64>>| times.map(|times| times.iter().filter(|time| **time > 0.0).count());

@@ -14,5 +14,7 @@ mod namespaces;
 mod oscore;
 mod peer;
 mod program;
+mod ssh;
+mod sshd;
 mod thalweg;
 mod vendors;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io::{ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,30 +11,32 @@ use std::time::{Duration, Instant};
 use thalweg_lab_station::not_written;
 
 use super::folder::is_raw;
-use super::key::AgentKey;
 use super::message::{Event, HostFacts, Request};
-use super::probes::ClockProbes;
+use super::pipe::{Incoming, Outgoing};
+use super::probes::{ClockProbes, ClockSecret};
 use super::session::{ALIVE_PERIOD, SILENCE_MAX};
-use super::wire::{Incoming, Outgoing, PROTOCOL, Refusal, Stranger, VERSION, greet};
+use super::ssh::{Ssh, SshCommand, await_agent};
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
 use crate::peers::PeerProgram;
 use crate::process::Stop;
+use crate::scenario::SshMachine;
 
-/// A connection to an agent, which works for no other controller meanwhile; the agent ends all processes when it is dropped.
+/// A connection to an agent; dropping it ends the agent with all its processes.
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// As the user named it.
     name: String,
-    agent: SocketAddr,
-    /// This end of the connection.
-    own: SocketAddr,
-    clock_key: AgentKey,
+    /// Address of the machine on the measured link.
+    agent: IpAddr,
+    /// Address of this machine on that link.
+    own: IpAddr,
     facts: HostFacts,
     outgoing: Arc<Mutex<Outgoing>>,
     heard: Arc<Heard>,
     /// One question at a time.
     asking: Mutex<()>,
+    ssh: Mutex<Option<Ssh>>,
 }
 
 /// Unread messages of the agent.
@@ -53,50 +55,48 @@ struct State {
 }
 
 impl Connection {
-    /// Comes to the agent at `name`, an address or a host's name with a port. One that is just losing its last controller is asked again
-    /// for a second.
+    /// Starts the agent of `machine` by `ssh` and hears what it says of its machine.
     ///
     /// # Errors
-    /// No agent answers there, it has another key or version, or works for another controller.
-    pub(crate) fn open(name: &str, key: &AgentKey, stop: &Stop) -> Result<Connection, LabError> {
-        let deadline = Instant::now() + BUSY_PATIENCE;
-        loop {
-            match Connection::attempt(name, key)? {
-                Attempt::Connected(connection) => return Ok(*connection),
-                Attempt::Busy(controller) if Instant::now() >= deadline => {
-                    return Err(LabError::Here(format!(
-                        "the agent {name} works for another controller, {controller}: wait for its end, or end it"
-                    )));
-                }
-                Attempt::Busy(_) if stop.is_requested() => return Err(LabError::Interrupted),
-                Attempt::Busy(_) => std::thread::sleep(BUSY_PAUSE),
-            }
-        }
+    /// The machine is not reached, has no agent of this version, or its address on the measured link is not known.
+    pub(crate) fn open(ssh: &SshCommand, machine: &SshMachine, stop: &Stop) -> Result<Connection, LabError> {
+        let (ssh, outgoing, incoming) = Ssh::start(ssh, machine)?;
+        Connection::over(machine, (outgoing, incoming), Some(ssh), stop)
     }
 
-    fn attempt(name: &str, key: &AgentKey) -> Result<Attempt, LabError> {
-        let (stream, agent) = connect(name)?;
-        let own = stream.local_addr().map_err(LabError::here)?;
-        let connected = greet(stream, key).map_err(|stranger| not_together(name, &stranger))?;
-        let mut incoming = connected.incoming;
-        let lost = |reason: String| LabError::Here(format!("the agent {name} was lost at once: {reason}"));
-        let facts = match incoming.hear::<Event>(FIRST_PATIENCE).map_err(lost)? {
-            Some(Event::Ready(facts)) => *facts,
-            Some(Event::Busy { controller }) => return Ok(Attempt::Busy(controller)),
-            Some(Event::Refused(reason)) => {
-                return Err(LabError::Here(format!("the agent {name} cannot work: {reason}")));
-            }
-            Some(_) | None => return Err(lost("it does not say that it is ready".to_owned())),
+    /// The same where the agent was started already.
+    pub(super) fn over(
+        machine: &SshMachine,
+        (outgoing, incoming): (Outgoing, Incoming),
+        mut ssh: Option<Ssh>,
+        stop: &Stop,
+    ) -> Result<Connection, LabError> {
+        let name = machine.destination.clone();
+        await_agent(&name, &incoming, ssh.as_mut(), stop)?;
+        let first = incoming.hear(FIRST_PATIENCE);
+        let Ok(Some(Event::Ready { facts, address })) = first else {
+            let reason = first.err().unwrap_or_else(|| "it does not say that it is ready".to_owned());
+            let end = end_of(ssh.as_mut());
+            return Err(LabError::Here(format!("the agent on {name} was lost at once: {reason}{end}")));
         };
-        let outgoing = Arc::new(Mutex::new(connected.outgoing));
-        let heard = Arc::new(Heard::default());
+        let agent = machine.address.or(address).ok_or_else(|| {
+            LabError::Here(format!(
+                "the address of {name} is unknown, since SSH_CONNECTION does not tell it there: name its address on the measured link by \
+                 {{ ssh = {name:?}, address = \"…\" }}"
+            ))
+        })?;
+        let own = local_address(agent).map_err(|error| {
+            LabError::Here(format!(
+                "no way leads to {agent}, the address of {name}: {error}; name another one by address = \"…\""
+            ))
+        })?;
+        let (outgoing, heard) = (Arc::new(Mutex::new(outgoing)), Arc::new(Heard::default()));
         std::thread::spawn({
             let (outgoing, heard) = (Arc::clone(&outgoing), Arc::clone(&heard));
-            move || listen(incoming, &outgoing, &heard)
+            move || listen(&incoming, &outgoing, &heard)
         });
-        let (name, clock_key) = (name.to_owned(), connected.clock_key);
-        let connection = Connection { name, agent, own, clock_key, facts, outgoing, heard, asking: Mutex::default() };
-        Ok(Attempt::Connected(Box::new(connection)))
+        let (ssh, asking) = (Mutex::new(ssh), Mutex::default());
+        Ok(Connection { name, agent, own, facts: *facts, outgoing, heard, asking, ssh })
     }
 
     /// As the user named it.
@@ -109,8 +109,8 @@ impl Connection {
         &self.facts
     }
 
-    /// Address of the agent, and the local address of the connection.
-    pub(crate) fn ends(&self) -> (SocketAddr, SocketAddr) {
+    /// Addresses on the measured link: the agent's, and the one of this machine from which a way leads there.
+    pub(crate) fn ends(&self) -> (IpAddr, IpAddr) {
         (self.agent, self.own)
     }
 
@@ -122,17 +122,27 @@ impl Connection {
         match self.ask(&Request::Find { peer })? {
             Event::Found(Some(checksum)) => Ok(checksum),
             Event::Found(None) => Err(LabError::Here(format!(
-                "{peer} is not set up on the host of the agent {}: run `thalweg lab peers install {peer}` there, or name the folder of its \
-                 program to that agent with --peer-dir",
+                "{peer} is not set up on {}: run `thalweg lab peers install {peer}` there, or name the folder of its program there by \
+                 peer_dir = \"…\"",
                 self.name
             ))),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    /// A way to ask the agent's clock.
-    pub(crate) fn clock(&self) -> Result<ClockProbes, LabError> {
-        ClockProbes::open(self.agent, self.clock_key.clone()).map_err(LabError::here)
+    /// A way to ask the agent's clock, until [`close_clock`](Connection::close_clock).
+    pub(crate) fn open_clock(&self) -> Result<ClockProbes, LabError> {
+        let secret = ClockSecret::random().map_err(LabError::here)?;
+        match self.ask(&Request::OpenClock { at: self.agent, secret: secret.clone() })? {
+            Event::ClockOpen(port) => ClockProbes::open((self.agent, port).into(), secret).map_err(LabError::here),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Ends the agent's answers about its clock.
+    pub(crate) fn close_clock(&self) {
+        // An agent that is lost answers no more.
+        let _ = self.say(&Request::CloseClock);
     }
 
     /// Whether the agent is connected.
@@ -186,7 +196,7 @@ impl Connection {
             // The agent's name of a file decides its place here.
             if !is_raw(&file) || path.exists() {
                 return Err(LabError::Here(format!(
-                    "the agent {} offers a file {file:?} that is none of its own",
+                    "the agent on {} offers a file {file:?} that is none of its own",
                     self.name
                 )));
             }
@@ -228,12 +238,6 @@ impl Connection {
         state.lost.as_ref().map_or(Ok(None), |reason| Err(self.lost(reason)))
     }
 
-    /// Ends the connection without a word, as a process that is killed does.
-    #[cfg(test)]
-    pub(super) fn cut(&self) {
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).close();
-    }
-
     fn ask(&self, request: &Request) -> Result<Event, LabError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         self.say(request)?;
@@ -256,14 +260,15 @@ impl Connection {
 
     fn unexpected(&self, event: &Event) -> LabError {
         match event {
-            Event::Refused(reason) => LabError::Here(format!("the agent {} cannot do it: {reason}", self.name)),
-            _ => LabError::Here(format!("the agent {} said something unexpected", self.name)),
+            Event::Refused(reason) => LabError::Here(format!("the agent on {} cannot do it: {reason}", self.name)),
+            _ => LabError::Here(format!("the agent on {} said something unexpected", self.name)),
         }
     }
 
     fn lost(&self, reason: &str) -> LabError {
+        let end = end_of(self.ssh.lock().unwrap_or_else(PoisonError::into_inner).as_mut());
         LabError::Here(format!(
-            "the agent {} was lost: {reason}; its run does not count. Check the agent's output on its host, start it again and resume",
+            "the agent on {} was lost: {reason}{end}; its run does not count. See that ssh reaches that machine, and resume",
             self.name
         ))
     }
@@ -271,10 +276,11 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut outgoing = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
-        // An agent that does not hear this sees the end of the connection.
-        let _ = outgoing.say(&Request::Goodbye);
-        outgoing.close();
+        // The end of its input is the end of an agent.
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).close();
+        if let Some(ssh) = self.ssh.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            ssh.finish();
+        }
     }
 }
 
@@ -289,7 +295,6 @@ impl Heard {
             Event::Said { worker, .. } | Event::Failed { worker, .. } | Event::Finished { worker } => {
                 state.workers.entry(worker).or_default().push_back(event);
             }
-            Event::Goodbye => state.lost = Some("it was stopped".to_owned()),
             Event::Alive => {}
             answer => state.answers.push_back(answer),
         }
@@ -300,14 +305,8 @@ impl Heard {
     }
 }
 
-/// The outcome of an attempt to connect.
-enum Attempt {
-    Connected(Box<Connection>),
-    Busy(String),
-}
-
 /// Reads messages of the agent until the connection ends, and sends signs of life.
-fn listen(mut incoming: Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
+fn listen(incoming: &Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
     let (mut last, mut said) = (Instant::now(), Instant::now());
     let reason = loop {
         if heard.lock().lost.is_some() {
@@ -335,57 +334,25 @@ fn listen(mut incoming: Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
     heard.changed.notify_all();
 }
 
-fn connect(name: &str) -> Result<(TcpStream, SocketAddr), LabError> {
-    let addresses = name.to_socket_addrs().map_err(|error| {
-        LabError::Here(format!("the agent {name} cannot be found: {error}; name it by an address and a port"))
-    })?;
-    let mut last = None;
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, CONNECT_PATIENCE) {
-            Ok(stream) => return Ok((stream, address)),
-            Err(error) => last = Some(error),
-        }
-    }
-    let advice = match last.as_ref().map(std::io::Error::kind) {
-        Some(ErrorKind::ConnectionRefused) => format!(
-            "no agent listens there; start `thalweg lab agent --bind {name}` on that host, with the key of this one"
-        ),
-        Some(ErrorKind::TimedOut | ErrorKind::WouldBlock) => format!(
-            "no answer within {} s; look at the address and at the firewalls between (TCP and UDP of this port)",
-            CONNECT_PATIENCE.as_secs()
-        ),
-        _ => format!(
-            "{}; look at the address and at the routes to it",
-            last.map_or_else(|| "the name has no address".to_owned(), |error| error.to_string())
-        ),
-    };
-    Err(LabError::Here(format!("the agent {name} cannot be reached: {advice}")))
+/// How `ssh` ended, with its last words and the agent's; nothing while it runs.
+fn end_of(ssh: Option<&mut Ssh>) -> String {
+    ssh.and_then(Ssh::await_end).map_or_else(String::new, |(status, words)| match words.as_str() {
+        "" => format!(" (ssh: {status})"),
+        words => format!(" (ssh: {status}; last words: {words})"),
+    })
 }
 
-fn not_together(name: &str, stranger: &Stranger) -> LabError {
-    let reason = match stranger {
-        Stranger::Refused(Refusal::Key) | Stranger::WrongKey => {
-            "it has another key: copy one key file to all hosts, and name it with --key".to_owned()
-        }
-        Stranger::Refused(Refusal::Version { protocol, version }) => format!(
-            "it is Thalweg {version} with protocol {protocol}, and this is {VERSION} with protocol {PROTOCOL}: install one version on all hosts"
-        ),
-        Stranger::Version(version) => format!("it is Thalweg {version}, and this is {VERSION}"),
-        Stranger::NoSuchProgram => "the program at this address is no agent of the lab; check the port".to_owned(),
-        Stranger::Lost(reason) => {
-            format!("{reason} before it accepted this controller; check its output on its host")
-        }
-    };
-    LabError::Here(format!("the agent {name} does not work for this controller: {reason}"))
+/// The address from which this machine's way leads to `other`; no packet is sent.
+fn local_address(other: IpAddr) -> std::io::Result<IpAddr> {
+    let socket = super::probes::socket_to(SocketAddr::from((other, DISCARD)))?;
+    Ok(socket.local_addr()?.ip())
 }
 
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// An agent computes the checksum of its program first.
 const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
-/// An agent needs a moment to end the processes of its last controller.
-const BUSY_PATIENCE: Duration = Duration::from_secs(1);
-const BUSY_PAUSE: Duration = Duration::from_millis(100);
+/// Any port will do.
+const DISCARD: u16 = 9;
 /// One question is open at a time; further answers were never requested.
 const ANSWERS_MAX: usize = 2;
 /// A worker says some dozen things.

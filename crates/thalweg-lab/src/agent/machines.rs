@@ -23,15 +23,14 @@ pub(crate) enum Place {
 }
 
 impl Machines {
-    /// Comes to every agent.
+    /// Starts every agent.
     ///
     /// # Errors
-    /// There is no key, or an agent does not work for this controller; the text says why.
+    /// A machine is not reached or has no agent of this version; the text says why.
     pub(crate) fn connect(machines: &[Machine], launcher: &Launcher, stop: &Stop) -> Result<Machines, LabError> {
-        let key = launcher.agent_key()?;
         let place = |machine: &Machine| match machine {
             Machine::Here => Ok(Place::Here(launcher.clone())),
-            Machine::Agent(name) => Ok(Place::There(Arc::new(Connection::open(name, &key, stop)?))),
+            Machine::Ssh(machine) => Ok(Place::There(Arc::new(Connection::open(launcher.ssh(), machine, stop)?))),
         };
         machines.iter().map(place).collect::<Result<_, _>>().map(Machines)
     }
@@ -54,15 +53,15 @@ impl Machines {
         self.0.iter().any(|place| matches!(place, Place::Here(_)))
     }
 
-    /// The IPv4 address of each machine for peers: those of the connections to agents.
+    /// The IPv4 address of each machine for peers.
     ///
     /// # Errors
-    /// One of them was not reached over IPv4, or others do not reach it by that address.
+    /// One of them has another kind of address, or others do not reach it by that address.
     pub(crate) fn addresses(&self) -> Result<Vec<Ipv4Addr>, LabError> {
         let first = self.agents().next();
         let reached = self.0.iter().map(|place| match (place, first) {
-            (Place::There(agent), _) => (agent.name(), agent.ends().0.ip()),
-            (Place::Here(_), Some(agent)) => (agent.name(), agent.ends().1.ip()),
+            (Place::There(agent), _) => (agent.name(), agent.ends().0),
+            (Place::Here(_), Some(agent)) => (agent.name(), agent.ends().1),
             (Place::Here(_), None) => ("here", Ipv4Addr::LOCALHOST.into()),
         });
         on_one_network(&reached.collect::<Vec<_>>())
@@ -79,16 +78,16 @@ fn on_one_network(reached: &[(&str, IpAddr)]) -> Result<Vec<Ipv4Addr>, LabError>
     let v4 = |(agent, address): &(&str, IpAddr)| match address.to_canonical() {
         IpAddr::V4(address) => Ok(address),
         IpAddr::V6(address) => Err(LabError::Here(format!(
-            "the way to the agent {agent} is IPv6 ({address}), and the programs of other middleware meet over IPv4: name it by an IPv4 \
-             address"
+            "the way to {agent} is IPv6 ({address}), and the programs of other middleware meet over IPv4: name its IPv4 address on the \
+             measured link by address = \"…\""
         ))),
     };
     let addresses: Vec<Ipv4Addr> = reached.iter().map(v4).collect::<Result<_, _>>()?;
     let own = addresses.iter().position(Ipv4Addr::is_loopback);
     match own.filter(|_| !addresses.iter().all(Ipv4Addr::is_loopback)) {
         Some(index) => Err(LabError::Here(format!(
-            "the way to the agent {} is the loopback interface, on which the programs of other middleware do not find those of the other \
-             machines: name it by its address on their link",
+            "the way to {} is the loopback interface, on which the programs of other middleware do not find those of the other machines: \
+             name its address on their link by address = \"…\"",
             reached[index].0
         ))),
         None => Ok(addresses),
@@ -117,7 +116,7 @@ mod tests {
         check(&[("a", "10.0.0.1"), ("a", "10.0.0.2")], Ok(&["10.0.0.1", "10.0.0.2"]));
         check(&[("a", "::ffff:10.0.0.1"), ("b", "10.0.0.2")], Ok(&["10.0.0.1", "10.0.0.2"]));
         check(&[("a", "127.0.0.1"), ("b", "127.0.0.1")], Ok(&["127.0.0.1", "127.0.0.1"]));
-        check(&[("a", "10.0.0.1"), ("b", "fd00::2")], Err("the way to the agent b is IPv6 (fd00::2)"));
-        check(&[("a", "10.0.0.1"), ("b", "127.0.0.1")], Err("the way to the agent b is the loopback interface"));
+        check(&[("a", "10.0.0.1"), ("b", "fd00::2")], Err("the way to b is IPv6 (fd00::2)"));
+        check(&[("a", "10.0.0.1"), ("b", "127.0.0.1")], Err("the way to b is the loopback interface"));
     }
 }

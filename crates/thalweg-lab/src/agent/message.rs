@@ -1,11 +1,13 @@
 //! Messages between a controller and an agent.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{Order, PeerSetup, StationCommand, WorkerMessage};
 
+use super::probes::ClockSecret;
 use crate::error::LabError;
 use crate::host::{Environment, Layers, SecondConditions};
 use crate::peers::PeerProgram;
@@ -31,6 +33,10 @@ pub(crate) enum Request {
     Clear,
     /// Asks for the counters of the layers below; answered by [`Event::Counted`].
     Count,
+    /// Lets questions to the clock be asked at this address in the place of any before; answered by [`Event::ClockOpen`].
+    OpenClock { at: IpAddr, secret: ClockSecret },
+    /// Ends that. Not answered.
+    CloseClock,
     /// Begins to watch how quiet the host is. Not answered.
     Watch,
     /// Asks what happened since the last look; answered by [`Event::Looked`].
@@ -41,8 +47,6 @@ pub(crate) enum Request {
     Read { file: String, offset: u64 },
     /// The controller lives.
     Alive,
-    /// The controller is through.
-    Goodbye,
 }
 
 /// The order of a worker.
@@ -80,10 +84,12 @@ impl WorkerOrder {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Event {
-    /// The agent is all the controller's; the first word.
-    Ready(Box<HostFacts>),
-    /// The agent works for another controller; the first and last message.
-    Busy { controller: String },
+    /// The agent works from now on; the first message.
+    Ready {
+        facts: Box<HostFacts>,
+        /// The address at which `ssh` reached this machine.
+        address: Option<IpAddr>,
+    },
     /// A worker said something.
     Said { worker: u32, message: WorkerMessage },
     /// A worker cannot go on, died or was not started.
@@ -96,6 +102,8 @@ pub(crate) enum Event {
     Cleared,
     /// The counters of now.
     Counted(Layers),
+    /// The port of the questions to the clock.
+    ClockOpen(u16),
     /// Other load on the host since the last query.
     Looked(SecondConditions),
     /// The files that workers wrote.
@@ -106,8 +114,6 @@ pub(crate) enum Event {
     Refused(String),
     /// The agent lives.
     Alive,
-    /// The agent was stopped; the last word.
-    Goodbye,
 }
 
 /// An agent's host.

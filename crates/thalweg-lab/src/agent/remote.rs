@@ -88,7 +88,7 @@ impl RemoteWorker {
     }
 
     fn failed(&self, reason: &str) -> LabError {
-        LabError::Here(format!("on the agent {}: {reason}", self.connection.name()))
+        LabError::Here(format!("on {}: {reason}", self.connection.name()))
     }
 }
 

@@ -1,17 +1,42 @@
-//! The session of an agent with one controller: starts workers, relays their messages, ends them.
+//! The session of an agent with its controller: starts workers, relays their messages, ends them.
 
+use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::folder::Folder;
+use super::folder::{self, Folder};
 use super::message::{Event, HostFacts, Request, WorkerOrder};
-use super::wire::{Connected, Incoming, Outgoing};
+use super::pipe::{CLOSED, Incoming, Outgoing};
+use super::probes::{ClockAnswers, ClockSecret};
 use crate::error::LabError;
 use crate::host::{Environment, HostFiles, Layers, SecondWatch};
 use crate::process::{Launcher, Stop, Supervised};
 use crate::study::{checksum, host_parts};
 
+/// Works for the controller at the other end of these streams until it closes them; `launcher` starts workers. Removes what agents of this
+/// machine left behind when they were killed.
+///
+/// # Errors
+/// The controller is silent or says something that is no request, no folder can be made, or `stop` was requested. All workers are gone then
+/// too.
+pub fn serve(
+    from: impl Read + Send + 'static,
+    to: impl Write + Send + 'static,
+    launcher: &Launcher,
+    stop: &Stop,
+) -> Result<(), LabError> {
+    folder::remove_abandoned();
+    let mut outgoing = Outgoing::new(to);
+    let greeting = format!("{HELLO}{PROTOCOL} {VERSION}").into_bytes();
+    let session = outgoing.write(greeting).and_then(|()| Session::open(Incoming::new(from), outgoing, launcher));
+    match session.and_then(|mut session| session.run(stop)) {
+        Err(reason) if reason != CLOSED => Err(LabError::Here(format!("this agent ended: {reason}"))),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// An agent at work for a controller; dropping it ends all workers and removes their files.
-pub(super) struct Session<'a> {
+struct Session<'a> {
     incoming: Incoming,
     outgoing: Outgoing,
     launcher: &'a Launcher,
@@ -19,67 +44,46 @@ pub(super) struct Session<'a> {
     workers: Vec<(u32, Supervised)>,
     folder: Folder,
     watch: Option<SecondWatch>,
+    clock: Option<ClockAnswers>,
     heard: Instant,
     said: Instant,
 }
 
 impl<'a> Session<'a> {
-    /// Tells the controller that it is welcome, and about this host.
-    pub(super) fn open(connected: Connected, launcher: &'a Launcher) -> Result<Session<'a>, String> {
-        let Connected { incoming, mut outgoing, .. } = connected;
-        let folder = match Folder::new() {
-            Ok(folder) => folder,
-            Err(reason) => {
-                outgoing.say(&Event::Refused(reason.clone()))?;
-                return Err(reason);
-            }
-        };
+    /// Tells the controller about this machine.
+    fn open(incoming: Incoming, mut outgoing: Outgoing, launcher: &'a Launcher) -> Result<Session<'a>, String> {
+        let folder = Folder::new()?;
         let environment = Environment::read();
         let fingerprint = host_parts(&environment);
-        outgoing.say(&Event::Ready(Box::new(HostFacts { environment, fingerprint })))?;
-        let now = Instant::now();
-        Ok(Session { incoming, outgoing, launcher, workers: Vec::new(), folder, watch: None, heard: now, said: now })
+        let facts = Box::new(HostFacts { environment, fingerprint });
+        outgoing.say(&Event::Ready { facts, address: own_address(std::env::var("SSH_CONNECTION").ok()) })?;
+        let (workers, now) = (Vec::new(), Instant::now());
+        Ok(Session { incoming, outgoing, launcher, workers, folder, watch: None, clock: None, heard: now, said: now })
     }
 
-    /// Workers that live.
-    pub(super) fn workers(&self) -> usize {
-        self.workers.len()
-    }
-
-    /// Works until the connection ends; returns why it did.
-    pub(super) fn run(&mut self, stop: &Stop) -> String {
+    /// Works until the streams end.
+    fn run(&mut self, stop: &Stop) -> Result<(), String> {
         loop {
-            match self.turn(stop) {
-                Ok(true) => {}
-                Ok(false) => return "it said goodbye".to_owned(),
-                Err(reason) => {
-                    self.outgoing.close();
-                    return reason;
-                }
-            }
+            self.turn(stop)?;
         }
     }
 
-    /// One look at the controller and at each worker; `false` when the controller is through.
-    fn turn(&mut self, stop: &Stop) -> Result<bool, String> {
+    /// One look at the controller and at each worker.
+    fn turn(&mut self, stop: &Stop) -> Result<(), String> {
         if stop.is_requested() {
-            self.say(&Event::Goodbye)?;
-            return Err("this agent was stopped".to_owned());
+            return Err("it was stopped".to_owned());
         }
         if let Some(request) = self.incoming.hear::<Request>(TURN)? {
             self.heard = Instant::now();
-            if matches!(request, Request::Goodbye) {
-                return Ok(false);
-            }
             self.obey(request)?;
         } else if self.heard.elapsed() > SILENCE_MAX {
-            return Err(format!("it was silent for {} s", SILENCE_MAX.as_secs()));
+            return Err(format!("the controller was silent for {} s", SILENCE_MAX.as_secs()));
         }
         self.relay()?;
         if self.said.elapsed() > ALIVE_PERIOD {
             self.say(&Event::Alive)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     fn obey(&mut self, request: Request) -> Result<(), String> {
@@ -110,6 +114,11 @@ impl<'a> Session<'a> {
                 self.say(&event)
             }
             Request::Count => self.say(&Event::Counted(Layers::read(&HostFiles::here()))),
+            Request::OpenClock { at, secret } => self.open_clock(at, secret),
+            Request::CloseClock => {
+                self.clock = None;
+                Ok(())
+            }
             Request::Watch => {
                 self.watch = Some(SecondWatch::start(
                     HostFiles::here(),
@@ -132,8 +141,20 @@ impl<'a> Session<'a> {
                 let event = self.folder.read(&file, offset).map_or_else(Event::Refused, Event::Part);
                 self.say(&event)
             }
-            Request::Alive | Request::Goodbye => Ok(()),
+            Request::Alive => Ok(()),
         }
+    }
+
+    fn open_clock(&mut self, at: IpAddr, secret: ClockSecret) -> Result<(), String> {
+        self.clock = None;
+        let event = match ClockAnswers::open(at, secret) {
+            Ok((clock, port)) => {
+                self.clock = Some(clock);
+                Event::ClockOpen(port)
+            }
+            Err(error) => Event::Refused(format!("its clock cannot be asked at {at}: {error}")),
+        };
+        self.say(&event)
     }
 
     fn start(&mut self, worker: u32, name: &str, order: WorkerOrder) -> Result<(), String> {
@@ -191,6 +212,16 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The third word of `SSH_CONNECTION`: the address at which the user's `ssh` reached this machine.
+fn own_address(connection: Option<String>) -> Option<IpAddr> {
+    connection?.split_whitespace().nth(2)?.parse().ok()
+}
+
+/// Changes with each message.
+pub(super) const PROTOCOL: u32 = 3;
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Begins the first line of an agent, before its protocol and version.
+pub(super) const HELLO: &str = "thalweg-lab-agent ";
 /// As many as a scenario can have endpoints on a host, with room.
 const WORKERS_MAX: usize = 256;
 /// How long a look at the connection waits before the workers are looked at.

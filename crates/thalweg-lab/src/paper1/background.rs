@@ -7,14 +7,12 @@ use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES};
 use super::result::{BackgroundCell, Missing};
 use crate::error::LabError;
 use crate::network::Hosts;
-use crate::process::{Supervised, WorkerMessage};
 use crate::progress::{Pace, Progress};
-use crate::quick::duel::{Course, DuelOrder, Received, Sent};
-use crate::quick::scenario::{Sorted, hear, parse, transfers_ms};
+use crate::quick::duel::{Course, DuelOrder, Dueled};
+use crate::quick::scenario::{Sorted, transfers_ms};
 use crate::scenario::LinkPlan;
 use crate::station::{PackingMethod, Sending, StationNetwork, TokenBucket};
 use crate::statistics::Summary;
-use crate::worker::Order;
 
 /// The cells of the table; `missing` lists those that could not be made.
 pub(super) fn table(
@@ -99,7 +97,9 @@ fn cell(
         transfer_samples: plan.transfer_samples(),
         sample_bytes: SEGMENT_BYTES,
     };
-    let (sent, received) = transfers(&order, stage, link)?;
+    let on = |host| link.map_or_else(|| stage.launcher.clone(), |hosts| hosts.launcher(stage.launcher, host));
+    let patience = order.patience + Duration::from_secs(30);
+    let Dueled { sent, received, .. } = order.run((&on(0), &on(1)), patience, stage.stop, |_| {})?;
     let sorted = Sorted::of(&order, &sent, &received);
     let runs_ms = transfers_ms(&sent);
     let usage = match link {
@@ -122,29 +122,6 @@ fn cell(
         quiet_us: sorted.latencies(false),
         loaded_us: sorted.latencies(true),
     })
-}
-
-fn transfers(order: &DuelOrder, stage: &Stage<'_>, link: Option<&Hosts>) -> Result<(Sent, Received), LabError> {
-    let on = |host| link.map_or_else(|| stage.launcher.clone(), |hosts| hosts.launcher(stage.launcher, host));
-    let (sender, receiver) = (on(0), on(1));
-    let mut receiver =
-        Supervised::start(&receiver, "receiver of background data", &Order::DuelReceiver(order.clone()))?;
-    let mut sender = Supervised::start(&sender, "sender of background data", &Order::DuelSender(order.clone()))?;
-    let patience = order.patience + Duration::from_secs(30);
-    let sent = loop {
-        match hear(&mut sender, &mut receiver, patience, stage.stop)? {
-            WorkerMessage::Progress(_) => {}
-            WorkerMessage::Done(value) => break parse(value)?,
-            WorkerMessage::Failed(reason) => return Err(LabError::Here(reason)),
-        }
-    };
-    let received = match receiver.hear(patience, stage.stop)? {
-        WorkerMessage::Done(value) => parse(value)?,
-        _ => return Err(LabError::Here("the receiver of background data sent no counts".to_owned())),
-    };
-    sender.finish()?;
-    receiver.finish()?;
-    Ok((sent, received))
 }
 
 /// Megabits a second of the link.

@@ -1,14 +1,12 @@
 //! Contenders: one of Thalweg's methods or a peer in one of its profiles, as two processes that make runs when they are asked to.
 
-use std::time::{Duration, Instant};
+use thalweg_lab_station::BurstRequest;
 
-use super::pair::{BurstAnswer, BurstRequest, PairOrder};
-use super::peers::{PeerOrder, PeerPair};
 use super::search::Settings;
+use crate::bursts::{BurstPair, BurstParty};
 use crate::error::LabError;
-use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
-use crate::station::{PackingMethod, Sending, StationNetwork};
-use crate::worker::Order;
+use crate::process::{Launcher, Stop};
+use crate::station::{PackingMethod, Sending, Setup, StationNetwork};
 
 /// A contender that may have processes; they are started when they are needed and again when they fail.
 #[derive(Debug)]
@@ -16,7 +14,7 @@ pub(super) struct Contender {
     /// Name in tables, such as `Thalweg batch` or `cyclone tuned`.
     pub(super) name: String,
     pub(super) kind: Kind,
-    pair: Option<Pair>,
+    pair: Option<BurstPair>,
     /// Version that a peer said it has.
     pub(super) version: Option<String>,
     /// Its failures, in order.
@@ -29,7 +27,7 @@ pub(super) enum Kind {
     /// Ours, by a method with settings.
     Ours(Way),
     /// A peer's.
-    Peer(PeerOrder),
+    Peer(BurstParty),
 }
 
 /// One of our methods with its best settings.
@@ -74,12 +72,19 @@ impl Way {
             MethodName::Auto => PackingMethod::Auto,
         })
     }
-}
 
-#[derive(Debug)]
-enum Pair {
-    Ours(Box<OurPair>),
-    Peer(Box<PeerPair>),
+    /// Both processes' settings, apart from all others.
+    fn setup(&self) -> Setup {
+        let receive_buffer_bytes = self.settings.receive_buffer_bytes();
+        let network = StationNetwork { receive_buffer_bytes, ..StationNetwork::apart(0) };
+        Setup { sending: self.sending(), ..Setup::within(network) }
+    }
+
+    /// What the application does with its samples: packs them, waits between them.
+    fn application(&self) -> (u64, u64) {
+        let wrap_bytes = if self.method == MethodName::Wrapped { self.settings.wrap_bytes() } else { 0 };
+        (wrap_bytes, self.settings.pause_us())
+    }
 }
 
 /// Time limit of starting processes.
@@ -96,8 +101,8 @@ impl Contender {
         Contender::new(name.into(), Kind::Ours(Way { method, settings }))
     }
 
-    pub(super) fn peer(name: impl Into<String>, order: PeerOrder) -> Contender {
-        Contender::new(name.into(), Kind::Peer(order))
+    pub(super) fn peer(name: impl Into<String>, party: BurstParty) -> Contender {
+        Contender::new(name.into(), Kind::Peer(party))
     }
 
     fn new(name: String, kind: Kind) -> Contender {
@@ -119,27 +124,25 @@ impl Contender {
         if self.pair.is_some() {
             return Ok(());
         }
-        let pair = match &self.kind {
-            Kind::Ours(way) => OurPair::start(way, stage).map(|pair| Pair::Ours(Box::new(pair))),
-            Kind::Peer(order) => PeerPair::start(order).map(|pair| Pair::Peer(Box::new(pair))),
+        let party = match &self.kind {
+            Kind::Ours(way) => BurstParty::Ours(Box::new(way.setup())),
+            Kind::Peer(party) => party.clone(),
         };
-        self.pair = Some(pair?);
+        self.pair = Some(BurstPair::start(&party, stage.launcher, stage.cpus)?);
         Ok(())
     }
 
     /// Waits until both processes have met.
     pub(super) fn wait_until_ready(&mut self, stage: &Stage<'_>) -> Result<(), LabError> {
-        match &mut self.pair {
-            Some(Pair::Ours(pair)) => pair.wait_until_ready(stage.stop),
-            Some(Pair::Peer(pair)) => {
-                if pair.version.is_empty() {
-                    pair.wait_until_ready(stage.stop)?;
-                    self.version = Some(pair.version.clone());
-                }
-                Ok(())
-            }
-            None => Err(LabError::Here(format!("{} was not started", self.name))),
+        let ready = self.pair()?.wait_until_ready(stage.stop)?;
+        if !self.is_ours() {
+            self.version = Some(ready.version);
         }
+        Ok(())
+    }
+
+    fn pair(&mut self) -> Result<&mut BurstPair, LabError> {
+        self.pair.as_mut().ok_or_else(|| LabError::Here(format!("{} was not started", self.name)))
     }
 
     /// Times of so many runs in milliseconds, after one that does not count. `None` when it failed, which it remembers.
@@ -169,72 +172,19 @@ impl Contender {
     }
 
     fn burst(&mut self, (n, size): (u64, u64), runs: u64, stage: &Stage<'_>) -> Result<Vec<f64>, LabError> {
-        let mut values = match (&mut self.pair, &self.kind) {
-            (Some(Pair::Ours(pair)), Kind::Ours(way)) => {
-                let wrap_bytes = if way.method == MethodName::Wrapped { way.settings.wrap_bytes() } else { 0 };
-                let pause_us = way.settings.pause_us();
-                pair.burst(&BurstRequest { n, size, runs: runs + 1, wrap_bytes, pause_us }, stage.stop)?
-            }
-            (Some(Pair::Peer(pair)), _) => pair.burst(n, size, runs + 1, stage.stop)?,
-            _ => return Err(LabError::Here(format!("{} was not started", self.name))),
+        let (wrap_bytes, pause_us) = match &self.kind {
+            Kind::Ours(way) => way.application(),
+            Kind::Peer(_) => (0, 0),
         };
-        // The first after a pause finds cold caches and a processor that slept.
+        let narrow = |count: u64| u32::try_from(count).map_err(LabError::here);
+        let request =
+            BurstRequest { n: narrow(n)?, size: narrow(size)?, runs: narrow(runs + 1)?, wrap_bytes, pause_us };
+        let mut values = self.pair()?.runs(&request, stage.stop)?;
+        // The first after a pause finds cold caches.
         values.remove(0);
         Ok(values)
     }
 }
 
-/// Our two processes.
-#[derive(Debug)]
-struct OurPair {
-    sender: Supervised,
-    receiver: Supervised,
-    is_ready: bool,
-}
-
-impl OurPair {
-    fn start(way: &Way, stage: &Stage<'_>) -> Result<OurPair, LabError> {
-        let receive_buffer_bytes = way.settings.receive_buffer_bytes();
-        let network = StationNetwork { receive_buffer_bytes, ..StationNetwork::apart(0) };
-        let order = |cpu| PairOrder { network: network.clone(), sending: way.sending(), flow_controller: None, cpu };
-        let (writer_cpu, reader_cpu) = (stage.cpus.map(|cpus| cpus.0), stage.cpus.map(|cpus| cpus.1));
-        let receiver =
-            Supervised::start(stage.launcher, "receiver of bursts", &Order::PairReceiver(order(reader_cpu)))?;
-        let sender = Supervised::start(stage.launcher, "sender of bursts", &Order::PairSender(order(writer_cpu)))?;
-        Ok(OurPair { sender, receiver, is_ready: false })
-    }
-
-    fn wait_until_ready(&mut self, stop: &Stop) -> Result<(), LabError> {
-        if !self.is_ready {
-            self.hear(READY_PATIENCE, stop)?;
-            self.is_ready = true;
-        }
-        Ok(())
-    }
-
-    fn burst(&mut self, request: &BurstRequest, stop: &Stop) -> Result<Vec<f64>, LabError> {
-        self.sender.send(request)?;
-        let answer: BurstAnswer = serde_json::from_value(self.hear(ANSWER_PATIENCE, stop)?).map_err(LabError::here)?;
-        Ok(answer.runs_ms)
-    }
-
-    /// Hears the sender, and the receiver's reason when that gave up first.
-    fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<serde_json::Value, LabError> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.sender.hear(LOOK_PERIOD, stop) {
-                Ok(WorkerMessage::Progress(value)) => return Ok(value),
-                Ok(other) => return Err(LabError::Here(format!("the sender of bursts said {other:?}"))),
-                Err(LabError::Silent { .. }) if Instant::now() < deadline => self.receiver.check_alive()?,
-                Err(error @ LabError::Failed { .. }) => return Err(self.receiver.check_alive().err().unwrap_or(error)),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
 /// A contender that failed so often is not asked again.
 const FAILURES_MAX: usize = 3;
-const LOOK_PERIOD: Duration = Duration::from_millis(500);
-const READY_PATIENCE: Duration = Duration::from_secs(45);
-const ANSWER_PATIENCE: Duration = Duration::from_secs(120);

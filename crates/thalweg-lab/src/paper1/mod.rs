@@ -9,16 +9,13 @@ mod background;
 mod bursts;
 mod contender;
 mod outlook;
-pub(crate) mod pair;
-mod peers;
 mod plan;
 mod presentation;
 mod result;
 mod scenario;
 mod search;
 
-pub use peers::PEERS;
-pub use plan::{LinkKind, Paper1Plan, UNLIMITED};
+pub use plan::{LinkKind, PEERS, Paper1Plan, UNLIMITED};
 pub use presentation::{page, to_text};
 pub use result::{BackgroundCell, BurstRuns, ContenderFacts, Missing, Paper1Facts, Paper1Result};
 pub use scenario::{expected, run};

@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::search::{Grid, TunedParameter};
 use crate::length::Length;
 
+/// The peers that take part: all that speak a protocol.
+pub const PEERS: [&str; 7] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "zenoh", "iceoryx2"];
+
 /// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug)]
 pub struct Paper1Plan {
@@ -51,7 +54,7 @@ impl Paper1Plan {
             runs: 20,
             length: Length::Full,
             scale: 1.0,
-            peers: super::PEERS.map(str::to_owned).to_vec(),
+            peers: PEERS.map(str::to_owned).to_vec(),
             peer_folder: None,
             seed,
             tables: vec![2, 3, 4],

@@ -6,13 +6,13 @@ use super::background;
 use super::bursts::{Course, TRIAL_SECONDS};
 use super::contender::{Contender, Kind, MethodName, Stage};
 use super::outlook::{Outlook, Table};
-use super::peers::{PROFILES, PeerOrder};
 use super::plan::{LinkKind, Paper1Plan, SEGMENT_BYTES, UNLIMITED};
 use super::result::{BurstRuns, ContenderFacts, Missing, NEVER_READY, Paper1Facts, Paper1Result};
 use super::search::{Search, Settings};
+use crate::bursts::BurstParty;
 use crate::error::LabError;
 use crate::host::{ConditionsWatch, Environment, HostFiles};
-use crate::peers::PeerProgram;
+use crate::peers::{PeerProfile, PeerProgram};
 use crate::process::{Launcher, Stop};
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
 use crate::progress::Pace;
@@ -36,7 +36,7 @@ pub fn run(
     // Pinned alike, one core for all writers and one for all readers; with a single core there is nothing to choose.
     let cpus = (environment.cores >= 2).then_some((0, 1));
     let mut missing = Vec::new();
-    let peers = peers_of(plan, cpus, &mut missing);
+    let peers = peers_of(plan, &mut missing);
     missing.iter().for_each(|one: &Missing| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
     let mut course = Course {
         plan,
@@ -90,7 +90,7 @@ pub fn run(
 /// How long a plan takes on a quiet machine, slow contenders not counted, and the peers that it asks for and that are not there.
 pub fn expected(plan: &Paper1Plan) -> (Duration, Vec<Missing>) {
     let mut missing = Vec::new();
-    let peers = peers_of(plan, None, &mut missing);
+    let peers = peers_of(plan, &mut missing);
     let background = if plan.has_table(4) { background::seconds(plan) } else { 0.0 };
     let seconds = search_seconds(plan) + outlook(plan, &peers).rest().as_secs_f64() + background;
     (Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX), missing)
@@ -156,7 +156,7 @@ fn command(plan: &Paper1Plan) -> String {
 }
 
 /// The turns to come, with those of our contenders that no search decides about.
-fn outlook(plan: &Paper1Plan, peers: &[(String, PeerOrder)]) -> Outlook {
+fn outlook(plan: &Paper1Plan, peers: &[(String, BurstParty)]) -> Outlook {
     let tables = [
         (2, plan.high_frequency().len(), MethodName::ALL.as_slice()),
         (3, plan.large().len(), LARGE_METHODS.as_slice()),
@@ -175,7 +175,7 @@ fn ours(method: MethodName) -> String {
 }
 
 /// Launchers of each profile of each present peer; `missing` lists the others.
-fn peers_of(plan: &Paper1Plan, cpus: Option<(usize, usize)>, missing: &mut Vec<Missing>) -> Vec<(String, PeerOrder)> {
+fn peers_of(plan: &Paper1Plan, missing: &mut Vec<Missing>) -> Vec<(String, BurstParty)> {
     let mut out = Vec::new();
     for name in &plan.peers {
         let Some(program) = PeerProgram::parse(name).and_then(|peer| peer.find(plan.peer_folder.as_deref())) else {
@@ -188,23 +188,22 @@ fn peers_of(plan: &Paper1Plan, cpus: Option<(usize, usize)>, missing: &mut Vec<M
             });
             continue;
         };
-        for profile in PROFILES {
-            let order = PeerOrder {
+        for profile in PeerProfile::ALL.map(PeerProfile::name) {
+            let party = BurstParty::Peer {
                 program: program.clone(),
                 profile: profile.to_owned(),
                 // Every pair in a domain of its own: others must not answer for it.
                 domain: PEER_DOMAIN_FIRST + out.len() as u32,
-                cpus,
-                max_size: 6 << 20,
+                size_max: 6 << 20,
             };
-            out.push((format!("{name} {profile}"), order));
+            out.push((format!("{name} {profile}"), party));
         }
     }
     out
 }
 
-fn peer((name, order): (String, PeerOrder)) -> Contender {
-    Contender::peer(name, order)
+fn peer((name, party): (String, BurstParty)) -> Contender {
+    Contender::peer(name, party)
 }
 
 fn facts_of(contender: Contender) -> ContenderFacts {

@@ -1,30 +1,20 @@
 //! The process of a CoAP server: started on a processor of its own, heard, and in every case ended.
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use thalweg_coap::scheduler::controller::ControlLaw;
-use thalweg_host::{kill_group, monotonic_nanos, spawn_on};
 
 use super::cell::Contender;
 use super::observed::ServerLine;
 use super::peer::Deduplication;
 use crate::error::LabError;
-use crate::process::{LastWords, Launcher, Stop};
+use crate::process::{HeardLine, Launcher, Stop, Supervised};
 
 /// A server that runs; dropping it ends the process and waits until it is gone.
 pub(super) struct Server {
-    name: String,
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Receiver<(u64, String)>,
-    last_words: LastWords,
-    /// Ends when its standard error does.
-    listening: Option<JoinHandle<()>>,
+    process: Supervised,
     address: SocketAddr,
     lines: Vec<(u64, ServerLine)>,
 }
@@ -41,27 +31,11 @@ impl Server {
         cpu: Option<usize>,
         stop: &Stop,
     ) -> Result<Server, LabError> {
-        let name = format!("CoAP server ({contender})");
         let address = free_address().map_err(LabError::here)?;
-        let mut command = command_of(contender, launcher, statistics, address)?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A Ctrl-C at the terminal goes to the whole foreground group; the laboratory alone decides when a server ends.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child =
-            spawn_on(&mut command, cpu).map_err(|source| LabError::NotStarted { process: name.clone(), source })?;
-        let last_words = LastWords::default();
-        let (heard, output) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || forward(stdout, |line| heard.send((monotonic_nanos(), line)).is_ok()));
-        }
-        let listening = child.stderr.take().map(|stderr| {
-            let words = last_words.clone();
-            std::thread::spawn(move || words.keep(stderr))
-        });
-        let input = child.stdin.take();
-        let mut server = Server { name, child, input, output, last_words, listening, address, lines: Vec::new() };
-        server.wait_until_ready(stop)?;
-        Ok(server)
+        let command = command_of(contender, launcher, statistics, address)?;
+        let mut process = Supervised::spawn(command, cpu, &format!("CoAP server ({contender})"))?;
+        while !process.hear_line(START_PATIENCE, stop)?.text.starts_with("serving coap://") {}
+        Ok(Server { process, address, lines: Vec::new() })
     }
 
     /// Its address.
@@ -71,7 +45,7 @@ impl Server {
 
     /// The system's number of the process.
     pub(super) fn id(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Takes its output.
@@ -79,74 +53,24 @@ impl Server {
     /// # Errors
     /// It ended.
     pub(super) fn listen(&mut self) -> Result<(), LabError> {
-        while let Ok((at, line)) = self.output.try_recv() {
-            self.keep(at, &line);
+        while let Some(line) = self.process.try_line() {
+            self.keep(&line);
         }
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            _ => Err(self.death()),
-        }
+        self.process.check_alive()
+    }
+
+    /// Keeps a line of statistics; what else a server prints is its own affair.
+    fn keep(&mut self, line: &HeardLine) {
+        self.lines.extend(serde_json::from_str(&line.text).ok().map(|said: ServerLine| (line.at_ns, said)));
     }
 
     /// Ends it in peace, or by force where it does not end, and returns what it said, with the times of the host's monotonic clock.
     pub(super) fn finish(mut self) -> Vec<(u64, ServerLine)> {
-        drop(self.input.take());
-        let deadline = Instant::now() + EXIT_PATIENCE;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
+        self.process.close();
+        while let Ok(line) = self.process.hear_line(LAST_PATIENCE, &Stop::default()) {
+            self.keep(&line);
         }
-        while let Ok((at, line)) = self.output.recv_timeout(Duration::from_millis(20)) {
-            self.keep(at, &line);
-        }
-        std::mem::take(&mut self.lines)
-    }
-
-    fn wait_until_ready(&mut self, stop: &Stop) -> Result<(), LabError> {
-        let deadline = Instant::now() + START_PATIENCE;
-        loop {
-            if stop.is_requested() {
-                return Err(LabError::Interrupted);
-            }
-            match self.output.recv_timeout(Duration::from_millis(20)) {
-                Ok((_, line)) if line.starts_with("serving coap://") => return Ok(()),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
-                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
-                    let last_words = self.last_words.text();
-                    return Err(LabError::Silent { process: self.name.clone(), patience: START_PATIENCE, last_words });
-                }
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-
-    /// Keeps a line of statistics; what else a server prints is its own affair.
-    fn keep(&mut self, at: u64, line: &str) {
-        self.lines.extend(serde_json::from_str(line).ok().map(|line: ServerLine| (at, line)));
-    }
-
-    fn death(&mut self) -> LabError {
-        let deadline = Instant::now() + EXIT_PATIENCE;
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status.to_string(),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => break "it closed its output".to_owned(),
-            }
-        };
-        while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        LabError::Died { process: self.name.clone(), status, last_words: self.last_words.text() }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        // What a server started is in its group.
-        kill_group(self.child.id());
-        // The wait cannot fail for a child of ours; if it does there is nothing left to end.
-        let _ = self.child.wait();
+        self.lines
     }
 }
 
@@ -191,16 +115,9 @@ fn free_address() -> std::io::Result<SocketAddr> {
     UdpSocket::bind("127.0.0.1:0")?.local_addr()
 }
 
-fn forward(stdout: impl Read, mut take: impl FnMut(String) -> bool) {
-    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        if !take(line) {
-            return;
-        }
-    }
-}
-
 /// A virtual machine or an interpreter starts within a second on an idle processor.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-const EXIT_PATIENCE: Duration = Duration::from_secs(2);
+/// For what an ended process said last.
+const LAST_PATIENCE: Duration = Duration::from_millis(20);
 /// How often the paper's laws decide; ours do so at the server's default.
 const PAPER_PERIOD: &str = "1s";

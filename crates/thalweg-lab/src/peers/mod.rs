@@ -165,7 +165,7 @@ impl fmt::Display for CellMiddleware {
         match self {
             CellMiddleware::Thalweg => f.write_str("thalweg"),
             CellMiddleware::Peer(peer, PeerProfile::Default) => write!(f, "{peer}"),
-            CellMiddleware::Peer(peer, PeerProfile::Tuned) => write!(f, "{peer}-tuned"),
+            CellMiddleware::Peer(peer, profile) => write!(f, "{peer}-{}", profile.name()),
         }
     }
 }

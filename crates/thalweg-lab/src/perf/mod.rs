@@ -1,17 +1,9 @@
-//! Latency, throughput and bursts between processes.
+//! Latency, throughput and bursts of Thalweg between processes.
 
 mod both;
-mod burst;
-mod conversation;
-mod figures;
-mod latency;
-mod options;
-mod throughput;
 
-pub use both::{Figures, both};
-pub use burst::{BurstOptions, burst, echo_bursts};
-pub use figures::{Cost, Rates, ReaderEnd, RoundTripFigures, SampleCosts, ThroughputFigures, WriterEnd};
-pub use latency::{ping, pong};
-pub use options::{Limit, Measurement, PerfOptions};
-pub use thalweg_lab_station::ArrivalBitmap;
-pub use throughput::{read, write};
+pub use both::{PerfFigures, both, ping, pong, read, write};
+pub use thalweg_lab_station::{
+    BurstPublisher, Limit, Measurement, PerfOptions, RoundTripFigures, ThroughputFigures, echo_bursts, serve_bursts,
+    until_input_ends,
+};

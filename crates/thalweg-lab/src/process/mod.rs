@@ -3,9 +3,13 @@
 //! Orders and answers are JSON, one a line. A worker stops when its standard input ends and dies with its parent, so that neither
 //! Ctrl-C nor a killed parent leaves one behind.
 
+mod child;
+mod pair;
 mod supervisor;
 
-pub(crate) use supervisor::LastWords;
+pub(crate) use child::ChildProcess;
+pub(crate) use pair::ProcessPair;
+pub(crate) use supervisor::HeardLine;
 pub use supervisor::{Launcher, Supervised};
 pub use thalweg_lab_station::{ParentPipe, Stop, WorkerMessage};
 

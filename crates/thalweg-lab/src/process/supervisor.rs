@@ -1,20 +1,19 @@
 //! The parent's side: start, hear, and in every case end a worker.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use thalweg_host::kill_group;
+use serde::de::DeserializeOwned;
+use thalweg_host::monotonic_nanos;
 
+use super::child::ChildProcess;
 use super::{Stop, WorkerMessage};
-use crate::agent::{AgentKey, default_key_file};
+use crate::agent::SshCommand;
 use crate::error::LabError;
 use crate::peers::PeerProgram;
 
@@ -27,7 +26,7 @@ pub struct Launcher {
     peer_folder: Option<PathBuf>,
     /// Another build of the peer that is measured.
     peer_program: Option<PathBuf>,
-    key_file: Option<PathBuf>,
+    ssh: SshCommand,
 }
 
 impl Launcher {
@@ -40,7 +39,7 @@ impl Launcher {
             namespace: None,
             peer_folder: None,
             peer_program: None,
-            key_file: None,
+            ssh: SshCommand::default(),
         }
     }
 
@@ -62,17 +61,14 @@ impl Launcher {
         Launcher { peer_folder: folder, ..self }
     }
 
-    /// The same, and agents are shown the key in `file`, else the one in [`default_key_file`].
-    pub fn with_key_in(self, file: Option<PathBuf>) -> Launcher {
-        Launcher { key_file: file, ..self }
+    /// The same, and other machines are reached by `ssh`; by the program of this name without options where it is `None`.
+    pub fn with_ssh(self, ssh: Option<SshCommand>) -> Launcher {
+        Launcher { ssh: ssh.unwrap_or_default(), ..self }
     }
 
-    /// The key that agents are shown.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn agent_key(&self) -> Result<AgentKey, LabError> {
-        AgentKey::load(&self.key_file.clone().unwrap_or_else(default_key_file))
+    /// The program that reaches other machines.
+    pub(crate) fn ssh(&self) -> &SshCommand {
+        &self.ssh
     }
 
     /// Where peers' programs are looked for first.
@@ -128,20 +124,34 @@ impl Launcher {
     }
 }
 
+/// A line of a worker.
+#[derive(Clone, Debug)]
+enum Heard {
+    Message(WorkerMessage),
+    /// Something else.
+    Other(HeardLine),
+}
+
+/// A line of a process that is no message of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct HeardLine {
+    /// When it came, on the host's monotonic clock.
+    pub(crate) at_ns: u64,
+    pub(crate) text: String,
+}
+
 /// A worker under supervision; dropping it ends the process and waits until it is gone.
 #[derive(Debug)]
 pub struct Supervised {
     name: String,
-    child: Child,
+    /// Closed before the process is ended.
     orders: Option<ChildStdin>,
-    messages: Receiver<Result<WorkerMessage, String>>,
+    messages: Receiver<Heard>,
     /// A message that a look took out of the queue.
-    waiting: Option<Result<WorkerMessage, String>>,
+    waiting: Option<Heard>,
     /// Whether the result was handed on: from then on the process may end.
     is_done: bool,
-    last_words: LastWords,
-    /// Ends when the worker's standard error does.
-    listening: Option<JoinHandle<()>>,
+    child: ChildProcess,
 }
 
 impl Supervised {
@@ -150,34 +160,35 @@ impl Supervised {
     /// # Errors
     /// The process cannot be started or does not accept its order.
     pub fn start(launcher: &Launcher, name: &str, order: &impl Serialize) -> Result<Supervised, LabError> {
-        let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
-        let mut command = launcher.command();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its workers end.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(not_started)?;
-        let last_words = LastWords::default();
-        let (heard, messages) = sync_channel(MESSAGES_MAX);
-        if let Some(stdout) = child.stdout.take() {
-            std::thread::spawn(move || forward_messages(stdout, &heard));
-        }
-        let listening = child.stderr.take().map(|stderr| {
-            let words = last_words.clone();
-            std::thread::spawn(move || words.keep(stderr))
-        });
-        let orders = child.stdin.take();
-        let mut supervised = Supervised {
-            name: name.to_owned(),
-            child,
-            orders,
-            messages,
-            waiting: None,
-            is_done: false,
-            last_words,
-            listening,
-        };
+        let mut supervised = Supervised::start_without_order(launcher, name)?;
         supervised.send(order)?;
         Ok(supervised)
+    }
+
+    /// Starts a process that was told everything by its arguments.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start_without_order(launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
+        Supervised::spawn(launcher.command(), None, name)
+    }
+
+    /// Starts a process by this command, on one logical CPU or on those of this thread.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub(crate) fn spawn(mut command: Command, cpu: Option<usize>, name: &str) -> Result<Supervised, LabError> {
+        let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
+        let (child, orders, stdout) = ChildProcess::spawn(&mut command, cpu).map_err(not_started)?;
+        let (heard, messages) = sync_channel(MESSAGES_MAX);
+        std::thread::spawn(move || forward_messages(stdout, &heard));
+        let (name, orders) = (name.to_owned(), Some(orders));
+        Ok(Supervised { name, orders, messages, waiting: None, is_done: false, child })
+    }
+
+    /// What it is called in messages to the user.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Hands the worker one more line of JSON.
@@ -198,7 +209,18 @@ impl Supervised {
     /// # Errors
     /// The worker failed, died, wrote nonsense, stayed silent, or `stop` was requested meanwhile.
     pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<WorkerMessage, LabError> {
-        let deadline = Instant::now() + patience;
+        match self.hear_message(patience, patience, stop)? {
+            Heard::Message(WorkerMessage::Failed(reason)) => {
+                Err(LabError::Failed { process: self.name.clone(), reason })
+            }
+            Heard::Message(message) => Ok(message),
+            Heard::Other(line) => Err(self.misunderstood(&line.text)),
+        }
+    }
+
+    /// Waits for the next line, at most `left` of `patience`.
+    fn hear_message(&mut self, left: Duration, patience: Duration, stop: &Stop) -> Result<Heard, LabError> {
+        let deadline = Instant::now() + left;
         loop {
             if stop.is_requested() {
                 return Err(LabError::Interrupted);
@@ -208,19 +230,66 @@ impl Supervised {
                 None => self.messages.recv_timeout(LOOK_PERIOD),
             };
             match heard {
-                Ok(Ok(WorkerMessage::Failed(reason))) => {
-                    return Err(LabError::Failed { process: self.name.clone(), reason });
-                }
-                Ok(Ok(message)) => return Ok(message),
-                Ok(Err(nonsense)) => return Err(self.misunderstood(&nonsense)),
+                Ok(heard) => return Ok(heard),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                    let last_words = self.last_words.text();
+                    let last_words = self.child.last_words();
                     return Err(LabError::Silent { process: self.name.clone(), patience, last_words });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// Waits for the next word of a process that answers questions, at most `patience`: the content of a
+    /// [`WorkerMessage::Progress`], or an object alone, which is what other programs say. What is none is the remark of a library.
+    ///
+    /// # Errors
+    /// As [`Supervised::hear`], or the word is another one.
+    pub fn hear_word<T: DeserializeOwned>(&mut self, patience: Duration, stop: &Stop) -> Result<T, LabError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let word = match self.hear_message(left, patience, stop)? {
+                Heard::Message(WorkerMessage::Progress(word) | WorkerMessage::Done(word)) => word,
+                Heard::Message(WorkerMessage::Failed(reason)) => {
+                    return Err(LabError::Failed { process: self.name.clone(), reason });
+                }
+                Heard::Other(line) => match serde_json::from_str::<serde_json::Value>(&line.text) {
+                    Ok(word) if word.is_object() => word,
+                    _ => continue,
+                },
+            };
+            return serde_json::from_value(word.clone()).map_err(|_| self.misunderstood(&word.to_string()));
+        }
+    }
+
+    /// The next line of a process that speaks in its own way.
+    ///
+    /// # Errors
+    /// As [`Supervised::hear`].
+    pub(crate) fn hear_line(&mut self, patience: Duration, stop: &Stop) -> Result<HeardLine, LabError> {
+        loop {
+            if let Heard::Other(line) = self.hear_message(patience, patience, stop)? {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// The same where one is there already.
+    pub(crate) fn try_line(&mut self) -> Option<HeardLine> {
+        loop {
+            let heard = self.waiting.take().or_else(|| self.messages.try_recv().ok())?;
+            if let Heard::Other(line) = heard {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Closes its input and waits for a while until it exits; what it said can still be heard.
+    pub(crate) fn close(&mut self) {
+        drop(self.orders.take());
+        self.child.wait(EXIT_PATIENCE);
     }
 
     /// The next message where one is there already.
@@ -230,8 +299,8 @@ impl Supervised {
     pub fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         match self.waiting.take() {
-            Some(Err(nonsense)) => Err(self.misunderstood(&nonsense)),
-            Some(Ok(message)) => {
+            Some(Heard::Other(line)) => Err(self.misunderstood(&line.text)),
+            Some(Heard::Message(message)) => {
                 self.is_done = matches!(message, WorkerMessage::Done(_));
                 Ok(Some(message))
             }
@@ -257,7 +326,7 @@ impl Supervised {
             };
         }
         match &self.waiting {
-            Some(Ok(WorkerMessage::Failed(reason))) => {
+            Some(Heard::Message(WorkerMessage::Failed(reason))) => {
                 Err(LabError::Failed { process: self.name.clone(), reason: reason.clone() })
             }
             _ => Ok(()),
@@ -266,7 +335,7 @@ impl Supervised {
 
     /// What the worker wrote on its standard error, its latest lines.
     pub fn remarks(&self) -> Vec<String> {
-        self.last_words.lock().iter().cloned().collect()
+        self.child.remarks()
     }
 
     /// Ends the worker in peace: closes its input and waits until it exits.
@@ -275,89 +344,45 @@ impl Supervised {
     /// It exits with an error, or has to be killed because it does not exit.
     pub fn finish(mut self) -> Result<(), LabError> {
         drop(self.orders.take());
-        match self.wait(EXIT_PATIENCE) {
+        match self.child.wait(EXIT_PATIENCE) {
             Some(status) if status.success() => Ok(()),
             Some(_) => Err(self.death()),
             None => {
-                let last_words = self.last_words.text();
+                let last_words = self.child.last_words();
                 Err(LabError::Silent { process: self.name.clone(), patience: EXIT_PATIENCE, last_words })
             }
         }
     }
 
     fn misunderstood(&self, nonsense: &str) -> LabError {
+        let nonsense: String = nonsense.chars().take(200).collect();
         let reason = format!("it answered {nonsense:?}, which is no message of this version");
         LabError::Failed { process: self.name.clone(), reason }
     }
 
     /// The error for a worker that is gone or about to be.
     fn death(&mut self) -> LabError {
-        let deadline = Instant::now() + WORDS_PATIENCE;
-        while self.listening.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let status =
-            self.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        self.child.await_words(WORDS_PATIENCE);
+        let status = self
+            .child
+            .wait(EXIT_PATIENCE)
+            .map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
         // A reason may still be queued behind a broken pipe.
         while let Ok(message) = self.messages.try_recv() {
-            if let Ok(WorkerMessage::Failed(reason)) = message {
+            if let Heard::Message(WorkerMessage::Failed(reason)) = message {
                 return LabError::Failed { process: self.name.clone(), reason };
             }
         }
-        LabError::Died { process: self.name.clone(), status, last_words: self.last_words.text() }
-    }
-
-    fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => return None,
-            }
-        }
+        LabError::Died { process: self.name.clone(), status, last_words: self.child.last_words() }
     }
 }
 
-impl Drop for Supervised {
-    fn drop(&mut self) {
-        drop(self.orders.take());
-        // What a worker started is in its group, also when the worker itself is gone.
-        kill_group(self.child.id());
-        // The wait cannot fail for a child of ours; if it does there is nothing left to end.
-        let _ = self.child.wait();
-    }
-}
-
-/// The latest lines of a worker's standard error.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LastWords(Arc<Mutex<VecDeque<String>>>);
-
-impl LastWords {
-    /// Reads to the end.
-    pub(crate) fn keep(&self, stderr: impl Read) {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let mut lines = self.lock();
-            if lines.len() == WORDS_MAX {
-                lines.pop_front();
-            }
-            lines.push_back(line);
-        }
-    }
-
-    /// All of them in one line.
-    pub(crate) fn text(&self) -> String {
-        self.lock().iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<WorkerMessage, String>>) {
+fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let message = serde_json::from_str(&line).map_err(|_| line.chars().take(200).collect());
+        let message = match serde_json::from_str(&line) {
+            Ok(message) => Heard::Message(message),
+            Err(_) => Heard::Other(HeardLine { at_ns: monotonic_nanos(), text: line }),
+        };
         if heard.send(message).is_err() {
             return;
         }
@@ -366,8 +391,6 @@ fn forward_messages(stdout: impl Read, heard: &SyncSender<Result<WorkerMessage, 
 
 /// A worker that says more than this before anybody listens waits; experiments send some hundred messages.
 const MESSAGES_MAX: usize = 1024;
-/// Lines of standard error kept of each worker: a panic message and its surroundings.
-const WORDS_MAX: usize = 12;
 /// How long the last words of a dead worker may take to be read; a process it started may keep the pipe open for ever.
 const WORDS_PATIENCE: Duration = Duration::from_millis(500);
 /// How often a wait looks at the request to stop.

@@ -90,3 +90,27 @@ fn a_program_that_does_not_exist_is_named() {
         Supervised::start(&Launcher::new("/nonexistent", [""; 0]), "receiver", &json!(null)).expect_err("missing");
     assert!(error.to_string().starts_with("the receiver could not be started"), "{error}");
 }
+
+#[test]
+fn words_of_workers_and_of_other_programs_are_heard_alike_and_remarks_are_not() {
+    let mut worker = worker(
+        r#"read order; echo hello; echo 7; echo '{"runs_ms":[1.5]}'; echo '{"progress":{"runs_ms":[2.5]}}'; echo '{"failed":"no more"}'; exit 1"#,
+    );
+    let mut word = || worker.hear_word::<serde_json::Value>(Duration::from_secs(5), &Stop::default());
+    assert_eq!(word().expect("an object"), json!({"runs_ms": [1.5]}));
+    assert_eq!(word().expect("the content of a progress"), json!({"runs_ms": [2.5]}));
+    assert_eq!(word().expect_err("a failure").to_string(), "the sending process gave up: no more");
+}
+
+#[test]
+fn of_two_processes_the_one_that_gave_up_first_tells_why() {
+    let process = |name: &str, script: &str| {
+        let launcher = Launcher::new("/bin/sh", ["-c", script]);
+        Supervised::start_without_order(&launcher, name).expect("the shell starts")
+    };
+    let receiver = process("receiver", r#"echo '{"failed":"sample 3 is damaged"}'; exit 1"#);
+    let sender = process("sender", r#"sleep 0.3; echo '{"failed":"no echo came"}'; exit 1"#);
+    let mut pair = ProcessPair::new(receiver, sender);
+    let error = pair.hear::<u64>(Duration::from_secs(5), &Stop::default()).expect_err("both failed");
+    assert_eq!(error.to_string(), "the receiver gave up: sample 3 is damaged");
+}

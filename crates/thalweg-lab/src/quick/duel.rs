@@ -1,17 +1,20 @@
 //! A topic in a hurry beside a bulk transfer, both between the same two processes.
 
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use thalweg_lab_station::{
+    ArrivalBitmap, ArrivedSample, BurstPublisher, BurstRequest, Fault, Keep, Middleware, ProcessEnd, SampleChannel,
+    SampleReader, SampleSink, SampleWriter, echo_on, wait_until,
+};
+
 use crate::error::LabError;
 use crate::host::{HostFiles, Layers, monotonic_nanos};
-use crate::perf::ArrivalBitmap;
-use crate::process::{ParentPipe, Stop};
-use crate::station::{
-    ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Numbered, SampleReceiver, SampleSender, Sending,
-    Station, StationNetwork, TokenBucket, Wait, wait_until,
-};
+use crate::process::{Launcher, ParentPipe, ProcessPair, Stop, Supervised};
+use crate::station::{Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegWriter, TokenBucket};
+use crate::worker::Order;
 
 /// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,35 +77,92 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Received {
     /// (number, due, arrived), on the host's clock.
-    pub(crate) samples_ns: Vec<(u64, u64, u64)>,
+    pub(crate) samples_ns: NotedSamples,
+}
+
+impl DuelOrder {
+    fn open(&self, end: &ProcessEnd) -> Result<Thalweg, LabError> {
+        let setup = Setup { flow_controller: self.flow_controller.clone(), ..Setup::within(self.network.clone()) };
+        Ok(Thalweg::open(&setup, end)?)
+    }
+
+    /// One transfer.
+    fn transfer(&self) -> Result<BurstRequest, LabError> {
+        let narrow = |count: u64| u32::try_from(count).map_err(LabError::here);
+        let (n, size) = (narrow(self.transfer_samples)?, narrow(self.sample_bytes)?);
+        Ok(BurstRequest { n, size, runs: 1, ..BurstRequest::default() })
+    }
+
+    fn bulk_channel(&self) -> SampleChannel {
+        SampleChannel { keep: Keep::AllOf(self.bulk_history), ..SampleChannel::reliable(BULK) }
+    }
+}
+
+fn hurried_channel(topic: &str) -> SampleChannel {
+    SampleChannel { keep: Keep::AllOf(HURRIED_HISTORY), ..SampleChannel::reliable(topic) }
+}
+
+/// Both processes' results, and what they wrote on their standard error.
+pub(crate) struct Dueled {
+    pub(crate) sent: Sent,
+    pub(crate) received: Received,
+    pub(crate) remarks: Vec<String>,
+}
+
+/// A word of the sending process.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum DuelWord {
+    /// So many phases or transfers were over before.
+    Part(u64),
+    /// All are.
+    Sent(Sent),
+}
+
+impl DuelOrder {
+    /// Starts both processes, the sending and the receiving one by these launchers, and returns what they saw; `progress` is told of each
+    /// phase or transfer, and none may take longer than `patience`.
+    pub(crate) fn run(
+        &self,
+        (sender, receiver): (&Launcher, &Launcher),
+        patience: Duration,
+        stop: &Stop,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Dueled, LabError> {
+        let receiver = Supervised::start(receiver, "receiver of background data", &Order::DuelReceiver(self.clone()))?;
+        let sender = Supervised::start(sender, "sender of background data", &Order::DuelSender(self.clone()))?;
+        let mut pair = ProcessPair::new(receiver, sender);
+        let sent = loop {
+            match pair.hear(patience, stop)? {
+                DuelWord::Part(part) => progress(part),
+                DuelWord::Sent(sent) => break sent,
+            }
+        };
+        let received = pair.hear_receiver(patience, stop)?;
+        let remarks = pair.remarks();
+        pair.finish()?;
+        Ok(Dueled { sent, received, remarks })
+    }
 }
 
 /// The sending process; reports each phase as progress.
 pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabError> {
-    let station = Station::open(&order.network, Wait::Listener)?;
-    order.flow_controller.iter().try_for_each(|bucket| station.create_flow_controller(bucket))?;
+    let station = order.open(&ProcessEnd::PUBLISHER)?;
     let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
-    let hurried = station.sender_by(HURRIED, HURRIED_DELIVERY, &in_a_hurry)?;
-    let bulk_delivery = DeliveryGuarantee::Reliable { max_samples: order.bulk_history };
-    let mut bulk = Bulk {
-        order,
-        sender: station.sender_by(BULK, bulk_delivery, &order.bulk)?,
-        echo: station.receiver(ECHO, HURRIED_DELIVERY)?,
-        sample: Numbered { number: 0, payload: vec![0x5a; order.sample_bytes as usize] },
-        link,
-        bytes: Vec::new(),
-    };
-    let all = || hurried.matched() > 0 && bulk.sender.matched() > 0 && bulk.echo.matched() > 0;
-    if !wait_until(PATIENCE, link.stop(), all)? {
+    let mut hurried = station.writer_by(&hurried_channel(HURRIED), &in_a_hurry)?;
+    let writer = station.writer_by(&order.bulk_channel(), &order.bulk)?;
+    let limits = (u32::MAX, order.patience);
+    let publisher = BurstPublisher::on(station, writer, &hurried_channel(ECHO), limits, link.stop())?;
+    let mut bulk = Bulk { publisher, transfer: order.transfer()?, link, bytes: Vec::new() };
+    if !wait_until(PATIENCE, link.stop(), || hurried.matched() > 0)? {
         return Err(LabError::Here(format!("the receiver was not found within {} s", PATIENCE.as_secs())));
     }
-    bulk.meet()?;
     bulk.transfer()?;
     let origin_ns = monotonic_nanos() + START_DELAY.as_nanos() as u64;
     let over = Stop::default();
     let (hurried_count, transfers_ns) = std::thread::scope(|scope| {
-        let hurrying = scope.spawn(|| hurry(order, &hurried, origin_ns, &over));
-        let transferred = bulk.run(origin_ns);
+        let hurrying = scope.spawn(|| hurry(order, &mut hurried, origin_ns, &over));
+        let transferred = bulk.run(&order.course, origin_ns);
         if transferred.is_err() || matches!(order.course, Course::Transfers { .. }) {
             over.request();
         }
@@ -110,38 +170,37 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
         Ok::<_, LabError>((hurried?, transferred?))
     })?;
     hurried.wait_for_acknowledgements(PATIENCE)?;
-    bulk.sender.send(&signal(FAREWELL))?;
-    bulk.sender.wait_for_acknowledgements(PATIENCE)?;
     Ok(Sent { origin_ns, hurried: hurried_count, transfers_ns, transfers_bytes: bulk.bytes })
 }
 
-/// The receiving process.
+/// The receiving process: ends when the sending one has left.
 pub(crate) fn receive(order: &DuelOrder, link: &ParentPipe) -> Result<Received, LabError> {
-    let station = Station::open(&order.network, Wait::Listener)?;
-    let echo = station.sender(ECHO, HURRIED_DELIVERY)?;
-    let hurried = station.receiver(HURRIED, HURRIED_DELIVERY)?;
-    let bulk = station.receiver(BULK, DeliveryGuarantee::Reliable { max_samples: order.bulk_history })?;
-    let over = Stop::default();
-    std::thread::scope(|scope| {
-        let noting = scope.spawn(|| {
-            let is_over = || over.is_requested() || link.stop().is_requested();
-            hurried.run(Wait::Listener, Duration::MAX, &is_over, Note::default())
-        });
-        let drain = Drain { order: order.clone(), echo, next: 0 };
-        let drained =
-            bulk.run(Wait::Listener, Duration::MAX, &|| link.stop().is_requested() || noting.is_finished(), drain);
-        over.request();
-        let noted = noting.join().map_err(|_| LabError::Here("the thread of the small topic failed".to_owned()))?;
-        let (note, _) = noted?;
-        match drained?.1 {
-            Ended::Enough => note.into_received(),
-            Ended::Silence | Ended::Over => Err(LabError::Interrupted),
+    let station = order.open(&ProcessEnd::subscriber())?;
+    let samples_ns = Arc::default();
+    let hurried = station.reader(&hurried_channel(HURRIED), Note { samples_ns: Arc::clone(&samples_ns) })?;
+    let bulk = echo_on(&station, &order.bulk_channel(), &hurried_channel(ECHO))?;
+    let matched = || hurried.matched() + bulk.matched();
+    if !wait_until(PATIENCE, link.stop(), || matched() == 2)? {
+        return Err(LabError::Here(format!("the sender was not found within {} s", PATIENCE.as_secs())));
+    }
+    while matched() > 0 {
+        if link.stop().is_requested() {
+            return Err(LabError::Interrupted);
         }
-    })
+        std::thread::sleep(LOOK_PERIOD);
+    }
+    drop((hurried, bulk));
+    let samples_ns = std::mem::take(&mut *samples_ns.lock().unwrap_or_else(PoisonError::into_inner));
+    Received::of(samples_ns)
 }
 
 /// Sends the small samples at their times, as long as the phases last; returns how many.
-fn hurry(order: &DuelOrder, hurried: &SampleSender, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
+fn hurry(
+    order: &DuelOrder,
+    hurried: &mut ThalwegWriter<Numbered>,
+    origin_ns: u64,
+    over: &Stop,
+) -> Result<u64, LabError> {
     let period = order.period.as_nanos() as u64;
     let total = match &order.course {
         Course::Phases { phase, loaded } => phase.as_nanos() as u64 * loaded.len() as u64,
@@ -152,7 +211,7 @@ fn hurry(order: &DuelOrder, hurried: &SampleSender, origin_ns: u64, over: &Stop)
         let due = origin_ns + sample.number * period;
         wait_for(due);
         sample.payload[..8].copy_from_slice(&due.to_le_bytes());
-        hurried.send(&sample)?;
+        hurried.write(&sample).map_err(Fault::from)?;
         sample.number += 1;
     }
     Ok(sample.number)
@@ -168,32 +227,18 @@ fn wait_for(due: u64) {
 
 /// The sending side of the transfers.
 struct Bulk<'a> {
-    order: &'a DuelOrder,
-    sender: SampleSender,
-    echo: SampleReceiver,
-    sample: Numbered,
+    publisher: BurstPublisher<Thalweg>,
+    transfer: BurstRequest,
     link: &'a ParentPipe,
     bytes: Vec<u64>,
 }
 
 impl Bulk<'_> {
-    /// Greets until the receiver answers: from then on every sample is for it.
-    fn meet(&self) -> Result<(), LabError> {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            self.sender.send(&signal(GREETING))?;
-            if self.hear(GREETING, GREETING_PERIOD)? {
-                return Ok(());
-            }
-        }
-        Err(LabError::Here("the receiver was found but does not answer".to_owned()))
-    }
-
     /// Makes the transfers of the course from `origin_ns` on; returns when each began and ended.
-    fn run(&mut self, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
-        match self.order.course.clone() {
-            Course::Phases { phase, loaded } => self.phases(origin_ns, phase, &loaded),
-            Course::Transfers { count, pause, time_max } => self.transfers(origin_ns, count, pause, time_max),
+    fn run(&mut self, course: &Course, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
+        match course {
+            Course::Phases { phase, loaded } => self.phases(origin_ns, *phase, loaded),
+            Course::Transfers { count, pause, time_max } => self.transfers(origin_ns, *count, *pause, *time_max),
         }
     }
 
@@ -237,37 +282,17 @@ impl Bulk<'_> {
     /// One transfer; returns when it began and ended, and notes the bytes that left meanwhile.
     fn timed_transfer(&mut self) -> Result<(u64, u64), LabError> {
         let transmitted = || Layers::read(&HostFiles::here()).transmitted_bytes();
-        let (before, from) = (transmitted(), monotonic_nanos());
-        self.transfer()?;
+        let before = transmitted();
+        let nanos = self.transfer()?;
         let (to, after) = (monotonic_nanos(), transmitted());
         self.bytes.extend(before.zip(after).map(|(before, after)| after.saturating_sub(before)));
-        Ok((from, to))
+        Ok((to - nanos, to))
     }
 
-    /// One transfer, up to the echo of its last sample.
-    fn transfer(&mut self) -> Result<(), LabError> {
-        for number in 0..self.order.transfer_samples {
-            if number.is_multiple_of(64) && self.link.stop().is_requested() {
-                return Err(LabError::Interrupted);
-            }
-            self.sample.number = number;
-            self.sender.send(&self.sample)?;
-        }
-        self.sender.flush();
-        let patience = self.order.patience;
-        if self.hear(self.sample.number, patience)? {
-            return Ok(());
-        }
-        Err(LabError::Here(format!("a transfer was not answered within {} s", patience.as_secs())))
-    }
-
-    /// Whether the echo `expected` comes within `patience`.
-    fn hear(&self, expected: u64, patience: Duration) -> Result<bool, LabError> {
-        match self.echo.run(Wait::Block, patience, &|| self.link.stop().is_requested(), UntilEcho { expected })?.1 {
-            Ended::Enough => Ok(true),
-            Ended::Silence => Ok(false),
-            Ended::Over => Err(LabError::Interrupted),
-        }
+    /// One transfer, up to the echo of its last sample; its nanoseconds.
+    fn transfer(&mut self) -> Result<u64, LabError> {
+        let runs_ms = self.publisher.runs(&self.transfer)?;
+        Ok((runs_ms.iter().sum::<f64>() * 1e6) as u64)
     }
 
     fn sleep_until(&self, end: u64) -> Result<(), LabError> {
@@ -283,81 +308,30 @@ impl Bulk<'_> {
     }
 }
 
-/// A sample without content.
-fn signal(number: u64) -> Numbered {
-    Numbered { number, payload: Vec::new() }
-}
-
-/// Waits for one echo; echoes of greetings that were answered late are skipped.
-struct UntilEcho {
-    expected: u64,
-}
-
-impl ArrivalHandler for UntilEcho {
-    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
-        Ok(if arrival.number == self.expected { Flow::Enough } else { Flow::Continue })
-    }
-}
+/// (number, due, arrived) of each small sample.
+type NotedSamples = Vec<(u64, u64, u64)>;
 
 /// Notes when each small sample was due and arrived.
-#[derive(Default)]
 struct Note {
-    samples_ns: Vec<(u64, u64, u64)>,
+    samples_ns: Arc<Mutex<NotedSamples>>,
 }
 
-impl Note {
-    fn into_received(self) -> Result<Received, LabError> {
+impl SampleSink<Thalweg> for Note {
+    fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
+        let now = monotonic_nanos();
+        let noted = (arrival.number(), arrival.time_ns().unwrap_or_default(), now);
+        self.samples_ns.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+    }
+}
+
+impl Received {
+    fn of(samples_ns: NotedSamples) -> Result<Received, LabError> {
         let mut arrivals = ArrivalBitmap::default();
-        self.samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
+        samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
         match arrivals.duplicates() + arrivals.out_of_order() {
-            0 => Ok(Received { samples_ns: self.samples_ns }),
+            0 => Ok(Received { samples_ns }),
             faults => Err(LabError::Here(format!("{faults} samples of the small topic arrived twice or out of order"))),
         }
-    }
-}
-
-impl ArrivalHandler for Note {
-    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
-        let now = monotonic_nanos();
-        let due = arrival.payload.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        let due = due.ok_or_else(|| LabError::Here("a sample of the small topic is too short".to_owned()))?;
-        self.samples_ns.push((arrival.number, due, now));
-        Ok(Flow::Continue)
-    }
-}
-
-/// Checks the bulk samples' order and length and answers the last of each transfer.
-struct Drain {
-    order: DuelOrder,
-    echo: SampleSender,
-    next: u64,
-}
-
-impl ArrivalHandler for Drain {
-    fn handle(&mut self, arrival: ArrivedSample<'_>) -> Result<Flow, LabError> {
-        match arrival.number {
-            FAREWELL => return Ok(Flow::Enough),
-            GREETING => {
-                self.echo.send(&signal(GREETING))?;
-                return Ok(Flow::Continue);
-            }
-            number if number != self.next => {
-                return Err(LabError::Here(format!(
-                    "sample {number} of a transfer arrived where {} was expected",
-                    self.next
-                )));
-            }
-            _ => {}
-        }
-        if arrival.payload.len() as u64 != self.order.sample_bytes {
-            return Err(LabError::Here(format!("sample {} of a transfer has a wrong length", self.next)));
-        }
-        self.next += 1;
-        if self.next == self.order.transfer_samples {
-            self.next = 0;
-            self.echo.send(&signal(arrival.number))?;
-        }
-        Ok(Flow::Continue)
     }
 }
 
@@ -366,13 +340,11 @@ const BULK: &str = "thalweg_lab_bulk";
 const ECHO: &str = "thalweg_lab_bulk_echo";
 /// Expedited forwarding (RFC 3246).
 const HURRIED_PRIORITY: i32 = 46;
-const HURRIED_DELIVERY: DeliveryGuarantee = DeliveryGuarantee::Reliable { max_samples: 1_000 };
+const HURRIED_HISTORY: u32 = 1_000;
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;
-const GREETING: u64 = u64::MAX;
-const FAREWELL: u64 = u64::MAX - 1;
-const GREETING_PERIOD: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How late Linux wakes a sleeper on an idle machine: 50 µs of timer slack and the way out of a sleep state.
 const TIMER_LATENESS_NANOS: u64 = 200_000;
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
 const START_DELAY: Duration = Duration::from_millis(200);

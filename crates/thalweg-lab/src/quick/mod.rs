@@ -1,6 +1,5 @@
 //! The quick scenario: the three kinds of data of paper 1 between separate processes on this host, in about a minute.
 
-pub(crate) mod bursts;
 pub(crate) mod duel;
 pub(crate) mod observations;
 pub(crate) mod presentation;

@@ -238,8 +238,8 @@ fn method(result: &QuickResult) -> Vec<String> {
          shared memory. All endpoints are reliable, keep-all and volatile."
             .to_owned(),
         "Before each cell both sides wait until they are matched; warm-up runs are made and not counted.".to_owned(),
-        "The receiver checks the sequence number and length of every sample, and whole contents in the warm-up; a gap, a duplicate or a \
-         step back ends the experiment without a result."
+        "Every sample is encoded by its writer and decoded by its reader. The receiver checks the sequence number, length and ends of every \
+         sample, and whole contents in the warm-up; a gap, a duplicate or a step back ends the experiment without a result."
             .to_owned(),
         "Standard deviation is that of a sample (division by n − 1), as in the paper this follows. A quantile is shown when at least ten \
          values lie beyond it: p90 from 100 values, p99 from 1,000; else a dash stands in its place."

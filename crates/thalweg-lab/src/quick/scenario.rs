@@ -1,21 +1,19 @@
 //! The course of the scenario: start the processes, hear them, put their answers together.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::de::DeserializeOwned;
+use thalweg_lab_station::BurstRequest;
 
-use super::bursts::{BurstOrder, CellOrder, RunDone};
-use super::duel::{Course, DuelOrder, Received, Sent};
+use super::duel::{Course, DuelOrder, Dueled, Received, Sent};
 use super::result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
+use crate::bursts::{BurstPair, BurstParty};
 use crate::error::LabError;
 use crate::figures::{millis, size};
 use crate::host::{ConditionsWatch, Environment, HostFiles};
-use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
+use crate::process::{Launcher, Stop};
 use crate::progress::Progress;
-use crate::station::{Sending, StationNetwork};
+use crate::station::{Sending, Setup, StationNetwork};
 use crate::statistics::Summary;
-use crate::worker::Order;
 
 /// The extent of the measurement. The default takes about a minute.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +44,7 @@ pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickRe
     let watch = ConditionsWatch::start(HostFiles::here());
     let mut run = Run { launcher, stop, remarks: Vec::new() };
     let kind =
-        |samples, sample_bytes| CellOrder { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
+        |samples, sample_bytes| BurstKind { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
     let small = [kind(3_000, 256), kind(3_000, 1 << 10), kind(10_000, 256), kind(10_000, 1 << 10)];
     let high_frequency = run.bursts("high-frequency", &small)?;
     let large = run.bursts("large", &[kind(1, 5 << 20), kind(5, 1 << 20), kind(20, 256 << 10)])?;
@@ -65,6 +63,19 @@ pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickRe
     })
 }
 
+/// One kind of burst.
+#[derive(Clone, Copy, Debug)]
+struct BurstKind {
+    /// Samples a run.
+    samples: u32,
+    /// Payload bytes of each.
+    sample_bytes: u32,
+    /// Runs, unless the time is up before.
+    runs_max: u64,
+    /// After so long no further run is started, once there are [`RUNS_MIN`].
+    time_max: Duration,
+}
+
 struct Run<'a> {
     launcher: &'a Launcher,
     stop: &'a Stop,
@@ -73,39 +84,30 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// A receiving and a sending process for a series of bursts.
-    fn bursts(&mut self, title: &str, cells: &[CellOrder]) -> Result<Vec<BurstCell>, LabError> {
-        let order = BurstOrder { network: StationNetwork::apart(0), cells: cells.to_vec() };
-        let mut receiver = Supervised::start(
-            self.launcher,
-            &format!("receiver of {title} data"),
-            &Order::BurstReceiver(order.clone()),
-        )?;
-        let mut sender =
-            Supervised::start(self.launcher, &format!("sender of {title} data"), &Order::BurstSender(order))?;
-        let mut runs: HashMap<usize, Vec<f64>> = HashMap::new();
+    fn bursts(&mut self, title: &str, kinds: &[BurstKind]) -> Result<Vec<BurstCell>, LabError> {
+        let party = BurstParty::Ours(Box::new(Setup::within(StationNetwork::apart(0))));
+        let mut pair = BurstPair::start(&party, self.launcher, None)?;
         let mut progress = Progress::new(title);
-        loop {
-            let message = hear(&mut sender, &mut receiver, RUN_PATIENCE, self.stop)?;
-            let WorkerMessage::Progress(value) = message else { break };
-            let done: RunDone = parse(value)?;
-            let cell = cells
-                .get(done.cell)
-                .ok_or_else(|| LabError::Here("the sender reports an unknown series".to_owned()))?;
-            let values = runs.entry(done.cell).or_default();
-            values.push(millis(Duration::from_nanos(done.nanos)));
-            let name = format!("{} × {}", crate::figures::grouped(cell.samples), size(cell.sample_bytes));
-            progress.show(&name, values.len() as u64, cell.runs_max);
-        }
+        let cells = kinds.iter().map(|kind| self.cell(&mut pair, kind, &mut progress)).collect();
         progress.finish();
-        self.end(sender)?;
-        self.end(receiver)?;
-        let cell = |(index, order): (usize, &CellOrder)| {
-            let runs_ms = runs.remove(&index).unwrap_or_default();
-            let summary = Summary::of(&runs_ms)
-                .ok_or_else(|| LabError::Here(format!("no run of series {index} was measured")))?;
-            Ok(BurstCell { samples: order.samples, sample_bytes: order.sample_bytes, runs_ms, summary })
-        };
-        cells.iter().enumerate().map(cell).collect()
+        self.keep(pair.remarks());
+        cells
+    }
+
+    /// The runs of one kind.
+    fn cell(&self, pair: &mut BurstPair, kind: &BurstKind, progress: &mut Progress) -> Result<BurstCell, LabError> {
+        let BurstKind { samples, sample_bytes, .. } = *kind;
+        let name = format!("{} × {}", crate::figures::grouped(u64::from(samples)), size(u64::from(sample_bytes)));
+        let request = |runs| BurstRequest { n: samples, size: sample_bytes, runs, ..BurstRequest::default() };
+        pair.runs(&request(WARM_UP_RUNS), self.stop)?;
+        let (started, mut runs_ms) = (Instant::now(), Vec::new());
+        while (runs_ms.len() as u64) < kind.runs_max && (runs_ms.len() < RUNS_MIN || started.elapsed() < kind.time_max)
+        {
+            runs_ms.extend(pair.runs(&request(1), self.stop)?);
+            progress.show(&name, runs_ms.len() as u64, kind.runs_max);
+        }
+        let summary = Summary::of(&runs_ms).ok_or_else(|| LabError::Here(format!("no run of {name} was measured")))?;
+        Ok(BurstCell { samples: u64::from(samples), sample_bytes: u64::from(sample_bytes), runs_ms, summary })
     }
 
     /// A receiving and a sending process for the topic in a hurry and the transfers beside it.
@@ -121,64 +123,25 @@ impl Run<'_> {
             transfer_samples: 3_200,
             sample_bytes: 32 << 10,
         };
-        let mut receiver =
-            Supervised::start(self.launcher, "receiver of background data", &Order::DuelReceiver(order.clone()))?;
-        let mut sender =
-            Supervised::start(self.launcher, "sender of background data", &Order::DuelSender(order.clone()))?;
         let mut progress = Progress::new("background");
-        let phases = LOADED.len() as u64;
-        let patience = plan.phase + RUN_PATIENCE;
-        let sent: Sent = loop {
-            match hear(&mut sender, &mut receiver, patience, self.stop)? {
-                WorkerMessage::Progress(value) => {
-                    let phase: u64 = parse(value)?;
-                    let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
-                    progress.show(if next { "100 Hz with transfer" } else { "100 Hz alone" }, phase + 1, phases);
-                }
-                WorkerMessage::Done(value) => break parse(value)?,
-                WorkerMessage::Failed(reason) => return Err(LabError::Here(reason)),
-            }
+        let show = |phase: u64| {
+            let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
+            let name = if next { "100 Hz with transfer" } else { "100 Hz alone" };
+            progress.show(name, phase + 1, LOADED.len() as u64);
         };
-        let received: Received = match receiver.hear(RUN_PATIENCE, self.stop)? {
-            WorkerMessage::Done(value) => parse(value)?,
-            _ => {
-                return Err(LabError::Here("the receiver of background data sent no counts".to_owned()));
-            }
-        };
+        let launchers = (self.launcher, self.launcher);
+        let Dueled { sent, received, remarks } = order.run(launchers, plan.phase + RUN_PATIENCE, self.stop, show)?;
         progress.finish();
-        self.end(sender)?;
-        self.end(receiver)?;
+        self.keep(remarks);
         join(&order, &sent, &received)
     }
 
-    /// Ends a process in peace and keeps what it remarked, each line once.
-    fn end(&mut self, process: Supervised) -> Result<(), LabError> {
-        for remark in process.remarks() {
+    /// Keeps remarks, each line once.
+    fn keep(&mut self, remarks: Vec<String>) {
+        for remark in remarks {
             if !self.remarks.contains(&remark) {
                 self.remarks.push(remark);
             }
-        }
-        process.finish()
-    }
-}
-
-/// Hears the sender, and the receiver's reason when that gave up first.
-pub(crate) fn hear(
-    sender: &mut Supervised,
-    receiver: &mut Supervised,
-    patience: Duration,
-    stop: &Stop,
-) -> Result<WorkerMessage, LabError> {
-    let deadline = Instant::now() + patience;
-    loop {
-        match sender.hear(LOOK_PERIOD, stop) {
-            Err(LabError::Silent { .. }) if Instant::now() < deadline => receiver.check_alive()?,
-            Err(LabError::Silent { process, last_words, .. }) => {
-                return Err(LabError::Silent { process, patience, last_words });
-            }
-            // What the sender noticed is often only that the receiver is gone.
-            Err(error @ LabError::Failed { .. }) => return Err(receiver.check_alive().err().unwrap_or(error)),
-            other => return other,
         }
     }
 }
@@ -267,11 +230,10 @@ fn merge(transfers: &[(u64, u64)]) -> Vec<(u64, u64)> {
     out
 }
 
-pub(crate) fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, LabError> {
-    serde_json::from_value(value)
-        .map_err(|error| LabError::Here(format!("a process answered something unexpected: {error}")))
-}
-
+/// Runs before the measured ones of each kind.
+const WARM_UP_RUNS: u32 = 3;
+/// As many runs as the paper makes, however long they take.
+const RUNS_MIN: usize = 20;
 /// 8 MiB of 32 KiB samples may wait for acknowledgement: enough for the link, little enough that nothing else has to wait long.
 const BULK_HISTORY: u32 = 256;
 const TRANSFER_PATIENCE: Duration = Duration::from_secs(20);
@@ -280,7 +242,6 @@ const LOADED: [bool; 8] = [false, true, true, false, false, true, true, false];
 const PERIOD: Duration = Duration::from_millis(10);
 /// Longer than any wait inside the processes, so that their own reason is heard first.
 const RUN_PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_PERIOD: Duration = Duration::from_millis(200);
 const GAP_NANOS: u64 = 20_000_000;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where the endpoints of a scenario live, and what lies between them.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -35,8 +36,28 @@ pub enum HostKind {
 pub enum Machine {
     /// The controller's own.
     Here,
-    /// One whose agent listens at this address and port.
-    Agent(String),
+    /// One whose agent is started by `ssh`.
+    Ssh(SshMachine),
+}
+
+/// A machine that `ssh` reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshMachine {
+    /// What `ssh` takes as a destination: a name of its configuration, `user@host` or `ssh://user@host:port`.
+    pub destination: String,
+    /// Its address on the measured link. Default the one at which `ssh` reached it.
+    pub address: Option<IpAddr>,
+    /// The program there. Default the `thalweg` that the shell finds.
+    pub program: Option<String>,
+    /// Folder of the programs of other middleware there. Default where that program looks for them.
+    pub peer_dir: Option<String>,
+}
+
+impl SshMachine {
+    /// The machine at this destination, all else by default.
+    pub fn new(destination: impl Into<String>) -> SshMachine {
+        SshMachine { destination: destination.into(), address: None, program: None, peer_dir: None }
+    }
 }
 
 impl HostPlan {
@@ -151,25 +172,76 @@ fn read_on(field: &Field<'_>) -> Result<HostPlan, ScenarioError> {
     let needed = |field: &Field<'_>| {
         field.error(format!(
             "\"netns:N\" is needed, N network namespaces from 2 to {HOSTS_MAX} on this machine, or a list of machines such as \
-             [\"here\", \"agent:10.0.0.2:7300\"], each this machine or the address and port of a `thalweg lab agent`"
+             [\"here\", \"ssh:user@lab2\"], each this machine or one that `ssh` reaches"
         ))
     };
     if let Some(count) = field.text().ok().and_then(|text| text.strip_prefix("netns:")) {
         let count = count.parse().ok().filter(|count| (2..=HOSTS_MAX).contains(count));
         return count.map(HostPlan::namespaces).ok_or_else(|| needed(field));
     }
-    let machines = field.list(HOSTS_MAX as usize, |one| match one.text()? {
-        "here" => Ok(Machine::Here),
-        text => {
-            let agent = text.strip_prefix("agent:").ok_or_else(|| needed(one))?;
-            let port = agent.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
-            match port {
-                Some(Ok(1..)) => Ok(Machine::Agent(agent.to_owned())),
-                _ => Err(one.error("an agent's address and port are needed, such as \"agent:10.0.0.2:7300\"")),
+    let machines = field.list(HOSTS_MAX as usize, |one| {
+        if one.is_table() {
+            return read_ssh(one).map(Machine::Ssh);
+        }
+        match one.text()? {
+            "here" => Ok(Machine::Here),
+            text => {
+                let is_uri = text.starts_with("ssh://");
+                let text = if is_uri { Some(text) } else { text.strip_prefix("ssh:") }.ok_or_else(|| needed(one))?;
+                destination(one, text).map(|text| Machine::Ssh(SshMachine::new(text)))
             }
         }
     })?;
+    let name = |machine: &Machine| match machine {
+        Machine::Here => None,
+        Machine::Ssh(machine) => Some(machine.destination.clone()),
+    };
+    let mut names: Vec<String> = machines.iter().filter_map(name).collect();
+    names.sort();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(field.error(format!("the machine {} stands here twice", twice[0])));
+    }
     Ok(HostPlan { kind: HostKind::Machines(machines.clone()), ..HostPlan::namespaces(machines.len() as u32) })
+}
+
+/// A machine with more than its destination.
+fn read_ssh(field: &Field<'_>) -> Result<SshMachine, ScenarioError> {
+    let machine = field.table((&["ssh", "address", "program", "peer_dir"], &[]))?;
+    let ssh = machine.require("ssh")?;
+    let path = |key| -> Result<Option<String>, ScenarioError> {
+        let field: Option<Field<'_>> = machine.get(key);
+        field.map(|field| word(&field, field.text()?, "a path").map(str::to_owned)).transpose()
+    };
+    let address = |field: Field<'_>| {
+        let needed =
+            || field.error("an IP address of that machine on the measured link is needed, such as \"10.0.0.2\"");
+        field.text()?.parse::<IpAddr>().map_err(|_| needed())
+    };
+    Ok(SshMachine {
+        destination: destination(&ssh, ssh.text()?)?.to_owned(),
+        address: machine.get("address").map(address).transpose()?,
+        program: path("program")?,
+        peer_dir: path("peer_dir")?,
+    })
+}
+
+/// A destination that `ssh` cannot take for an option, nor its parts for one of a program that it starts.
+fn destination<'a>(field: &Field<'_>, text: &'a str) -> Result<&'a str, ScenarioError> {
+    let needed = "what ssh takes as a destination, such as \"user@lab2\" or \"ssh://user@10.0.0.2:2222\"";
+    let host = text.rsplit('@').next().unwrap_or(text);
+    let user = text.strip_prefix("ssh://").unwrap_or(text);
+    if [host, user].iter().any(|part| part.is_empty() || part.starts_with('-')) || text.contains(char::is_whitespace) {
+        return Err(field.error(format!("{text:?} is no destination: {needed} is needed")));
+    }
+    word(field, text, needed)
+}
+
+/// Text that no program takes for an option, on one line.
+fn word<'a>(field: &Field<'_>, text: &'a str, needed: &str) -> Result<&'a str, ScenarioError> {
+    if text.is_empty() || text.starts_with('-') || text.contains(char::is_control) {
+        return Err(field.error(format!("{needed} is needed, not {text:?}")));
+    }
+    Ok(text)
 }
 
 /// What the hosts' links are like.

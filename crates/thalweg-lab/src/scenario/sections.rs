@@ -82,7 +82,9 @@ fn read_against(
     let Some(field) = field else { return Ok((None, cells)) };
     let program = PathBuf::from(field.text()?);
     if hosts.is_some_and(|plan| plan.kind != HostKind::Namespaces) {
-        return Err(field.error("another build is compared on this machine only; agents have programs of their own"));
+        return Err(
+            field.error("another build is compared on this machine only; other machines have programs of their own")
+        );
     }
     let measured = PeerProgram::of_file(&program);
     let of_build = |run: &[Cell], build| run.iter().map(move |cell| Cell { build, ..cell.clone() }).collect::<Vec<_>>();

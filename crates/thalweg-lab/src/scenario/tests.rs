@@ -294,25 +294,41 @@ fn links_are_read_and_what_they_lack_is_told() {
 }
 
 #[test]
-fn machines_are_named_by_their_agents() {
+fn machines_are_those_that_ssh_reaches() {
     let plan = |hosts: &str| {
         let hosts = parse(&format!("hosts = {hosts}\n{SMALLEST}")).unwrap_or_else(|error| panic!("{error}")).hosts;
         hosts.expect("hosts")
     };
-    let agent = |name: &str| Machine::Agent(name.to_owned());
-    let two = plan("[\"here\", \"agent:[fd00::2]:7300\"]");
-    assert_eq!(two.kind, HostKind::Machines(vec![Machine::Here, agent("[fd00::2]:7300")]));
+    let two = plan("[\"here\", \"ssh://user@[fd00::2]:2222\"]");
+    let there = SshMachine::new("ssh://user@[fd00::2]:2222");
+    assert_eq!(two.kind, HostKind::Machines(vec![Machine::Here, Machine::Ssh(there)]));
     assert_eq!((two.count, two.clock_span), (2, Duration::from_secs(3)));
-    let one = plan("{ on = \"agent:lab2:7300\", clock_s = 0.5 }");
-    assert_eq!((one.kind, one.clock_span), (HostKind::Machines(vec![agent("lab2:7300")]), Duration::from_millis(500)));
+    let one = plan(
+        "{ on = { ssh = \"user@lab2\", address = \"10.0.0.2\", program = \"~/b/thalweg\", peer_dir = \"/p\" }, clock_s = 0.5 }",
+    );
+    let own = |text: &str| Some(text.to_owned());
+    let (address, program, peer_dir) = ("10.0.0.2".parse().ok(), own("~/b/thalweg"), own("/p"));
+    let there = SshMachine { address, program, peer_dir, ..SshMachine::new("user@lab2") };
+    assert_eq!((one.kind, one.clock_span), (HostKind::Machines(vec![Machine::Ssh(there)]), Duration::from_millis(500)));
     for (hosts, part) in [
         ("\"10.0.0.2:7300\"", "s.toml:1:9: hosts: \"netns:N\" is needed"),
-        ("[\"here\", \"agent:10.0.0.2\"]", "an agent's address and port are needed"),
-        ("\"agent:10.0.0.2:0\"", "an agent's address and port are needed"),
-        ("\"agent::7300\"", "an agent's address and port are needed"),
+        ("\"agent:10.0.0.2:7300\"", "s.toml:1:9: hosts: \"netns:N\" is needed"),
+        (
+            "[\"here\", \"ssh:-oProxyCommand=reboot\"]",
+            "s.toml:1:18: hosts: \"-oProxyCommand=reboot\" is no destination",
+        ),
+        ("\"ssh:a@-b\"", "is no destination"),
+        ("\"ssh://-a@b\"", "is no destination"),
+        ("\"ssh:a b\"", "is no destination"),
+        ("\"ssh:\"", "is no destination"),
+        ("{ on = { ssh = \"a\", address = \"lab2\" } }", "address: an IP address of that machine"),
+        ("{ on = { ssh = \"a\", program = \"-c\" } }", "program: a path is needed, not \"-c\""),
+        ("{ on = { ssh = \"a\", peer_dir = \"a\\nb\" } }", "peer_dir: a path is needed"),
+        ("{ on = { address = \"10.0.0.2\" } }", "needs \"ssh\""),
         ("[\"here\", \"here\"]", "stands here twice"),
+        ("[\"ssh:a\", { ssh = \"a\", program = \"b\" }]", "the machine a stands here twice"),
         ("{ on = \"netns:2\", clock_s = 1 }", "share its clock"),
-        ("[\"here\", \"agent:a:1\"]\nlink = { rate_mbit = 1 }", "links between machines cannot be changed"),
+        ("[\"here\", \"ssh:a\"]\nlink = { rate_mbit = 1 }", "links between machines cannot be changed"),
     ] {
         let error = parse(&format!("hosts = {hosts}\n{SMALLEST}")).expect_err(hosts);
         assert!(error.contains(part), "{part:?} not in {error}");
@@ -406,7 +422,7 @@ fn another_build_is_the_baseline_of_each_cell_of_its_middleware() {
     assert!(error.contains("measures zenoh, of which the matrix has no cell"), "{error}");
     let text = Scenario::text_against(SMALLEST, Path::new("/a \"b\""));
     assert_eq!(parse(&text).expect("a scenario").against, Some(PathBuf::from("/a \"b\"")));
-    let agents = SMALLEST.replace("[matrix]", "hosts = [\"here\", \"agent:10.0.0.2:7300\"]\n[matrix]");
+    let agents = SMALLEST.replace("[matrix]", "hosts = [\"here\", \"ssh:lab2\"]\n[matrix]");
     let error = parse(&Scenario::text_against(&agents, Path::new("/old/thalweg"))).expect_err("agents");
     assert!(error.contains("on this machine only"), "{error}");
 }

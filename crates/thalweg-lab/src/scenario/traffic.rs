@@ -173,6 +173,9 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
 
 /// The process that makes the samples of a flow from those of an earlier one, which gets one more subscriber, and their rate.
 fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Result<(ChainStage, f64), ScenarioError> {
+    if let Some(types) = flow.get("type") {
+        return Err(types.error("a process of a chain publishes octets: give `payload_bytes`"));
+    }
     if let Some(other) = ["rate_hz", "publishers"].into_iter().find_map(|key| flow.get(key)) {
         return Err(other.error("not beside `after`: a sample is published for each one that the flow before sends"));
     }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use thalweg::DomainParticipant;
 use thalweg::flow_controller::{Amount, FlowControllerSettings};
 
-use super::Station;
 use crate::error::LabError;
 
 /// A token bucket that writers of a station send by, see the middleware's flow controllers.
@@ -64,16 +63,6 @@ impl TokenBucket {
             ..FlowControllerSettings::default()
         };
         participant.create_flow_controller(&self.name, settings).map(drop).map_err(LabError::here)
-    }
-}
-
-impl Station {
-    /// Creates a flow controller that writers may name.
-    ///
-    /// # Errors
-    /// The middleware refuses it.
-    pub fn create_flow_controller(&self, bucket: &TokenBucket) -> Result<(), LabError> {
-        bucket.create_on(self.participant())
     }
 }
 

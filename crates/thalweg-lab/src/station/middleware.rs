@@ -1,36 +1,83 @@
-//! The lab's way to the middleware: numbered samples over `thalweg`'s API.
+//! Thalweg as the laboratory measures it.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use thalweg::qos::{History, ReaderQos, Reliability, ResourceLimits, WriterQos};
-use thalweg::types::Keyed;
-use thalweg::{DataReader, DataWriter, DomainParticipant, Raw, ReadFilter, Topic, TopicType};
+use serde::{Deserialize, Serialize};
+use thalweg::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
+use thalweg::{DataReader, DataWriter, DomainParticipant, ReadFilter};
+use thalweg_lab_station::{
+    ArrivedSample, Fault, Keep, Middleware, ProcessEnd, SampleChannel, SampleReader, SampleSink, SampleWriter,
+    TransportCounts, Wait, Work, WriteError, WriterEffort,
+};
 
-use super::{ArrivalHandler, ArrivedSample, DeliveryGuarantee, Ended, Flow, Multicast, Sending, StationNetwork, Wait};
-use crate::error::LabError;
+use super::samples::{Carried, Numbered};
+use super::{Multicast, Sending, StationNetwork, TokenBucket};
+use crate::scenario::Load;
 
-/// What experiments send: a number and bytes.
-#[derive(Clone, Debug, Default, PartialEq, Topic)]
-#[topic(name = "thalweg::lab::Numbered", extensibility = "final")]
-pub struct Numbered {
-    /// Its place in the experiment.
-    pub number: u64,
-    /// The bytes that are moved.
-    pub payload: Vec<u8>,
+/// Thalweg's own part of an order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The network of all ends.
+    pub network: StationNetwork,
+    /// The way in which an end waits for data.
+    pub wait: Wait,
+    /// By what way the measured samples travel.
+    pub sending: Sending,
+    /// A flow controller to create for it.
+    pub flow_controller: Option<TokenBucket>,
+    /// The samples of an open schedule; missing for other measurements.
+    pub load: Option<Load>,
+    /// The work for each sample.
+    pub work: Work,
+    /// Every how many samples the layers are traced; missing means not at all.
+    pub trace: Option<NonZeroU32>,
 }
 
-/// A participant of an experiment.
-pub struct Station {
+impl Setup {
+    /// In this network, everything else by default.
+    pub fn within(network: StationNetwork) -> Setup {
+        Setup {
+            network,
+            wait: Wait::Listener,
+            sending: Sending::default(),
+            flow_controller: None,
+            load: None,
+            work: Work::default(),
+            trace: None,
+        }
+    }
+}
+
+/// A participant of an experiment whose samples are of the type `T`.
+pub struct Thalweg<T = Numbered> {
     participant: DomainParticipant,
+    setup: Setup,
+    type_marker: PhantomData<fn() -> T>,
 }
 
-impl Station {
-    /// Joins `network`; `wait` decides whether its I/O thread sleeps or polls.
-    ///
-    /// # Errors
-    /// The system refuses sockets or threads, or the network cannot be used as described.
-    pub fn open(network: &StationNetwork, wait: Wait) -> Result<Station, LabError> {
+impl<T: Carried> Middleware for Thalweg<T> {
+    const NAME: &'static str = "Thalweg";
+    const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+    const DURABLE: bool = true;
+
+    type Setup = Setup;
+    type Sample = T;
+    type Arrival<'a> = ThalwegArrival<'a, T>;
+    type Writer = ThalwegWriter<T>;
+    type Reader = ThalwegReader<T>;
+
+    fn work(setup: &Setup) -> Work {
+        setup.work
+    }
+
+    fn open(setup: &Setup, end: &ProcessEnd) -> Result<Thalweg<T>, Fault> {
+        let network = &setup.network;
         let mut builder =
             DomainParticipant::builder(network.domain).name("thalweg lab").domain_tag(&network.domain_tag);
         for peer in &network.peers {
@@ -42,396 +89,309 @@ impl Station {
         if network.multicast == Multicast::Avoided {
             builder = builder.without_multicast();
         }
-        if wait == Wait::Busy {
+        // A publisher of a schedule waits for the time, not for data.
+        let is_on_schedule = setup.load.is_some() && matches!(end, ProcessEnd::Publisher(_));
+        if setup.wait == Wait::Busy && !is_on_schedule {
             builder = builder.busy_poll();
         }
         if let Some(bytes) = network.receive_buffer_bytes {
-            builder = builder.receive_buffer(usize::try_from(bytes).map_err(LabError::here)?);
+            builder = builder.receive_buffer(usize::try_from(bytes).map_err(Fault::here)?);
         }
-        Ok(Station { participant: builder.create().map_err(LabError::here)? })
+        let participant = builder.create().map_err(Fault::here)?;
+        setup.flow_controller.iter().try_for_each(|bucket| bucket.create_on(&participant))?;
+        Ok(Thalweg { participant, setup: setup.clone(), type_marker: PhantomData })
     }
 
-    /// A writer of `topic` with the default way of sending.
-    ///
-    /// # Errors
-    /// The middleware refuses it.
-    pub fn sender(&self, topic: &str, delivery: DeliveryGuarantee) -> Result<SampleSender, LabError> {
-        self.sender_by(topic, delivery, &Sending::default())
+    fn scheduled_sample(&self) -> Result<T, Fault> {
+        let sample = self.setup.load.and_then(T::scheduled);
+        sample.ok_or_else(|| Fault::Here(format!("no sample of {:?} is of the type {}", self.setup.load, T::TYPE_NAME)))
     }
 
-    /// A writer of `topic` that sends in this way.
-    ///
-    /// # Errors
-    /// The middleware refuses it.
-    pub fn sender_by(
-        &self,
-        topic: &str,
-        delivery: DeliveryGuarantee,
-        sending: &Sending,
-    ) -> Result<SampleSender, LabError> {
-        let topic = self.participant.create_topic::<Numbered>(topic);
-        let mut qos =
-            WriterQos { transmission: sending.to_qos(), transport_priority: sending.priority, ..WriterQos::default() };
-        match delivery {
-            DeliveryGuarantee::BestEffort { .. } => qos.reliability = Reliability::BestEffort,
-            DeliveryGuarantee::Reliable { max_samples } => {
-                qos.reliability = Reliability::Reliable { max_blocking_time: BLOCKING_MAX };
-                qos.history = History::KeepAll;
-                qos.resource_limits = limits(max_samples);
-            }
-        }
-        let writer = self.participant.create_writer(&topic, qos).map_err(LabError::here)?;
-        Ok(SampleSender { writer })
+    fn writer(&self, channel: &SampleChannel) -> Result<ThalwegWriter<T>, Fault> {
+        let by_default = Sending::default();
+        self.writer_by(channel, if channel.is_measured { &self.setup.sending } else { &by_default })
     }
 
-    /// A reader of `topic`.
-    ///
-    /// # Errors
-    /// The middleware refuses it.
-    pub fn receiver(&self, topic: &str, delivery: DeliveryGuarantee) -> Result<SampleReceiver, LabError> {
-        let topic = self.participant.create_raw_topic(topic, Numbered::TYPE_NAME, Keyed::No, None);
-        let (reliability, max_samples) = match delivery {
-            DeliveryGuarantee::BestEffort { max_samples } => (Reliability::BestEffort, max_samples),
-            DeliveryGuarantee::Reliable { max_samples } => (Reliability::RELIABLE, max_samples),
-        };
-        let qos = ReaderQos {
-            reliability,
-            history: History::KeepAll,
-            resource_limits: limits(max_samples),
-            ..ReaderQos::default()
-        };
-        let reader = self.participant.create_reader(&topic, qos).map_err(LabError::here)?;
-        Ok(SampleReceiver::new(reader, arrival))
+    fn reader<S: SampleSink<Thalweg<T>>>(&self, channel: &SampleChannel, sink: S) -> Result<ThalwegReader<T>, Fault> {
+        let topic = self.participant.create_topic::<T>(&channel.topic);
+        let reader = self.participant.create_reader(&topic, reader_qos(channel)).map_err(Fault::here)?;
+        let supply = Supply { sink, samples: Vec::new(), work: self.setup.work };
+        ThalwegReader::start(reader, self.setup.wait, supply)
     }
 
-    pub(super) fn participant(&self) -> &DomainParticipant {
-        &self.participant
-    }
-
-    /// System calls of the participant's sockets so far: sends, receives and waits for readiness. Wake-ups between threads of
-    /// this process are not among them.
-    pub fn syscalls(&self) -> u64 {
+    fn counts(&self) -> Option<TransportCounts> {
         let (sent, received) = (self.participant.send_counts(), self.participant.receive_counts());
-        sent.calls + sent.waits + received.calls + received.waits
+        // Wake-ups between threads of this process are not among them.
+        let syscalls = sent.calls + sent.waits + received.calls + received.waits;
+        Some(TransportCounts { syscalls, datagrams: received.datagrams })
     }
 
-    /// Datagrams that reached the participant's sockets so far, each counted by itself even where the kernel joined them.
-    pub fn datagrams_received(&self) -> u64 {
-        self.participant.receive_counts().datagrams
+    fn begin_measurement(setup: &Setup) {
+        setup.trace.into_iter().for_each(thalweg::trace::start);
+    }
+
+    fn end_measurement(setup: &Setup, folder: &Path, name: &str, origin_ns: u64) -> Result<(), Fault> {
+        if setup.trace.is_some() {
+            thalweg::trace::stop();
+            crate::trial::write_traces(folder, name, origin_ns)?;
+        }
+        Ok(())
     }
 }
 
-/// A writer of numbered samples.
+impl<T: Carried> Thalweg<T> {
+    /// A writer that sends in this way.
+    ///
+    /// # Errors
+    /// The middleware refuses it.
+    pub(crate) fn writer_by(&self, channel: &SampleChannel, sending: &Sending) -> Result<ThalwegWriter<T>, Fault> {
+        let topic = self.participant.create_topic::<T>(&channel.topic);
+        let qos = writer_qos(channel, sending);
+        Ok(ThalwegWriter { writer: self.participant.create_writer(&topic, qos).map_err(Fault::here)? })
+    }
+}
+
+fn writer_qos(channel: &SampleChannel, sending: &Sending) -> WriterQos {
+    let (history, resource_limits) = match (channel.best_effort, channel.keep) {
+        // Nothing waits for acknowledgement.
+        (true, Keep::All) => (WriterQos::default().history, ResourceLimits::default()),
+        _ => history(channel),
+    };
+    WriterQos {
+        reliability: match channel.best_effort {
+            true => Reliability::BestEffort,
+            false => Reliability::Reliable { max_blocking_time: channel.max_blocking },
+        },
+        durability: durability(channel),
+        history,
+        resource_limits,
+        transmission: sending.to_qos(),
+        transport_priority: sending.priority,
+        ..WriterQos::default()
+    }
+}
+
+fn reader_qos(channel: &SampleChannel) -> ReaderQos {
+    let (history, resource_limits) = history(channel);
+    let reliability = if channel.best_effort { Reliability::BestEffort } else { Reliability::RELIABLE };
+    ReaderQos { reliability, durability: durability(channel), history, resource_limits, ..ReaderQos::default() }
+}
+
+fn durability(channel: &SampleChannel) -> Durability {
+    if channel.durable { Durability::TransientLocal } else { Durability::Volatile }
+}
+
+fn history(channel: &SampleChannel) -> (History, ResourceLimits) {
+    let room = match channel.keep {
+        Keep::Last(depth) => return (History::KeepLast(depth), ResourceLimits::default()),
+        Keep::AllOf(room) => room,
+        Keep::All => channel.samples_max.unwrap_or(BURST_MAX),
+    };
+    (History::KeepAll, ResourceLimits { max_samples: Some(room), ..ResourceLimits::default() })
+}
+
+/// A sample as Thalweg hands it over.
 #[derive(Debug)]
-pub struct SampleSender {
-    writer: DataWriter<Numbered>,
+pub enum ThalwegArrival<'a, T> {
+    /// As a value.
+    Decoded(&'a T),
+    /// As it came.
+    Raw {
+        /// Its number.
+        number: u64,
+        /// Its octets in place.
+        octets: &'a [u8],
+        /// All of it.
+        serialized: &'a [u8],
+    },
 }
 
-impl SampleSender {
-    /// Readers matched now.
-    pub fn matched(&self) -> usize {
+impl<T: Carried> ArrivedSample for ThalwegArrival<'_, T> {
+    fn number(&self) -> u64 {
+        match self {
+            ThalwegArrival::Decoded(value) => value.number(),
+            ThalwegArrival::Raw { number, .. } => *number,
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            ThalwegArrival::Decoded(value) => value.octets(),
+            ThalwegArrival::Raw { octets, .. } => octets,
+        }
+    }
+
+    fn time_ns(&self) -> Option<u64> {
+        match self {
+            ThalwegArrival::Decoded(value) => value.time_ns(),
+            ThalwegArrival::Raw { octets, .. } => octets.first_chunk().map(|time| u64::from_le_bytes(*time)),
+        }
+    }
+}
+
+/// A writer of an experiment.
+#[derive(Debug)]
+pub struct ThalwegWriter<T> {
+    writer: DataWriter<T>,
+}
+
+impl<T: Carried> SampleWriter<Thalweg<T>> for ThalwegWriter<T> {
+    fn write(&mut self, sample: &T) -> Result<(), WriteError> {
+        self.writer.write(sample).map(drop).map_err(write_error)
+    }
+
+    fn send_back(&mut self, arrival: ThalwegArrival<'_, T>) -> Result<(), WriteError> {
+        let written = match arrival {
+            ThalwegArrival::Decoded(value) => self.writer.write(value),
+            ThalwegArrival::Raw { serialized, .. } => self.writer.write_serialized(serialized),
+        };
+        written.map(drop).map_err(write_error)
+    }
+
+    fn flush(&mut self) -> Result<(), Fault> {
+        self.writer.flush();
+        Ok(())
+    }
+
+    fn matched(&self) -> usize {
         self.writer.matched_readers().len()
     }
 
-    /// How its samples share datagrams, as the middleware has it.
-    pub fn method(&self) -> String {
-        self.writer.qos().transmission.method.to_string()
-    }
-
-    /// Where its datagrams go to, as the middleware has it.
-    pub fn destination(&self) -> String {
-        self.writer.qos().transmission.destination.to_string()
-    }
-
-    /// Writes a sample; waits up to ten seconds while the history is full.
-    ///
-    /// # Errors
-    /// There was no room in that time: a reader does not acknowledge.
-    pub fn send(&self, sample: &Numbered) -> Result<(), LabError> {
-        self.writer.write(sample).map(drop).map_err(LabError::here)
-    }
-
-    /// Lets everything that waits for company leave now: what an application does that knows its burst to be over.
-    pub fn flush(&self) {
+    fn wait_for_acknowledgements(&mut self, patience: Duration) -> Result<bool, Fault> {
         self.writer.flush();
-    }
-
-    /// Writes a sample as it arrived, number included.
-    ///
-    /// # Errors
-    /// As [`SampleSender::send`].
-    pub fn send_back(&self, arrival: &ArrivedSample<'_>) -> Result<(), LabError> {
-        self.writer.write_serialized(arrival.serialized).map(drop).map_err(LabError::here)
-    }
-
-    /// Whether all matched readers have acknowledged everything within `patience`.
-    ///
-    /// # Errors
-    /// The middleware cannot tell.
-    pub fn wait_for_acknowledgements(&self, patience: Duration) -> Result<bool, LabError> {
         match self.writer.wait_for_acknowledgments(patience) {
             Ok(()) => Ok(true),
             Err(error) if error.is_timeout() => Ok(false),
-            Err(error) => Err(LabError::here(error)),
+            Err(error) => Err(Fault::here(error)),
         }
     }
+
+    fn effort(&self) -> WriterEffort {
+        let counters = self.writer.counters();
+        WriterEffort {
+            transmitted: counters.transmitted,
+            repaired: counters.repaired,
+            heartbeats: counters.heartbeats,
+            acknacks: counters.acknacks,
+            overwritten: counters.overwritten_unacknowledged,
+        }
+    }
+
+    fn way(&self) -> (String, String) {
+        let transmission = &self.writer.qos().transmission;
+        (transmission.method.to_string(), transmission.destination.to_string())
+    }
 }
 
-/// A reader of numbered samples.
+fn write_error(error: thalweg::Error) -> WriteError {
+    if error.is_timeout() { WriteError::NoRoom(error.to_string()) } else { WriteError::Failed(error.to_string()) }
+}
+
+/// A reader of an experiment; what arrives goes to its sink until it is dropped.
 #[derive(Debug)]
-pub struct SampleReceiver {
-    reader: DataReader<Raw>,
-    read: Read,
-    pending: Arc<Mutex<Pending>>,
+pub struct ThalwegReader<T> {
+    reader: Arc<DataReader<T>>,
+    is_over: Arc<AtomicBool>,
+    /// The thread that takes, where it is not the one that receives.
+    taking: Option<JoinHandle<()>>,
 }
 
-/// How a sample's number and payload are found in its bytes.
-type Read = fn(&[u8]) -> Result<ArrivedSample<'_>, LabError>;
-
-/// Samples that were taken and not handled yet: a handler may have enough in the middle of a batch.
-#[derive(Debug, Default)]
-struct Pending {
-    samples: Vec<thalweg::Sample<Raw>>,
-    next: usize,
+impl<T: Carried> ThalwegReader<T> {
+    fn start<S: SampleSink<Thalweg<T>>>(
+        reader: DataReader<T>,
+        wait: Wait,
+        mut supply: Supply<T, S>,
+    ) -> Result<ThalwegReader<T>, Fault> {
+        let (reader, is_over) = (Arc::new(reader), Arc::new(AtomicBool::new(false)));
+        let taking = match wait {
+            Wait::Block => {
+                let (reader, is_over) = (Arc::clone(&reader), Arc::clone(&is_over));
+                Some(std::thread::spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        if reader.wait(LOOK_PERIOD) {
+                            supply.drain(&reader);
+                        }
+                    }
+                }))
+            }
+            Wait::Listener | Wait::Busy => {
+                let listen = move |reader: &DataReader<T>| supply.drain(reader);
+                reader.on_data(thalweg::Delivery::Inline, listen).map_err(Fault::here)?;
+                None
+            }
+        };
+        Ok(ThalwegReader { reader, is_over, taking })
+    }
 }
 
-impl SampleReceiver {
-    pub(super) fn new(reader: DataReader<Raw>, read: Read) -> SampleReceiver {
-        SampleReceiver { reader, read, pending: Arc::default() }
-    }
-
-    /// Samples that newer ones took the place of before they were taken (KEEP_LAST).
-    pub fn overwritten(&self) -> u64 {
-        self.reader.overwritten()
-    }
-
-    /// Times the history had no room for a sample (SAMPLE_REJECTED); best-effort samples are lost by it, reliable ones kept back.
-    pub fn rejected(&self) -> u64 {
-        self.reader.counters().rejected
-    }
-
-    /// Writers matched now.
-    pub fn matched(&self) -> usize {
+impl<T: Carried> SampleReader for ThalwegReader<T> {
+    fn matched(&self) -> usize {
         self.reader.matched_writers().len()
     }
 
-    /// Gives every arriving sample to `handler` until it has enough, nothing came for `patience`, or `over` holds; returns the
-    /// handler. Samples that come after the end wait for the next call.
-    ///
-    /// # Errors
-    /// What `handler` failed with, or a sample that is none of ours.
-    pub fn run<H: ArrivalHandler>(
-        &self,
-        wait: Wait,
-        patience: Duration,
-        over: &dyn Fn() -> bool,
-        handler: H,
-    ) -> Result<(H, Ended), LabError> {
-        match wait {
-            Wait::Block => self.run_here(patience, over, handler),
-            Wait::Listener | Wait::Busy => self.run_in_listener(patience, over, handler),
+    fn overwritten(&self) -> u64 {
+        self.reader.overwritten()
+    }
+
+    fn rejected(&self) -> u64 {
+        self.reader.counters().rejected
+    }
+}
+
+impl<T> Drop for ThalwegReader<T> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        match self.taking.take() {
+            // A panic in the thread has been printed where it happened.
+            Some(thread) => drop(thread.join()),
+            None => self.reader.clear_on_data(),
         }
     }
+}
 
-    fn run_here<H: ArrivalHandler>(
-        &self,
-        patience: Duration,
-        over: &dyn Fn() -> bool,
-        mut handler: H,
-    ) -> Result<(H, Ended), LabError> {
-        handler.begin()?;
-        let mut pending = lock(&self.pending);
-        let (mut heard, mut looked) = (Instant::now(), Instant::now());
-        loop {
-            let (handled, flow) = drain(&self.reader, self.read, &mut pending, &mut handler)?;
-            if flow == Flow::Enough {
-                return Ok((handler, Ended::Enough));
-            }
-            let now = Instant::now();
-            if handled > 0 {
-                heard = now;
-            }
-            if now - looked >= LOOK_PERIOD {
-                looked = now;
-                if over() {
-                    return Ok((handler, Ended::Over));
-                }
-                if now - heard >= patience {
-                    return Ok((handler, Ended::Silence));
-                }
-            }
-            self.reader.wait(LOOK_PERIOD);
+/// Takes what is there and hands it to a sink.
+struct Supply<T, S> {
+    sink: S,
+    samples: Vec<thalweg::Sample<T>>,
+    work: Work,
+}
+
+impl<T: Carried, S: SampleSink<Thalweg<T>>> Supply<T, S> {
+    fn drain(&mut self, reader: &DataReader<T>) {
+        // What comes after a take that left nothing behind is told anew.
+        while reader.take_into(BATCH_MAX, &ReadFilter::ALL, &mut self.samples) == BATCH_MAX {
+            self.hand_over();
         }
+        self.hand_over();
     }
 
-    fn run_in_listener<H: ArrivalHandler>(
-        &self,
-        patience: Duration,
-        over: &dyn Fn() -> bool,
-        mut handler: H,
-    ) -> Result<(H, Ended), LabError> {
-        handler.begin()?;
-        let course = Arc::new(Course { state: Mutex::new(CourseState::new(handler)), ended: Condvar::new() });
-        let listener = Arc::clone(&course);
-        let pending = Arc::clone(&self.pending);
-        let read = self.read;
-        let listen = move |reader: &DataReader<Raw>| listener.handle_data(reader, read, &mut lock(&pending));
-        self.reader.on_data(thalweg::Delivery::Inline, listen).map_err(LabError::here)?;
-        let outcome = course.wait(patience, over);
-        self.reader.clear_on_data();
-        outcome
-    }
-}
-
-/// A reception in a listener, as the waiting thread and the listener share it.
-struct Course<H> {
-    state: Mutex<CourseState<H>>,
-    ended: Condvar,
-}
-
-struct CourseState<H> {
-    /// Gone once the reception is over, so that a late call of the listener takes nothing.
-    handler: Option<H>,
-    /// What the handler ended with.
-    result: Option<Result<Flow, LabError>>,
-    handled: usize,
-}
-
-impl<H> CourseState<H> {
-    fn new(handler: H) -> CourseState<H> {
-        CourseState { handler: Some(handler), result: None, handled: 0 }
-    }
-}
-
-impl<H: ArrivalHandler> Course<H> {
-    fn handle_data(&self, reader: &DataReader<Raw>, read: Read, pending: &mut Pending) {
-        let mut state = lock(&self.state);
-        if state.result.is_some() {
+    fn hand_over(&mut self) {
+        if self.samples.is_empty() {
             return;
         }
-        let Some(handler) = state.handler.as_mut() else { return };
-        let outcome = drain(reader, read, pending, handler);
-        match outcome {
-            Ok((handled, Flow::Continue)) => state.handled += handled,
-            Ok((_, Flow::Enough)) => state.result = Some(Ok(Flow::Enough)),
-            Err(error) => state.result = Some(Err(error)),
+        for sample in self.samples.iter().filter(|sample| sample.is_valid()) {
+            match self.work {
+                Work::Decoded => match sample.data() {
+                    Ok(value) => self.sink.take(ThalwegArrival::Decoded(&value)),
+                    Err(error) => self.sink.fail(Fault::here(error)),
+                },
+                Work::Raw => match T::read(sample.bytes()) {
+                    Some((number, octets)) => {
+                        let serialized = sample.bytes();
+                        self.sink.take(ThalwegArrival::Raw { number, octets, serialized });
+                    }
+                    None => self.sink.fail(Fault::here("a sample arrived that no experiment of this version sends")),
+                },
+            }
         }
-        if state.result.is_some() {
-            self.ended.notify_one();
-        }
-    }
-
-    fn wait(&self, patience: Duration, over: &dyn Fn() -> bool) -> Result<(H, Ended), LabError> {
-        let mut state = lock(&self.state);
-        let (mut handled, mut heard) = (state.handled, Instant::now());
-        let ended = loop {
-            match state.result.take() {
-                Some(Ok(_)) => break Ended::Enough,
-                Some(Err(error)) => return Err(error),
-                None => {}
-            }
-            state = self
-                .ended
-                .wait_timeout(state, LOOK_PERIOD)
-                .map_or_else(|error| error.into_inner().0, |(state, _)| state);
-            if state.handled != handled {
-                (handled, heard) = (state.handled, Instant::now());
-            }
-            if state.result.is_some() {
-                continue;
-            }
-            if over() {
-                break Ended::Over;
-            }
-            if heard.elapsed() >= patience {
-                break Ended::Silence;
-            }
-        };
-        let handler = state.handler.take();
-        handler
-            .map(|handler| (handler, ended))
-            .ok_or_else(|| LabError::Here("a reception was waited for twice".to_owned()))
+        self.samples.clear();
+        self.sink.taken();
     }
 }
 
-/// Handles what is there; returns how much it was and whether more is wanted.
-fn drain<H: ArrivalHandler>(
-    reader: &DataReader<Raw>,
-    read: Read,
-    pending: &mut Pending,
-    handler: &mut H,
-) -> Result<(usize, Flow), LabError> {
-    let (mut handled, mut more) = (0, true);
-    loop {
-        while let Some(sample) = pending.samples.get(pending.next) {
-            pending.next += 1;
-            if !sample.is_valid() {
-                continue;
-            }
-            handled += 1;
-            if handler.handle(read(sample.bytes())?)? == Flow::Enough {
-                handler.handled_some();
-                return Ok((handled, Flow::Enough));
-            }
-        }
-        if !pending.samples.is_empty() {
-            handler.handled_some();
-        }
-        pending.samples.clear();
-        pending.next = 0;
-        if !more {
-            return Ok((handled, Flow::Continue));
-        }
-        // What comes after a take that left nothing behind is told anew.
-        more = reader.take_into(BATCH_MAX, &ReadFilter::ALL, &mut pending.samples) == BATCH_MAX;
-    }
-}
-
-/// Reads number and payload of a serialized [`Numbered`] in place: after the encapsulation header the number, then length and
-/// bytes; XCDR1 and XCDR2 lay them out alike.
-fn arrival(serialized: &[u8]) -> Result<ArrivedSample<'_>, LabError> {
-    let read = || {
-        let (header, rest) = serialized.split_first_chunk::<4>()?;
-        let (number, rest) = rest.split_first_chunk::<8>()?;
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        // The lowest bit of the encapsulation tells the byte order; Thalweg's writers set it: little endian.
-        let is_little = header[1] & 1 == 1;
-        let payload = rest.get(..u32::from_le_bytes(*length) as usize)?;
-        is_little.then_some(ArrivedSample { number: u64::from_le_bytes(*number), payload, serialized })
-    };
-    read().ok_or_else(|| LabError::Here("a sample arrived that no experiment of this version sends".to_owned()))
-}
-
-pub(super) fn limits(max_samples: u32) -> ResourceLimits {
-    ResourceLimits { max_samples: Some(max_samples), ..ResourceLimits::default() }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How long a write may wait for room: beyond it a reader hangs.
-const BLOCKING_MAX: Duration = Duration::from_secs(10);
-/// How often a reception looks at its end conditions.
+/// Room for one whole burst of the usual sizes: a write waits only when another one would begin.
+const BURST_MAX: u32 = 20_000;
+/// How often a thread that takes looks at its end.
 const LOOK_PERIOD: Duration = Duration::from_millis(10);
 /// Samples taken at once: enough to spread the cost of a lock, few enough to stay in the cache.
 const BATCH_MAX: usize = 256;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_payloads_are_read_where_the_codec_writes_them() {
-        let sample = Numbered { number: 0x0102_0304_0506_0708, payload: vec![9, 8, 7] };
-        for representation in [thalweg::cdr::Representation::Xcdr1, thalweg::cdr::Representation::Xcdr2] {
-            let mut bytes = Vec::new();
-            thalweg::cdr::encode(&sample, representation, &mut bytes).expect("encoded");
-            let arrival = arrival(&bytes).expect("read");
-            assert_eq!((arrival.number, arrival.payload), (sample.number, sample.payload.as_slice()));
-            for end in 0..bytes.len().min(19) {
-                assert!(super::arrival(&bytes[..end]).is_err(), "{end} bytes are no sample");
-            }
-        }
-    }
-}

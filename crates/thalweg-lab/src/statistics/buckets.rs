@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use thalweg_lab_station::LONGEST_NANOS;
 
 use super::is_supported;
 
@@ -120,8 +121,6 @@ impl Buckets {
     }
 }
 
-/// Ten minutes: a latency beyond it is a stall that no quantile describes.
-pub(super) const LONGEST_NANOS: u64 = 600_000_000_000;
 /// The borders of all buckets.
 static GRID: LazyLock<Histogram<u64>> = LazyLock::new(|| {
     Histogram::new_with_bounds(1, LONGEST_NANOS, 3).expect("the bounds are constants that the crate accepts")

@@ -11,7 +11,7 @@ use thalweg_lab_station::{RawRecords, WrittenSample, write_received};
 
 use super::timetable::timetable;
 use super::traces;
-use crate::agent::{ClockFit, ClockProbes, Machines, Place};
+use crate::agent::{ClockFit, ClockProbes, Connection, Machines, Place};
 use crate::error::LabError;
 use crate::process::Stop;
 use crate::scenario::{Cell, HostPlan, Schedule};
@@ -64,6 +64,8 @@ pub(super) struct Clocks {
     hosts: Vec<Option<ClockProbes>>,
     origins: Vec<u64>,
     meanwhile: Option<Meanwhile>,
+    /// The agents whose clocks are open.
+    agents: Vec<Arc<Connection>>,
 }
 
 /// A thread that asks now and then.
@@ -74,11 +76,15 @@ struct Meanwhile {
 
 impl Clocks {
     pub(super) fn open(machines: &Machines, span: Duration) -> Result<Clocks, LabError> {
-        let mut out = Clocks { names: Vec::new(), span, hosts: Vec::new(), origins: Vec::new(), meanwhile: None };
+        let (names, hosts, origins, agents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut out = Clocks { names, span, hosts, origins, meanwhile: None, agents };
         for place in machines.places() {
             let (name, probes) = match place {
                 Place::Here(_) => ("here".to_owned(), None),
-                Place::There(connection) => (connection.name().to_owned(), Some(connection.clock()?)),
+                Place::There(connection) => {
+                    out.agents.push(Arc::clone(connection));
+                    (connection.name().to_owned(), Some(connection.open_clock()?))
+                }
             };
             out.names.push(name);
             out.hosts.push(probes);
@@ -165,8 +171,8 @@ impl Clocks {
             let answered = probes.answered();
             ClockFit::of(answered).map(Some).ok_or_else(|| {
                 LabError::Here(format!(
-                    "the clock of the agent {name} answered {} of {} questions, too few to compare it: let UDP of the agent's port \
-                     through, or see why that host or the way to it stands still",
+                    "the clock of {name} answered {} of {} questions, too few to compare it: let UDP between both machines through, as the \
+                     run itself needs it, name the address on their link by address = \"…\", or see why that machine stands still",
                     answered.len(),
                     probes.asked()
                 ))
@@ -186,6 +192,7 @@ impl Clocks {
 impl Drop for Clocks {
     fn drop(&mut self) {
         self.take_back();
+        self.agents.iter().for_each(|agent| agent.close_clock());
     }
 }
 
@@ -244,7 +251,7 @@ mod tests {
     use thalweg_lab_station::{ReceivedSample, write_written};
 
     use super::*;
-    use crate::scenario::{HostKind, Machine, Scenario};
+    use crate::scenario::{HostKind, Machine, Scenario, SshMachine};
 
     fn clock(ahead_ns: i64, drift_ppm: f64) -> MachineClock {
         let (round_trip_ns, residual_ns, at_ns) = (30_000, 5_000, 1_000_000_000_000);
@@ -258,7 +265,7 @@ mod tests {
                     [schedule]\nseconds = 20\nruns = 1\nwarm_up_s = 0\n";
         let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
         let (cell, schedule) = (&scenario.cells[0], &scenario.schedule);
-        let machines = ["a:1", "b:1"].map(|name| Machine::Agent(name.to_owned())).to_vec();
+        let machines = ["a", "b"].map(|name| Machine::Ssh(SshMachine::new(name))).to_vec();
         // Publisher 0 lives on the first machine, publisher 1 and the subscriber on the second.
         let plan = HostPlan {
             kind: HostKind::Machines(machines),

@@ -24,7 +24,7 @@ impl Ground {
     /// What the scenario wants, before anything is written: what cannot be had is told at once.
     ///
     /// # Errors
-    /// The namespaces cannot be made, or an agent does not work for this controller.
+    /// The namespaces cannot be made, or a machine has no agent.
     pub(crate) fn prepare(scenario: &Scenario, launcher: &Launcher, stop: &Stop) -> Result<Option<Ground>, LabError> {
         let Some(plan) = &scenario.hosts else { return Ok(None) };
         match &plan.kind {

@@ -28,8 +28,6 @@ pub(crate) use ground::Ground;
 pub(crate) use histograms::load as load_histograms;
 #[cfg(test)]
 pub(crate) use histograms::write as write_histograms;
-#[cfg(test)]
-pub(crate) use ours::Setup;
 pub(crate) use ours::{TrialOrder, work};
 pub(crate) use places::flow_folder;
 pub use result::{
@@ -39,7 +37,7 @@ pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
 pub(crate) use thalweg_lab_station::{RawRecords, SoFar};
 #[cfg(test)]
 pub(crate) use thalweg_lab_station::{ReceivedSample, WrittenSample};
-pub(crate) use traces::{label, read as read_traces, spans};
+pub(crate) use traces::{label, read as read_traces, spans, write as write_traces};
 
 #[cfg(test)]
 mod tests;

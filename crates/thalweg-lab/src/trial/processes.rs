@@ -4,12 +4,9 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use thalweg_lab_station::{
-    Onward, Order, PeerProfile, PeerSetup, PublisherPlace, Qos, SubscriberPlace, TimetablePace, WaitMode,
-};
+use thalweg_lab_station::{Onward, Order, PeerProfile, PeerSetup, PublisherPlace, Qos, SubscriberPlace, TimetablePace};
 
 use super::controller::RunContext;
-use super::ours::Setup;
 use super::places::{Share, flow_folder, topic_endpoints};
 use super::run_process::RunProcess;
 use super::site::Site;
@@ -18,7 +15,7 @@ use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::{Build, Cell};
-use crate::station::{PackingMethod, Sending, StationNetwork, Wait, serialized_bytes};
+use crate::station::{PackingMethod, Sending, Setup, StationNetwork, Wait, serialized_bytes};
 
 /// Settings common to all processes of a run.
 pub(super) struct Processes<'a> {
@@ -145,7 +142,7 @@ fn ours(context: RunContext<'_>, cell: &Cell, network: StationNetwork) -> Setup 
     let priority = flow.map_or(0, |flow| flow.transport_priority);
     let sending = Sending { method, destination: cell.destination, priority };
     let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
-    Setup { network, load: cell.load, sending, flow_controller, wait, trace }
+    Setup { load: Some(cell.load), sending, flow_controller, wait, trace, ..Setup::within(network) }
 }
 
 fn peers(
@@ -154,13 +151,14 @@ fn peers(
     (profile, publishers): (PeerProfile, Vec<Ipv4Addr>),
 ) -> Result<PeerSetup, LabError> {
     let (topic_writers, topic_readers) = topic_endpoints(cell);
-    let wait = if context.scenario.process.wait == Wait::Block { WaitMode::Block } else { WaitMode::Listener };
+    let wait = context.scenario.process.wait;
     Ok(PeerSetup {
         domain: PEER_DOMAIN_FIRST + std::process::id() % PEER_DOMAINS,
         address: Ipv4Addr::LOCALHOST,
         publishers,
         profile,
-        wait,
+        // Hardly any of them can poll.
+        wait: if wait == Wait::Busy { Wait::Listener } else { wait },
         sample_bytes: serialized_bytes(cell.load)?,
         topic_writers,
         topic_readers,

@@ -36,7 +36,7 @@ pub(crate) struct Span {
 }
 
 /// Writes what this process traced since tracing was started; `process` names it.
-pub(super) fn write(folder: &Path, process: &str, origin_ns: u64) -> Result<(), LabError> {
+pub(crate) fn write(folder: &Path, process: &str, origin_ns: u64) -> Result<(), LabError> {
     let mut text = format!("{HEADER}\n");
     for passage in thalweg::trace::take() {
         let Some(at_ns) = passage.at.as_nanos().checked_sub(origin_ns) else { continue };

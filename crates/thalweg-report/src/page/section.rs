@@ -42,11 +42,11 @@ impl Section {
         let figures: String = self.figures.iter().map(Figure::to_html).collect();
         let tables: String = self.tables.iter().map(Table::to_html).collect();
         format!(
-            "<section id=\"{}\">\n<h2>{}</h2>\n<p class=\"lead\">{}</p>\n{}{tables}{figures}{}</section>\n",
+            "<section id=\"{}\">\n<h2>{}</h2>\n{}<p class=\"lead\">{}</p>\n{tables}{figures}{}</section>\n",
             self.anchor(),
             escape(&self.title),
-            escape(&self.lead),
             list("seen", &self.seen),
+            escape(&self.lead),
             self.files_to_html()
         )
     }

@@ -49,7 +49,7 @@ fn the_policy_names_the_script_that_is_there() {
 
 #[test]
 fn a_verdict_has_a_sign_beside_its_colour() {
-    let signs = [(Standing::Holds, "✓"), (Standing::Fails, "✗"), (Standing::Told, "≠"), (Standing::NotJudged, "?")];
+    let signs = [(Standing::Holds, "✓"), (Standing::Fails, "✗"), (Standing::Told, "•"), (Standing::NotJudged, "?")];
     for (standing, sign) in signs {
         let card = Card { standing, headline: "a & b".to_owned(), details: vec!["c".to_owned()] };
         assert_eq!(card.to_text(), format!("{sign} a & b\n    c\n"));

@@ -149,7 +149,7 @@ impl Standing {
         match self {
             Standing::Holds => ("holds", "✓", "holds"),
             Standing::Fails => ("fails", "✗", "does not hold"),
-            Standing::Told => ("told", "≠", "measured"),
+            Standing::Told => ("told", "•", "measured"),
             Standing::NotJudged => ("unjudged", "?", "not judged"),
         }
     }

@@ -74,7 +74,7 @@ fn run_computed((name, make): (&str, Make), options: &Paper4Options, interrupt: 
         out: options.preset.out.clone().unwrap_or_else(|| PathBuf::from(name)),
         seed: options.preset.seed,
         peer_folder: options.folder.peer_dir.clone(),
-        key: None,
+        ssh: None,
         json: options.preset.json,
     };
     study::run_scenario((scenario, text), &conduct, interrupt)

@@ -122,6 +122,9 @@ fn method(result: &Paper1Result) -> Vec<String> {
         "The time of a run goes from the first write (T1) to the arrival of the one sample that the receiver sends back after the last \
          (T2). RTPS over UDP, no shared memory unless a peer has nothing else, reliable, keep-all, volatile, room for a whole burst."
             .to_owned(),
+        "All contenders are measured by the same code. Each sample is encoded by its writer and decoded by its reader; Zenoh and iceoryx2 \
+         have no types and hand over octets."
+            .to_owned(),
         format!(
             "Within each cell the contenders take turns of {} runs; the order of the turns is shuffled anew in each round from the seed \
              {}. Each turn begins with one more run that is not counted. All processes stay alive meanwhile. A contender that needs more \

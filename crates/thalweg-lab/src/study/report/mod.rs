@@ -224,8 +224,9 @@ fn thinning(source: &Source<'_>) -> String {
 
 /// Name of the file.
 pub(super) const REPORT: &str = "report.html";
-const METHOD: [&str; 7] = [
+const METHOD: [&str; 8] = [
     "The schedule is open: each sample is due at t0 + k/f, even if those before it were late, and its response latency counts from then.",
+    "Every publisher encodes and every subscriber decodes each sample; Zenoh, iceoryx2 and plain sockets have no types and hand over octets.",
     "The run is the unit: intervals come from runs, not from samples, which resemble their neighbours.",
     "Cells take turns in blocks of two rounds, the second in the reverse order of the first, unless the scenario says otherwise.",
     "A quantile is shown only where ten samples lie beyond it.",

@@ -17,10 +17,28 @@ pub(super) fn cards(result: &StudyResult) -> Vec<Card> {
             quantities.push(&difference.quantity);
         }
     }
-    let compared = quantities.into_iter().map(|quantity| {
-        comparison(quantity, &result.differences.iter().filter(|one| one.quantity == quantity).collect::<Vec<_>>())
-    });
-    expectations(result).into_iter().chain(compared).collect()
+    let of = |quantity: &str| -> Vec<&Difference> {
+        result.differences.iter().filter(|one| one.quantity == quantity).collect()
+    };
+    let is_told = |difference: &&Difference| difference.verdict != Verdict::Inconclusive;
+    let (told, open): (Vec<&str>, Vec<&str>) =
+        quantities.into_iter().partition(|quantity| of(quantity).iter().any(is_told));
+    let compared = told.into_iter().map(|quantity| comparison(quantity, &of(quantity)));
+    let open = unjudged(&open, &result.differences);
+    expectations(result).into_iter().chain(compared).chain(open).collect()
+}
+
+/// The quantities in which nothing is told, with the reasons.
+fn unjudged(quantities: &[&str], differences: &[Difference]) -> Option<Card> {
+    let of = differences.iter().filter(|difference| quantities.contains(&difference.quantity.as_str()));
+    let mut reasons: Vec<String> = of.filter_map(|difference| difference.reason.clone()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    (!quantities.is_empty()).then(|| Card {
+        standing: Standing::NotJudged,
+        headline: format!("Not judged: {}", quantities.join("; ")),
+        details: shortened(reasons),
+    })
 }
 
 /// Whether expectations hold; nothing where there is neither an expectation nor a comparison to speak of.
@@ -80,11 +98,10 @@ fn comparison(quantity: &str, all: &[&Difference]) -> Card {
     if let Some(reason) = all.iter().find_map(reason).filter(|_| open > 0) {
         details.push(format!("Not judged: {open}, the first because of this: {reason}."));
     }
-    let standing = if better + worse + same == 0 { Standing::NotJudged } else { Standing::Told };
     let part = |count: usize, word: &str| (count > 0).then(|| format!("{count} {word}"));
     let parts = [part(better, "better"), part(worse, "worse"), part(same, "equivalent"), part(open, "not judged")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    Card { standing, headline: format!("{quantity}: {}", parts.join(", ")), details }
+    Card { standing: Standing::Told, headline: format!("{quantity}: {}", parts.join(", ")), details }
 }
 
 /// The first of many sentences, and how many there are besides.

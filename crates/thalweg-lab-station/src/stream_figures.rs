@@ -1,75 +1,19 @@
-//! The output of `perf`: one object for each measurement, its keys fixed.
+//! A stream as `perf` prints it: one object, its keys fixed.
 
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{grouped, micros, rounded};
-use crate::statistics::Latencies;
-
-/// Round trips of one size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RoundTripFigures {
-    /// Payload bytes of a sample.
-    pub size: u64,
-    /// Round trips measured, warm-up left out.
-    pub samples: u64,
-    /// Shortest round trip in microseconds.
-    pub min_us: f64,
-    /// Median in microseconds; null below three samples.
-    pub p50_us: Option<f64>,
-    /// 90th percentile in microseconds; null below 100 samples.
-    pub p90_us: Option<f64>,
-    /// 99th percentile in microseconds; null below 1,000 samples.
-    pub p99_us: Option<f64>,
-    /// 99.9th percentile in microseconds; null below 10,000 samples.
-    pub p999_us: Option<f64>,
-    /// Longest round trip in microseconds.
-    pub max_us: f64,
-}
-
-impl RoundTripFigures {
-    /// Reads the figures off a distribution of round trips.
-    pub fn of(size: u64, latencies: &Latencies) -> RoundTripFigures {
-        let quantile = |q| latencies.quantile(q).map(micros);
-        RoundTripFigures {
-            size,
-            samples: latencies.count(),
-            min_us: micros(latencies.min()),
-            p50_us: quantile(0.5),
-            p90_us: quantile(0.9),
-            p99_us: quantile(0.99),
-            p999_us: quantile(0.999),
-            max_us: micros(latencies.max()),
-        }
-    }
-
-    /// One line for people.
-    pub fn to_text(&self) -> String {
-        let quantile = |name: &str, value: Option<f64>| match value {
-            Some(value) => format!(" {name} {}", rounded(value)),
-            None => String::new(),
-        };
-        format!(
-            "{} B: {} round trips in µs: min {}{}{}{}{} max {}",
-            self.size,
-            grouped(self.samples),
-            rounded(self.min_us),
-            quantile("p50", self.p50_us),
-            quantile("p90", self.p90_us),
-            quantile("p99", self.p99_us),
-            quantile("p99.9", self.p999_us),
-            rounded(self.max_us)
-        )
-    }
-}
+use crate::middleware::Work;
 
 /// A stream of samples one way, to one reader or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputFigures {
     /// Payload bytes of a sample.
     pub size: u64,
-    /// The transmission method, in the middleware's words.
+    /// The work of all ends for each sample.
+    pub work: Work,
+    /// The transmission method, in the middleware's words; empty where there is nothing to choose.
     pub method: String,
-    /// Destinations of datagrams, in the middleware's words.
+    /// Destinations of datagrams, in the same way.
     pub destination: String,
     /// Reading processes.
     pub readers: u64,
@@ -109,17 +53,18 @@ pub struct SampleCosts {
     pub cpu_s_per_million_writer: f64,
     /// CPU seconds of a reader's process for a million samples received; the mean over all that were received.
     pub cpu_s_per_million_reader: f64,
-    /// System calls of the writer's transport (sends, receives, waits) for a sample sent.
-    pub syscalls_per_sample_writer: f64,
+    /// System calls of the writer's transport (sends, receives, waits) for a sample sent; null where the middleware does not count
+    /// them.
+    pub syscalls_per_sample_writer: Option<f64>,
     /// System calls of a reader's transport for a sample received.
-    pub syscalls_per_sample_reader: f64,
+    pub syscalls_per_sample_reader: Option<f64>,
     /// Samples received for each datagram that reached a reader, HEARTBEATs that came by themselves included.
-    pub samples_per_datagram: f64,
+    pub samples_per_datagram: Option<f64>,
 }
 
 impl ThroughputFigures {
     /// Joins what all ends saw.
-    pub fn of(size: u64, writer: &WriterEnd, readers: &[ReaderEnd]) -> ThroughputFigures {
+    pub fn of(size: u64, work: Work, writer: &WriterEnd, readers: &[ReaderEnd]) -> ThroughputFigures {
         let count = readers.len() as u64;
         let received: u64 = readers.iter().map(|reader| reader.received).sum();
         let rate =
@@ -137,6 +82,7 @@ impl ThroughputFigures {
         };
         ThroughputFigures {
             size,
+            work,
             method: writer.method.clone(),
             destination: writer.destination.clone(),
             readers: count,
@@ -152,32 +98,34 @@ impl ThroughputFigures {
     pub fn to_text(&self) -> String {
         let ThroughputFigures { rates, costs, .. } = self;
         let mut out = format!(
-            "{} B, {}: {} samples/s, {} Mbit/s received; {} sent, {} received, {} lost\n",
+            "{} B, {}, {}: {} samples/s, {} Mbit/s received; {} sent, {} received, {} lost\n",
             self.size,
-            self.method,
-            rounded(rates.received_per_s),
-            rounded(rates.mbit_per_s),
-            grouped(self.sent),
-            grouped(self.received),
-            grouped(self.lost),
+            if self.method.is_empty() { "as shipped" } else { &self.method },
+            self.work.name(),
+            short(rates.received_per_s),
+            short(rates.mbit_per_s),
+            self.sent,
+            self.received,
+            self.lost,
         );
         if self.readers > 1 {
             out.push_str(&format!(
                 "{} readers, destination {}: slowest {} samples/s, all together {} deliveries/s, writer {} samples/s\n",
                 self.readers,
                 self.destination,
-                rounded(rates.received_per_s_min),
-                rounded(rates.deliveries_per_s),
-                rounded(rates.sent_per_s)
+                short(rates.received_per_s_min),
+                short(rates.deliveries_per_s),
+                short(rates.sent_per_s)
             ));
         }
+        let told = |value: Option<f64>| value.map_or_else(|| "not counted".to_owned(), short);
         out.push_str(&format!(
             "CPU seconds per million samples: writer {}, reader {}; system calls per sample: writer {}, reader {}; samples per datagram: {}",
-            rounded(costs.cpu_s_per_million_writer),
-            rounded(costs.cpu_s_per_million_reader),
-            rounded(costs.syscalls_per_sample_writer),
-            rounded(costs.syscalls_per_sample_reader),
-            rounded(costs.samples_per_datagram)
+            short(costs.cpu_s_per_million_writer),
+            short(costs.cpu_s_per_million_reader),
+            told(costs.syscalls_per_sample_writer),
+            told(costs.syscalls_per_sample_reader),
+            told(costs.samples_per_datagram)
         ));
         out
     }
@@ -186,15 +134,26 @@ impl ThroughputFigures {
 impl SampleCosts {
     fn of(writer: &WriterEnd, readers: &[ReaderEnd], received: u64) -> SampleCosts {
         let per = |part: f64, samples: u64| if samples == 0 { 0.0 } else { part / samples as f64 };
-        let sum = |part: fn(&Cost) -> u64| readers.iter().map(|reader| part(&reader.cost)).sum::<u64>();
+        let sum = |part: fn(&Cost) -> Option<u64>| readers.iter().map(|reader| part(&reader.cost)).sum::<Option<u64>>();
+        let cpu_ns: u64 = readers.iter().map(|reader| reader.cost.cpu_ns).sum();
         SampleCosts {
             // Nanoseconds for a sample are thousandths of seconds for a million of them.
             cpu_s_per_million_writer: per(writer.cost.cpu_ns as f64 / 1e3, writer.sent),
-            cpu_s_per_million_reader: per(sum(|cost| cost.cpu_ns) as f64 / 1e3, received),
-            syscalls_per_sample_writer: per(writer.cost.syscalls as f64, writer.sent),
-            syscalls_per_sample_reader: per(sum(|cost| cost.syscalls) as f64, received),
-            samples_per_datagram: per(received as f64, sum(|cost| cost.datagrams)),
+            cpu_s_per_million_reader: per(cpu_ns as f64 / 1e3, received),
+            syscalls_per_sample_writer: writer.cost.syscalls.map(|calls| per(calls as f64, writer.sent)),
+            syscalls_per_sample_reader: sum(|cost| cost.syscalls).map(|calls| per(calls as f64, received)),
+            samples_per_datagram: sum(|cost| cost.datagrams).map(|datagrams| per(received as f64, datagrams)),
         }
+    }
+}
+
+/// A number in few digits.
+pub(crate) fn short(value: f64) -> String {
+    match value {
+        value if value >= 100.0 => format!("{value:.0}"),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 1.0 => format!("{value:.2}"),
+        value => format!("{value:.4}"),
     }
 }
 
@@ -203,10 +162,10 @@ impl SampleCosts {
 pub struct Cost {
     /// CPU time in nanoseconds, all threads.
     pub cpu_ns: u64,
-    /// System calls of the transport.
-    pub syscalls: u64,
-    /// Datagrams that arrived.
-    pub datagrams: u64,
+    /// System calls of the transport, where they are counted.
+    pub syscalls: Option<u64>,
+    /// Datagrams that arrived, where they are counted.
+    pub datagrams: Option<u64>,
 }
 
 /// Figures of the writer.
@@ -241,8 +200,6 @@ pub struct ReaderEnd {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn keys(value: &impl Serialize) -> Vec<String> {
@@ -253,13 +210,12 @@ mod tests {
 
     #[test]
     fn objects_have_exactly_the_documented_keys() {
-        let latency = RoundTripFigures::of(64, &Latencies::new());
-        let expect = ["size", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
-        assert_eq!(keys(&latency), expect);
         let writer = WriterEnd { method: "m".to_owned(), destination: "d".to_owned(), ..WriterEnd::default() };
-        let throughput = ThroughputFigures::of(64, &writer, &[ReaderEnd::default()]);
+        let throughput = ThroughputFigures::of(64, Work::Decoded, &writer, &[ReaderEnd::default()]);
         let expect = [
             "size",
+            "work",
+            "decoded",
             "method",
             "m",
             "destination",
@@ -284,15 +240,16 @@ mod tests {
 
     #[test]
     fn rates_count_the_intervals_between_arrivals() {
-        let cost = Cost { cpu_ns: 5_005_000, syscalls: 2_002, datagrams: 0 };
+        let cost = Cost { cpu_ns: 5_005_000, syscalls: Some(2_002), datagrams: Some(0) };
         let writer = WriterEnd { sent: 1_001, span_ns: 1_001_000, cost, ..WriterEnd::default() };
         let reader = ReaderEnd { received: 1_001, span_ns: 10_000_000, ..ReaderEnd::default() };
-        let figures = ThroughputFigures::of(1_000, &writer, &[reader]);
+        let figures = ThroughputFigures::of(1_000, Work::Decoded, &writer, &[reader]);
         check(figures.rates.sent_per_s, 1e6);
         check(figures.rates.received_per_s, 100_000.0);
         check(figures.rates.mbit_per_s, 800.0);
         check(figures.costs.cpu_s_per_million_writer, 5.0);
-        check(figures.costs.syscalls_per_sample_writer, 2.0);
+        assert_eq!(figures.costs.syscalls_per_sample_writer, Some(2.0));
+        assert_eq!(figures.costs.syscalls_per_sample_reader, None, "a reader that does not count them");
         assert_eq!(figures.lost, 0);
     }
 
@@ -307,23 +264,15 @@ mod tests {
         let reader = |received, cpu_ns| ReaderEnd {
             received,
             span_ns: 10_000_000,
-            cost: Cost { cpu_ns, syscalls: 10, datagrams: 100 },
+            cost: Cost { cpu_ns, syscalls: Some(10), datagrams: Some(100) },
             ..ReaderEnd::default()
         };
-        let figures = ThroughputFigures::of(100, &writer, &[reader(1_001, 1_001_000), reader(501, 0)]);
+        let figures = ThroughputFigures::of(100, Work::Decoded, &writer, &[reader(1_001, 1_001_000), reader(501, 0)]);
         assert_eq!((figures.readers, figures.received, figures.lost), (2, 1_502, 500));
         check(figures.rates.deliveries_per_s, 150_000.0);
         check(figures.rates.received_per_s, 75_000.0);
         check(figures.rates.received_per_s_min, 50_000.0);
         check(figures.costs.cpu_s_per_million_reader, 1_001.0 / 1_502.0);
-        check(figures.costs.samples_per_datagram, 7.51);
-    }
-
-    #[test]
-    fn percentiles_that_too_few_round_trips_carry_are_null() {
-        let mut latencies = Latencies::new();
-        (0..100).for_each(|_| latencies.record(Duration::from_micros(20)));
-        let json = serde_json::to_value(RoundTripFigures::of(64, &latencies)).expect("json");
-        assert_eq!((&json["p90_us"], &json["p99_us"]), (&serde_json::json!(20.0), &serde_json::Value::Null));
+        check(figures.costs.samples_per_datagram.expect("counted"), 7.51);
     }
 }

@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::buckets::LONGEST_NANOS;
-use super::is_supported;
-
 /// A distribution of latencies: constant memory and time for each sample, three significant digits, extremes and mean exact.
 #[derive(Clone, Debug)]
 pub struct Latencies {
@@ -70,3 +67,20 @@ impl Default for Latencies {
         Latencies::new()
     }
 }
+
+/// How many values must lie beyond a quantile before it is shown: with fewer, the figure describes single accidents.
+pub const TAIL_MIN: f64 = 10.0;
+
+/// Whether `count` values carry the quantile `q`: at least [`TAIL_MIN`] of them lie beyond it, or it is the median of at least three.
+///
+/// So p90 needs 100 values, p99 1,000 and p99.9 10,000.
+pub fn is_supported(q: f64, count: u64) -> bool {
+    if q <= 0.5 {
+        return count >= 3;
+    }
+    // The small allowance absorbs that 1 − 0.99 is not exactly 0.01 in binary.
+    count as f64 * (1.0 - q) >= TAIL_MIN - 1e-6
+}
+
+/// Ten minutes: a latency beyond it is a stall that no quantile describes; histograms count it as this long.
+pub const LONGEST_NANOS: u64 = 600_000_000_000;

@@ -1,0 +1,260 @@
+//! Ping-pong: one end writes a sample, the other sends it back, again and again.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::channel::ProcessEnd;
+use crate::fault::Fault;
+use crate::latencies::Latencies;
+use crate::link::Stop;
+use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter};
+use crate::order::ReliabilitySetting;
+use crate::perf_options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, check_size};
+use crate::round_trips::RoundTripFigures;
+use crate::station::wait_until;
+
+/// The measuring end: returns when the limit is reached.
+///
+/// # Errors
+/// No answer comes, an answer is wrong, or `stop` was requested.
+pub fn ping<M: Middleware<Sample: NumberedSample>>(
+    options: &PerfOptions<M::Setup>,
+    stop: &Stop,
+) -> Result<RoundTripFigures, Fault> {
+    let middleware: M = options.open(&ProcessEnd::PUBLISHER)?;
+    let mut writer = middleware.writer(&options.channel(PING))?;
+    let game = Arc::new(SharedGame { game: Mutex::new(Game::<M>::new(options)?), news: Condvar::new() });
+    let reader = middleware.reader(&options.channel(PONG), Returns(Arc::clone(&game)))?;
+    if !wait_until(PEER_PATIENCE, stop, || writer.matched() > 0 && reader.matched() > 0)? {
+        let patience = PEER_PATIENCE.as_secs();
+        return Err(Fault::Here(format!(
+            "no other end appeared within {patience} s; start the same measurement with --role sub and the same options"
+        )));
+    }
+    game.greet(&mut writer, stop)?;
+    let patience = match options.reliability {
+        ReliabilitySetting::Reliable => ANSWER_PATIENCE,
+        ReliabilitySetting::BestEffort => LOSS_PATIENCE,
+    };
+    game.lock().begin(writer)?;
+    let mut heard = (0, Instant::now());
+    loop {
+        let mut state = game.wait(LOOK_PERIOD);
+        if stop.is_requested() {
+            return Err(Fault::Interrupted);
+        }
+        if let Some(over) = state.over.take() {
+            return over.map(|()| RoundTripFigures::of(options.size, M::work(&options.setup), &state.latencies));
+        }
+        if heard.0 != state.number {
+            heard = (state.number, Instant::now());
+        } else if heard.1.elapsed() >= patience {
+            if options.reliability == ReliabilitySetting::Reliable || reader.matched() == 0 {
+                let (number, patience) = (state.number, patience.as_secs_f64());
+                return Err(Fault::Here(format!("sample {number} was not answered within {patience} s")));
+            }
+            state.serve_next()?;
+        }
+    }
+}
+
+/// The answering end: sends back what arrives until the other end leaves or `stop` is requested.
+///
+/// # Errors
+/// The other end does not appear, or an answer cannot be sent.
+pub fn pong<M: Middleware<Sample: NumberedSample>>(options: &PerfOptions<M::Setup>, stop: &Stop) -> Result<(), Fault> {
+    let middleware: M = options.open(&ProcessEnd::subscriber())?;
+    let writer = middleware.writer(&options.channel(PONG))?;
+    let failure = Arc::new(Mutex::new(None));
+    let answer = Answer::<M> { writer, failure: Arc::clone(&failure) };
+    let reader = middleware.reader(&options.channel(PING), answer)?;
+    if !wait_until(PEER_PATIENCE, stop, || reader.matched() > 0)? {
+        return Err(Fault::Here(format!("no other end appeared within {} s", PEER_PATIENCE.as_secs())));
+    }
+    while !stop.is_requested() && reader.matched() > 0 {
+        if let Some(fault) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(fault);
+        }
+        std::thread::sleep(LOOK_PERIOD);
+    }
+    Ok(())
+}
+
+/// Writes back what arrives.
+struct Answer<M: Middleware> {
+    writer: M::Writer,
+    failure: Arc<Mutex<Option<Fault>>>,
+}
+
+impl<M: Middleware> SampleSink<M> for Answer<M> {
+    fn take(&mut self, arrival: M::Arrival<'_>) {
+        let sent = self.writer.send_back(arrival).map_err(Fault::from).and_then(|()| self.writer.flush());
+        if let Err(fault) = sent {
+            self.fail(fault);
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+    }
+}
+
+/// The game, played in the thread that brings the answers while the main thread waits for its end.
+struct SharedGame<M: Middleware> {
+    game: Mutex<Game<M>>,
+    news: Condvar,
+}
+
+impl<M: Middleware<Sample: NumberedSample>> SharedGame<M> {
+    fn lock(&self) -> MutexGuard<'_, Game<M>> {
+        self.game.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, patience: Duration) -> MutexGuard<'_, Game<M>> {
+        let waited = self.news.wait_timeout_while(self.lock(), patience, |game| game.over.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Sends greetings until one comes back: from then on both sides have matched in both directions.
+    fn greet(&self, writer: &mut M::Writer, stop: &Stop) -> Result<(), Fault> {
+        let mut greeting = M::Sample::of(Vec::new());
+        greeting.set_number(GREETING);
+        let deadline = Instant::now() + ANSWER_PATIENCE;
+        while Instant::now() < deadline {
+            writer.write(&greeting)?;
+            writer.flush()?;
+            if wait_until(GREETING_PERIOD, stop, || self.lock().is_greeted)? {
+                return Ok(());
+            }
+        }
+        let patience = ANSWER_PATIENCE.as_secs();
+        Err(Fault::Here(format!("the other end matched but did not answer within {patience} s")))
+    }
+}
+
+struct Returns<M: Middleware>(Arc<SharedGame<M>>);
+
+impl<M: Middleware<Sample: NumberedSample>> SampleSink<M> for Returns<M> {
+    fn take(&mut self, arrival: M::Arrival<'_>) {
+        let now = Instant::now();
+        let mut game = self.0.lock();
+        if let Err(fault) = game.handle_return(now, &arrival) {
+            game.over = Some(Err(fault));
+        }
+        if game.over.is_some() {
+            self.0.news.notify_one();
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.0.lock().over = Some(Err(fault));
+        self.0.news.notify_one();
+    }
+}
+
+/// The measuring end's side of the game.
+struct Game<M: Middleware> {
+    options: GameOptions,
+    /// There once the game has begun.
+    writer: Option<M::Writer>,
+    sample: M::Sample,
+    number: u64,
+    sent: Instant,
+    warm_up: u64,
+    end: Option<Instant>,
+    latencies: Latencies,
+    is_greeted: bool,
+    over: Option<Result<(), Fault>>,
+}
+
+/// What the game goes by.
+struct GameOptions {
+    size: u64,
+    limit: Limit,
+    reliability: ReliabilitySetting,
+}
+
+impl<M: Middleware<Sample: NumberedSample>> Game<M> {
+    fn new(options: &PerfOptions<M::Setup>) -> Result<Game<M>, Fault> {
+        let PerfOptions { size, limit, reliability, .. } = *options;
+        Ok(Game {
+            options: GameOptions { size, limit, reliability },
+            writer: None,
+            sample: options.sample()?,
+            number: 0,
+            sent: Instant::now(),
+            warm_up: if size > 100_000 { WARM_UP_LARGE } else { WARM_UP },
+            end: None,
+            latencies: Latencies::new(),
+            is_greeted: false,
+            over: None,
+        })
+    }
+
+    fn begin(&mut self, writer: M::Writer) -> Result<(), Fault> {
+        self.writer = Some(writer);
+        self.serve_next()
+    }
+
+    fn serve_next(&mut self) -> Result<(), Fault> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        self.number += 1;
+        self.sample.set_number(self.number);
+        self.sent = Instant::now();
+        writer.write(&self.sample)?;
+        writer.flush()
+    }
+
+    /// Notes the time and serves again, or ends the game.
+    fn handle_return(&mut self, now: Instant, arrival: &M::Arrival<'_>) -> Result<(), Fault> {
+        let number = arrival.number();
+        if number == GREETING {
+            self.is_greeted = true;
+            return Ok(());
+        }
+        if self.over.is_some() {
+            return Ok(());
+        }
+        if number != self.number {
+            // An answer of a round that was given up.
+            if self.options.reliability == ReliabilitySetting::BestEffort {
+                return Ok(());
+            }
+            let expected = self.number;
+            return Err(Fault::Here(format!("sample {number} came back where {expected} was expected")));
+        }
+        check_size(arrival.bytes(), self.options.size)?;
+        if self.warm_up > 0 {
+            self.warm_up -= 1;
+        } else {
+            self.latencies.record(now - self.sent);
+            if self.check_limit(now) {
+                self.over = Some(Ok(()));
+                return Ok(());
+            }
+        }
+        self.serve_next()
+    }
+
+    /// Whether the game is long enough; its time begins with the first round trip that counts.
+    fn check_limit(&mut self, now: Instant) -> bool {
+        match self.options.limit {
+            Limit::Samples(count) => self.latencies.count() >= count,
+            Limit::Time(duration) => now >= *self.end.get_or_insert(now + duration),
+        }
+    }
+}
+
+/// The topic of the samples.
+pub const PING: &str = "thalweg_perf_ping";
+/// The topic of their echoes.
+pub const PONG: &str = "thalweg_perf_pong";
+/// Number of the samples that are no part of the game.
+const GREETING: u64 = u64::MAX;
+const GREETING_PERIOD: Duration = Duration::from_millis(50);
+/// After this long a best-effort sample counts as lost and the next one is served.
+const LOSS_PATIENCE: Duration = Duration::from_millis(500);
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+/// Round trips before the measured ones: caches, branch predictors and RTT estimates settle.
+const WARM_UP: u64 = 500;
+const WARM_UP_LARGE: u64 = 20;

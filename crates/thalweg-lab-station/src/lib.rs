@@ -18,6 +18,7 @@ mod link;
 mod listen;
 mod middleware;
 mod note;
+mod onward;
 mod order;
 mod peer;
 mod perf_options;
@@ -50,7 +51,7 @@ pub use middleware::{
 };
 pub use note::Note;
 pub use order::{
-    HistorySetting, LinkCosts, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand,
+    HistorySetting, LinkCosts, Onward, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand,
     SubscriberPlace, SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
 pub use peer::{PeerDestination, PeerProfile, PeerSetup};

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 
 use thalweg_host::monotonic_nanos;
 
@@ -65,6 +66,8 @@ pub struct Note {
     timetable: Timetable,
     progress: Arc<Progress>,
     tally: Arc<Tally>,
+    /// Where publisher and number of each sample go that is new.
+    onward: Option<Sender<(u32, u64)>>,
 }
 
 impl Note {
@@ -72,6 +75,7 @@ impl Note {
         order: &Order<Setup>,
         writers: u64,
         (progress, tally): (Arc<Progress>, Arc<Tally>),
+        onward: Option<Sender<(u32, u64)>>,
     ) -> Note {
         let numbers = order.timetable.measured().end;
         let publishers = order.timetable.publishers;
@@ -97,6 +101,7 @@ impl Note {
             timetable: order.timetable.clone(),
             progress,
             tally,
+            onward,
         }
     }
 
@@ -118,6 +123,10 @@ impl Note {
         let is_new = arrivals.received() > received;
         let is_reordered = arrivals.out_of_order() > reordered;
         self.different += u64::from(is_new);
+        if let Some(onward) = self.onward.as_ref().filter(|_| is_new) {
+            // Nobody is there any more when the run has failed.
+            let _ = onward.send((writer, number));
+        }
         let origin_ns = self.tally.origin_ns();
         match &mut self.kept {
             Kept::Samples { samples, room, unkept } => {

@@ -49,29 +49,12 @@ pub(crate) fn run<M: Middleware>(
     course: &Course,
     matched: impl FnOnce(),
 ) -> Result<Published<M>, Fault> {
-    pin(place.cpu)?;
-    request_exact_timers();
-    let middleware = M::open(&order.setup, &ProcessEnd::Publisher(place.index))?;
-    let mut writer = middleware.writer(&order.channel(&place.topic))?;
-    let closed = order.closed_loop;
-    let answers = closed.filter(|_| place.index == 0).map(|_| Answers::open(&middleware, order)).transpose()?;
-    let answerers = closed.map_or(0, |closed| closed.subscribers as usize);
-    let is_met =
-        || writer.matched() >= place.readers && answers.as_ref().is_none_or(|answers| answers.matched() >= answerers);
-    let matching = order.pace.matching;
-    if !wait_until(matching, course.stop(), is_met)? {
-        let (index, found, all) = (place.index, writer.matched(), place.readers);
-        let heard = answers.map(|answers| format!(" and heard {} of {answerers}", answers.matched()));
-        let heard = heard.unwrap_or_default();
-        return Err(Fault::Here(format!(
-            "publisher {index} found {found} of {all} subscribers{heard} within {matching:?}"
-        )));
-    }
+    let (middleware, mut writer, answers) = find_readers::<M>(order, place, course)?;
     matched();
     let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
     let (sample, index) = (middleware.scheduled_sample()?, place.index);
-    let (written, refused, records) = match closed {
+    let (written, refused, records) = match order.closed_loop {
         Some(closed) => {
             let pumped = Pump { order, closed, index, origin_ns, course, tally, answers }.run(&mut writer, sample)?;
             (pumped.written, pumped.refused, PublisherRecords::RoundTrips(pumped.round_trips))
@@ -104,7 +87,47 @@ pub(crate) fn run<M: Middleware>(
         effort: writer.effort(),
         link_costs: writer.link_costs(),
     };
-    Ok(Published { report, records, _writer: writer, _middleware: middleware })
+    Ok(Published::new(report, records, (writer, middleware)))
+}
+
+/// A publisher's participant, its writer, and its ear for answers where it has one.
+type Joined<M> = (M, <M as Middleware>::Writer, Option<Answers<M>>);
+
+/// Joins as a publisher and finds its readers.
+pub(crate) fn find_readers<M: Middleware>(
+    order: &Order<M::Setup>,
+    place: &PublisherPlace,
+    course: &Course,
+) -> Result<Joined<M>, Fault> {
+    pin(place.cpu)?;
+    request_exact_timers();
+    let middleware = M::open(&order.setup, &ProcessEnd::Publisher(place.index))?;
+    let writer = middleware.writer(&order.channel(&place.topic))?;
+    let closed = order.closed_loop.filter(|_| place.index == 0);
+    let answers = closed.map(|_| Answers::open(&middleware, order)).transpose()?;
+    let answerers = closed.map_or(0, |closed| closed.subscribers as usize);
+    let is_met =
+        || writer.matched() >= place.readers && answers.as_ref().is_none_or(|answers| answers.matched() >= answerers);
+    let matching = order.pace.matching;
+    if !wait_until(matching, course.stop(), is_met)? {
+        let (index, found, all) = (place.index, writer.matched(), place.readers);
+        let heard = answers.map(|answers| format!(" and heard {} of {answerers}", answers.matched()));
+        let heard = heard.unwrap_or_default();
+        return Err(Fault::Here(format!(
+            "publisher {index} found {found} of {all} subscribers{heard} within {matching:?}"
+        )));
+    }
+    Ok((middleware, writer, answers))
+}
+
+impl<M: Middleware> Published<M> {
+    pub(crate) fn new(
+        report: PublisherReport,
+        records: PublisherRecords,
+        (writer, middleware): (M::Writer, M),
+    ) -> Published<M> {
+        Published { report, records, _writer: writer, _middleware: middleware }
+    }
 }
 
 struct Publisher<'a, M: Middleware> {

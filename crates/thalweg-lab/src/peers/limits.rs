@@ -29,6 +29,9 @@ fn of_peer(peer: PeerProgram, cell: &Cell, reliability: ReliabilitySetting) -> O
         PeerProgram::Raw if cell.is_closed_loop() => {
             Some("its readers read from one writer, and all subscribers answer".to_owned())
         }
+        PeerProgram::Raw if cell.flow.is_some() => {
+            Some("plain sockets have ports for the topics of one flow: leave [[flow]] or raw out".to_owned())
+        }
         PeerProgram::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
             Some("its readers read from one writer each: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
         }

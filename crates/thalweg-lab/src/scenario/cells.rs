@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ReliabilitySetting;
+use super::{ReliabilitySetting, TrafficFlow};
 use crate::figures::size;
 use crate::peers::CellMiddleware;
 use crate::station::Addressing;
@@ -36,6 +36,9 @@ pub struct Cell {
     /// Whether lost samples are sent again, where the matrix says so; missing means as the scenario's QoS says.
     #[serde(default)]
     pub reliability: Option<ReliabilitySetting>,
+    /// Which of several kinds of traffic in the same run; missing where a run has one kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<TrafficFlow>>,
 }
 
 /// Which of two builds of the same middleware.
@@ -133,9 +136,10 @@ impl Cell {
     }
 
     fn load_in_words(&self) -> String {
+        let flow = self.flow.as_ref().map(|flow| format!("{}: ", flow.name)).unwrap_or_default();
         let pace =
             self.latency_count.map_or_else(|| format!("{} Hz", self.rate_hz), |count| format!("closed-loop/{count}"));
-        format!("{}–{} {} {pace}", self.publishers, self.subscribers, self.load)
+        format!("{flow}{}–{} {} {pace}", self.publishers, self.subscribers, self.load)
     }
 
     fn conditions(&self) -> String {

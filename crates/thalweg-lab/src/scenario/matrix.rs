@@ -1,9 +1,10 @@
 //! `[matrix]`: the cells of a scenario.
 
 use super::fields::{Field, Fields, ScenarioError};
-use super::{Build, Cell, HostPlan, Load, ReliabilitySetting, Topics};
-use crate::peers::CellMiddleware;
-use crate::station::Addressing;
+use super::sections::RELIABILITY;
+use super::{Build, Cell, HostPlan, Load, Process, Qos, Schedule, Topics};
+use crate::peers::{CellMiddleware, refusal};
+use crate::station::{Addressing, Wait};
 
 /// The cells of one `[matrix]`, or of several `[[matrix]]` one after the other.
 pub(super) fn read_matrices(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
@@ -59,15 +60,9 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     let loads = read_loads(&matrix)?;
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
-    let destinations =
-        [("auto", Addressing::Auto), ("unicast", Addressing::Unicast), ("multicast", Addressing::Multicast)];
-    let destinations = matrix
-        .get("destination")
-        .map_or(Ok(vec![Addressing::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
-    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
+    let destinations = read_destinations(matrix.get("destination"))?;
     let topics_field = matrix.get("topics");
-    let topics =
-        topics_field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&topics)))?;
+    let topics = read_topics(matrix.get("topics"))?;
     if let (Some(field), Some((publishers, subscribers))) =
         (topics_field, endpoints.iter().find(|(publishers, subscribers)| publishers != subscribers))
         && topics.contains(&Topics::PerPair)
@@ -95,6 +90,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                             destination: *destination,
                             topics: *topics,
                             reliability: None,
+                            flow: None,
                         };
                         let rate_hz = rate.of_publisher(&cell);
                         if !cell.is_closed_loop() && !RATES_HZ.contains(&rate_hz) {
@@ -119,7 +115,17 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     Ok(cells)
 }
 
-fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {
+pub(super) fn read_destinations(field: Option<Field<'_>>) -> Result<Vec<Addressing>, ScenarioError> {
+    let known = [("auto", Addressing::Auto), ("unicast", Addressing::Unicast), ("multicast", Addressing::Multicast)];
+    field.map_or(Ok(vec![Addressing::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&known)))
+}
+
+pub(super) fn read_topics(field: Option<Field<'_>>) -> Result<Vec<Topics>, ScenarioError> {
+    let known = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
+    field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&known)))
+}
+
+pub(super) fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {
     let Some(field) = field else { return Ok(vec![CellMiddleware::Thalweg]) };
     let names: Vec<(String, CellMiddleware)> = CellMiddleware::all().map(|one| (one.to_string(), one)).collect();
     let choices: Vec<(&str, CellMiddleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
@@ -169,9 +175,9 @@ fn read_rates(matrix: &Fields<'_>) -> Result<Vec<Rate>, ScenarioError> {
     }
 }
 
-fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
+pub(super) fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
     match (matrix.get("payload_bytes"), matrix.get("type")) {
-        (None, None) => Err(matrix.error("[matrix] needs \"payload_bytes\" or \"type\"")),
+        (None, None) => Err(matrix.error("\"payload_bytes\" or \"type\" is needed")),
         (bytes, types) => {
             let octets = |one: &Field<'_>| one.integer(0, PAYLOAD_MAX).map(|bytes| Load::Octets(bytes as u32));
             let mut loads =
@@ -218,7 +224,7 @@ fn read_endpoints(matrix: &Fields<'_>, hosts: Option<&HostPlan>) -> Result<Vec<(
 }
 
 /// Endpoints on the fullest host.
-fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64 {
+pub(super) fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64 {
     let Some(hosts) = hosts else { return u64::from(publishers) + u64::from(subscribers) };
     let mut counts = vec![0_u64; hosts.count as usize];
     let of = (0..publishers).map(|index| hosts.of_publisher(index));
@@ -228,15 +234,50 @@ fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64
     counts.into_iter().max().unwrap_or(0)
 }
 
-pub(super) const RELIABILITY: [(&str, ReliabilitySetting); 2] =
-    [("reliable", ReliabilitySetting::Reliable), ("best-effort", ReliabilitySetting::BestEffort)];
+pub(super) fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Result<(), ScenarioError> {
+    let seconds = (schedule.warm_up + schedule.measured).as_secs_f64();
+    for cell in cells.iter().filter(|cell| !cell.is_closed_loop()) {
+        let deliveries = cell.pairs().count() as f64 * cell.rate_hz * seconds;
+        if deliveries > DELIVERIES_MAX {
+            return Err(field.error(format!(
+                "the cell {cell} delivers {deliveries:.0} samples in one run; at most {DELIVERIES_MAX:.0} are kept: lower rate_hz, \
+                 the endpoints or [schedule] seconds"
+            )));
+        }
+        if cell.rate_hz * schedule.measured.as_secs_f64() < 1.0 {
+            return Err(field.error(format!("the cell {cell} has no sample within the measured time")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what a middleware cannot do, and what has no single thread to do it in.
+pub(super) fn check_endpoints(
+    field: &Field<'_>,
+    cells: &[Cell],
+    (qos, process, hosts): (&Qos, &Process, Option<&HostPlan>),
+) -> Result<(), ScenarioError> {
+    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process, hosts)) {
+        return Err(field.error(reason));
+    }
+    let is_shared = |cell: &&Cell| cell.topics == Topics::PerPublisher && cell.publishers > 1;
+    match cells.iter().find(is_shared) {
+        Some(cell) if process.wait == Wait::Block => Err(field.error(format!(
+            "the cell {cell} has several subscriptions in one participant, which share the thread that receives: use wait = \"listener\""
+        ))),
+        _ => Ok(()),
+    }
+}
+
 pub(super) const VALUES_MAX: usize = 64;
 /// Cells of a scenario: more are a mistake, or too many for one report.
 pub(crate) const CELLS_MAX: usize = 1_000;
 /// Samples a second that a publisher can be asked for.
-const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
+pub(super) const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
 /// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).
-const ENDPOINTS_MAX: u64 = 119;
+pub(super) const ENDPOINTS_MAX: u64 = 119;
 /// Perftest's own is 10,000.
 const LATENCY_COUNT_MAX: u64 = 1_000_000;
 const PAYLOAD_MAX: u64 = 64 << 20;
+/// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
+pub(super) const DELIVERIES_MAX: f64 = 20e6;

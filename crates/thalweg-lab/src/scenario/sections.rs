@@ -7,13 +7,14 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 use super::fields::{Field, Fields, ScenarioError, Source};
-use super::matrix::{CELLS_MAX, RELIABILITY, VALUES_MAX, read_matrices};
+use super::matrix::{CELLS_MAX, VALUES_MAX, check_endpoints, check_volume, read_matrices};
 use super::network;
+use super::traffic::{check_together, flows_in, read_flows};
 use super::{
     Affinity, Build, Cell, Design, Expectation, Gate, HistorySetting, HostKind, HostPlan, Precision, Process,
-    ProcessModel, PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Topics, Wake,
+    ProcessModel, PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Wake,
 };
-use crate::peers::{PeerProgram, refusal};
+use crate::peers::PeerProgram;
 use crate::station::Wait;
 
 /// Reads a whole file.
@@ -26,8 +27,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
         &[
-            "schema", "name", "seed", "against", "notes", "hosts", "link", "matrix", "qos", "process", "schedule",
-            "expect", "system", "trace",
+            "schema", "name", "seed", "against", "notes", "hosts", "link", "matrix", "flow", "qos", "process",
+            "schedule", "expect", "system", "trace",
         ][..],
         &["paper"][..],
     );
@@ -37,16 +38,26 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         return Err(schema.error(format!("this version reads {:?} only", Scenario::SCHEMA)));
     }
     let hosts = network::read_hosts(root.get("hosts"))?;
-    let matrix = root.require("matrix")?;
-    let (against, cells) = read_against(root.get("against"), read_matrices(&matrix, hosts.as_ref())?, hosts.as_ref())?;
+    let flow = root.get("flow");
+    let (field, cells) = match flow {
+        Some(field) => (field, read_flows(&field, root.get("matrix"), hosts.as_ref())?),
+        None => {
+            let field = root.require("matrix")?;
+            (field, read_matrices(&field, hosts.as_ref())?)
+        }
+    };
+    let (against, cells) = read_against(root.get("against"), cells, hosts.as_ref())?;
     let schedule = read_schedule(&root.require("schedule")?)?;
+    match flow {
+        Some(field) => check_together(&field, &cells[..flows_in(&cells)], &schedule, hosts.as_ref())?,
+        None => check_volume(&field, &cells, &schedule)?,
+    }
     let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
-    check_volume(&matrix, &cells, &schedule)?;
     if schedule.settle != Settle::No && cells.iter().any(Cell::is_closed_loop) {
-        return Err(matrix
+        return Err(field
             .error("settle = \"mser\" looks at response latencies, which a closed loop does not have: leave it out"));
     }
-    check_endpoints(&matrix, &cells, (&qos, &process, hosts.as_ref()))?;
+    check_endpoints(&field, &cells, (&qos, &process, hosts.as_ref()))?;
     Ok(Scenario {
         name: read_name(&root.require("name")?)?,
         seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
@@ -66,7 +77,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-/// The other build, and the cells of its middleware, each behind its twin of that build.
+/// The other build, and the cells of its middleware, those of each run behind their twins of that build.
 fn read_against(
     field: Option<Field<'_>>,
     cells: Vec<Cell>,
@@ -80,8 +91,10 @@ fn read_against(
         );
     }
     let measured = PeerProgram::of_file(&program);
-    let twins = |cell: &Cell| [Build::Other, Build::This].map(|build| Cell { build, ..cell.clone() });
-    let twins: Vec<Cell> = cells.iter().filter(|cell| cell.middleware.peer() == measured).flat_map(twins).collect();
+    let of_build = |run: &[Cell], build| run.iter().map(move |cell| Cell { build, ..cell.clone() }).collect::<Vec<_>>();
+    let runs = cells.chunks(flows_in(&cells)).filter(|run| run.iter().all(|cell| cell.middleware.peer() == measured));
+    let twins: Vec<Cell> =
+        runs.flat_map(|run| [Build::Other, Build::This].map(|build| of_build(run, build)).concat()).collect();
     let name = measured.map_or("thalweg", PeerProgram::name);
     match twins.len() {
         0 => Err(field.error(format!("{} measures {name}, of which the matrix has no cell", program.display()))),
@@ -90,48 +103,13 @@ fn read_against(
     }
 }
 
-fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
+pub(super) fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
     let name = field.text()?;
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_allowed) || name.starts_with('.') {
         return Err(field.error("1 to 64 letters, digits, '-', '_' and '.' are needed, the first one no '.'"));
     }
     Ok(name.to_owned())
-}
-
-fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Result<(), ScenarioError> {
-    let seconds = (schedule.warm_up + schedule.measured).as_secs_f64();
-    for cell in cells.iter().filter(|cell| !cell.is_closed_loop()) {
-        let deliveries = cell.pairs().count() as f64 * cell.rate_hz * seconds;
-        if deliveries > DELIVERIES_MAX {
-            return Err(field.error(format!(
-                "the cell {cell} delivers {deliveries:.0} samples in one run; at most {DELIVERIES_MAX:.0} are kept: lower rate_hz, \
-                 the endpoints or [schedule] seconds"
-            )));
-        }
-        if cell.rate_hz * schedule.measured.as_secs_f64() < 1.0 {
-            return Err(field.error(format!("the cell {cell} has no sample within the measured time")));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses what a middleware cannot do, and what has no single thread to do it in.
-fn check_endpoints(
-    field: &Field<'_>,
-    cells: &[Cell],
-    (qos, process, hosts): (&Qos, &Process, Option<&HostPlan>),
-) -> Result<(), ScenarioError> {
-    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process, hosts)) {
-        return Err(field.error(reason));
-    }
-    let is_shared = |cell: &&Cell| cell.topics == Topics::PerPublisher && cell.publishers > 1;
-    match cells.iter().find(is_shared) {
-        Some(cell) if process.wait == Wait::Block => Err(field.error(format!(
-            "the cell {cell} has several subscriptions in one participant, which share the thread that receives: use wait = \"listener\""
-        ))),
-        _ => Ok(()),
-    }
 }
 
 fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
@@ -152,7 +130,7 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     })
 }
 
-fn read_history(field: &Field<'_>) -> Result<HistorySetting, ScenarioError> {
+pub(super) fn read_history(field: &Field<'_>) -> Result<HistorySetting, ScenarioError> {
     let needed = "{ keep_last = N } or { keep_all = N } is needed, N samples that fit";
     if !field.is_table() {
         return Err(field.error(needed));
@@ -227,7 +205,6 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
     ];
     let schedule = field.table((&known, &["poisson", "budget_s"]))?;
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
-    let phases = [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
     let wakes = [("sleep", Wake::Sleep), ("spin", Wake::Spin)];
     let seconds = |key, default| -> Result<Duration, ScenarioError> {
         let field: Option<Field<'_>> = schedule.get(key);
@@ -244,7 +221,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         behind_max: schedule
             .get("behind_max_ms")
             .map_or(Ok(Duration::from_secs(1)), |one| milliseconds(&one, 3_600_000.0))?,
-        phase: schedule.get("phase").map_or(Ok(PublisherPhase::Spread), |one| one.choice(&phases))?,
+        phase: schedule.get("phase").map_or(Ok(PublisherPhase::Spread), |one| one.choice(&PHASES))?,
         wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
         matching: seconds("match_s", Duration::from_secs(30))?,
@@ -317,15 +294,17 @@ fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {
     })
 }
 
-fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> {
+pub(super) fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> {
     field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
 }
 
+pub(super) const PHASES: [(&str, PublisherPhase); 2] =
+    [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
+pub(super) const RELIABILITY: [(&str, ReliabilitySetting); 2] =
+    [("reliable", ReliabilitySetting::Reliable), ("best-effort", ReliabilitySetting::BestEffort)];
 /// Scenarios are written by people.
 const FILE_BYTES_MAX: usize = 1 << 20;
 const NOTES_MAX: usize = 256;
 /// Linux gives no socket less.
 const RECEIVE_BUFFER_MIN: u64 = 2_304;
 const RECEIVE_BUFFER_MAX: u64 = 1 << 30;
-/// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
-const DELIVERIES_MAX: f64 = 20e6;

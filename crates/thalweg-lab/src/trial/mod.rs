@@ -33,6 +33,7 @@ pub(crate) use ground::Ground;
 pub(crate) use histograms::write as write_histograms;
 pub(crate) use histograms::{LatencyKind, load as load_histograms};
 pub(crate) use ours::{TrialOrder, work};
+pub(crate) use places::flow_folder;
 pub use result::{
     ClosedLoopFigures, Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions,
     TrialResult,

@@ -4,7 +4,7 @@ use super::source::{CellData, Source};
 use crate::figures::grouped;
 use crate::plot::{COLOURS, Series, ecdf};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::study::results::CellResult;
+use crate::study::cells::CellResult;
 use crate::study::tables;
 
 /// The seconds of all cells and their round trips, up to six cells in each picture.

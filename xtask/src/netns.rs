@@ -2,11 +2,10 @@
 
 use std::process::Command;
 
+use thalweg_host::{Namespace, NamespaceError};
+
 use crate::Outcome;
 use crate::workspace::{has, is_root, output};
-
-/// Prefix of the names of all our namespaces; the process that made one follows.
-pub const PREFIX: &str = "thalweg-";
 
 /// Whether this process can make network namespaces, or the reason why not.
 pub fn available() -> Outcome {
@@ -38,24 +37,8 @@ pub fn isolated(command: &Command) -> Command {
     inside
 }
 
-/// Removes the namespaces whose makers are gone: a test that was killed cannot do it itself.
-pub fn remove_abandoned() {
-    let Ok(list) = output(Command::new("ip").args(["netns", "list"])) else { return };
-    for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
-        let Some(maker) = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()) else { continue };
-        if std::path::Path::new("/proc").join(maker).exists() {
-            continue;
-        }
-        if let Err(reason) = output(Command::new("ip").args(["netns", "delete", name])) {
-            eprintln!("{reason}");
-        }
-    }
-}
-
 /// A network namespace with a loopback interface, and a link if it is one of a pair; removed when dropped.
-pub struct Host {
-    name: String,
-}
+pub struct Host(Namespace);
 
 impl Host {
     /// The interface of a host that has a link.
@@ -63,38 +46,29 @@ impl Host {
 
     /// Makes the namespace; `role` ends its name.
     pub fn new(role: &str) -> Outcome<Host> {
-        let host = Host { name: format!("{PREFIX}{}-{role}", std::process::id()) };
-        output(Command::new("ip").args(["netns", "add", &host.name]))?;
-        output(Command::new("ip").args(["-n", &host.name, "link", "set", "lo", "up"]))?;
-        Ok(host)
+        Namespace::new(role).map(Host).map_err(told)
     }
 
     /// Two hosts with a link between them, `eth0` on both.
     pub fn pair(mtu: u32) -> Outcome<(Host, Host)> {
         let (left, right) = (Host::new("left")?, Host::new("right")?);
-        let (link, mtu) = (Host::LINK, mtu.to_string());
-        let ends = [&["link", "add", link, "netns", &left.name, "type", "veth"][..], &["peer", "name", link]].concat();
-        output(Command::new("ip").args(ends).args(["netns", &right.name]))?;
+        let link = Host::LINK;
+        left.0.link(&format!("add {link} type veth peer name {link} netns {}", right.0.name())).map_err(told)?;
         for (host, address) in [(&left, "10.77.0.1/24"), (&right, "10.77.0.2/24")] {
-            let run = |words: &[&str]| output(Command::new("ip").args(["-n", &host.name]).args(words)).map(drop);
-            run(&["address", "add", address, "dev", link])?;
-            run(&["link", "set", link, "mtu", &mtu, "up"])?;
+            host.0.ip(&format!("address add {address} dev {link}")).map_err(told)?;
+            host.0.link(&format!("set {link} mtu {mtu} up")).map_err(told)?;
         }
         Ok((left, right))
     }
 
     /// The same command on this host.
     pub fn command(&self, command: &Command) -> Command {
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
+        let mut inside = self.0.command(command.get_program());
+        inside.args(command.get_args());
         inside
     }
 }
 
-impl Drop for Host {
-    fn drop(&mut self) {
-        if let Err(reason) = output(Command::new("ip").args(["netns", "delete", &self.name])) {
-            eprintln!("{reason}");
-        }
-    }
+fn told(error: NamespaceError) -> String {
+    error.to_string()
 }

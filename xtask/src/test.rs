@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use thalweg_host::Namespace;
+
 use crate::report::{self, SuiteRow};
 use crate::workspace::{cargo, in_ci, run as run_command, target};
 use crate::{Outcome, browser, compare, netns, peers};
@@ -45,7 +47,7 @@ pub fn run(names: &[String]) -> Outcome {
         let known: Vec<&str> = SUITES.iter().map(|(suite, _)| *suite).collect();
         return Err(format!("no suite is called {unknown}; there are {}", known.join(", ")));
     }
-    netns::remove_abandoned();
+    Namespace::remove_abandoned();
     let wanted = |suite: &str| names.is_empty() || names.iter().any(|name| name == suite);
     let mut rows = Vec::new();
     for (suite, start) in SUITES.into_iter().filter(|(suite, _)| wanted(suite)) {
@@ -65,7 +67,7 @@ pub fn run(names: &[String]) -> Outcome {
         row.seconds = begun.elapsed().as_secs_f64();
         rows.push(row);
     }
-    netns::remove_abandoned();
+    Namespace::remove_abandoned();
     if report::print(&rows) { Ok(()) } else { Err("tests failed".to_owned()) }
 }
 

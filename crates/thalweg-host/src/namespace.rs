@@ -1,6 +1,7 @@
 //! Network namespaces: hosts of our own on this machine, by iproute2.
 
 use std::error::Error;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
@@ -58,6 +59,13 @@ impl Namespace {
     /// Its name, as `ip netns` knows it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A command that runs inside.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name]).arg(program);
+        command
     }
 
     /// Runs `ip` inside with these words.

@@ -126,6 +126,12 @@ impl HostFiles {
         self.has(format!("proc/{process}"))
     }
 
+    /// The words that a process was started with, its program first; none of one that is gone.
+    pub fn arguments(&self, process: u32) -> Vec<String> {
+        let text = self.text(format!("proc/{process}/cmdline")).unwrap_or_default();
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
     /// The numbers of this process's threads.
     pub fn threads(&self) -> Vec<u32> {
         self.entries("proc/self/task").iter().filter_map(|name| name.parse().ok()).collect()
@@ -188,6 +194,7 @@ mod tests {
         let tree = Tree::new("task")
             .with("proc/7/stat", "7 (a (b) c) S 1 7 7 0 -1 4194304 500 0 0 0 120 30 4 5 20 -3 9 0 100")
             .with("proc/7/status", "VmHWM:\t 3000 kB\nVmRSS:\t 2048 kB\nvoluntary_ctxt_switches:\t9\n")
+            .with("proc/7/cmdline", "/bin/a b\0--c d\0\0")
             .with("proc/8/stat", "8 (short) R 1");
         let files = tree.files();
         let stat = TaskStat::read(&files, Task::Process(7)).expect("told");
@@ -207,6 +214,8 @@ mod tests {
         assert_eq!((status, status.involuntary_switches), (expect, 0));
         assert_eq!(TaskStat::read(&files, Task::Process(8)), None);
         assert_eq!(TaskStatus::read(&files, Task::Process(9)), None);
+        assert_eq!(files.arguments(7), ["/bin/a b", "--c d", ""]);
+        assert_eq!(files.arguments(8), Vec::<String>::new());
         assert_eq!(files.processes(), [7, 8]);
         assert!(files.has_process(8) && !files.has_process(9));
     }

@@ -8,16 +8,16 @@ mod table;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
+use thalweg_host::{Environment, HostFiles, Namespace};
 
 use contestant::{Contestant, Testbed, Who};
 use rows::{ComparisonRow, Place, RowGroup, What};
 use table::{AimVerdict, Measured};
 
 use crate::netns::Host;
-use crate::workspace::{output, target};
+use crate::workspace::target;
 use crate::{Outcome, netns};
 
 /// The request of the command line.
@@ -58,7 +58,7 @@ fn group(name: &str) -> Outcome<RowGroup> {
 pub fn run(arguments: &[String]) -> Outcome {
     let request = Request::parse(arguments)?;
     let (rounds, seconds) = if request.quick { (1, "0.5") } else { (3, "1") };
-    netns::remove_abandoned();
+    Namespace::remove_abandoned();
     let (groups, stage) = stage(&request.groups, seconds);
     let rows = groups.iter().flat_map(|group| group.rows().into_iter().map(|row| (*group, row)));
     let rows: Vec<(RowGroup, ComparisonRow)> = rows.collect();
@@ -187,16 +187,12 @@ fn print_aims(measured: &[Measured]) {
 }
 
 fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let model = model.map_or("unknown processor", |(_, model)| model.trim());
-    let kernel = output(Command::new("uname").arg("-sr")).unwrap_or_default();
-    format!("{cores} cores, {model}, {}", kernel.trim())
+    let Environment { cores, cpu, kernel, .. } = Environment::read();
+    let model = cpu.as_deref().unwrap_or("unknown processor");
+    format!("{cores} cores, {model}, Linux {}", kernel.as_deref().unwrap_or("unknown"))
 }
 
 /// The mean number of programs that wanted a core in the last minute.
 fn load() -> String {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split_whitespace().next().unwrap_or("?").to_owned()
+    HostFiles::here().load_averages().map_or_else(|| "?".to_owned(), |[load, ..]| load.to_string())
 }

@@ -41,7 +41,7 @@ const CRATES: [(&str, &[&str]); 15] = [
         ],
     ),
     ("thalweg-testing", &[]),
-    ("xtask", &[]),
+    ("xtask", &["thalweg-host"]),
 ];
 
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.

@@ -32,7 +32,7 @@ fn ls_tells_host_process_and_program_of_each_participant_and_the_lease_that_it_w
     let listed = run(&["ls", "--json", "--domain-tag", &tag]).expect_code(0).stdout;
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
     let [member] = listed["participants"].as_array().expect("a list").as_slice() else { panic!("{listed:#}") };
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let host = thalweg_host::HostFiles::here().setting("kernel.hostname").expect("a name");
     assert_eq!(member["process_id"], reader.id().to_string());
     assert_eq!((&member["program"], &member["host"]), (&"thalweg".into(), &host.trim().into()));
     assert_eq!(member["lease_s"], 30.0);

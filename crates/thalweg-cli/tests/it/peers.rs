@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use thalweg_host::HostFiles;
 
 use crate::program::{Said, run};
 
@@ -52,9 +53,8 @@ fn json(path: &Path) -> Value {
 #[track_caller]
 fn expect_nobody(word: &str) {
     let is_there = || {
-        let processes = fs::read_dir("/proc").expect("proc").filter_map(Result::ok);
-        let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-        lines.into_iter().any(|line| String::from_utf8_lossy(&line).contains(word))
+        let files = HostFiles::here();
+        files.processes().into_iter().any(|id| files.arguments(id).iter().any(|argument| argument.contains(word)))
     };
     let deadline = Instant::now() + Duration::from_secs(10);
     while is_there() {

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use thalweg_host::Namespace;
+
 /// A network namespace with a loopback interface; removed with everything in it when dropped.
-pub struct Host {
-    name: String,
-}
+pub struct Host(Namespace);
 
 /// Which addresses a link's ends get.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,10 +20,7 @@ impl Host {
     pub fn new(role: &str) -> Host {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let host = Host { name: format!("thalweg-{}-{number}-{role}", std::process::id()) };
-        run(&["ip", "netns", "add", &host.name]);
-        run(&["ip", "-n", &host.name, "link", "set", "lo", "up"]);
-        host
+        Host(Namespace::new(&format!("{number}-{role}")).unwrap_or_else(|error| panic!("{error}")))
     }
 
     /// Two hosts, `.1` and `.2` of 10.77.0.0/24 and fd77:0::/64, joined by one link.
@@ -42,23 +39,23 @@ impl Host {
             "add",
             &link,
             "netns",
-            &self.name,
+            self.0.name(),
             "type",
             "veth",
             "peer",
             "name",
             &link,
             "netns",
-            &other.name,
+            other.0.name(),
         ]);
         for (host, end) in [(self, 1), (other, 2)] {
             if addresses == Addresses::Both {
-                run(&["ip", "-n", &host.name, "address", "add", &format!("10.77.{network}.{end}/24"), "dev", &link]);
+                run(&["ip", "-n", host.0.name(), "address", "add", &format!("10.77.{network}.{end}/24"), "dev", &link]);
             }
             run(&[
                 "ip",
                 "-n",
-                &host.name,
+                host.0.name(),
                 "address",
                 "add",
                 &format!("fd77:{network}::{end}/64"),
@@ -66,13 +63,13 @@ impl Host {
                 &link,
                 "nodad",
             ]);
-            run(&["ip", "-n", &host.name, "link", "set", &link, "mtu", &mtu, "up"]);
+            run(&["ip", "-n", host.0.name(), "link", "set", &link, "mtu", &mtu, "up"]);
         }
     }
 
     /// Splits segmented sends before they reach the interface, so that a capture shows the datagrams one by one.
     pub fn send_one_by_one(&self, link: &str) {
-        run(&["ip", "-n", &self.name, "link", "set", link, "gso_max_segs", "1"]);
+        run(&["ip", "-n", self.0.name(), "link", "set", link, "gso_max_segs", "1"]);
     }
 
     /// Drops what arrives here and fits the packet filter's words, for example `ip daddr 224.0.0.0/4`.
@@ -138,7 +135,7 @@ impl Host {
 
     /// The largest packet that the link takes at this end.
     pub fn set_mtu(&self, link: &str, mtu: u32) {
-        run(&["ip", "-n", &self.name, "link", "set", link, "mtu", &mtu.to_string()]);
+        run(&["ip", "-n", self.0.name(), "link", "set", link, "mtu", &mtu.to_string()]);
     }
 
     /// Passes on what is for others.
@@ -150,12 +147,12 @@ impl Host {
 
     /// Reaches a network by way of a router.
     pub fn route(&self, network: &str, via: &str) {
-        run(&["ip", "-n", &self.name, "route", "add", network, "via", via]);
+        run(&["ip", "-n", self.0.name(), "route", "add", network, "via", via]);
     }
 
     /// Sends what is for groups of IPv4 by this link.
     pub fn route_groups(&self, link: &str) {
-        run(&["ip", "-n", &self.name, "route", "add", "224.0.0.0/4", "dev", link]);
+        run(&["ip", "-n", self.0.name(), "route", "add", "224.0.0.0/4", "dev", link]);
     }
 
     /// Drops nothing any more.
@@ -165,15 +162,7 @@ impl Host {
 
     /// A command that runs on this host.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name, program]);
-        command
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "delete", &self.name]).status();
+        self.0.command(program)
     }
 }
 

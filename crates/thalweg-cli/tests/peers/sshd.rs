@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use thalweg_host::{HostFiles, Task, TaskStat};
+
 use crate::host::Host;
 use crate::program::{PATIENCE, Program};
 
@@ -98,25 +100,21 @@ pub fn agents_at_work(program: &str, agents: usize) -> Vec<u32> {
 
 /// Living processes that fit.
 pub fn processes(fits: impl Fn(u32) -> bool) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").expect("proc").flatten();
-    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.filter(|id| !is_gone(*id) && fits(*id)).collect()
+    HostFiles::here().processes().into_iter().filter(|id| !is_gone(*id) && fits(*id)).collect()
 }
 
 /// The words that a process was started with.
 pub fn command_of(id: u32) -> Vec<String> {
-    let text = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
-    text.split('\0').map(str::to_owned).collect()
+    HostFiles::here().arguments(id)
 }
 
 /// The parent of a living process.
 pub fn parent(id: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    TaskStat::read(&HostFiles::here(), Task::Process(id)).map(|stat| stat.parent)
 }
 
 fn is_gone(id: u32) -> bool {
-    fs::read_to_string(format!("/proc/{id}/stat")).map_or(true, |stat| stat.contains(") Z "))
+    TaskStat::read(&HostFiles::here(), Task::Process(id)).is_none_or(|stat| stat.is_zombie())
 }
 
 /// Waits until these processes are gone, which has to happen within this time.

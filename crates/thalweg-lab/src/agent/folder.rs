@@ -6,6 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use thalweg_host::HostFiles;
+
 /// A folder of one connection, its owner's alone; removed with its content when dropped.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -79,10 +81,11 @@ pub(super) fn is_raw(name: &str) -> bool {
 
 /// Removes the folders of agents that are gone: killed, they could not do it themselves.
 pub(super) fn remove_abandoned() {
+    let files = HostFiles::here();
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
-        if maker.is_some_and(|maker| !Path::new("/proc").join(maker.to_string()).exists()) {
+        if maker.is_some_and(|maker| !files.has_process(maker)) {
             // Another user's folder is not ours to remove.
             let _ = fs::remove_dir_all(entry.path());
         }

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use thalweg_host::{HostFiles, Task, TaskStat};
 use thalweg_lab_station::{
     HistorySetting, Order, PeerProfile, PeerSetup, PublisherPhase, Qos, ReliabilitySetting, StationCommand, Timetable,
     TimetablePace, Wait, Wake, WorkerMessage,
@@ -128,13 +129,18 @@ read -r line
 echo "{\"done\":$line}""#;
 
 /// Process number and folder of a worker that runs [`WORKER`].
-fn process_and_folder(worker: &mut RemoteWorker) -> (u64, PathBuf) {
+fn process_and_folder(worker: &mut RemoteWorker) -> (u32, PathBuf) {
     let Ok(WorkerMessage::Progress(told)) = next(worker) else { panic!("no progress") };
-    (told[0].as_u64().expect("a number"), PathBuf::from(told[1].as_str().expect("a path")))
+    told_by_worker(told.as_array().expect("a list"))
 }
 
-fn lives(process: u64) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+fn told_by_worker(told: &[serde_json::Value]) -> (u32, PathBuf) {
+    let process = told[0].as_u64().and_then(|number| u32::try_from(number).ok()).expect("a process");
+    (process, PathBuf::from(told[1].as_str().expect("a path")))
+}
+
+fn lives(process: u32) -> bool {
+    TaskStat::read(&HostFiles::here(), Task::Process(process)).is_some_and(|stat| !stat.is_zombie())
 }
 
 #[test]
@@ -219,7 +225,7 @@ fn an_agent_whose_input_ends_takes_its_workers_along() {
         _ => None,
     };
     let told = told.take(50).find_map(said).expect("a worker");
-    let (process, folder) = (told[0].as_u64().expect("a number"), PathBuf::from(told[1].as_str().expect("a path")));
+    let (process, folder) = told_by_worker(told.as_array().expect("a list"));
     assert!(lives(process) && folder.exists());
     // As when the controller or its `ssh` is killed.
     drop(to);

@@ -48,6 +48,25 @@ fn the_policy_names_the_script_that_is_there() {
 }
 
 #[test]
+fn a_page_without_verdicts_begins_with_what_its_sections_say() {
+    let section = |title: &str, seen: &[&str]| Section {
+        title: title.to_owned(),
+        seen: seen.iter().map(|text| (*text).to_owned()).collect(),
+        ..Section::default()
+    };
+    let sections = vec![section("First", &["fast", "steady"]), section("Second", &[])];
+    let page = Page { sections, ..Page::default() };
+    let html = page.to_html();
+    let (header, _) = html.split_once("<main>").expect("a body");
+    assert!(header.contains("<p class=\"headline\">First</p>\n<ul class=\"details\">\n<li>fast</li>"), "{header}");
+    assert!(!header.contains("steady") && !header.contains("Second"), "{header}");
+    let card = Card { standing: Standing::Holds, headline: "well".to_owned(), details: Vec::new() };
+    let html = Page { cards: vec![card], ..page }.to_html();
+    let (header, _) = html.split_once("<main>").expect("a body");
+    assert!(header.contains("well") && !header.contains("First"), "{header}");
+}
+
+#[test]
 fn a_verdict_has_a_sign_beside_its_colour() {
     let signs = [(Standing::Holds, "✓"), (Standing::Fails, "✗"), (Standing::Told, "•"), (Standing::NotJudged, "?")];
     for (standing, sign) in signs {

@@ -44,7 +44,7 @@ pub struct Page {
     pub title: String,
     /// When and how long, in one line.
     pub subtitle: String,
-    /// The answers, the most important first.
+    /// The answers, the most important first; where there are none, the first thing that each section says stands in their place.
     pub cards: Vec<Card>,
     /// Main figures, three or four.
     pub tiles: Vec<Tile>,
@@ -111,7 +111,15 @@ impl Page {
     }
 
     fn cards_to_html(&self) -> String {
-        let cards: String = self.cards.iter().map(Card::to_html).collect();
+        let said = |section: &Section| {
+            let (headline, first) = (section.title.clone(), section.seen.first()?.clone());
+            Some(Card { standing: Standing::Told, headline, details: vec![first] })
+        };
+        let cards = match self.cards.as_slice() {
+            [] => self.sections.iter().filter_map(said).collect(),
+            cards => cards.to_vec(),
+        };
+        let cards: String = cards.iter().map(Card::to_html).collect();
         if cards.is_empty() { cards } else { format!("<div class=\"cards\">\n{cards}</div>\n") }
     }
 

@@ -45,7 +45,7 @@ impl Axis {
         Axis { division: AxisDivision::Logarithmic, ..Axis::linear(title) }
     }
 
-    /// A linear axis from zero or, where the values span more than [`LINEAR_SPAN_MAX`] times the least, a logarithmic one, which its
+    /// A linear axis from zero or, where the largest value is more than 30 times the least, a logarithmic one, which its
     /// title then says.
     pub fn fitting(title: impl Into<String>) -> Axis {
         Axis { division: AxisDivision::Fitting, ..Axis::linear(title) }
@@ -158,7 +158,7 @@ fn micros(value: f64) -> String {
 }
 
 /// Up to a decade and a half, the least value of a linear axis still stands apart from zero.
-pub const LINEAR_SPAN_MAX: f64 = 30.0;
+const LINEAR_SPAN_MAX: f64 = 30.0;
 const NINES: [f64; 8] = [2.0, 10.0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn host_process_and_program_are_announced_unless_the_application_does_not_want_i
     let told = ProcessDescription::of(&announced(|builder| builder));
     assert_eq!(told.process_id, Some(std::process::id().to_string()));
     assert!(told.program.is_some_and(|program| program.starts_with("it")));
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = thalweg_host::HostFiles::here().setting("kernel.hostname").unwrap();
     assert_eq!(told.host.as_deref(), Some(host.trim()));
     let silent = announced(DomainParticipantBuilder::without_process_description);
     assert_eq!(ProcessDescription::of(&silent), ProcessDescription::default());

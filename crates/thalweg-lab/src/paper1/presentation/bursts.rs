@@ -15,6 +15,12 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
     let mut figures = Vec::new();
     for (index, n) in counts(cells).into_iter().enumerate() {
         let figure = 7 + index;
+        // All pictures of a figure have the same axis, as far as its values reach.
+        let of = cells.iter().filter(|cell| cell.n == n && result.is_ours(&cell.contender));
+        let ends = of.fold((f64::INFINITY, 0.0_f64), |(least, most), cell| {
+            (least.min(cell.summary.min), most.max(cell.summary.max))
+        });
+        let axis = Axis::fitting("ms").over(ends.0, ends.1);
         for bytes in
             sizes(cells).into_iter().filter(|bytes| cells.iter().any(|cell| (cell.n, cell.size) == (n, *bytes)))
         {
@@ -22,7 +28,7 @@ pub(super) fn high_frequency(result: &Paper1Result) -> Section {
             let traces: Vec<TimelineTrace> = cells.iter().filter(own).enumerate().map(trace_of_runs).collect();
             let caption =
                 format!("As Figure {figure}: the runs of each method in their order, {}.", burst_name((n, bytes)));
-            figures.push(Figure::new(caption, plot::lines(&Axis::linear("run"), &Axis::fitting("ms"), &traces)));
+            figures.push(Figure::new(caption, plot::lines(&Axis::count("run"), &axis, &traces)));
         }
     }
     if let Some(burst) = bursts(cells).last() {

@@ -29,4 +29,6 @@ pub use load::{Conditions, ConditionsWatch, SecondConditions, SecondWatch};
 pub use namespace::{Namespace, NamespaceError, NamespaceRemover, may_make_namespaces};
 pub use process::{Task, TaskStat, TaskStatus, ThreadSchedule};
 pub use process_usage::{ProcessUsage, ThreadUsage};
-pub use processors::{cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on};
+pub use processors::{
+    cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on, thread_cpu_time,
+};

@@ -14,6 +14,11 @@ pub fn cpu_time() -> Duration {
     Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
 }
 
+/// CPU time that this thread has used so far.
+pub fn thread_cpu_time() -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
+}
+
 /// Nanoseconds of the host's monotonic clock: comparable between processes of one host and never stepped, so that one-way latencies
 /// need no clock synchronisation here.
 pub fn monotonic_nanos() -> u64 {

@@ -17,6 +17,7 @@ mod link;
 mod listen;
 mod middleware;
 mod note;
+mod onward;
 mod order;
 mod peer;
 mod perf_options;
@@ -48,8 +49,8 @@ pub use middleware::{
 };
 pub use note::Note;
 pub use order::{
-    HistorySetting, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand, SubscriberPlace,
-    SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
+    HistorySetting, Onward, Order, PublisherPlace, PublisherReport, Qos, ReliabilitySetting, StationCommand,
+    SubscriberPlace, SubscriberReport, TimetablePace, Wake, Word, WorkerReport, WriterEffort,
 };
 pub use peer::{PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};

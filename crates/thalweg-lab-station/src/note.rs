@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 
 use thalweg_host::monotonic_nanos;
 
@@ -33,6 +34,8 @@ pub struct Note {
     timetable: Timetable,
     progress: Arc<Progress>,
     tally: Arc<Tally>,
+    /// Where publisher and number of each sample go that is new.
+    onward: Option<Sender<(u32, u64)>>,
 }
 
 impl Note {
@@ -40,6 +43,7 @@ impl Note {
         order: &Order<Setup>,
         writers: u64,
         (progress, tally): (Arc<Progress>, Arc<Tally>),
+        onward: Option<Sender<(u32, u64)>>,
     ) -> Note {
         let numbers = order.timetable.measured().end;
         // Twice what can arrive leaves room for duplicates; memory is taken only as far as it is used.
@@ -54,6 +58,7 @@ impl Note {
             timetable: order.timetable.clone(),
             progress,
             tally,
+            onward,
         }
     }
 
@@ -75,6 +80,10 @@ impl Note {
         arrivals.note(number);
         if arrivals.received() > before {
             self.different += 1;
+            if let Some(onward) = &self.onward {
+                // Nobody is there any more when the run has failed.
+                let _ = onward.send((writer, number));
+            }
             if number >= self.timetable.first {
                 self.tally.add_arrival(self.timetable.due_ns(writer, number), now);
             }

@@ -26,6 +26,24 @@ pub struct Order<Setup> {
     pub subscribers: Vec<SubscriberPlace>,
     /// Folder for the records of its endpoints.
     pub folder: PathBuf,
+    /// What the process publishes for the samples that its only subscriber takes.
+    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    pub onward: Option<Box<Onward<Setup>>>,
+}
+
+/// What a process publishes for the samples that it takes: one for each number that all its publishers have sent, with that number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Onward<Setup> {
+    /// The order of its only publisher, whose timetable says when the samples were due that lead to its own.
+    pub order: Order<Setup>,
+    /// CPU time that the process spends on each sample before it publishes.
+    #[serde(rename = "work_ns", with = "nanoseconds")]
+    pub work: Duration,
+}
+
+/// Serde asks for a default of a type that need not have one itself.
+fn none<T>() -> Option<T> {
+    None
 }
 
 impl<Setup> Order<Setup> {
@@ -163,7 +181,7 @@ pub enum StationCommand {
 pub enum Word {
     /// All its endpoints found all their partners.
     Matched,
-    /// Its publishers are through.
+    /// Its publishers are through; of a process that publishes for the samples that it takes once more, after its subscriber is.
     Published(Vec<PublisherReport>),
     /// Its subscribers expect nothing more.
     Drained,

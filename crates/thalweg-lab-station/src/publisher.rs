@@ -29,15 +29,7 @@ pub(crate) fn run<M: Middleware>(
     course: &Course,
     matched: impl FnOnce(),
 ) -> Result<Published<M>, Fault> {
-    pin(place.cpu)?;
-    request_exact_timers();
-    let middleware = M::open(&order.setup, &ProcessEnd::Publisher(place.index))?;
-    let writer = middleware.writer(&order.channel(&place.topic))?;
-    let matching = order.pace.matching;
-    if !wait_until(matching, course.stop(), || writer.matched() >= place.readers)? {
-        let (index, found, all) = (place.index, writer.matched(), place.readers);
-        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
-    }
+    let (middleware, writer) = find_readers::<M>(order, place, course)?;
     matched();
     let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
@@ -55,7 +47,35 @@ pub(crate) fn run<M: Middleware>(
         acknowledged,
         effort: writer.effort(),
     };
-    Ok(Published { report, samples, _writer: writer, _middleware: middleware })
+    Ok(Published::new(report, samples, (writer, middleware)))
+}
+
+/// Joins as a publisher and finds its readers.
+pub(crate) fn find_readers<M: Middleware>(
+    order: &Order<M::Setup>,
+    place: &PublisherPlace,
+    course: &Course,
+) -> Result<(M, M::Writer), Fault> {
+    pin(place.cpu)?;
+    request_exact_timers();
+    let middleware = M::open(&order.setup, &ProcessEnd::Publisher(place.index))?;
+    let writer = middleware.writer(&order.channel(&place.topic))?;
+    let matching = order.pace.matching;
+    if !wait_until(matching, course.stop(), || writer.matched() >= place.readers)? {
+        let (index, found, all) = (place.index, writer.matched(), place.readers);
+        return Err(Fault::Here(format!("publisher {index} found {found} of {all} subscribers within {matching:?}")));
+    }
+    Ok((middleware, writer))
+}
+
+impl<M: Middleware> Published<M> {
+    pub(crate) fn new(
+        report: PublisherReport,
+        samples: Vec<WrittenSample>,
+        (writer, middleware): (M::Writer, M),
+    ) -> Published<M> {
+        Published { report, samples, _writer: writer, _middleware: middleware }
+    }
 }
 
 struct Publisher<'a, M: Middleware> {

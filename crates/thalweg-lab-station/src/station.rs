@@ -11,6 +11,7 @@ use thalweg_host::{ProcessUsage, monotonic_nanos, pin_to_cpu};
 use crate::fault::Fault;
 use crate::link::{Output, ParentPipe, Stop, serve};
 use crate::middleware::Middleware;
+use crate::onward;
 use crate::order::{Order, StationCommand, Word, WorkerReport};
 use crate::publisher::{self, Published};
 use crate::records::{write_received, write_written};
@@ -26,16 +27,24 @@ pub fn serve_station<M: Middleware>(
 ) -> ExitCode {
     serve(output, |mut order: Order<M::Setup>, link: &ParentPipe| {
         adapt(&mut order.setup)?;
-        work::<M>(&order, link)
+        work::<M, M>(&order, link)
     })
 }
 
-/// Makes one run's part of this process.
+/// Makes one run's part of this process; `N` is the middleware with the samples that it publishes for those of `M` that it takes.
 ///
 /// # Errors
 /// An endpoint cannot go on, or the controller is gone.
-pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result<WorkerReport, Fault> {
-    let course = Course { stop: link.stop().clone(), state: Mutex::default(), tallies: Mutex::default() };
+pub fn work<M: Middleware, N: Middleware<Setup = M::Setup>>(
+    order: &Order<M::Setup>,
+    link: &ParentPipe,
+) -> Result<WorkerReport, Fault> {
+    let course = Course {
+        stop: link.stop().clone(),
+        state: Mutex::default(),
+        tallies: Mutex::default(),
+        tallies_onward: Mutex::default(),
+    };
     std::thread::scope(|scope| {
         let (told, matched) = channel();
         let publishers: Vec<_> = order
@@ -46,16 +55,29 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result
                 scope.spawn(move || tell_failure(&told, publisher::run::<M>(order, place, course, || matches(&told))))
             })
             .collect();
+        let (take, taken) = channel();
+        let take = order.onward.as_ref().map(|_| take);
         let subscribers: Vec<_> = order
             .subscribers
             .iter()
             .map(|place| {
-                let (told, course) = (told.clone(), &course);
-                scope.spawn(move || tell_failure(&told, subscriber::run::<M>(order, place, course, || matches(&told))))
+                let (told, course, take) = (told.clone(), &course, take.clone());
+                scope.spawn(move || {
+                    tell_failure(&told, subscriber::run::<M>(order, place, course, (take, || matches(&told))))
+                })
             })
             .collect();
+        drop(take);
+        let writers = order.subscribers.first().map_or(0, |place| place.writers.len());
+        let onward = order.onward.as_deref().map(|onward| {
+            let (told, course) = (told.clone(), &course);
+            scope.spawn(move || {
+                tell_failure(&told, onward::run::<N>(onward, (taken, writers), course, || matches(&told)))
+            })
+        });
         drop(told);
-        let report = conduct::<M>(order, link, &course, &matched, publishers, subscribers);
+        let threads = Threads { publishers, subscribers, onward: onward.into_iter().collect() };
+        let report = conduct::<M, N>(order, link, &course, &matched, threads);
         // Threads that still wait for something end with the first one that failed.
         if report.is_err() {
             course.stop.request();
@@ -64,18 +86,19 @@ pub fn work<M: Middleware>(order: &Order<M::Setup>, link: &ParentPipe) -> Result
     })
 }
 
-fn conduct<'scope, M: Middleware>(
+fn conduct<'scope, M: Middleware, N: Middleware<Setup = M::Setup>>(
     order: &Order<M::Setup>,
     link: &ParentPipe,
     course: &Course,
     matched: &Receiver<bool>,
-    publishers: Vec<ScopedJoinHandle<'scope, Result<Published<M>, Fault>>>,
-    subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, Fault>>>,
+    threads: Threads<'scope, M, N>,
 ) -> Result<WorkerReport, Fault> {
-    if !all_matched(course, matched, publishers.len() + subscribers.len()) {
+    let Threads { publishers, subscribers, onward } = threads;
+    if !all_matched(course, matched, publishers.len() + subscribers.len() + onward.len()) {
         course.stop.request();
         // One of the threads knows why; the others were only interrupted.
-        let mut failed = [join_all(publishers).err(), join_all(subscribers).err()].into_iter().flatten();
+        let failed = [join_all(publishers).err(), join_all(subscribers).err(), join_all(onward).err()];
+        let mut failed = failed.into_iter().flatten();
         let reason = failed.find(|error| !matches!(error, Fault::Interrupted));
         return Err(reason.unwrap_or(Fault::Interrupted));
     }
@@ -99,12 +122,20 @@ fn conduct<'scope, M: Middleware>(
     }
     let drained = join_all(subscribers)?;
     link.progress(&Word::Drained)?;
+    let onward = join_all(onward)?;
+    if order.onward.is_some() {
+        link.progress(&Word::Published(onward.iter().map(|one| one.report.clone()).collect()))?;
+    }
     // Publishers live until the last subscriber of any process needs no repair.
     let Some(StationCommand::Finish) = link.next()? else { return Err(Fault::Interrupted) };
     SoFar::remove(&order.folder, &order.process_name());
     M::end_measurement(&order.setup, &order.folder, &order.process_name(), origin_ns)?;
     for one in &published {
         write_written(&order.folder, one.report.index, &one.samples)?;
+    }
+    for (one, onward) in onward.iter().zip(&order.onward) {
+        SoFar::remove(&onward.order.folder, &onward.order.process_name());
+        write_written(&onward.order.folder, one.report.index, &one.samples)?;
     }
     for one in &drained {
         write_received(&order.folder, one.report.index, &one.samples)?;
@@ -119,7 +150,10 @@ fn measure<Setup>(order: &Order<Setup>, course: &Course, origin_ns: u64) -> Resu
     while next < end {
         next = (next + TELL_PERIOD_NS).min(end);
         sleep_until(next, &course.stop)?;
-        course.so_far().write(&order.folder, &order.process_name())?;
+        so_far(&course.tallies).write(&order.folder, &order.process_name())?;
+        if let Some(onward) = &order.onward {
+            so_far(&course.tallies_onward).write(&onward.order.folder, &onward.order.process_name())?;
+        }
     }
     Ok(())
 }
@@ -183,7 +217,18 @@ pub(crate) struct Course {
     stop: Stop,
     state: Mutex<State>,
     /// One for each endpoint that has its partners.
-    tallies: Mutex<Vec<Arc<Tally>>>,
+    tallies: Tallies,
+    /// Of the publisher that publishes for the samples that the process takes.
+    tallies_onward: Tallies,
+}
+
+type Tallies = Mutex<Vec<Arc<Tally>>>;
+
+/// The threads of the endpoints.
+struct Threads<'scope, M: Middleware, N: Middleware> {
+    publishers: Vec<ScopedJoinHandle<'scope, Result<Published<M>, Fault>>>,
+    subscribers: Vec<ScopedJoinHandle<'scope, Result<Drained, Fault>>>,
+    onward: Vec<ScopedJoinHandle<'scope, Result<Published<N>, Fault>>>,
 }
 
 #[derive(Default)]
@@ -213,20 +258,20 @@ impl Course {
 
     /// Counters of an endpoint.
     pub(crate) fn tally(&self) -> Arc<Tally> {
-        let tally = Arc::new(Tally::new());
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
-        tally
+        tally_in(&self.tallies)
+    }
+
+    /// Counters of the publisher that publishes for the samples that the process takes.
+    pub(crate) fn tally_onward(&self) -> Arc<Tally> {
+        tally_in(&self.tallies_onward)
     }
 
     fn start(&self, origin_ns: u64) {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        tallies.iter().for_each(|tally| tally.begin(origin_ns));
+        for tallies in [&self.tallies, &self.tallies_onward] {
+            let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+            tallies.iter().for_each(|tally| tally.begin(origin_ns));
+        }
         self.lock().origin_ns = Some(origin_ns);
-    }
-
-    fn so_far(&self) -> SoFar {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        SoFar::of(tallies.iter().map(Arc::as_ref))
     }
 
     pub(crate) fn drain(&self) -> Option<(u64, Vec<u64>)> {
@@ -236,6 +281,17 @@ impl Course {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn tally_in(tallies: &Tallies) -> Arc<Tally> {
+    let tally = Arc::new(Tally::new());
+    tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
+    tally
+}
+
+fn so_far(tallies: &Tallies) -> SoFar {
+    let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+    SoFar::of(tallies.iter().map(Arc::as_ref))
 }
 
 /// Binds this thread to the CPU that the order names.

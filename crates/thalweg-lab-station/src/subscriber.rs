@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub(crate) fn run<M: Middleware>(
     order: &Order<M::Setup>,
     place: &SubscriberPlace,
     course: &Course,
-    matched: impl FnOnce(),
+    (onward, matched): (Option<Sender<(u32, u64)>>, impl FnOnce()),
 ) -> Result<Drained, Fault> {
     pin(place.cpu)?;
     let desk = Desk::default();
@@ -42,7 +43,7 @@ pub(crate) fn run<M: Middleware>(
         )));
     }
     let progress = Arc::new(Progress::default());
-    let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()));
+    let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()), onward);
     desk.lock().note = Some(note);
     matched();
     let note =

@@ -61,10 +61,10 @@ pub(crate) struct BurstPair {
 
 impl BurstPair {
     /// Starts both processes, ours by `launcher`, on logical CPUs of the writer and of the reader, and does not wait until they have
-    /// met.
+    /// met; messages to the user call ours after their `data`.
     pub(crate) fn start(
         party: &BurstParty,
-        launcher: &Launcher,
+        (launcher, data): (&Launcher, &str),
         cpus: Option<(usize, usize)>,
     ) -> Result<BurstPair, LabError> {
         let (writer_cpu, reader_cpu) = cpus.unzip();
@@ -74,8 +74,8 @@ impl BurstPair {
                 let subscriber = Order::BurstSubscriber(order(reader_cpu));
                 let publisher = Order::BurstPublisher(order(writer_cpu));
                 (
-                    Supervised::start(launcher, "receiver of bursts", &subscriber)?,
-                    Supervised::start(launcher, "sender of bursts", &publisher)?,
+                    Supervised::start(launcher, &format!("receiver of {data}"), &subscriber)?,
+                    Supervised::start(launcher, &format!("sender of {data}"), &publisher)?,
                 )
             }
             BurstParty::Peer { program, profile, domain, size_max } => {

@@ -6,6 +6,9 @@ use std::time::Duration;
 use thalweg_host::NamespaceError;
 use thalweg_lab_station::Fault;
 
+use crate::scenario::ScenarioError;
+use crate::study::StudyError;
+
 /// The reason why an experiment ended without a result; the text names the failure, its place and a remedy.
 #[derive(Debug)]
 pub enum LabError {
@@ -43,6 +46,27 @@ pub enum LabError {
         /// Its reason.
         reason: String,
     },
+    /// A process of the experiment said something that nobody asked for.
+    Unexpected {
+        /// Which process.
+        process: String,
+    },
+    /// Another middleware cannot take part.
+    NoPeer {
+        /// Which one.
+        peer: String,
+        /// Why.
+        why: String,
+    },
+    /// A server cannot be asked for a multiple of its capacity, which no run has shown.
+    NoCapacity {
+        /// The server.
+        server: String,
+    },
+    /// A file is no scenario.
+    Scenario(ScenarioError),
+    /// A run directory cannot be made, read or compared.
+    Study(StudyError),
     /// A host of the experiment could not be made.
     Namespace(NamespaceError),
     /// This process itself cannot go on.
@@ -68,6 +92,18 @@ impl From<LabError> for Fault {
             LabError::Interrupted => Fault::Interrupted,
             other => Fault::here(other),
         }
+    }
+}
+
+impl From<ScenarioError> for LabError {
+    fn from(error: ScenarioError) -> LabError {
+        LabError::Scenario(error)
+    }
+}
+
+impl From<StudyError> for LabError {
+    fn from(error: StudyError) -> LabError {
+        LabError::Study(error)
     }
 }
 
@@ -98,6 +134,16 @@ impl fmt::Display for LabError {
                 write_last_words(f, last_words)
             }
             LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
+            LabError::Unexpected { process } => write!(f, "{process} said something unexpected"),
+            LabError::NoPeer { peer, why } => write!(
+                f,
+                "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir ({why})"
+            ),
+            LabError::NoCapacity { server } => {
+                write!(f, "{server} has no capacity to be overloaded: its runs at capacity failed")
+            }
+            LabError::Scenario(error) => error.fmt(f),
+            LabError::Study(error) => error.fmt(f),
             LabError::Namespace(error) => error.fmt(f),
             LabError::Here(reason) => f.write_str(reason),
         }
@@ -112,6 +158,7 @@ impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             LabError::NotStarted { source, .. } => Some(source),
+            LabError::Study(error) => error.source(),
             LabError::Namespace(error) => error.source(),
             _ => None,
         }

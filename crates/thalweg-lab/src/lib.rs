@@ -8,6 +8,7 @@
 //! * [`scenario`] reads files that describe a measurement;
 //! * [`trial`] makes one run of a scenario and follows every sample;
 //! * [`study`] makes all runs of a scenario in a directory that can be resumed and verified;
+//! * [`directories`] resumes, verifies, reports and compares such directories, whatever experiment made them;
 //! * [`peers`] finds and builds the programs that measure other middleware;
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds the best settings found on a machine, in a file that programs load;
@@ -24,6 +25,7 @@ pub mod agent;
 mod bursts;
 mod circumstances;
 pub mod coap_load;
+pub mod directories;
 mod error;
 mod length;
 pub mod nearest;

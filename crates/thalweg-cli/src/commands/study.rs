@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use thalweg_lab::agent::SshCommand;
+use thalweg_lab::directories::{self, Conclusion, FoundRun};
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::{self, Comparability, FoundRun, StudyResult};
+use thalweg_lab::study::Comparability;
 use thalweg_report::figures::about;
 use thalweg_report::table::Table;
 
@@ -211,7 +212,7 @@ pub fn run_scenario(
     }
     let launcher = launcher(conduct.peer_folder.clone(), conduct.ssh.as_deref())?;
     let stop = Stop::watching(interrupt.flag());
-    let result = study::run((scenario, text), conduct.seed, &conduct.out, &launcher, &stop);
+    let result = directories::run_scenario((scenario, text), conduct.seed, &conduct.out, (&launcher, &stop));
     conclude(&conduct.out, conduct.json, result)
 }
 
@@ -221,40 +222,36 @@ pub fn run_scenario(
 /// As [`run()`]; or the directory is complete, none, or was begun under other conditions.
 pub fn resume(options: &ResumeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let launcher = launcher(options.peer_dir.clone(), options.ssh.as_deref())?;
-    let result = study::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
+    let result = directories::resume(&options.directory, &launcher, &Stop::watching(interrupt.flag()));
     conclude(&options.directory, options.json, result)
 }
 
 /// Starts this program's own processes, peers' from `folder` where one is given, and agents by the command `ssh`.
-fn launcher(folder: Option<PathBuf>, ssh: Option<&str>) -> Result<Launcher, Failure> {
+pub(super) fn launcher(folder: Option<PathBuf>, ssh: Option<&str>) -> Result<Launcher, Failure> {
     let parse = |text| SshCommand::parse(text).ok_or_else(|| Failure::Usage("--ssh names no program".to_owned()));
     let ssh = ssh.map(parse).transpose()?;
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
     Ok(launcher.with_peers_in(folder).with_ssh(ssh))
 }
 
-fn conclude(out: &Path, json: bool, result: Result<StudyResult, thalweg_lab::LabError>) -> Result<(), Failure> {
-    let result = result.map_err(|error| {
-        if study::find(out).iter().any(|found| found.path == out) {
+/// Prints the results of the directory `out`, as JSON or as tables.
+///
+/// # Errors
+/// There are none, or they are not what was asked for.
+pub(super) fn conclude(
+    out: &Path,
+    json: bool,
+    result: Result<Conclusion, thalweg_lab::LabError>,
+) -> Result<(), Failure> {
+    let conclusion = result.map_err(|error| {
+        if directories::find(out).iter().any(|found| found.path == out) {
             remark(format_args!("There is no result yet; `thalweg lab resume {}` goes on.", out.display()));
         }
         from_lab(error)
     })?;
-    print_either(json, &result, study::to_text(&result).trim_end())?;
-    print_place(json, format_args!("\nReport: {}", out.join("report.html").display()))?;
-    let open = result.judgements.iter().filter(|judgement| judgement.value.is_none()).count();
-    let failed = result.judgements.iter().filter(|judgement| !judgement.holds).count() - open;
-    if failed + open > 0 {
-        let all = result.judgements.len();
-        return Err(Failure::Failed(format!(
-            "of {all} expectations of the scenario {failed} do not hold and {open} are not judged"
-        )));
-    }
-    if !result.failures.is_empty() {
-        let (failed, all) = (result.failures.len(), result.failures.len() + result.cells.len());
-        return Err(Failure::Failed(format!("{failed} of {all} cells have no result because they failed")));
-    }
-    Ok(())
+    print_either(json, &conclusion.json, conclusion.text.trim_end())?;
+    print_place(json, format_args!("\nReport: {}", conclusion.report.display()))?;
+    conclusion.shortcoming.map_or(Ok(()), |reason| Err(Failure::Failed(reason)))
 }
 
 /// Prints the presets and the run directories in a folder.
@@ -264,7 +261,7 @@ fn conclude(out: &Path, json: bool, result: Result<StudyResult, thalweg_lab::Lab
 pub fn list(options: &DirectoryListOptions) -> Result<(), Failure> {
     let listing = Listing {
         presets: run::outlines()?,
-        directories: study::find(&options.folder).iter().map(Listed::of).collect(),
+        directories: directories::find(&options.folder).iter().map(Listed::of).collect(),
     };
     print_either(options.json, &listing, listing.to_text(&options.folder).trim_end())
 }
@@ -336,7 +333,7 @@ impl Listing {
 /// # Errors
 /// The results differ from the raw data, or there are none yet.
 pub fn verify(options: &VerifyOptions) -> Result<(), Failure> {
-    let verification = study::verify(&options.directory).map_err(from_lab)?;
+    let verification = directories::verify(&options.directory).map_err(from_lab)?;
     let is_sound = verification.faults.is_empty();
     if options.json {
         print_either(true, &verification, "")?;
@@ -351,7 +348,7 @@ pub fn verify(options: &VerifyOptions) -> Result<(), Failure> {
 /// # Errors
 /// It is not complete, its raw data are damaged, or the report cannot be written.
 pub fn report(options: &ReportOptions) -> Result<(), Failure> {
-    let report = study::report(&options.directory, &study::Panel::ALL).map_err(from_lab)?;
+    let report = directories::report(&options.directory).map_err(from_lab)?;
     print_line(format_args!("Report: {}", report.display()))
 }
 
@@ -361,7 +358,7 @@ pub fn report(options: &ReportOptions) -> Result<(), Failure> {
 /// One of them is no result, or their conditions differ and --force is not given.
 pub fn compare(options: &CompareOptions) -> Result<(), Failure> {
     let conditions = if options.force { Comparability::Any } else { Comparability::Same };
-    let comparison = study::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
+    let comparison = directories::compare(&options.a, &options.b, conditions).map_err(from_lab)?;
     let different = comparison.conditions.iter();
     let different = different.map(|(name, a, b)| format!("DIFFERENT {name}: {a} in A, {b} in B\n"));
     let unpaired = comparison.unpaired.iter().map(|cell| format!("UNPAIRED {cell}\n"));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_lab::study::RunWatcher;
+use thalweg_lab::directories::RunWatcher;
 
 use super::laboratory::from_lab;
 use super::study::ScenarioOptions;

@@ -8,6 +8,7 @@ mod coap_oscore;
 mod contact;
 mod documents;
 mod exchange;
+mod flows;
 mod help;
 mod lab;
 mod measure;

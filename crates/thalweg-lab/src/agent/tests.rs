@@ -91,6 +91,7 @@ fn order() -> TrialOrder {
         publishers: Vec::new(),
         subscribers: Vec::new(),
         folder: PathBuf::from("/somewhere/else"),
+        onward: None,
     }
 }
 
@@ -204,7 +205,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         topic_writers: 1,
         topic_readers: 1,
     };
-    let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere };
+    let order = Order { setup, qos, timetable, pace, publishers, subscribers, folder: elsewhere, onward: None };
     let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
     let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[NAME, "publisher 0", "station"]);

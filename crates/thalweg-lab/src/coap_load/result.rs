@@ -38,6 +38,31 @@ pub struct LoadResult {
     pub server: Option<ServerFigures>,
 }
 
+impl LoadResult {
+    /// Whether the counts add up and the rates follow from them; the text says what does not.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let counts = &self.counts;
+        if counts.offered != counts.sent + counts.unsent {
+            return Err("the requests offered are not those sent and unsent".to_owned());
+        }
+        if counts.sent != counts.served + counts.rejected + counts.wrong + counts.lost {
+            return Err("the requests sent are not those served, rejected, wrong and lost".to_owned());
+        }
+        // What was told went through a file, whose numbers may differ in the last bit.
+        let follows =
+            |rate: f64, count: u64, seconds: f64| (rate * seconds - count as f64).abs() <= 1e-9 * count.max(1) as f64;
+        let per_cpu_s = self.server.as_ref().and_then(|server| Some((server.served_per_cpu_s?, server.cpu_s)));
+        let rates = [
+            ("offered_per_s", Some((self.offered_per_s, self.seconds)), counts.offered),
+            ("served_per_s", Some((self.served_per_s, self.seconds)), counts.served),
+            ("served_per_cpu_s", per_cpu_s, counts.served),
+        ];
+        let wrong =
+            rates.into_iter().find(|(_, rate, count)| rate.is_some_and(|(rate, time)| !follows(rate, *count, time)));
+        wrong.map_or(Ok(()), |(name, ..)| Err(format!("{name} does not follow from its count")))
+    }
+}
+
 /// Outcomes of the counted requests: `offered` = `sent` + `unsent`, and `sent` = `served` + `rejected` + `wrong` + `lost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadCounts {

@@ -128,7 +128,7 @@ impl Contender {
             Kind::Ours(way) => BurstParty::Ours(Box::new(way.setup())),
             Kind::Peer(party) => party.clone(),
         };
-        self.pair = Some(BurstPair::start(&party, stage.launcher, stage.cpus)?);
+        self.pair = Some(BurstPair::start(&party, (stage.launcher, "bursts"), stage.cpus)?);
         Ok(())
     }
 

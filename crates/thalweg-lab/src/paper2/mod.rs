@@ -32,7 +32,7 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
         let found = study::find(&directory).into_iter().find(|found| found.path == directory);
         let result = match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
             Some(State::Complete) => study::load(&directory)?,
-            Some(_) => study::resume(&directory, launcher, stop)?,
+            Some(_) => study::resume::<Scenario>(&directory, launcher, stop)?,
             None => {
                 std::fs::write(&file, &part.text)
                     .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;

@@ -9,7 +9,6 @@
 
 mod answers;
 mod cell;
-mod journal;
 mod observed;
 mod peer;
 mod plan;
@@ -17,8 +16,8 @@ mod presentation;
 mod ramp;
 mod result;
 mod run;
-mod scenario;
 mod server;
+mod study;
 mod usage;
 mod verdicts;
 
@@ -29,7 +28,8 @@ pub use plan::{Paper5Plan, law_named};
 pub use presentation::{page, to_text};
 pub use result::{Paper5Facts, Paper5Result, Run, ServerCellRuns, ServerFacts, ServerUsage};
 pub(crate) use run::{LoadOrder, make_load};
-pub use scenario::run;
+pub(crate) use study::CoapStudy;
+pub use study::run;
 pub use usage::Moment;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The plan: the paper's cells and further ones, numbers and durations of runs.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use thalweg_coap::scheduler::controller::ControlLaw;
@@ -22,8 +21,6 @@ pub struct Paper5Plan {
     pub figures: Vec<PaperFigure>,
     /// Peers that take part.
     pub peers: Vec<CoapPeer>,
-    /// Folder of their programs; `None` looks below the `target` folder.
-    pub peer_folder: Option<PathBuf>,
     /// Laws that are compared; empty for those of each figure.
     pub laws: Vec<ControlLaw>,
     /// Runs of each cell.
@@ -51,7 +48,6 @@ impl Paper5Plan {
             scale: 1.0,
             figures: PaperFigure::ALL.to_vec(),
             peers: CoapPeer::ALL.to_vec(),
-            peer_folder: None,
             laws: Vec::new(),
             runs: 5,
             seed,
@@ -279,7 +275,8 @@ impl Paper5Plan {
         out
     }
 
-    fn is_quick(&self) -> bool {
+    /// Whether cells are few and short.
+    pub(super) fn is_quick(&self) -> bool {
         self.length == Length::Quick
     }
 }

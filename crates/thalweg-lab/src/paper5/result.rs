@@ -8,11 +8,12 @@ use super::usage::Moment;
 use crate::coap_load::LoadResult;
 use crate::host::{Conditions, Environment};
 use crate::paper1::Missing;
+use crate::study::{CellFailure, CellResult, Difference};
 
 /// The whole result; `results.json` is this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paper5Result {
-    /// Layout of this object: `thalweg.paper5/1`.
+    /// Layout of this object: `thalweg.paper5/2`.
     pub schema: String,
     /// The settings of the run.
     pub course: Paper5Facts,
@@ -26,13 +27,17 @@ pub struct Paper5Result {
     pub missing: Vec<Missing>,
     /// Runs that were planned and not made, with the reason.
     pub left_out: Vec<String>,
-    /// Every cell, in the order of the page.
+    /// Every cell, in the order of the page; one that failed with the runs before.
     pub cells: Vec<ServerCellRuns>,
+    /// Each contender against Thalweg as it is shipped, with the same handler and load.
+    pub differences: Vec<Difference>,
+    /// Cells that failed, and why.
+    pub failures: Vec<CellFailure>,
 }
 
 impl Paper5Result {
     /// The only layout there is so far.
-    pub const SCHEMA: &'static str = "thalweg.paper5/1";
+    pub const SCHEMA: &'static str = "thalweg.paper5/2";
 
     /// The cells of a part.
     pub(super) fn cells_of(&self, figure: PaperFigure) -> impl Iterator<Item = &ServerCellRuns> {
@@ -45,9 +50,9 @@ impl Paper5Result {
 pub struct Paper5Facts {
     /// The command that makes such a result.
     pub command: String,
-    /// Start, in seconds since 1970 UTC; of a run that was resumed its last one.
+    /// First start, in seconds since 1970 UTC.
     pub started_unix_s: u64,
-    /// Duration of everything in seconds.
+    /// Duration of all runs in seconds.
     pub seconds: f64,
     /// What the order of runs was made of.
     pub seed: u64,
@@ -73,14 +78,23 @@ pub struct ServerFacts {
 }
 
 /// The runs of one cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ServerCellRuns {
-    /// The measurement.
-    pub cell: ServerCell,
-    /// Its runs, in the order in which they were made.
-    pub runs: Vec<Run>,
-    /// Why runs have no result.
-    pub failures: Vec<String>,
+pub type ServerCellRuns = CellResult<ServerCell, Run>;
+
+/// Other load on the machine during all of these runs: the means over their time.
+pub(super) fn conditions_of<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Conditions {
+    let mean = |of: fn(&Conditions) -> Option<f64>| {
+        let known = runs.clone().filter_map(|run| Some((run.conditions.seconds, of(&run.conditions)?)));
+        let (seconds, sum) =
+            known.fold((0.0, 0.0), |(all, sum), (seconds, share)| (all + seconds, sum + seconds * share));
+        (seconds > 0.0).then(|| sum / seconds)
+    };
+    Conditions {
+        seconds: runs.clone().map(|run| run.conditions.seconds).sum(),
+        foreign_cpu: mean(|one| one.foreign_cpu),
+        stolen_cpu: mean(|one| one.stolen_cpu),
+        waiting_for_cpu: mean(|one| one.waiting_for_cpu),
+        dropped_datagrams: runs.map(|run| run.conditions.dropped_datagrams).sum(),
+    }
 }
 
 /// One run: a server of its own under one load.

@@ -57,11 +57,11 @@ pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnsw
 /// The server or the generator failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
     let watch = ConditionsWatch::start(HostFiles::here());
-    let programs = (stage.launcher, stage.plan.peer_folder.as_deref());
     let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
     let is_long = matches!(cell.load, RequestLoad::Phases { .. });
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
-    let mut server = Server::start(cell.contender, programs, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
+    let mut server =
+        Server::start(cell.contender, stage.launcher, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
     if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
         let plan = load_plan(&heating_of(cell, stage.plan), &server, None, stage.plan)?;
         let plan = LoadPlan { duration: stage.plan.times().heating, ..plan };
@@ -103,7 +103,7 @@ fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stag
         server.listen()?;
         match generator.try_hear()? {
             Some(WorkerMessage::Done(answer)) => break answer,
-            Some(other) => return Err(LabError::Here(format!("the load generator said {other:?}"))),
+            Some(_) => return Err(LabError::Unexpected { process: "load generator".to_owned() }),
             None if Instant::now() > deadline => {
                 return Err(LabError::Silent {
                     process: "load generator".to_owned(),
@@ -150,12 +150,8 @@ fn load_plan(
             open(*clients, *rate)
         }
         RequestLoad::Overload { clients, factor } => {
-            let capacity = capacity.ok_or_else(|| {
-                LabError::Here(format!(
-                    "{} has no capacity to be overloaded: its runs at capacity failed",
-                    cell.contender
-                ))
-            })?;
+            let unknown = || LabError::NoCapacity { server: cell.contender.to_string() };
+            let capacity = capacity.ok_or_else(unknown)?;
             open(*clients, capacity * factor / f64::from(*clients))
         }
         RequestLoad::Phases { clients, phases } => (*clients, ArrivalProcess::Phases(phases.clone())),

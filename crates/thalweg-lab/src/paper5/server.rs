@@ -1,7 +1,6 @@
 //! The process of a CoAP server: started on a processor of its own, heard, and in every case ended.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -27,13 +26,13 @@ impl Server {
     /// It cannot be started, ends, or does not serve in time; or `stop` was requested.
     pub(super) fn start(
         contender: Contender,
-        (launcher, peer_folder): (&Launcher, Option<&Path>),
+        launcher: &Launcher,
         statistics: Option<Duration>,
         cpu: Option<usize>,
         stop: &Stop,
     ) -> Result<Server, LabError> {
         let address = free_address().map_err(LabError::here)?;
-        let command = command_of(contender, (launcher, peer_folder), statistics, address)?;
+        let command = command_of(contender, launcher, statistics, address)?;
         let mut process = Supervised::spawn(command, cpu, &format!("CoAP server ({contender})"))?;
         while !process.hear_line(START_PATIENCE, stop)?.text.starts_with("serving coap://") {}
         Ok(Server { process, address, lines: Vec::new() })
@@ -77,11 +76,11 @@ impl Server {
 
 fn command_of(
     contender: Contender,
-    programs: (&Launcher, Option<&Path>),
+    launcher: &Launcher,
     statistics: Option<Duration>,
     address: SocketAddr,
 ) -> Result<Command, LabError> {
-    let mut command = program_of(contender, programs)?;
+    let mut command = program_of(contender, launcher)?;
     match contender {
         Contender::Thalweg(law) => {
             command.args(["coap", "serve", "--end-with-input", "--law", &law.to_string()]);
@@ -101,12 +100,13 @@ fn command_of(
     Ok(command)
 }
 
-fn program_of(contender: Contender, (launcher, folder): (&Launcher, Option<&Path>)) -> Result<Command, LabError> {
+fn program_of(contender: Contender, launcher: &Launcher) -> Result<Command, LabError> {
     match contender {
         Contender::Thalweg(_) => Ok(launcher.program_alone()),
-        Contender::Peer(peer, _) => peer.find(folder).map(Command::new).ok_or_else(|| {
-            LabError::Here(format!("{peer} is not set up: `thalweg lab peers install {peer}` builds it"))
-        }),
+        Contender::Peer(peer, _) => {
+            let not_there = || LabError::NoPeer { peer: peer.to_string(), why: "its program is not there".to_owned() };
+            peer.find(launcher.peer_folder()).map(Command::new).ok_or_else(not_there)
+        }
     }
 }
 

@@ -3,10 +3,11 @@ use std::time::Duration;
 use serde_json::json;
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::journal::{self, Journal};
 use super::*;
 use crate::coap_load::{LoadCounts, LoadPlan, Phase};
 use crate::host::{Conditions, Environment};
+use crate::statistics::Verdict;
+use crate::study::{CellFailure, CellResult, within};
 use thalweg_testing::pages::{check_html, check_offline};
 
 fn cells_of(plan: &Paper5Plan, figure: PaperFigure) -> Vec<ServerCell> {
@@ -187,6 +188,8 @@ fn result_of(cells: Vec<ServerCellRuns>) -> Paper5Result {
         }],
         left_out: Vec::new(),
         cells,
+        differences: Vec::new(),
+        failures: Vec::new(),
     }
 }
 
@@ -197,7 +200,7 @@ fn cell_of(
     load: RequestLoad,
     runs: Vec<Run>,
 ) -> ServerCellRuns {
-    ServerCellRuns { cell: ServerCell { figure, contender, handler, load }, runs, failures: Vec::new() }
+    CellResult { runs, ..CellResult::new(ServerCell { figure, contender, handler, load }) }
 }
 
 fn step_cell(law: ControlLaw, run: Run) -> ServerCellRuns {
@@ -300,10 +303,11 @@ fn the_page_shows_every_part_and_what_is_missing() {
         RequestLoad::Phases { .. } => vec![step_run(16, 3, true)],
         _ => plain(5_000),
     };
-    let mut cells: Vec<ServerCellRuns> =
-        plan.cells().into_iter().map(|cell| ServerCellRuns { runs: runs(&cell), cell, failures: Vec::new() }).collect();
-    cells[0].failures.push("it <died>".to_owned());
-    let result = result_of(cells);
+    let cells: Vec<ServerCellRuns> =
+        plan.cells().into_iter().map(|cell| CellResult { runs: runs(&cell), ..CellResult::new(cell) }).collect();
+    let (name, reason) = (cells[0].name.clone(), "it <died>".to_owned());
+    let failures = vec![CellFailure { cell: 0, name, round: 1, reason }];
+    let result = Paper5Result { failures, differences: within(&cells), ..result_of(cells) };
     let text = to_text(&result);
     let html = page(&result).to_html();
     check_html(&html);
@@ -330,23 +334,38 @@ fn the_page_shows_every_part_and_what_is_missing() {
 }
 
 #[test]
-fn a_journal_gives_back_its_runs_to_the_same_command_alone() {
-    let out = std::env::temp_dir().join(format!("thalweg-journal-{}", std::process::id()));
-    std::fs::create_dir_all(&out).expect("made");
-    let fresh = || journal::empty(Paper5Plan::quick(1).cells());
-    let mut cells = fresh();
-    let mut journal = Journal::open(&out, "a", "release", &mut cells).expect("opened");
-    journal.add(1, &step_run(16, 3, true)).expect("written");
-    journal.add_failure(2, "no").expect("written");
-    drop(journal);
-    // As a power cut leaves it.
-    let path = out.join("runs.jsonl");
-    let text = std::fs::read_to_string(&path).expect("text") + "{\"Made\":{\"cell\":3,";
-    std::fs::write(&path, text).expect("written");
-    drop(Journal::open(&out, "a", "release", &mut cells).expect("opened"));
-    assert_eq!((cells[1].runs.len(), cells[2].failures.as_slice()), (1, &["no".to_owned()][..]));
-    let mut others = fresh();
-    drop(Journal::open(&out, "a", "debug", &mut others).expect("opened"));
-    assert!(others.iter().all(|cell| cell.runs.is_empty()), "another build is another measurement");
-    std::fs::remove_dir_all(&out).expect("removed");
+fn a_contender_that_serves_more_at_the_same_load_is_told_from_eight_rounds_on() {
+    let load = RequestLoad::Closed { clients: 64, outstanding: 4 };
+    let cell = |contender, served: u64, rounds: u32| {
+        let runs = (0..rounds).map(|round| run_of(round, &[(10_000, served + u64::from(round), 1e2)], &[])).collect();
+        cell_of(PaperFigure::Capacity, contender, ServerWork::Greeting, load.clone(), runs)
+    };
+    let (ours, peer) =
+        (Contender::Thalweg(ControlLaw::Vta), Contender::Peer(CoapPeer::Libcoap, Deduplication::Shipped));
+    let told = |rounds| {
+        let cells = vec![cell(ours, 9_000, rounds), cell(peer, 4_000, rounds)];
+        let result = Paper5Result { differences: within(&cells), ..result_of(cells) };
+        let of =
+            |quantity: &str| result.differences.iter().find(|one| one.quantity == quantity).expect("compared").verdict;
+        (of("served a second"), of("served, share of offered"), of("response p50, µs"), to_text(&result))
+    };
+    let (rate, share, latency, text) = told(8);
+    assert_eq!((rate, share), (Verdict::Worse, Verdict::Worse));
+    assert_eq!(latency, Verdict::Equivalent, "the same in every run");
+    assert!(text.contains("Against Thalweg as it is shipped") && text.contains("libcoap"), "{text}");
+    let (rate, .., text) = told(5);
+    assert_eq!(rate, Verdict::Inconclusive);
+    assert!(text.contains("Cells with fewer than 8 runs are not judged"), "{text}");
+}
+
+#[test]
+fn counts_of_a_run_have_to_add_up() {
+    let run = run_of(0, &[(1_000, 900, 1e2)], &[]);
+    assert_eq!(run.load.check(), Ok(()));
+    let mut altered = run.clone();
+    altered.load.served_per_s *= 1.01;
+    assert_eq!(altered.load.check(), Err("served_per_s does not follow from its count".to_owned()));
+    let mut altered = run;
+    altered.load.counts.served += 1;
+    assert!(altered.load.check().is_err());
 }

@@ -25,6 +25,9 @@ fn of_peer(peer: PeerProgram, cell: &Cell, reliability: ReliabilitySetting) -> O
             "plain sockets send nothing again: it is the floor of best-effort, say reliability = \"best-effort\""
                 .to_owned(),
         ),
+        PeerProgram::Raw if cell.flow.is_some() => {
+            Some("plain sockets have ports for the topics of one flow: leave [[flow]] or raw out".to_owned())
+        }
         PeerProgram::Raw if cell.topics == Topics::One && cell.publishers > 1 => {
             Some("its readers read from one writer each: use topics = \"per-pair\" or \"per-publisher\"".to_owned())
         }

@@ -1,7 +1,9 @@
 //! Presets: scenarios that follow from what is known of a paper and of this machine.
 
+mod driving;
 mod paper4;
 
+pub use driving::driving;
 pub use paper4::{MachineSize, paper4};
 
 /// A scenario that was computed, and what it does not contain.

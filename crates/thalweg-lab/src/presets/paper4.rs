@@ -59,7 +59,7 @@ pub fn paper4(length: Length, machine: &MachineSize, peers: &[PeerProgram]) -> P
 }
 
 /// Thalweg, then each peer in both profiles; the floor has nothing to tune in a stream with a timetable.
-fn contenders(peers: &[PeerProgram]) -> Vec<CellMiddleware> {
+pub(super) fn contenders(peers: &[PeerProgram]) -> Vec<CellMiddleware> {
     let mut out = vec![CellMiddleware::Thalweg];
     for peer in peers {
         out.push(CellMiddleware::Peer(*peer, PeerProfile::Default));

@@ -71,16 +71,20 @@ impl Launcher {
         &self.ssh
     }
 
+    /// Where peers' programs are looked for first.
+    pub(crate) fn peer_folder(&self) -> Option<&Path> {
+        self.peer_folder.as_deref()
+    }
+
     /// The program of `peer`.
     ///
     /// # Errors
     /// It is not there.
     pub fn program_of(&self, peer: PeerProgram) -> Result<PathBuf, LabError> {
-        self.peer_program.clone().or_else(|| peer.find(self.peer_folder.as_deref())).ok_or_else(|| {
-            LabError::Here(format!(
-                "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir"
-            ))
-        })
+        self.peer_program
+            .clone()
+            .or_else(|| peer.find(self.peer_folder.as_deref()))
+            .ok_or_else(|| LabError::NoPeer { peer: peer.to_string(), why: "its program is not there".to_owned() })
     }
 
     /// How a process of `peer` is started that takes part in a run, in the same network.

@@ -86,7 +86,7 @@ impl Run<'_> {
     /// A receiving and a sending process for a series of bursts.
     fn bursts(&mut self, title: &str, kinds: &[BurstKind]) -> Result<Vec<BurstCell>, LabError> {
         let party = BurstParty::Ours(Box::new(Setup::within(StationNetwork::apart(0))));
-        let mut pair = BurstPair::start(&party, self.launcher, None)?;
+        let mut pair = BurstPair::start(&party, (self.launcher, &format!("{title} data")), None)?;
         let mut progress = Progress::new(title);
         let cells = kinds.iter().map(|kind| self.cell(&mut pair, kind, &mut progress)).collect();
         progress.finish();

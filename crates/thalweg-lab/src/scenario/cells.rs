@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ReliabilitySetting;
+use super::{ReliabilitySetting, TrafficFlow};
 use crate::figures::size;
 use crate::peers::CellMiddleware;
 use crate::station::Addressing;
@@ -33,6 +33,9 @@ pub struct Cell {
     /// Whether lost samples are sent again, where the matrix says so; missing means as the scenario's QoS says.
     #[serde(default)]
     pub reliability: Option<ReliabilitySetting>,
+    /// Which of several kinds of traffic in the same run; missing where a run has one kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<TrafficFlow>>,
 }
 
 /// Which of two builds of the same middleware.
@@ -127,7 +130,8 @@ impl Cell {
     }
 
     fn load_in_words(&self) -> String {
-        format!("{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)
+        let flow = self.flow.as_ref().map(|flow| format!("{}: ", flow.name)).unwrap_or_default();
+        format!("{flow}{}–{} {} {} Hz", self.publishers, self.subscribers, self.load, self.rate_hz)
     }
 
     fn conditions(&self) -> String {

@@ -21,6 +21,13 @@ pub struct ScenarioError {
     pub message: String,
 }
 
+impl ScenarioError {
+    /// What is wrong at this place of a file's text.
+    pub(crate) fn at(file: &str, text: &str, offset: usize, message: String) -> ScenarioError {
+        Source { file, text }.error(offset, message)
+    }
+}
+
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
@@ -129,6 +136,13 @@ impl<'a> Fields<'a> {
 
     fn field(&self, name: &'a str, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
         Field { source: self.source, name, value: value.get_ref(), at: value.span().start }
+    }
+}
+
+/// Two values are the same one where they stand at the same place.
+impl PartialEq for Field<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
     }
 }
 

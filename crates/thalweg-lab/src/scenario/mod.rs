@@ -6,17 +6,21 @@
 mod cells;
 mod expectation;
 mod fields;
+mod matrix;
 mod network;
 mod sections;
+mod traffic;
 
 pub use cells::{Build, Cell, Load, Topics};
 pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
+pub(crate) use matrix::CELLS_MAX;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, SshMachine, Switch};
-pub(crate) use sections::CELLS_MAX;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
+pub use traffic::{ChainStage, TrafficFlow};
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::station::Wait;
+use crate::study::StudyError;
 
 /// A scenario that can be run as it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +37,8 @@ pub struct Scenario {
     pub name: String,
     /// Decides the order of the runs. Default 1.
     pub seed: u64,
-    /// What is compared, in the order of the file; the first one is the baseline.
+    /// What is compared, in the order of the file; the first one is the baseline. Of kinds of traffic in the same run the cells stand one
+    /// after the other.
     pub cells: Vec<Cell>,
     /// The program of another build of the same middleware, which takes turns with this one and is its baseline.
     pub against: Option<PathBuf>,
@@ -66,9 +72,9 @@ impl Scenario {
     /// The file cannot be read or is no scenario; the text names the place.
     pub fn load(path: &Path) -> Result<(Scenario, String), LabError> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| LabError::Here(format!("the scenario {shown} cannot be read: {error}")))?;
-        let scenario = Scenario::parse(&shown.to_string(), &text).map_err(LabError::here)?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| StudyError::Unreadable { file: path.to_owned(), source })?;
+        let scenario = Scenario::parse(&shown.to_string(), &text)?;
         Ok((scenario, text))
     }
 
@@ -80,6 +86,22 @@ impl Scenario {
         sections::read(file, text)
     }
 
+    /// Kinds of traffic in each run.
+    fn flows(&self) -> usize {
+        traffic::flows_in(&self.cells)
+    }
+
+    /// The first of the cells that are measured in the same runs as `cell`.
+    pub(crate) fn leader_of(&self, cell: usize) -> usize {
+        cell - cell % self.flows()
+    }
+
+    /// All cells that are measured in the same runs as `cell`.
+    pub(crate) fn run_of(&self, cell: usize) -> Range<usize> {
+        let first = self.leader_of(cell);
+        first..(first + self.flows()).min(self.cells.len())
+    }
+
     /// The text of a scenario with another build to compare with, the program `against`.
     pub fn text_against(text: &str, against: &Path) -> String {
         format!("against = {}\n{text}", toml::Value::from(against.display().to_string()))
@@ -87,10 +109,15 @@ impl Scenario {
 
     /// How long all runs take, the smallest number of them and without repetitions.
     pub fn duration(&self) -> Duration {
+        let runs = self.schedule.runs.min.saturating_mul((self.cells.len() / self.flows()) as u32);
+        self.duration_of_run().saturating_mul(runs)
+    }
+
+    /// How long one run takes.
+    pub(crate) fn duration_of_run(&self) -> Duration {
         let clocks = self.hosts.as_ref().filter(|plan| plan.kind != HostKind::Namespaces);
         let clocks = clocks.map_or(Duration::ZERO, |plan| 2 * plan.clock_span);
-        let run = self.schedule.warm_up + self.schedule.measured + clocks + OVERHEAD;
-        run.saturating_mul(self.schedule.runs.min.saturating_mul(self.cells.len() as u32))
+        self.schedule.warm_up + self.schedule.measured + clocks + OVERHEAD
     }
 }
 

@@ -7,13 +7,15 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 use super::fields::{Field, Fields, ScenarioError, Source};
+use super::matrix::{CELLS_MAX, VALUES_MAX, check_endpoints, check_volume, read_matrices};
 use super::network;
+use super::traffic::{check_together, flows_in, read_flows};
 use super::{
-    Affinity, Build, Cell, Design, Expectation, Gate, HistorySetting, HostKind, HostPlan, Load, Precision, Process,
-    ProcessModel, PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Topics, Wake,
+    Affinity, Build, Cell, Design, Expectation, Gate, HistorySetting, HostKind, HostPlan, Precision, Process,
+    ProcessModel, PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Wake,
 };
-use crate::peers::{CellMiddleware, PeerProgram, refusal};
-use crate::station::{Addressing, Wait};
+use crate::peers::PeerProgram;
+use crate::station::Wait;
 
 /// Reads a whole file.
 pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
@@ -25,8 +27,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
         &[
-            "schema", "name", "seed", "against", "notes", "hosts", "link", "matrix", "qos", "process", "schedule",
-            "expect", "system", "trace",
+            "schema", "name", "seed", "against", "notes", "hosts", "link", "matrix", "flow", "qos", "process",
+            "schedule", "expect", "system", "trace",
         ][..],
         &["paper"][..],
     );
@@ -36,12 +38,22 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         return Err(schema.error(format!("this version reads {:?} only", Scenario::SCHEMA)));
     }
     let hosts = network::read_hosts(root.get("hosts"))?;
-    let matrix = root.require("matrix")?;
-    let (against, cells) = read_against(root.get("against"), read_matrices(&matrix, hosts.as_ref())?, hosts.as_ref())?;
+    let flow = root.get("flow");
+    let (field, cells) = match flow {
+        Some(field) => (field, read_flows(&field, root.get("matrix"), hosts.as_ref())?),
+        None => {
+            let field = root.require("matrix")?;
+            (field, read_matrices(&field, hosts.as_ref())?)
+        }
+    };
+    let (against, cells) = read_against(root.get("against"), cells, hosts.as_ref())?;
     let schedule = read_schedule(&root.require("schedule")?)?;
+    match flow {
+        Some(field) => check_together(&field, &cells[..flows_in(&cells)], &schedule, hosts.as_ref())?,
+        None => check_volume(&field, &cells, &schedule)?,
+    }
     let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
-    check_volume(&matrix, &cells, &schedule)?;
-    check_endpoints(&matrix, &cells, (&qos, &process, hosts.as_ref()))?;
+    check_endpoints(&field, &cells, (&qos, &process, hosts.as_ref()))?;
     Ok(Scenario {
         name: read_name(&root.require("name")?)?,
         seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
@@ -61,7 +73,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     })
 }
 
-/// The other build, and the cells of its middleware, each behind its twin of that build.
+/// The other build, and the cells of its middleware, those of each run behind their twins of that build.
 fn read_against(
     field: Option<Field<'_>>,
     cells: Vec<Cell>,
@@ -75,8 +87,10 @@ fn read_against(
         );
     }
     let measured = PeerProgram::of_file(&program);
-    let twins = |cell: &Cell| [Build::Other, Build::This].map(|build| Cell { build, ..cell.clone() });
-    let twins: Vec<Cell> = cells.iter().filter(|cell| cell.middleware.peer() == measured).flat_map(twins).collect();
+    let of_build = |run: &[Cell], build| run.iter().map(move |cell| Cell { build, ..cell.clone() }).collect::<Vec<_>>();
+    let runs = cells.chunks(flows_in(&cells)).filter(|run| run.iter().all(|cell| cell.middleware.peer() == measured));
+    let twins: Vec<Cell> =
+        runs.flat_map(|run| [Build::Other, Build::This].map(|build| of_build(run, build)).concat()).collect();
     let name = measured.map_or("thalweg", PeerProgram::name);
     match twins.len() {
         0 => Err(field.error(format!("{} measures {name}, of which the matrix has no cell", program.display()))),
@@ -85,237 +99,13 @@ fn read_against(
     }
 }
 
-fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
+pub(super) fn read_name(field: &Field<'_>) -> Result<String, ScenarioError> {
     let name = field.text()?;
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_allowed) || name.starts_with('.') {
         return Err(field.error("1 to 64 letters, digits, '-', '_' and '.' are needed, the first one no '.'"));
     }
     Ok(name.to_owned())
-}
-
-/// The cells of one `[matrix]`, or of several `[[matrix]]` one after the other.
-fn read_matrices(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
-    let cells = field.list(CELLS_MAX, |matrix| read_cells(matrix, hosts))?.concat();
-    if cells.len() > CELLS_MAX {
-        return Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())));
-    }
-    let twice = cells.iter().enumerate().find(|(index, cell)| cells[..*index].contains(cell));
-    match twice {
-        Some((_, cell)) => Err(field.error(format!("the cell {cell} stands twice"))),
-        None => Ok(cells),
-    }
-}
-
-fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, ScenarioError> {
-    let known = [
-        "middleware",
-        "payload_bytes",
-        "type",
-        "rate_hz",
-        "deliveries_hz",
-        "publishers",
-        "subscribers",
-        "endpoints",
-        "destination",
-        "topics",
-        "reliability",
-    ];
-    let matrix = field.table((&known, &[]))?;
-    let middleware = read_middleware(matrix.get("middleware"))?;
-    let reliability = matrix
-        .get("reliability")
-        .map_or(Ok(vec![None]), |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
-    let loads = read_loads(&matrix)?;
-    let rates = read_rates(&matrix)?;
-    let endpoints = read_endpoints(&matrix, hosts)?;
-    let destinations =
-        [("auto", Addressing::Auto), ("unicast", Addressing::Unicast), ("multicast", Addressing::Multicast)];
-    let destinations = matrix
-        .get("destination")
-        .map_or(Ok(vec![Addressing::Auto]), |field| field.list(VALUES_MAX, |one| one.choice(&destinations)))?;
-    let topics = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
-    let topics_field = matrix.get("topics");
-    let topics =
-        topics_field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&topics)))?;
-    if let (Some(field), Some((publishers, subscribers))) =
-        (topics_field, endpoints.iter().find(|(publishers, subscribers)| publishers != subscribers))
-        && topics.contains(&Topics::PerPair)
-    {
-        let message = format!(
-            "\"per-pair\" needs as many subscribers as publishers, but the matrix has {publishers} and {subscribers}; give \
-             `endpoints` such as [\"1-1\", \"4-4\"]"
-        );
-        return Err(field.error(message));
-    }
-    let mut cells = Vec::new();
-    for (publishers, subscribers) in endpoints {
-        for load in &loads {
-            for rate in &rates {
-                for topics in &topics {
-                    for destination in &destinations {
-                        let cell = Cell {
-                            middleware: CellMiddleware::Thalweg,
-                            build: Build::This,
-                            load: *load,
-                            rate_hz: 1.0,
-                            publishers,
-                            subscribers,
-                            destination: *destination,
-                            topics: *topics,
-                            reliability: None,
-                        };
-                        let rate_hz = rate.of_publisher(&cell);
-                        if !RATES_HZ.contains(&rate_hz) {
-                            let message =
-                                format!("the cell {cell} would need {rate_hz} samples a second of each publisher");
-                            return Err(field.error(message));
-                        }
-                        for reliability in &reliability {
-                            let of = |middleware: &CellMiddleware| Cell {
-                                middleware: *middleware,
-                                rate_hz,
-                                reliability: *reliability,
-                                ..cell.clone()
-                            };
-                            cells.extend(middleware.iter().map(of));
-                        }
-                    }
-                }
-            }
-        }
-    }
-    Ok(cells)
-}
-
-fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {
-    let Some(field) = field else { return Ok(vec![CellMiddleware::Thalweg]) };
-    let names: Vec<(String, CellMiddleware)> = CellMiddleware::all().map(|one| (one.to_string(), one)).collect();
-    let choices: Vec<(&str, CellMiddleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
-    field.list(VALUES_MAX, |one| one.choice(&choices))
-}
-
-/// How often a scenario wants samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Rate {
-    /// Samples a second of each publisher.
-    Publisher(f64),
-    /// Samples a second that all subscribers together are to get.
-    Deliveries(f64),
-}
-
-impl Rate {
-    /// To hundredths of a hertz, which is finer than anybody reads a cell's name.
-    fn of_publisher(self, cell: &Cell) -> f64 {
-        match self {
-            Rate::Publisher(rate_hz) => rate_hz,
-            Rate::Deliveries(rate_hz) => (rate_hz / cell.pairs().count().max(1) as f64 * 100.0).round() / 100.0,
-        }
-    }
-}
-
-fn read_rates(matrix: &Fields<'_>) -> Result<Vec<Rate>, ScenarioError> {
-    match (matrix.get("rate_hz"), matrix.get("deliveries_hz")) {
-        (Some(_), Some(field)) => Err(field.error("not beside `rate_hz`")),
-        (_, Some(field)) => field.list(VALUES_MAX, |rate| rate.number(1.0, 10e6).map(Rate::Deliveries)),
-        (_, None) => matrix
-            .require("rate_hz")?
-            .list(VALUES_MAX, |rate| rate.number(*RATES_HZ.start(), *RATES_HZ.end()).map(Rate::Publisher)),
-    }
-}
-
-fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError> {
-    match (matrix.get("payload_bytes"), matrix.get("type")) {
-        (None, None) => Err(matrix.error("[matrix] needs \"payload_bytes\" or \"type\"")),
-        (bytes, types) => {
-            let octets = |one: &Field<'_>| one.integer(0, PAYLOAD_MAX).map(|bytes| Load::Octets(bytes as u32));
-            let mut loads =
-                types.map_or(Ok(Vec::new()), |field| field.list(VALUES_MAX, |one| one.choice(&Load::TYPES)))?;
-            loads.extend(bytes.map_or(Ok(Vec::new()), |field| field.list(VALUES_MAX, octets))?);
-            Ok(loads)
-        }
-    }
-}
-
-/// Numbers of publishers and subscribers, combined or in pairs.
-fn read_endpoints(matrix: &Fields<'_>, hosts: Option<&HostPlan>) -> Result<Vec<(u32, u32)>, ScenarioError> {
-    let most = ENDPOINTS_MAX * hosts.map_or(1, |hosts| u64::from(hosts.count));
-    let counts = |key| {
-        let field: Option<Field<'_>> = matrix.get(key);
-        field.map_or(Ok(vec![1]), |field| field.list(VALUES_MAX, |one| one.integer(1, most).map(|count| count as u32)))
-    };
-    let Some(field) = matrix.get("endpoints") else {
-        let (publishers, subscribers) = (counts("publishers")?, counts("subscribers")?);
-        let all: Vec<_> =
-            publishers.iter().flat_map(|one| subscribers.iter().map(move |other| (*one, *other))).collect();
-        return match all.iter().map(|endpoints| crowd(*endpoints, hosts)).max() {
-            Some(crowd) if crowd > ENDPOINTS_MAX => Err(matrix.error(format!(
-                "{crowd} endpoints in a cell are too many: a domain has room for {ENDPOINTS_MAX} on one host"
-            ))),
-            _ => Ok(all),
-        };
-    };
-    if let Some(other) = matrix.get("publishers").or_else(|| matrix.get("subscribers")) {
-        return Err(other.error("not beside `endpoints`, which gives both"));
-    }
-    field.list(VALUES_MAX, |one| {
-        let needed = || {
-            one.error(format!(
-                "publishers and subscribers are needed, such as \"1-7\", together up to {ENDPOINTS_MAX} on one host"
-            ))
-        };
-        let (publishers, subscribers) = one.text()?.split_once('-').ok_or_else(needed)?;
-        let count =
-            |text: &str| text.trim().parse::<u32>().ok().filter(|count| (1..=most).contains(&u64::from(*count)));
-        let endpoints = count(publishers).zip(count(subscribers)).ok_or_else(needed)?;
-        if crowd(endpoints, hosts) <= ENDPOINTS_MAX { Ok(endpoints) } else { Err(needed()) }
-    })
-}
-
-/// Endpoints on the fullest host.
-fn crowd((publishers, subscribers): (u32, u32), hosts: Option<&HostPlan>) -> u64 {
-    let Some(hosts) = hosts else { return u64::from(publishers) + u64::from(subscribers) };
-    let mut counts = vec![0_u64; hosts.count as usize];
-    let of = (0..publishers).map(|index| hosts.of_publisher(index));
-    for host in of.chain((0..subscribers).map(|index| hosts.of_subscriber(publishers, index))) {
-        counts[host as usize] += 1;
-    }
-    counts.into_iter().max().unwrap_or(0)
-}
-
-fn check_volume(field: &Field<'_>, cells: &[Cell], schedule: &Schedule) -> Result<(), ScenarioError> {
-    let seconds = (schedule.warm_up + schedule.measured).as_secs_f64();
-    for cell in cells {
-        let deliveries = cell.pairs().count() as f64 * cell.rate_hz * seconds;
-        if deliveries > DELIVERIES_MAX {
-            return Err(field.error(format!(
-                "the cell {cell} delivers {deliveries:.0} samples in one run; at most {DELIVERIES_MAX:.0} are kept: lower rate_hz, \
-                 the endpoints or [schedule] seconds"
-            )));
-        }
-        if cell.rate_hz * schedule.measured.as_secs_f64() < 1.0 {
-            return Err(field.error(format!("the cell {cell} has no sample within the measured time")));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses what a middleware cannot do, and what has no single thread to do it in.
-fn check_endpoints(
-    field: &Field<'_>,
-    cells: &[Cell],
-    (qos, process, hosts): (&Qos, &Process, Option<&HostPlan>),
-) -> Result<(), ScenarioError> {
-    if let Some(reason) = cells.iter().find_map(|cell| refusal(cell, qos, process, hosts)) {
-        return Err(field.error(reason));
-    }
-    let is_shared = |cell: &&Cell| cell.topics == Topics::PerPublisher && cell.publishers > 1;
-    match cells.iter().find(is_shared) {
-        Some(cell) if process.wait == Wait::Block => Err(field.error(format!(
-            "the cell {cell} has several subscriptions in one participant, which share the thread that receives: use wait = \"listener\""
-        ))),
-        _ => Ok(()),
-    }
 }
 
 fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
@@ -336,7 +126,7 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     })
 }
 
-fn read_history(field: &Field<'_>) -> Result<HistorySetting, ScenarioError> {
+pub(super) fn read_history(field: &Field<'_>) -> Result<HistorySetting, ScenarioError> {
     let needed = "{ keep_last = N } or { keep_all = N } is needed, N samples that fit";
     if !field.is_table() {
         return Err(field.error(needed));
@@ -411,7 +201,6 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
     ];
     let schedule = field.table((&known, &["poisson", "budget_s"]))?;
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
-    let phases = [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
     let wakes = [("sleep", Wake::Sleep), ("spin", Wake::Spin)];
     let seconds = |key, default| -> Result<Duration, ScenarioError> {
         let field: Option<Field<'_>> = schedule.get(key);
@@ -428,7 +217,7 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
         behind_max: schedule
             .get("behind_max_ms")
             .map_or(Ok(Duration::from_secs(1)), |one| milliseconds(&one, 3_600_000.0))?,
-        phase: schedule.get("phase").map_or(Ok(PublisherPhase::Spread), |one| one.choice(&phases))?,
+        phase: schedule.get("phase").map_or(Ok(PublisherPhase::Spread), |one| one.choice(&PHASES))?,
         wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
         matching: seconds("match_s", Duration::from_secs(30))?,
@@ -501,25 +290,17 @@ fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {
     })
 }
 
-fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> {
+pub(super) fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, ScenarioError> {
     field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
 }
 
-const RELIABILITY: [(&str, ReliabilitySetting); 2] =
+pub(super) const PHASES: [(&str, PublisherPhase); 2] =
+    [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
+pub(super) const RELIABILITY: [(&str, ReliabilitySetting); 2] =
     [("reliable", ReliabilitySetting::Reliable), ("best-effort", ReliabilitySetting::BestEffort)];
 /// Scenarios are written by people.
 const FILE_BYTES_MAX: usize = 1 << 20;
-const VALUES_MAX: usize = 64;
 const NOTES_MAX: usize = 256;
-/// Cells of a scenario: more are a mistake, or too many for one report.
-pub(crate) const CELLS_MAX: usize = 1_000;
-/// Samples a second that a publisher can be asked for.
-const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
-/// Participants of a domain that well-known ports have room for on one host (RTPS 2.5 §9.6.2).
-const ENDPOINTS_MAX: u64 = 119;
-const PAYLOAD_MAX: u64 = 64 << 20;
 /// Linux gives no socket less.
 const RECEIVE_BUFFER_MIN: u64 = 2_304;
 const RECEIVE_BUFFER_MAX: u64 = 1 << 30;
-/// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
-const DELIVERIES_MAX: f64 = 20e6;

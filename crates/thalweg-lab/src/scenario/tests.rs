@@ -43,6 +43,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
         destination: Addressing::Auto,
         topics: Topics::One,
         reliability: None,
+        flow: None,
     };
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.cells), ("small", 1, vec![cell]));
     assert_eq!(scenario.qos.history, HistorySetting::KeepAll(256));
@@ -424,4 +425,94 @@ fn another_build_is_the_baseline_of_each_cell_of_its_middleware() {
     let agents = SMALLEST.replace("[matrix]", "hosts = [\"here\", \"ssh:lab2\"]\n[matrix]");
     let error = parse(&Scenario::text_against(&agents, Path::new("/old/thalweg"))).expect_err("agents");
     assert!(error.contains("on this machine only"), "{error}");
+}
+
+const FLOWS: &str = r#"schema = "thalweg.scenario/1"
+name = "flows"
+[matrix]
+destination = ["unicast", "multicast"]
+[[flow]]
+name = "lidar"
+type = "PointCloud1m"
+rate_hz = 10
+publishers = 3
+subscribers = 0
+topics = "per-publisher"
+phase = "together"
+reliability = "best-effort"
+history = { keep_last = 10 }
+[[flow]]
+name = "plan"
+after = "lidar"
+work_ms = 2.5
+payload_bytes = 100
+subscribers = 2
+in_time_ms = 50
+transport_priority = 46
+[[flow]]
+name = "backup"
+payload_bytes = 1000000
+rate_hz = 1
+flow_controller = { bytes = 32768 }
+[schedule]
+seconds = 5
+runs = 2
+"#;
+
+#[test]
+fn the_flows_of_a_run_are_cells_of_their_own() {
+    let scenario = parse(FLOWS).expect("a scenario");
+    let names: Vec<String> = scenario.cells.iter().map(ToString::to_string).collect();
+    let expect = [
+        "lidar: 3–1 PointCloud1m 10 Hz unicast per-publisher best-effort thalweg",
+        "plan: 1–2 100 B 10 Hz unicast thalweg",
+        "backup: 1–1 1,000,000 B 1 Hz unicast thalweg",
+    ];
+    assert_eq!(names[..3], expect, "the process that plans is the LIDARs' subscriber");
+    assert_eq!((names.len(), scenario.run_of(4), scenario.leader_of(2)), (6, 3..6, 0));
+    let flow = |cell: usize| scenario.cells[cell].flow.clone().expect("a flow");
+    let stage = ChainStage { source: 0, subscriber: 0, work: Duration::from_micros(2_500) };
+    assert_eq!((flow(1).after, flow(1).in_time), (Some(stage), Some(Duration::from_millis(50))));
+    assert_eq!((flow(1).transport_priority, flow(0).phase), (46, Some(PublisherPhase::Together)));
+    assert_eq!(flow(0).history, Some(HistorySetting::KeepLast(10)));
+    let rate = flow(2).flow_controller.and_then(|bucket| bucket.bytes_per_second());
+    assert_eq!(rate, Some(3_276_800.0));
+    assert_eq!(scenario.duration(), 4 * scenario.duration_of_run(), "a run measures all flows");
+    let builds = parse(&format!("against = \"/old/thalweg\"\n{FLOWS}")).expect("a scenario");
+    let of: Vec<Build> = builds.cells.iter().map(|cell| cell.build).collect();
+    assert_eq!(of[..6], [[Build::Other; 3], [Build::This; 3]].concat());
+}
+
+#[test]
+fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
+    let refused = |before: &str, after: &str, expect: &[&str]| {
+        let text = FLOWS.replacen(before, after, 1);
+        assert_ne!(text, FLOWS, "{before:?} is not in the text");
+        let error = parse(&text).expect_err(after);
+        assert!(expect.iter().all(|part| error.contains(part)), "{expect:?} not in {error}");
+    };
+    refused(
+        "rate_hz = 10",
+        "rat_hz = 10",
+        &["s.toml:8:1", "\"rat_hz\" is unknown in [flow]", "did you mean \"rate_hz\""],
+    );
+    refused("name = \"plan\"", "name = \"lidar\"", &["s.toml:16:8", "name: another flow has this name"]);
+    refused("after = \"lidar\"", "after = \"radar\"", &["s.toml:17:9", "did you mean \"lidar\""]);
+    refused("work_ms = 2.5", "rate_hz = 5", &["s.toml:18:11", "rate_hz: not beside `after`"]);
+    refused("after = \"lidar\"", "rate_hz = 10", &["s.toml:18:11", "work_ms: is the work of a process"]);
+    refused("transport_priority = 46", "transport_priority = 64", &["is not within 0 to 63"]);
+    refused("{ bytes = 32768 }", "{ tokens = 3 }", &["\"tokens\" is unknown in [flow_controller]"]);
+    refused("rate_hz = 1\n", "rate_hz = 0.1\n", &["the flow \"backup\" has no sample within the measured time"]);
+    refused("publishers = 3", "publishers = 115", &["119 on one host"]);
+    refused("payload_bytes = 100\n", "payload_bytes = [1, 2]\n", &["a flow has one size or type"]);
+    refused("after = \"lidar\"\nwork_ms = 2.5", "rate_hz = 1", &["nobody hears the flow \"lidar\""]);
+    refused("topics = \"per-publisher\"", "topics = \"per-pair\"", &["needs as many subscribers as publishers"]);
+    refused("destination = [\"unicast\", \"multicast\"]", "rate_hz = 1", &["\"rate_hz\" is unknown in [matrix]"]);
+    refused("destination = [\"unicast\", \"multicast\"]", "middleware = \"cyclone\"", &["are Thalweg's"]);
+    let hosts = "name = \"flows\"\nhosts = [\"here\", \"agent:10.0.0.2:7300\"]";
+    refused("name = \"flows\"", hosts, &["leave the machines out of `hosts`"]);
+    let raw = "middleware = \"raw\"\n[qos]\nreliability = \"best-effort\"";
+    let plain = FLOWS.replace("transport_priority = 46\n", "").replace("flow_controller = { bytes = 32768 }\n", "");
+    let error = parse(&plain.replace("destination = [\"unicast\", \"multicast\"]", raw)).expect_err("raw");
+    assert!(error.contains("ports for the topics of one flow"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! The error of latencies between machines from their clocks.
 
-use super::results::{CellResult, StudyResult};
+use super::cells::CellResult;
+use super::results::StudyResult;
 use crate::figures::rounded;
 use crate::statistics::median;
 

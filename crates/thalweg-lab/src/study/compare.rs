@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::cells::{CellResult, Pair};
 use super::directory::load_manifest;
-use super::judging::{CPU, DELIVERED, Judged, MEMORY, Measure, P50, P99, THROUGHPUT, judge};
-use super::results::{CellResult, load};
+use super::error::StudyError;
+use super::experiment::{StudyCell, StudyRun};
+use super::judging::{Judged, Measure, judge};
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
-use crate::scenario::{Build, Cell, Precision};
 use crate::statistics::{Interval, Middle, Verdict, endless, median_interval, middle};
 use crate::table::Table;
 
@@ -40,63 +41,35 @@ pub struct Difference {
 
 impl Difference {
     /// The verdict in words, with the reason where it is open.
-    pub(super) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}"));
         format!("{}{}", self.verdict, reason.unwrap_or_default())
     }
 }
 
-/// What is compared, in the order of the tables.
-const MEASURES: [Measure; 6] = [DELIVERED, P50, P99, THROUGHPUT, CPU, MEMORY];
-
-/// Whether the runs so far tell as well as `precision` asks for: the ratio of each cell to its baseline, or the value of a single cell.
-pub(super) fn is_precise(cells: &[CellResult], precision: &Precision) -> bool {
+/// Whether the runs so far tell each of these quantities within its bound: the ratio of each cell to its baseline, or the value of a
+/// single cell.
+pub(super) fn is_precise<C: StudyCell, R: StudyRun>(cells: &[CellResult<C, R>], bounds: &[(Measure<R>, f64)]) -> bool {
     let Some((baseline, others)) = cells.split_first() else { return true };
-    let is_known = |measure: &Measure, bound: f64, logarithms: &[f64]| {
+    let is_known = |measure: &Measure<R>, bound: f64, logarithms: &[f64]| {
         let is_complete = cells.iter().flat_map(|cell| &cell.runs).all(|run| (measure.of)(run).is_some());
         is_complete && median_interval(logarithms).is_some_and(|known| (known.high - known.low) / 2.0 <= bound.ln_1p())
     };
-    let bounds = [(P50, precision.p50), (P99, precision.p99)];
-    bounds.into_iter().filter_map(|(measure, bound)| Some((measure, bound?))).all(|(measure, bound)| match others {
+    bounds.iter().all(|(measure, bound)| match others {
         [] => {
             let own = baseline.runs.iter().filter_map(|run| Some((measure.of)(run)?.ln()));
-            is_known(&measure, bound, &own.collect::<Vec<f64>>())
+            is_known(measure, *bound, &own.collect::<Vec<f64>>())
         }
-        _ => compared(cells).all(|pair| measure.costs(pair).is_some_and(|costs| is_known(&measure, bound, &costs))),
+        _ => compared(cells).all(|pair| measure.costs(pair).is_some_and(|costs| is_known(measure, *bound, &costs))),
     })
 }
 
-/// Every cell against its baseline.
-pub(super) fn within(cells: &[CellResult]) -> Vec<Difference> {
-    differences(&compared(cells).collect::<Vec<_>>())
-}
-
-/// Every cell that has a baseline, behind it.
-fn compared(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CellResult)> {
-    cells.iter().filter_map(|cell| Some((baseline_of(cells, cell)?, cell)))
-}
-
-/// What a cell is compared with: the same one of another build where there are two, where several middleware take part the first one with
-/// the same data, else the first cell.
-fn baseline_of<'a>(cells: &'a [CellResult], cell: &CellResult) -> Option<&'a CellResult> {
-    if cells.iter().any(|other| other.cell.build == Build::Other) {
-        let twin = Cell { build: Build::Other, ..cell.cell.clone() };
-        return cells.iter().find(|other| other.cell == twin).filter(|_| cell.cell.build == Build::This);
-    }
-    let is_alone = cells.iter().all(|other| other.cell.middleware == cell.cell.middleware);
-    let is_same = |other: &&CellResult| {
-        let likened =
-            Cell { middleware: cell.cell.middleware, destination: cell.cell.destination, ..other.cell.clone() };
-        is_alone || likened == cell.cell
-    };
-    cells.iter().find(is_same).filter(|baseline| !std::ptr::eq(*baseline, cell))
-}
-
-/// Every subject against its baseline, quantity by quantity; those of one quantity are one family.
-fn differences(pairs: &[(&CellResult, &CellResult)]) -> Vec<Difference> {
-    let of = |measure: &Measure| {
-        let judged = judge(pairs, measure).into_iter();
-        let difference = |((baseline, subject), judged): (&(&CellResult, &CellResult), Judged)| {
+/// Every cell against its baseline, quantity by quantity; those of one quantity are one family.
+pub(crate) fn within<C: StudyCell, R: StudyRun>(cells: &[CellResult<C, R>]) -> Vec<Difference> {
+    let pairs: Vec<_> = compared(cells).collect();
+    let of = |measure: &Measure<R>| {
+        let judged = judge(&pairs, measure).into_iter();
+        let difference = |((baseline, subject), judged): (&Pair<'_, C, R>, Judged)| {
             Some(Difference {
                 subject: subject.name.clone(),
                 baseline: baseline.name.clone(),
@@ -110,7 +83,12 @@ fn differences(pairs: &[(&CellResult, &CellResult)]) -> Vec<Difference> {
         };
         pairs.iter().zip(judged).filter_map(difference).collect::<Vec<_>>()
     };
-    MEASURES.iter().flat_map(of).collect()
+    R::MEASURES.iter().flat_map(of).collect()
+}
+
+/// Every cell that has a baseline, behind it.
+fn compared<C: StudyCell, R>(cells: &[CellResult<C, R>]) -> impl Iterator<Item = Pair<'_, C, R>> {
+    cells.iter().filter_map(|cell| Some((C::baseline(cells, cell)?, cell)))
 }
 
 /// Two run directories side by side. Their runs took no turns, so that a drift of the machine is in every difference: nothing is judged.
@@ -124,37 +102,34 @@ pub struct Comparison {
     pub figures: Vec<(String, &'static str, [Middle; 2])>,
 }
 
-/// Puts the complete run directories `a` and `b` side by side.
+/// Puts the cells of the complete run directories `a` and `b` side by side.
 ///
 /// # Errors
-/// One of them is no result, or they were measured under different conditions and `conditions` does not allow that.
-pub fn compare(a: &Path, b: &Path, conditions: Comparability) -> Result<Comparison, LabError> {
+/// They were measured under different conditions and `conditions` does not allow that.
+pub(crate) fn compare<C, R: StudyRun>(
+    (a, first): (&Path, &[CellResult<C, R>]),
+    (b, second): (&Path, &[CellResult<C, R>]),
+    conditions: Comparability,
+) -> Result<Comparison, LabError> {
     let (one, other) = (load_manifest(a)?, load_manifest(b)?);
-    let differing = one.fingerprint.differences(&other.fingerprint);
-    if !differing.is_empty() && conditions == Comparability::Same {
-        let told: Vec<String> = differing.iter().map(|(name, a, b)| format!("{name}: {a} against {b}")).collect();
-        return Err(LabError::Here(format!(
-            "{} and {} were measured under different conditions ({}); --force shows them side by side all the same",
-            a.display(),
-            b.display(),
-            told.join("; ")
-        )));
+    let differences = one.fingerprint.differences(&other.fingerprint);
+    if !differences.is_empty() && conditions == Comparability::Same {
+        return Err(StudyError::Incomparable { directories: [a.to_owned(), b.to_owned()], differences }.into());
     }
-    let (first, second) = (load(a)?, load(b)?);
-    let mut comparison = Comparison { conditions: differing, unpaired: Vec::new(), figures: Vec::new() };
-    for cell in &first.cells {
-        let Some(other) = second.cells.iter().find(|other| other.name == cell.name) else {
+    let mut comparison = Comparison { conditions: differences, unpaired: Vec::new(), figures: Vec::new() };
+    for cell in first {
+        let Some(other) = second.iter().find(|other| other.name == cell.name) else {
             comparison.unpaired.push(format!("{} is in A only", cell.name));
             continue;
         };
-        let of = |measure: &Measure| {
+        let of = |measure: &Measure<R>| {
             let values = [cell, other].map(|cell| cell.runs.iter().map(measure.of).collect::<Option<Vec<f64>>>());
             let [Some(a), Some(b)] = values else { return None };
             Some((cell.name.clone(), measure.name, [middle(&a)?, middle(&b)?]))
         };
-        comparison.figures.extend(MEASURES.iter().filter_map(of));
+        comparison.figures.extend(R::MEASURES.iter().filter_map(of));
     }
-    let only_second = second.cells.iter().filter(|cell| first.cells.iter().all(|other| other.name != cell.name));
+    let only_second = second.iter().filter(|cell| first.iter().all(|other| other.name != cell.name));
     comparison.unpaired.extend(only_second.map(|cell| format!("{} is in B only", cell.name)));
     Ok(comparison)
 }
@@ -188,7 +163,7 @@ pub enum Comparability {
 }
 
 /// The differences as a table, and those without a verdict as a folded one.
-pub(super) fn tables(caption: &str, differences: &[Difference]) -> Vec<Table> {
+pub(crate) fn tables(caption: &str, differences: &[Difference]) -> Vec<Table> {
     let is_open = |difference: &&Difference| difference.verdict == Verdict::Inconclusive;
     let (open, told): (Vec<&Difference>, Vec<&Difference>) = differences.iter().partition(is_open);
     let folded = format!("{} of {} comparisons are not judged", open.len(), differences.len());
@@ -220,8 +195,9 @@ fn table(caption: &str, differences: &[&Difference]) -> Table {
 mod tests {
     use super::*;
     use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
-    use crate::scenario::Scenario;
+    use crate::scenario::{Precision, Scenario};
     use crate::study::results::RunSummary;
+    use crate::study::trials::bounds;
     use crate::trial::{Fairness, LatencyFigures, Totals};
 
     /// A cell whose runs have these medians in microseconds.
@@ -357,7 +333,7 @@ mod tests {
         let steady = || cell(&[100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0]);
         let loose = || cell(&[50.0, 200.0, 70.0, 150.0, 30.0, 300.0, 100.0, 90.0]);
         let check = |cells: &[CellResult], p50, p99, expect| {
-            assert_eq!(is_precise(cells, &Precision { p50, p99 }), expect, "{p50:?} {p99:?}");
+            assert_eq!(is_precise(cells, &bounds(&Precision { p50, p99 })), expect, "{p50:?} {p99:?}");
         };
         check(&[steady(), steady()], Some(0.03), None, true);
         check(&[steady(), steady(), loose()], Some(0.03), None, false);

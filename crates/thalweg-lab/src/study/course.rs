@@ -1,112 +1,131 @@
-//! The runs of a scenario, one after the other.
+//! The runs of an experiment, one after the other.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
+use super::cells::CellFailure;
 use super::compare;
-use super::directory::{Directory, RunName, load_failures, load_manifest, load_run, load_scenario, whole_runs};
+use super::directory::{Directory, RESULTS, RunName, load_experiment, load_failures, load_manifest, run_folder};
+use super::error::StudyError;
+use super::experiment::{Experiment, StudyRecord, StudyRun, StudyTurn};
 use super::fingerprint::Fingerprint;
+use super::ledger::Ledger;
 use super::manifest::{Manifest, State};
 use super::order::{self, cells_of_round};
-use super::report;
-use super::results::{self, CellFailure, StudyResult};
-use super::tables;
 use crate::error::LabError;
 use crate::host::Environment;
 use crate::process::{Launcher, Stop};
 use crate::progress::{Pace, Progress};
-use crate::scenario::Scenario;
-use crate::trial::{self, Ground, RunContext};
 
-/// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
+/// Makes all runs of `experiment`, which has this text, into the new directory `out`.
 ///
 /// A cell that fails is left out from then on and named in the result.
 ///
 /// # Errors
-/// The program of a peer is not there, the directory cannot be used, a process of Thalweg died or said nothing, no cell of Thalweg can be
-/// measured, or `stop` was requested; then there is no result and the directory can be resumed.
-pub fn run(
-    (mut scenario, text): (Scenario, String),
-    seed: Option<u64>,
+/// What the runs need is not there, the directory cannot be used, the experiment does not go on after a failure, or `stop` was requested;
+/// then there is no result and the directory can be resumed.
+pub(crate) fn begin<E: Experiment>(
+    (experiment, text): (E, &str),
     out: &Path,
     launcher: &Launcher,
     stop: &Stop,
-) -> Result<StudyResult, LabError> {
-    scenario.seed = seed.unwrap_or(scenario.seed);
-    let ground = Ground::prepare(&scenario, launcher, stop)?;
+) -> Result<E::Result, LabError> {
+    let site = experiment.prepare(launcher, stop)?;
     let environment = Environment::read();
     let now = unix_seconds();
     let manifest = Manifest {
         schema: Manifest::SCHEMA.to_owned(),
         state: State::Running,
         reason: None,
-        name: scenario.name.clone(),
-        seed: scenario.seed,
-        runs_planned: u64::from(scenario.schedule.runs.min) * scenario.cells.len() as u64,
+        name: experiment.name().to_owned(),
+        seed: experiment.seed(),
+        runs_planned: runs_planned(&experiment),
         runs_done: 0,
         started_unix_s: now,
         changed_unix_s: now,
-        fingerprint: Fingerprint::of_study(&scenario, &text, &environment, (launcher, ground.as_ref()))?,
+        fingerprint: Fingerprint::of_study(text, &environment, experiment.dependencies(launcher, &site)?),
         environment,
-        hosts: ground.as_ref().map(Ground::environments).unwrap_or_default(),
+        hosts: experiment.machines(&site),
     };
-    let directory = Directory::create(out, &text)?;
-    Course::new(scenario, directory, manifest, launcher, stop, ground)?.run()
+    let directory = Directory::create(out, text)?;
+    Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
 }
 
 /// Makes the runs that are missing in a directory.
 ///
 /// # Errors
-/// As [`run`]; and when the directory is complete already, or what it was begun with is no more what is here.
-pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<StudyResult, LabError> {
+/// As [`begin`]; and when the directory is complete already, or what it was begun with is no more what is here.
+pub(crate) fn resume<E: Experiment>(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<E::Result, LabError> {
     let directory = Directory::open(path)?;
     let manifest = load_manifest(path)?;
     if manifest.state == State::Complete {
-        let shown = path.display();
-        return Err(LabError::Here(format!("{shown} is complete; `thalweg lab verify {shown}` checks it")));
+        return Err(StudyError::Complete { directory: path.to_owned() }.into());
     }
-    let (mut scenario, text) = load_scenario(path)?;
-    scenario.seed = manifest.seed;
-    let ground = Ground::prepare(&scenario, launcher, stop)?;
-    let here = Fingerprint::of_study(&scenario, &text, &Environment::read(), (launcher, ground.as_ref()))?;
+    let (experiment, text) = load_experiment::<E>(path, manifest.seed)?;
+    let site = experiment.prepare(launcher, stop)?;
+    let here = Fingerprint::of_study(&text, &Environment::read(), experiment.dependencies(launcher, &site)?);
     if let Some((name, before, now)) = manifest.fingerprint.differences(&here).into_iter().next() {
-        return Err(LabError::Here(format!(
-            "{} was begun under other conditions: {name} was {before} and is {now}; runs of both would not belong together",
-            path.display()
-        )));
+        return Err(StudyError::OtherConditions { directory: path.to_owned(), name, before, now }.into());
     }
-    Course::new(scenario, directory, manifest, launcher, stop, ground)?.run()
+    Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
 }
 
-struct Course<'a> {
-    ground: Option<Ground>,
-    scenario: Scenario,
+/// The results of the runs in a directory, computed from them again.
+pub(super) fn collect<E: Experiment>(path: &Path, experiment: &E, manifest: &Manifest) -> Result<E::Result, LabError> {
+    let failures = load_failures(path)?;
+    let mut ledger = Ledger::read(path, experiment);
+    let cells = ledger.whole()?;
+    experiment.conclude(&StudyRecord { directory: path, manifest, cells, failures: &failures })
+}
+
+/// Runs of all cells in the rounds that there are in any case.
+fn runs_planned<E: Experiment>(experiment: &E) -> u64 {
+    leaders(experiment).map(|cell| runs_of(experiment, cell)).sum()
+}
+
+/// The cells that have runs of their own.
+fn leaders<E: Experiment>(experiment: &E) -> impl Iterator<Item = usize> {
+    (0..experiment.cells().len()).filter(|cell| experiment.leader(*cell) == *cell)
+}
+
+/// Runs of a cell in the rounds that there are in any case.
+fn runs_of<E: Experiment>(experiment: &E, cell: usize) -> u64 {
+    (0..experiment.course().rounds.0).filter(|round| experiment.takes_part(cell, *round)).count() as u64
+}
+
+struct Course<'a, E: Experiment> {
+    experiment: E,
+    site: E::Site,
     directory: Directory,
     manifest: Manifest,
     launcher: &'a Launcher,
     stop: &'a Stop,
+    /// The runs so far, so that no question about them reads the directory.
+    ledger: Ledger<E>,
     /// Cells that failed, in this process or before.
     failures: Vec<CellFailure>,
+    started: Instant,
 }
 
-impl<'a> Course<'a> {
+impl<'a, E: Experiment> Course<'a, E> {
     fn new(
-        scenario: Scenario,
+        (experiment, site): (E, E::Site),
         directory: Directory,
         manifest: Manifest,
         launcher: &'a Launcher,
         stop: &'a Stop,
-        ground: Option<Ground>,
-    ) -> Result<Course<'a>, LabError> {
+    ) -> Result<Course<'a, E>, LabError> {
         let failures = load_failures(directory.path())?;
-        Ok(Course { ground, scenario, directory, manifest, launcher, stop, failures })
+        let ledger = Ledger::read(directory.path(), &experiment);
+        let started = Instant::now();
+        Ok(Course { experiment, site, directory, manifest, launcher, stop, ledger, failures, started })
     }
 
-    fn run(mut self) -> Result<StudyResult, LabError> {
+    fn run(mut self) -> Result<E::Result, LabError> {
         self.declare(State::Running, None)?;
-        match self.runs().and_then(|()| self.conclude()) {
+        match self.make_all().and_then(|()| self.conclude()) {
             Ok(result) => {
                 self.declare(State::Complete, None)?;
                 Ok(result)
@@ -131,54 +150,48 @@ impl<'a> Course<'a> {
 
     /// Places of runs that have an attempt that counts.
     fn runs_done(&self) -> u64 {
-        let cells = self.scenario.cells.len() as u32;
-        let rounds = 0..self.scenario.schedule.runs.max;
-        let places = rounds.flat_map(|round| (0..cells).map(move |cell| (round, cell)));
         let is_done =
-            |(round, cell): &(u32, u32)| !self.has_failed(*cell) && self.attempts_left(*round, *cell).is_none();
-        places.filter(is_done).count() as u64
+            |(round, cell): &(u32, u32)| !self.has_failed(*cell as usize) && self.next_attempt(*round, *cell).is_none();
+        self.ledger.places().filter(is_done).count() as u64
     }
 
-    fn has_failed(&self, cell: u32) -> bool {
-        self.failures.iter().any(|failure| failure.cell == cell)
+    fn has_failed(&self, cell: usize) -> bool {
+        self.failures.iter().any(|failure| failure.cell as usize == cell)
     }
 
     /// The next attempt at a run, or `None` when one counts already or the cell is left out.
-    fn attempts_left(&self, round: u32, cell: u32) -> Option<u32> {
-        if self.has_failed(cell) {
-            return None;
-        }
-        let runs = whole_runs(self.directory.path());
-        let last = runs.into_iter().rfind(|run| (run.round, run.cell) == (round, cell));
-        let Some(last) = last else { return Some(1) };
-        let is_clean = load_run(self.directory.path(), last).is_ok_and(|result| !result.conditions.contaminated);
-        (!is_clean && last.attempt < self.scenario.gate.attempts).then_some(last.attempt + 1)
+    fn next_attempt(&self, round: u32, cell: u32) -> Option<u32> {
+        let is_out = self.has_failed(cell as usize) || !self.experiment.takes_part(cell as usize, round);
+        if is_out { None } else { self.ledger.next_attempt(round, cell, self.experiment.course().attempts_max) }
     }
 
-    fn runs(&mut self) -> Result<(), LabError> {
-        let total = self.manifest.runs_planned;
-        let per_run = self.scenario.duration().as_secs_f64() / total.max(1) as f64;
-        let mut pace = Pace::new(total.saturating_sub(self.manifest.runs_done) as f64 * per_run);
-        let mut progress = Progress::new(&self.scenario.name);
-        let runs = self.scenario.schedule.runs;
-        for round in 0..runs.max {
-            if round >= runs.min && round % order::BLOCK == 0 && self.is_known_well(round)? {
+    fn make_all(&mut self) -> Result<(), LabError> {
+        let course = self.experiment.course();
+        let (min, max) = course.rounds;
+        let mut pace = Pace::new(self.rest(min).as_secs_f64());
+        let mut progress = Progress::new(self.experiment.name());
+        for round in 0..max {
+            if round >= min && round % order::BLOCK == 0 && self.check_precision(round)? {
                 break;
             }
-            let cells = (self.scenario.cells.len() - self.failures.len()) as u64;
-            self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
-            for cell in cells_of_round(&self.scenario, round) {
-                if self.attempts_left(round, cell as u32).is_none() {
+            if round >= min {
+                let cells = leaders(&self.experiment).filter(|cell| !self.has_failed(*cell)).count() as u64;
+                self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
+            }
+            for cell in cells_of_round(&self.experiment, round) {
+                if self.next_attempt(round, cell as u32).is_none() {
+                    continue;
+                }
+                let expected = self.experiment.duration_of(cell);
+                if round > 0 && course.budget.is_some_and(|budget| self.started.elapsed() + expected > budget) {
+                    self.manifest.runs_planned = self.manifest.runs_planned.saturating_sub(1);
                     continue;
                 }
                 progress.rest(pace.rest());
-                progress.show(
-                    &self.scenario.cells[cell].to_string(),
-                    self.manifest.runs_done,
-                    self.manifest.runs_planned,
-                );
-                let is_whole = self.run_cell(round, cell as u32)?;
-                pace.advance(per_run);
+                let name = self.experiment.cells()[cell].to_string();
+                progress.show(&name, self.manifest.runs_done, self.manifest.runs_planned);
+                let is_whole = self.make_run(round, cell as u32)?;
+                pace.advance(expected.as_secs_f64());
                 self.manifest.runs_done += u64::from(is_whole);
                 self.directory.write_manifest(&self.manifest)?;
             }
@@ -187,73 +200,81 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Whether the rounds before `round` tell what the scenario wants to know.
-    fn is_known_well(&self, round: u32) -> Result<bool, LabError> {
-        let cells = results::cells(self.directory.path(), &self.scenario, round)?;
-        Ok(compare::is_precise(&cells, &self.scenario.schedule.runs.precision))
+    /// How long the runs take that are missing in the first `rounds` rounds.
+    fn rest(&self, rounds: u32) -> Duration {
+        let missing =
+            |cell: &usize| (0..rounds).filter(|round| self.next_attempt(*round, *cell as u32).is_some()).count();
+        leaders(&self.experiment).map(|cell| self.experiment.duration_of(cell) * missing(&cell) as u32).sum()
+    }
+
+    /// Whether the rounds before `round` tell what the experiment wants to know.
+    fn check_precision(&mut self, round: u32) -> Result<bool, LabError> {
+        Ok(compare::is_precise(&self.ledger.until(round)?, &self.experiment.precision()))
     }
 
     /// Makes one run, again where the machine was not quiet, until one counts; `false` when it failed.
-    fn run_cell(&mut self, round: u32, cell: u32) -> Result<bool, LabError> {
-        while let Some(attempt) = self.attempts_left(round, cell) {
+    fn make_run(&mut self, round: u32, cell: u32) -> Result<bool, LabError> {
+        while let Some(attempt) = self.next_attempt(round, cell) {
             let name = RunName { round, cell, attempt };
             let partial = self.directory.begin_run(name)?;
-            let context = RunContext {
-                scenario: &self.scenario,
+            let turn = StudyTurn {
                 launcher: self.launcher,
                 stop: self.stop,
-                ground: self.ground.as_ref(),
-                // The cells of a round meet the same chance.
-                chance: self.scenario.seed ^ u64::from(round) << 32,
+                site: &self.site,
+                round,
+                cell: cell as usize,
+                chance: self.experiment.seed() ^ u64::from(round) << 32,
+                so_far: self.ledger.readable(),
             };
-            let outcome = trial::run(context, &self.scenario.cells[cell as usize], &partial);
+            let made = self.experiment.make(&turn, &partial);
             let place = json!({ "round": round, "cell": cell, "attempt": attempt });
-            match outcome {
-                Ok(result) => {
-                    self.directory.end_run(name, &partial)?;
-                    let event = if result.conditions.contaminated { "run contaminated" } else { "run" };
-                    self.directory.note(event, place)?;
-                }
-                Err(error) => {
-                    self.directory.abandon_run(&partial);
-                    // The error itself is what counts; a diary that cannot be written adds nothing.
-                    let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
-                    let measured = &self.scenario.cells[cell as usize];
-                    let ends = measured.middleware.peer().is_none() && !self.goes_on_after(&error);
-                    if ends || matches!(error, LabError::Interrupted) {
-                        return Err(error);
-                    }
-                    // A lost agent is lost to all cells.
-                    self.ground.as_ref().map_or(Ok(()), Ground::check_alive)?;
-                    let failure = CellFailure { cell, name: measured.to_string(), round, reason: error.to_string() };
-                    self.failures.push(failure);
-                    self.manifest.runs_planned = self
-                        .manifest
-                        .runs_planned
-                        .saturating_sub(u64::from(self.scenario.schedule.runs.min.saturating_sub(round)));
-                    self.directory.write_failures(&self.failures)?;
-                    return Ok(false);
-                }
+            if let Err(error) = made {
+                self.directory.abandon_run(&partial);
+                // The error itself is what counts; a diary that cannot be written adds nothing.
+                let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
+                self.leave_out(round, cell, error)?;
+                return Ok(false);
             }
+            self.directory.end_run(name, &partial)?;
+            // What a reader of the directory sees counts, not what was in memory: numbers in files are rounded.
+            let runs = self.experiment.load(&run_folder(self.directory.path(), name), name);
+            let is_disturbed = runs.as_ref().is_ok_and(|runs| runs.iter().any(|(_, run)| run.is_disturbed()));
+            self.ledger.add(name, runs);
+            self.directory.note(if is_disturbed { "run contaminated" } else { "run" }, place)?;
         }
         Ok(true)
     }
 
-    /// Whether the others are measured after a cell of ours has failed: its processes say why they cannot go on, and there are others.
-    fn goes_on_after(&self, error: &LabError) -> bool {
-        let is_ours = |cell: u32| self.scenario.cells[cell as usize].middleware.peer().is_none();
-        let cells = 0..self.scenario.cells.len() as u32;
-        let left = cells.filter(|cell| is_ours(*cell) && !self.has_failed(*cell)).count();
-        matches!(error, LabError::Failed { .. }) && left > 1
+    /// Leaves a cell out from now on because of `error`, or ends the study with it.
+    fn leave_out(&mut self, round: u32, cell: u32, error: LabError) -> Result<(), LabError> {
+        let goes_on = self.experiment.goes_on_after(cell as usize, &error, &|cell| self.has_failed(cell));
+        if !goes_on || matches!(error, LabError::Interrupted) {
+            return Err(error);
+        }
+        // What all cells need is lost to all of them.
+        self.experiment.check_site(&self.site)?;
+        for (index, measured) in self.experiment.cells().iter().enumerate() {
+            if self.experiment.leader(index) == cell as usize {
+                let (cell, name, reason) = (index as u32, measured.to_string(), error.to_string());
+                self.failures.push(CellFailure { cell, name, round, reason });
+            }
+        }
+        self.manifest.runs_planned =
+            self.manifest.runs_planned.saturating_sub(runs_of(&self.experiment, cell as usize));
+        self.manifest.runs_done = self.runs_done();
+        self.directory.write_failures(&self.failures)
     }
 
     /// Writes the results of all runs.
-    fn conclude(&self) -> Result<StudyResult, LabError> {
-        let result = results::collect(self.directory.path(), &self.scenario, &self.manifest)?;
-        let json = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
-        self.directory.write("results.csv", &tables::to_csv(&result))?;
-        self.directory.write(report::REPORT, &report::to_html(self.directory.path(), &result, &report::Panel::ALL)?)?;
-        self.directory.write(results::RESULTS, &json)?;
+    fn conclude(&mut self) -> Result<E::Result, LabError> {
+        let path = self.directory.path().to_owned();
+        let (manifest, failures) = (&self.manifest, &self.failures);
+        let record = StudyRecord { directory: &path, manifest, cells: self.ledger.whole()?, failures };
+        let result = self.experiment.conclude(&record)?;
+        for (name, text) in self.experiment.files(&path, &result)? {
+            self.directory.write(name, &text)?;
+        }
+        self.directory.write(RESULTS, &serde_json::to_string_pretty(&result).map_err(LabError::here)?)?;
         Ok(result)
     }
 }

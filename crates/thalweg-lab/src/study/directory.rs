@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::cells::CellFailure;
+use super::error::StudyError;
+use super::experiment::Experiment;
 use super::manifest::{Manifest, State};
-use super::results::CellFailure;
 use crate::error::LabError;
-use crate::scenario::Scenario;
-use crate::trial::{RESULT, TrialResult};
 
 /// A run directory, locked against other writers while this value lives.
 #[derive(Debug)]
@@ -24,26 +25,22 @@ pub(super) struct Directory {
 
 /// A whole run in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RunName {
-    pub(super) round: u32,
-    pub(super) cell: u32,
+pub(crate) struct RunName {
+    pub(crate) round: u32,
+    pub(crate) cell: u32,
     /// From 1.
-    pub(super) attempt: u32,
+    pub(crate) attempt: u32,
 }
 
 impl Directory {
     /// Makes a directory for a new study.
-    pub(super) fn create(path: &Path, scenario: &str) -> Result<Directory, LabError> {
+    pub(super) fn create(path: &Path, text: &str) -> Result<Directory, LabError> {
         if path.join(MANIFEST).exists() {
-            return Err(LabError::Here(format!(
-                "{} holds a run already: choose another directory with --out, or `thalweg lab resume {}`",
-                path.display(),
-                path.display()
-            )));
+            return Err(StudyError::Taken { directory: path.to_owned() }.into());
         }
-        fs::create_dir_all(path.join(RUNS)).map_err(|error| not_written(path, &error))?;
+        fs::create_dir_all(path.join(RUNS)).map_err(|error| not_written(path, error))?;
         let directory = Directory { path: path.to_path_buf(), _lock: lock(path)? };
-        directory.write(SCENARIO, scenario)?;
+        directory.write(SCENARIO, text)?;
         Ok(directory)
     }
 
@@ -66,7 +63,7 @@ impl Directory {
             file.sync_all()?;
             fs::rename(&new, &path)
         };
-        write().map_err(|error: std::io::Error| not_written(&path, &error))
+        write().map_err(|error| not_written(&path, error))
     }
 
     pub(super) fn write_manifest(&self, manifest: &Manifest) -> Result<(), LabError> {
@@ -84,7 +81,7 @@ impl Directory {
         let line = json!({ "at_unix_s": at, "event": event, "content": content });
         let append =
             || OpenOptions::new().create(true).append(true).open(&path)?.write_all(format!("{line}\n").as_bytes());
-        append().map_err(|error| not_written(&path, &error))
+        append().map_err(|error| not_written(&path, error))
     }
 
     /// An empty folder for a run that is to be made, without what an earlier process left half done.
@@ -98,13 +95,13 @@ impl Directory {
             // Workers are told where to write; they may have another current directory.
             fs::canonicalize(&path)
         };
-        make().map_err(|error| not_written(&path, &error))
+        make().map_err(|error| not_written(&path, error))
     }
 
     /// Declares a run whole.
     pub(super) fn end_run(&self, name: RunName, partial: &Path) -> Result<(), LabError> {
         let path = run_folder(&self.path, name);
-        fs::rename(partial, &path).map_err(|error| not_written(&path, &error))
+        fs::rename(partial, &path).map_err(|error| not_written(&path, error))
     }
 
     /// Throws a run away that did not become whole; what cannot be removed now is removed by the next process.
@@ -151,41 +148,38 @@ pub(super) fn run_in_the_making(directory: &Path) -> Option<(RunName, PathBuf)> 
     entries(directory).into_iter().filter_map(parse).max_by_key(|(_, path)| made(path))
 }
 
-/// The result of a whole run.
-pub(super) fn load_run(directory: &Path, name: RunName) -> Result<TrialResult, LabError> {
-    load(&run_folder(directory, name).join(RESULT))
-}
-
 /// The cells of a run directory that were left out because they failed.
 pub(super) fn load_failures(directory: &Path) -> Result<Vec<CellFailure>, LabError> {
     let path = directory.join(FAILURES);
-    if path.exists() { load(&path) } else { Ok(Vec::new()) }
+    if path.exists() { load_json(&path) } else { Ok(Vec::new()) }
 }
 
 /// The manifest of a run directory.
 pub(super) fn load_manifest(directory: &Path) -> Result<Manifest, LabError> {
     let path = directory.join(MANIFEST);
     if !path.exists() {
-        return Err(LabError::Here(format!(
-            "{} is no run directory: it has no {MANIFEST}; `thalweg lab list` shows those that are there",
-            directory.display()
-        )));
+        return Err(StudyError::NoDirectory { directory: directory.to_owned() }.into());
     }
-    let manifest: Manifest = load(&path)?;
+    let manifest: Manifest = load_json(&path)?;
     if manifest.schema != Manifest::SCHEMA {
-        return Err(LabError::Here(format!(
-            "{}: the schema is {:?} where {:?} was expected",
-            path.display(),
-            manifest.schema,
-            Manifest::SCHEMA
-        )));
+        return Err(StudyError::OtherLayout { file: path, found: manifest.schema, expected: Manifest::SCHEMA }.into());
     }
     Ok(manifest)
 }
 
-/// The scenario of a run directory, with its text.
-pub(super) fn load_scenario(directory: &Path) -> Result<(Scenario, String), LabError> {
-    Scenario::load(&directory.join(SCENARIO))
+/// What a run directory measures, with the seed of its first start, and the text that says so.
+pub(super) fn load_experiment<E: Experiment>(directory: &Path, seed: u64) -> Result<(E, String), LabError> {
+    let file = directory.join(SCENARIO);
+    let text = read_text(&file)?;
+    Ok((E::parse(&file.display().to_string(), &text)?.with_seed(seed), text))
+}
+
+/// The schema of the text that says what a run directory measures, where it names one.
+pub(crate) fn schema_of(directory: &Path) -> Result<Option<String>, LabError> {
+    load_manifest(directory)?;
+    let text = read_text(&directory.join(SCENARIO))?;
+    let table: Option<toml::Table> = text.parse().ok();
+    Ok(table.and_then(|table| table.get("schema")?.as_str().map(str::to_owned)))
 }
 
 /// A run directory that was found.
@@ -216,13 +210,11 @@ pub(super) fn is_in_use(path: &Path) -> bool {
 
 fn lock(path: &Path) -> Result<File, LabError> {
     let name = path.join(LOCK);
-    let file = File::create(&name).map_err(|error| not_written(&name, &error))?;
+    let file = File::create(&name).map_err(|error| not_written(&name, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(LabError::Here(format!("{} is in use: another process makes its runs", path.display())))
-        }
-        Err(TryLockError::Error(error)) => Err(not_written(&name, &error)),
+        Err(TryLockError::WouldBlock) => Err(StudyError::InUse { directory: path.to_owned() }.into()),
+        Err(TryLockError::Error(error)) => Err(not_written(&name, error)),
     }
 }
 
@@ -235,17 +227,18 @@ fn entries(directory: &Path) -> Vec<(PathBuf, String)> {
     entries.filter_map(entry).collect()
 }
 
-fn load<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, LabError> {
-    let shown = path.display();
-    let text = fs::read_to_string(path).map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
-    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{shown} is damaged: {error}")))
+/// What a file of JSON holds.
+pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError> {
+    let damaged = |source| StudyError::Damaged { file: file.to_owned(), source }.into();
+    serde_json::from_str(&read_text(file)?).map_err(damaged)
 }
 
-fn not_written(path: &Path, error: &std::io::Error) -> LabError {
-    LabError::Here(format!(
-        "{} cannot be written: {error}; make room or choose another directory with --out",
-        path.display()
-    ))
+fn read_text(file: &Path) -> Result<String, LabError> {
+    fs::read_to_string(file).map_err(|source| StudyError::Unreadable { file: file.to_owned(), source }.into())
+}
+
+fn not_written(path: &Path, source: std::io::Error) -> LabError {
+    StudyError::NotWritten { file: path.to_owned(), source }.into()
 }
 
 const MANIFEST: &str = "manifest.json";
@@ -254,6 +247,8 @@ const FAILURES: &str = "failures.json";
 const EVENTS: &str = "events.jsonl";
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";
+/// The results of all runs.
+pub(super) const RESULTS: &str = "results.json";
 const PARTIAL: &str = ".partial";
 
 impl FoundRun {

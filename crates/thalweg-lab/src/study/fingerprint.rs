@@ -1,18 +1,13 @@
 //! The environment of a result: results are compared only where it is the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::LabError;
 use crate::host::{Environment, HostFiles};
-use crate::peers::PeerProgram;
-use crate::process::Launcher;
-use crate::scenario::Scenario;
-use crate::trial::Ground;
 
 /// Parts of the environment that a result depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,38 +24,12 @@ pub(super) fn hex_digest(bytes: &[u8]) -> String {
 }
 
 impl Fingerprint {
-    /// That of the scenario with this text on this machine, run by this program and those of the peers that take part.
-    ///
-    /// # Errors
-    /// The program of a peer is not there, on this machine or on another one that takes part.
-    pub(super) fn of_study(
-        scenario: &Scenario,
-        text: &str,
-        environment: &Environment,
-        (launcher, ground): (&Launcher, Option<&Ground>),
-    ) -> Result<Fingerprint, LabError> {
-        let mut parts = Fingerprint::read(text, environment).parts;
-        parts.extend(ground.map(Ground::fingerprint).unwrap_or_default());
-        let peers: BTreeSet<PeerProgram> = scenario.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
-        for peer in peers {
-            if ground.is_none_or(Ground::is_here) {
-                parts.insert(format!("program of {peer}"), checksum(&launcher.program_of(peer)?));
-            }
-            parts.extend(ground.map_or_else(|| Ok(Vec::new()), |ground| ground.programs_of(peer))?);
-        }
-        if let Some(other) = &scenario.against {
-            if !other.is_file() {
-                return Err(LabError::Here(format!("the program to compare with, {}, is not there", other.display())));
-            }
-            parts.insert("program of the other build".to_owned(), checksum(other));
-        }
-        Ok(Fingerprint::of(parts))
-    }
-
-    /// That of the scenario with this text on this machine, run by this program.
-    fn read(scenario: &str, environment: &Environment) -> Fingerprint {
+    /// That of the experiment with this text on this machine, run by this program, with the name and value of whatever else results
+    /// depend on.
+    pub(super) fn of_study(text: &str, environment: &Environment, dependencies: Vec<(String, String)>) -> Fingerprint {
         let mut parts = host_parts(environment);
-        parts.insert("scenario".to_owned(), hex_digest(scenario.as_bytes()));
+        parts.insert("scenario".to_owned(), hex_digest(text.as_bytes()));
+        parts.extend(dependencies);
         Fingerprint::of(parts)
     }
 
@@ -130,10 +99,10 @@ mod tests {
     #[test]
     fn another_scenario_is_another_fingerprint_and_says_where() {
         let environment = Environment::read();
-        let one = Fingerprint::read("a", &environment);
-        let same = Fingerprint::read("a", &environment);
+        let one = Fingerprint::of_study("a", &environment, Vec::new());
+        let same = Fingerprint::of_study("a", &environment, Vec::new());
         assert_eq!(one, same);
-        let other = Fingerprint::read("b", &environment);
+        let other = Fingerprint::of_study("b", &environment, Vec::new());
         assert_ne!(one.id, other.id);
         let differences = one.differences(&other);
         assert_eq!(differences.len(), 1, "{differences:?}");

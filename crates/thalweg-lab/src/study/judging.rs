@@ -1,22 +1,23 @@
 //! Quantities in which cells are compared, and what their runs tell of one cell against another.
 
+use super::cells::{CellResult, Pair};
+use super::experiment::StudyRun;
 use super::order::BLOCK;
-use super::results::{CellResult, RunSummary};
+use super::results::RunSummary;
 use crate::statistics::{Interval, RUNS_MIN, Verdict, median, median_interval, runs_needed, verdicts};
 
 /// A quantity that a run has a figure of.
-#[derive(Clone, Copy)]
-pub(crate) struct Measure {
+pub(crate) struct Measure<R = RunSummary> {
     /// Its name with its unit.
     pub(crate) name: &'static str,
-    pub(crate) of: Value,
+    pub(crate) of: Value<R>,
     pub(crate) more_is: Side,
     /// The ratio below which a difference does not matter.
     pub(crate) margin: f64,
 }
 
 /// A value of a run, where it has one.
-pub(crate) type Value = fn(&RunSummary) -> Option<f64>;
+pub(crate) type Value<R = RunSummary> = fn(&R) -> Option<f64>;
 
 /// Whether a larger figure is a better one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,35 +26,26 @@ pub(crate) enum Side {
     Worse,
 }
 
-pub(crate) const P50: Measure =
-    Measure { name: "response p50, µs", of: |run| run.totals.response.p50_us, more_is: Side::Worse, margin: 1.03 };
-pub(crate) const P99: Measure =
-    Measure { name: "response p99, µs", of: |run| run.totals.response.p99_us, more_is: Side::Worse, margin: 1.05 };
-/// What was not lost: a thousandth of the samples matters.
-pub(crate) const DELIVERED: Measure = Measure {
-    name: "delivered, share of due",
-    of: |run| (run.totals.due > 0).then(|| run.totals.received() as f64 / run.totals.due as f64),
-    more_is: Side::Better,
-    margin: 1.001,
-};
-pub(crate) const THROUGHPUT: Measure =
-    Measure { name: "received a second", of: |run| run.received_per_s, more_is: Side::Better, margin: 1.03 };
-pub(crate) const CPU: Measure = Measure { name: "CPU", of: |run| Some(run.cpu), more_is: Side::Worse, margin: 1.03 };
-pub(crate) const MEMORY: Measure =
-    Measure { name: "memory, MiB", of: |run| run.memory_mib, more_is: Side::Worse, margin: 1.05 };
+impl<R> Clone for Measure<R> {
+    fn clone(&self) -> Measure<R> {
+        *self
+    }
+}
 
-impl Measure {
+impl<R> Copy for Measure<R> {}
+
+impl<R: StudyRun> Measure<R> {
     /// The median over the runs, where every run has a figure.
-    pub(crate) fn median(&self, cell: &CellResult) -> Option<f64> {
+    pub(crate) fn median<C>(&self, cell: &CellResult<C, R>) -> Option<f64> {
         median(cell.runs.iter().map(self.of).collect::<Option<Vec<f64>>>()?)
     }
 
     /// The subject's share of the baseline in each round in which both have a figure, as logarithms of which less is better; `None` where
     /// both are infinite or zero in a round, so that they have no ratio.
-    pub(crate) fn costs(&self, (baseline, subject): (&CellResult, &CellResult)) -> Option<Vec<f64>> {
+    pub(crate) fn costs<C>(&self, (baseline, subject): Pair<'_, C, R>) -> Option<Vec<f64>> {
         let sign = if self.more_is == Side::Worse { 1.0 } else { -1.0 };
-        let cost = |run: &RunSummary| {
-            let other = baseline.runs.iter().find(|other| other.round == run.round)?;
+        let cost = |run: &R| {
+            let other = baseline.run_of(run.round())?;
             Some(sign * ((self.of)(run)? / (self.of)(other)?).ln())
         };
         let costs: Vec<f64> = subject.runs.iter().filter_map(cost).collect();
@@ -85,7 +77,7 @@ pub(crate) struct Judged {
 /// What the runs tell of all pairs of a baseline and a subject on a page, which are one family: among so many comparisons chance makes a
 /// difference somewhere, and the verdicts are corrected for that. Of a pair with a disturbed run nothing is told, and the one that
 /// delivered less is better in nothing else.
-pub(crate) fn judge(pairs: &[(&CellResult, &CellResult)], measure: &Measure) -> Vec<Judged> {
+pub(crate) fn judge<C, R: StudyRun>(pairs: &[Pair<'_, C, R>], measure: &Measure<R>) -> Vec<Judged> {
     let costs: Vec<Option<Vec<f64>>> = pairs.iter().map(|pair| measure.costs(*pair)).collect();
     let family: Vec<Vec<f64>> = costs.iter().map(|costs| costs.clone().unwrap_or_default()).collect();
     let all = verdicts(&family, measure.margin.ln());
@@ -102,9 +94,9 @@ pub(crate) fn judge(pairs: &[(&CellResult, &CellResult)], measure: &Measure) -> 
 }
 
 /// Why a verdict does not stand although the runs tell it.
-fn doubt(
-    measure: &Measure,
-    pair: (&CellResult, &CellResult),
+fn doubt<C, R: StudyRun>(
+    measure: &Measure<R>,
+    pair: Pair<'_, C, R>,
     (costs, noise): (Option<&[f64]>, Option<f64>),
     verdict: Verdict,
 ) -> Option<String> {
@@ -121,9 +113,9 @@ fn doubt(
 }
 
 /// Whether the one that this verdict prefers delivers as much as the other, within the margin.
-fn keeps_up(pair: (&CellResult, &CellResult), verdict: Verdict) -> bool {
-    let interval = DELIVERED.costs(pair).and_then(|costs| median_interval(&costs));
-    let margin = DELIVERED.margin.ln();
+fn keeps_up<C, R: StudyRun>(pair: Pair<'_, C, R>, verdict: Verdict) -> bool {
+    let interval = R::DONE.costs(pair).and_then(|costs| median_interval(&costs));
+    let margin = R::DONE.margin.ln();
     interval.is_some_and(|lost| if verdict == Verdict::Better { lost.high < margin } else { lost.low > -margin })
 }
 
@@ -140,10 +132,10 @@ fn told_by(costs: Option<&[f64]>, comparisons: usize) -> String {
 }
 
 /// How far the two runs of a block lie apart within each cell: the larger end of the interval, as a logarithm.
-fn noise(of: Value, (baseline, subject): (&CellResult, &CellResult)) -> Option<f64> {
-    let apart = |cell: &CellResult| {
-        let second = |run: &RunSummary| cell.runs.iter().find(|other| other.round == run.round + 1).and_then(of);
-        let firsts = cell.runs.iter().filter(|run| run.round % BLOCK == 0);
+fn noise<C, R: StudyRun>(of: Value<R>, (baseline, subject): Pair<'_, C, R>) -> Option<f64> {
+    let apart = |cell: &CellResult<C, R>| {
+        let second = |run: &R| cell.run_of(run.round() + 1).and_then(of);
+        let firsts = cell.runs.iter().filter(|run| run.round() % BLOCK == 0);
         firsts.filter_map(|run| Some((second(run)? / of(run)?).ln())).collect::<Vec<f64>>()
     };
     let all: Vec<f64> = [baseline, subject].into_iter().flat_map(apart).filter(|ratio| ratio.is_finite()).collect();

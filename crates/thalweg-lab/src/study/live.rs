@@ -1,30 +1,33 @@
 //! The state of a run directory while its runs are being made, for `lab top`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-use super::directory::{RunName, is_in_use, load_manifest, load_scenario, run_in_the_making};
+use super::cells::CellResult;
+use super::directory::{RunName, is_in_use, load_experiment, load_manifest, run_folder, run_in_the_making};
+use super::experiment::{Experiment, Told};
+use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
-use super::results::{CellResult, RunSummary, counted_runs, summarize};
+use super::results::RunSummary;
 use crate::error::LabError;
 use crate::figures::{duration, grouped, percent, rounded};
-use crate::host::SecondConditions;
 use crate::scenario::{Cell, Scenario};
 use crate::statistics::{endless, is_supported, median};
 use crate::table::Table;
-use crate::trial::{SoFar, Totals, in_time_ns, load_seconds_so_far};
+use crate::trial::{SoFar, Totals, flow_folder, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
-#[derive(Debug)]
-pub struct RunWatcher {
+pub(crate) struct StudyWatcher<E: Experiment> {
     path: PathBuf,
-    scenario: Scenario,
+    experiment: E,
     /// The whole runs that were read; reading takes time from what is measured, so each is read once.
-    known: BTreeMap<RunName, RunSummary>,
+    ledger: Ledger<E>,
+    known: BTreeSet<RunName>,
 }
 
 /// The state of a run directory.
@@ -33,7 +36,8 @@ pub struct RunSnapshot {
     /// Its manifest.
     manifest: Manifest,
     is_in_use: bool,
-    cells: Vec<CellResult>,
+    /// Each cell, from the runs that are whole.
+    overview: Told,
     current: Option<Current>,
 }
 
@@ -44,9 +48,8 @@ struct Current {
     cell: String,
     since: Duration,
     expected: Duration,
-    /// Each second of the measurement so far.
-    seconds: Vec<SecondConditions>,
-    samples: Samples,
+    /// Its figures so far.
+    so_far: Told,
 }
 
 /// Fates of its samples so far.
@@ -58,37 +61,32 @@ struct Samples {
     in_time_ns: u64,
 }
 
-impl RunWatcher {
+impl<E: Experiment> StudyWatcher<E> {
     /// Follows the directory in `path`.
     ///
     /// # Errors
-    /// It is no run directory, or its scenario cannot be read.
-    pub fn new(path: &Path) -> Result<RunWatcher, LabError> {
-        load_manifest(path)?;
-        let (scenario, _) = load_scenario(path)?;
-        Ok(RunWatcher { path: path.to_path_buf(), scenario, known: BTreeMap::new() })
+    /// It is no run directory, or the text that says what it measures cannot be read.
+    pub(crate) fn new(path: &Path) -> Result<StudyWatcher<E>, LabError> {
+        let manifest = load_manifest(path)?;
+        let (experiment, _) = load_experiment::<E>(path, manifest.seed)?;
+        let ledger = Ledger::empty(&experiment);
+        Ok(StudyWatcher { path: path.to_path_buf(), experiment, ledger, known: BTreeSet::new() })
     }
 
     /// How it stands now; runs that were read before are not read again.
     ///
     /// # Errors
     /// A file that was there is gone or damaged.
-    pub fn look(&mut self) -> Result<RunSnapshot, LabError> {
-        let counted = counted_runs(&self.path);
-        for name in &counted {
-            if !self.known.contains_key(name) {
-                self.known.insert(*name, summarize(&self.path, *name)?);
+    pub(crate) fn look(&mut self) -> Result<RunSnapshot, LabError> {
+        for name in counted_runs(&self.path) {
+            if self.known.insert(name) {
+                self.ledger.add(name, self.experiment.load(&run_folder(&self.path, name), name));
             }
         }
-        let cell = |(index, cell): (usize, &Cell)| {
-            let own = counted.iter().filter(|name| name.cell as usize == index);
-            let runs = own.filter_map(|name| self.known.get(name).cloned()).collect();
-            CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() }
-        };
         Ok(RunSnapshot {
             manifest: load_manifest(&self.path)?,
             is_in_use: is_in_use(&self.path),
-            cells: self.scenario.cells.iter().enumerate().map(cell).collect(),
+            overview: E::overview(self.ledger.whole()?)?,
             current: self.current(),
         })
     }
@@ -96,21 +94,45 @@ impl RunWatcher {
     fn current(&self) -> Option<Current> {
         let (name, folder) = run_in_the_making(&self.path)?;
         let begun = fs::metadata(&folder).and_then(|metadata| metadata.created()).ok()?;
-        let schedule = &self.scenario.schedule;
-        let cell = self.scenario.cells.get(name.cell as usize)?;
+        let cell = name.cell as usize;
         Some(Current {
             name,
-            cell: cell.to_string(),
+            cell: self.experiment.cells().get(cell)?.to_string(),
             since: SystemTime::now().duration_since(begun).unwrap_or_default(),
-            expected: schedule.warm_up + schedule.measured + schedule.drain,
-            seconds: load_seconds_so_far(&folder),
-            samples: Samples {
-                so_far: SoFar::read(&folder),
-                subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
-                in_time_ns: in_time_ns(cell, schedule),
-            },
+            expected: self.experiment.duration_of(cell),
+            so_far: self.experiment.so_far(cell, &folder),
         })
     }
+}
+
+/// The machine and the samples of a run that is being made in `folder`.
+pub(super) fn so_far(scenario: &Scenario, cells: &[Cell], folder: &Path) -> Told {
+    let mut text = String::new();
+    let seconds = load_seconds_so_far(folder);
+    if let Some(last) = seconds.last() {
+        let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+        text.push_str(&format!(
+            "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
+            share(last.foreign_cpu),
+            share(last.steal),
+            share(last.pressure),
+            seconds.iter().filter(|second| second.bad).count(),
+            seconds.len(),
+        ));
+    }
+    let mut samples = Vec::new();
+    for cell in cells {
+        let own = Samples {
+            so_far: SoFar::read(&flow_folder(folder, cell)),
+            subscribers: cell.pairs().count() as u64 / u64::from(cell.publishers.max(1)),
+            in_time_ns: in_time_ns(cell, &scenario.schedule),
+        };
+        let flow = cell.flow.as_ref().map(|flow| flow.name.clone());
+        let name = flow.as_ref().map(|flow| format!("{flow}, ")).unwrap_or_default();
+        own.to_text().unwrap_or_default().lines().for_each(|line| text.push_str(&format!("{name}{line}\n")));
+        samples.extend(own.fates().map(|fates| json!({ "flow": flow, "fates": fates })));
+    }
+    Told { text, json: json!({ "seconds": seconds, "samples": samples }) }
 }
 
 impl RunSnapshot {
@@ -135,7 +157,7 @@ impl RunSnapshot {
         if let Some(current) = self.current.as_ref().filter(|_| !self.is_over()) {
             out.push_str(&current.to_text());
         }
-        out.push_str(&self.table().to_text());
+        out.push_str(&self.overview.text);
         out
     }
 
@@ -144,31 +166,6 @@ impl RunSnapshot {
             State::Running if !self.is_in_use => "ended without a word; it can be resumed".to_owned(),
             state => state.to_string(),
         }
-    }
-
-    /// One row a cell, from the runs that are whole.
-    fn table(&self) -> Table {
-        let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
-        let mut table =
-            Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
-        let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
-        let row = |cell: CellSoFar| {
-            let share = (cell.due > 0).then(|| cell.in_time as f64 / cell.due as f64);
-            vec![
-                cell.cell,
-                cell.runs.to_string(),
-                share.map_or_else(|| "–".to_owned(), percent),
-                grouped(cell.late),
-                grouped(cell.lost),
-                grouped(cell.not_sent),
-                number(cell.p50_us),
-                number(cell.p99_us),
-                number(cell.cpu),
-                cell.marked.to_string(),
-            ]
-        };
-        table.rows = self.cells.iter().map(CellSoFar::of).map(row).collect();
-        table
     }
 }
 
@@ -181,7 +178,7 @@ impl Serialize for RunSnapshot {
             runs_done: *runs_done,
             runs_planned: *runs_planned,
             current: self.current.as_ref().filter(|_| !self.is_over()).map(Current::told),
-            cells: self.cells.iter().map(CellSoFar::of).collect(),
+            cells: &self.overview.json,
         }
         .serialize(serializer)
     }
@@ -195,7 +192,7 @@ struct SnapshotTold<'a> {
     runs_done: u64,
     runs_planned: u64,
     current: Option<CurrentTold<'a>>,
-    cells: Vec<CellSoFar>,
+    cells: &'a Value,
 }
 
 /// The present run in JSON.
@@ -208,9 +205,8 @@ struct CurrentTold<'a> {
     attempt: u32,
     since_s: f64,
     expected_s: f64,
-    seconds: &'a [SecondConditions],
-    /// Null before the first second is over.
-    samples: Option<SampleFates>,
+    /// What the experiment tells of it.
+    so_far: &'a Value,
 }
 
 /// Fates of the present run's samples so far.
@@ -241,6 +237,32 @@ struct CellSoFar {
     cpu: Option<f64>,
     /// Runs on a disturbed machine.
     marked: usize,
+}
+
+/// Each cell, from the runs that are whole.
+pub(super) fn overview(cells: &[CellResult]) -> Result<Told, LabError> {
+    let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
+    let mut table =
+        Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
+    let all: Vec<CellSoFar> = cells.iter().map(CellSoFar::of).collect();
+    let row = |cell: &CellSoFar| {
+        let share = (cell.due > 0).then(|| cell.in_time as f64 / cell.due as f64);
+        vec![
+            cell.cell.clone(),
+            cell.runs.to_string(),
+            share.map_or_else(|| "–".to_owned(), percent),
+            grouped(cell.late),
+            grouped(cell.lost),
+            grouped(cell.not_sent),
+            number(cell.p50_us),
+            number(cell.p99_us),
+            number(cell.cpu),
+            cell.marked.to_string(),
+        ]
+    };
+    table.rows = all.iter().map(row).collect();
+    Ok(Told { text: table.to_text(), json: serde_json::to_value(&all).map_err(LabError::here)? })
 }
 
 impl CellSoFar {
@@ -274,8 +296,7 @@ impl Current {
             attempt: self.name.attempt,
             since_s: self.since.as_secs_f64(),
             expected_s: self.expected.as_secs_f64(),
-            seconds: &self.seconds,
-            samples: self.samples.fates(),
+            so_far: &self.so_far.json,
         }
     }
 
@@ -293,20 +314,7 @@ impl Current {
     fn to_text(&self) -> String {
         let (since, expected) = (self.since.as_millis() as u64, self.expected.as_millis() as u64);
         let mut out = format!("{}\n{}\n", self.to_line(), bar(since.min(expected), expected, 40));
-        if let Some(last) = self.seconds.last() {
-            let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
-            out.push_str(&format!(
-                "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
-                share(last.foreign_cpu),
-                share(last.steal),
-                share(last.pressure),
-                self.seconds.iter().filter(|second| second.bad).count(),
-                self.seconds.len(),
-            ));
-        }
-        if let Some(text) = self.samples.to_text() {
-            out.push_str(&text);
-        }
+        out.push_str(&self.so_far.text);
         out.push('\n');
         out
     }

@@ -1,39 +1,51 @@
-//! A scenario's runs from the first to the last, in a directory that says at any time how far they are.
+//! An experiment's runs from the first to the last, in a directory that says at any time how far they are.
 //!
 //! A run appears in the directory only when it is whole; results and report are written only when all runs are there. Whatever ends the
 //! runs before, the directory can be resumed.
 
+mod cells;
 mod clocks;
 mod compare;
 mod course;
 mod directory;
+mod error;
+mod experiment;
 mod fingerprint;
 mod judging;
+mod ledger;
 mod live;
 mod manifest;
 mod order;
 mod report;
 mod results;
 mod tables;
+mod trials;
 mod verify;
 
-pub use compare::{Comparability, Comparison, Difference, compare};
-pub use course::{resume, run};
+pub use cells::{CellFailure, CellResult};
+pub use compare::{Comparability, Comparison, Difference};
+pub(crate) use compare::{compare, tables as differences_tables, within};
+pub(crate) use course::{begin, resume};
 pub use directory::{FoundRun, find};
+pub(crate) use directory::{RunName, load_json, schema_of};
+pub use error::StudyError;
+pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told};
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{checksum, host_parts};
-pub(crate) use judging::{CPU, Judged, Measure, P50, P99, Side, judge};
-pub use live::{RunSnapshot, RunWatcher};
+pub(crate) use judging::{Judged, Measure, Side, judge};
+pub use live::RunSnapshot;
+pub(crate) use live::StudyWatcher;
 pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};
-pub(crate) use report::disturbances;
-pub use report::{Panel, page, report};
-pub use results::{
-    CellFailure, CellResult, Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes,
-};
-pub(crate) use results::{latencies, load, load_json};
+pub use report::page;
+pub(crate) use report::{disturbances, rewrite};
+pub use results::{Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes};
+pub(crate) use results::{latencies, load};
 pub use tables::{to_csv, to_text};
-pub use verify::{Verification, verify};
+pub use trials::run;
+pub(crate) use trials::{CPU, P50, P99};
+pub use verify::Verification;
+pub(crate) use verify::verify;
 
 #[cfg(test)]
 mod tests;

@@ -1,25 +1,34 @@
 //! In what order the cells take turns.
 
-use crate::random::Random;
-use crate::scenario::{Design, Scenario};
+use std::collections::BTreeMap;
 
-/// The cells in the order of their runs in `round`, from 0.
+use super::experiment::Experiment;
+use crate::random::Random;
+use crate::scenario::Design;
+
+/// The cells in the order of their runs in `round`, from 0, stage by stage.
 ///
-/// ABBA: two rounds form a block, in which the second one goes through the cells of the first in reverse, so that a steady drift of the
+/// ABBA: two rounds form a block, in which the second one goes through the cells of each stage in reverse, so that a steady drift of the
 /// machine touches all cells alike; chance decides each block's first order.
-pub(super) fn cells_of_round(scenario: &Scenario, round: u32) -> Vec<usize> {
-    let count = scenario.cells.len();
-    match scenario.schedule.design {
-        Design::Sequential => (0..count).collect(),
+pub(super) fn cells_of_round<E: Experiment>(experiment: &E, round: u32) -> Vec<usize> {
+    let mut stages: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for cell in (0..experiment.cells().len()).filter(|cell| experiment.leader(*cell) == *cell) {
+        stages.entry(experiment.stage(cell)).or_default().push(cell);
+    }
+    let design = experiment.course().design;
+    let order = |(stage, cells): (u64, Vec<usize>)| match design {
+        Design::Sequential => cells,
         Design::Abba => {
             let block = u64::from(round / BLOCK);
-            let mut order = Random::new(scenario.seed.wrapping_add(block << 32)).order(count);
+            let seed = experiment.seed().wrapping_add(block << 32) ^ stage << 56;
+            let mut order = Random::new(seed).order(cells.len());
             if round % BLOCK == 1 {
                 order.reverse();
             }
-            order
+            order.into_iter().map(|place| cells[place]).collect()
         }
-    }
+    };
+    stages.into_iter().flat_map(order).collect()
 }
 
 /// Rounds of a block: one and its reverse.

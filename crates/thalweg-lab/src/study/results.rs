@@ -1,19 +1,23 @@
 //! The results of a study.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::cells::{CellFailure, CellResult};
 use super::clocks;
 use super::compare::{self, Difference};
-use super::directory::{RunName, load_failures, load_manifest, load_run, run_folder, whole_runs};
-use super::manifest::{Manifest, State};
+use super::directory::{RESULTS, RunName, load_experiment, load_json, load_manifest};
+use super::error::StudyError;
+use super::experiment::StudyRecord;
+use super::ledger::counted_runs;
+use super::manifest::State;
+use super::trials::folders;
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
-use crate::scenario::{Cell, Expectation, Quantity, Scenario};
+use crate::scenario::{Expectation, Quantity, Scenario};
 use crate::statistics::{Buckets, Interval, median, median_interval};
 use crate::trial::{Fairness, LatencyFigures, Totals, TrialResult, load_histograms};
 
@@ -52,25 +56,6 @@ pub struct StudyResult {
     pub notes: Vec<String>,
 }
 
-/// A cell that has no result because it failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CellFailure {
-    /// Its place in the scenario, from 0.
-    pub cell: u32,
-    /// The cell in words.
-    pub name: String,
-    /// The round in which it failed, from 0; it was left out of those after it.
-    pub round: u32,
-    /// The failure.
-    pub reason: String,
-}
-
-impl fmt::Display for CellFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed in round {}: {}", self.name, self.round + 1, self.reason)
-    }
-}
-
 impl StudyResult {
     /// The only layout there is so far.
     pub const SCHEMA: &'static str = "thalweg.results/1";
@@ -89,26 +74,6 @@ impl StudyResult {
     /// Runs that count although the machine was not quiet.
     pub fn contaminated(&self) -> usize {
         self.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.contaminated).count()
-    }
-}
-
-/// The results of the runs of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CellResult {
-    /// The measurement.
-    pub cell: Cell,
-    /// The same in words.
-    pub name: String,
-    /// Each run that counts, by round.
-    pub runs: Vec<RunSummary>,
-    /// Quantiles with their intervals; missing below eight runs.
-    pub intervals: Vec<QuantileInterval>,
-}
-
-impl CellResult {
-    /// Whether the machine was not quiet in some run that counts.
-    pub(crate) fn is_disturbed(&self) -> bool {
-        self.runs.iter().any(|run| run.contaminated)
     }
 }
 
@@ -192,29 +157,11 @@ pub struct Judgement {
     pub holds: bool,
 }
 
-/// Reads all runs that count and puts them together.
-pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest) -> Result<StudyResult, LabError> {
-    let failures = load_failures(directory)?;
-    let has_failed = |index: usize| failures.iter().any(|failure| failure.cell as usize == index);
-    let all = cells(directory, scenario, scenario.schedule.runs.max)?;
-    let mut cells: Vec<(usize, CellResult)> =
-        all.into_iter().enumerate().filter(|(index, _)| !has_failed(*index)).collect();
-    for (_, cell) in &mut cells {
-        let (found, needed) = (cell.runs.len(), scenario.schedule.runs.min as usize);
-        if found < needed {
-            return Err(LabError::Here(format!(
-                "the cell {} has {found} of {needed} runs; `thalweg lab resume {}` makes the rest",
-                cell.name,
-                directory.display()
-            )));
-        }
-        cell.intervals = intervals(&cell.runs);
-    }
-    let cells: Vec<CellResult> = cells.into_iter().map(|(_, cell)| cell).collect();
-    if cells.is_empty() {
-        let reasons: Vec<String> = failures.iter().map(CellFailure::to_string).collect();
-        return Err(LabError::Here(format!("no cell has a result: {}", reasons.join("; "))));
-    }
+/// Puts the runs of a scenario together.
+pub(super) fn conclude(scenario: &Scenario, record: &StudyRecord<'_, Scenario>) -> Result<StudyResult, LabError> {
+    let mut cells = record.whole_cells(scenario)?;
+    cells.iter_mut().for_each(|cell| cell.intervals = intervals(&cell.runs));
+    let manifest = record.manifest;
     let judgements = cells
         .iter()
         .flat_map(|cell| scenario.expectations.iter().map(|expectation| judge(cell, expectation)))
@@ -231,21 +178,9 @@ pub(super) fn collect(directory: &Path, scenario: &Scenario, manifest: &Manifest
         differences: compare::within(&cells),
         cells,
         judgements,
-        failures,
+        failures: record.failures.to_vec(),
         notes: scenario.notes.clone(),
     })
-}
-
-/// The cells with their runs of the rounds below `rounds`, without intervals.
-pub(super) fn cells(directory: &Path, scenario: &Scenario, rounds: u32) -> Result<Vec<CellResult>, LabError> {
-    let counted = counted_runs(directory);
-    let cell = |(index, cell): (usize, &Cell)| {
-        let own = counted.iter().filter(|run| run.cell as usize == index && run.round < rounds);
-        let runs = own.map(|name| summarize(directory, *name));
-        let runs = runs.collect::<Result<_, _>>()?;
-        Ok(CellResult { cell: cell.clone(), name: cell.to_string(), runs, intervals: Vec::new() })
-    };
-    scenario.cells.iter().enumerate().map(cell).collect()
 }
 
 /// The median over the runs of each quantile that every run carries.
@@ -266,43 +201,24 @@ fn intervals(runs: &[RunSummary]) -> Vec<QuantileInterval> {
 
 /// All response latencies of each cell of the study in `directory`.
 pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buckets>, LabError> {
+    let (scenario, _) = load_experiment::<Scenario>(directory, study.seed)?;
     let counted = counted_runs(directory);
     let of = |cell| {
         let mut all = Buckets::default();
-        load_seconds(directory, &counted, cell)?.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
+        let runs = load_seconds(&folders(directory, &scenario, &counted, cell))?;
+        runs.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
         Ok(all)
     };
     study.places().map(of).collect()
 }
 
-/// The response latencies of a cell: for each run that counts those of each second, all pairs together.
-pub(super) fn load_seconds(
-    directory: &Path,
-    counted: &[RunName],
-    cell: usize,
-) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
-    let own = counted.iter().filter(|run| run.cell as usize == cell);
-    own.map(|run| load_histograms(&run_folder(directory, *run))).collect()
-}
-
-/// The last attempt at each run.
-pub(super) fn counted_runs(directory: &Path) -> Vec<RunName> {
-    let mut out: Vec<RunName> = Vec::new();
-    for run in whole_runs(directory) {
-        match out.last_mut().filter(|last| (last.round, last.cell) == (run.round, run.cell)) {
-            Some(last) => *last = run,
-            None => out.push(run),
-        }
-    }
-    out
+/// The response latencies of a cell: for each of its runs those of each second, all pairs together.
+pub(super) fn load_seconds(runs: &[(RunName, PathBuf)]) -> Result<Vec<BTreeMap<u64, Buckets>>, LabError> {
+    runs.iter().map(|(_, folder)| load_histograms(folder)).collect()
 }
 
 /// A whole run in short.
-pub(super) fn summarize(directory: &Path, name: RunName) -> Result<RunSummary, LabError> {
-    load_run(directory, name).map(|result| summary(name, &result))
-}
-
-fn summary(name: RunName, result: &TrialResult) -> RunSummary {
+pub(super) fn summary(name: RunName, result: &TrialResult) -> RunSummary {
     let cpu_ns: u64 = result.processes.iter().map(|process| process.usage.cpu_ns).sum();
     let memory_kib: u64 = result.processes.iter().map(|process| process.usage.resident_max_kib).sum();
     RunSummary {
@@ -392,23 +308,10 @@ fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
 }
 
 /// The results of a complete directory.
-pub(crate) fn load(path: &Path) -> Result<StudyResult, LabError> {
-    let manifest = load_manifest(path)?;
-    if manifest.state != State::Complete {
-        let shown = path.display();
-        return Err(LabError::Here(format!(
-            "{shown} is no result: it is {}; `thalweg lab verify` says more",
-            manifest.state
-        )));
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
+    let state = load_manifest(path)?.state;
+    if state != State::Complete {
+        return Err(StudyError::Incomplete { directory: path.to_owned(), state }.into());
     }
     load_json(&path.join(RESULTS))
 }
-
-/// What a file of JSON holds.
-pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| LabError::Here(format!("{} cannot be read: {error}", file.display())))?;
-    serde_json::from_str(&text).map_err(|error| LabError::Here(format!("{} is damaged: {error}", file.display())))
-}
-
-pub(super) const RESULTS: &str = "results.json";

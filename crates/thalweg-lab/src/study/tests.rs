@@ -1,5 +1,283 @@
+use std::cell::RefCell;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::directory::load_manifest;
+use super::experiment::StudyCells;
 use super::order::cells_of_round;
-use crate::scenario::Scenario;
+use super::*;
+use crate::error::LabError;
+use crate::process::{Launcher, Stop};
+use crate::scenario::{Design, Scenario};
+use crate::table::Table;
+
+/// An experiment that is none of the lab's: a run of the cell `n` writes down `n`, and its round.
+#[derive(Debug)]
+struct Counting {
+    plan: CountingPlan,
+    cells: Vec<Number>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CountingPlan {
+    cells: u32,
+    rounds: u32,
+    /// Round and cell of a run that is disturbed at its first attempt.
+    #[serde(default)]
+    disturbed: Option<(u32, u32)>,
+    /// Round and cell of a run that fails.
+    #[serde(default)]
+    fails: Option<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Number(u32);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Count {
+    round: u32,
+    value: f64,
+    is_disturbed: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Counts {
+    cells: Vec<CellResult<Number, Count>>,
+    differences: Vec<Difference>,
+    failures: Vec<CellFailure>,
+}
+
+thread_local! {
+    /// Runs that were made and runs that were read since the last look, and how many may be made.
+    static WORK: RefCell<(u32, u32, u32)> = const { RefCell::new((0, 0, u32::MAX)) };
+}
+
+/// Runs that were made and runs that were read since the last call; from now on `made_max` may be made before the user interrupts.
+fn take_work(made_max: u32) -> (u32, u32) {
+    let (made, read, _) = WORK.replace((0, 0, made_max));
+    (made, read)
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "number {}", self.0)
+    }
+}
+
+impl StudyCell for Number {
+    fn baseline<'a, R>(
+        cells: &'a [CellResult<Number, R>],
+        cell: &CellResult<Number, R>,
+    ) -> Option<&'a CellResult<Number, R>> {
+        cells.first().filter(|first| first.cell != cell.cell)
+    }
+}
+
+impl StudyRun for Count {
+    const MEASURES: &'static [Measure<Count>] =
+        &[Measure { name: "value", of: |run| Some(run.value), more_is: Side::Better, margin: 1.1 }];
+    const DONE: Measure<Count> = Measure { name: "done", of: |_| Some(1.0), more_is: Side::Better, margin: 1.001 };
+
+    fn round(&self) -> u32 {
+        self.round
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.is_disturbed
+    }
+}
+
+impl StudyOutcome for Counts {
+    fn to_text(&self) -> String {
+        format!("{} cells", self.cells.len())
+    }
+
+    fn shortcoming(&self) -> Option<String> {
+        self.failures.first().map(CellFailure::to_string)
+    }
+}
+
+impl Experiment for Counting {
+    type Cell = Number;
+    type Run = Count;
+    type Site = ();
+    type Result = Counts;
+
+    fn parse(_file: &str, text: &str) -> Result<Counting, LabError> {
+        let plan: CountingPlan = toml::from_str(text).map_err(LabError::here)?;
+        let cells = (1..=plan.cells).map(Number).collect();
+        Ok(Counting { plan, cells })
+    }
+
+    fn with_seed(self, _seed: u64) -> Counting {
+        self
+    }
+
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn seed(&self) -> u64 {
+        7
+    }
+
+    fn cells(&self) -> &[Number] {
+        &self.cells
+    }
+
+    fn course(&self) -> CoursePlan {
+        let rounds = (self.plan.rounds, self.plan.rounds);
+        CoursePlan { rounds, design: Design::Abba, attempts_max: 3, budget: None }
+    }
+
+    fn duration_of(&self, _cell: usize) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn prepare(&self, _launcher: &Launcher, _stop: &Stop) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn dependencies(&self, _launcher: &Launcher, _site: &()) -> Result<Vec<(String, String)>, LabError> {
+        Ok(Vec::new())
+    }
+
+    fn make(&self, turn: &StudyTurn<'_, Counting>, folder: &Path) -> Result<(), LabError> {
+        let is_over = WORK.with_borrow_mut(|(made, _, made_max)| {
+            *made += 1;
+            *made > *made_max
+        });
+        if is_over {
+            return Err(LabError::Interrupted);
+        }
+        let round = turn.round;
+        let place = Some((round, turn.cell as u32));
+        if self.plan.fails == place {
+            return Err(LabError::here("it was told to fail"));
+        }
+        let is_first = folder.display().to_string().contains("attempt-1");
+        let value = f64::from(self.cells[turn.cell].0);
+        let count = Count { round, value, is_disturbed: is_first && self.plan.disturbed == place };
+        std::fs::write(folder.join("count.json"), serde_json::to_string(&count).expect("text")).map_err(LabError::here)
+    }
+
+    fn goes_on_after(&self, cell: usize, _error: &LabError, _has_failed: &dyn Fn(usize) -> bool) -> bool {
+        cell > 0
+    }
+
+    fn load(&self, folder: &Path, name: RunName) -> Result<Vec<(usize, Count)>, LabError> {
+        WORK.with_borrow_mut(|(_, read, _)| *read += 1);
+        Ok(vec![(name.cell as usize, load_json(&folder.join("count.json"))?)])
+    }
+
+    fn check(&self, folder: &Path, cell: usize) -> Result<(), String> {
+        let count: Count = load_json(&folder.join("count.json")).map_err(|error| error.to_string())?;
+        if count.value == f64::from(self.cells[cell].0) { Ok(()) } else { Err("it counted wrongly".to_owned()) }
+    }
+
+    fn conclude(&self, record: &StudyRecord<'_, Counting>) -> Result<Counts, LabError> {
+        let cells = record.whole_cells(self)?;
+        Ok(Counts { differences: within(&cells), cells, failures: record.failures.to_vec() })
+    }
+
+    fn cells_of(result: &Counts) -> &[StudyCells<Counting>] {
+        &result.cells
+    }
+
+    fn files(&self, _directory: &Path, result: &Counts) -> Result<Vec<(&'static str, String)>, LabError> {
+        Ok(vec![("report.html", result.to_text())])
+    }
+
+    fn overview(cells: &[StudyCells<Counting>]) -> Result<Told, LabError> {
+        let mut table = Table::new("Counts", &["cell", "runs"]);
+        table.rows = cells.iter().map(|cell| vec![cell.name.clone(), cell.runs.len().to_string()]).collect();
+        Ok(Told { text: table.to_text(), ..Told::default() })
+    }
+}
+
+/// A directory of the test `name`, with nothing in it; removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("thalweg-study-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        take_work(u32::MAX);
+        Folder(path)
+    }
+
+    fn begin(&self, text: &str) -> Result<Counts, LabError> {
+        let counting = Counting::parse("x", text)?;
+        begin((counting, text), &self.0, &launcher(), &Stop::default())
+    }
+
+    fn resume(&self) -> Result<Counts, LabError> {
+        resume::<Counting>(&self.0, &launcher(), &Stop::default())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn launcher() -> Launcher {
+    Launcher::new("unused", [""; 0])
+}
+
+#[test]
+fn each_run_of_a_study_is_read_once_however_many_there_are() {
+    let folder = Folder::new("once");
+    take_work(250);
+    let interrupted = folder.begin("cells = 2\nrounds = 150");
+    assert!(matches!(interrupted, Err(LabError::Interrupted)));
+    assert_eq!(take_work(u32::MAX), (251, 250), "one more was begun");
+    let counts = folder.resume().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(take_work(u32::MAX), (50, 300), "those that are there once, and the missing ones");
+    assert!(counts.cells.iter().all(|cell| cell.runs.len() == 150));
+    let manifest = load_manifest(&folder.0).expect("a manifest");
+    assert_eq!((manifest.state, manifest.runs_done, manifest.runs_planned), (State::Complete, 300, 300));
+}
+
+#[test]
+fn any_experiment_is_judged_verified_and_watched() {
+    let folder = Folder::new("any");
+    let counts = folder.begin("cells = 2\nrounds = 8\ndisturbed = [3, 1]").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(take_work(u32::MAX), (17, 17), "the disturbed run was made again");
+    let told: Vec<_> = counts.differences.iter().map(|one| (one.quantity.as_str(), one.verdict)).collect();
+    assert_eq!(told, [("value", crate::statistics::Verdict::Better)]);
+    let verification = verify::<Counting>(&folder.0).expect("a directory");
+    assert_eq!((verification.runs, verification.faults.as_slice()), (17, &[][..]));
+    let snapshot = StudyWatcher::<Counting>::new(&folder.0).expect("a directory").look().expect("whole");
+    assert!(snapshot.to_text().contains("number 2") && snapshot.is_over(), "{}", snapshot.to_text());
+    std::fs::write(
+        folder.0.join("runs/round-003-cell-001-attempt-2/count.json"),
+        "{\"round\":3,\"value\":5,\"is_disturbed\":false}",
+    )
+    .expect("written");
+    let faults = verify::<Counting>(&folder.0).expect("a directory").faults;
+    assert_eq!(faults, ["round 3 of cell 1: it counted wrongly", "results.json does not agree with the runs"]);
+}
+
+#[test]
+fn a_cell_that_fails_is_left_out_where_the_experiment_goes_on() {
+    let folder = Folder::new("fails");
+    let counts = folder.begin("cells = 3\nrounds = 4\nfails = [1, 2]").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((counts.cells.len(), counts.failures.len()), (2, 1));
+    assert_eq!(counts.shortcoming().as_deref(), Some("number 3 failed in round 2: it was told to fail"));
+    let manifest = load_manifest(&folder.0).expect("a manifest");
+    assert_eq!((manifest.runs_done, manifest.runs_planned), (8, 8), "the cell that failed does not count");
+    let folder = Folder::new("ends");
+    let error =
+        folder.begin("cells = 2\nrounds = 4\nfails = [1, 0]").expect_err("the first one must not fail").to_string();
+    assert_eq!(error, "it was told to fail");
+    assert_eq!(load_manifest(&folder.0).expect("a manifest").state, State::Failed);
+}
 
 fn scenario(design: &str, seed: u64) -> Scenario {
     let text = format!(

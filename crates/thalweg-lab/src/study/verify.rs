@@ -4,13 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::directory::{RunName, is_in_use, load_manifest, load_run, load_scenario, run_folder, whole_runs};
+use super::course::collect;
+use super::directory::{RESULTS, is_in_use, load_experiment, load_manifest, run_folder, whole_runs};
+use super::experiment::Experiment;
 use super::fingerprint::hex_digest;
 use super::manifest::State;
-use super::results::{self, RESULTS};
 use crate::error::LabError;
-use crate::scenario::Scenario;
-use crate::trial::{RawRecords, TrialResult, join};
 
 /// The findings of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,11 +23,10 @@ pub struct Verification {
 /// Checks a run directory.
 ///
 /// # Errors
-/// It is none, or its scenario cannot be read.
-pub fn verify(path: &Path) -> Result<Verification, LabError> {
+/// It is none, or the text that says what it measures cannot be read.
+pub(crate) fn verify<E: Experiment>(path: &Path) -> Result<Verification, LabError> {
     let manifest = load_manifest(path)?;
-    let (mut scenario, text) = load_scenario(path)?;
-    scenario.seed = manifest.seed;
+    let (experiment, text) = load_experiment::<E>(path, manifest.seed)?;
     let mut out = Verification { runs: 0, faults: Vec::new() };
     if manifest.state != State::Complete {
         let shown = match manifest.state {
@@ -49,12 +47,15 @@ pub fn verify(path: &Path) -> Result<Verification, LabError> {
     }
     for run in whole_runs(path) {
         out.runs += 1;
-        if let Err(fault) = check_run(path, &scenario, run) {
+        let cell = run.cell as usize;
+        let is_known = cell < experiment.cells().len();
+        let checked = if is_known { experiment.check(&run_folder(path, run), cell) } else { Err(NO_CELL.to_owned()) };
+        if let Err(fault) = checked {
             out.faults.push(format!("round {} of cell {}: {fault}", run.round, run.cell));
         }
     }
     if manifest.state == State::Complete {
-        let collected = results::collect(path, &scenario, &manifest)
+        let collected = collect(path, &experiment, &manifest)
             .and_then(|result| serde_json::to_string_pretty(&result).map_err(LabError::here));
         let file = path.join(RESULTS);
         match (collected, std::fs::read_to_string(&file)) {
@@ -67,28 +68,4 @@ pub fn verify(path: &Path) -> Result<Verification, LabError> {
     Ok(out)
 }
 
-fn check_run(path: &Path, scenario: &Scenario, name: RunName) -> Result<(), String> {
-    let cell = scenario.cells.get(name.cell as usize).ok_or("the scenario has no such cell")?;
-    let result = load_run(path, name).map_err(|error| error.to_string())?;
-    if result.cell != *cell {
-        return Err(format!("it measured {} where the scenario has {cell}", result.cell));
-    }
-    let raw = RawRecords::read(&run_folder(path, name), cell.publishers, cell.subscribers)
-        .map_err(|error| error.to_string())?;
-    let reports: Vec<_> = result.publishers.iter().map(|publisher| publisher.report.clone()).collect();
-    let joined = join(cell, &scenario.schedule, &raw, &reports);
-    // What was told went through a file, whose numbers may differ in the last bit: so does what is computed.
-    let computed = TrialResult {
-        unsettled_s: joined.unsettled_s,
-        totals: joined.totals,
-        fairness: joined.fairness,
-        publishers: joined.publishers,
-        pairs: joined.pairs,
-        ..result.clone()
-    };
-    let text = serde_json::to_string(&computed).map_err(|error| error.to_string())?;
-    match serde_json::from_str::<TrialResult>(&text) {
-        Ok(computed) if computed == result => Ok(()),
-        _ => Err("its result does not agree with its raw data".to_owned()),
-    }
-}
+const NO_CELL: &str = "the scenario has no such cell";

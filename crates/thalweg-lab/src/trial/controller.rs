@@ -5,7 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use thalweg_lab_station::{
-    ACKNOWLEDGEMENT_PATIENCE, PublisherReport, RawRecords, StationCommand, Word, WorkerReport, not_written,
+    ACKNOWLEDGEMENT_PATIENCE, PublisherReport, RawRecords, StationCommand, SubscriberReport, Timetable, Word,
+    WorkerReport, not_written,
 };
 
 use super::clocks::{RunClocks, align};
@@ -13,7 +14,7 @@ use super::diary::Diary;
 use super::fates::join;
 use super::ground::Ground;
 use super::histograms;
-use super::places::shares;
+use super::places::{flow_folder, shares};
 use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
 use super::run_process::RunProcess;
@@ -37,11 +38,17 @@ pub(crate) struct RunContext<'a> {
     pub(crate) chance: u64,
 }
 
-/// Makes one run of `cell`; `folder` gets the raw data, the histograms and the result.
-pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result<TrialResult, LabError> {
-    let mut ensemble = Ensemble::start(context, cell, folder)?;
-    let timetable = timetable(cell, &context.scenario.schedule);
-    ensemble.hear_all(context.scenario.schedule.matching + MARGIN, matched)?;
+/// Makes one run of `cells`, which are all flows of it; `folder` gets the raw data, the histograms and the result of each.
+pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Result<(), LabError> {
+    for own in cells.iter().map(|cell| flow_folder(folder, cell)) {
+        std::fs::create_dir_all(&own).map_err(|error| LabError::from(not_written(&own, &error)))?;
+    }
+    let schedule = &context.scenario.schedule;
+    let mut ensemble = Ensemble::start(context, cells, folder)?;
+    let timetables: Vec<Timetable> = cells.iter().map(|cell| timetable(cell, schedule)).collect();
+    let start_ns = timetables.iter().map(Timetable::start_ns).min().unwrap_or(0);
+    let end_ns = timetables.iter().map(Timetable::end_ns).max().unwrap_or(0);
+    ensemble.hear_all(schedule.matching + MARGIN, matched)?;
     ensemble.site.begin(context.stop)?;
     // Time for every process to hear of it.
     let delay = ensemble.site.start_delay() + START_DELAY_EACH * ensemble.workers.len() as u32;
@@ -49,52 +56,55 @@ pub(crate) fn run(context: RunContext<'_>, cell: &Cell, folder: &Path) -> Result
     ensemble.start_schedule(origin_ns)?;
     let at = |relative_ns: u64| origin_ns + relative_ns;
     // Before the first measured sample, so that every loss among them has its place.
-    ensemble.wait_until(at(timetable.start_ns()).saturating_sub(COUNTERS_EARLY.as_nanos() as u64))?;
+    ensemble.wait_until(at(start_ns).saturating_sub(COUNTERS_EARLY.as_nanos() as u64))?;
     let before = ensemble.counters()?;
-    let is_counted_late = monotonic_nanos() > at(timetable.start_ns());
-    ensemble.wait_until(at(timetable.start_ns()))?;
+    let is_counted_late = monotonic_nanos() > at(start_ns);
+    ensemble.wait_until(at(start_ns))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut diary = Diary::create(folder)?;
-    let until = at(timetable.end_ns());
-    let machines = ensemble.watch(at(timetable.start_ns()), until, &context.scenario.gate, &mut diary)?;
-    let schedule = &context.scenario.schedule;
+    let machines = ensemble.watch(at(start_ns), at(end_ns), &context.scenario.gate, &mut diary)?;
     let patience = schedule.behind_max + context.scenario.qos.max_blocking + ACKNOWLEDGEMENT_PATIENCE + MARGIN;
-    let reports: Vec<PublisherReport> = ensemble.hear_all(patience, published)?.into_iter().flatten().collect();
-    ensemble.tell_all(&StationCommand::Drain { written: written(cell, &reports) })?;
-    ensemble.hear_all(DRAIN_PATIENCE, drained)?;
+    let reports = ensemble.drain(cells, patience)?;
     let (layers, hosts) = ensemble.counters()?.since(&before);
-    let clocks = ensemble.site.end(&crossings(context.scenario, cell), context.stop)?;
+    let clocks = ensemble.site.end(&crossings(context.scenario, cells), context.stop)?;
     ensemble.tell_all(&StationCommand::Finish)?;
-    let (workers, processes) = ensemble.finish(folder)?;
-    if let (Some(clocks), Some(plan)) = (&clocks, &context.scenario.hosts) {
-        align(folder, (cell, schedule), plan, clocks)?;
+    let finished = ensemble.finish(folder)?;
+    let conditions = judge(machines, clocks.as_ref(), &context.scenario.gate).counted_late(is_counted_late);
+    for (flow, (cell, timetable)) in cells.iter().zip(&timetables).enumerate() {
+        let own = flow_folder(folder, cell);
+        if let (Some(clocks), Some(plan)) = (&clocks, &context.scenario.hosts) {
+            align(&own, (cell, schedule), plan, clocks)?;
+        }
+        let raw = RawRecords::read(&own, cell.publishers, cell.subscribers)?;
+        let joined = join(cell, schedule, &raw, &reports[flow]);
+        histograms::write(&own, &joined)?;
+        traces::export(&own)?;
+        let result = TrialResult {
+            schema: TrialResult::SCHEMA.to_owned(),
+            cell: cell.clone(),
+            started_unix_s,
+            seconds: (timetable.end_ns() - timetable.start_ns()) as f64 / 1e9,
+            unsettled_s: joined.unsettled_s,
+            totals: joined.totals,
+            fairness: joined.fairness,
+            publishers: joined.publishers,
+            pairs: joined.pairs,
+            subscribers: finished
+                .iter()
+                .filter(|one| one.flow == flow)
+                .flat_map(|one| one.subscribers.clone())
+                .collect(),
+            processes: finished.iter().filter(|one| one.publishes == flow).map(|one| one.process.clone()).collect(),
+            layers: layers.clone(),
+            hosts: hosts.clone(),
+            conditions: conditions.clone(),
+            clocks: clocks.clone(),
+        };
+        let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
+        let path = own.join(RESULT);
+        std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))?;
     }
-    let raw = RawRecords::read(folder, cell.publishers, cell.subscribers)?;
-    let joined = join(cell, schedule, &raw, &reports);
-    histograms::write(folder, &joined)?;
-    traces::export(folder)?;
-    let result = TrialResult {
-        schema: TrialResult::SCHEMA.to_owned(),
-        cell: cell.clone(),
-        started_unix_s,
-        seconds: (timetable.end_ns() - timetable.start_ns()) as f64 / 1e9,
-        unsettled_s: joined.unsettled_s,
-        totals: joined.totals,
-        fairness: joined.fairness,
-        publishers: joined.publishers,
-        pairs: joined.pairs,
-        subscribers: workers.into_iter().flat_map(|report| report.subscribers).collect(),
-        processes,
-        layers,
-        hosts,
-        conditions: judge(machines, clocks.as_ref(), &context.scenario.gate).counted_late(is_counted_late),
-        clocks,
-    };
-    diary.close()?;
-    let text = serde_json::to_string_pretty(&result).map_err(LabError::here)?;
-    let path = folder.join(RESULT);
-    std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))?;
-    Ok(result)
+    diary.close()
 }
 
 fn written(cell: &Cell, reports: &[PublisherReport]) -> Vec<u64> {
@@ -102,11 +112,20 @@ fn written(cell: &Cell, reports: &[PublisherReport]) -> Vec<u64> {
     (0..cell.publishers).map(of).collect()
 }
 
+/// How many flows lie before this one in its chain.
+fn depth(cells: &[Cell], flow: usize) -> usize {
+    let stage = cells[flow].flow.as_ref().and_then(|flow| flow.after.as_ref());
+    stage.map_or(0, |stage| 1 + depth(cells, stage.source as usize))
+}
+
 /// The hosts of each pair of a publisher and a subscriber.
-fn crossings(scenario: &Scenario, cell: &Cell) -> Vec<(u32, u32)> {
+fn crossings(scenario: &Scenario, cells: &[Cell]) -> Vec<(u32, u32)> {
     let Some(plan) = &scenario.hosts else { return Vec::new() };
-    let hosts = |(writer, reader)| (plan.of_publisher(writer), plan.of_subscriber(cell.publishers, reader));
-    cell.pairs().map(hosts).collect()
+    let of_cell = |cell: &Cell| {
+        let hosts = |(writer, reader)| (plan.of_publisher(writer), plan.of_subscriber(cell.publishers, reader));
+        cell.pairs().map(hosts).collect::<Vec<_>>()
+    };
+    cells.iter().flat_map(of_cell).collect()
 }
 
 /// Puts the seconds of each machine together, and says whether too many of them are bad.
@@ -148,72 +167,133 @@ fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Option<T> {
 /// The processes of a run.
 struct Ensemble<'a> {
     stop: &'a Stop,
-    /// Names and processes, in the order in which they were started.
-    workers: Vec<(String, RunProcess)>,
-    /// The host of each process.
-    places: Vec<u32>,
+    /// In the order in which they were started.
+    workers: Vec<RunWorker>,
     // Dropped after the processes, whose last datagrams it forwards.
     site: Site<'a>,
 }
 
+/// A process of a run.
+struct RunWorker {
+    name: String,
+    process: RunProcess,
+    host: u32,
+    /// The flow whose order it got.
+    flow: usize,
+    /// The flow that it publishes for what it takes.
+    onward: Option<usize>,
+}
+
+/// What a process left behind.
+struct Finished {
+    flow: usize,
+    /// The flow that its work belongs to.
+    publishes: usize,
+    subscribers: Vec<SubscriberReport>,
+    process: ProcessReport,
+}
+
 impl<'a> Ensemble<'a> {
-    fn start(context: RunContext<'a>, cell: &Cell, folder: &Path) -> Result<Ensemble<'a>, LabError> {
+    fn start(context: RunContext<'a>, cells: &[Cell], folder: &Path) -> Result<Ensemble<'a>, LabError> {
         let site = Site::start(context)?;
-        let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), places: Vec::new(), site };
-        let processes = Processes::new(context, cell, folder, &ensemble.site)?;
+        let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), site };
+        let processes = Processes::new(context, cells, folder, &ensemble.site)?;
         let plan = context.scenario.hosts.as_ref();
-        let shares = shares(&context.scenario.process, cell).into_iter();
-        for (host, share) in shares.flat_map(|share| by_host(share, cell, plan)) {
-            let number = ensemble.workers.len() as u32;
-            let worker = processes.start((host, &ensemble.site.place(host)), number, &share)?;
-            ensemble.workers.push((share.name, worker));
-            ensemble.places.push(host);
+        for whole in shares(&context.scenario.process, cells) {
+            for (host, share) in by_host(whole.clone(), &cells[whole.flow], plan) {
+                let number = ensemble.workers.len() as u32;
+                let process = processes.start((host, &ensemble.site.place(host)), number, &share)?;
+                let (name, flow, onward) = (share.name, share.flow, share.onward.map(|(flow, _)| flow));
+                ensemble.workers.push(RunWorker { name, process, host, flow, onward });
+            }
         }
         Ok(ensemble)
     }
 
     /// Waits until each process said what `read` accepts.
     fn hear_all<T>(&mut self, patience: Duration, read: fn(WorkerMessage) -> Option<T>) -> Result<Vec<T>, LabError> {
+        let heard = self.hear(&|_| true, patience, read)?;
+        Ok(heard.into_iter().map(|(_, heard)| heard).collect())
+    }
+
+    /// Waits until each process for which `is_meant` holds said what `read` accepts, while all others live.
+    fn hear<T>(
+        &mut self,
+        is_meant: &dyn Fn(&RunWorker) -> bool,
+        patience: Duration,
+        read: fn(WorkerMessage) -> Option<T>,
+    ) -> Result<Vec<(usize, T)>, LabError> {
         let deadline = Instant::now() + patience;
         let mut heard: Vec<Option<T>> = self.workers.iter().map(|_| None).collect();
-        while heard.iter().any(Option::is_none) {
+        let mut missing = self.workers.iter().filter(|worker| is_meant(worker)).count();
+        while missing > 0 {
             self.check_stop()?;
             self.site.check_alive()?;
-            for ((name, worker), slot) in self.workers.iter_mut().zip(&mut heard) {
+            for (worker, slot) in self.workers.iter_mut().zip(&mut heard) {
                 let message = match slot {
-                    Some(_) => worker.check_alive().map(|()| None)?,
-                    None => worker.try_hear()?,
+                    None if is_meant(worker) => worker.process.try_hear()?,
+                    _ => worker.process.check_alive().map(|()| None)?,
                 };
                 let Some(message) = message else { continue };
                 let read = read(message);
-                *slot = Some(read.ok_or_else(|| LabError::Here(format!("{name} said something unexpected")))?);
+                let unexpected = || LabError::Unexpected { process: worker.name.clone() };
+                *slot = Some(read.ok_or_else(unexpected)?);
+                missing -= 1;
             }
-            if Instant::now() >= deadline {
-                let silent = self.workers.iter().zip(&heard).find(|(_, heard)| heard.is_none());
-                let process = silent.map_or_else(String::new, |((name, _), _)| name.clone());
+            if missing > 0 && Instant::now() >= deadline {
+                let mut silent =
+                    self.workers.iter().zip(&heard).filter(|(worker, heard)| heard.is_none() && is_meant(worker));
+                let process = silent.next().map_or_else(String::new, |(worker, _)| worker.name.clone());
                 return Err(LabError::Silent { process, patience, last_words: String::new() });
             }
-            std::thread::sleep(LOOK_PERIOD);
+            if missing > 0 {
+                std::thread::sleep(LOOK_PERIOD);
+            }
         }
-        Ok(heard.into_iter().flatten().collect())
+        Ok(heard.into_iter().enumerate().filter_map(|(index, heard)| Some((index, heard?))).collect())
+    }
+
+    /// Lets the subscribers of each flow wait for the rest, those of the first flows of chains first; returns the reports of the publishers
+    /// of each flow.
+    fn drain(&mut self, cells: &[Cell], patience: Duration) -> Result<Vec<Vec<PublisherReport>>, LabError> {
+        let mut reports: Vec<Vec<PublisherReport>> = cells.iter().map(|_| Vec::new()).collect();
+        for (worker, more) in self.hear(&|_| true, patience, published)? {
+            reports[self.workers[worker].flow].extend(more);
+        }
+        let deepest = (0..cells.len()).map(|flow| depth(cells, flow)).max().unwrap_or(0);
+        for level in 0..=deepest {
+            let is_own = |worker: &RunWorker| depth(cells, worker.flow) == level;
+            for worker in self.workers.iter_mut().filter(|worker| is_own(worker)) {
+                let written = written(&cells[worker.flow], &reports[worker.flow]);
+                worker.process.send(&StationCommand::Drain { written })?;
+            }
+            self.hear(&is_own, DRAIN_PATIENCE, drained)?;
+            let passes_on = |worker: &RunWorker| is_own(worker) && worker.onward.is_some();
+            for (worker, more) in self.hear(&passes_on, patience, published)? {
+                let flow = self.workers[worker].onward.unwrap_or_default();
+                reports[flow].extend(more);
+            }
+        }
+        Ok(reports)
     }
 
     fn tell_all(&mut self, command: &StationCommand) -> Result<(), LabError> {
-        self.workers.iter_mut().try_for_each(|(_, worker)| worker.send(command))
+        self.workers.iter_mut().try_for_each(|worker| worker.process.send(command))
     }
 
     /// Tells each process when the schedule begins by the clock of its host.
     fn start_schedule(&mut self, origin_ns: u64) -> Result<(), LabError> {
         self.site.begin_clocks(origin_ns)?;
-        for ((_, worker), host) in self.workers.iter_mut().zip(&self.places) {
-            worker.send(&StationCommand::Start { origin_ns: self.site.origin(*host).unwrap_or(origin_ns) })?;
+        for worker in &mut self.workers {
+            let origin_ns = self.site.origin(worker.host).unwrap_or(origin_ns);
+            worker.process.send(&StationCommand::Start { origin_ns })?;
         }
         Ok(())
     }
 
     fn counters(&mut self) -> Result<SiteCounters, LabError> {
-        let number = |(host, (_, worker)): (&u32, &(String, RunProcess))| Some((*host, worker.id()?));
-        let workers: Vec<(u32, u32)> = self.places.iter().zip(&self.workers).filter_map(number).collect();
+        let number = |worker: &RunWorker| Some((worker.host, worker.process.id()?));
+        let workers: Vec<(u32, u32)> = self.workers.iter().filter_map(number).collect();
         self.site.counters(&workers)
     }
 
@@ -225,8 +305,8 @@ impl<'a> Ensemble<'a> {
         loop {
             self.check_stop()?;
             self.site.check_alive()?;
-            for (_, worker) in &mut self.workers {
-                worker.check_alive()?;
+            for worker in &mut self.workers {
+                worker.process.check_alive()?;
             }
             match at_ns.saturating_sub(monotonic_nanos()) {
                 0 => return Ok(()),
@@ -243,7 +323,7 @@ impl<'a> Ensemble<'a> {
         gate: &Gate,
         diary: &mut Diary,
     ) -> Result<Vec<Vec<SecondConditions>>, LabError> {
-        let workers = self.workers.iter().filter_map(|(_, worker)| worker.id());
+        let workers = self.workers.iter().filter_map(|worker| worker.process.id());
         let mut lookout = self.site.lookout(&workers.chain(self.site.processes()).collect::<Vec<_>>())?;
         let mut out: Vec<Vec<SecondConditions>> = Vec::new();
         let mut next = start_ns;
@@ -262,16 +342,18 @@ impl<'a> Ensemble<'a> {
     }
 
     /// Ends the processes in peace; `folder` gets what those on other machines wrote.
-    fn finish(mut self, folder: &Path) -> Result<(Vec<WorkerReport>, Vec<ProcessReport>), LabError> {
+    fn finish(mut self, folder: &Path) -> Result<Vec<Finished>, LabError> {
         let reports = self.hear_all(WRITE_PATIENCE, report)?;
         self.site.collect(folder)?;
-        let usage = |((name, _), report): (&(String, RunProcess), &WorkerReport)| ProcessReport {
-            name: name.clone(),
-            usage: report.usage.clone(),
+        let finished = |(worker, report): (&RunWorker, WorkerReport)| Finished {
+            flow: worker.flow,
+            publishes: worker.onward.unwrap_or(worker.flow),
+            subscribers: report.subscribers,
+            process: ProcessReport { name: worker.name.clone(), usage: report.usage },
         };
-        let processes = self.workers.iter().zip(&reports).map(usage).collect();
-        self.workers.into_iter().try_for_each(|(_, worker)| worker.finish())?;
-        Ok((reports, processes))
+        let finished = self.workers.iter().zip(reports).map(finished).collect();
+        self.workers.into_iter().try_for_each(|worker| worker.process.finish())?;
+        Ok(finished)
     }
 }
 

@@ -86,7 +86,8 @@ fn unsettled_samples(timetable: &Timetable, raw: &RawRecords) -> u64 {
 /// How long after it was due a sample is in time.
 pub(crate) fn in_time_ns(cell: &Cell, schedule: &Schedule) -> u64 {
     let period = timetable(cell, schedule).period_ns();
-    schedule.in_time.map_or(period, |limit| limit.as_nanos() as u64)
+    let own = cell.flow.as_ref().and_then(|flow| flow.in_time);
+    own.or(schedule.in_time).map_or(period, |limit| limit.as_nanos() as u64)
 }
 
 struct Join<'a> {

@@ -29,6 +29,7 @@ pub(crate) use histograms::load as load_histograms;
 #[cfg(test)]
 pub(crate) use histograms::write as write_histograms;
 pub(crate) use ours::{TrialOrder, work};
+pub(crate) use places::flow_folder;
 pub use result::{
     Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions, TrialResult,
 };

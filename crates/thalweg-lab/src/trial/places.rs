@@ -1,8 +1,10 @@
 //! Processes of a run: their endpoints and topics.
 
+use std::path::{Path, PathBuf};
+
 use thalweg_lab_station::{PublisherPlace, SubscriberPlace};
 
-use crate::scenario::{Affinity, Cell, Process, ProcessModel, Topics};
+use crate::scenario::{Affinity, Cell, ChainStage, Process, ProcessModel, Topics};
 
 /// The endpoints of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,18 +13,65 @@ pub(super) struct Share {
     pub(super) name: String,
     pub(super) publishers: Vec<PublisherPlace>,
     pub(super) subscribers: Vec<SubscriberPlace>,
+    /// The flow of these endpoints, by its place among those of the run.
+    pub(super) flow: usize,
+    /// The publisher of another flow that publishes for what the subscriber takes.
+    pub(super) onward: Option<(usize, PublisherPlace)>,
 }
 
-/// The processes of a cell; subscribers first, so that they miss no sample.
-pub(super) fn shares(process: &Process, cell: &Cell) -> Vec<Share> {
+/// The folder of a cell's records in that of a run.
+pub(crate) fn flow_folder(run: &Path, cell: &Cell) -> PathBuf {
+    cell.flow.as_ref().map_or_else(|| run.to_path_buf(), |flow| run.join(format!("flow-{}", flow.name)))
+}
+
+/// The processes of all flows of a run.
+pub(super) fn shares(process: &Process, cells: &[Cell]) -> Vec<Share> {
+    let of_flow = |flow: usize| {
+        let named = |share: Share| {
+            let name = cells[flow].flow.as_ref().map(|flow| format!("{}: ", flow.name)).unwrap_or_default();
+            Share { name: format!("{name}{}", share.name), flow, ..share }
+        };
+        shares_of_flow(process, cells, flow).into_iter().map(named).collect::<Vec<_>>()
+    };
+    let stages = (0..cells.len()).filter_map(|flow| stage(process, cells, flow));
+    (0..cells.len()).flat_map(of_flow).chain(stages).collect()
+}
+
+/// The process that hears another flow and publishes this one.
+fn stage(process: &Process, cells: &[Cell], flow: usize) -> Option<Share> {
+    let own = cells[flow].flow.as_ref()?;
+    let ChainStage { source, subscriber: index, .. } = own.after.as_ref()?;
+    let source = *source as usize;
+    let cpu = match &process.affinity {
+        Affinity::Free => None,
+        Affinity::Lists { subscribers, .. } => cpu(*index, subscribers),
+    };
+    Some(Share {
+        name: format!("{}: process that publishes", own.name),
+        publishers: Vec::new(),
+        subscribers: vec![subscriber(&cells[source], *index, cpu)],
+        flow: source,
+        onward: Some((flow, publisher(&cells[flow], 0, cpu))),
+    })
+}
+
+fn cpu(index: u32, cpus: &[usize]) -> Option<usize> {
+    cpus.get(index as usize % cpus.len().max(1)).copied()
+}
+
+/// The processes of a flow but those of chains; subscribers first, so that they miss no sample.
+fn shares_of_flow(process: &Process, cells: &[Cell], flow: usize) -> Vec<Share> {
+    let cell = &cells[flow];
+    let after = |cell: &Cell| cell.flow.as_ref().and_then(|flow| flow.after.clone());
+    let stages = cells.iter().filter_map(after).filter(|stage| stage.source as usize == flow).count() as u32;
+    let own_publishers = if after(cell).is_some() { 0 } else { cell.publishers };
     let (publisher_cpus, subscriber_cpus) = match &process.affinity {
         Affinity::Free => (&[][..], &[][..]),
         Affinity::Lists { publishers, subscribers } => (publishers.as_slice(), subscribers.as_slice()),
     };
-    let cpu = |index: u32, cpus: &[usize]| cpus.get(index as usize % cpus.len().max(1)).copied();
-    let publishers = (0..cell.publishers).map(|index| publisher(cell, index, cpu(index, publisher_cpus)));
-    let subscribers = (0..cell.subscribers).map(|index| subscriber(cell, index, cpu(index, subscriber_cpus)));
-    match process.model {
+    let publishers = (0..own_publishers).map(|index| publisher(cell, index, cpu(index, publisher_cpus)));
+    let subscribers = (0..cell.subscribers - stages).map(|index| subscriber(cell, index, cpu(index, subscriber_cpus)));
+    let all: Vec<Share> = match process.model {
         ProcessModel::PerEndpoint => {
             // Other vendors' processes are named as such.
             let whose = cell.middleware.peer().map(|_| format!(" ({})", cell.middleware)).unwrap_or_default();
@@ -54,8 +103,10 @@ pub(super) fn shares(process: &Process, cell: &Cell) -> Vec<Share> {
             name: "process of all endpoints".to_owned(),
             publishers: publishers.collect(),
             subscribers: subscribers.collect(),
+            ..Share::default()
         }],
-    }
+    };
+    all.into_iter().filter(|share| !share.publishers.is_empty() || !share.subscribers.is_empty()).collect()
 }
 
 fn publisher(cell: &Cell, index: u32, cpu: Option<usize>) -> PublisherPlace {
@@ -74,9 +125,10 @@ fn subscriber(cell: &Cell, index: u32, cpu: Option<usize>) -> SubscriberPlace {
 
 /// Topic of a publisher.
 fn topic(cell: &Cell, publisher: u32) -> String {
+    let flow = cell.flow.as_ref().map(|flow| format!("_{}", flow.name)).unwrap_or_default();
     match cell.topics {
-        Topics::One => "thalweg_lab_scenario".to_owned(),
-        Topics::PerPair | Topics::PerPublisher => format!("thalweg_lab_scenario_{publisher}"),
+        Topics::One => format!("thalweg_lab_scenario{flow}"),
+        Topics::PerPair | Topics::PerPublisher => format!("thalweg_lab_scenario{flow}_{publisher}"),
     }
 }
 
@@ -100,7 +152,7 @@ mod tests {
              [schedule]\nseconds = 1\nruns = 1\n[process]\n{process}\n"
         );
         let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
-        shares(&scenario.process, &scenario.cells[0])
+        shares(&scenario.process, &scenario.cells[..1])
     }
 
     #[test]

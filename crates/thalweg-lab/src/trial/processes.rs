@@ -1,13 +1,13 @@
 //! Starting the processes of a run: our own program, or a peer's.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use serde::Serialize;
-use thalweg_lab_station::{Order, PeerSetup, Qos, TimetablePace};
+use thalweg_lab_station::{Onward, Order, PeerProfile, PeerSetup, PublisherPlace, Qos, SubscriberPlace, TimetablePace};
 
 use super::controller::RunContext;
-use super::places::{Share, topic_endpoints};
+use super::places::{Share, flow_folder, topic_endpoints};
 use super::run_process::RunProcess;
 use super::site::Site;
 use super::timetable::timetable;
@@ -15,63 +15,53 @@ use crate::agent::{Place, RemoteWorker, WorkerOrder};
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::{Build, Cell};
-use crate::station::{Sending, Setup, StationNetwork, Wait, serialized_bytes};
+use crate::station::{PackingMethod, Sending, Setup, StationNetwork, Wait, serialized_bytes};
 
 /// Settings common to all processes of a run.
 pub(super) struct Processes<'a> {
     context: RunContext<'a>,
-    cell: &'a Cell,
-    folder: &'a Path,
-    kind: Kind,
+    /// All flows of the run, with the folders of their records.
+    flows: Vec<(&'a Cell, PathBuf)>,
+    setups: Setups,
+    /// The address of each host.
+    addresses: Vec<Ipv4Addr>,
 }
 
-enum Kind {
-    Ours(Setup),
-    Peer {
-        peer: PeerProgram,
-        setup: PeerSetup,
-        /// The address of each host.
-        addresses: Vec<Ipv4Addr>,
-    },
+/// Settings of the middleware for each flow.
+enum Setups {
+    Ours(Vec<Setup>),
+    Peer(PeerProgram, Vec<PeerSetup>),
 }
 
 impl<'a> Processes<'a> {
-    /// Decides how the processes of `cell` are started at `site`.
+    /// Decides how the processes of `cells`, all flows of a run, are started at `site`.
     pub(super) fn new(
         context: RunContext<'a>,
-        cell: &'a Cell,
-        folder: &'a Path,
+        cells: &'a [Cell],
+        folder: &Path,
         site: &Site<'_>,
     ) -> Result<Processes<'a>, LabError> {
-        let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
-        let kind = match cell.middleware {
-            CellMiddleware::Thalweg => {
+        let addresses = site.addresses()?;
+        let setups = match cells.first().map(|cell| cell.middleware) {
+            Some(CellMiddleware::Peer(peer, profile)) => {
+                let setup = |(flow, cell): (usize, &Cell)| {
+                    let hosts = hosts_of_publishers(context, cells, cell).into_iter();
+                    let publishers = hosts.map(|host| address_of(&addresses, host)).collect::<Result<_, _>>()?;
+                    let setup = peers(context, cell, (profile, publishers))?;
+                    // Its ports follow from the domain and the publisher's number, which flows have in common.
+                    let apart = if peer == PeerProgram::Zenoh { flow as u32 } else { 0 };
+                    Ok(PeerSetup { domain: setup.domain + apart, ..setup })
+                };
+                Setups::Peer(peer, cells.iter().enumerate().map(setup).collect::<Result<_, LabError>>()?)
+            }
+            Some(CellMiddleware::Thalweg) | None => {
                 let receive_buffer_bytes = context.scenario.process.receive_buffer_bytes;
                 let network = StationNetwork { receive_buffer_bytes, ..StationNetwork::apart(0) };
-                let sending = Sending { destination: cell.destination, ..Sending::default() };
-                Kind::Ours(Setup { load: Some(cell.load), sending, wait, trace, ..Setup::within(network) })
-            }
-            CellMiddleware::Peer(peer, profile) => {
-                let (topic_writers, topic_readers) = topic_endpoints(cell);
-                let addresses = site.addresses()?;
-                let host = |publisher| context.scenario.hosts.as_ref().map_or(0, |plan| plan.of_publisher(publisher));
-                let publishers =
-                    (0..cell.publishers).map(|index| address_of(&addresses, host(index))).collect::<Result<_, _>>()?;
-                let setup = PeerSetup {
-                    domain: PEER_DOMAIN_FIRST + std::process::id() % PEER_DOMAINS,
-                    address: Ipv4Addr::LOCALHOST,
-                    publishers,
-                    profile,
-                    // Hardly any of them can poll.
-                    wait: if wait == Wait::Busy { Wait::Listener } else { wait },
-                    sample_bytes: serialized_bytes(cell.load)?,
-                    topic_writers,
-                    topic_readers,
-                };
-                Kind::Peer { peer, setup, addresses }
+                Setups::Ours(cells.iter().map(|cell| ours(context, cell, network.clone())).collect())
             }
         };
-        Ok(Processes { context, cell, folder, kind })
+        let flows = cells.iter().map(|cell| (cell, flow_folder(folder, cell))).collect();
+        Ok(Processes { context, flows, setups, addresses })
     }
 
     /// Starts process `number`, which holds `share`, at its place on the host `host`.
@@ -81,16 +71,19 @@ impl<'a> Processes<'a> {
         number: u32,
         share: &Share,
     ) -> Result<RunProcess, LabError> {
-        let order = match &self.kind {
-            Kind::Ours(setup) => WorkerOrder::Thalweg(self.order(setup.clone(), share)),
-            Kind::Peer { peer, setup, addresses } => {
-                let setup = PeerSetup { address: address_of(addresses, host)?, ..setup.clone() };
-                WorkerOrder::Peer(*peer, self.order(setup, share))
+        let order = match &self.setups {
+            Setups::Ours(setups) => WorkerOrder::Thalweg(self.order(share, setups)),
+            Setups::Peer(peer, setups) => {
+                let address = address_of(&self.addresses, host)?;
+                let setups: Vec<PeerSetup> =
+                    setups.iter().map(|setup| PeerSetup { address, ..setup.clone() }).collect();
+                WorkerOrder::Peer(*peer, self.order(share, &setups))
             }
         };
         match place {
             Place::Here(launcher) => {
-                let other = self.context.scenario.against.as_deref().filter(|_| self.cell.build == Build::Other);
+                let is_other = self.flows[share.flow].0.build == Build::Other;
+                let other = self.context.scenario.against.as_deref().filter(|_| is_other);
                 let launcher = other.map_or_else(|| launcher.clone(), |program| launcher.of_other_build(program));
                 order.start(&launcher, &share.name).map(RunProcess::Here)
             }
@@ -100,23 +93,84 @@ impl<'a> Processes<'a> {
         }
     }
 
-    fn order<S: Serialize>(&self, setup: S, share: &Share) -> Order<S> {
+    fn order<S: Clone>(&self, share: &Share, setups: &[S]) -> Order<S> {
+        let endpoints = (share.publishers.clone(), share.subscribers.clone());
+        let onward = share.onward.as_ref().map(|(flow, place)| {
+            let order = self.order_of(*flow, setups[*flow].clone(), (vec![place.clone()], Vec::new()));
+            let stage = self.flows[*flow].0.flow.as_ref().and_then(|flow| flow.after.as_ref());
+            Box::new(Onward { order, work: stage.map_or(Duration::ZERO, |stage| stage.work) })
+        });
+        Order { onward, ..self.order_of(share.flow, setups[share.flow].clone(), endpoints) }
+    }
+
+    /// The order of endpoints of a flow.
+    fn order_of<S>(
+        &self,
+        flow: usize,
+        setup: S,
+        (publishers, subscribers): (Vec<PublisherPlace>, Vec<SubscriberPlace>),
+    ) -> Order<S> {
+        let (cell, folder) = &self.flows[flow];
         let scenario = self.context.scenario;
         let schedule = &scenario.schedule;
+        let history = cell.flow.as_ref().and_then(|flow| flow.history).unwrap_or(scenario.qos.history);
+        let reliability = cell.reliability.unwrap_or(scenario.qos.reliability);
         Order {
             setup,
-            qos: Qos { reliability: self.cell.reliability.unwrap_or(scenario.qos.reliability), ..scenario.qos },
-            timetable: timetable(self.cell, schedule),
+            qos: Qos { reliability, history, ..scenario.qos },
+            timetable: timetable(cell, schedule),
             pace: TimetablePace {
                 behind_max: schedule.behind_max,
                 wake: schedule.wake,
                 drain: schedule.drain,
                 matching: schedule.matching,
             },
-            publishers: share.publishers.clone(),
-            subscribers: share.subscribers.clone(),
-            folder: self.folder.to_path_buf(),
+            publishers,
+            subscribers,
+            folder: folder.clone(),
+            onward: None,
         }
+    }
+}
+
+fn ours(context: RunContext<'_>, cell: &Cell, network: StationNetwork) -> Setup {
+    let flow = cell.flow.as_ref();
+    let flow_controller = flow.and_then(|flow| flow.flow_controller.clone());
+    let method = flow_controller
+        .as_ref()
+        .map_or(PackingMethod::Auto, |bucket| PackingMethod::Asynchronous { flow_controller: bucket.name.clone() });
+    let priority = flow.map_or(0, |flow| flow.transport_priority);
+    let sending = Sending { method, destination: cell.destination, priority };
+    let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
+    Setup { load: Some(cell.load), sending, flow_controller, wait, trace, ..Setup::within(network) }
+}
+
+fn peers(
+    context: RunContext<'_>,
+    cell: &Cell,
+    (profile, publishers): (PeerProfile, Vec<Ipv4Addr>),
+) -> Result<PeerSetup, LabError> {
+    let (topic_writers, topic_readers) = topic_endpoints(cell);
+    let wait = context.scenario.process.wait;
+    Ok(PeerSetup {
+        domain: PEER_DOMAIN_FIRST + std::process::id() % PEER_DOMAINS,
+        address: Ipv4Addr::LOCALHOST,
+        publishers,
+        profile,
+        // Hardly any of them can poll.
+        wait: if wait == Wait::Busy { Wait::Listener } else { wait },
+        sample_bytes: serialized_bytes(cell.load)?,
+        topic_writers,
+        topic_readers,
+    })
+}
+
+/// The hosts of a flow's publishers; a process that hears another flow has its place among that one's subscribers.
+fn hosts_of_publishers(context: RunContext<'_>, cells: &[Cell], cell: &Cell) -> Vec<u32> {
+    let Some(plan) = &context.scenario.hosts else { return vec![0; cell.publishers as usize] };
+    match cell.flow.as_ref().and_then(|flow| flow.after.as_ref()) {
+        Some(stage) => vec![plan.of_subscriber(cells[stage.source as usize].publishers, stage.subscriber)],
+        None => (0..cell.publishers).map(|index| plan.of_publisher(index)).collect(),
     }
 }
 

@@ -174,6 +174,10 @@ fn owned((name, value): (&str, u64)) -> (String, u64) {
 /// The part of a process's endpoints that lives on each host.
 pub(super) fn by_host(share: Share, cell: &Cell, plan: Option<&HostPlan>) -> Vec<(u32, Share)> {
     let Some(plan) = plan else { return vec![(0, share)] };
+    if share.onward.is_some() {
+        let host = share.subscribers.first().map_or(0, |one| plan.of_subscriber(cell.publishers, one.index));
+        return vec![(host, share)];
+    }
     let mut out: BTreeMap<u32, Share> = BTreeMap::new();
     for one in share.publishers {
         out.entry(plan.of_publisher(one.index)).or_default().publishers.push(one);
@@ -181,7 +185,9 @@ pub(super) fn by_host(share: Share, cell: &Cell, plan: Option<&HostPlan>) -> Vec
     for one in share.subscribers {
         out.entry(plan.of_subscriber(cell.publishers, one.index)).or_default().subscribers.push(one);
     }
-    let named = |(host, part): (u32, Share)| (host, Share { name: format!("{} on host {host}", share.name), ..part });
+    let named = |(host, part): (u32, Share)| {
+        (host, Share { name: format!("{} on host {host}", share.name), flow: share.flow, ..part })
+    };
     out.into_iter().map(named).collect()
 }
 
@@ -200,7 +206,7 @@ mod tests {
         let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-3\"\n\
                     [process]\nmodel = \"single\"\n[schedule]\nseconds = 1\nruns = 1\n";
         let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
-        let (cell, share) = (&scenario.cells[0], shares(&scenario.process, &scenario.cells[0]).remove(0));
+        let (cell, share) = (&scenario.cells[0], shares(&scenario.process, &scenario.cells).remove(0));
         let plan = HostPlan::namespaces(3);
         let parts = by_host(share.clone(), cell, Some(&plan));
         let shown: Vec<_> = parts.iter().map(|(host, share)| (*host, share.name.as_str())).collect();

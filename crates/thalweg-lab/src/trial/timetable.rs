@@ -11,7 +11,7 @@ pub(crate) fn timetable(cell: &Cell, schedule: &Schedule) -> Timetable {
     Timetable {
         rate_hz: cell.rate_hz,
         publishers: cell.publishers,
-        phase: schedule.phase,
+        phase: cell.flow.as_ref().and_then(|flow| flow.phase).unwrap_or(schedule.phase),
         first: samples(schedule.warm_up.as_secs_f64()),
         count: samples(schedule.measured.as_secs_f64()),
     }

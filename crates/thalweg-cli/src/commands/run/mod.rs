@@ -64,6 +64,9 @@ pub enum PresetCommand {
         "thalweg lab run paper4 --quick --peers none --against /tmp/before/thalweg"
     ))]
     Paper4(paper4::Paper4Options),
+    /// Moves the traffic of an automated vehicle, from LIDARs and cameras to the actuators, in one run with every middleware in turns.
+    #[command(after_help = crate::after_help!("thalweg lab run driving --quick --peers none", "thalweg lab run driving --peers cyclone"))]
+    Driving(paper4::Paper4Options),
     /// Repeats the figures of a paper on adaptive handler pools, with CoAP servers of other projects beside Thalweg's.
     #[command(after_help = crate::after_help!(
         "thalweg lab run paper5 --quick --peers libcoap,californium",
@@ -81,6 +84,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         Some(PresetCommand::Paper1(options)) => paper1::run(options, interrupt),
         Some(PresetCommand::Paper2(options)) => paper2::run(options, interrupt),
         Some(PresetCommand::Paper4(options)) => paper4::run(options, interrupt),
+        Some(PresetCommand::Driving(options)) => paper4::run_driving(options, interrupt),
         Some(PresetCommand::Paper5(options)) => paper5::run(options, interrupt),
         None => {
             check_file(options.scenario.file())?;
@@ -110,10 +114,11 @@ fn check_file(file: &Path) -> Result<(), Failure> {
 /// What each preset makes on this machine.
 pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
     type Of = fn(Length) -> Result<Extent, Failure>;
-    let all: [(&str, &str, Of); 4] = [
+    let all: [(&str, &str, Of); 5] = [
         ("paper1", "transmission methods, beside other vendors' programs", paper1::extent),
         ("paper2", "unicast and multicast with many participants", paper2::extent),
         ("paper4", "messages, rates and topologies of a ROS 2 system", paper4::extent),
+        ("driving", "the traffic of an automated vehicle, in one run", paper4::extent_of_driving),
         ("paper5", "CoAP servers with adaptive handler pools", paper5::extent),
     ];
     let outline = |(name, about, of): (&'static str, &'static str, Of)| {
@@ -122,4 +127,4 @@ pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
     all.into_iter().map(outline).collect()
 }
 
-const PRESETS: [&str; 4] = ["paper1", "paper2", "paper4", "paper5"];
+const PRESETS: [&str; 5] = ["paper1", "paper2", "paper4", "driving", "paper5"];

@@ -1,14 +1,17 @@
 //! `thalweg lab run paper5`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use thalweg_coap::scheduler::controller::ControlLaw;
-use thalweg_lab::paper5::{self, CoapPeer, Paper5Plan, Paper5Result, PaperFigure};
-use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::{LabError, Length};
+use thalweg_lab::Length;
+use thalweg_lab::directories;
+use thalweg_lab::paper5::{self, CoapPeer, Paper5Plan, PaperFigure};
+use thalweg_lab::process::Stop;
 
 use super::extent::Extent;
 use super::options::{PeerFolder, PresetOptions, chosen, peer_names, scale};
-use crate::commands::laboratory::{WORKER, from_lab};
+use crate::commands::study;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, remark};
 
@@ -50,26 +53,19 @@ pub struct Paper5Options {
     pub preset: PresetOptions,
 }
 
-/// Runs the preset, prints its tables and writes its files; peers that are not set up are named and left out.
+/// Runs the preset and prints its tables; peers that are not set up are named and left out.
 ///
 /// # Errors
-/// Nothing could be measured, Thalweg itself failed in a run, or the files cannot be written.
+/// Nothing could be measured, a server failed, or the directory holds runs already.
 pub fn run(options: &Paper5Options, interrupt: &Interrupt) -> Result<(), Failure> {
     let plan = options.plan()?;
-    let out = options.preset.folder("paper5")?;
+    let out = options.preset.out.clone().unwrap_or_else(|| PathBuf::from("paper5"));
     Extent::new(plan.expected(), Vec::new()).announce("paper5");
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
+    let launcher = study::launcher(options.folder.peer_dir.clone(), None)?;
     let loud = |text: &str| remark(format_args!("MISSING: {text}"));
     let stop = Stop::watching(interrupt.flag());
-    let result = paper5::run(&plan, &out, &launcher, &stop, &loud).map_err(|error| {
-        if matches!(error, LabError::Interrupted) {
-            let seed = plan.seed;
-            remark(format_args!("The runs so far are kept: the same command with --seed {seed} goes on."));
-        }
-        from_lab(error)
-    })?;
-    options.preset.conclude(&out, &result, (paper5::page(&result).to_html(), paper5::to_text(&result)))?;
-    check(&result)
+    let result = directories::run_paper5(&plan, &out, (&launcher, &stop), &loud);
+    study::conclude(&out, options.preset.json, result)
 }
 
 /// What the preset makes here with its defaults.
@@ -82,21 +78,11 @@ pub fn extent(length: Length) -> Result<Extent, Failure> {
     Ok(Extent::new(plan.expected(), Vec::new()).without_peers(missing))
 }
 
-/// A failure of our own server is one of the command.
-fn check(result: &Paper5Result) -> Result<(), Failure> {
-    let failed = |cell: &&paper5::ServerCellRuns| cell.cell.contender.is_ours() && !cell.failures.is_empty();
-    match result.cells.iter().find(failed) {
-        Some(cell) => Err(Failure::Failed(format!("{} failed: {}", cell.cell, cell.failures.join("; ")))),
-        None => Ok(()),
-    }
-}
-
 impl Paper5Options {
     fn plan(&self) -> Result<Paper5Plan, Failure> {
         let seed = self.preset.seed();
         let mut plan = if self.quick { Paper5Plan::quick(seed) } else { Paper5Plan::full(seed) };
         plan.scale = self.scale;
-        plan.peer_folder.clone_from(&self.folder.peer_dir);
         plan.runs = self.runs.unwrap_or(plan.runs);
         let peers = chosen(&self.peers, &CoapPeer::ALL.map(CoapPeer::name))?;
         plan.peers =

@@ -12,7 +12,8 @@ use super::{answers, verdicts};
 use crate::circumstances;
 use crate::figures::{duration, grouped, rounded, utc};
 use crate::report::{Page, Section, Tile};
-use crate::statistics::Middle;
+use crate::statistics::{Middle, RUNS_MIN, Verdict};
+use crate::study::{CellFailure, differences_tables};
 use crate::table::Table;
 
 /// Tables and sentences for the terminal.
@@ -57,6 +58,7 @@ fn measured(result: &Paper5Result) -> Vec<Section> {
         PaperFigure::Ramp => course::ramp(result),
     };
     let mut out: Vec<Section> = PaperFigure::ALL.into_iter().filter(has).map(section).collect();
+    out.extend(verdicts_section(result).filter(|_| !result.differences.is_empty()));
     let seen = verdicts::equations(result);
     if !seen.is_empty() {
         out.push(Section {
@@ -77,11 +79,9 @@ fn participants(result: &Paper5Result) -> Section {
     let mut missing = Table::new("Not measured", &["", "why", "what would help"]);
     missing.rows =
         result.missing.iter().map(|one| vec![one.what.clone(), one.why.clone(), one.remedy.clone()]).collect();
-    let mut failed = Table::new("Runs without a result", &["cell", "runs", "why"]);
-    let failures = result.cells.iter().filter(|cell| !cell.failures.is_empty());
-    failed.rows = failures
-        .map(|cell| vec![cell.cell.to_string(), cell.failures.len().to_string(), cell.failures.join("; ")])
-        .collect();
+    let mut failed = Table::new("Cells that failed", &["cell", "round", "why"]);
+    let row = |one: &CellFailure| vec![one.name.clone(), (one.round + 1).to_string(), one.reason.clone()];
+    failed.rows = result.failures.iter().map(row).collect();
     Section {
         title: "Contenders".to_owned(),
         lead: "Each run has a server and a generator of its own, so that no run depends on the memory of another one."
@@ -129,8 +129,7 @@ fn warnings(result: &Paper5Result) -> Vec<String> {
     }
     out.extend(result.missing.iter().map(|one| format!("Missing: {}: {}; {}.", one.what, one.why, one.remedy)));
     out.extend(result.left_out.iter().map(|text| format!("Left out: {text}.")));
-    let failed = result.cells.iter().filter(|cell| !cell.failures.is_empty());
-    out.extend(failed.map(|cell| format!("Failed: {}: {}", cell.cell, cell.failures.join("; "))));
+    out.extend(result.failures.iter().map(|failure| format!("Failed: {failure}")));
     out
 }
 
@@ -216,12 +215,27 @@ fn shared(cell: &ServerCellRuns) -> [String; 6] {
     ]
 }
 
-/// The number of runs of a cell, and of failed ones.
+/// The number of runs of a cell.
 fn runs(cell: &ServerCellRuns) -> String {
-    match cell.failures.len() {
-        0 => grouped(cell.runs.len() as u64),
-        failed => format!("{}, {failed} failed", cell.runs.len()),
-    }
+    grouped(cell.runs.len() as u64)
+}
+
+/// Contenders against Thalweg as it is shipped, where the runs tell.
+fn verdicts_section(result: &Paper5Result) -> Option<Section> {
+    let told = result.differences.iter().filter(|one| one.verdict != Verdict::Inconclusive).count();
+    let judged = format!("{told} of {} comparisons have a verdict.", result.differences.len());
+    let fewest = result.cells.iter().map(|cell| cell.runs.len()).filter(|runs| *runs > 0).min()?;
+    let few = (fewest < RUNS_MIN).then(|| format!("Cells with fewer than {RUNS_MIN} runs are not judged."));
+    let caption = "Against Thalweg as it is shipped, with the same handler and load; runs of the same round paired";
+    Some(Section {
+        title: "Verdicts".to_owned(),
+        lead: "Sign tests on the ratios of runs of the same round, corrected for the number of comparisons in one quantity. A server that \
+               answers a smaller share of its requests is better in nothing else."
+            .to_owned(),
+        seen: [Some(judged), few].into_iter().flatten().collect(),
+        tables: differences_tables(caption, &result.differences),
+        ..Section::default()
+    })
 }
 
 /// Titles of the columns of [`shared`].

@@ -10,7 +10,7 @@ use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
 use crate::scenario::{Cell, ReliabilitySetting, Topics};
 use crate::station::Addressing;
-use crate::study::results::CellResult;
+use crate::study::cells::CellResult;
 use crate::table::Table;
 
 /// Cells that differ in one thing and in how the data are sent.

@@ -4,8 +4,9 @@ use crate::figures::{percent, rounded};
 use crate::report::Section;
 use crate::statistics::median;
 use crate::study::CellFailure;
+use crate::study::cells::CellResult;
 use crate::study::compare::Difference;
-use crate::study::results::{CellResult, RunSummary, StudyResult};
+use crate::study::results::{RunSummary, StudyResult};
 use crate::table::Table;
 use crate::trial::Totals;
 

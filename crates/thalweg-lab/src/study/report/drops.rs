@@ -4,7 +4,7 @@ use super::source::{Source, Tally};
 use crate::figures::grouped;
 use crate::plot::{Stage, grid, ladder};
 use crate::report::{Figure, Section};
-use crate::study::results::CellResult;
+use crate::study::cells::CellResult;
 use crate::table::Table;
 use crate::trial::Totals;
 

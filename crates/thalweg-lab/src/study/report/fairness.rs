@@ -5,7 +5,7 @@ use super::source::{CellData, Source};
 use crate::figures::rounded;
 use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Figure, Section};
-use crate::study::results::CellResult;
+use crate::study::cells::CellResult;
 use crate::table::Table;
 
 /// A strip for each cell that has more than one pair; nothing where none has.

@@ -5,7 +5,8 @@ use crate::figures::grouped;
 use crate::plot::{Stack, stacks};
 use crate::report::{Figure, Section};
 use crate::statistics::median_interval;
-use crate::study::results::{CellResult, RunSummary};
+use crate::study::cells::CellResult;
+use crate::study::results::RunSummary;
 use crate::study::tables;
 
 pub(super) fn section(source: &Source<'_>) -> Section {

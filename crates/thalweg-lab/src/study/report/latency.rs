@@ -5,7 +5,8 @@ use crate::figures::{micros, rounded};
 use crate::plot::{Axis, BESIDE, COLOURS, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, FigureLayout, Section};
 use crate::statistics::{Buckets, is_supported};
-use crate::study::results::{CellResult, StudyResult};
+use crate::study::cells::CellResult;
+use crate::study::results::StudyResult;
 use crate::table::Table;
 
 /// Percentiles of every cell with their intervals, and the tail in nines.

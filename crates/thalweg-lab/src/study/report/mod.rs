@@ -15,9 +15,12 @@ mod waterfall;
 use std::path::{Path, PathBuf};
 
 use self::source::Source;
-use super::directory::{Directory, load_manifest, load_scenario};
+use super::course::collect;
+use super::directory::{Directory, load_experiment, load_manifest};
+use super::error::StudyError;
+use super::experiment::Experiment;
 use super::manifest::State;
-use super::results::{self, RunSummary, StudyResult};
+use super::results::{RunSummary, StudyResult};
 use crate::circumstances;
 use crate::error::LabError;
 use crate::figures::{rounded, utc};
@@ -94,20 +97,17 @@ impl Panel {
 ///
 /// # Errors
 /// The directory is none or not complete, raw data are missing or damaged, or the report cannot be written.
-pub fn report(path: &Path, panels: &[Panel]) -> Result<PathBuf, LabError> {
+pub(crate) fn rewrite<E: Experiment>(path: &Path) -> Result<PathBuf, LabError> {
     let directory = Directory::open(path)?;
     let manifest = load_manifest(path)?;
     if manifest.state != State::Complete {
-        let shown = path.display();
-        return Err(LabError::Here(format!(
-            "{shown} has no result to report: it is {}; `thalweg lab resume {shown}` makes the runs that are missing",
-            manifest.state
-        )));
+        return Err(StudyError::Incomplete { directory: path.to_owned(), state: manifest.state }.into());
     }
-    let (mut scenario, _) = load_scenario(path)?;
-    scenario.seed = manifest.seed;
-    let result = results::collect(path, &scenario, &manifest)?;
-    directory.write(REPORT, &to_html(path, &result, panels)?)?;
+    let (experiment, _) = load_experiment::<E>(path, manifest.seed)?;
+    let result = collect(path, &experiment, &manifest)?;
+    for (name, text) in experiment.files(path, &result)? {
+        directory.write(name, &text)?;
+    }
     Ok(path.join(REPORT))
 }
 

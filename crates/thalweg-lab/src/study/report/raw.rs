@@ -8,7 +8,8 @@ pub(super) fn section(source: &Source<'_>) -> Section {
     let whole = ["results.json", "results.csv", "scenario.toml", "manifest.json", "events.jsonl"];
     let mut files = vec![("all".to_owned(), whole.map(|name| link(name, name.to_owned())).to_vec())];
     for (index, cell) in source.result.places().zip(&source.result.cells) {
-        let own = source.names.iter().filter(|name| name.cell as usize == index).take(LINKS_MAX);
+        let leader = source.scenario.leader_of(index);
+        let own = source.names.iter().filter(|name| name.cell as usize == leader).take(LINKS_MAX);
         let links = own.map(|name| link(&(name.round + 1).to_string(), name.path())).collect();
         files.push((cell.name.clone(), links));
     }

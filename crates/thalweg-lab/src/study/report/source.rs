@@ -8,9 +8,12 @@ use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
 use crate::scenario::Scenario;
 use crate::statistics::{Buckets, DistributionPoint, distribution, median};
-use crate::study::directory::{RunName, load_run, load_scenario};
-use crate::study::results::{CellResult, StudyResult, counted_runs, load_seconds};
-use crate::trial::TrialResult;
+use crate::study::cells::CellResult;
+use crate::study::directory::{RunName, load_experiment, load_json};
+use crate::study::ledger::counted_runs;
+use crate::study::results::{StudyResult, load_seconds};
+use crate::study::trials::folders;
+use crate::trial::{RESULT, TrialResult};
 
 /// A study with what its runs hold.
 pub(super) struct Source<'a> {
@@ -81,19 +84,19 @@ pub(super) struct Detail {
 
 impl<'a> Source<'a> {
     pub(super) fn read(directory: &Path, result: &'a StudyResult) -> Result<Source<'a>, LabError> {
-        let (scenario, _) = load_scenario(directory)?;
+        let (scenario, _) = load_experiment::<Scenario>(directory, result.seed)?;
         let detail = Detail::of(result.cells.len());
         let names = counted_runs(directory);
         let mut cells = Vec::new();
         let mut seconds: Vec<(u64, RunName, Vec<SecondConditions>)> = Vec::new();
         for index in result.places() {
-            let own: Vec<RunName> = names.iter().filter(|name| name.cell as usize == index).copied().collect();
+            let own = folders(directory, &scenario, &names, index);
             let mut cell = CellData::default();
-            cell.read_latencies(load_seconds(directory, &names, index)?, detail);
-            cell.traces = waterfall::read(directory, &own)?;
+            cell.read_latencies(load_seconds(&own)?, detail);
+            cell.traces = waterfall::read(&own)?;
             let mut runs = Vec::new();
-            for name in own {
-                let run = load_run(directory, name)?;
+            for (name, folder) in own {
+                let run: TrialResult = load_json(&folder.join(RESULT))?;
                 seconds.push((run.started_unix_s, name, run.conditions.seconds.clone()));
                 cell.tally.add(&run);
                 runs.push(run);

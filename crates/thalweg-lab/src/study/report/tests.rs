@@ -8,6 +8,7 @@ use crate::host::{Environment, SecondConditions};
 use crate::scenario::Scenario;
 use crate::statistics::Interval;
 use crate::study::directory::{RunName, run_folder};
+use crate::study::ledger::Ledger;
 use crate::study::{CellFailure, QuantileInterval, compare};
 use crate::trial::{
     PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, join,
@@ -98,7 +99,7 @@ impl Runs {
 
     /// What the runs amount to, with intervals that are cheap to compute.
     fn result(&self) -> StudyResult {
-        let mut cells = results::cells(&self.path, &self.scenario, u32::MAX).expect("runs");
+        let mut cells = Ledger::read(&self.path, &self.scenario).whole().expect("runs").to_vec();
         let interval = |quantile| {
             let us = Interval {
                 estimate: 100.0 / (1.0 - quantile),

@@ -1,7 +1,7 @@
 //! Where the time of a sample goes, layer by layer, at the publisher and at the subscriber.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use thalweg::trace::Point;
 
@@ -11,7 +11,7 @@ use crate::figures::{grouped, rounded};
 use crate::plot::{WaterfallStep, waterfall};
 use crate::report::{Figure, Section};
 use crate::statistics::is_supported;
-use crate::study::directory::{RunName, run_folder};
+use crate::study::directory::RunName;
 use crate::table::Table;
 use crate::trial::{label, read_traces, spans};
 
@@ -27,10 +27,10 @@ pub(super) struct Layer {
 pub(super) type Layers = BTreeMap<Point, Layer>;
 
 /// Reads the traces of a cell's runs, if there are any.
-pub(super) fn read(directory: &Path, runs: &[RunName]) -> Result<Layers, LabError> {
+pub(super) fn read(runs: &[(RunName, PathBuf)]) -> Result<Layers, LabError> {
     let mut out = Layers::new();
-    for run in runs {
-        let rows = read_traces(&run_folder(directory, *run))?;
+    for (_, folder) in runs {
+        let rows = read_traces(folder)?;
         for span in spans(&rows) {
             let layer = out.entry(rows[span.end].point).or_default();
             layer.durations_us.push((span.to_ns - span.from_ns) as f64 / 1e3);

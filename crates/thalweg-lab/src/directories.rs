@@ -1,0 +1,188 @@
+//! Run directories, whatever experiment made them: the schema of the text in them says which one it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::LabError;
+use crate::paper5::{self, CoapStudy, Paper5Plan};
+use crate::process::{Launcher, Stop};
+use crate::scenario::Scenario;
+use crate::study::{self, Comparability, Comparison, Experiment, StudyOutcome, StudyWatcher};
+pub use crate::study::{FoundRun, RunSnapshot, StudyError, Verification, find};
+
+/// The results of a directory, in words.
+#[derive(Clone, Debug)]
+pub struct Conclusion {
+    /// Tables and sentences for a terminal.
+    pub text: String,
+    /// The report.
+    pub report: PathBuf,
+    /// The content of `results.json`.
+    pub json: serde_json::Value,
+    /// Why the results are not what was asked for, where that is so.
+    pub shortcoming: Option<String>,
+}
+
+impl Conclusion {
+    /// The conclusion of results whose directory is `out`.
+    fn of(out: &Path, result: &impl StudyOutcome) -> Result<Conclusion, LabError> {
+        let json = serde_json::to_value(result).map_err(LabError::here)?;
+        let (text, shortcoming) = (result.to_text(), result.shortcoming());
+        Ok(Conclusion { text, report: out.join("report.html"), json, shortcoming })
+    }
+}
+
+/// Makes all runs of the scenario with this text into the new directory `out`, with `seed` in place of its own where one is given.
+///
+/// # Errors
+/// As [`study::run`].
+pub fn run_scenario(
+    scenario: (Scenario, String),
+    seed: Option<u64>,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+) -> Result<Conclusion, LabError> {
+    study::run(scenario, seed, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
+}
+
+/// Makes all runs of the preset `paper5` into the new directory `out`; loud words about what is missing by `remark`.
+///
+/// # Errors
+/// As [`paper5::run`].
+pub fn run_paper5(
+    plan: &Paper5Plan,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+    remark: &dyn Fn(&str),
+) -> Result<Conclusion, LabError> {
+    paper5::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
+}
+
+/// Makes the runs that are missing in the directory in `path`.
+///
+/// # Errors
+/// As at the first start; and when the directory is complete already, or what it was begun with is no more what is here.
+pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<Conclusion, LabError> {
+    struct Resume<'a>(&'a Launcher, &'a Stop);
+    impl Task for Resume<'_> {
+        type Answer = Conclusion;
+
+        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Conclusion, LabError> {
+            study::resume::<E>(path, self.0, self.1).and_then(|result| Conclusion::of(path, &result))
+        }
+    }
+    dispatch(path, Resume(launcher, stop))
+}
+
+/// Computes all results of the directory in `path` again from its raw data.
+///
+/// # Errors
+/// It is none, or the text that says what it measures cannot be read.
+pub fn verify(path: &Path) -> Result<Verification, LabError> {
+    struct Verify;
+    impl Task for Verify {
+        type Answer = Verification;
+
+        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Verification, LabError> {
+            study::verify::<E>(path)
+        }
+    }
+    dispatch(path, Verify)
+}
+
+/// Writes the report of the complete directory in `path` again from its raw data, and says where it is.
+///
+/// # Errors
+/// The directory is none or not complete, raw data are missing or damaged, or the report cannot be written.
+pub fn report(path: &Path) -> Result<PathBuf, LabError> {
+    struct Rewrite;
+    impl Task for Rewrite {
+        type Answer = PathBuf;
+
+        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<PathBuf, LabError> {
+            study::rewrite::<E>(path)
+        }
+    }
+    dispatch(path, Rewrite)
+}
+
+/// Puts the complete directories `a` and `b` side by side.
+///
+/// # Errors
+/// One of them is no result, they hold different experiments, or they were measured under different conditions and `conditions` does not
+/// allow that.
+pub fn compare(a: &Path, b: &Path, conditions: Comparability) -> Result<Comparison, LabError> {
+    struct Compare<'a>(&'a Path, Comparability);
+    impl Task for Compare<'_> {
+        type Answer = Comparison;
+
+        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Comparison, LabError> {
+            let (one, other): (E::Result, E::Result) = (study::load(path)?, study::load(self.0)?);
+            study::compare((path, E::cells_of(&one)), (self.0, E::cells_of(&other)), self.1)
+        }
+    }
+    if study::schema_of(a)? != study::schema_of(b)? {
+        return Err(StudyError::OtherExperiment { directories: [a.to_owned(), b.to_owned()] }.into());
+    }
+    dispatch(a, Compare(b, conditions))
+}
+
+/// Follows a run directory while its runs are being made.
+pub struct RunWatcher(Box<dyn Watch>);
+
+impl RunWatcher {
+    /// Follows the directory in `path`.
+    ///
+    /// # Errors
+    /// It is no run directory, or the text that says what it measures cannot be read.
+    pub fn new(path: &Path) -> Result<RunWatcher, LabError> {
+        struct Follow;
+        impl Task for Follow {
+            type Answer = RunWatcher;
+
+            fn with<E: Experiment + 'static>(self, path: &Path) -> Result<RunWatcher, LabError> {
+                Ok(RunWatcher(Box::new(StudyWatcher::<E>::new(path)?)))
+            }
+        }
+        dispatch(path, Follow)
+    }
+
+    /// How it stands now; runs that were read before are not read again.
+    ///
+    /// # Errors
+    /// A file that was there is gone or damaged.
+    pub fn look(&mut self) -> Result<RunSnapshot, LabError> {
+        self.0.look()
+    }
+}
+
+trait Watch {
+    fn look(&mut self) -> Result<RunSnapshot, LabError>;
+}
+
+impl<E: Experiment> Watch for StudyWatcher<E> {
+    fn look(&mut self) -> Result<RunSnapshot, LabError> {
+        StudyWatcher::look(self)
+    }
+}
+
+/// Something that is done with a directory, the same for every experiment.
+trait Task {
+    type Answer;
+
+    fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Self::Answer, LabError>;
+}
+
+/// Does it with the experiment that made the directory in `path`.
+fn dispatch<T: Task>(path: &Path, task: T) -> Result<T::Answer, LabError> {
+    let found = study::schema_of(path)?;
+    match found.as_deref() {
+        Some(Scenario::SCHEMA) => task.with::<Scenario>(path),
+        Some(CoapStudy::SCHEMA) => task.with::<CoapStudy>(path),
+        _ => Err(StudyError::UnknownSchema {
+            file: path.join("scenario.toml"),
+            found,
+            known: vec![Scenario::SCHEMA, CoapStudy::SCHEMA],
+        }
+        .into()),
+    }
+}

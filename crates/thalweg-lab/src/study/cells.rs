@@ -1,0 +1,98 @@
+//! Cells with their runs, and those that failed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::StudyError;
+use super::experiment::{Experiment, StudyCells, StudyRecord, StudyRun};
+use super::results::{QuantileInterval, RunSummary};
+use crate::error::LabError;
+use crate::scenario::Cell;
+
+/// The results of the runs of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult<C = Cell, R = RunSummary> {
+    /// The measurement.
+    pub cell: C,
+    /// The same in words.
+    pub name: String,
+    /// Each run that counts, by round.
+    pub runs: Vec<R>,
+    /// Quantiles with their intervals; missing below eight runs.
+    #[serde(default)]
+    pub intervals: Vec<QuantileInterval>,
+}
+
+impl<C: fmt::Display, R> CellResult<C, R> {
+    /// A cell without runs.
+    pub(crate) fn new(cell: C) -> CellResult<C, R> {
+        CellResult { name: cell.to_string(), cell, runs: Vec::new(), intervals: Vec::new() }
+    }
+}
+
+impl<C, R> CellResult<C, R> {
+    /// Whether the machine was not quiet in some run that counts.
+    pub(crate) fn is_disturbed(&self) -> bool
+    where
+        R: StudyRun,
+    {
+        self.runs.iter().any(StudyRun::is_disturbed)
+    }
+
+    /// The run of a round.
+    pub(crate) fn run_of(&self, round: u32) -> Option<&R>
+    where
+        R: StudyRun,
+    {
+        self.runs.binary_search_by_key(&round, StudyRun::round).ok().map(|place| &self.runs[place])
+    }
+}
+
+/// A baseline and a subject.
+pub(crate) type Pair<'a, C, R> = (&'a CellResult<C, R>, &'a CellResult<C, R>);
+
+/// A cell that has no result because it failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellFailure {
+    /// Its place in the scenario, from 0.
+    pub cell: u32,
+    /// The cell in words.
+    pub name: String,
+    /// The round in which it failed, from 0; it was left out of those after it.
+    pub round: u32,
+    /// The failure.
+    pub reason: String,
+}
+
+impl fmt::Display for CellFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed in round {}: {}", self.name, self.round + 1, self.reason)
+    }
+}
+
+impl<E: Experiment> StudyRecord<'_, E> {
+    /// The cells that did not fail, which have all their runs.
+    ///
+    /// # Errors
+    /// One lacks runs, or none is left.
+    pub(crate) fn whole_cells(&self, experiment: &E) -> Result<Vec<StudyCells<E>>, LabError> {
+        let has_failed = |index: usize| self.failures.iter().any(|failure| failure.cell as usize == index);
+        let course = experiment.course();
+        // Where the time is limited, the first round alone is certain.
+        let rounds = if course.budget.is_some() { 1 } else { course.rounds.0 };
+        let mut whole = Vec::new();
+        for (index, cell) in self.cells.iter().enumerate().filter(|(index, _)| !has_failed(*index)) {
+            let needed = (0..rounds).filter(|round| experiment.takes_part(index, *round)).count();
+            if cell.runs.len() < needed {
+                let (cell, found) = (cell.name.clone(), cell.runs.len());
+                return Err(StudyError::TooFewRuns { directory: self.directory.to_owned(), cell, found, needed }.into());
+            }
+            whole.push(cell.clone());
+        }
+        if whole.is_empty() {
+            return Err(StudyError::NothingMeasured { failures: self.failures.to_vec() }.into());
+        }
+        Ok(whole)
+    }
+}

@@ -71,7 +71,7 @@ fn a_process_that_dies_leaves_a_clear_message_and_no_result() {
     let workers = workers(&lab);
     signal(workers[0], "KILL");
     let said = lab.finish().expect_code(1);
-    assert!(said.stderr.contains("of bursts ended (signal: 9"), "{}", said.stderr);
+    assert!(said.stderr.contains("data ended (signal: 9"), "{}", said.stderr);
     assert!(said.stdout.is_empty() && !out.join("report.html").exists());
     expect_gone(&workers);
 }

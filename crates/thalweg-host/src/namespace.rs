@@ -18,6 +18,8 @@ pub struct Namespace {
 /// The reason why a namespace could not be made or changed; the text names the command, its answer and a remedy.
 #[derive(Debug)]
 pub enum NamespaceError {
+    /// This process is not root.
+    NotRoot,
     /// The program is not installed.
     Missing(String),
     /// The program could not be started.
@@ -194,6 +196,9 @@ const SCRIPT: &str = "trap '' INT TERM HUP; read -r word && exit; \
 impl fmt::Display for NamespaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            NamespaceError::NotRoot => f.write_str(
+                "hosts need root, which alone may make network namespaces: run this with sudo, or measure on this host without `hosts`",
+            ),
             NamespaceError::Missing(program) => {
                 write!(f, "hosts need the program {program}, which is not installed (Debian: iproute2)")
             }

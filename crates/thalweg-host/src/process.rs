@@ -116,9 +116,15 @@ impl TaskStatus {
 }
 
 impl HostFiles {
-    /// The numbers of all processes.
+    /// The numbers of all processes, in ascending order.
     pub fn processes(&self) -> Vec<u32> {
-        self.entries("proc").iter().filter_map(|name| name.parse().ok()).collect()
+        self.numbers("proc")
+    }
+
+    fn numbers(&self, folder: &str) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.entries(folder).iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Whether there is a process with this number, zombies included.
@@ -132,9 +138,9 @@ impl HostFiles {
         text.split_terminator('\0').map(str::to_owned).collect()
     }
 
-    /// The numbers of this process's threads.
+    /// The numbers of this process's threads, in ascending order.
     pub fn threads(&self) -> Vec<u32> {
-        self.entries("proc/self/task").iter().filter_map(|name| name.parse().ok()).collect()
+        self.numbers("proc/self/task")
     }
 
     /// Datagrams that found a full receive buffer at one of a task's UDP sockets.
@@ -195,7 +201,8 @@ mod tests {
             .with("proc/7/stat", "7 (a (b) c) S 1 7 7 0 -1 4194304 500 0 0 0 120 30 4 5 20 -3 9 0 100")
             .with("proc/7/status", "VmHWM:\t 3000 kB\nVmRSS:\t 2048 kB\nvoluntary_ctxt_switches:\t9\n")
             .with("proc/7/cmdline", "/bin/a b\0--c d\0\0")
-            .with("proc/8/stat", "8 (short) R 1");
+            .with("proc/8/stat", "8 (short) R 1")
+            .with("proc/10/stat", "10 (short) R 1");
         let files = tree.files();
         let stat = TaskStat::read(&files, Task::Process(7)).expect("told");
         let expect = TaskStat {
@@ -216,7 +223,7 @@ mod tests {
         assert_eq!(TaskStatus::read(&files, Task::Process(9)), None);
         assert_eq!(files.arguments(7), ["/bin/a b", "--c d", ""]);
         assert_eq!(files.arguments(8), Vec::<String>::new());
-        assert_eq!(files.processes(), [7, 8]);
+        assert_eq!(files.processes(), [7, 8, 10]);
         assert!(files.has_process(8) && !files.has_process(9));
     }
 

@@ -134,6 +134,51 @@ fn rustdds_gets_bursts_by_every_method() {
     check("RustDDS", "THALWEG_RUSTDDS");
 }
 
+/// `perf burst` and the peers' programs are ends of the same measurement, each of the other's.
+#[track_caller]
+fn check_perf(name: &str, variable: &str) {
+    let domain = thalweg::domain().to_string();
+    let mut of_vendor = Command::new(program(variable));
+    of_vendor.arg("burst");
+    let mut ours = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    ours.args(["perf", "burst", "--interface", "lo"]);
+    for (mut publisher, mut subscriber) in [(clone(&ours), clone(&of_vendor)), (of_vendor, ours)] {
+        subscriber.args(["--role", "sub", "--domain", &domain]);
+        publisher.args(["--role", "pub", "--domain", &domain]);
+        let subscriber = Program::start_with_input(&format!("echoes of bursts beside {name}"), &subscriber);
+        let mut publisher = Program::start_with_input(&format!("bursts beside {name}"), &publisher);
+        let ready = publisher.expect_text("ready");
+        assert!(ready.contains(r#""work":"decoded""#), "{ready}");
+        for request in [
+            r#"{"n":1000,"size":256,"runs":2}"#,
+            r#"{"n":3,"size":100000}"#,
+            r#"{"n":500,"size":100,"wrap_bytes":2000}"#,
+        ] {
+            publisher.tell(request);
+            let answer = publisher.expect("an answer", |line| line.starts_with('{'));
+            assert!(answer.contains("runs_ms"), "{name}, {request}: {answer}");
+        }
+        publisher.finish().well();
+        subscriber.finish().well();
+    }
+}
+
+fn clone(command: &Command) -> Command {
+    let mut out = Command::new(command.get_program());
+    out.args(command.get_args());
+    out
+}
+
+#[test]
+fn fast_dds_is_either_end_of_our_bursts() {
+    check_perf("Fast DDS", "THALWEG_FASTDDS");
+}
+
+#[test]
+fn rustdds_is_either_end_of_our_bursts() {
+    check_perf("RustDDS", "THALWEG_RUSTDDS");
+}
+
 /// Within one host Fast DDS sends to every address that a reader announces and that it can reach.
 #[test]
 fn fast_dds_sends_a_sample_to_a_reader_on_its_host_once() {

@@ -10,7 +10,7 @@ pub(crate) use relay::{Relay, RelayOrder, work};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use thalweg_host::{Layers, Namespace, NamespaceRemover, may_make_namespaces};
+use thalweg_host::{Layers, Namespace, NamespaceError, NamespaceRemover, may_make_namespaces};
 
 use crate::error::LabError;
 use crate::process::Launcher;
@@ -33,10 +33,7 @@ impl Hosts {
     /// This process is not root, `ip` or `tc` is missing, or the kernel cannot do it; the text says which.
     pub(crate) fn new(count: u32, link: &LinkPlan) -> Result<Hosts, LabError> {
         if !may_make_namespaces() {
-            return Err(LabError::Here(
-                "hosts need root, which alone may make network namespaces: run this with sudo, or measure on this host without `hosts`"
-                    .to_owned(),
-            ));
+            return Err(NamespaceError::NotRoot.into());
         }
         Namespace::remove_abandoned();
         let serial = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -532,6 +532,7 @@ fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
     refused("after = \"lidar\"", "rate_hz = 10", &["s.toml:18:11", "work_ms: is the work of a process"]);
     refused("transport_priority = 46", "transport_priority = 64", &["is not within 0 to 63"]);
     refused("{ bytes = 32768 }", "{ tokens = 3 }", &["\"tokens\" is unknown in [flow_controller]"]);
+    refused("payload_bytes = 100\n", "type = \"Struct16\"\n", &["a process of a chain publishes octets"]);
     refused("rate_hz = 1\n", "rate_hz = 0.1\n", &["the flow \"backup\" has no sample within the measured time"]);
     refused("publishers = 3", "publishers = 115", &["119 on one host"]);
     refused("payload_bytes = 100\n", "payload_bytes = [1, 2]\n", &["a flow has one size or type"]);
@@ -539,7 +540,7 @@ fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
     refused("topics = \"per-publisher\"", "topics = \"per-pair\"", &["needs as many subscribers as publishers"]);
     refused("destination = [\"unicast\", \"multicast\"]", "rate_hz = 1", &["\"rate_hz\" is unknown in [matrix]"]);
     refused("destination = [\"unicast\", \"multicast\"]", "middleware = \"cyclone\"", &["are Thalweg's"]);
-    let hosts = "name = \"flows\"\nhosts = [\"here\", \"agent:10.0.0.2:7300\"]";
+    let hosts = "name = \"flows\"\nhosts = [\"here\", \"ssh:user@lab2\"]";
     refused("name = \"flows\"", hosts, &["leave the machines out of `hosts`"]);
     let raw = "middleware = \"raw\"\n[qos]\nreliability = \"best-effort\"";
     let plain = FLOWS.replace("transport_priority = 46\n", "").replace("flow_controller = { bytes = 32768 }\n", "");

@@ -166,7 +166,7 @@ impl Paper2Plan {
         self
     }
 
-    /// The parts in the order of their runs, but for the one that [`same_rate`](Paper2Plan::same_rate) makes.
+    /// The parts in the order of their runs, but for the one that `same_rate` makes.
     pub fn parts(&self) -> Vec<Part> {
         let pairs = |counts: &[u32]| counts.iter().map(|count| (*count, *count)).collect::<Vec<_>>();
         let matrix = |endpoints: &[(u32, u32)], payload_bytes: &[u32], deliveries_hz: u32| {
@@ -255,7 +255,7 @@ impl Paper2Plan {
         Shape { name, title, matrices, seconds: self.seconds.min(CROSSOVER_SECONDS_MAX), link: "" }
     }
 
-    /// How long the part takes that [`same_rate`](Paper2Plan::same_rate) makes.
+    /// How long the part takes that `same_rate` makes.
     pub fn same_rate_duration(&self) -> Duration {
         let seconds = f64::from(self.seconds.min(OVERLOAD_SECONDS_MAX)) + self.warm_up_s + OVERHEAD_S;
         Duration::from_secs_f64(seconds * f64::from(self.runs) * 2.0 * self.closed.len() as f64)

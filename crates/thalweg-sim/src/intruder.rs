@@ -15,7 +15,7 @@ const OVERHEARD_MAX: usize = 64;
 /// Participants that he pretends to be.
 pub(crate) const GHOSTS: u64 = 64;
 /// Its address.
-const PORT: u16 = 7999;
+pub(crate) const INTRUDER_PORT: u16 = 7999;
 /// A number that no writer of a world reaches.
 const FAR: SequenceNumber = SequenceNumber(1 << 40);
 /// The writer of participant announcements (RTPS 2.5 §9.3.1.5).
@@ -134,7 +134,7 @@ impl Simulation {
         if let Some((to, bytes)) = self.intruders[number].next()
             && !to.ip().is_loopback()
         {
-            let source = SocketAddr::new(self.network.address_of(plan.host), PORT);
+            let source = SocketAddr::new(self.network.address_of(plan.host), INTRUDER_PORT);
             let bytes = Payload::from(bytes);
             self.fates.clear();
             self.network.send(self.now, plan.host, to, bytes.len(), &mut self.fates);

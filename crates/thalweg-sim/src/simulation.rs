@@ -95,6 +95,8 @@ pub(crate) struct Simulation {
     /// Which application has which endpoint of which process.
     pub(crate) endpoints: BTreeMap<(usize, EntityId), usize>,
     pub(crate) settled_at: Option<Instant>,
+    /// When a participant last received a datagram of an intruder; a long queue hands them out for seconds after the last was sent.
+    pub(crate) intruded_at: Option<Instant>,
     pub(crate) breaches: Vec<String>,
     /// Acknowledgements that were not true.
     pub(crate) unkept: Vec<String>,
@@ -143,6 +145,7 @@ impl Simulation {
             readers,
             endpoints: BTreeMap::new(),
             settled_at: None,
+            intruded_at: None,
             breaches: Vec::new(),
             unkept: Vec::new(),
             exceeded: Vec::new(),

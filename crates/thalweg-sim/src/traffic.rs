@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::rng::Rng;
+use thalweg_rtps::time::Instant;
 
 use crate::dissect::{continues_sample, is_well_formed};
 use crate::inbox::DatagramInTransit;
+use crate::intruder::INTRUDER_PORT;
 use crate::network::{Fate, PACKET_BYTES};
 use crate::simulation::{CALMING_DOWN, Happening, Simulation};
 use crate::toll::{Blame, charge};
@@ -42,6 +44,9 @@ impl Simulation {
         let Some(participant) = process.participant.as_mut() else { return };
         participant.handle_datagram(now, &datagram.bytes, datagram.source);
         process.record.received += 1;
+        if datagram.source.port() == INTRUDER_PORT {
+            self.intruded_at = Some(self.now);
+        }
         if let Some(next) = next {
             self.queue.plan(next, Happening::Receive(number));
         }
@@ -81,6 +86,7 @@ impl Simulation {
     pub(crate) fn send(&mut self, number: usize) {
         self.outbox.finish();
         let (host, source) = (self.processes[number].host, self.processes[number].source);
+        let disturbed_at = self.intruded_at.unwrap_or(Instant::ZERO);
         for index in 0..self.outbox.len() {
             let Some(datagram) = self.outbox.datagram(index) else { break };
             let bytes = Payload::from(datagram.to_vec());
@@ -92,7 +98,7 @@ impl Simulation {
                 self.network.send(self.now, host, to, bytes.len(), &mut self.fates);
                 self.trace.record(self.now, number, Step::Sent { to, bytes: bytes.clone() });
                 self.processes[number].record.sent += 1;
-                let quiet = self.settled_at.is_some_and(|at| self.now > at + CALMING_DOWN);
+                let quiet = self.settled_at.is_some_and(|at| self.now > at.max(disturbed_at) + CALMING_DOWN);
                 self.processes[number].record.sent_when_quiet += u64::from(quiet);
                 self.overhear(to, &bytes);
                 self.follow(Some(host), source, to, &bytes);

@@ -52,6 +52,12 @@ fn a_path_that_becomes_narrower_within_a_sample_does_not_count_as_full() {
     }
 }
 
+/// A queue of 976 KiB in front of 2 Mbit/s hands out an intruder's datagrams for four seconds after the last one was sent.
+#[test]
+fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {
+    World::new(3_700_001_522).run().check_all();
+}
+
 #[test]
 fn the_same_seed_leads_to_the_same_course_of_events() {
     for seed in 0..SEEDS / 10 {

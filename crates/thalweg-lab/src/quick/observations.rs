@@ -135,7 +135,7 @@ pub(super) fn background(result: &Background) -> Vec<String> {
 fn change(from: f64, to: f64) -> String {
     match to / from {
         factor if factor >= 1.1 => format!("grew {}-fold", rounded_factor(factor)),
-        factor if factor <= 0.9 => format!("fell to {} of it", percent(factor)),
+        factor if factor <= 0.9 => format!("fell to {}", percent(factor)),
         _ => "stayed the same within 10 %".to_owned(),
     }
 }

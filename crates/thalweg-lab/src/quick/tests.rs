@@ -129,7 +129,7 @@ fn losses_and_improvements_are_told_as_well() {
     background.loaded.lost = 3;
     background.loaded.latency.p50 = background.quiet.latency.p50.map(|p50| p50 / 2.0);
     check(observations::background(&background), "3 of 2,403 samples of that topic never arrived");
-    check(observations::background(&background), "fell to 50.0 % of it");
+    check(observations::background(&background), "fell to 50.0 %");
     background.loaded.latency.p99 = None;
     let sentences = observations::background(&background);
     assert!(

@@ -1,8 +1,11 @@
 //! What a writer's work costs with one reader and with a thousand: a sample written and packed when ACKNACKs have just filled the
 //! processor's cache, the next one, an ACKNACK, those of all readers, one timeout while one reader owes an acknowledgement, a reader that
-//! comes.
+//! comes. A thousand readers take part of the processor's cache, as anything does that an application works on between two samples; a
+//! last row tells what that alone costs a writer with one reader.
 //!
 //!     cargo xtask count readers
+
+#![expect(clippy::disallowed_macros, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,6 +22,8 @@ use thalweg_rtps::writer::{MatchedReader, NewChange, Writer, WriterOptions};
 /// Samples written at each number of readers.
 const SAMPLES: u32 = 300;
 const SAMPLE_BYTES: usize = 100;
+/// What an application touches between two samples, in the last row: about what a thousand readers take.
+const WORK_BYTES: usize = 2 << 20;
 
 fn main() {
     println!("KEEP_ALL, reliable, {SAMPLE_BYTES} B, one multicast group; median of {SAMPLES} samples, in nanoseconds:");
@@ -27,9 +32,11 @@ fn main() {
         "readers", "write", "next write", "ACKNACK", "all ACKNACKs", "one timeout", "match"
     );
     for readers in [1, 10, 100, 300, 1_000, 4_000] {
-        let Costs { write, next, acknack, all, timeout, matching } = measure(readers);
+        let Costs { write, next, acknack, all, timeout, matching } = measure(readers, 0);
         println!("{readers:>8} {write:>10} {next:>10} {acknack:>10} {all:>14} {timeout:>12} {matching:>10}");
     }
+    let Costs { write, next, .. } = measure(1, WORK_BYTES);
+    println!("{:>8} {write:>10} {next:>10}   after {} KB of an application's own were touched", 1, WORK_BYTES >> 10);
 }
 
 /// Medians, in nanoseconds.
@@ -65,7 +72,7 @@ fn matched(number: u32) -> MatchedReader {
     }
 }
 
-fn measure(readers: u32) -> Costs {
+fn measure(readers: u32, work_bytes: usize) -> Costs {
     let qos = WriterQos {
         history: History::KeepAll,
         transmission: Transmission { destination: Destination::Multicast, ..Transmission::by(Method::Immediate) },
@@ -90,7 +97,9 @@ fn measure(readers: u32) -> Costs {
     }
     let (mut writes, mut nexts) = (Samples::default(), Samples::default());
     let (mut acknacks, mut all) = (Samples::default(), Samples::default());
+    let mut work = vec![0_u8; work_bytes];
     for _ in 0..SAMPLES {
+        work.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
         now += Duration::from_millis(10);
         for times in [&mut writes, &mut nexts] {
             let payload = Payload::from(vec![0; SAMPLE_BYTES]);

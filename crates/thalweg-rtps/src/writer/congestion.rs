@@ -331,25 +331,6 @@ impl Congestion {
             ..Round::default()
         };
         let change = self.decide(now, &observed);
-        if std::env::var("DBG").is_ok() {
-            let r = match &self.phase {
-                Phase::Paced(p) => p.rate,
-                _ => 0,
-            };
-            eprintln!(
-                "{:?} sent {} known {} lost {} share {} delay {:?} el {:?} -> {:?} rate {} bg {}",
-                now,
-                observed.sent / 2560,
-                observed.known / 2560,
-                observed.lost / 2560,
-                observed.share,
-                observed.delay,
-                observed.elapsed,
-                change,
-                r / 2560,
-                self.background
-            );
-        }
         self.empty_queue(now);
         if change == Change::Slower {
             self.round.settled_from = answer.sent;

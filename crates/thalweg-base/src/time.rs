@@ -6,6 +6,12 @@ use std::time::Duration;
 /// The duration that DDS calls infinite.
 pub const INFINITE: Duration = Duration::MAX;
 
+/// The nanoseconds of a duration; saturates at about 584 years.
+#[inline]
+pub const fn nanos(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos() as u64)
+}
+
 /// A point in monotonic protocol time: nanoseconds since an arbitrary zero chosen by the driver of the participant.
 ///
 /// Never compared with wall-clock time: boards boot in 1970 and clocks step.
@@ -43,8 +49,7 @@ impl Add<Duration> for Instant {
     /// Saturates at [`Instant::NEVER`], so that an infinite duration leads there.
     #[inline]
     fn add(self, duration: Duration) -> Instant {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Instant(self.0.saturating_add(nanos))
+        Instant(self.0.saturating_add(nanos(duration)))
     }
 }
 
@@ -61,8 +66,7 @@ impl Sub<Duration> for Instant {
     /// Saturates at [`Instant::ZERO`].
     #[inline]
     fn sub(self, duration: Duration) -> Instant {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Instant(self.0.saturating_sub(nanos))
+        Instant(self.0.saturating_sub(nanos(duration)))
     }
 }
 

@@ -2,23 +2,28 @@
 
 use std::time::Duration;
 
+use crate::time::nanos;
+
 /// The shortest of the latest measurements.
 ///
 /// Only exchanges are measured of which it is known which request was answered (Karn's rule): a lost HEARTBEAT would make the
 /// answer to its repetition look late, and an answer that is slow would make its repetition look answered quickly.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
-    latest: [Duration; MEASUREMENTS],
+    latest_nanos: [u64; MEASUREMENTS],
     next: usize,
-    /// Of `latest`: it is asked for far more often than measured.
-    shortest: Duration,
-    assumed: Duration,
+    /// Of the latest: it is asked for far more often than measured.
+    shortest_nanos: u64,
+    assumed_nanos: u64,
 }
 
 const MEASUREMENTS: usize = 8;
 
+/// Stands for no measurement.
+const UNKNOWN: u64 = u64::MAX;
+
 /// Within one turn of the I/O thread the clock stands still.
-const SHORTEST: Duration = Duration::from_micros(1);
+const SHORTEST_NANOS: u64 = 1_000;
 
 /// What to assume before the first measurement: a local network.
 pub const ASSUMED: Duration = Duration::from_millis(2);
@@ -26,26 +31,27 @@ pub const ASSUMED: Duration = Duration::from_millis(2);
 impl RoundTrip {
     /// Nothing was measured yet.
     pub fn assuming(assumed: Duration) -> RoundTrip {
-        RoundTrip { latest: [Duration::MAX; MEASUREMENTS], next: 0, shortest: Duration::MAX, assumed }
+        let assumed_nanos = nanos(assumed);
+        RoundTrip { latest_nanos: [UNKNOWN; MEASUREMENTS], next: 0, shortest_nanos: UNKNOWN, assumed_nanos }
     }
 
     /// Takes one measurement into account; none is shorter than a microsecond.
     pub fn measured(&mut self, sample: Duration) {
-        self.latest[self.next] = sample.max(SHORTEST);
+        self.latest_nanos[self.next] = nanos(sample).clamp(SHORTEST_NANOS, UNKNOWN - 1);
         self.next = (self.next + 1) % MEASUREMENTS;
-        self.shortest = self.latest.iter().copied().fold(Duration::MAX, Duration::min);
+        self.shortest_nanos = self.latest_nanos.iter().copied().fold(UNKNOWN, u64::min);
     }
 
     /// The round-trip time; what is assumed before the first measurement.
     #[inline]
     pub fn estimate(&self) -> Duration {
-        self.measurement().unwrap_or(self.assumed)
+        self.measurement().unwrap_or(Duration::from_nanos(self.assumed_nanos))
     }
 
     /// The round-trip time; `None` before the first measurement.
     #[inline]
     pub fn measurement(&self) -> Option<Duration> {
-        Some(self.shortest).filter(|shortest| *shortest != Duration::MAX)
+        (self.shortest_nanos != UNKNOWN).then_some(Duration::from_nanos(self.shortest_nanos))
     }
 }
 

@@ -15,6 +15,20 @@ const ON_HOST_WINDOW: u64 = 2 << 20;
 /// Samples that leave by themselves do so up to the size at which they are not copied.
 const CACHED_BYTES_MIN: usize = 512;
 
+/// How often in a window an acknowledgement is asked for.
+pub(super) const REQUESTS: u64 = 4;
+/// Where samples are collected, each answer takes the processor from the thread that writes.
+const COLLECTED_REQUESTS: u64 = 2;
+
+/// A send window that the processor's cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CacheWindow {
+    /// Kernel memory at the readers.
+    pub bytes: u64,
+    /// How often within it an acknowledgement is asked for.
+    pub requests: u64,
+}
+
 /// Bytes that wait to be sent, and whether writes wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
@@ -56,10 +70,13 @@ impl Writer {
 
     /// The window in which samples of the usual size stay in the processor's cache; `None` while they are so small that it
     /// does not matter, or a reader runs on another host.
-    pub(super) fn cache_window(&self) -> Option<u64> {
-        let least = if self.collection.collects() { CACHED_BYTES_MIN } else { FRAMED_BYTES_MAX + 1 };
-        let readers = self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() >= least);
-        readers.map(|readers| ON_HOST_WINDOW.saturating_mul(readers as u64))
+    pub(super) fn cache_window(&self) -> Option<CacheWindow> {
+        let (least, requests) = match self.collection.collects() {
+            true => (CACHED_BYTES_MIN, COLLECTED_REQUESTS),
+            false => (FRAMED_BYTES_MAX + 1, REQUESTS),
+        };
+        let readers = self.ahead.readers_on_this_host.filter(|_| self.collection.sample_bytes() >= least)?;
+        Some(CacheWindow { bytes: ON_HOST_WINDOW.saturating_mul(readers as u64), requests })
     }
 
     /// The readers have moved. Returns whether a write that waited for them may go on.

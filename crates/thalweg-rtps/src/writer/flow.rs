@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::ahead::{CacheWindow, REQUESTS};
 use super::congestion::Answered;
 use super::lowest;
 use crate::time::Instant;
@@ -29,7 +30,7 @@ impl Position {
 pub(super) struct Flow {
     window: u64,
     /// Bound on the window, independent of the readers' buffers.
-    bound: u64,
+    bound: CacheWindow,
     /// Bytes that may be under way on the narrowest path.
     path_window: u64,
     /// After how much an acknowledgement is asked for, at the latest, to hear often enough how the paths fare.
@@ -73,6 +74,8 @@ struct Checkpoint {
     at: Option<Instant>,
 }
 
+const UNBOUNDED: CacheWindow = CacheWindow { bytes: u64::MAX, requests: REQUESTS };
+
 /// Checkpoints remembered; beyond it the newest is replaced, which only makes acknowledgements coarser.
 const CHECKPOINTS_MAX: usize = 64;
 
@@ -96,7 +99,7 @@ impl Flow {
     pub(super) fn new() -> Flow {
         Flow {
             window: u64::MAX,
-            bound: u64::MAX,
+            bound: UNBOUNDED,
             path_window: u64::MAX,
             path_interval: u64::MAX,
             paced: false,
@@ -130,8 +133,8 @@ impl Flow {
     }
 
     /// Bounds the window so that what is under way stays in the processor's cache; `None` frees it.
-    pub(super) fn bound_for_cache(&mut self, window: Option<u64>) {
-        self.bound = window.unwrap_or(u64::MAX);
+    pub(super) fn bound_for_cache(&mut self, window: Option<CacheWindow>) {
+        self.bound = window.unwrap_or(UNBOUNDED);
     }
 
     /// Bounds the window to what the readers' paths carry, and asks after each `interval`; on one that is `paced`, bursts are
@@ -146,7 +149,7 @@ impl Flow {
     }
 
     fn limit(&self) -> u64 {
-        self.window.min(self.bound).min(self.path_window)
+        self.window.min(self.bound.bytes).min(self.path_window)
     }
 
     /// Something is about to be sent.
@@ -209,9 +212,16 @@ impl Flow {
         self.sent_at = self.now;
     }
 
-    /// True once a quarter of the window, or what the paths ask for, was sent since the last request for an acknowledgement.
+    /// True once a quarter of the window (less often in some that the cache bounds), or what the paths ask for, was sent since the last
+    /// request for an acknowledgement.
     pub(super) fn wants_acknowledgement(&self) -> bool {
-        self.window != u64::MAX && self.sent - self.asked_at >= (self.limit() / 4).min(self.path_interval)
+        self.window != u64::MAX && self.sent - self.asked_at >= self.interval().min(self.path_interval)
+    }
+
+    fn interval(&self) -> u64 {
+        let limit = self.limit();
+        // A narrower window asks as often as any.
+        limit / if limit == self.bound.bytes { self.bound.requests } else { REQUESTS }
     }
 
     /// True when something was sent since the last request for an acknowledgement.
@@ -432,6 +442,21 @@ mod tests {
         assert_eq!(send(&mut flow, 200_000, period), Duration::ZERO, "it fits");
         assert_eq!(send(&mut flow, 1_000_000, None).as_millis(), 14, "60 MB/s, the last burst without a pause");
         assert_eq!(send(&mut flow, 6_000_000, period).as_millis(), 49);
+    }
+
+    #[test]
+    fn a_window_for_the_cache_says_how_often_to_ask_unless_a_narrower_one_holds() {
+        let asks_after = |receive_buffer: u32| {
+            let mut flow = Flow::new();
+            flow.set_receive_buffer(Some(receive_buffer));
+            flow.bound_for_cache(Some(CacheWindow { bytes: 400_000, requests: 2 }));
+            while !flow.wants_acknowledgement() {
+                flow.record_sent(1_000);
+            }
+            flow.sent()
+        };
+        assert_eq!(asks_after(3_000_000), 200_000, "half of the window for the cache");
+        assert_eq!(asks_after(300_000), 50_000, "a quarter of what the receive buffer leaves");
     }
 
     #[test]

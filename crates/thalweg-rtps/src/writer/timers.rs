@@ -11,7 +11,7 @@ use super::{
     Writer, WriterOutcome, lowest,
 };
 use crate::proxies::Summary;
-use crate::time::Instant;
+use crate::time::{Instant, nanos};
 use crate::types::{Guid, SequenceNumber};
 
 /// How long a reader may stand still, at least, before the send window goes on without it; four round trips where that is
@@ -116,11 +116,6 @@ impl AskTimes {
         let pause = self.pause_nanos.min(nanos(rule.longest)).max(round_trip).min(nanos(HEARTBEAT_PERIOD_MAX));
         last + Duration::from_nanos(pause)
     }
-}
-
-/// Saturates; what is added to an instant, one number at each node of the tree.
-fn nanos(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 /// What decides at one timeout, besides the reader itself, whether it is asked.

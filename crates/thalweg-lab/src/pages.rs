@@ -8,6 +8,7 @@ use crate::error::LabError;
 use crate::paper1::{self, Paper1Result};
 use crate::paper2::{self, Paper2Result};
 use crate::paper5::{self, Paper5Result};
+use crate::quick::{self, QuickResult};
 use crate::report::Page;
 use crate::study::{self, StudyResult, load_json};
 
@@ -30,6 +31,7 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
         Paper1Result::SCHEMA => Ok(("paper1".to_owned(), paper1::page(&load_json(file)?))),
         Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
         Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
+        QuickResult::SCHEMA => Ok(("quick".to_owned(), quick::page(&load_json(file)?))),
         StudyResult::SCHEMA => {
             let (name, page) = (head.name.unwrap_or_default(), study::page(&load_json(file)?));
             let page = if name == PAPER4 { after_paper4(page) } else { page };
@@ -38,7 +40,14 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
         other => Err(LabError::Here(format!(
             "{} holds {other:?}, which has no page; pages show {}",
             file.display(),
-            [Paper1Result::SCHEMA, Paper2Result::SCHEMA, Paper5Result::SCHEMA, StudyResult::SCHEMA].join(", ")
+            [
+                Paper1Result::SCHEMA,
+                Paper2Result::SCHEMA,
+                Paper5Result::SCHEMA,
+                QuickResult::SCHEMA,
+                StudyResult::SCHEMA
+            ]
+            .join(", ")
         ))),
     }
 }

@@ -1,288 +1,461 @@
-//! The course of the scenario: start the processes, hear them, put their answers together.
+//! The course of the scenario as an experiment that a study repeats: a run is a pair of processes and one of the three kinds of data.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use thalweg_lab_station::BurstRequest;
 
 use super::duel::{Course, DuelOrder, Dueled, Received, Sent};
-use super::result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
+use super::result::{CELLS, QuickCell, QuickCellRuns, QuickPart, QuickResult, QuickRun, RunDetail};
+use super::sorted::{Sorted, transfers_ms};
 use crate::bursts::{BurstPair, BurstParty};
 use crate::error::LabError;
-use crate::figures::{millis, size};
-use crate::host::{ConditionsWatch, Environment, HostFiles};
+use crate::figures::rounded;
+use crate::host::{Conditions, ConditionsWatch, HostFiles};
 use crate::process::{Launcher, Stop};
-use crate::progress::Progress;
+use crate::scenario::{Design, ScenarioError};
 use crate::station::{Sending, Setup, StationNetwork};
-use crate::statistics::Summary;
+use crate::statistics::{Summary, median};
+use crate::study::{
+    CellResult, CoursePlan, Experiment, Measure, RunName, Side, StudyCell, StudyError, StudyOutcome, StudyRecord,
+    StudyRun, StudyTurn, Told, begin, load_json, within,
+};
+use crate::table::Table;
 
 /// The extent of the measurement. The default takes about a minute.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct QuickPlan {
-    /// Runs of each kind of burst, at most; below 20 makes no sense beside the paper.
-    pub runs: u64,
-    /// Longest time for the runs of one kind.
-    pub time_max: Duration,
-    /// Length of one of the eight phases of the background experiment.
-    pub phase: Duration,
+    schema: String,
+    /// Decides the order of the runs.
+    pub seed: u64,
+    /// Bursts of each kind, at most; ten are one run, and verdicts need eight runs.
+    pub bursts: u64,
+    /// Length in seconds of the two phases of a run of the background experiment.
+    pub phase_s: f64,
 }
 
-impl Default for QuickPlan {
-    fn default() -> QuickPlan {
-        // 8 × 2.6 s at 100 Hz leave more than 1,000 samples for each condition, which a 99th percentile needs.
-        QuickPlan { runs: 100, time_max: Duration::from_secs(5), phase: Duration::from_millis(2_600) }
-    }
-}
-
-/// Runs the scenario with processes started by `launcher`; progress goes to standard error.
-///
-/// # Errors
-/// A process cannot be started, dies, hangs or reports a fault; `stop` was requested. Then there is no result.
-pub fn run(plan: &QuickPlan, launcher: &Launcher, stop: &Stop) -> Result<QuickResult, LabError> {
-    let started = Instant::now();
-    let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let environment = Environment::read();
-    let watch = ConditionsWatch::start(HostFiles::here());
-    let mut run = Run { launcher, stop, remarks: Vec::new() };
-    let kind =
-        |samples, sample_bytes| BurstKind { samples, sample_bytes, runs_max: plan.runs, time_max: plan.time_max };
-    let small = [kind(3_000, 256), kind(3_000, 1 << 10), kind(10_000, 256), kind(10_000, 1 << 10)];
-    let high_frequency = run.bursts("high-frequency", &small)?;
-    let large = run.bursts("large", &[kind(1, 5 << 20), kind(5, 1 << 20), kind(20, 256 << 10)])?;
-    let background = run.background(plan)?;
-    Ok(QuickResult {
-        schema: QuickResult::SCHEMA.to_owned(),
-        scenario: "quick".to_owned(),
-        started_unix_s,
-        seconds: started.elapsed().as_secs_f64(),
-        environment,
-        conditions: watch.finish(),
-        high_frequency,
-        large,
-        background,
-        remarks: run.remarks,
-    })
-}
-
-/// One kind of burst.
-#[derive(Clone, Copy, Debug)]
-struct BurstKind {
-    /// Samples a run.
-    samples: u32,
-    /// Payload bytes of each.
-    sample_bytes: u32,
-    /// Runs, unless the time is up before.
-    runs_max: u64,
-    /// After so long no further run is started, once there are [`RUNS_MIN`].
-    time_max: Duration,
-}
-
-struct Run<'a> {
-    launcher: &'a Launcher,
-    stop: &'a Stop,
-    remarks: Vec<String>,
-}
-
-impl Run<'_> {
-    /// A receiving and a sending process for a series of bursts.
-    fn bursts(&mut self, title: &str, kinds: &[BurstKind]) -> Result<Vec<BurstCell>, LabError> {
-        let party = BurstParty::Ours(Box::new(Setup::within(StationNetwork::apart(0))));
-        let mut pair = BurstPair::start(&party, (self.launcher, &format!("{title} data")), None)?;
-        let mut progress = Progress::new(title);
-        let cells = kinds.iter().map(|kind| self.cell(&mut pair, kind, &mut progress)).collect();
-        progress.finish();
-        self.keep(pair.remarks());
-        cells
+impl QuickPlan {
+    /// The plan of a minute, whose runs take turns as `seed` says.
+    pub fn new(seed: u64) -> QuickPlan {
+        // 1.2 s at 100 Hz leave more than 100 samples in each phase, which a 90th percentile needs, and 1,000 in all runs for a 99th.
+        QuickPlan { schema: QuickStudy::SCHEMA.to_owned(), seed, bursts: 100, phase_s: 1.2 }
     }
 
-    /// The runs of one kind.
-    fn cell(&self, pair: &mut BurstPair, kind: &BurstKind, progress: &mut Progress) -> Result<BurstCell, LabError> {
-        let BurstKind { samples, sample_bytes, .. } = *kind;
-        let name = format!("{} × {}", crate::figures::grouped(u64::from(samples)), size(u64::from(sample_bytes)));
-        let request = |runs| BurstRequest { n: samples, size: sample_bytes, runs, ..BurstRequest::default() };
-        pair.runs(&request(WARM_UP_RUNS), self.stop)?;
-        let (started, mut runs_ms) = (Instant::now(), Vec::new());
-        while (runs_ms.len() as u64) < kind.runs_max && (runs_ms.len() < RUNS_MIN || started.elapsed() < kind.time_max)
-        {
-            runs_ms.extend(pair.runs(&request(1), self.stop)?);
-            progress.show(&name, runs_ms.len() as u64, kind.runs_max);
-        }
-        let summary = Summary::of(&runs_ms).ok_or_else(|| LabError::Here(format!("no run of {name} was measured")))?;
-        Ok(BurstCell { samples: u64::from(samples), sample_bytes: u64::from(sample_bytes), runs_ms, summary })
+    fn rounds(&self) -> u32 {
+        self.bursts.div_ceil(BURSTS_IN_RUN).clamp(1, u64::from(u32::MAX)) as u32
     }
 
-    /// A receiving and a sending process for the topic in a hurry and the transfers beside it.
-    fn background(&mut self, plan: &QuickPlan) -> Result<Background, LabError> {
-        let order = DuelOrder {
+    /// Bursts of each kind in a round, from 0.
+    fn bursts_of(&self, round: u32) -> u64 {
+        self.bursts.saturating_sub(u64::from(round) * BURSTS_IN_RUN).min(BURSTS_IN_RUN)
+    }
+
+    /// How long it takes.
+    pub fn expected(&self) -> Duration {
+        let run: Duration = QuickPart::ALL.into_iter().map(|part| self.duration_of(part)).sum();
+        run * self.rounds()
+    }
+
+    fn duration_of(&self, part: QuickPart) -> Duration {
+        Duration::from_secs_f64(match part {
+            QuickPart::HighFrequency => 2.0,
+            QuickPart::Large => 0.8,
+            QuickPart::Background => 2.0 * self.phase_s + 1.0,
+        })
+    }
+
+    /// The background experiment of a round, from 0: every second one begins with the load, so that a slow drift of the machine touches
+    /// both conditions alike.
+    fn duel(&self, round: u32) -> DuelOrder {
+        let begins_loaded = round % 2 == 1;
+        let loaded = vec![begins_loaded, !begins_loaded];
+        DuelOrder {
             network: StationNetwork::apart(0),
             period: PERIOD,
-            course: Course::Phases { phase: plan.phase, loaded: LOADED.to_vec() },
+            course: Course::Phases { phase: Duration::from_secs_f64(self.phase_s), loaded },
             bulk: Sending::default(),
             flow_controller: None,
             bulk_history: BULK_HISTORY,
             patience: TRANSFER_PATIENCE,
-            transfer_samples: 3_200,
-            sample_bytes: 32 << 10,
-        };
-        let mut progress = Progress::new("background");
-        let show = |phase: u64| {
-            let next = LOADED.get(phase as usize + 1).copied().unwrap_or(false);
-            let name = if next { "100 Hz with transfer" } else { "100 Hz alone" };
-            progress.show(name, phase + 1, LOADED.len() as u64);
-        };
-        let launchers = (self.launcher, self.launcher);
-        let Dueled { sent, received, remarks } = order.run(launchers, plan.phase + RUN_PATIENCE, self.stop, show)?;
-        progress.finish();
-        self.keep(remarks);
-        join(&order, &sent, &received)
+            transfer_samples: super::result::TRANSFER_SAMPLES,
+            sample_bytes: super::result::TRANSFER_SAMPLE_BYTES,
+        }
     }
+}
 
-    /// Keeps remarks, each line once.
-    fn keep(&mut self, remarks: Vec<String>) {
-        for remark in remarks {
-            if !self.remarks.contains(&remark) {
-                self.remarks.push(remark);
+/// Makes all runs of the plan into the new directory `out`; progress goes to standard error.
+///
+/// # Errors
+/// A process cannot be started, dies, hangs or reports a fault; `out` holds runs already or cannot be written; `stop` was requested. Then
+/// there is no result, and the directory can be resumed.
+pub fn run(plan: &QuickPlan, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<QuickResult, LabError> {
+    let text = toml::to_string(plan).map_err(LabError::here)?;
+    begin((QuickStudy { plan: plan.clone() }, &text), out, launcher, stop)
+}
+
+/// The plan as an experiment.
+pub(crate) struct QuickStudy {
+    plan: QuickPlan,
+}
+
+/// A whole run as its folder keeps it.
+#[derive(Serialize, Deserialize)]
+struct QuickRunFile {
+    part: QuickPart,
+    conditions: Conditions,
+    /// What the processes wrote on their standard error.
+    remarks: Vec<String>,
+    measured: Measured,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Measured {
+    /// Milliseconds of each burst, kind by kind.
+    BurstsMs(Vec<Vec<f64>>),
+    /// What both processes of the background experiment saw.
+    Duel(Sent, Received),
+}
+
+impl QuickStudy {
+    /// The schema of its text.
+    pub(crate) const SCHEMA: &'static str = "thalweg.three-kinds/1";
+
+    fn part(&self, part: QuickPart, round: u32, turn: &StudyTurn<'_, QuickStudy>) -> Result<QuickRunFile, LabError> {
+        let watch = ConditionsWatch::start(HostFiles::here());
+        let (measured, remarks) = match part {
+            QuickPart::Background => {
+                let patience = Duration::from_secs_f64(self.plan.phase_s) + RUN_PATIENCE;
+                let launchers = (turn.launcher, turn.launcher);
+                let Dueled { sent, received, remarks } =
+                    self.plan.duel(round).run(launchers, patience, turn.stop, |_| {})?;
+                (Measured::Duel(sent, received), remarks)
             }
-        }
-    }
-}
-
-/// Joins what both processes saw.
-fn join(order: &DuelOrder, sent: &Sent, received: &Received) -> Result<Background, LabError> {
-    let sorted = Sorted::of(order, sent, received);
-    let transfers_ms = transfers_ms(sent);
-    let transfers = Summary::of(&transfers_ms).ok_or_else(|| LabError::Here("no transfer was completed".to_owned()))?;
-    let foreground = |loaded| {
-        sorted.foreground(loaded).ok_or_else(|| LabError::Here("no sample of the small topic arrived".to_owned()))
-    };
-    Ok(Background {
-        transfer_samples: order.transfer_samples,
-        sample_bytes: order.sample_bytes,
-        transfers_ms,
-        transfers,
-        rate_hz: 1.0 / order.period.as_secs_f64(),
-        quiet: foreground(false)?,
-        loaded: foreground(true)?,
-        loads: sorted.loads_s(),
-        points: sorted.points,
-    })
-}
-
-/// Milliseconds of each transfer.
-pub(crate) fn transfers_ms(sent: &Sent) -> Vec<f64> {
-    sent.transfers_ns.iter().map(|(from, to)| millis(Duration::from_nanos(to - from))).collect()
-}
-
-/// The samples of the topic in a hurry, sorted by whether a transfer was running when they were due.
-pub(crate) struct Sorted {
-    pub(crate) points: Vec<LatencyPoint>,
-    /// Whether a transfer was running when each sample that was sent was due.
-    due: Vec<bool>,
-    origin_ns: u64,
-    loads: Vec<(u64, u64)>,
-}
-
-impl Sorted {
-    pub(crate) fn of(order: &DuelOrder, sent: &Sent, received: &Received) -> Sorted {
-        let loads = merge(&sent.transfers_ns);
-        let is_loaded = |due: u64| loads.iter().any(|(from, to)| (*from..*to).contains(&due));
-        let point = |(_, due, arrived): &(u64, u64, u64)| LatencyPoint {
-            at_s: due.saturating_sub(sent.origin_ns) as f64 / 1e9,
-            latency_us: arrived.saturating_sub(*due) as f64 / 1e3,
-            loaded: is_loaded(*due),
+            _ => {
+                let party = BurstParty::Ours(Box::new(Setup::within(StationNetwork::apart(0))));
+                let data = format!("{part} data");
+                let mut pair = BurstPair::start(&party, (turn.launcher, &data), None)?;
+                let kinds = CELLS.iter().filter(|cell| cell.part() == part).filter_map(QuickCell::burst);
+                let bursts = kinds.map(|kind| bursts(&mut pair, kind, self.plan.bursts_of(round), turn.stop));
+                (Measured::BurstsMs(bursts.collect::<Result<_, _>>()?), pair.remarks())
+            }
         };
-        let period = order.period.as_nanos() as u64;
-        Sorted {
-            points: received.samples_ns.iter().map(point).collect(),
-            due: (0..sent.hurried).map(|number| is_loaded(sent.origin_ns + number * period)).collect(),
-            origin_ns: sent.origin_ns,
-            loads,
-        }
+        Ok(QuickRunFile { part, conditions: watch.finish(), remarks, measured })
     }
 
-    /// Latencies under one condition, in microseconds.
-    pub(crate) fn latencies(&self, loaded: bool) -> Vec<f64> {
-        self.points.iter().filter(|point| point.loaded == loaded).map(|point| point.latency_us).collect()
-    }
-
-    /// The topic under one condition; `None` when nothing of it arrived.
-    pub(crate) fn foreground(&self, loaded: bool) -> Option<Foreground> {
-        let due = self.due.iter().filter(|was| **was == loaded).count() as u64;
-        let latency = Summary::of(&self.latencies(loaded))?;
-        Some(Foreground { lost: due.saturating_sub(latency.count), latency })
-    }
-
-    /// When transfers ran, in seconds since the start.
-    fn loads_s(&self) -> Vec<(f64, f64)> {
-        let seconds = |nanos: u64| nanos.saturating_sub(self.origin_ns) as f64 / 1e9;
-        self.loads.iter().map(|(from, to)| (seconds(*from), seconds(*to))).collect()
+    /// What a run says of its cells.
+    fn runs_of(&self, file: QuickRunFile, round: u32) -> Result<Vec<(usize, QuickRun)>, LabError> {
+        let QuickRunFile { part, conditions, remarks, measured } = file;
+        let cells = CELLS.iter().enumerate().filter(|(_, cell)| cell.part() == part).map(|(index, _)| index);
+        let empty = QuickRun::new(round, conditions, remarks);
+        let runs: Vec<QuickRun> = match measured {
+            Measured::BurstsMs(kinds) => kinds.into_iter().map(|runs_ms| empty.clone().with_bursts(runs_ms)).collect(),
+            Measured::Duel(sent, received) => {
+                let (sorted, transfers_ms) =
+                    (Sorted::of(&self.plan.duel(round), &sent, &received), transfers_ms(&sent));
+                let both = [false, true].map(|loaded| empty.clone().with_topic((&sorted, &transfers_ms), loaded));
+                both.into_iter().collect::<Option<_>>().ok_or_else(|| LabError::Here(NOTHING_ARRIVED.to_owned()))?
+            }
+        };
+        Ok(cells.zip(runs).collect())
     }
 }
 
-/// Joins transfers that follow each other within a few milliseconds to one stretch of load.
-fn merge(transfers: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut out: Vec<(u64, u64)> = Vec::new();
-    for (from, to) in transfers {
-        match out.last_mut() {
-            Some(last) if from.saturating_sub(last.1) < GAP_NANOS => last.1 = *to,
-            _ => out.push((*from, *to)),
-        }
+/// The bursts of one kind in a run, and some before them that do not count.
+fn bursts(
+    pair: &mut BurstPair,
+    (samples, sample_bytes): (u64, u64),
+    wanted: u64,
+    stop: &Stop,
+) -> Result<Vec<f64>, LabError> {
+    let narrow = |count: u64| u32::try_from(count).map_err(LabError::here);
+    let (n, size) = (narrow(samples)?, narrow(sample_bytes)?);
+    let request = |runs| BurstRequest { n, size, runs, ..BurstRequest::default() };
+    pair.runs(&request(WARM_UP_BURSTS), stop)?;
+    let (started, mut runs_ms) = (Instant::now(), Vec::new());
+    while (runs_ms.len() as u64) < wanted && (runs_ms.len() < BURSTS_MIN || started.elapsed() < KIND_TIME_MAX) {
+        runs_ms.extend(pair.runs(&request(1), stop)?);
     }
-    out
+    Ok(runs_ms)
 }
 
-/// Runs before the measured ones of each kind.
-const WARM_UP_RUNS: u32 = 3;
-/// As many runs as the paper makes, however long they take.
-const RUNS_MIN: usize = 20;
+impl StudyRun for QuickRun {
+    const MEASURES: &'static [Measure<QuickRun>] = &[
+        Self::DONE,
+        Measure { name: "burst, ms", of: |run| run.burst_ms, more_is: Side::Worse, margin: 1.03 },
+        Measure { name: "latency p50, µs", of: |run| run.p50_us, more_is: Side::Worse, margin: 1.03 },
+        Measure { name: "latency p90, µs", of: |run| run.p90_us, more_is: Side::Worse, margin: 1.05 },
+    ];
+    const DONE: Measure<QuickRun> = Measure {
+        name: "arrived, share of sent",
+        of: |run| (run.sent > 0).then(|| 1.0 - run.lost as f64 / run.sent as f64),
+        more_is: Side::Better,
+        margin: 1.001,
+    };
+
+    fn round(&self) -> u32 {
+        self.round
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.conditions.is_disturbed()
+    }
+}
+
+impl StudyCell for QuickCell {
+    /// The smallest samples of as many; the large sample that nobody splits; the topic without a transfer.
+    fn baseline<'a, R>(
+        cells: &'a [CellResult<QuickCell, R>],
+        cell: &CellResult<QuickCell, R>,
+    ) -> Option<&'a CellResult<QuickCell, R>> {
+        let likeness = |cell: &QuickCell| match (cell.part(), cell.burst()) {
+            (QuickPart::HighFrequency, Some((samples, _))) => (QuickPart::HighFrequency, samples),
+            (part, _) => (part, 0),
+        };
+        let first = cells.iter().find(|other| likeness(&other.cell) == likeness(&cell.cell));
+        first.filter(|baseline| baseline.cell != cell.cell)
+    }
+}
+
+impl StudyOutcome for QuickResult {
+    fn to_text(&self) -> String {
+        super::to_text(self)
+    }
+
+    fn shortcoming(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Experiment for QuickStudy {
+    type Cell = QuickCell;
+    type Run = QuickRun;
+    type Site = ();
+    type Result = QuickResult;
+
+    fn parse(file: &str, text: &str) -> Result<QuickStudy, LabError> {
+        let error = |at: usize, message: String| ScenarioError::at(file, text, at, message);
+        let plan: QuickPlan = toml::from_str(text).map_err(|wrong: toml::de::Error| {
+            error(wrong.span().map_or(0, |span| span.start), wrong.message().to_owned())
+        })?;
+        if plan.bursts == 0 || !(PHASE_S_MIN..=PHASE_S_MAX).contains(&plan.phase_s) {
+            let message = format!("bursts has to be at least 1, phase_s from {PHASE_S_MIN} to {PHASE_S_MAX}");
+            return Err(error(0, message).into());
+        }
+        Ok(QuickStudy { plan })
+    }
+
+    fn with_seed(self, seed: u64) -> QuickStudy {
+        QuickStudy { plan: QuickPlan { seed, ..self.plan } }
+    }
+
+    fn name(&self) -> &str {
+        "quick"
+    }
+
+    fn seed(&self) -> u64 {
+        self.plan.seed
+    }
+
+    fn cells(&self) -> &[QuickCell] {
+        &CELLS
+    }
+
+    /// A minute has no time for repetitions.
+    fn course(&self) -> CoursePlan {
+        let rounds = self.plan.rounds();
+        CoursePlan { rounds: (rounds, rounds), design: Design::Abba, attempts_max: 1, budget: None }
+    }
+
+    fn leader(&self, cell: usize) -> usize {
+        CELLS.iter().position(|first| first.part() == CELLS[cell].part()).unwrap_or(cell)
+    }
+
+    fn duration_of(&self, cell: usize) -> Duration {
+        self.plan.duration_of(CELLS[cell].part())
+    }
+
+    fn prepare(&self, _launcher: &Launcher, _stop: &Stop) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    fn dependencies(&self, _launcher: &Launcher, _site: &()) -> Result<Vec<(String, String)>, LabError> {
+        Ok(Vec::new())
+    }
+
+    fn make(&self, turn: &StudyTurn<'_, QuickStudy>, folder: &Path) -> Result<(), LabError> {
+        let run = self.part(CELLS[turn.cell].part(), turn.round, turn)?;
+        let text = serde_json::to_string(&run).map_err(LabError::here)?;
+        let file = folder.join(RUN_FILE);
+        std::fs::write(&file, text).map_err(|source| StudyError::NotWritten { file, source }.into())
+    }
+
+    fn goes_on_after(&self, _cell: usize, _error: &LabError, _has_failed: &dyn Fn(usize) -> bool) -> bool {
+        false
+    }
+
+    fn load(&self, folder: &Path, name: RunName) -> Result<Vec<(usize, QuickRun)>, LabError> {
+        self.runs_of(load_json(&folder.join(RUN_FILE))?, name.round)
+    }
+
+    fn check(&self, folder: &Path, cell: usize) -> Result<(), String> {
+        let file: QuickRunFile = load_json(&folder.join(RUN_FILE)).map_err(|error| error.to_string())?;
+        let part = CELLS[cell].part();
+        if file.part != part {
+            return Err(format!("it measured {} data where {part} data were to be measured", file.part));
+        }
+        let kinds = CELLS.iter().filter(|cell| cell.part() == part).count();
+        match (file.measured, part) {
+            (Measured::Duel(_, received), QuickPart::Background) => received.check(),
+            (Measured::BurstsMs(all), QuickPart::HighFrequency | QuickPart::Large)
+                if all.len() == kinds && all.iter().all(|one| !one.is_empty() && one.iter().all(|ms| *ms > 0.0)) =>
+            {
+                Ok(())
+            }
+            _ => Err(format!("it does not hold the times of {part} data")),
+        }
+    }
+
+    fn conclude(&self, record: &StudyRecord<'_, QuickStudy>) -> Result<QuickResult, LabError> {
+        let cells = record.whole_cells(self)?;
+        QuickResult::of(record.manifest, within(&cells), cells)
+            .ok_or_else(|| LabError::Here("a kind of data has no figures".to_owned()))
+    }
+
+    fn cells_of(result: &QuickResult) -> &[QuickCellRuns] {
+        &result.cells
+    }
+
+    fn files(&self, _directory: &Path, result: &QuickResult) -> Result<Vec<(&'static str, String)>, LabError> {
+        Ok(vec![("report.html", super::page(result).to_html())])
+    }
+
+    fn overview(cells: &[QuickCellRuns]) -> Result<Told, LabError> {
+        let middle = |cell: &QuickCellRuns, of: fn(&QuickRun) -> Option<f64>| {
+            median(cell.runs.iter().filter_map(of).collect::<Vec<f64>>())
+        };
+        let figures = |cell: &QuickCellRuns| [middle(cell, |run| run.burst_ms), middle(cell, |run| run.p50_us)];
+        let mut table =
+            Table::new("Whole runs: medians over the runs", &["cell", "runs", "burst, ms", "latency p50, µs"]);
+        table.rows.extend(cells.iter().map(|cell| {
+            let shown = figures(cell).map(|value| value.map_or_else(|| "–".to_owned(), rounded));
+            [cell.name.clone(), cell.runs.len().to_string()].into_iter().chain(shown).collect()
+        }));
+        let told = |cell: &QuickCellRuns| {
+            let [burst_ms, p50_us] = figures(cell);
+            json!({ "cell": cell.name, "runs": cell.runs.len(), "burst_ms": burst_ms, "p50_us": p50_us })
+        };
+        Ok(Told { text: table.to_text(), json: cells.iter().map(told).collect() })
+    }
+}
+
+impl QuickRun {
+    fn new(round: u32, conditions: Conditions, remarks: Vec<String>) -> QuickRun {
+        let detail = RunDetail { remarks, ..RunDetail::default() };
+        QuickRun { round, burst_ms: None, p50_us: None, p90_us: None, sent: 0, lost: 0, conditions, detail }
+    }
+
+    fn with_bursts(self, runs_ms: Vec<f64>) -> QuickRun {
+        // A burst that lacks a sample is a fault and has no time.
+        let (burst_ms, sent) = (median(&runs_ms), runs_ms.len() as u64);
+        QuickRun { burst_ms, sent, detail: RunDetail { runs_ms, ..self.detail }, ..self }
+    }
+
+    /// The topic with or without a transfer beside it; `None` when nothing of it arrived.
+    fn with_topic(self, (sorted, transfers_ms): (&Sorted, &[f64]), loaded: bool) -> Option<QuickRun> {
+        let topic = sorted.foreground(loaded)?;
+        let Summary { count, p50, p90, .. } = topic.latency;
+        let points = sorted.points.iter().filter(|point| point.loaded == loaded).copied().collect();
+        let (runs_ms, loads) = if loaded { (transfers_ms.to_vec(), sorted.loads_s()) } else { Default::default() };
+        let detail = RunDetail { runs_ms, points, loads, ..self.detail };
+        Some(QuickRun { p50_us: p50, p90_us: p90, sent: count + topic.lost, lost: topic.lost, detail, ..self })
+    }
+}
+
+const RUN_FILE: &str = "result.json";
+const NOTHING_ARRIVED: &str = "no sample of the small topic arrived";
+/// Bursts before the measured ones of each kind.
+const WARM_UP_BURSTS: u32 = 3;
+const BURSTS_IN_RUN: u64 = 10;
+/// As many in each run, however long they take.
+const BURSTS_MIN: usize = 5;
+/// After so long no further burst of a kind is made in a run.
+const KIND_TIME_MAX: Duration = Duration::from_millis(700);
+const PHASE_S_MIN: f64 = 0.1;
+const PHASE_S_MAX: f64 = 600.0;
 /// 8 MiB of 32 KiB samples may wait for acknowledgement: enough for the link, little enough that nothing else has to wait long.
 const BULK_HISTORY: u32 = 256;
 const TRANSFER_PATIENCE: Duration = Duration::from_secs(20);
-/// ABBA, twice: a slow drift of the machine touches both conditions alike.
-const LOADED: [bool; 8] = [false, true, true, false, false, true, true, false];
-const PERIOD: Duration = Duration::from_millis(10);
+const PERIOD: Duration = Duration::from_nanos(1_000_000_000 / super::result::RATE_HZ);
 /// Longer than any wait inside the processes, so that their own reason is heard first.
 const RUN_PATIENCE: Duration = Duration::from_secs(30);
-const GAP_NANOS: u64 = 20_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MS: u64 = 1_000_000;
-
-    fn order() -> DuelOrder {
-        DuelOrder {
-            network: StationNetwork::default(),
-            period: Duration::from_millis(10),
-            course: Course::Phases { phase: Duration::from_millis(100), loaded: vec![false, true] },
-            bulk: Sending::default(),
-            flow_controller: None,
-            bulk_history: BULK_HISTORY,
-            patience: TRANSFER_PATIENCE,
-            transfer_samples: 10,
-            sample_bytes: 1_000,
-        }
+    fn plan() -> QuickPlan {
+        QuickPlan { bursts: 25, ..QuickPlan::new(3) }
     }
 
     #[test]
-    fn samples_are_sorted_by_the_transfers_that_really_ran() {
-        let origin_ns = 1_000 * MS;
-        let transfers_ns = vec![(1_100 * MS, 1_150 * MS), (1_151 * MS, 1_198 * MS)];
-        let sent = Sent { origin_ns, hurried: 20, transfers_ns, transfers_bytes: Vec::new() };
-        let arrive = |number: u64| {
-            (
-                number,
-                origin_ns + number * 10 * MS,
-                origin_ns + number * 10 * MS + if number < 10 { 50_000 } else { 200_000 },
-            )
+    fn a_plan_is_what_its_text_says_and_a_text_that_is_none_is_refused_with_its_place() {
+        let text = toml::to_string(&plan()).expect("text");
+        let read =
+            |text: &str| QuickStudy::parse("plan.toml", text).map(|study| study.plan).map_err(|no| no.to_string());
+        assert_eq!(read(&text), Ok(plan()));
+        let unknown = read(&text.replace("phase_s", "phases")).expect_err("refused");
+        assert!(unknown.starts_with("plan.toml:4:1: unknown field `phases`"), "{unknown}");
+        assert!(read(&text.replace("bursts = 25", "bursts = 0")).expect_err("refused").contains("at least 1"));
+        assert!(read(&text.replace("phase_s = 1.2", "phase_s = nan")).expect_err("refused").contains("phase_s from"));
+    }
+
+    #[test]
+    fn the_default_has_enough_runs_for_verdicts_and_takes_about_a_minute() {
+        let plan = QuickPlan::new(1);
+        assert!(plan.rounds() as usize >= crate::statistics::runs_needed(4), "of each part at most four comparisons");
+        assert!(plan.expected() < Duration::from_secs(75), "{:?}", plan.expected());
+    }
+
+    #[test]
+    fn the_bursts_of_all_runs_are_those_of_the_plan() {
+        let plan = plan();
+        assert_eq!((0..plan.rounds()).map(|round| plan.bursts_of(round)).collect::<Vec<_>>(), [10, 10, 5]);
+    }
+
+    #[test]
+    fn each_kind_is_compared_with_the_first_like_it() {
+        let cells: Vec<QuickCellRuns> = CELLS.into_iter().map(CellResult::new).collect();
+        let baselines: Vec<Option<&str>> =
+            cells.iter().map(|cell| QuickCell::baseline(&cells, cell).map(|found| found.name.as_str())).collect();
+        let (many, most, whole) = (Some("3,000 × 256 B"), Some("10,000 × 256 B"), Some("1 × 5 MiB"));
+        let quiet = Some("100 Hz without transfer");
+        assert_eq!(baselines, [None, many, None, most, None, whole, whole, None, quiet]);
+    }
+
+    #[test]
+    fn a_run_that_holds_something_else_is_no_run_of_the_cell() {
+        let folder = std::env::temp_dir().join(format!("thalweg-quick-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let study = QuickStudy { plan: plan() };
+        let check = |part, measured| {
+            let run = QuickRunFile { part, conditions: Conditions::default(), remarks: Vec::new(), measured };
+            std::fs::write(folder.join(RUN_FILE), serde_json::to_string(&run).expect("json")).expect("written");
+            study.check(&folder, 4)
         };
-        // Sample 3 is lost in the quiet half.
-        let received = Received { samples_ns: (0..20).filter(|number| *number != 3).map(arrive).collect() };
-        let background = join(&order(), &sent, &received).expect("a result");
-        assert_eq!((background.quiet.latency.count, background.quiet.lost), (9, 1));
-        assert_eq!((background.loaded.latency.count, background.loaded.lost), (10, 0));
-        assert_eq!((background.quiet.latency.mean, background.loaded.latency.mean), (50.0, 200.0));
-        assert_eq!(background.loads, [(0.1, 0.198)]);
-        assert_eq!(background.transfers.count, 2);
+        let times = |kinds: usize, ms: f64| Measured::BurstsMs(vec![vec![ms]; kinds]);
+        let wrong = [
+            check(QuickPart::Background, times(3, 1.0)),
+            check(QuickPart::Large, times(2, 1.0)),
+            check(QuickPart::Large, times(3, 0.0)),
+            check(QuickPart::Large, Measured::Duel(Sent::default(), Received::default())),
+        ];
+        let right = check(QuickPart::Large, times(3, 1.0));
+        std::fs::remove_dir_all(&folder).expect("removed");
+        assert!(wrong.iter().all(Result::is_err), "{wrong:?}");
+        assert_eq!(right, Ok(()));
     }
 }

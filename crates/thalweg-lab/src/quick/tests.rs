@@ -34,6 +34,7 @@ pub(crate) fn example() -> QuickResult {
         schema: QuickResult::SCHEMA.to_owned(),
         scenario: "quick".to_owned(),
         started_unix_s: 1_795_294_025,
+        seed: 1,
         seconds: 54.0,
         environment: Environment::read(),
         conditions: Conditions {
@@ -56,12 +57,14 @@ pub(crate) fn example() -> QuickResult {
             loads: vec![(3.0, 9.0), (15.0, 21.0)],
         },
         remarks: Vec::new(),
+        cells: Vec::new(),
+        differences: Vec::new(),
     }
 }
 
 #[test]
 fn the_report_is_one_small_well_formed_offline_file() {
-    let html = to_html(&example());
+    let html = page(&example()).to_html();
     thalweg_testing::pages::check_html(&html);
     thalweg_testing::pages::check_offline(&html);
     assert!(html.len() < 1_000_000, "{} bytes", html.len());

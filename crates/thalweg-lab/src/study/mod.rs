@@ -38,7 +38,7 @@ pub(crate) use live::StudyWatcher;
 pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};
 pub use report::page;
-pub(crate) use report::{disturbances, rewrite};
+pub(crate) use report::{comparison_cards, disturbances, rewrite};
 pub use results::{Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes};
 pub(crate) use results::{latencies, load};
 pub use tables::{to_csv, to_text};

@@ -61,7 +61,12 @@ fn quick_measures_three_kinds_of_data_and_writes_an_offline_report() {
     assert_eq!(json["schema"], "thalweg.lab/1");
     let cells = json["high_frequency"].as_array().expect("cells");
     assert!(cells.iter().all(|cell| cell["summary"]["count"] == 5 && cell["summary"]["mean"].as_f64() > Some(0.0)));
-    assert_eq!((&json["background"]["quiet"]["lost"], &json["background"]["loaded"]["lost"]), (&0.into(), &0.into()));
+    let background = &json["background"];
+    assert_eq!((&background["quiet"]["lost"], &background["loaded"]["lost"]), (&0.into(), &0.into()));
+    let sent = |cell: usize| json["cells"][cell]["runs"][0]["sent"].as_u64().expect("one run of each cell");
+    assert_eq!(sent(0), 5, "bursts");
+    assert!(sent(7) > 0 && sent(8) > 0, "the topic without and with transfers");
+    assert_eq!(background["points"].as_array().map(Vec::len), Some((sent(7) + sent(8)) as usize));
 }
 
 #[test]

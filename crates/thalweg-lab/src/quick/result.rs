@@ -200,7 +200,7 @@ pub struct QuickRun {
 pub(super) struct RunDetail {
     /// Milliseconds of each burst or transfer.
     pub(super) runs_ms: Vec<f64>,
-    /// Each sample of the periodic topic.
+    /// Each sample of the periodic topic, in both conditions; of the loaded cell alone.
     pub(super) points: Vec<LatencyPoint>,
     /// When transfers ran, as (start, end) in seconds.
     pub(super) loads: Vec<(f64, f64)>,
@@ -275,19 +275,17 @@ pub struct Background {
 
 impl Background {
     /// The runs one after the other; `None` where there is none.
-    fn of(cells: &[QuickCellRuns]) -> Option<Background> {
+    pub(super) fn of(cells: &[QuickCellRuns]) -> Option<Background> {
         let cell = |loaded| cells.iter().find(|cell| cell.cell == QuickCell::Topic { loaded });
         let (quiet, loaded) = (cell(false)?, cell(true)?);
         let (mut points, mut loads, mut transfers_ms) = (Vec::new(), Vec::new(), Vec::new());
-        for (one, other) in quiet.runs.iter().zip(&loaded.runs) {
-            let begun_s = points.last().map_or(0.0, |last: &LatencyPoint| last.at_s + PAUSE_S);
-            let both = one.detail.points.iter().chain(&other.detail.points);
-            let mut of_run: Vec<LatencyPoint> =
-                both.map(|point| LatencyPoint { at_s: begun_s + point.at_s, ..*point }).collect();
-            of_run.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
-            points.extend(of_run);
-            loads.extend(other.detail.loads.iter().map(|(from, to)| (begun_s + from, begun_s + to)));
-            transfers_ms.extend(&other.detail.runs_ms);
+        for run in loaded.runs.iter().map(|run| &run.detail) {
+            let ends =
+                [points.last().map(|last: &LatencyPoint| last.at_s), loads.last().map(|load: &(f64, f64)| load.1)];
+            let begun_s = ends.into_iter().flatten().reduce(f64::max).map_or(0.0, |end| end + PAUSE_S);
+            points.extend(run.points.iter().map(|point| LatencyPoint { at_s: begun_s + point.at_s, ..*point }));
+            loads.extend(run.loads.iter().map(|(from, to)| (begun_s + from, begun_s + to)));
+            transfers_ms.extend(&run.runs_ms);
         }
         let foreground = |cell: &QuickCellRuns, is_loaded: bool| {
             let of_cell = points.iter().filter(|point| point.loaded == is_loaded);

@@ -353,7 +353,7 @@ impl Experiment for QuickStudy {
 }
 
 impl QuickRun {
-    fn new(round: u32, conditions: Conditions, remarks: Vec<String>) -> QuickRun {
+    pub(super) fn new(round: u32, conditions: Conditions, remarks: Vec<String>) -> QuickRun {
         let detail = RunDetail { remarks, ..RunDetail::default() };
         QuickRun { round, burst_ms: None, p50_us: None, p90_us: None, sent: 0, lost: 0, conditions, detail }
     }
@@ -368,9 +368,16 @@ impl QuickRun {
     fn with_topic(self, (sorted, transfers_ms): (&Sorted, &[f64]), loaded: bool) -> Option<QuickRun> {
         let topic = sorted.foreground(loaded)?;
         let Summary { count, p50, p90, .. } = topic.latency;
-        let points = sorted.points.iter().filter(|point| point.loaded == loaded).copied().collect();
-        let (runs_ms, loads) = if loaded { (transfers_ms.to_vec(), sorted.loads_s()) } else { Default::default() };
-        let detail = RunDetail { runs_ms, points, loads, ..self.detail };
+        // The loaded cell keeps what the figures show of both.
+        let detail = match loaded {
+            true => RunDetail {
+                runs_ms: transfers_ms.to_vec(),
+                points: sorted.points.clone(),
+                loads: sorted.loads_s(),
+                ..self.detail
+            },
+            false => self.detail,
+        };
         Some(QuickRun { p50_us: p50, p90_us: p90, sent: count + topic.lost, lost: topic.lost, detail, ..self })
     }
 }

@@ -140,3 +140,28 @@ fn losses_and_improvements_are_told_as_well() {
         "a quantile without enough samples is not told"
     );
 }
+
+#[test]
+fn runs_follow_each_other_in_the_figure_over_time() {
+    let point = |at_s: f64, loaded| LatencyPoint { at_s, latency_us: 50.0, loaded };
+    let run = |round| {
+        let detail = result::RunDetail {
+            runs_ms: vec![100.0],
+            points: vec![point(0.5, false), point(1.5, true)],
+            loads: vec![(1.0, 2.0)],
+            ..Default::default()
+        };
+        QuickRun { lost: u64::from(round), detail, ..QuickRun::new(round, Conditions::default(), Vec::new()) }
+    };
+    let cell = |loaded, runs| {
+        let mut cell = QuickCellRuns::new(QuickCell::Topic { loaded });
+        cell.runs = runs;
+        cell
+    };
+    let quiet = (0..2).map(|round| QuickRun { detail: Default::default(), ..run(round) }).collect();
+    let background = Background::of(&[cell(false, quiet), cell(true, vec![run(0), run(1)])]).expect("figures");
+    assert_eq!(background.points.iter().map(|point| point.at_s).collect::<Vec<_>>(), [0.5, 1.5, 2.6, 3.6]);
+    assert_eq!(background.loads, [(1.0, 2.0), (3.1, 4.1)]);
+    assert_eq!(background.transfers.count, 2);
+    assert_eq!((background.quiet.latency.count, background.quiet.lost), (2, 1));
+}

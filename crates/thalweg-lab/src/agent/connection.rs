@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg_lab_station::not_written;
 
 use super::folder::is_raw;
-use super::message::{Event, HostFacts, Request};
+use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::pipe::{Incoming, Outgoing};
 use super::probes::{ClockProbes, ClockSecret};
 use super::session::{ALIVE_PERIOD, SILENCE_MAX};
@@ -19,7 +20,7 @@ use super::ssh::{Ssh, SshCommand, await_agent};
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
 use crate::peers::PeerProgram;
-use crate::process::Stop;
+use crate::process::{MESSAGES_MAX, Stop, WorkerNews};
 use crate::scenario::SshMachine;
 
 /// A connection to an agent; dropping it ends the agent with all its processes.
@@ -48,7 +49,10 @@ struct Heard {
 
 #[derive(Debug, Default)]
 struct State {
-    workers: BTreeMap<u32, VecDeque<Event>>,
+    /// Who listens to each worker.
+    workers: BTreeMap<u32, SyncSender<WorkerNews>>,
+    /// The number of the next worker.
+    next: u32,
     answers: VecDeque<Event>,
     /// Why nothing more comes.
     lost: Option<String>,
@@ -219,23 +223,47 @@ impl Connection {
         Ok(())
     }
 
+    /// Has a worker started with this order; also its number, and what is heard of it until it ends or the agent is lost.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn start(&self, name: &str, order: WorkerOrder) -> Result<(u32, Receiver<WorkerNews>), LabError> {
+        let (heard, news) = sync_channel(MESSAGES_MAX);
+        let worker = self.heard.lock().add_worker(heard);
+        self.say(&Request::Start { worker, name: name.to_owned(), order: Box::new(order) })?;
+        Ok((worker, news))
+    }
+
+    /// Hands a worker one more line.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn tell(&self, worker: u32, line: serde_json::Value) -> Result<(), LabError> {
+        self.say(&Request::Tell { worker, line })
+    }
+
+    /// Has a worker ended in peace, which its last news tells.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn finish(&self, worker: u32) -> Result<(), LabError> {
+        self.say(&Request::Finish { worker })
+    }
+
+    /// Has a worker killed; an agent that is lost has done it already.
+    pub(crate) fn kill(&self, worker: u32) {
+        self.heard.lock().workers.remove(&worker);
+        let _ = self.say(&Request::Kill { worker });
+    }
+
     /// Sends a request without an answer, or one that a worker's message answers.
-    pub(super) fn say(&self, request: &Request) -> Result<(), LabError> {
+    fn say(&self, request: &Request) -> Result<(), LabError> {
         self.check_alive()?;
         let said = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).say(request);
         said.map_err(|reason| match &self.heard.lock().lost {
             Some(first) => self.lost(first),
             None => self.lost(&reason),
         })
-    }
-
-    /// The agent's next news of a worker, if any.
-    pub(super) fn told_of(&self, worker: u32) -> Result<Option<Event>, LabError> {
-        let mut state = self.heard.lock();
-        if let Some(event) = state.workers.get_mut(&worker).and_then(VecDeque::pop_front) {
-            return Ok(Some(event));
-        }
-        state.lost.as_ref().map_or(Ok(None), |reason| Err(self.lost(reason)))
     }
 
     fn ask(&self, request: &Request) -> Result<Event, LabError> {
@@ -291,17 +319,39 @@ impl Heard {
 
     fn add(&self, event: Event) {
         let mut state = self.lock();
-        match event {
-            Event::Said { worker, .. } | Event::Failed { worker, .. } | Event::Finished { worker } => {
-                state.workers.entry(worker).or_default().push_back(event);
+        let is_in_order = match event {
+            Event::Said { worker, message } => state.tell(worker, WorkerNews::Message(message)),
+            Event::Ended { worker, outcome } => state.tell(worker, WorkerNews::Ended(outcome)),
+            Event::Alive => true,
+            answer => {
+                state.answers.push_back(answer);
+                state.answers.len() <= ANSWERS_MAX
             }
-            Event::Alive => {}
-            answer => state.answers.push_back(answer),
-        }
-        if state.answers.len() > ANSWERS_MAX || state.workers.values().any(|events| events.len() > EVENTS_MAX) {
-            state.lost = Some("it sends unrequested messages".to_owned());
+        };
+        if !is_in_order {
+            state.lose("it sends unrequested messages".to_owned());
         }
         self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn add_worker(&mut self, heard: SyncSender<WorkerNews>) -> u32 {
+        self.next += 1;
+        self.workers.insert(self.next, heard);
+        self.next
+    }
+
+    /// Hands news on; returns whether there was room. Of a worker that nobody listens to any more there may be late news.
+    fn tell(&self, worker: u32, news: WorkerNews) -> bool {
+        let told = self.workers.get(&worker).map(|heard| heard.try_send(news));
+        !matches!(told, Some(Err(TrySendError::Full(_))))
+    }
+
+    /// Notes why nothing more comes, which ends what is heard of all workers.
+    fn lose(&mut self, reason: String) {
+        self.lost.get_or_insert(reason);
+        self.workers.clear();
     }
 }
 
@@ -330,7 +380,7 @@ fn listen(incoming: &Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
             }
         }
     };
-    heard.lock().lost.get_or_insert(reason);
+    heard.lock().lose(reason);
     heard.changed.notify_all();
 }
 
@@ -355,5 +405,3 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 const DISCARD: u16 = 9;
 /// One question is open at a time; further answers were never requested.
 const ANSWERS_MAX: usize = 2;
-/// A worker says some dozen things.
-const EVENTS_MAX: usize = 1024;

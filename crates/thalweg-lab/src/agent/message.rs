@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::{Order, PeerSetup, StationCommand, WorkerMessage};
+use thalweg_lab_station::{Order, PeerSetup, WorkerMessage};
 
 use super::probes::ClockSecret;
 use crate::error::LabError;
@@ -24,8 +24,8 @@ pub(crate) enum Request {
     /// Asks for the program of a peer; answered by [`Event::Found`].
     Find { peer: PeerProgram },
     /// Hands a worker one more line. Not answered.
-    Tell { worker: u32, command: StationCommand },
-    /// Ends a worker in peace; [`Event::Finished`] or [`Event::Failed`] follows.
+    Tell { worker: u32, line: serde_json::Value },
+    /// Ends a worker in peace; [`Event::Ended`] follows.
     Finish { worker: u32 },
     /// Kills a worker. Not answered.
     Kill { worker: u32 },
@@ -92,10 +92,8 @@ pub(crate) enum Event {
     },
     /// A worker said something.
     Said { worker: u32, message: WorkerMessage },
-    /// A worker cannot go on, died or was not started.
-    Failed { worker: u32, reason: String },
-    /// A worker ended in peace.
-    Finished { worker: u32 },
+    /// A worker ended: in peace, or died, went silent or was not started, and why.
+    Ended { worker: u32, outcome: Result<(), String> },
     /// The checksum of the requested program, if it exists.
     Found(Option<String>),
     /// No worker lives and the folder is empty.

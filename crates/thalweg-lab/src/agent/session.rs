@@ -10,7 +10,7 @@ use super::pipe::{CLOSED, Incoming, Outgoing};
 use super::probes::{ClockAnswers, ClockSecret};
 use crate::error::LabError;
 use crate::host::{Environment, HostFiles, Layers, SecondWatch};
-use crate::process::{Launcher, Stop, Supervised};
+use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::study::{checksum, host_parts};
 
 /// Works for the controller at the other end of these streams until it closes them; `launcher` starts workers. Removes what agents of this
@@ -93,14 +93,13 @@ impl<'a> Session<'a> {
                 let program = self.launcher.program_of(peer).ok();
                 self.say(&Event::Found(program.map(|program| checksum(&program))))
             }
-            Request::Tell { worker, command } => match self.find(worker).map(|process| process.send(&command)) {
+            Request::Tell { worker, line } => match self.find(worker).map(|process| process.send(&line)) {
                 Some(Err(error)) => self.give_up(worker, &error),
                 // A message to a failed worker has crossed the news of its failure.
                 Some(Ok(())) | None => Ok(()),
             },
             Request::Finish { worker } => match self.take(worker).map(Supervised::finish) {
-                Some(Ok(())) => self.say(&Event::Finished { worker }),
-                Some(Err(error)) => self.say(&Event::Failed { worker, reason: error.to_string() }),
+                Some(end) => self.say(&Event::Ended { worker, outcome: end.map_err(|error| error.to_string()) }),
                 None => Ok(()),
             },
             Request::Kill { worker } => {
@@ -122,7 +121,7 @@ impl<'a> Session<'a> {
             Request::Watch => {
                 self.watch = Some(SecondWatch::start(
                     HostFiles::here(),
-                    self.workers.iter().map(|(_, worker)| worker.id()).collect(),
+                    self.workers.iter().filter_map(|(_, worker)| worker.id()).collect(),
                 ));
                 Ok(())
             }
@@ -160,14 +159,14 @@ impl<'a> Session<'a> {
     fn start(&mut self, worker: u32, name: &str, order: WorkerOrder) -> Result<(), String> {
         if self.workers.len() == WORKERS_MAX || self.find(worker).is_some() {
             let reason = format!("an agent starts {WORKERS_MAX} workers at most, each number once");
-            return self.say(&Event::Failed { worker, reason });
+            return self.say(&Event::Ended { worker, outcome: Err(reason) });
         }
         match order.into_folder(self.folder.path().to_path_buf()).start(self.launcher, name) {
             Ok(process) => {
                 self.workers.push((worker, process));
                 Ok(())
             }
-            Err(error) => self.say(&Event::Failed { worker, reason: error.to_string() }),
+            Err(error) => self.say(&Event::Ended { worker, outcome: Err(error.to_string()) }),
         }
     }
 
@@ -194,7 +193,11 @@ impl<'a> Session<'a> {
     /// Ends a worker that cannot go on, and tells why.
     fn give_up(&mut self, worker: u32, error: &LabError) -> Result<(), String> {
         drop(self.take(worker));
-        self.say(&Event::Failed { worker, reason: error.to_string() })
+        // Its own words, where it has some, are for the controller to put together.
+        self.say(&match error {
+            LabError::Failed { reason, .. } => Event::Said { worker, message: WorkerMessage::Failed(reason.clone()) },
+            other => Event::Ended { worker, outcome: Err(other.to_string()) },
+        })
     }
 
     fn say(&mut self, event: &Event) -> Result<(), String> {
@@ -218,7 +221,7 @@ fn own_address(connection: Option<String>) -> Option<IpAddr> {
 }
 
 /// Changes with each message.
-pub(super) const PROTOCOL: u32 = 3;
+pub(super) const PROTOCOL: u32 = 4;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Begins the first line of an agent, before its protocol and version.
 pub(super) const HELLO: &str = "thalweg-lab-agent ";

@@ -19,7 +19,7 @@ use super::session::{HELLO, PROTOCOL, VERSION};
 use super::*;
 use crate::error::LabError;
 use crate::peers::PeerProgram;
-use crate::process::{Launcher, Stop};
+use crate::process::{Launcher, Stop, Supervised};
 use crate::scenario::{Load, SshMachine};
 use crate::station::{Setup, StationNetwork};
 use crate::trial::TrialOrder;
@@ -96,21 +96,12 @@ fn order() -> TrialOrder {
     }
 }
 
-fn start(connection: &Arc<Connection>) -> RemoteWorker {
-    RemoteWorker::start(connection, 7, "publisher 0", WorkerOrder::Thalweg(order())).expect("asked for")
+fn start(connection: &Arc<Connection>) -> Supervised {
+    Supervised::start_at(connection, "publisher 0", WorkerOrder::Thalweg(order())).expect("asked for")
 }
 
-#[track_caller]
-fn next(worker: &mut RemoteWorker) -> Result<WorkerMessage, LabError> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        match worker.try_hear() {
-            Ok(Some(message)) => return Ok(message),
-            Ok(None) => assert!(Instant::now() < deadline, "nothing was heard"),
-            Err(error) => return Err(error),
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+fn next(worker: &mut Supervised) -> Result<WorkerMessage, LabError> {
+    worker.hear(Duration::from_secs(20), &Stop::default())
 }
 
 #[track_caller]
@@ -130,7 +121,7 @@ read -r line
 echo "{\"done\":$line}""#;
 
 /// Process number and folder of a worker that runs [`WORKER`].
-fn process_and_folder(worker: &mut RemoteWorker) -> (u32, PathBuf) {
+fn process_and_folder(worker: &mut Supervised) -> (u32, PathBuf) {
     let Ok(WorkerMessage::Progress(told)) = next(worker) else { panic!("no progress") };
     told_by_worker(told.as_array().expect("a list"))
 }
@@ -219,7 +210,7 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         onward: None,
     };
     let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
-    let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
+    let mut worker = Supervised::start_at(&connection, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[NAME, "publisher 0", "station"]);
     std::fs::remove_dir_all(&folder).expect("removed");
 }

@@ -112,11 +112,6 @@ impl Hosts {
         })
     }
 
-    /// Number of hosts.
-    pub(crate) fn len(&self) -> usize {
-        self.hosts.len()
-    }
-
     /// Drops of the queues at both ends of a host's link so far: none where the link has no rate.
     pub(crate) fn queues(&self, index: u32) -> Result<Layers, LabError> {
         let (Some(host), Some(_), Switch::Bridge) =

@@ -45,7 +45,7 @@ impl Server {
 
     /// The system's number of the process.
     pub(super) fn id(&self) -> u32 {
-        self.process.id()
+        self.process.id().unwrap_or_default()
     }
 
     /// Takes its output.

@@ -73,7 +73,7 @@ impl Relay {
     }
 
     /// The system's number of the process.
-    pub(crate) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> Option<u32> {
         self.worker.id()
     }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use thalweg_lab_station::not_written;
 
 use super::folder::is_raw;
@@ -53,7 +54,7 @@ struct State {
     workers: BTreeMap<u32, SyncSender<WorkerNews>>,
     /// The number of the next worker.
     next: u32,
-    answers: VecDeque<Event>,
+    answers: VecDeque<Result<serde_json::Value, String>>,
     /// Why nothing more comes.
     lost: Option<String>,
 }
@@ -123,24 +124,20 @@ impl Connection {
     /// # Errors
     /// It is not there, or the agent is lost.
     pub(crate) fn program_of(&self, peer: PeerProgram) -> Result<String, LabError> {
-        match self.ask(&Request::Find { peer })? {
-            Event::Found(Some(checksum)) => Ok(checksum),
-            Event::Found(None) => Err(LabError::Here(format!(
+        self.ask::<Option<String>>(&Request::Find { peer })?.ok_or_else(|| {
+            LabError::Here(format!(
                 "{peer} is not set up on {}: run `thalweg lab peers install {peer}` there, or name the folder of its program there by \
                  peer_dir = \"…\"",
                 self.name
-            ))),
-            other => Err(self.unexpected(&other)),
-        }
+            ))
+        })
     }
 
     /// A way to ask the agent's clock, until [`close_clock`](Connection::close_clock).
     pub(crate) fn open_clock(&self) -> Result<ClockProbes, LabError> {
         let secret = ClockSecret::random().map_err(LabError::here)?;
-        match self.ask(&Request::OpenClock { at: self.agent, secret: secret.clone() })? {
-            Event::ClockOpen(port) => ClockProbes::open((self.agent, port).into(), secret).map_err(LabError::here),
-            other => Err(self.unexpected(&other)),
-        }
+        let port: u16 = self.ask(&Request::OpenClock { at: self.agent, secret: secret.clone() })?;
+        ClockProbes::open((self.agent, port).into(), secret).map_err(LabError::here)
     }
 
     /// Ends the agent's answers about its clock.
@@ -159,21 +156,14 @@ impl Connection {
 
     /// Kills processes that an earlier run left on the host, and removes their files.
     pub(crate) fn clear(&self) -> Result<(), LabError> {
-        match self.ask(&Request::Clear)? {
-            Event::Cleared => {
-                self.heard.lock().workers.clear();
-                Ok(())
-            }
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask::<()>(&Request::Clear)?;
+        self.heard.lock().workers.clear();
+        Ok(())
     }
 
     /// The counters of the layers below, there and now.
     pub(crate) fn counters(&self) -> Result<Layers, LabError> {
-        match self.ask(&Request::Count)? {
-            Event::Counted(layers) => Ok(layers),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Count)
     }
 
     /// Begins to watch how quiet the host is.
@@ -183,19 +173,12 @@ impl Connection {
 
     /// Other load on the host since the last query.
     pub(crate) fn look(&self) -> Result<SecondConditions, LabError> {
-        match self.ask(&Request::Look)? {
-            Event::Looked(second) => Ok(second),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Look)
     }
 
     /// Copies the files of the agent's workers into `folder`.
     pub(crate) fn collect(&self, folder: &Path) -> Result<(), LabError> {
-        let files = match self.ask(&Request::Files)? {
-            Event::Files(files) => files,
-            other => return Err(self.unexpected(&other)),
-        };
-        for file in files {
+        for file in self.ask::<Vec<String>>(&Request::Files)? {
             let path = folder.join(&file);
             // The agent's name of a file decides its place here.
             if !is_raw(&file) || path.exists() {
@@ -208,10 +191,7 @@ impl Connection {
             let mut out = File::create(&path).map_err(written)?;
             let mut offset = 0;
             loop {
-                let part = match self.ask(&Request::Read { file: file.clone(), offset })? {
-                    Event::Part(part) => part,
-                    other => return Err(self.unexpected(&other)),
-                };
+                let part: String = self.ask(&Request::Read { file: file.clone(), offset })?;
                 if part.is_empty() {
                     break;
                 }
@@ -266,14 +246,19 @@ impl Connection {
         })
     }
 
-    fn ask(&self, request: &Request) -> Result<Event, LabError> {
+    /// The answer to a question.
+    fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T, LabError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         self.say(request)?;
         let deadline = Instant::now() + ANSWER_PATIENCE;
         let mut state = self.heard.lock();
         loop {
             if let Some(answer) = state.answers.pop_front() {
-                return Ok(answer);
+                let answer = answer.map_err(|reason| format!("cannot do it: {reason}"));
+                let answer = answer.and_then(|answer| {
+                    serde_json::from_value(answer).map_err(|_| "said something unexpected".to_owned())
+                });
+                return answer.map_err(|reason| LabError::Here(format!("the agent on {} {reason}", self.name)));
             }
             if let Some(reason) = &state.lost {
                 return Err(self.lost(reason));
@@ -283,13 +268,6 @@ impl Connection {
                 return Err(self.lost(&format!("it did not answer for {} s", ANSWER_PATIENCE.as_secs())));
             }
             state = self.heard.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    fn unexpected(&self, event: &Event) -> LabError {
-        match event {
-            Event::Refused(reason) => LabError::Here(format!("the agent on {} cannot do it: {reason}", self.name)),
-            _ => LabError::Here(format!("the agent on {} said something unexpected", self.name)),
         }
     }
 
@@ -322,11 +300,12 @@ impl Heard {
         let is_in_order = match event {
             Event::Said { worker, message } => state.tell(worker, WorkerNews::Message(message)),
             Event::Ended { worker, outcome } => state.tell(worker, WorkerNews::Ended(outcome)),
-            Event::Alive => true,
-            answer => {
+            Event::Answer(answer) => {
                 state.answers.push_back(answer);
                 state.answers.len() <= ANSWERS_MAX
             }
+            Event::Alive => true,
+            Event::Ready { .. } => false,
         };
         if !is_in_order {
             state.lose("it sends unrequested messages".to_owned());

@@ -4,10 +4,12 @@ use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use super::folder::{self, Folder};
 use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::pipe::{CLOSED, Incoming, Outgoing};
-use super::probes::{ClockAnswers, ClockSecret};
+use super::probes::ClockAnswers;
 use crate::error::LabError;
 use crate::host::{Environment, HostFiles, Layers, SecondWatch};
 use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
@@ -89,10 +91,7 @@ impl<'a> Session<'a> {
     fn obey(&mut self, request: Request) -> Result<(), String> {
         match request {
             Request::Start { worker, name, order } => self.start(worker, &name, *order),
-            Request::Find { peer } => {
-                let program = self.launcher.program_of(peer).ok();
-                self.say(&Event::Found(program.map(|program| checksum(&program))))
-            }
+            Request::Find { peer } => self.answer(Ok(self.launcher.program_of(peer).ok().map(|path| checksum(&path)))),
             Request::Tell { worker, line } => match self.find(worker).map(|process| process.send(&line)) {
                 Some(Err(error)) => self.give_up(worker, &error),
                 // A message to a failed worker has crossed the news of its failure.
@@ -109,11 +108,18 @@ impl<'a> Session<'a> {
             Request::Clear => {
                 self.workers.clear();
                 self.watch = None;
-                let event = self.folder.clear().map_or_else(Event::Refused, |()| Event::Cleared);
-                self.say(&event)
+                self.answer(self.folder.clear())
             }
-            Request::Count => self.say(&Event::Counted(Layers::read(&HostFiles::here()))),
-            Request::OpenClock { at, secret } => self.open_clock(at, secret),
+            Request::Count => self.answer(Ok(Layers::read(&HostFiles::here()))),
+            Request::OpenClock { at, secret } => {
+                self.clock = None;
+                let opened = ClockAnswers::open(at, secret);
+                let port = opened.map(|(clock, port)| {
+                    self.clock = Some(clock);
+                    port
+                });
+                self.answer(port.map_err(|error| format!("its clock cannot be asked at {at}: {error}")))
+            }
             Request::CloseClock => {
                 self.clock = None;
                 Ok(())
@@ -126,34 +132,18 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             Request::Look => {
-                let event = match &mut self.watch {
-                    Some(watch) => Event::Looked(watch.look()),
-                    None => Event::Refused("no watch of this host was requested".to_owned()),
-                };
-                self.say(&event)
+                let second = self.watch.as_mut().map(SecondWatch::look);
+                self.answer(second.ok_or_else(|| "no watch of this host was requested".to_owned()))
             }
-            Request::Files => {
-                let event = self.folder.files().map_or_else(Event::Refused, Event::Files);
-                self.say(&event)
-            }
-            Request::Read { file, offset } => {
-                let event = self.folder.read(&file, offset).map_or_else(Event::Refused, Event::Part);
-                self.say(&event)
-            }
+            Request::Files => self.answer(self.folder.files()),
+            Request::Read { file, offset } => self.answer(self.folder.read(&file, offset)),
             Request::Alive => Ok(()),
         }
     }
 
-    fn open_clock(&mut self, at: IpAddr, secret: ClockSecret) -> Result<(), String> {
-        self.clock = None;
-        let event = match ClockAnswers::open(at, secret) {
-            Ok((clock, port)) => {
-                self.clock = Some(clock);
-                Event::ClockOpen(port)
-            }
-            Err(error) => Event::Refused(format!("its clock cannot be asked at {at}: {error}")),
-        };
-        self.say(&event)
+    fn answer(&mut self, answer: Result<impl Serialize, String>) -> Result<(), String> {
+        let answer = answer.and_then(|answer| serde_json::to_value(answer).map_err(|error| error.to_string()));
+        self.say(&Event::Answer(answer))
     }
 
     fn start(&mut self, worker: u32, name: &str, order: WorkerOrder) -> Result<(), String> {

@@ -13,7 +13,6 @@ use thalweg_lab_station::{
     TimetablePace, Wait, Wake, WorkerMessage,
 };
 
-use super::message::{Event, Request};
 use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};
 use super::*;
@@ -213,28 +212,6 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
     let mut worker = Supervised::start_at(&connection, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[NAME, "publisher 0", "station"]);
     std::fs::remove_dir_all(&folder).expect("removed");
-}
-
-#[test]
-fn an_agent_whose_input_ends_takes_its_workers_along() {
-    let (host, mut to, from) = Host::start(&format!("{WORKER}\nexec sleep 600"));
-    let request =
-        Request::Start { worker: 1, name: "publisher 0".to_owned(), order: Box::new(WorkerOrder::Thalweg(order())) };
-    to.say(&request).expect("said");
-    from.line(Duration::from_secs(20)).expect("its version");
-    let told = std::iter::repeat_with(|| from.hear::<Event>(Duration::from_secs(20)).expect("an event"));
-    let said = |event| match event {
-        Some(Event::Said { message: WorkerMessage::Progress(told), .. }) => Some(told),
-        _ => None,
-    };
-    let told = told.take(50).find_map(said).expect("a worker");
-    let (process, folder) = told_by_worker(told.as_array().expect("a list"));
-    assert!(lives(process) && folder.exists());
-    // As when the controller or its `ssh` is killed.
-    drop(to);
-    host.end().expect("the end of its input is in order");
-    wait_for("end of the worker", || !lives(process));
-    assert!(!folder.exists());
 }
 
 #[test]

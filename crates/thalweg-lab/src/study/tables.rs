@@ -4,9 +4,7 @@ use super::clocks;
 use super::compare;
 use super::results::{RunSummary, StudyResult};
 use crate::figures::{grouped, percent, rounded};
-use crate::statistics::median;
 use crate::table::Table;
-use crate::trial::Totals;
 
 /// The cells as a table for a terminal, and what was expected.
 pub fn to_text(result: &StudyResult) -> String {
@@ -67,26 +65,22 @@ pub(super) fn table(result: &StudyResult) -> Table {
     ];
     let mut table = Table::new("Fates of all samples; response latencies in µs, medians over the runs", &header);
     for cell in &result.cells {
-        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-        };
-        let due = sum(|totals| totals.due).max(1) as f64;
+        let median_of = |of: fn(&RunSummary) -> Option<f64>| told(cell.median_of(of));
+        let due = cell.sum(|totals| totals.due).max(1) as f64;
         table.rows.push(vec![
             cell.name.clone(),
             cell.runs.len().to_string(),
-            percent(sum(|totals| totals.in_time) as f64 / due),
-            grouped(sum(|totals| totals.late)),
-            grouped(sum(|totals| totals.lost)),
-            grouped(sum(|totals| totals.not_sent)),
-            median_of(&|run| run.totals.response.p50_us),
-            median_of(&|run| run.totals.response.p90_us),
-            median_of(&|run| run.totals.response.p99_us),
-            median_of(&|run| run.totals.response.p999_us),
-            median_of(&|run| Some(run.totals.response.max_us)),
-            median_of(&|run| Some(run.cpu)),
-            median_of(&|run| run.fairness.last_minus_first.p50_us),
+            percent(cell.sum(|totals| totals.in_time) as f64 / due),
+            grouped(cell.sum(|totals| totals.late)),
+            grouped(cell.sum(|totals| totals.lost)),
+            grouped(cell.sum(|totals| totals.not_sent)),
+            median_of(|run| run.totals.response.p50_us),
+            median_of(|run| run.totals.response.p90_us),
+            median_of(|run| run.totals.response.p99_us),
+            median_of(|run| run.totals.response.p999_us),
+            median_of(|run| Some(run.totals.response.max_us)),
+            median_of(|run| Some(run.cpu)),
+            median_of(|run| run.fairness.last_minus_first.p50_us),
         ]);
     }
     table
@@ -112,10 +106,7 @@ pub(super) fn closed_loop_table(result: &StudyResult) -> Table {
                    medians over the runs";
     let mut table = Table::new(caption, &header);
     for cell in &result.cells {
-        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-        };
+        let median_of = |of: fn(&RunSummary) -> Option<f64>| told(cell.median_of(of));
         let seconds = cell.seconds_mbit();
         let (least, most) =
             seconds.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), mbit| (least.min(*mbit), most.max(*mbit)));
@@ -124,19 +115,23 @@ pub(super) fn closed_loop_table(result: &StudyResult) -> Table {
         table.rows.push(vec![
             cell.name.clone(),
             cell.runs.len().to_string(),
-            median_of(&|run| run.received_per_s),
+            median_of(|run| run.received_per_s),
             of_seconds(seconds.iter().sum::<f64>() / seconds.len() as f64),
             of_seconds(least),
             of_seconds(most),
-            grouped(cell.runs.iter().map(|run| run.totals.lost).sum()),
+            grouped(cell.sum(|totals| totals.lost)),
             grouped(round_trips),
-            median_of(&|run| run.latency().p50_us),
-            median_of(&|run| run.latency().p99_us),
-            median_of(&|run| Some(run.latency().max_us)),
-            median_of(&|run| Some(run.cpu)),
+            median_of(|run| run.latency().p50_us),
+            median_of(|run| run.latency().p99_us),
+            median_of(|run| Some(run.latency().max_us)),
+            median_of(|run| Some(run.cpu)),
         ]);
     }
     table
+}
+
+fn told(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), rounded)
 }
 
 /// One line a run.

@@ -170,6 +170,9 @@ fn what_goes_wrong_with_a_worker_is_told_with_its_machine() {
     };
     fails("read order; echo out of memory >&2; kill -9 $$", &[NAME, "publisher 0", "signal: 9", "out of memory"]);
     fails("read order; echo '{\"failed\":\"no route\"}'", &["gave up: no route"]);
+    let (_host, connection) = Host::connected("read order; echo '{\"failed\":\"no route\"}'");
+    let said = next(&mut start(&connection));
+    assert!(matches!(said, Err(LabError::Failed { reason, .. }) if reason == "no route"), "as of one here");
     fails("read order; echo garbage", &["garbage", "no message of this version"]);
 }
 

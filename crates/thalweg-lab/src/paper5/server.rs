@@ -45,6 +45,7 @@ impl Server {
 
     /// The system's number of the process.
     pub(super) fn id(&self) -> u32 {
+        // It always has one, as a child of this process.
         self.process.id().unwrap_or_default()
     }
 

@@ -13,11 +13,11 @@ use super::directory::{RunName, is_in_use, load_experiment, load_manifest, run_f
 use super::experiment::{Experiment, Told};
 use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
+use super::tables;
 use crate::error::LabError;
-use crate::figures::{duration, grouped, percent, rounded};
+use crate::figures::{duration, grouped, percent};
 use crate::scenario::{Cell, Scenario};
 use crate::statistics::{endless, is_supported};
-use crate::table::Table;
 use crate::trial::{SoFar, flow_folder, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
@@ -213,28 +213,8 @@ struct CellSoFar {
 
 /// Each cell, from the runs that are whole.
 pub(super) fn overview(cells: &[CellResult]) -> Result<Told, LabError> {
-    let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
-    let mut table =
-        Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
-    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
     let all: Vec<CellSoFar> = cells.iter().map(CellSoFar::of).collect();
-    let row = |cell: &CellSoFar| {
-        let share = (cell.due > 0).then(|| cell.in_time as f64 / cell.due as f64);
-        vec![
-            cell.cell.clone(),
-            cell.runs.to_string(),
-            share.map_or_else(|| "–".to_owned(), percent),
-            grouped(cell.late),
-            grouped(cell.lost),
-            grouped(cell.not_sent),
-            number(cell.p50_us),
-            number(cell.p99_us),
-            number(cell.cpu),
-            cell.marked.to_string(),
-        ]
-    };
-    table.rows = all.iter().map(row).collect();
-    Ok(Told { text: table.to_text(), json: serde_json::to_value(&all).map_err(LabError::here)? })
+    Ok(Told { text: tables::whole_runs(cells).to_text(), json: serde_json::to_value(&all).map_err(LabError::here)? })
 }
 
 impl CellSoFar {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
 use thalweg_cdr::{
-    ByteOrder, Decoder, Encapsulation, Encoder, Representation, Topic, decode, decode_key, key_hash,
+    ByteOrder, Decoder, Encapsulation, Encoder, Representation, Topic, decode, decode_into, decode_key, key_hash,
     key_hash_of_payload,
 };
 
@@ -49,6 +49,7 @@ fuzz_target!(|input: &[u8]| {
 
 fn check<T: Topic + PartialEq + Debug>(payload: &[u8]) {
     let hash = key_hash_of_payload::<T>(payload, false);
+    check_in_place::<T>(payload);
     if let Ok(value) = decode::<T>(payload) {
         let expected = key_hash(&value).expect("a key that was read can be written");
         assert_eq!(hash, Ok(expected));
@@ -65,6 +66,14 @@ fn check<T: Topic + PartialEq + Debug>(payload: &[u8]) {
     if let Ok((mut decoder, _)) = Decoder::of_payload(payload) {
         let _ = T::skip(&mut decoder);
     }
+}
+
+/// The first half of the input is a value that the whole is read in place of.
+fn check_in_place<T: Topic + PartialEq + Debug>(payload: &[u8]) {
+    let (half, expected) = (decode::<T>(&payload[..payload.len() / 2]), decode::<T>(payload));
+    let mut value = half.unwrap_or_else(|_| T::default_value());
+    let result = decode_into(&mut value, payload).map(|()| value);
+    assert!(result == expected || format!("{result:?}").contains("NaN"), "{result:?}\n{expected:?}");
 }
 
 fn check_again<T: Topic + PartialEq + Debug>(

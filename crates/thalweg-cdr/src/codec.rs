@@ -60,6 +60,17 @@ pub trait Decode: Layout + Sized {
     /// When the bytes are not a value of the type; the error names the offset and what should have stood there.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 
+    /// Reads a value in place of this one and uses its memory again: strings, sequences and boxes allocate only where they
+    /// grow. When it fails, this is some value of its type.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        *self = Self::decode(decoder)?;
+        Ok(())
+    }
+
     /// Reads what [`encode_key`](Encode::encode_key) writes; members that are not in it take their default.
     ///
     /// # Errors
@@ -83,6 +94,33 @@ pub trait Decode: Layout + Sized {
             elements.push(Self::decode(decoder)?);
         }
         Ok(elements)
+    }
+
+    /// As [`decode_elements`](Self::decode_elements), in place of those that are there.
+    ///
+    /// # Errors
+    /// As [`decode_elements`](Self::decode_elements).
+    fn decode_elements_into(
+        elements: &mut Vec<Self>,
+        decoder: &mut Decoder<'_>,
+        count: usize,
+    ) -> Result<(), DecodeError> {
+        decoder.charge(count, size_of::<Self>())?;
+        elements.truncate(count);
+        Self::decode_slice(elements, decoder)?;
+        elements.reserve_exact(count - elements.len());
+        for _ in elements.len()..count {
+            elements.push(Self::decode(decoder)?);
+        }
+        Ok(())
+    }
+
+    /// Reads as many values in a row as there are in the slice, in their place; numbers go by one copy.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_slice(elements: &mut [Self], decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        elements.iter_mut().try_for_each(|element| element.decode_into(decoder))
     }
 
     /// Reads the elements of an array; plain types go by one copy.
@@ -168,6 +206,15 @@ pub trait Bounded: Encode + Decode {
     /// # Errors
     /// As [`Decode::decode`]; before memory is taken when there are more elements.
     fn decode_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError>;
+
+    /// As [`decode_bounded`](Self::decode_bounded), in place of this value.
+    ///
+    /// # Errors
+    /// As [`decode_bounded`](Self::decode_bounded).
+    fn decode_bounded_into(&mut self, decoder: &mut Decoder<'_>, max_len: usize) -> Result<(), DecodeError> {
+        *self = Self::decode_bounded(decoder, max_len)?;
+        Ok(())
+    }
 
     /// Holds the length against a bound.
     ///

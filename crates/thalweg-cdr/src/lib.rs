@@ -38,7 +38,7 @@ pub use encoder::{Encoder, Member, NESTING_MAX};
 pub use error::{DecodeError, EncodeError};
 pub use key::{key_hash, key_hash_of_payload};
 pub use layout::{KeySize, Layout, LengthCode};
-pub use payload::{decode, decode_key, encode, encode_key, encoded_size_hint};
+pub use payload::{decode, decode_into, decode_key, encode, encode_key, encoded_size_hint};
 pub use representation::{ByteOrder, ENCAPSULATION_BYTES, Encapsulation, Extensibility, Representation};
 pub use text::WString;
 /// The traits that prove a struct plain; `#[topic(plain)]` needs its derives on the struct.

@@ -43,6 +43,16 @@ pub fn decode<T: Topic>(payload: &[u8]) -> Result<T, DecodeError> {
     decoder.outermost(T::EXTENSIBILITY, encapsulation, T::decode)
 }
 
+/// As [`decode`], in place of a sample that is there, whose memory is used again: no allocation where strings and sequences
+/// need no more than they had.
+///
+/// # Errors
+/// As [`decode`]; the value is then some value of its type.
+pub fn decode_into<T: Topic>(value: &mut T, payload: &[u8]) -> Result<(), DecodeError> {
+    let (mut decoder, encapsulation) = Decoder::of_payload(payload)?;
+    decoder.outermost(T::EXTENSIBILITY, encapsulation, |decoder| value.decode_into(decoder))
+}
+
 /// Reads a payload that holds the key members only; the others take their default.
 ///
 /// # Errors

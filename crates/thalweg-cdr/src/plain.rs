@@ -32,11 +32,26 @@ pub fn decode<T: Layout + FromBytes>(decoder: &mut Decoder<'_>) -> Option<T> {
 /// Copies several values from the decoder, under the same conditions as [`decode`].
 #[inline]
 pub fn decode_elements<T: Layout + FromBytes + IntoBytes>(decoder: &mut Decoder<'_>, count: usize) -> Option<Vec<T>> {
-    let bytes = count.checked_mul(size_of::<T>())?;
+    let mut values = Vec::new();
+    decode_elements_into(&mut values, decoder, count).then_some(values)
+}
+
+/// As [`decode_elements`], in place of the values that are there; false where it returns `None`.
+#[inline]
+pub fn decode_elements_into<T: Layout + FromBytes + IntoBytes>(
+    values: &mut Vec<T>,
+    decoder: &mut Decoder<'_>,
+    count: usize,
+) -> bool {
+    let Some(bytes) = count.checked_mul(size_of::<T>()) else { return false };
     if count == 0 || !decoder.begins_plain(T::START_ALIGNMENT, align_of::<T>()) || decoder.remaining() < bytes {
-        return None;
+        return false;
     }
-    let mut values = T::new_vec_zeroed(count).ok()?;
-    values.as_mut_slice().as_mut_bytes().copy_from_slice(decoder.bytes(bytes, "plain structs").ok()?);
-    Some(values)
+    let Ok(bytes) = decoder.bytes(bytes, "plain structs") else { return false };
+    values.truncate(count);
+    let has_room = T::extend_vec_zeroed(values, count - values.len()).is_ok();
+    if has_room {
+        values.as_mut_slice().as_mut_bytes().copy_from_slice(bytes);
+    }
+    has_room
 }

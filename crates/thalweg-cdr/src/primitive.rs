@@ -70,15 +70,42 @@ macro_rules! number {
             }
 
             #[inline]
-            fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], DecodeError> {
-                let bytes = row(decoder, size_of::<Self>(), N, concat!(stringify!($number), " elements"))?;
-                let mut array = <[Self; N]>::new_zeroed();
-                array.as_mut_bytes().copy_from_slice(bytes);
-                if !decoder.is_native() {
-                    for (number, swapped) in array.iter_mut().zip(bytes.as_chunks().0) {
-                        *number = Self::from_ne_bytes(reversed(*swapped));
+            fn decode_elements_into(
+                elements: &mut Vec<Self>,
+                decoder: &mut Decoder<'_>,
+                count: usize,
+            ) -> Result<(), DecodeError> {
+                let bytes = row(decoder, size_of::<Self>(), count, concat!(stringify!($number), " elements"))?;
+                let numbers = bytes.as_chunks().0.iter();
+                elements.clear();
+                match <[Self]>::ref_from_bytes(bytes) {
+                    _ if !decoder.is_native() => {
+                        elements.extend(numbers.map(|number| Self::from_ne_bytes(reversed(*number))));
                     }
+                    Ok(aligned) => elements.extend_from_slice(aligned),
+                    Err(_) => elements.extend(numbers.map(|number| Self::from_ne_bytes(*number))),
                 }
+                Ok(())
+            }
+
+            #[inline]
+            fn decode_slice(elements: &mut [Self], decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+                let what = concat!(stringify!($number), " elements");
+                let bytes = row(decoder, size_of::<Self>(), elements.len(), what)?;
+                if decoder.is_native() {
+                    elements.as_mut_bytes().copy_from_slice(bytes);
+                    return Ok(());
+                }
+                for (number, swapped) in elements.iter_mut().zip(bytes.as_chunks().0) {
+                    *number = Self::from_ne_bytes(reversed(*swapped));
+                }
+                Ok(())
+            }
+
+            #[inline]
+            fn decode_array<const N: usize>(decoder: &mut Decoder<'_>) -> Result<[Self; N], DecodeError> {
+                let mut array = <[Self; N]>::new_zeroed();
+                Self::decode_slice(&mut array, decoder)?;
                 Ok(array)
             }
 

@@ -52,11 +52,16 @@ impl<T: Encode> Encode for Vec<T> {
 impl<T: Decode> Decode for Vec<T> {
     #[inline]
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        decode_sequence(decoder, usize::MAX, T::decode_elements)
+        decode_sequence::<T, _>(decoder, usize::MAX, T::decode_elements)
+    }
+
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        decode_sequence::<T, _>(decoder, usize::MAX, |decoder, count| T::decode_elements_into(self, decoder, count))
     }
 
     fn decode_key(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        decode_sequence(decoder, usize::MAX, |decoder, count| {
+        decode_sequence::<T, _>(decoder, usize::MAX, |decoder, count| {
             decoder.charge(count, size_of::<T>())?;
             (0..count).map(|_| T::decode_key(decoder)).collect()
         })
@@ -98,16 +103,21 @@ impl<T: Encode + Decode> Bounded for Vec<T> {
 
     #[inline]
     fn decode_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError> {
-        decode_sequence(decoder, max_len, T::decode_elements)
+        decode_sequence::<T, _>(decoder, max_len, T::decode_elements)
+    }
+
+    #[inline]
+    fn decode_bounded_into(&mut self, decoder: &mut Decoder<'_>, max_len: usize) -> Result<(), DecodeError> {
+        decode_sequence::<T, _>(decoder, max_len, |decoder, count| T::decode_elements_into(self, decoder, count))
     }
 }
 
 #[inline]
-fn decode_sequence<T: Decode>(
+fn decode_sequence<T: Decode, R>(
     decoder: &mut Decoder<'_>,
     max_len: usize,
-    elements: impl FnOnce(&mut Decoder<'_>, usize) -> Result<Vec<T>, DecodeError>,
-) -> Result<Vec<T>, DecodeError> {
+    elements: impl FnOnce(&mut Decoder<'_>, usize) -> Result<R, DecodeError>,
+) -> Result<R, DecodeError> {
     let read = |decoder: &mut Decoder<'_>| {
         let count = bounded_length(decoder, T::MIN_BYTES, max_len)?;
         elements(decoder, count)
@@ -225,6 +235,28 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
         decoder.array(|decoder| decode_dimension(decoder, T::decode_key))
     }
 
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        if T::ELEMENT_PRIMITIVE {
+            return T::decode_slice(self, decoder);
+        }
+        decoder.array(|decoder| match T::ARRAY {
+            true => self.iter_mut().try_for_each(|element| {
+                decoder.begin_dimension();
+                element.decode_into(decoder)
+            }),
+            false => T::decode_slice(self, decoder),
+        })
+    }
+
+    #[inline]
+    fn decode_slice(elements: &mut [Self], decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        if T::ELEMENT_PRIMITIVE {
+            return T::decode_slice(elements.as_flattened_mut(), decoder);
+        }
+        elements.iter_mut().try_for_each(|element| element.decode_into(decoder))
+    }
+
     fn decode_boxed(decoder: &mut Decoder<'_>) -> Result<Box<Self>, DecodeError> {
         if !T::PRIMITIVE {
             return Self::decode(decoder).map(Box::new);
@@ -282,6 +314,11 @@ impl<T: Decode> Decode for Box<T> {
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         decoder.charge(1, size_of::<T>())?;
         decoder.nested(T::decode_boxed)
+    }
+
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        decoder.charge(1, size_of::<T>())?;
+        decoder.nested(|decoder| T::decode_into(self, decoder))
     }
 
     fn decode_key(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {

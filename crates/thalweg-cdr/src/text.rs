@@ -34,6 +34,11 @@ impl Decode for String {
         decode_str(decoder, UNBOUNDED).map(str::to_owned)
     }
 
+    #[inline]
+    fn decode_into(&mut self, decoder: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        self.decode_bounded_into(decoder, UNBOUNDED)
+    }
+
     fn default_value() -> Self {
         String::new()
     }
@@ -63,6 +68,14 @@ impl Bounded for String {
     #[inline]
     fn decode_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError> {
         decode_str(decoder, max_len).map(str::to_owned)
+    }
+
+    #[inline]
+    fn decode_bounded_into(&mut self, decoder: &mut Decoder<'_>, max_len: usize) -> Result<(), DecodeError> {
+        let text = decode_str(decoder, max_len)?;
+        self.clear();
+        self.push_str(text);
+        Ok(())
     }
 }
 

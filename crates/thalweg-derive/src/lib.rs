@@ -7,6 +7,7 @@ mod tests;
 mod attributes;
 mod branch;
 mod enumeration;
+mod in_place;
 mod member;
 mod newtype;
 mod structure;

@@ -101,6 +101,17 @@ impl DerivedMember {
         }
     }
 
+    /// Reads a value in place of the one that the field has; of an optional member, a new one.
+    pub fn decode_into_field(&self, cdr: &Path) -> TokenStream {
+        let (field, value_type) = (&self.field, &self.value_type);
+        match &self.max_len {
+            None => quote!(<#value_type as #cdr::Decode>::decode_into(&mut self.#field, decoder)),
+            Some(max_len) => {
+                quote!(<#value_type as #cdr::Bounded>::decode_bounded_into(&mut self.#field, decoder, #max_len))
+            }
+        }
+    }
+
     /// Reads the key of a value.
     pub fn decode_key_value(&self, cdr: &Path) -> TokenStream {
         let value_type = &self.value_type;

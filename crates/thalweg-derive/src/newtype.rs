@@ -18,6 +18,10 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
     let inner = &field.ty;
     let name = type_name(input, attributes);
     let header = ImplHeader::new(input, cdr);
+    let decode_into = match &found.max_len {
+        None => quote!(<#inner as #cdr::Decode>::decode_into(&mut self.0, decoder)),
+        Some(max_len) => quote!(<#inner as #cdr::Bounded>::decode_bounded_into(&mut self.0, decoder, #max_len)),
+    };
     let (check, decode, key_size) = match &found.max_len {
         None => (None, quote!(<#inner as #cdr::Decode>::decode), quote!(<#inner as #cdr::Layout>::KEY_SIZE)),
         Some(max_len) => (
@@ -63,6 +67,8 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             fn decode(decoder: &mut #cdr::Decoder<'_>) -> #whole {
                 #decode(decoder).map(Self)
             }
+            #[inline]
+            fn decode_into(&mut self, decoder: &mut #cdr::Decoder<'_>) -> #nothing { #decode_into }
             fn decode_key(decoder: &mut #cdr::Decoder<'_>) -> #whole {
                 <#inner as #cdr::Decode>::decode_key(decoder).map(Self)
             }

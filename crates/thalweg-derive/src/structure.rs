@@ -192,6 +192,7 @@ impl DerivedStructure<'_> {
         let body = self.decode_body();
         let key = structure_key::decode_key(self);
         let skip = self.skip();
+        let in_place = self.decode_in_place();
         let transfer = structure_key::transfer_key(self);
         let fields = self.members.iter().map(|member| &member.field);
         let defaults = self.members.iter().map(|member| member.default_value(cdr));
@@ -213,6 +214,7 @@ impl DerivedStructure<'_> {
             fn decode(decoder: &mut #cdr::Decoder<'_>) -> #result { #body }
             fn decode_key(decoder: &mut #cdr::Decoder<'_>) -> #result { #key }
             fn default_value() -> Self { Self { #(#fields: #defaults),* } }
+            #in_place
             #elements
             fn skip(
                 decoder: &mut #cdr::Decoder<'_>,

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use proptest::prelude::*;
 use thalweg_cdr::{
-    ByteOrder, Decoder, Encapsulation, EncodeError, Encoder, Representation, Topic, decode, decode_key, encode,
-    key_hash, key_hash_of_payload,
+    ByteOrder, Decoder, Encapsulation, EncodeError, Encoder, Representation, Topic, decode, decode_into, decode_key,
+    encode, key_hash, key_hash_of_payload,
 };
 
 use crate::{strategies, types, zoo};
@@ -66,6 +66,26 @@ fn check_any<T: Topic + PartialEq + Debug>(payload: &[u8]) {
     }
 }
 
+/// Bytes are read in place of any other value as they are read alone, errors included.
+fn check_in_place<T: Topic + Clone + PartialEq + Debug>(value: &T, other: &T, changes: &[(usize, u8)], cut: usize) {
+    for (representation, order) in encodings() {
+        let mut payload = payload(value, representation, order, T::encode);
+        for changed in [false, true] {
+            if changed {
+                let length = payload.len();
+                changes.iter().for_each(|(at, byte)| payload[at % length] = *byte);
+                payload.truncate(length.saturating_sub(cut));
+            }
+            let mut in_place = other.clone();
+            let result = decode_into(&mut in_place, &payload).map(|()| in_place);
+            let expected = decode::<T>(&payload);
+            // A NaN is not equal to itself.
+            let is_same = result == expected || format!("{result:?}{expected:?}").contains("NaN");
+            assert!(is_same, "{result:?}\n{expected:?}\nover {other:?}: {payload:02x?}");
+        }
+    }
+}
+
 fn encodings() -> impl Iterator<Item = (Representation, ByteOrder)> {
     [Representation::Xcdr1, Representation::Xcdr2]
         .into_iter()
@@ -112,6 +132,16 @@ macro_rules! laws {
                     cut in 0usize..3,
                 ) {
                     check_changed::<$type>(&value, &changes, cut * cut * cut);
+                }
+
+                #[test]
+                fn reading_in_place_of_any_value_is_reading(
+                    value in $strategy,
+                    other in $strategy,
+                    changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..4),
+                    cut in 0usize..3,
+                ) {
+                    check_in_place::<$type>(&value, &other, &changes, cut * cut * cut);
                 }
 
                 #[test]

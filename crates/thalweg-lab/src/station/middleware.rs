@@ -115,7 +115,7 @@ impl<T: Carried> Middleware for Thalweg<T> {
     fn reader<S: SampleSink<Thalweg<T>>>(&self, channel: &SampleChannel, sink: S) -> Result<ThalwegReader<T>, Fault> {
         let topic = self.participant.create_topic::<T>(&channel.topic);
         let reader = self.participant.create_reader(&topic, reader_qos(channel)).map_err(Fault::here)?;
-        let supply = Supply { sink, samples: Vec::new(), work: self.setup.work };
+        let supply = Supply { sink, samples: Vec::new(), work: self.setup.work, value: None };
         ThalwegReader::start(reader, self.setup.wait, supply)
     }
 
@@ -362,6 +362,8 @@ struct Supply<T, S> {
     sink: S,
     samples: Vec<thalweg::Sample<T>>,
     work: Work,
+    /// The last value that was decoded: the next one uses its memory.
+    value: Option<T>,
 }
 
 impl<T: Carried, S: SampleSink<Thalweg<T>>> Supply<T, S> {
@@ -379,8 +381,8 @@ impl<T: Carried, S: SampleSink<Thalweg<T>>> Supply<T, S> {
         }
         for sample in self.samples.iter().filter(|sample| sample.is_valid()) {
             match self.work {
-                Work::Decoded => match sample.data() {
-                    Ok(value) => self.sink.take(ThalwegArrival::Decoded(&value)),
+                Work::Decoded => match decode(sample, &mut self.value) {
+                    Ok(value) => self.sink.take(ThalwegArrival::Decoded(value)),
                     Err(error) => self.sink.fail(Fault::here(error)),
                 },
                 Work::Raw => match T::read(sample.bytes()) {
@@ -394,6 +396,17 @@ impl<T: Carried, S: SampleSink<Thalweg<T>>> Supply<T, S> {
         }
         self.samples.clear();
         self.sink.taken();
+    }
+}
+
+/// The value of a sample, in the memory of the one before.
+fn decode<'a, T: Carried>(sample: &thalweg::Sample<T>, value: &'a mut Option<T>) -> Result<&'a T, thalweg::Error> {
+    match value {
+        Some(value) => {
+            sample.data_into(value)?;
+            Ok(value)
+        }
+        None => Ok(value.insert(sample.data()?)),
     }
 }
 

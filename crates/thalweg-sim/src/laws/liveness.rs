@@ -9,8 +9,13 @@ use crate::record::Record;
 
 /// Time for whatever is not counted below: the last repairs, each of them repeated a few times.
 const SLACK: Duration = Duration::from_secs(10);
-/// Bytes a second that pass a lossy path with the smallest receive buffer, after all repetitions.
-const GOODPUT_MIN: u64 = 100_000;
+/// Bytes a second that pass a path whose round trips do not matter, after all repetitions.
+const GOODPUT_MAX: u64 = 100_000;
+/// A datagram of the narrowest paths, in bytes and in kernel memory.
+const DATAGRAM_BYTES: f64 = 1_280.0;
+const DATAGRAM_COST: u32 = 2_560;
+/// A question without an answer is repeated after so many round trips.
+const PATIENCE_ROUND_TRIPS: f64 = 4.0;
 /// Pauses of a rate, for headers, repairs and others on the same lane.
 const RATE_SHARE: u64 = 4;
 
@@ -68,7 +73,20 @@ fn transfer_time(plan: &Plan) -> Duration {
     });
     let slowest = slowest.min(granted.min().unwrap_or(u64::MAX));
     let paced = if slowest == u64::MAX { 0 } else { bytes * RATE_SHARE * 1_000 / slowest.max(1) };
-    Duration::from_millis(paced + bytes * 1_000 / GOODPUT_MIN)
+    Duration::from_millis(paced + bytes * 1_000 / goodput(plan))
+}
+
+/// Bytes a second that pass to the smallest receive buffer after all repetitions. A window of datagrams is on its way at a time, what is
+/// lost of it leaves again in the next round, and a round whose question or answer is lost is repeated.
+fn goodput(plan: &Plan) -> u64 {
+    let weather = &plan.weather;
+    let buffer = plan.processes.iter().map(|process| process.receive_buffer_bytes).min().unwrap_or(u32::MAX);
+    let datagrams = f64::from((buffer / 3 * 2 / DATAGRAM_COST).max(1));
+    let rounds = if weather.loss > 0.0 { 1.0 - datagrams.ln() / weather.loss.ln() } else { 1.0 };
+    let tries = (1.0 - weather.loss).powi(-2);
+    let round_trip = 2.0 * (weather.latency + weather.jitter).as_secs_f64();
+    let seconds = rounds * tries * PATIENCE_ROUND_TRIPS * round_trip;
+    ((datagrams * DATAGRAM_BYTES / seconds) as u64).clamp(1, GOODPUT_MAX)
 }
 
 /// What the slowest reader needs to take everything.

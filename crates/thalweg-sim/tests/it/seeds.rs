@@ -59,6 +59,11 @@ fn answers_to_an_intruder_whose_datagrams_still_arrive_are_no_noise() {
 }
 
 #[test]
+fn two_megabytes_to_a_small_buffer_far_behind_a_lossy_link_take_a_round_for_each_window() {
+    World::new(5_100_001_506).run().check_all();
+}
+
+#[test]
 fn the_same_seed_leads_to_the_same_course_of_events() {
     for seed in 0..SEEDS / 10 {
         let first = World::new(seed).run().trace_hash();

@@ -59,12 +59,27 @@ impl<T: TopicType> Sample<T> {
     /// [`ErrorKind::PreconditionNotMet`] when the sample has none, see [`Sample::is_valid`]; [`ErrorKind::Error`] when the
     /// bytes are not a value of the type, naming the offset and the expected bytes.
     pub fn data(&self) -> Result<T, Error> {
-        if !self.is_valid() {
-            let cause = "found no value: the sample tells the end of an instance";
-            return Err(Error::new(ErrorKind::PreconditionNotMet, "data", cause)
-                .advise("call key() for its key, and check is_valid() before data()"));
-        }
+        self.expect_value("data")?;
         cdr::decode(self.bytes()).map_err(|error| undecodable("data", error))
+    }
+
+    /// As [`Sample::data`], in place of a value that is there, whose memory is used again: nothing is allocated where strings and
+    /// sequences need no more than they had.
+    ///
+    /// # Errors
+    /// As [`Sample::data`]; the value is then some value of its type.
+    pub fn data_into(&self, value: &mut T) -> Result<(), Error> {
+        self.expect_value("data_into")?;
+        cdr::decode_into(value, self.bytes()).map_err(|error| undecodable("data_into", error))
+    }
+
+    fn expect_value(&self, operation: &'static str) -> Result<(), Error> {
+        if self.is_valid() {
+            return Ok(());
+        }
+        let cause = "found no value: the sample tells the end of an instance";
+        Err(Error::new(ErrorKind::PreconditionNotMet, operation, cause)
+            .advise("call key() for its key, and check is_valid() before data()"))
     }
 
     /// Decodes the key members, also those of an invalid sample; the values of other members are unspecified.

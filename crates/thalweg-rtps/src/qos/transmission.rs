@@ -17,7 +17,8 @@ pub struct Transmission {
     /// fragments less has to be sent again where packets are lost, but each costs a datagram. Default 65,000, at least 548.
     pub max_datagram_bytes: usize,
     /// Pause until a reader that owes an acknowledgement is asked for it again, by a HEARTBEAT (RTPS 2.5 §8.4.15.4); four round
-    /// trips where these are longer. It doubles while the reader does not answer. Default 20 ms, from 1 ms to 3 s.
+    /// trips where these are longer. It doubles while the reader does not answer; while samples or a write wait for the answer it is
+    /// 200 ms at most. Default 20 ms, from 1 ms to 3 s.
     pub heartbeat_period: Duration,
 }
 

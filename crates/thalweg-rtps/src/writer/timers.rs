@@ -254,14 +254,12 @@ impl Writer {
             all_asked: self.heartbeat.all_asked.last.unwrap_or(Instant::ZERO),
             uses_group: self.route.uses_group(),
             // A reader that holds up samples or a write is asked again soon.
-            longest: self.qos.transmission.heartbeat_period.max(
-                match (self.collection.was_blocked(), self.room.is_awaited()) {
-                    (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
-                    (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
-                    (false, false) if self.guid.entity.is_builtin() => HEARTBEAT_PERIOD_BUILTIN_MAX,
-                    (false, false) => HEARTBEAT_PERIOD_MAX,
-                },
-            ),
+            longest: match (self.collection.was_blocked(), self.room.is_awaited()) {
+                (true, _) => HEARTBEAT_PERIOD_BLOCKED_MAX,
+                (false, true) => HEARTBEAT_PERIOD_REFUSED_MAX,
+                (false, false) if self.guid.entity.is_builtin() => HEARTBEAT_PERIOD_BUILTIN_MAX,
+                (false, false) => HEARTBEAT_PERIOD_MAX,
+            },
             crowd: self.heartbeat.round_trip.estimate(),
         };
         self.readers.change(|readers, timers| rule.is_due(readers, timers), |reader| reader.handle_timeout(&rule));

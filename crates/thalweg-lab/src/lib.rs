@@ -34,6 +34,7 @@ pub mod pages;
 pub mod paper1;
 pub mod paper2;
 pub mod paper5;
+pub mod parts;
 pub mod peers;
 pub mod perf;
 pub mod presets;

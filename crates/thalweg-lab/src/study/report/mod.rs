@@ -15,6 +15,7 @@ mod waterfall;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::source::CellData;
 use self::source::Source;
 use super::course::collect;
 use super::directory::{Directory, load_experiment, load_manifest};
@@ -125,6 +126,11 @@ pub(crate) fn rewrite<E: Experiment>(path: &Path) -> Result<PathBuf, LabError> {
         directory.write(name, &text)?;
     }
     Ok(path.join(REPORT))
+}
+
+/// What the runs of each cell of the study in `directory` hold.
+pub(crate) fn raw(directory: &Path, result: &StudyResult) -> Result<Vec<CellData>, LabError> {
+    Source::read(directory, result).map(|source| source.cells)
 }
 
 /// The page of a study whose runs lie in `directory`.

@@ -37,6 +37,7 @@ pub use live::RunSnapshot;
 pub(crate) use live::StudyWatcher;
 pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};
+pub(crate) use report::fates::section as fates_section;
 pub use report::page;
 pub(crate) use report::{CellData, disturbances, raw, rewrite};
 pub(crate) use results::load;

@@ -5,7 +5,7 @@ pub(super) mod cells;
 mod closed_loop;
 mod drops;
 mod fairness;
-mod fates;
+pub(super) mod fates;
 mod latency;
 mod quiet;
 mod raw;
@@ -87,7 +87,7 @@ impl Panel {
         match self {
             Panel::Verdicts => verdicts::section(source),
             Panel::ClosedLoop => source.result.is_closed_loop().then(|| closed_loop::section(source)),
-            Panel::Fates => Some(fates::section(source)),
+            Panel::Fates => Some(fates::section(source.result)),
             Panel::Distribution => Some(latency::distribution(source)),
             Panel::Percentiles => Some(latency::percentiles(source)),
             Panel::Course => latency::course(source),

@@ -83,7 +83,7 @@ fn kinds<'a, T: PartialEq>(views: &[View<'a>], of: impl Fn(&View<'a>) -> T) -> V
 /// The three things that stand above a figure.
 fn seen(paper: &str, here: impl IntoIterator<Item = String>, why: Option<String>) -> Vec<String> {
     let here = here.into_iter().map(|sentence| format!("Here: {sentence}"));
-    [format!("The paper: {paper}")].into_iter().chain(here).chain(why.map(|why| format!("Why: {why}"))).collect()
+    [format!("The paper: {paper}")].into_iter().chain(here).chain(why.map(|why| format!("Likely why: {why}"))).collect()
 }
 
 /// A latency in microseconds in the unit that keeps it short.

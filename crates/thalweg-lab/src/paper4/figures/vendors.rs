@@ -193,7 +193,7 @@ pub(super) fn boxes(part: &PartResult) -> Option<Section> {
         seen: seen(
             "boxes and whiskers are narrow: the spread is below 1 ms everywhere but in one vendor's 1 MiB to 31 subscribers.",
             [format!(
-                "half of the samples lie within 1 ms in {narrow} of {} cells; these widths reach {}.",
+                "half of the samples lie within 1 ms in {narrow} of {} cells that have samples enough for quartiles; the widths reach {}.",
                 widths.len(),
                 span(&widths)?
             )],

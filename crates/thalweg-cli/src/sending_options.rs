@@ -37,6 +37,15 @@ pub struct SendingOptions {
     #[arg(long, value_enum, value_name = "WHERE")]
     pub destination: Option<DestinationName>,
 
+    /// Send no datagram of more than N bytes, 548 to 65000; larger samples leave in fragments (default: as large as the path takes).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(548..=65_000))]
+    pub max_datagram: Option<u64>,
+
+    /// Ask a reader again after D for an acknowledgement that it owes, or after four round trips if that is longer; 1ms to 3s (default:
+    /// 20ms).
+    #[arg(long, value_name = "D", value_parser = crate::parse::duration)]
+    pub heartbeat_period: Option<std::time::Duration>,
+
     /// Start from the tuned profile in FILE, which `thalweg lab run paper1` writes; the other options replace parts of it (default:
     /// none).
     #[arg(long, value_name = "FILE")]
@@ -145,7 +154,14 @@ impl SendingOptions {
             Some(DestinationName::Unicast) => Addressing::Unicast,
             Some(DestinationName::Multicast) => Addressing::Multicast,
         };
-        Ok(Sending { method, destination, ..Sending::default() })
+        let period = self.heartbeat_period.map(|period| u64::try_from(period.as_micros()).unwrap_or(u64::MAX));
+        Ok(Sending {
+            method,
+            destination,
+            max_datagram_bytes: self.max_datagram.or(found.max_datagram_bytes),
+            heartbeat_period_us: period.or(found.heartbeat_period_us),
+            ..Sending::default()
+        })
     }
 
     /// The method with the limits of the options.
@@ -212,6 +228,9 @@ mod tests {
         check("--flow-controller x", PackingMethod::Asynchronous { flow_controller: "x".to_owned() });
         let sending = sending("--destination multicast", &Profile::empty()).expect("allowed");
         assert_eq!(sending.destination, Addressing::Multicast);
+        let sending = self::sending("--max-datagram 1400 --heartbeat-period 5ms", &Profile::empty()).expect("allowed");
+        assert_eq!((sending.max_datagram_bytes, sending.heartbeat_period_us), (Some(1_400), Some(5_000)));
+        assert!(self::sending("--max-datagram 500", &Profile::empty()).is_err());
     }
 
     #[test]

@@ -15,6 +15,12 @@ pub struct Sending {
     /// Where datagrams go to.
     #[serde(default)]
     pub destination: Addressing,
+    /// Largest datagram in bytes, where a path takes larger ones; missing means as large as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_datagram_bytes: Option<u64>,
+    /// Microseconds until a reader is asked again for an acknowledgement; missing means the usual period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_period_us: Option<u64>,
     /// TRANSPORT_PRIORITY: the DSCP of its datagrams, 0 to 63.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
@@ -95,7 +101,14 @@ impl Sending {
             Addressing::Unicast => qos::Destination::Unicast,
             Addressing::Multicast => qos::Destination::Multicast,
         };
-        qos::Transmission { method, destination }
+        let usual = qos::Transmission::default();
+        let most = self.max_datagram_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        qos::Transmission {
+            method,
+            destination,
+            max_datagram_bytes: most.unwrap_or(usual.max_datagram_bytes),
+            heartbeat_period: self.heartbeat_period_us.map_or(usual.heartbeat_period, Duration::from_micros),
+        }
     }
 }
 
@@ -106,10 +119,16 @@ fn is_zero(priority: &i32) -> bool {
 impl fmt::Display for Sending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.to_qos().method)?;
-        match self.destination {
-            Addressing::Auto => Ok(()),
-            chosen @ (Addressing::Unicast | Addressing::Multicast) => write!(f, ", {chosen}"),
+        if let chosen @ (Addressing::Unicast | Addressing::Multicast) = self.destination {
+            write!(f, ", {chosen}")?;
         }
+        if let Some(bytes) = self.max_datagram_bytes {
+            write!(f, ", datagrams of at most {bytes} B")?;
+        }
+        if let Some(micros) = self.heartbeat_period_us {
+            write!(f, ", HEARTBEAT every {:?}", Duration::from_micros(micros))?;
+        }
+        Ok(())
     }
 }
 
@@ -151,7 +170,14 @@ mod tests {
             (PackingMethod::Batch(PackingLimits::default()), qos::Method::batch()),
             (PackingMethod::Asynchronous { flow_controller: "slow".into() }, qos::Method::asynchronous("slow")),
         ] {
-            let sending = Sending { destination: Addressing::Multicast, ..Sending::by(method) };
+            let sending = Sending {
+                destination: Addressing::Multicast,
+                max_datagram_bytes: Some(1_400),
+                heartbeat_period_us: Some(5_000),
+                ..Sending::by(method)
+            };
+            assert_eq!(sending.to_qos().max_datagram_bytes, 1_400);
+            assert_eq!(sending.to_qos().heartbeat_period, Duration::from_millis(5));
             assert_eq!(sending.to_qos().method, expect);
             assert_eq!(sending.to_qos().destination, qos::Destination::Multicast);
             let text = serde_json::to_string(&sending).expect("json");

@@ -146,7 +146,7 @@ fn ours(context: RunContext<'_>, cell: &Cell, network: StationNetwork) -> Setup 
         .as_ref()
         .map_or(PackingMethod::Auto, |bucket| PackingMethod::Asynchronous { flow_controller: bucket.name.clone() });
     let priority = flow.map_or(0, |flow| flow.transport_priority);
-    let sending = Sending { method, destination: cell.destination, priority };
+    let sending = Sending { method, destination: cell.destination, priority, ..Sending::default() };
     let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
     Setup { load: Some(cell.load), sending, flow_controller, wait, trace, ..Setup::within(network) }
 }

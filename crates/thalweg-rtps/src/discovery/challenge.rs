@@ -189,3 +189,32 @@ impl Challenge {
         counts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn the_lowest_and_the_highest_number_prove_an_address_as_any_other_does() {
+        let (prefix, address) = (GuidPrefix([7; 12]), IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let number = |secret: u64| Secret::new(secret).challenge(prefix, address, 0);
+        for wanted in [CHALLENGE_MIN, CHALLENGE_MAX] {
+            let secret = (0..).find(|secret| number(*secret).0 == wanted).expect("every number occurs");
+            let numbers = [0, 1].map(|half| Secret::new(secret).challenge(prefix, address, half));
+            let asked = Challenge {
+                halves: [true; 2],
+                turn: 1,
+                asked_at: None,
+                asked: vec![(address, numbers)],
+                wrong: 0,
+                proofs: [None; 2],
+                answered_from: None,
+            };
+            let proved = |base: i64| asked.address_proved_by(0, SequenceNumber(base), |_| false);
+            assert_eq!(proved(wanted), Some(address), "{wanted}");
+            assert_eq!(proved(wanted - 1), None);
+        }
+    }
+}

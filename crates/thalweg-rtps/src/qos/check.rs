@@ -4,12 +4,14 @@
 use std::fmt;
 
 use super::policy::{Period, listed};
-use super::transmission::FLUSH_DELAY_MAX;
+use super::transmission::{FLUSH_DELAY_MAX, HEARTBEAT_PERIOD_RANGE};
 use super::{
     AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Method, Ownership, PolicyId,
-    Presentation, READER_PATIENCE_MIN, ReaderQos, Representation, ResourceLimits, TrafficClass, WriterQos,
+    Presentation, READER_PATIENCE_MIN, ReaderQos, Representation, ResourceLimits, TrafficClass, Transmission,
+    WriterQos,
 };
 use crate::time::INFINITE;
+use crate::types::{DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES};
 
 /// Most partitions of an endpoint, ours or a peer's. Chosen by Thalweg; RTI's default is 64 as well.
 pub const PARTITIONS_MAX: usize = 64;
@@ -87,7 +89,7 @@ impl WriterQos {
             let reason = "a reader needs at least 100 ms to be asked and to answer; wait longer, or leave it infinite";
             return Err(inconsistent(PolicyId::READER_PATIENCE, Period(self.reader_patience), reason));
         }
-        check_method(&self.transmission.method)
+        check_transmission(&self.transmission)
     }
 }
 
@@ -120,6 +122,23 @@ impl ReaderQos {
 /// When it is longer than [`OCTETS_MAX`].
 pub fn check_participant_data(user_data: &[u8]) -> Result<(), QosError> {
     check_octets(PolicyId::USER_DATA, user_data)
+}
+
+fn check_transmission(transmission: &Transmission) -> Result<(), QosError> {
+    let Transmission { method, max_datagram_bytes, heartbeat_period, .. } = transmission;
+    let datagrams = DATAGRAM_MIN_BYTES..=ON_HOST_DATAGRAM_BYTES;
+    if !datagrams.contains(max_datagram_bytes) {
+        let value = format_args!("max_datagram_bytes {max_datagram_bytes}");
+        let reason =
+            "a datagram has 548 to 65000 bytes: less leaves no room beside the headers, more is no UDP datagram";
+        return Err(inconsistent(PolicyId::TRANSMISSION, value, reason));
+    }
+    if !HEARTBEAT_PERIOD_RANGE.contains(heartbeat_period) {
+        let value = format_args!("heartbeat_period {heartbeat_period:?}");
+        let reason = "readers are asked again after 1 ms to 3 s";
+        return Err(inconsistent(PolicyId::TRANSMISSION, value, reason));
+    }
+    check_method(method)
 }
 
 fn check_method(method: &Method) -> Result<(), QosError> {

@@ -453,6 +453,19 @@ fn inconsistent_policies_are_refused() {
         |writer, _| writer.transmission = Transmission::by(Method::asynchronous("")),
         "TRANSMISSION asynchronous () is inconsistent: a flow controller has a name; \"background\" is always there",
     );
+    for bytes in [547, 65_001] {
+        refused(
+            |writer, _| writer.transmission.max_datagram_bytes = bytes,
+            &format!(
+                "TRANSMISSION max_datagram_bytes {bytes} is inconsistent: a datagram has 548 to 65000 bytes: less leaves no room \
+                 beside the headers, more is no UDP datagram"
+            ),
+        );
+    }
+    refused(
+        |writer, _| writer.transmission.heartbeat_period = Duration::from_micros(999),
+        "TRANSMISSION heartbeat_period 999µs is inconsistent: readers are asked again after 1 ms to 3 s",
+    );
     assert_eq!(check_participant_data(&long()).unwrap_err().to_string(), format!("USER_DATA {carry}"));
 }
 

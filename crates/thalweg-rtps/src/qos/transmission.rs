@@ -4,13 +4,33 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::types::ON_HOST_DATAGRAM_BYTES;
+
 /// By what way a writer's samples travel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmission {
     /// Packing of samples into datagrams.
     pub method: Method,
     /// Destinations of datagrams.
     pub destination: Destination,
+    /// Largest datagram, in bytes, where the path to a reader takes larger ones: samples that do not fit leave in fragments. Of small
+    /// fragments less has to be sent again where packets are lost, but each costs a datagram. Default 65,000, at least 548.
+    pub max_datagram_bytes: usize,
+    /// Pause until a reader that owes an acknowledgement is asked for it again, by a HEARTBEAT (RTPS 2.5 §8.4.15.4); four round
+    /// trips where these are longer. It doubles while the reader does not answer; while samples or a write wait for the answer it is
+    /// 200 ms at most. Default 20 ms, from 1 ms to 3 s.
+    pub heartbeat_period: Duration,
+}
+
+impl Default for Transmission {
+    fn default() -> Transmission {
+        Transmission {
+            method: Method::Auto,
+            destination: Destination::Auto,
+            max_datagram_bytes: ON_HOST_DATAGRAM_BYTES,
+            heartbeat_period: HEARTBEAT_PERIOD,
+        }
+    }
 }
 
 /// Packing of samples into datagrams.
@@ -68,12 +88,12 @@ pub enum Destination {
 impl Transmission {
     /// This method, and a destination that costs least.
     pub fn by(method: Method) -> Transmission {
-        Transmission { method, destination: Destination::Auto }
+        Transmission { method, ..Transmission::default() }
     }
 
     /// This destination, and the method [`Method::Auto`].
     pub fn to(destination: Destination) -> Transmission {
-        Transmission { method: Method::Auto, destination }
+        Transmission { destination, ..Transmission::default() }
     }
 }
 
@@ -131,6 +151,11 @@ pub const AUTO_FLUSH_DELAY: Duration = Duration::from_micros(50);
 
 /// Name of the flow controller that every participant has from the start.
 pub const BACKGROUND: &str = "background";
+
+/// The usual pause between repeated HEARTBEATs, and what is accepted instead.
+const HEARTBEAT_PERIOD: Duration = Duration::from_millis(20);
+pub(super) const HEARTBEAT_PERIOD_RANGE: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(3);
 
 /// The longest flush delay that is accepted.
 pub(super) const FLUSH_DELAY_MAX: Duration = Duration::from_secs(10);

@@ -1,8 +1,11 @@
 //! What an asynchronous writer asks its flow controller for, and what it gets for that.
 
-use super::tests::{START, acknowledge, ask_for_pack, collecting, matched_reader, reader, write_stamped};
+use super::tests::{
+    START, acknowledge, ask_for_pack, collecting, collecting_for, matched_reader, reader, write_stamped,
+};
 use super::*;
 use crate::qos::{History, Method};
+use crate::wire;
 
 #[test]
 fn nothing_waits_for_tokens_once_the_last_reader_has_left() {
@@ -75,4 +78,21 @@ fn a_sample_that_is_overwritten_while_it_is_sent_closes_no_window() {
     assert!(writer.backlog(START).is_some(), "the readers are to be told that the rest will not come");
     writer.poll_transmit_within(START, u64::MAX, &mut outbox);
     assert_eq!(writer.outgoing.place.sample, SequenceNumber(2));
+}
+
+#[test]
+fn what_the_next_datagram_is_said_to_cost_is_what_fits_into_it() {
+    let limit = 9_000;
+    let matched = MatchedReader { datagram_bytes: limit, receive_buffer_bytes: Some(1_500_000), ..matched_reader(1) };
+    for bytes in 2_060..2_960 {
+        let mut writer = collecting_for(matched.clone(), Method::asynchronous("slow"), History::KeepAll);
+        (0..6).for_each(|_| write_stamped(&mut writer, START, bytes));
+        let cost = writer.backlog(START).expect("samples wait").next_cost;
+        let with_heartbeat = cost + wire::write::HEARTBEAT_BATCH_LEN as u64;
+        assert!(with_heartbeat <= limit as u64, "{cost} bytes for samples of {bytes} leave no room for a HEARTBEAT");
+        let mut outbox = Outbox::new();
+        let paid = writer.poll_transmit_within(START, cost, &mut outbox);
+        let unspent = cost.checked_sub(paid.spent).expect("no more is spent");
+        assert!(unspent < bytes as u64, "{} of {cost} for samples of {bytes}", paid.spent);
+    }
 }

@@ -1,9 +1,9 @@
 //! Implausible answers: those about samples that the reader was never sent.
 
+use super::Writer;
 use super::reader_proxy::ReaderProxy;
 use super::repair::cut_of;
 use super::route::fragment_bytes_in;
-use super::{HEARTBEAT_PERIOD_MIN, Writer};
 use crate::time::Instant;
 use crate::types::{DATAGRAM_MIN_BYTES, Guid, SequenceNumber};
 use crate::wire::NackFrag;
@@ -50,7 +50,7 @@ impl ReaderProxy {
     /// Whether to tell a reader that asks for what was never sent where the writer is: somebody has told it otherwise, and it would ask
     /// for ever. No more often than it could need.
     pub(super) fn is_to_be_put_right(&self, now: Instant) -> bool {
-        let pause = HEARTBEAT_PERIOD_MIN.max(self.round_trip.estimate());
+        let pause = self.asking.least.max(self.round_trip.estimate());
         self.matched.vendor.traits().asks_for_announced_only && now.since(self.asking.at) >= pause
     }
 }

@@ -7,8 +7,6 @@ use crate::round_trip::RoundTrip;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
 
-/// The earliest heartbeat repetition; below it measured round trips decide.
-pub(super) const HEARTBEAT_PERIOD_MIN: Duration = Duration::from_millis(20);
 /// The slowest heartbeat repetition while a reader owes an acknowledgement.
 pub(super) const HEARTBEAT_PERIOD_MAX: Duration = Duration::from_secs(3);
 
@@ -80,9 +78,10 @@ impl HeartbeatState {
         self.due.get_or_insert(now + period);
     }
 
-    /// Makes sure that the timer runs and does not wait longer than for a reader that is asked for the first time.
-    pub(super) fn hasten(&mut self, now: Instant, period: Duration) {
-        if self.due.is_none_or(|due| due > now + HEARTBEAT_PERIOD_MIN) {
+    /// Makes sure that the timer runs and does not wait longer than for a reader that is asked for the first time: `least` where
+    /// round trips are short.
+    pub(super) fn hasten(&mut self, now: Instant, least: Duration, period: Duration) {
+        if self.due.is_none_or(|due| due > now + least) {
             let soon = now + period;
             self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
         }

@@ -80,8 +80,8 @@ use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
 use heartbeat_state::{
-    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_BUILTIN_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN,
-    HEARTBEAT_PERIOD_REFUSED_MAX, HeartbeatState,
+    HEARTBEAT_PERIOD_BLOCKED_MAX, HEARTBEAT_PERIOD_BUILTIN_MAX, HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_REFUSED_MAX,
+    HeartbeatState,
 };
 use outgoing::Outgoing;
 use reader_proxy::ReaderProxy;
@@ -355,6 +355,7 @@ impl Writer {
     /// Matches a reader (or replaces what is known of it).
     pub fn match_reader(&mut self, now: Instant, mut matched: MatchedReader) {
         matched.reliable &= self.qos.reliability.is_reliable();
+        matched.datagram_bytes = matched.datagram_bytes.min(self.qos.transmission.max_datagram_bytes);
         matched.batches &= !matches!(self.qos.transmission.method, Method::Coalesce(_));
         let wants_history = self.keeps_history() && matched.qos.durability != Durability::Volatile;
         self.route.insert(&matched);
@@ -372,7 +373,7 @@ impl Writer {
                 None => next,
             };
             let joined = self.outgoing.place.sample.previous();
-            let mut proxy = ReaderProxy::new(now, matched, start, joined);
+            let mut proxy = ReaderProxy::new(now, matched, start, joined, self.qos.transmission.heartbeat_period);
             proxy.slowed_at = self.outgoing.place.position();
             if former.is_some_and(|acknowledged| acknowledged.next() < start) {
                 proxy.forsaken = start.previous();
@@ -427,11 +428,11 @@ impl Writer {
 
     /// Makes sure that the heartbeat timer runs and does not wait longer than for a reader that is asked for the first time.
     fn hasten_heartbeat(&mut self, now: Instant) {
-        self.heartbeat.hasten(now, self.heartbeat_period());
+        self.heartbeat.hasten(now, self.qos.transmission.heartbeat_period, self.heartbeat_period());
     }
 
     fn heartbeat_period(&self) -> Duration {
-        HEARTBEAT_PERIOD_MIN.max(self.readers.summary().round_trip * 4).min(HEARTBEAT_PERIOD_MAX)
+        self.qos.transmission.heartbeat_period.max(self.readers.summary().round_trip * 4).min(HEARTBEAT_PERIOD_MAX)
     }
 
     /// When [`Writer::handle_timeout`] is to be called.

@@ -2,6 +2,8 @@
 
 use super::tests::{START, acknowledge, matched_reader, reader, writer};
 use super::*;
+use crate::qos::{History, Transmission};
+use crate::types::{EntityId, GuidPrefix, Keyed};
 
 /// A writer whose reader 1 runs on another host and has room for much.
 fn writer_to_afar() -> Writer {
@@ -39,4 +41,31 @@ fn what_is_owed_to_nobody_since_its_reader_left_does_not_leave() {
     assert_eq!(send_large(&mut writer, START), 0, "reader 2 has come since");
     super::tests::write(&mut writer, 1_200);
     assert_eq!(send_large(&mut writer, START), 1, "of what was written since");
+}
+
+#[test]
+fn no_datagram_is_larger_than_the_writer_allows_and_nothing_is_left_out() {
+    for (method, bytes) in [(Method::Immediate, 5_000), (Method::Immediate, 500), (Method::batch(), 100)] {
+        for limit in [548, 700, 1_472] {
+            let transmission = Transmission { max_datagram_bytes: limit, ..Transmission::by(method.clone()) };
+            let qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+            let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+            let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+            writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(1 << 24), ..matched_reader(1) });
+            acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
+            let (samples, mut outbox, mut sent) = (5, Outbox::new(), 0);
+            (0..samples).for_each(|_| super::tests::write(&mut writer, bytes));
+            writer.flush();
+            let mut more = true;
+            while more {
+                outbox.clear();
+                more = writer.poll_transmit(START, &mut outbox);
+                for datagram in outbox.datagrams() {
+                    assert!(datagram.len() <= limit, "{} bytes where {limit} are allowed", datagram.len());
+                    sent += datagram.len();
+                }
+            }
+            assert!(sent > samples * bytes, "{sent} bytes for {samples} samples of {bytes}");
+        }
+    }
 }

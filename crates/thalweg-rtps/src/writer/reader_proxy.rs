@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::HEARTBEAT_PERIOD_MAX;
 use super::congestion::{Answered, Change, Congestion, DATAGRAM};
 use super::flow::Position;
 use super::group_reception::GroupReception;
 use super::repairs::Repairs;
-use super::{HEARTBEAT_PERIOD_MAX, HEARTBEAT_PERIOD_MIN};
 use crate::count::CountFilter;
 use crate::qos::ReaderQos;
 use crate::round_trip::RoundTrip;
@@ -59,6 +59,8 @@ pub(super) struct Asking {
     pub at: Instant,
     /// Until it is asked again; twice as long after each time that it made no progress.
     pub pause: Duration,
+    /// The shortest pause.
+    pub least: Duration,
     /// How often since it was heard of last.
     unanswered: u32,
     /// It was asked several times before its last answer, so nothing tells how long that took.
@@ -66,6 +68,11 @@ pub(super) struct Asking {
 }
 
 impl Asking {
+    /// It is asked every `least` at first.
+    fn every(now: Instant, least: Duration) -> Asking {
+        Asking { at: now, pause: least, least, unanswered: 0, ambiguous: false }
+    }
+
     /// It is asked now.
     pub(super) fn asks(&mut self, now: Instant) {
         self.at = now;
@@ -143,6 +150,7 @@ impl ReaderProxy {
         matched: MatchedReader,
         start: SequenceNumber,
         joined: SequenceNumber,
+        heartbeat_period: Duration,
     ) -> ReaderProxy {
         let owed = if matched.reliable { Owed::Greeting } else { Owed::Nothing };
         let answers_from_afar = matched.reliable && !matched.on_this_host;
@@ -161,7 +169,7 @@ impl ReaderProxy {
             proven: false,
             forsaken: SequenceNumber::ZERO,
             active: true,
-            asking: Asking { at: now, pause: HEARTBEAT_PERIOD_MIN, unanswered: 0, ambiguous: false },
+            asking: Asking::every(now, heartbeat_period),
             last_heard: now,
             behind_since: None,
             owed,
@@ -342,8 +350,8 @@ impl ReaderProxy {
 
     /// It may be asked sooner again: it has come further, or has told what it lacks.
     pub(super) fn shorten_pause(&mut self) {
-        let halved = (self.asking.pause / 2).max(HEARTBEAT_PERIOD_MIN);
-        self.asking.pause = if self.asking.ambiguous { halved } else { HEARTBEAT_PERIOD_MIN };
+        let Asking { pause, least, ambiguous, .. } = self.asking;
+        self.asking.pause = if ambiguous { (pause / 2).max(least) } else { least };
     }
 
     /// How long a repeated request is taken to have crossed its repair.

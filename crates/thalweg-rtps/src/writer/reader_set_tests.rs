@@ -8,6 +8,7 @@ use super::reader_proxy::{MatchedReader, Owed, ReaderProxy};
 use super::reader_set::{PathBounds, ReaderSet};
 use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, write};
 use crate::outbox::Outbox;
+use crate::qos::Transmission;
 use crate::rng::Rng;
 use crate::time::INFINITE;
 use crate::types::{Guid, SequenceNumber, VendorId};
@@ -19,7 +20,8 @@ pub(super) fn proxy(guid: Guid, rng: &mut Rng) -> ReaderProxy {
     matched.on_this_host = rng.chance(0.5);
     matched.vendor = if rng.chance(0.8) { VendorId::THALWEG } else { VendorId::CYCLONE };
     matched.receive_buffer_bytes = rng.chance(0.7).then(|| rng.below(1_000) as u32);
-    ReaderProxy::new(START, matched, SequenceNumber::FIRST, SequenceNumber(rng.below(20) as i64))
+    let joined = SequenceNumber(rng.below(20) as i64);
+    ReaderProxy::new(START, matched, SequenceNumber::FIRST, joined, Transmission::default().heartbeat_period)
 }
 
 pub(super) fn change(reader: &mut ReaderProxy, rng: &mut Rng, step: u64) {

@@ -11,6 +11,7 @@ use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, w
 use super::timers::{AskRule, NextQuestion};
 use super::{Writer, WriterOptions, WriterOutcome};
 use crate::outbox::Outbox;
+use crate::qos::{History, Method, Transmission, WriterQos};
 use crate::rng::Rng;
 use crate::time::{INFINITE, Instant};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed, SequenceNumber};
@@ -117,6 +118,26 @@ fn a_timeout_looks_at_the_readers_that_are_due_and_not_at_all() {
         assert!(looks <= 5, "{looks} of 240 readers");
     }
     assert_eq!(writer.silent_readers().collect::<Vec<_>>(), [reader(1)], "it was asked");
+}
+
+#[test]
+fn a_reader_that_owes_an_acknowledgement_is_asked_again_after_the_heartbeat_period_of_the_writer() {
+    for period in [1, 20, 500].map(Duration::from_millis) {
+        let transmission = Transmission { heartbeat_period: period, ..Transmission::by(Method::Immediate) };
+        let qos = WriterQos { transmission, history: History::KeepAll, ..WriterQos::default() };
+        let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+        let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+        let round_trip = Duration::from_micros(100);
+        writer.match_reader(START, MatchedReader { round_trip, ..matched_reader(1) });
+        acknowledge(&mut writer, START, 1, SequenceNumber::FIRST, &[]);
+        writer.poll_transmit(START, &mut Outbox::default());
+        write(&mut writer, 10);
+        writer.poll_transmit(START, &mut Outbox::default());
+        let first = asked_after(&mut writer, START);
+        assert!(first <= period, "{first:?} with a period of {period:?}");
+        let second = asked_after(&mut writer, START + first);
+        assert!(second >= period && second <= period * 2, "{second:?} with a period of {period:?}");
+    }
 }
 
 /// How long after `now`, at the latest, reader 1 is asked.

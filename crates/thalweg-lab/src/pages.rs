@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::error::LabError;
 use crate::paper1::{self, Paper1Result};
 use crate::paper2::{self, Paper2Result};
+use crate::paper4::{self, Paper4Result};
 use crate::paper5::{self, Paper5Result};
 use crate::quick::{self, QuickResult};
 use crate::report::Page;
@@ -20,8 +21,8 @@ struct Head {
     name: Option<String>,
 }
 
-/// The page of the results in `file`, and a name for its files; of a scenario and of `paper2` as much as they hold without raw data, of
-/// `paper2` with the distributions where the run directories lie beside them.
+/// The page of the results in `file`, and a name for its files; of a scenario as much as it holds without raw data, of `paper2`
+/// and `paper4` with the distributions where the run directories lie beside them.
 ///
 /// # Errors
 /// The file cannot be read, or holds no results of a preset or a scenario.
@@ -30,36 +31,26 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
     match head.schema.as_str() {
         Paper1Result::SCHEMA => Ok(("paper1".to_owned(), paper1::page(&load_json(file)?))),
         Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
+        Paper4Result::SCHEMA => Ok(("paper4".to_owned(), paper4::page(&paper4::load(file)?))),
         Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
         QuickResult::SCHEMA => Ok(("quick".to_owned(), quick::page(&load_json(file)?))),
-        StudyResult::SCHEMA => {
-            let (name, page) = (head.name.unwrap_or_default(), study::page(&load_json(file)?));
-            let page = if name == PAPER4 { after_paper4(page) } else { page };
-            Ok((name, page))
-        }
+        StudyResult::SCHEMA => Ok((head.name.unwrap_or_default(), study::page(&load_json(file)?))),
         other => Err(LabError::Here(format!(
             "{} holds {other:?}, which has no page; pages show {}",
             file.display(),
-            [
-                Paper1Result::SCHEMA,
-                Paper2Result::SCHEMA,
-                Paper5Result::SCHEMA,
-                QuickResult::SCHEMA,
-                StudyResult::SCHEMA
-            ]
-            .join(", ")
+            SCHEMAS.join(", ")
         ))),
     }
 }
 
-/// The page of the preset's scenario says what it repeats.
-fn after_paper4(page: Page) -> Page {
-    let source = "Kouril, Schäufele, Radusch, Schnor (2024), below the client library, every node a process";
-    Page { title: "Paper 4, measured again".to_owned(), subtitle: format!("{} · {source}", page.subtitle), ..page }
-}
-
-/// The preset's name of its scenario.
-const PAPER4: &str = "paper4";
+const SCHEMAS: [&str; 6] = [
+    Paper1Result::SCHEMA,
+    Paper2Result::SCHEMA,
+    Paper4Result::SCHEMA,
+    Paper5Result::SCHEMA,
+    QuickResult::SCHEMA,
+    StudyResult::SCHEMA,
+];
 
 #[cfg(test)]
 mod tests {

@@ -118,7 +118,7 @@ fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failur
     let mut plan = QuickPlan::new(options.preset.seed());
     plan.bursts = options.runs;
     plan.phase_s = options.phase.map_or(plan.phase_s, |phase| phase.as_secs_f64());
-    let out = options.preset.out.clone().unwrap_or_else(|| PathBuf::from("quick"));
+    let out = options.preset.out.clone().unwrap_or_else(|| free_folder("quick"));
     remark(format_args!(
         "Three kinds of data between separate processes on this host; this takes {}.",
         about(plan.expected())
@@ -126,6 +126,13 @@ fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failur
     let launcher = study::launcher(None, None)?;
     let result = directories::run_quick(&plan, &out, (&launcher, &Stop::watching(interrupt.flag())));
     study::conclude(&out, options.preset.json, result)
+}
+
+/// The folder of this name in the current directory, with a number behind it where there is one already: a second run is no mistake.
+fn free_folder(name: &str) -> PathBuf {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered).map(PathBuf::from);
+    names.find(|folder| !folder.exists()).unwrap_or_else(|| PathBuf::from(name))
 }
 
 pub(super) fn not_written(path: &Path, error: &std::io::Error) -> Failure {

@@ -129,7 +129,7 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["lab", "run", "paper2", "--quick", "--tables", "2"], &["'--tables'", of_paper2]);
     check(
         &["lab", "run", "paper4", "--live"],
-        &["'--live'", "Options of `thalweg lab run paper4`: --quick, --peers, --against"],
+        &["'--live'", "Options of `thalweg lab run paper4`: --quick, --parts, --peers"],
     );
     check(
         &["lab", "run", "paper5", "--key", "x"],

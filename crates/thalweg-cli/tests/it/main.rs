@@ -14,6 +14,7 @@ mod lab;
 mod measure;
 mod methods;
 mod paper1;
+mod paper4;
 mod paper5;
 mod peers;
 mod program;

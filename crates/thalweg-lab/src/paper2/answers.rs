@@ -2,8 +2,9 @@
 
 use super::groups::{Group, RECEIVED};
 use super::plan::{CALIBRATION, CROSSOVER};
-use super::result::{AutoAnswer, AutoCheck, PartResult, Winner};
+use super::result::{AutoAnswer, AutoCheck, Winner};
 use crate::figures::percent;
+use crate::parts::PartResult;
 use crate::statistics::{Interval, RUNS_MIN, Verdict, below, median, median_interval};
 use crate::study::{
     CPU, CellResult, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, judge,

@@ -5,8 +5,9 @@
 
 use super::groups::Group;
 use super::plan::{CALIBRATION, CROSSOVER};
-use super::result::{Paper2Result, PartResult, Winner};
+use super::result::{Paper2Result, Winner};
 use crate::figures::rounded;
+use crate::parts::PartResult;
 use crate::report::Section;
 use crate::study::{CPU, CellResult};
 use crate::table::Table;

@@ -1,8 +1,8 @@
 //! Cells that differ in nothing but the destination.
 
 use super::plan::SAME_RATE;
-use super::result::PartResult;
 use crate::figures::size;
+use crate::parts::PartResult;
 use crate::peers::CellMiddleware;
 use crate::scenario::{Cell, ReliabilitySetting};
 use crate::station::Addressing;
@@ -51,8 +51,15 @@ impl<'a> Group<'a> {
     }
 }
 
+impl PartResult {
+    /// Cells that differ only in the destination.
+    pub(super) fn groups(&self) -> Vec<Group<'_>> {
+        groups(self)
+    }
+}
+
 /// The groups of a part that have both ways, in the order of its cells.
-pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
+fn groups(part: &PartResult) -> Vec<Group<'_>> {
     if part.name == SAME_RATE {
         // Its ways have the rates that each of them reached.
         return Vec::new();
@@ -66,7 +73,7 @@ pub(super) fn groups(part: &PartResult) -> Vec<Group<'_>> {
         let of = |destination| like(first, destination);
         let mut places = vec![of(Addressing::Unicast)?, of(Addressing::Multicast)?];
         places.extend(of(Addressing::Auto));
-        let latencies = part.latencies.as_ref().map(|all| places.iter().map(|place| &all[*place]).collect());
+        let latencies = part.raw.as_ref().map(|raw| places.iter().map(|place| &raw[*place].all).collect());
         Some(Group { cells: places.into_iter().map(|place| &cells[place]).collect(), latencies })
     };
     cells.iter().filter(|cell| cell.cell.destination == Addressing::Unicast).filter_map(group).collect()

@@ -11,17 +11,17 @@ mod presentation;
 mod procedure;
 mod result;
 
+pub use plan::Paper2Plan;
 use plan::{CALIBRATION, PERFTEST};
-pub use plan::{Paper2Plan, Part};
 pub use presentation::{page, to_text};
-pub use result::{AutoCheck, Paper2Result, PartResult, Winner};
+pub use result::{AutoCheck, Paper2Result, Winner};
 
 use std::path::Path;
 
 use crate::error::LabError;
+use crate::parts;
 use crate::process::{Launcher, Stop};
-use crate::scenario::Scenario;
-use crate::study::{self, State};
+use crate::study;
 
 /// Makes every part of the plan below `out` and puts them together. Parts that are complete there already are taken as they are, parts
 /// that were interrupted go on.
@@ -31,7 +31,7 @@ use crate::study::{self, State};
 pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<Paper2Result, LabError> {
     let mut parts = Vec::new();
     for part in plan.parts() {
-        let result = measure(&part, out, launcher, stop)?;
+        let result = part.measure(out, launcher, stop)?;
         let next = match part.name {
             PERFTEST => plan.same_rate(&result),
             CALIBRATION => plan.crossover(&result),
@@ -39,7 +39,7 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
         };
         parts.push(result);
         if let Some(part) = next {
-            parts.push(measure(&part, out, launcher, stop)?);
+            parts.push(part.measure(out, launcher, stop)?);
         }
     }
     Ok(Paper2Result {
@@ -52,35 +52,13 @@ pub fn run(plan: &Paper2Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
     })
 }
 
-/// The result of one part, whose directory is taken up where it was.
-fn measure(part: &Part, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<PartResult, LabError> {
-    let (file, directory) = (out.join(format!("{}.toml", part.name)), out.join(part.name));
-    let found = study::find(&directory).into_iter().find(|found| found.path == directory);
-    let result = match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
-        Some(State::Complete) => study::load(&directory)?,
-        Some(_) => study::resume::<Scenario>(&directory, launcher, stop)?,
-        None => {
-            std::fs::write(&file, &part.text)
-                .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
-            study::run(Scenario::load(&file)?, None, &directory, launcher, stop)?
-        }
-    };
-    let latencies = Some(study::latencies(&directory, &result)?);
-    Ok(PartResult::of(part, result, latencies))
-}
-
 /// The results in `file`, with the distributions of the parts whose run directories lie beside it.
 ///
 /// # Errors
 /// The file is no result of the preset, or raw data beside it are damaged.
 pub fn load(file: &Path) -> Result<Paper2Result, LabError> {
     let mut result: Paper2Result = study::load_json(file)?;
-    for part in &mut result.parts {
-        let directory = file.with_file_name(&part.name);
-        if directory.is_dir() {
-            part.latencies = Some(study::latencies(&directory, &part.study)?);
-        }
-    }
+    parts::read_raw(&mut result.parts, file)?;
     Ok(result)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::crossover::{CALIBRATED, Prediction};
 use super::groups::Group;
-use super::result::PartResult;
+use crate::parts::{Part, PartResult};
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
 use crate::study::{CellResult, THROUGHPUT};
 
@@ -45,17 +45,6 @@ pub struct Paper2Plan {
     pub omitted: Vec<String>,
     /// The command that asks for this plan.
     pub command: String,
-}
-
-/// A part of the preset: a scenario of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Name of its directory.
-    pub name: &'static str,
-    /// Its question.
-    pub title: &'static str,
-    /// The scenario file.
-    pub text: String,
 }
 
 /// The differences between the parts.

@@ -4,13 +4,13 @@ use super::crossover;
 use super::groups::{Group, P90, RECEIVED, WIRE};
 use super::plan::{CROSSOVER, PERFTEST};
 use super::procedure::{self, PAPER, PaperRow};
-use super::result::{AutoAnswer, AutoCheck, Paper2Result, PartResult, Winner};
-use crate::circumstances;
-use crate::figures::{grouped, rounded, utc};
+use super::result::{AutoAnswer, AutoCheck, Paper2Result, Winner};
+use crate::figures::rounded;
+use crate::parts::{self, PartResult};
 use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
 use crate::statistics::Buckets;
-use crate::study::{self, CPU, CellResult, Measure, P50, P99};
+use crate::study::{CPU, CellResult, Measure, P50, P99};
 use crate::table::Table;
 
 /// The tables, for a terminal.
@@ -37,25 +37,15 @@ pub fn page(result: &Paper2Result) -> Page {
         sections.extend((part.name == PERFTEST).then(|| procedure::sampling(result)).flatten());
         sections.extend((part.name == CROSSOVER).then(|| crossover::section(result)).flatten());
     }
-    let studies = || result.parts.iter().map(|part| &part.study);
-    sections.extend(
-        studies()
-            .map(|study| Section { title: format!("Every cell of {}", study.name), ..study::cells_section(study) }),
-    );
-    sections.extend(studies().filter_map(study::failures_section));
-    let runs: usize = studies().flat_map(|study| &study.cells).map(|cell| cell.runs.len()).sum();
-    let disturbed: usize = studies().map(study::StudyResult::contaminated).sum();
     let choices = result.choices();
     let holding = choices.iter().filter(|check| check.answer == AutoAnswer::Yes).count();
-    let tile = |figure: String, meaning: &str| Tile { figure, meaning: meaning.to_owned() };
-    let Some(first) = studies().next() else { return Page::default() };
+    let tile = Tile {
+        figure: format!("{holding} of {}", choices.len()),
+        meaning: "times auto is surely within 5 % of the better of two ways that differ".to_owned(),
+    };
+    let shell = parts::shell(&result.parts, "Peeroo, Popov, Stankovic (2022), asked again", &result.command, sections);
     Page {
         title: "Does multicast help?".to_owned(),
-        subtitle: format!(
-            "{} · Peeroo, Popov, Stankovic (2022), asked again; seed {}",
-            utc(first.started_unix_s),
-            first.seed
-        ),
         cards: vec![Card {
             standing: standing(&choices),
             headline: format!(
@@ -64,27 +54,9 @@ pub fn page(result: &Paper2Result) -> Page {
             ),
             details: choices.iter().filter(|check| check.answer == AutoAnswer::No).map(|check| told(check)).collect(),
         }],
-        tiles: vec![
-            tile(
-                format!("{holding} of {}", choices.len()),
-                "times auto is surely within 5 % of the better of two ways that differ",
-            ),
-            tile(grouped(runs as u64), "runs"),
-            tile(format!("{} of {runs}", runs - disturbed), "runs were made on a quiet machine"),
-        ],
-        warnings: study::disturbances(studies()),
-        sections,
-        facts: circumstances::facts(&first.environment),
-        conditions: studies()
-            .map(|study| {
-                format!(
-                    "Part {}: scenario and raw data in its directory beside this page, fingerprint {:.12}.",
-                    study.name, study.fingerprint
-                )
-            })
-            .collect(),
+        tiles: [tile].into_iter().chain(shell.tiles).collect(),
         method: METHOD.map(str::to_owned).to_vec(),
-        command: result.command.clone(),
+        ..shell
     }
 }
 

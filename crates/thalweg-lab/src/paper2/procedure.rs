@@ -3,8 +3,9 @@
 use super::groups::Group;
 use super::plan::{PERFTEST, SAME_RATE};
 use super::presentation::{WAYS, winner_table};
-use super::result::{Paper2Result, PartResult, Winner};
+use super::result::{Paper2Result, Winner};
 use crate::figures::{percent, rounded};
+use crate::parts::PartResult;
 use crate::plot::{Series, ecdf};
 use crate::report::{Figure, FigureLayout, Section};
 use crate::statistics::{Buckets, median};

@@ -5,13 +5,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::answers::EQUIVALENT;
-use super::groups::{Group, groups};
-use super::plan::Part;
-use crate::statistics::{Buckets, Interval, endless};
-use crate::study::StudyResult;
+use crate::parts::PartResult;
+use crate::statistics::{Interval, endless};
 
 /// All parts of the preset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Paper2Result {
     /// Layout of this file: `thalweg.paper2/2`.
     pub schema: String,
@@ -41,31 +39,6 @@ impl Paper2Result {
 
     /// The only layout there is so far.
     pub const SCHEMA: &'static str = "thalweg.paper2/2";
-}
-
-/// A part of the preset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PartResult {
-    /// Name of its run directory.
-    pub name: String,
-    /// Its question.
-    pub title: String,
-    /// The results of its runs.
-    pub study: StudyResult,
-    /// All response latencies of each cell; they lie in the run directory and are not written again.
-    #[serde(skip)]
-    pub latencies: Option<Vec<Buckets>>,
-}
-
-impl PartResult {
-    pub(super) fn of(part: &Part, study: StudyResult, latencies: Option<Vec<Buckets>>) -> PartResult {
-        PartResult { name: part.name.to_owned(), title: part.title.to_owned(), study, latencies }
-    }
-
-    /// Cells that differ only in the destination.
-    pub(super) fn groups(&self) -> Vec<Group<'_>> {
-        groups(self)
-    }
 }
 
 /// Unicast against multicast in one quantity.

@@ -1,10 +1,10 @@
 use super::result::AutoAnswer;
 use super::*;
+use crate::parts::{Part, PartResult};
 use crate::peers::PeerProgram;
 use crate::scenario::{Cell, Scenario};
 use crate::station::Addressing;
-use crate::statistics::Buckets;
-use crate::study::{CellResult, StudyResult};
+use crate::study::{CellData, CellResult, StudyResult};
 use thalweg_testing::pages::{check_html, check_offline};
 
 #[test]
@@ -104,13 +104,12 @@ fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult 
         "environment": crate::host::Environment::read(), "cells": cells.collect::<Vec<_>>(), "differences": [], "judgements": []
     }))
     .expect("a study");
-    let of = |us: f64| {
-        let mut out = Buckets::default();
-        (1..1_000).for_each(|rank| out.record((us * 1e3 * f64::from(rank)) as u64));
+    let raw = |cell: &Cell| {
+        let mut out = CellData::default();
+        (1..1_000).for_each(|rank| out.all.record((latencies_us[way(cell)] * 1e3 * f64::from(rank)) as u64));
         out
     };
-    let latencies = scenario.cells.iter().map(|cell| of(latencies_us[way(cell)])).collect();
-    PartResult::of(like, study, Some(latencies))
+    PartResult { raw: Some(scenario.cells.iter().map(raw).collect()), ..PartResult::of(like, study) }
 }
 
 fn check_of(part: PartResult) -> AutoCheck {
@@ -170,7 +169,7 @@ fn winners_and_pages_say_what_the_runs_say() {
         schema: Paper2Result::SCHEMA.to_owned(),
         checks: answers::checks(&parts),
         winners,
-        parts: parts.to_vec(),
+        parts: parts.into(),
         omitted: Paper2Plan::quick(5, 2).omitted,
         command: Paper2Plan::quick(5, 2).command,
     };
@@ -207,7 +206,7 @@ fn the_page_has_bytes_and_cpu_against_the_number_and_needs_no_raw_data() {
     ] {
         assert!(whole.text.contains(part), "{part} in {}", whole.text);
     }
-    result.parts[0].latencies = None;
+    result.parts[0].raw = None;
     let thin = page(&result).to_markdown("p2", None);
     assert_eq!(whole.figures.len() - thin.figures.len(), 4, "a distribution for each number of participants");
     assert!(thin.text.contains("*CPU*"));

@@ -14,7 +14,6 @@ mod traffic;
 pub use cells::{Build, Cell, Load, Topics};
 pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
-pub(crate) use matrix::CELLS_MAX;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, SshMachine, Switch};
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 pub use traffic::{ChainStage, TrafficFlow};

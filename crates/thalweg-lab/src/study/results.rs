@@ -10,12 +10,10 @@ use thalweg_lab_station::LinkCosts;
 use super::cells::{CellFailure, CellResult};
 use super::clocks;
 use super::compare::{self, Difference};
-use super::directory::{RESULTS, RunName, load_experiment, load_json, load_manifest};
+use super::directory::{RESULTS, RunName, load_json, load_manifest};
 use super::error::StudyError;
 use super::experiment::StudyRecord;
-use super::ledger::counted_runs;
 use super::manifest::State;
-use super::trials::folders;
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Expectation, Quantity, Scenario};
@@ -222,19 +220,6 @@ fn intervals(runs: &[RunSummary]) -> Vec<QuantileInterval> {
         Some(QuantileInterval { quantile, us: median_interval(&all?)? })
     };
     figures.into_iter().filter_map(interval).collect()
-}
-
-/// All response latencies of each cell of the study in `directory`, or all round trips of its closed loops.
-pub(crate) fn latencies(directory: &Path, study: &StudyResult) -> Result<Vec<Buckets>, LabError> {
-    let (scenario, _) = load_experiment::<Scenario>(directory, study.seed)?;
-    let counted = counted_runs(directory);
-    let of = |cell| {
-        let mut all = Buckets::default();
-        let runs = load_seconds(&folders(directory, &scenario, &counted, cell), study.latency_kind())?;
-        runs.iter().flat_map(BTreeMap::values).for_each(|second| all.add(second));
-        Ok(all)
-    };
-    study.places().map(of).collect()
 }
 
 /// The latencies of a cell: for each of its runs those of each second, all pairs together.

@@ -1,6 +1,7 @@
 //! Figures as inline SVG: deterministic bytes, no script, colours from the page's style sheet so that they follow light and dark.
 
 mod axis;
+mod boxes;
 mod chart;
 mod ecdf;
 mod grid;
@@ -16,6 +17,7 @@ mod timeline;
 mod waterfall;
 
 pub use axis::Axis;
+pub use boxes::{BoxRow, boxes};
 pub use chart::{Chart, Form, Layer, Size};
 pub use ecdf::ecdf;
 pub use grid::grid;

@@ -19,7 +19,7 @@ pub struct Stack {
 }
 
 /// Draws one bar for each row, divided by the counts of its classes; a class is a name and a colour of the palette, and the last class is
-/// drawn hollow: it is what is missing. The share of the first class stands behind the bar, its interval as a whisker below.
+/// drawn hollow: it is what is missing, or stands outside. The share of the first class stands behind the bar, its interval as a whisker below.
 pub fn stacks(title: &str, classes: &[(&str, usize)], rows: &[Stack]) -> String {
     let left = label_width(rows.iter().map(|row| row.name.as_str()));
     let (right, top) = (WIDTH - 74.0, 30.0);

@@ -40,6 +40,14 @@ fn figures_are_well_formed_whatever_they_are_fed() {
     for values in [&[][..], &[0.0], &[5.0, 5.0], &[0.001, 1e9], &[f64::MAX / 1e300]] {
         check_well_formed(&ecdf("milliseconds", &[series(values), series(values)]));
         check_well_formed(&strips(&Axis::linear("milliseconds"), &[series(values)]));
+        let row = |value: &f64| BoxRow {
+            name: "a<b".to_owned(),
+            colour: 2,
+            whiskers: (*value, 2.0 * value),
+            quartiles: (1.2 * value, 1.8 * value),
+            median: 1.5 * value,
+        };
+        check_well_formed(&boxes(&Axis::micros("a & b"), &values.iter().map(row).collect::<Vec<_>>()));
         let points = values.iter().map(|value| (1.0, *value)).collect();
         let band = Band { from_s: 0.5, to_s: 1.5, name: "on & off".to_owned() };
         let trace = TimelineTrace {

@@ -1,5 +1,6 @@
 //! `thalweg lab run`: presets, each with options of its own, and scenario files.
 
+mod driving;
 mod extent;
 mod options;
 mod paper1;
@@ -61,12 +62,12 @@ pub enum PresetCommand {
     /// Repeats the messages, rates and topologies of a paper on ROS 2, with every middleware in turns.
     #[command(after_help = crate::after_help!(
         "thalweg lab run paper4 --quick --peers cyclone,fastdds",
-        "thalweg lab run paper4 --quick --peers none --against /tmp/before/thalweg"
+        "thalweg lab run paper4 --parts vendors,layers"
     ))]
     Paper4(paper4::Paper4Options),
     /// Moves the traffic of an automated vehicle, from LIDARs and cameras to the actuators, in one run with every middleware in turns.
     #[command(after_help = crate::after_help!("thalweg lab run driving --quick --peers none", "thalweg lab run driving --peers cyclone"))]
-    Driving(paper4::Paper4Options),
+    Driving(driving::DrivingOptions),
     /// Repeats the figures of a paper on adaptive handler pools, with CoAP servers of other projects beside Thalweg's.
     #[command(after_help = crate::after_help!(
         "thalweg lab run paper5 --quick --peers libcoap,californium",
@@ -84,7 +85,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
         Some(PresetCommand::Paper1(options)) => paper1::run(options, interrupt),
         Some(PresetCommand::Paper2(options)) => paper2::run(options, interrupt),
         Some(PresetCommand::Paper4(options)) => paper4::run(options, interrupt),
-        Some(PresetCommand::Driving(options)) => paper4::run_driving(options, interrupt),
+        Some(PresetCommand::Driving(options)) => driving::run(options, interrupt),
         Some(PresetCommand::Paper5(options)) => paper5::run(options, interrupt),
         None => {
             check_file(options.scenario.file())?;
@@ -118,7 +119,7 @@ pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
         ("paper1", "transmission methods, beside other vendors' programs", paper1::extent),
         ("paper2", "unicast and multicast with many participants", paper2::extent),
         ("paper4", "messages, rates and topologies of a ROS 2 system", paper4::extent),
-        ("driving", "the traffic of an automated vehicle, in one run", paper4::extent_of_driving),
+        ("driving", "the traffic of an automated vehicle, in one run", driving::extent),
         ("paper5", "CoAP servers with adaptive handler pools", paper5::extent),
     ];
     let outline = |(name, about, of): (&'static str, &'static str, Of)| {

@@ -6,6 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
+use thalweg_lab::parts::PartResult;
+use thalweg_lab::peers::PeerProgram;
 
 use crate::commands::laboratory::not_written;
 use crate::outcome::{Failure, print_either, print_place};
@@ -95,6 +97,31 @@ pub fn chosen(given: &[String], default: &[&str]) -> Result<Vec<String>, Failure
             Err(Failure::Usage("--peers none stands alone; leave it out to name peers".to_owned()))
         }
         names => Ok(names.to_vec()),
+    }
+}
+
+/// The peers that `given` names, or these, whose programs are there, and the others.
+///
+/// # Errors
+/// As [`chosen`].
+pub fn set_up(
+    given: &[String],
+    default: &[PeerProgram],
+    folder: Option<&Path>,
+) -> Result<(Vec<PeerProgram>, Vec<PeerProgram>), Failure> {
+    let default: Vec<&str> = default.iter().map(|peer| peer.name()).collect();
+    let wanted = chosen(given, &default)?.into_iter().filter_map(|name| PeerProgram::parse(&name));
+    Ok(wanted.partition(|peer| peer.find(folder).is_some()))
+}
+
+/// Fails where cells of these parts have no result.
+///
+/// # Errors
+/// So many failed.
+pub fn failed_cells(parts: &[PartResult]) -> Result<(), Failure> {
+    match parts.iter().map(|part| part.study.failures.len()).sum() {
+        0 => Ok(()),
+        failed => Err(Failure::Failed(format!("{failed} cells have no result because they failed"))),
     }
 }
 

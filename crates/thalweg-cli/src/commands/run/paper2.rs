@@ -6,12 +6,12 @@ use clap::Args;
 use thalweg_lab::Length;
 use thalweg_lab::host::may_make_namespaces;
 use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::parts::Part;
 use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::scenario::Scenario;
 
 use super::extent::Extent;
-use super::options::{PeerFolder, PresetOptions, chosen, peer_names};
+use super::options::{PeerFolder, PresetOptions, failed_cells, peer_names, set_up};
 use crate::commands::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
 use crate::outcome::Failure;
@@ -19,7 +19,7 @@ use crate::outcome::Failure;
 /// Options of `lab run paper2`.
 #[derive(Args, Debug)]
 pub struct Paper2Options {
-    /// Make ten short runs of each cell, and fewer cells: about 13 minutes (default: twelve runs of all that this machine carries).
+    /// Make ten short runs of each cell, and fewer cells: about half an hour (default: twelve runs of all that this machine carries).
     #[arg(long)]
     pub quick: bool,
 
@@ -60,9 +60,7 @@ pub fn run(options: &Paper2Options, interrupt: &Interrupt) -> Result<(), Failure
         plan = plan.with_runs(runs);
     }
     let folder = &options.folder.peer_dir;
-    let wanted = chosen(&options.peers, &[])?.into_iter().filter_map(|name| PeerProgram::parse(&name));
-    let (there, missing): (Vec<PeerProgram>, Vec<PeerProgram>) =
-        wanted.partition(|peer| peer.find(folder.as_deref()).is_some());
+    let (there, missing) = set_up(&options.peers, &[], folder.as_deref())?;
     if !there.is_empty() {
         plan = plan.with_peers(&there);
     }
@@ -70,10 +68,7 @@ pub fn run(options: &Paper2Options, interrupt: &Interrupt) -> Result<(), Failure
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
     let result = paper2::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
     options.preset.conclude(&out, &result, (paper2::page(&result).to_html(), paper2::to_text(&result)))?;
-    match result.parts.iter().map(|part| part.study.failures.len()).sum() {
-        0 => Ok(()),
-        failed => Err(Failure::Failed(format!("{failed} cells have no result because they failed"))),
-    }
+    failed_cells(&result.parts)
 }
 
 /// What the preset makes here with its defaults.
@@ -99,8 +94,7 @@ fn plan(length: Length, seed: u64) -> Paper2Plan {
 }
 
 fn extent_of(plan: &Paper2Plan) -> Result<Extent, Failure> {
-    let parts = plan.parts();
-    let durations = parts.iter().map(|part| Scenario::parse(part.name, &part.text).map(|scenario| scenario.duration()));
-    let all = durations.sum::<Result<Duration, _>>().map_err(Failure::from_cause)?;
+    let all: Result<Duration, _> = plan.parts().iter().map(Part::duration).sum();
+    let all = all.map_err(Failure::from_cause)?;
     Ok(Extent::new(all + plan.same_rate_duration(), plan.omitted.clone()))
 }

@@ -1,36 +1,34 @@
-//! `thalweg lab run paper4` and `driving`: presets that are scenarios beside every peer.
-
-use std::path::{Path, PathBuf};
+//! `thalweg lab run paper4`.
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use thalweg_lab::Length;
+use thalweg_lab::paper4::{self, MachineSize, PART_NAMES, Paper4Plan};
 use thalweg_lab::peers::PeerProgram;
-use thalweg_lab::presets::{MachineSize, Preset, driving, paper4};
-use thalweg_lab::scenario::Scenario;
+use thalweg_lab::process::{Launcher, Stop};
 
 use super::extent::Extent;
-use super::options::{PeerFolder, PresetOptions, chosen, peer_names};
-use crate::commands::study::{self, Conduct};
+use super::options::{PeerFolder, PresetOptions, failed_cells, peer_names, set_up};
+use crate::commands::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
 use crate::outcome::Failure;
 
-/// Options of `lab run paper4` and `lab run driving`.
+/// Options of `lab run paper4`.
 #[derive(Args, Debug)]
 pub struct Paper4Options {
-    /// Make few and short runs, which give no verdict: of paper4 the cells that fit into a quarter of an hour, one run of two seconds each; of
-    /// driving three runs of five seconds (default: all that this machine carries; as many runs of 20 s as verdicts need).
+    /// Make one short run of fewer cells, which gives no verdict (default: as many runs as the verdicts of the part vendors need, and all
+    /// that this machine carries).
     #[arg(long)]
     pub quick: bool,
+
+    /// Make these parts, with commas between (default: all of them).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = PossibleValuesParser::new(PART_NAMES))]
+    pub parts: Vec<String>,
 
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: all but
     /// none).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = peer_names(PeerProgram::ALL.map(PeerProgram::name)))]
     pub peers: Vec<String>,
-
-    /// Compare this program with PROGRAM, another build of it or of a peer (NAME-perf), in each cell that measures it: both take turns,
-    /// PROGRAM is the baseline, and cells of other middleware are left out (default: one build).
-    #[arg(long, value_name = "PROGRAM")]
-    pub against: Option<PathBuf>,
 
     #[command(flatten)]
     /// The peers' programs.
@@ -41,67 +39,31 @@ pub struct Paper4Options {
     pub preset: PresetOptions,
 }
 
-/// A scenario of a length with these peers.
-type Make = fn(Length, &[PeerProgram]) -> Preset;
-
-/// Runs the scenario that the paper and this machine make; peers that are not set up are named and left out.
+/// Runs the preset, prints what its figures show and writes its files; peers that are not set up are named and left out.
 ///
 /// # Errors
-/// The scenario has no result, or one of its expectations does not hold.
+/// A part has no result, a cell failed, or the files cannot be written.
 pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure> {
-    run_computed(("paper4", of_paper), options, interrupt)
+    let out = options.preset.folder("paper4")?;
+    let folder = &options.folder.peer_dir;
+    let (there, missing) = set_up(&options.peers, &PeerProgram::ALL, folder.as_deref())?;
+    let length = if options.quick { Length::Quick } else { Length::Full };
+    let plan = Paper4Plan::new((length, options.preset.seed()), &MachineSize::here(), &there, &options.parts);
+    extent_of(&plan)?.without_peers(missing).announce("paper4");
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
+    let result = paper4::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
+    options.preset.conclude(&out, &result, (paper4::page(&result).to_html(), paper4::to_text(&result)))?;
+    failed_cells(&result.parts)
 }
 
-/// Runs the traffic of an automated vehicle; peers that are not set up are named and left out.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_driving(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure> {
-    run_computed(("driving", driving), options, interrupt)
-}
-
-fn run_computed((name, make): (&str, Make), options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure> {
-    let wanted: Vec<PeerProgram> = chosen(&options.peers, &PeerProgram::ALL.map(PeerProgram::name))?
-        .iter()
-        .filter_map(|name| PeerProgram::parse(name))
-        .collect();
-    let (there, missing) = sorted(wanted, options.folder.peer_dir.as_deref());
-    let preset = make(if options.quick { Length::Quick } else { Length::Full }, &there);
-    let scenario = Scenario::parse(name, &preset.text).map_err(Failure::from_cause)?;
-    let (scenario, text) = study::against((scenario, preset.text), options.against.as_deref())?;
-    Extent::new(scenario.duration(), preset.left_out).without_peers(missing).announce(name);
-    let conduct = Conduct {
-        out: options.preset.out.clone().unwrap_or_else(|| PathBuf::from(name)),
-        seed: options.preset.seed,
-        peer_folder: options.folder.peer_dir.clone(),
-        ssh: None,
-        json: options.preset.json,
-    };
-    study::run_scenario((scenario, text), &conduct, interrupt)
-}
-
-/// What the preset `paper4` makes here with its defaults.
+/// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
-    extent_of(("paper4", of_paper), length)
+    let (there, missing) = set_up(&[], &PeerProgram::ALL, None)?;
+    let plan = Paper4Plan::new((length, 1), &MachineSize::here(), &there, &[]);
+    Ok(extent_of(&plan)?.without_peers(missing))
 }
 
-/// What the preset `driving` makes here with its defaults.
-pub fn extent_of_driving(length: Length) -> Result<Extent, Failure> {
-    extent_of(("driving", driving), length)
-}
-
-fn extent_of((name, make): (&str, Make), length: Length) -> Result<Extent, Failure> {
-    let (there, missing) = sorted(PeerProgram::ALL.to_vec(), None);
-    let preset = make(length, &there);
-    let scenario = Scenario::parse(name, &preset.text).map_err(Failure::from_cause)?;
-    Ok(Extent::new(scenario.duration(), preset.left_out).without_peers(missing))
-}
-
-fn of_paper(length: Length, peers: &[PeerProgram]) -> Preset {
-    paper4(length, &MachineSize::here(), peers)
-}
-
-/// Those whose programs are there, and the others.
-fn sorted(peers: Vec<PeerProgram>, folder: Option<&Path>) -> (Vec<PeerProgram>, Vec<PeerProgram>) {
-    peers.into_iter().partition(|peer| peer.find(folder).is_some())
+fn extent_of(plan: &Paper4Plan) -> Result<Extent, Failure> {
+    let duration = plan.duration().map_err(Failure::from_cause)?;
+    Ok(Extent::new(duration, plan.left_out.clone()))
 }

@@ -1,16 +1,15 @@
 //! In time, late, lost, not sent: as subscribers and as publishers saw it.
 
-use super::source::Source;
 use crate::figures::grouped;
 use crate::plot::{Stack, stacks};
 use crate::report::{Figure, Section};
 use crate::statistics::median_interval;
 use crate::study::cells::CellResult;
-use crate::study::results::RunSummary;
+use crate::study::results::{RunSummary, StudyResult};
 use crate::study::tables;
 
-pub(super) fn section(source: &Source<'_>) -> Section {
-    let result = source.result;
+/// The samples of all cells, as both ends saw them.
+pub(crate) fn section(result: &StudyResult) -> Section {
     let bars =
         |of: fn(&RunSummary) -> Vec<u64>| -> Vec<Stack> { result.cells.iter().map(|cell| stack(cell, of)).collect() };
     let readers = bars(|run| vec![run.totals.in_time, run.totals.late, run.totals.lost, run.totals.not_sent]);

@@ -5,7 +5,7 @@ pub(super) mod cells;
 mod closed_loop;
 mod drops;
 mod fairness;
-mod fates;
+pub(super) mod fates;
 mod latency;
 mod quiet;
 mod raw;
@@ -17,6 +17,7 @@ pub(crate) use verdicts::comparison_cards;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::source::CellData;
 use self::source::Source;
 use super::course::collect;
 use super::directory::{Directory, load_experiment, load_manifest};
@@ -88,7 +89,7 @@ impl Panel {
         match self {
             Panel::Verdicts => verdicts::section(source),
             Panel::ClosedLoop => source.result.is_closed_loop().then(|| closed_loop::section(source)),
-            Panel::Fates => Some(fates::section(source)),
+            Panel::Fates => Some(fates::section(source.result)),
             Panel::Distribution => Some(latency::distribution(source)),
             Panel::Percentiles => Some(latency::percentiles(source)),
             Panel::Course => latency::course(source),
@@ -127,6 +128,11 @@ pub(crate) fn rewrite<E: Experiment>(path: &Path) -> Result<PathBuf, LabError> {
         directory.write(name, &text)?;
     }
     Ok(path.join(REPORT))
+}
+
+/// What the runs of each cell of the study in `directory` hold.
+pub(crate) fn raw(directory: &Path, result: &StudyResult) -> Result<Vec<CellData>, LabError> {
+    Source::read(directory, result).map(|source| source.cells)
 }
 
 /// The page of a study whose runs lie in `directory`.

@@ -29,28 +29,31 @@ pub(super) struct Source<'a> {
 }
 
 /// What the runs of a cell hold together.
-#[derive(Default)]
-pub(super) struct CellData {
+#[derive(Debug, Default)]
+pub(crate) struct CellData {
     /// All response latencies, or all round trips of a closed loop.
-    pub(super) all: Buckets,
+    pub(crate) all: Buckets,
     pub(super) distribution: Vec<DistributionPoint>,
     /// By second of the measurement: all latencies of that second, all runs together.
-    pub(super) course: BTreeMap<u64, Buckets>,
-    pub(super) pairs: Vec<PairData>,
+    pub(crate) course: BTreeMap<u64, Buckets>,
+    pub(crate) pairs: Vec<PairData>,
     pub(super) tally: Tally,
-    pub(super) traces: Traces,
+    pub(crate) traces: Traces,
 }
 
 /// A publisher with a subscriber, all runs together.
-pub(super) struct PairData {
+#[derive(Debug)]
+pub(crate) struct PairData {
     pub(super) name: String,
     /// Median over the runs of its median response latency in microseconds.
     pub(super) p50_us: Option<f64>,
+    /// Median over the runs of its mean response latency in microseconds, of the samples that arrived.
+    pub(crate) mean_us: Option<f64>,
 }
 
 /// What was counted on the way, all runs together.
-#[derive(Default)]
-pub(super) struct Tally {
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
     /// Samples due, written, overwritten in the writers' histories before they were acknowledged; once for each publisher.
     pub(super) due: u64,
     pub(super) written: u64,
@@ -199,15 +202,19 @@ impl Detail {
     }
 }
 
-/// The median of each pair over the runs.
+/// The latencies of each pair over the runs.
 fn pairs(runs: &[TrialResult]) -> Vec<PairData> {
-    let mut all: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+    let mut all: BTreeMap<(u32, u32), (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for pair in runs.iter().flat_map(|run| &run.pairs) {
-        all.entry((pair.writer, pair.reader)).or_default().extend(pair.totals.response.p50_us);
+        let (medians, means) = all.entry((pair.writer, pair.reader)).or_default();
+        let response = &pair.totals.response;
+        medians.extend(response.p50_us);
+        means.extend((response.count > 0).then_some(response.mean_us));
     }
-    let pair = |((writer, reader), medians): ((u32, u32), Vec<f64>)| PairData {
+    let pair = |((writer, reader), (medians, means)): ((u32, u32), (Vec<f64>, Vec<f64>))| PairData {
         name: format!("{writer} → {reader}"),
         p50_us: median(medians),
+        mean_us: median(means),
     };
     all.into_iter().map(pair).collect()
 }

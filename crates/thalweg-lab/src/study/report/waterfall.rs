@@ -16,15 +16,15 @@ use crate::table::Table;
 use crate::trial::{label, read_traces, spans};
 
 /// How long samples took to reach one point from the one before, all runs together.
-#[derive(Default)]
-pub(super) struct Layer {
+#[derive(Debug, Default)]
+pub(crate) struct TracedLayer {
     durations_us: Vec<f64>,
     /// From the call of `write` to the beginning.
     starts_us: Vec<f64>,
 }
 
 /// The layers of a cell, in the order of the path.
-pub(super) type Layers = BTreeMap<Point, Layer>;
+pub(crate) type Layers = BTreeMap<Point, TracedLayer>;
 
 /// Reads the traces of a cell's runs, if there are any.
 pub(super) fn read(runs: &[(RunName, PathBuf)]) -> Result<Layers, LabError> {
@@ -85,7 +85,7 @@ fn table(layers: &Layers) -> Table {
 }
 
 fn figure(name: &str, layers: &Layers) -> Option<Figure> {
-    let step = |(point, layer): (&Point, &Layer)| {
+    let step = |(point, layer): (&Point, &TracedLayer)| {
         Some(WaterfallStep {
             name: label(*point).to_owned(),
             colour: if *point < Point::Received { 0 } else { 1 },
@@ -113,8 +113,9 @@ fn figure(name: &str, layers: &Layers) -> Option<Figure> {
     )
 }
 
-impl Layer {
-    fn quantile(&self, q: f64) -> Option<f64> {
+impl TracedLayer {
+    /// A quantile in microseconds, where enough samples carry it.
+    pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
         let count = self.durations_us.len();
         let rank = (q * count as f64).ceil() as usize;
         is_supported(q, count as u64).then(|| self.durations_us.get(rank.max(1) - 1).copied()).flatten()

@@ -5,14 +5,13 @@
 //! the process that finds objects, n–n from each camera to its detector, 1–n from the localization to all that need it. The time from the
 //! LIDARs to the command at the actuators is that of the flow `control`.
 
-use super::Preset;
-use super::paper4::contenders;
 use crate::length::Length;
+use crate::paper4::contenders;
 use crate::peers::PeerProgram;
 use crate::statistics::{RUNS_MIN, runs_needed};
 
-/// The scenario with these peers beside Thalweg. Quick is three runs of five seconds, which give no verdict.
-pub fn driving(length: Length, peers: &[PeerProgram]) -> Preset {
+/// The text of the scenario with these peers beside Thalweg. Quick is three runs of five seconds, which give no verdict.
+pub fn driving(length: Length, peers: &[PeerProgram]) -> String {
     let peers: Vec<PeerProgram> = peers.iter().copied().filter(|peer| *peer != PeerProgram::Raw).collect();
     let contenders = contenders(&peers);
     let comparisons = FLOWS * (contenders.len() - 1);
@@ -21,11 +20,9 @@ pub fn driving(length: Length, peers: &[PeerProgram]) -> Preset {
         Length::Full => (20, runs_needed(comparisons).max(RUNS_MIN)),
     };
     let names: Vec<String> = contenders.iter().map(|one| format!("{:?}", one.to_string())).collect();
-    let text = TEXT
-        .replace("MIDDLEWARE", &names.join(", "))
+    TEXT.replace("MIDDLEWARE", &names.join(", "))
         .replace("SECONDS", &seconds.to_string())
-        .replace("RUNS", &runs.to_string());
-    Preset { text, left_out: Vec::new() }
+        .replace("RUNS", &runs.to_string())
 }
 
 /// Flows in the text below.
@@ -115,7 +112,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     fn scenario(length: Length, peers: &[PeerProgram]) -> Scenario {
-        Scenario::parse("driving", &driving(length, peers).text).unwrap_or_else(|error| panic!("{error}"))
+        Scenario::parse("driving", &driving(length, peers)).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

@@ -1,0 +1,238 @@
+//! Figures 8 and 9 and the losses: the comparison of vendors.
+
+use super::{View, kinds, seen, span};
+use crate::figures::{grouped, percent};
+use crate::parts::PartResult;
+use crate::plot::{self, Axis, BoxRow, Chart, Form, Layer, Size};
+use crate::report::{Figure, FigureLayout, Section};
+use crate::scenario::{Load, ReliabilitySetting};
+use crate::statistics::{Buckets, Verdict};
+use crate::study::{self, P50};
+use crate::table::Table;
+
+/// Figure 8: latency over time by contender.
+pub(super) fn over_time(part: &PartResult) -> Option<Section> {
+    let views = View::all(part);
+    let medians: Vec<(String, f64)> =
+        views.iter().filter_map(|view| Some((view.result.name.clone(), view.p50_us()?))).collect();
+    let below = medians.iter().filter(|(_, us)| *us < PAPER_MOST_US).count();
+    let largest: Vec<(String, f64)> = views
+        .iter()
+        .filter(|view| view.cell().subscribers > 1 && view.cell().load == Load::PointCloud1m)
+        .filter_map(|view| Some((format!("{}, {}", view.middleware(), reliability(view)), view.p50_us()?)))
+        .collect();
+    let here = [
+        format!("{below} of {} cells have a median below 2 ms, {}.", medians.len(), span(&medians)?),
+        span(&largest).map_or_else(String::new, |span| format!("1 MiB to 31 subscribers takes {span} in the median.")),
+        verdicts(part),
+    ];
+    let differs = largest.iter().any(|(_, us)| !PAPER_LARGE_US.contains(us));
+    let cores = part.study.environment.cores;
+    let why = differs.then(|| {
+        format!(
+            "31 subscribers are 31 copies of each MiB, and their processes share {cores} CPUs here and 16 threads there; medians count from when a \
+             sample was due, and no client library lies above the middleware in either measurement."
+        )
+    });
+    let caption = "Each picture is a middleware with a number of subscribers: the median of each second, all runs together, and the range of that second.";
+    let pictures = panels(&views);
+    Some(Section {
+        title: "Figure 8: latency of the vendors over time".to_owned(),
+        lead: "1–1 and 1–31, 10 Hz, the three types of the paper's Table 1.".to_owned(),
+        seen: seen(
+            "most cells lie below 2 ms; 1 MiB to 31 subscribers takes at least 8 ms and 15 to 20 ms on the average.",
+            here.into_iter().filter(|sentence| !sentence.is_empty()),
+            why,
+        ),
+        figures: some_figure(caption, FigureLayout::Grid, pictures),
+        tables: study::differences_tables(
+            "Each middleware against Thalweg",
+            &part.study.differences.iter().filter(|one| one.quantity == P50.name).cloned().collect::<Vec<_>>(),
+        ),
+        ..Section::default()
+    })
+}
+
+/// What the runs tell of the medians of peers against Thalweg's.
+fn verdicts(part: &PartResult) -> String {
+    let all = || part.study.differences.iter().filter(|difference| difference.quantity == P50.name);
+    let count = |verdict| all().filter(|difference| difference.verdict == verdict).count();
+    match all().count() {
+        0 => String::new(),
+        pairs => format!(
+            "of {pairs} comparisons of a peer's median with Thalweg's the peer's is longer in {}, shorter in {}, equivalent in {}; {} are not judged.",
+            count(Verdict::Worse),
+            count(Verdict::Better),
+            count(Verdict::Equivalent),
+            count(Verdict::Inconclusive)
+        ),
+    }
+}
+
+/// A picture for each middleware and shape, with a curve for each type.
+fn panels(views: &[View<'_>]) -> Vec<String> {
+    let kind = |view: &View<'_>| (view.cell().subscribers, reliability(view), view.middleware());
+    let panel = |(subscribers, reliability, middleware): (u32, &'static str, String)| {
+        let own = views.iter().filter(|view| kind(view) == (subscribers, reliability, middleware.clone()));
+        let layers: Vec<Layer> = own.enumerate().filter_map(|(colour, view)| layer(colour, view)).collect();
+        let picture = Chart {
+            title: format!("{middleware}, 1–{subscribers}, {reliability}"),
+            x: Axis::linear("s"),
+            y: Axis::micros("latency"),
+            layers,
+            size: Size::Small,
+        };
+        (!picture.layers.is_empty()).then(|| picture.to_svg())
+    };
+    kinds(views, kind).into_iter().filter_map(panel).collect()
+}
+
+fn layer(colour: usize, view: &View<'_>) -> Option<Layer> {
+    let seconds = || view.raw.into_iter().flat_map(|raw| &raw.course).filter(|(_, latencies)| latencies.count() > 0);
+    let middle =
+        |(second, latencies): (&u64, &Buckets)| (*second as f64, latencies.at_rank(latencies.count().div_ceil(2)));
+    let range = |(second, latencies): (&u64, &Buckets)| {
+        (*second as f64, latencies.at_rank(1), latencies.at_rank(latencies.count()))
+    };
+    let points: Vec<(f64, f64)> = seconds().map(middle).collect();
+    let name = view.cell().load.to_string();
+    (!points.is_empty()).then(|| Layer { name, colour, form: Form::Line, points, band: seconds().map(range).collect() })
+}
+
+/// The share of samples that were lost.
+pub(super) fn losses(part: &PartResult) -> Option<Section> {
+    let views = View::all(part);
+    let lost = |view: &View<'_>| {
+        let totals = || view.result.runs.iter().map(|run| &run.totals);
+        let lost: u64 = totals().map(|totals| totals.lost).sum();
+        (lost, totals().map(|totals| totals.lost + totals.received()).sum::<u64>())
+    };
+    let share = |view: &View<'_>| {
+        let (lost, sent) = lost(view);
+        lost as f64 / sent.max(1) as f64
+    };
+    let worst = views.iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
+    let losing = views.iter().filter(|view| lost(view).0 > 0).count();
+    let by_type = kinds(&views, |view| view.cell().load).into_iter().map(|load| {
+        let of_type = views.iter().filter(|view| view.cell().load == load && view.cell().subscribers > 1);
+        format!("{load} {}", grouped(of_type.map(|view| lost(view).0).sum()))
+    });
+    let here = match losing {
+        0 => vec![format!("nothing was lost in any of {} cells.", views.len())],
+        _ => vec![
+            format!(
+                "{losing} of {} cells lose samples, {} loses most: {}.",
+                views.len(),
+                worst.result.name,
+                percent(share(worst))
+            ),
+            format!("samples lost on the way to 31 subscribers: {}.", by_type.collect::<Vec<_>>().join(", ")),
+        ],
+    };
+    let why = (share(worst) > PAPER_LOSS_MAX).then(|| {
+        "a large sample is lost with any one of its datagrams, which wait in the receive buffer of a process that must get a CPU first; the \
+         paper's machine has a CPU for every other process. Its reliability is not stated; both are measured here."
+            .to_owned()
+    });
+    let middleware = kinds(&views, View::middleware);
+    let mut table = Table::new(
+        "Samples lost, as a share of those sent",
+        &["cell"].into_iter().chain(middleware.iter().map(String::as_str)).collect::<Vec<_>>(),
+    );
+    for data in kinds(&views, |view| view.cell().data()) {
+        let of = |name: &String| {
+            let own = views.iter().find(|view| view.cell().data() == data && view.middleware() == *name);
+            own.map_or_else(|| "–".to_owned(), |view| percent(share(view)))
+        };
+        table.rows.push([data.clone()].into_iter().chain(middleware.iter().map(of)).collect());
+    }
+    Some(Section {
+        title: "Loss of the vendors".to_owned(),
+        lead: "The paper's table of lost messages.".to_owned(),
+        seen: seen(
+            "at most 0.88 % are lost and mostly none; to 31 subscribers Cyclone DDS and Fast DDS lose predominantly Struct16.",
+            here,
+            why,
+        ),
+        tables: vec![table],
+        ..Section::default()
+    })
+}
+
+/// Figure 9: box plots by size and vendor.
+pub(super) fn boxes(part: &PartResult) -> Option<Section> {
+    let views = View::all(part);
+    let middleware = kinds(&views, View::middleware);
+    let colour =
+        |view: &View<'_>| middleware.iter().position(|name| *name == view.middleware()).unwrap_or(0) % plot::COLOURS;
+    let shape = |view: &View<'_>| (view.cell().subscribers, reliability(view));
+    let picture = |kind: (u32, &'static str)| {
+        let own = views.iter().filter(|view| shape(view) == kind);
+        let rows: Vec<BoxRow> = own.filter_map(|view| row(view, colour(view))).collect();
+        let axis = Axis::micros(format!("latency, 1–{}, {}", kind.0, kind.1));
+        (!rows.is_empty()).then(|| plot::boxes(&axis, &rows))
+    };
+    let pictures: Vec<String> = kinds(&views, shape).into_iter().filter_map(picture).collect();
+    if pictures.is_empty() {
+        return None;
+    }
+    let widths: Vec<(String, f64)> = views
+        .iter()
+        .filter_map(|view| view.quartiles_us().map(|(low, high)| (view.result.name.clone(), high - low)))
+        .collect();
+    let narrow = widths.iter().filter(|(_, us)| *us < PAPER_SPREAD_US).count();
+    let wide = narrow < widths.len();
+    let why = wide.then(|| {
+        "subscribers of one sample take it one after the other on each CPU, so that its latencies to 31 of them spread over the time that all of \
+         them take; the fewer CPUs, the longer."
+            .to_owned()
+    });
+    Some(Section {
+        title: "Figure 9: latency of the vendors by size".to_owned(),
+        lead: "The same runs as boxes.".to_owned(),
+        seen: seen(
+            "boxes and whiskers are narrow: the spread is below 1 ms everywhere but in one vendor's 1 MiB to 31 subscribers.",
+            [format!(
+                "half of the samples lie within 1 ms in {narrow} of {} cells that have samples enough for quartiles; the widths reach {}.",
+                widths.len(),
+                span(&widths)?
+            )],
+            why,
+        ),
+        figures: some_figure("Boxes of all samples of all runs.", FigureLayout::Column, pictures),
+        ..Section::default()
+    })
+}
+
+fn row(view: &View<'_>, colour: usize) -> Option<BoxRow> {
+    let (low, high) = view.quartiles_us()?;
+    let all = &view.raw?.all;
+    let reach = 1.5 * (high - low);
+    let within =
+        || all.iter().map(|(edge, _)| edge as f64 / 1e3).filter(|us| (low - reach..=high + reach).contains(us));
+    Some(BoxRow {
+        name: format!("{} {}", view.cell().load, view.middleware()),
+        colour,
+        whiskers: (within().fold(low, f64::min), within().fold(high, f64::max)),
+        quartiles: (low, high),
+        median: all.quantile(0.5)?,
+    })
+}
+
+fn some_figure(caption: &str, layout: FigureLayout, pictures: Vec<String>) -> Vec<Figure> {
+    if pictures.is_empty() { Vec::new() } else { vec![Figure::of_many(caption, layout, pictures)] }
+}
+
+fn reliability(view: &View<'_>) -> &'static str {
+    match view.cell().reliability {
+        Some(ReliabilitySetting::BestEffort) => "best effort",
+        _ => "reliable",
+    }
+}
+
+/// Most of the paper's cells lie below.
+const PAPER_MOST_US: f64 = 2_000.0;
+/// The paper's latencies of 1 MiB to 31 subscribers.
+const PAPER_LARGE_US: std::ops::RangeInclusive<f64> = 8_000.0..=20_000.0;
+const PAPER_SPREAD_US: f64 = 1_000.0;
+const PAPER_LOSS_MAX: f64 = 0.0088;

@@ -1,0 +1,121 @@
+//! What this machine carries.
+
+use std::fmt;
+
+use thalweg_host::HostFiles;
+
+use crate::figures::size;
+use crate::peers::{CellMiddleware, PeerProgram};
+use crate::scenario::{Load, ReliabilitySetting, Topics};
+
+/// What decides how much can be measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineSize {
+    /// Logical CPUs.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+}
+
+impl MachineSize {
+    /// This one, with the memory that is free now.
+    pub fn here() -> MachineSize {
+        let free = HostFiles::here().memory_kib().map(|(_, available)| available);
+        MachineSize {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: free.map_or(MEMORY_BYTES_UNKNOWN, |kib| kib << 10),
+        }
+    }
+}
+
+/// The traffic of a cell, whoever moves it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Traffic {
+    pub(super) publishers: u32,
+    pub(super) subscribers: u32,
+    pub(super) topics: Topics,
+    pub(super) rate_hz: u32,
+    pub(super) reliability: ReliabilitySetting,
+    pub(super) load: Load,
+}
+
+impl Traffic {
+    pub(super) fn topics_key(&self) -> &'static str {
+        match self.topics {
+            Topics::One => "one",
+            Topics::PerPair => "per-pair",
+            Topics::PerPublisher => "per-publisher",
+        }
+    }
+
+    pub(super) fn reliability_key(&self) -> &'static str {
+        match self.reliability {
+            ReliabilitySetting::Reliable => "reliable",
+            ReliabilitySetting::BestEffort => "best-effort",
+        }
+    }
+
+    /// Those that can: the floor sends nothing again.
+    pub(super) fn takes_part(&self, contender: &CellMiddleware) -> bool {
+        self.reliability == ReliabilitySetting::BestEffort || contender.peer() != Some(PeerProgram::Raw)
+    }
+
+    fn deliveries_per_period(&self) -> u64 {
+        match self.topics {
+            Topics::PerPair => u64::from(self.publishers),
+            Topics::One | Topics::PerPublisher => u64::from(self.publishers) * u64::from(self.subscribers),
+        }
+    }
+
+    fn processes(&self) -> u64 {
+        u64::from(self.publishers + self.subscribers)
+    }
+
+    /// Payload that all subscribers together are to get in a second.
+    fn bytes_per_second(&self) -> u64 {
+        self.deliveries_per_period() * u64::from(self.rate_hz) * self.load.bytes()
+    }
+
+    /// What all processes hold at most: themselves, and at both ends of each delivery the history and as much again on the way.
+    fn memory_bytes(&self) -> u64 {
+        let kept = 2 * u64::from(DEPTH) * self.load.bytes();
+        self.processes() * PROCESS_BYTES + (u64::from(self.publishers) + self.deliveries_per_period()) * kept
+    }
+
+    /// Why the machine does not carry it, where so many times of what it delivers in time may be asked for.
+    pub(super) fn excess(&self, machine: &MachineSize, times: u64) -> Option<String> {
+        let cores = machine.cores as u64;
+        let checks = [
+            ("a second to deliver", self.bytes_per_second(), times * cores * CORE_BYTES_PER_SECOND),
+            ("processes", self.processes(), cores * CORE_PROCESSES),
+            ("of memory", self.memory_bytes(), machine.memory_bytes / 2),
+        ];
+        let beyond = checks.into_iter().find(|(_, needed, limit)| needed > limit)?;
+        let (what, needed, limit) = beyond;
+        let shown = |count| if what == "processes" { format!("{count}") } else { size(count) };
+        Some(format!("{} {what} where {} are carried", shown(needed), shown(limit)))
+    }
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape = match self.topics {
+            Topics::One => "",
+            Topics::PerPair => " in pairs",
+            Topics::PerPublisher => " to one node",
+        };
+        let Traffic { publishers, subscribers, rate_hz, load, .. } = self;
+        write!(f, "{publishers}–{subscribers}{shape}, {rate_hz} Hz, {}, {load}", self.reliability_key())
+    }
+}
+
+/// KEEP_LAST of the paper's client library.
+pub(super) const DEPTH: u32 = 10;
+/// What loopback delivers in time for each CPU.
+const CORE_BYTES_PER_SECOND: u64 = 200 << 20;
+/// Processes for each CPU that still take their turns within a period of 10 ms.
+const CORE_PROCESSES: u64 = 32;
+/// A process without its samples: buffers of sockets, threads, discovery.
+const PROCESS_BYTES: u64 = 48 << 20;
+/// Where the system does not tell.
+const MEMORY_BYTES_UNKNOWN: u64 = 4 << 30;

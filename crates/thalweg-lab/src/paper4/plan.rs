@@ -1,0 +1,276 @@
+//! The plan: which cells of the paper each part measures here.
+
+use std::time::Duration;
+
+use super::machine::{DEPTH, MachineSize, Traffic};
+use crate::length::Length;
+use crate::parts::Part;
+use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
+use crate::scenario::{Load, ReliabilitySetting, ScenarioError, Topics};
+use crate::statistics::runs_needed;
+
+/// The parts of the measurement on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paper4Plan {
+    /// In the order of their runs.
+    pub parts: Vec<Part>,
+    /// What the paper has and this plan has not, with the reason.
+    pub left_out: Vec<String>,
+    /// The command that asks for this plan.
+    pub command: String,
+}
+
+impl Paper4Plan {
+    /// The parts named in `wanted`, all of them where it is empty, with these peers beside Thalweg.
+    ///
+    /// In full, the comparison of vendors has as many runs as its verdicts need, and all other parts few and short ones, which give none.
+    /// Quick has the cells that fit into a few minutes with two peers.
+    pub fn new(
+        (length, seed): (Length, u64),
+        machine: &MachineSize,
+        peers: &[PeerProgram],
+        wanted: &[String],
+    ) -> Paper4Plan {
+        let courses = [vendors, detail, overload, layers, fairness].map(|of| of(length, peers));
+        let is_wanted = |course: &Course| wanted.is_empty() || wanted.iter().any(|name| name == course.name);
+        let (mut parts, mut left_out) = (Vec::new(), Vec::new());
+        for course in courses {
+            if !is_wanted(&course) {
+                left_out.push(format!("{}: not asked for", course.name));
+                continue;
+            }
+            let reasons = |traffic: &Traffic| traffic.excess(machine, course.load_factor);
+            let (carried, others): (Vec<Traffic>, Vec<Traffic>) =
+                course.traffic.iter().partition(|traffic| reasons(traffic).is_none());
+            let told =
+                |traffic: &Traffic| reasons(traffic).map(|reason| format!("{}: {traffic}: {reason}", course.name));
+            left_out.extend(others.iter().filter_map(told));
+            if !carried.is_empty() {
+                parts.push(course.part(&carried, seed));
+            }
+        }
+        let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
+        let peers = if names.is_empty() { "none".to_owned() } else { names.join(",") };
+        let quick = if length == Length::Quick { " --quick" } else { "" };
+        let only = if wanted.is_empty() { String::new() } else { format!(" --parts {}", wanted.join(",")) };
+        let command = format!("thalweg lab run paper4{quick} --seed {seed} --peers {peers}{only}");
+        Paper4Plan { parts, left_out, command }
+    }
+
+    /// How long all runs take.
+    ///
+    /// # Errors
+    /// A part is no scenario.
+    pub fn duration(&self) -> Result<Duration, ScenarioError> {
+        self.parts.iter().map(Part::duration).sum()
+    }
+}
+
+/// Thalweg, then each peer in both profiles; the floor has nothing to tune in a stream with a timetable.
+pub(crate) fn contenders(peers: &[PeerProgram]) -> Vec<CellMiddleware> {
+    let mut out = vec![CellMiddleware::Thalweg];
+    for peer in peers {
+        out.push(CellMiddleware::Peer(*peer, PeerProfile::Default));
+        if !SETTINGS_ALIKE.contains(peer) {
+            out.push(CellMiddleware::Peer(*peer, PeerProfile::Tuned));
+        }
+    }
+    out
+}
+
+/// Thalweg, then each peer as shipped: "each DDS in its standard configuration".
+fn as_shipped(peers: &[PeerProgram]) -> Vec<CellMiddleware> {
+    let shipped = peers.iter().map(|peer| CellMiddleware::Peer(*peer, PeerProfile::Default));
+    [CellMiddleware::Thalweg].into_iter().chain(shipped).collect()
+}
+
+/// What a part measures, before the machine is asked.
+struct Course {
+    name: &'static str,
+    title: &'static str,
+    contenders: Vec<CellMiddleware>,
+    traffic: Vec<Traffic>,
+    /// Length of a measurement in seconds.
+    seconds: u32,
+    runs: usize,
+    /// Attempts at each run on a machine that is not quiet.
+    attempts: u32,
+    /// How many times of what loopback delivers in time may be asked for.
+    load_factor: u64,
+    /// Further keys of `[schedule]`, and sections behind it.
+    further: &'static str,
+}
+
+/// The paper's Table 1.
+fn vendors(length: Length, peers: &[PeerProgram]) -> Course {
+    let mut traffic = Vec::new();
+    for reliability in [ReliabilitySetting::Reliable, ReliabilitySetting::BestEffort] {
+        for (publishers, subscribers, topics) in [one_to(1), one_to(31)] {
+            let of = |load| Traffic { publishers, subscribers, topics, rate_hz: 10, reliability, load };
+            traffic.extend(PAPER_TYPES.map(of));
+        }
+    }
+    let contenders = if length == Length::Quick { as_shipped(peers) } else { contenders(peers) };
+    let runs = runs_needed(traffic.len() * (contenders.len() - 1));
+    Course {
+        name: VENDORS,
+        title: "The paper's comparison of vendors",
+        contenders,
+        traffic,
+        seconds: if length == Length::Quick { 2 } else { 3 },
+        runs: if length == Length::Quick { 1 } else { runs },
+        attempts: if length == Length::Quick { 1 } else { 2 },
+        load_factor: LOAD_FACTOR,
+        further: "",
+    }
+}
+
+/// The paper's Table 2, with the only middleware that it has there.
+fn detail(length: Length, peers: &[PeerProgram]) -> Course {
+    let peers: Vec<PeerProgram> = peers.iter().copied().filter(|peer| *peer == PeerProgram::Cyclone).collect();
+    let (others, loads): (&[u32], &[Load]) = match length {
+        Length::Quick => (&[1, 7], &PAPER_TYPES),
+        Length::Full => (&[1, 7, 31, 63], &LOADS),
+    };
+    let mut traffic = Vec::new();
+    for rate_hz in [10, 100] {
+        for others in others.iter().copied() {
+            // With two nodes the three topologies are one.
+            let shapes = [one_to(others), (others, 1, Topics::PerPublisher), pairs(others.div_ceil(2))];
+            let shapes = if others == 1 { &shapes[..1] } else { &shapes };
+            for (publishers, subscribers, topics) in shapes.iter().copied() {
+                let of = |load: &Load| reliable((publishers, subscribers, topics), rate_hz, *load);
+                traffic.extend(loads.iter().map(of));
+            }
+        }
+    }
+    Course {
+        name: DETAIL,
+        title: "Nodes, topologies, sizes and rates",
+        contenders: as_shipped(&peers),
+        traffic,
+        seconds: if length == Length::Quick { 1 } else { 2 },
+        runs: 1,
+        attempts: 1,
+        load_factor: LOAD_FACTOR,
+        further: "phase = \"together\"\n",
+    }
+}
+
+/// Cells in which publishers fall behind, those of the paper as far as the machine survives them.
+fn overload(length: Length, peers: &[PeerProgram]) -> Course {
+    let all = [
+        reliable(one_to(1), 100, HALF_MIB),
+        reliable(one_to(1), 100, TWO_MIB),
+        reliable(one_to(7), 100, HALF_MIB),
+        reliable(one_to(7), 100, TWO_MIB),
+        reliable(one_to(31), 10, TWO_MIB),
+        reliable(one_to(31), 100, HALF_MIB),
+        reliable(pairs(4), 100, TWO_MIB),
+    ];
+    Course {
+        name: OVERLOAD,
+        title: "Publishers that fall behind",
+        contenders: as_shipped(peers),
+        traffic: if length == Length::Quick { all[1..4].to_vec() } else { all.to_vec() },
+        seconds: 2,
+        runs: if length == Length::Quick { 1 } else { 3 },
+        attempts: 1,
+        load_factor: OVERLOAD_FACTOR,
+        further: "",
+    }
+}
+
+/// Where a publisher's time goes, by size; other middleware has no such points.
+fn layers(length: Length, _: &[PeerProgram]) -> Course {
+    Course {
+        name: LAYERS,
+        title: "The publisher's time by layer",
+        contenders: vec![CellMiddleware::Thalweg],
+        traffic: LOADS.map(|load| reliable(one_to(1), 100, load)).to_vec(),
+        seconds: 2,
+        runs: if length == Length::Quick { 1 } else { 3 },
+        attempts: 1,
+        load_factor: LOAD_FACTOR,
+        further: "\n[trace]\nlayers = true\nsample = 1\n",
+    }
+}
+
+/// Whether subscribers are served alike.
+fn fairness(length: Length, peers: &[PeerProgram]) -> Course {
+    let others: &[u32] = if length == Length::Quick { &[7] } else { &[7, 31, 63] };
+    Course {
+        name: FAIRNESS,
+        title: "Every subscriber of one publisher",
+        contenders: as_shipped(peers),
+        traffic: others.iter().map(|others| reliable(one_to(*others), 10, Load::Array64k)).collect(),
+        seconds: if length == Length::Quick { 2 } else { 5 },
+        runs: if length == Length::Quick { 1 } else { 3 },
+        attempts: 1,
+        load_factor: LOAD_FACTOR,
+        further: "",
+    }
+}
+
+fn one_to(subscribers: u32) -> (u32, u32, Topics) {
+    (1, subscribers, Topics::One)
+}
+
+fn pairs(count: u32) -> (u32, u32, Topics) {
+    (count, count, Topics::PerPair)
+}
+
+fn reliable((publishers, subscribers, topics): (u32, u32, Topics), rate_hz: u32, load: Load) -> Traffic {
+    Traffic { publishers, subscribers, topics, rate_hz, reliability: ReliabilitySetting::Reliable, load }
+}
+
+impl Course {
+    /// The scenario with this traffic.
+    fn part(&self, carried: &[Traffic], seed: u64) -> Part {
+        let matrices: String = carried.iter().map(|traffic| self.matrix(traffic)).collect();
+        let text = format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"paper4-{}\"\nseed = {seed}\n{matrices}\n[qos]\nhistory = {{ keep_last = {DEPTH} }}\n\n\
+             [system]\nattempts = {}\n\n[schedule]\nseconds = {}\nruns = {}\nwarm_up_s = 0.5\ndrain_s = 0.5\n{}",
+            self.name, self.attempts, self.seconds, self.runs, self.further
+        );
+        Part { name: self.name, title: self.title, text }
+    }
+
+    fn matrix(&self, traffic: &Traffic) -> String {
+        let able = self.contenders.iter().filter(|contender| traffic.takes_part(contender));
+        let names: Vec<String> = able.map(|contender| format!("\"{contender}\"")).collect();
+        let load = match traffic.load {
+            Load::Octets(bytes) => format!("payload_bytes = {bytes}"),
+            named => format!("type = \"{named}\""),
+        };
+        format!(
+            "\n[[matrix]]\nmiddleware = [{}]\n{load}\nrate_hz = {}\nendpoints = \"{}-{}\"\ntopics = \"{}\"\nreliability = \"{}\"\n",
+            names.join(", "),
+            traffic.rate_hz,
+            traffic.publishers,
+            traffic.subscribers,
+            traffic.topics_key(),
+            traffic.reliability_key()
+        )
+    }
+}
+
+/// Names of the parts, in the order of their runs.
+pub const PART_NAMES: [&str; 5] = [VENDORS, DETAIL, OVERLOAD, LAYERS, FAIRNESS];
+pub(super) const VENDORS: &str = "vendors";
+pub(super) const DETAIL: &str = "detail";
+pub(super) const OVERLOAD: &str = "overload";
+pub(super) const LAYERS: &str = "layers";
+pub(super) const FAIRNESS: &str = "fairness";
+/// Those of the paper's comparison of vendors.
+const PAPER_TYPES: [Load; 3] = [Load::Struct16, Load::Array64k, Load::PointCloud1m];
+const HALF_MIB: Load = Load::Octets(512 << 10);
+const TWO_MIB: Load = Load::Octets(2 << 20);
+/// Those of the paper's detail.
+const LOADS: [Load; 5] = [Load::Struct16, Load::Array64k, HALF_MIB, Load::PointCloud1m, TWO_MIB];
+/// Late samples are measured, and collapse is not.
+const LOAD_FACTOR: u64 = 2;
+/// Publishers are to fall behind.
+const OVERLOAD_FACTOR: u64 = 4;
+/// Peers whose profile `tuned` is the default, or that have nothing of use here in it.
+const SETTINGS_ALIKE: [PeerProgram; 3] = [PeerProgram::RustDds, PeerProgram::Hdds, PeerProgram::Raw];

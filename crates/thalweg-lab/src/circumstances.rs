@@ -4,6 +4,23 @@ use thalweg_host::{Conditions, Environment};
 
 use crate::figures::{grouped, percent, size};
 
+/// Other load on the machine during all of these runs: the means over their time.
+pub fn of_all<'a>(runs: impl Iterator<Item = &'a Conditions> + Clone) -> Conditions {
+    let mean = |of: fn(&Conditions) -> Option<f64>| {
+        let known = runs.clone().filter_map(|run| Some((run.seconds, of(run)?)));
+        let (seconds, sum) =
+            known.fold((0.0, 0.0), |(all, sum), (seconds, share)| (all + seconds, sum + seconds * share));
+        (seconds > 0.0).then(|| sum / seconds)
+    };
+    Conditions {
+        seconds: runs.clone().map(|run| run.seconds).sum(),
+        foreign_cpu: mean(|one| one.foreign_cpu),
+        stolen_cpu: mean(|one| one.stolen_cpu),
+        waiting_for_cpu: mean(|one| one.waiting_for_cpu),
+        dropped_datagrams: runs.map(|run| run.dropped_datagrams).sum(),
+    }
+}
+
 /// A sentence for each disturbance worth knowing, worst first.
 pub fn sentences(conditions: &Conditions) -> Vec<String> {
     let mut out = Vec::new();

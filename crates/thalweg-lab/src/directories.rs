@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::LabError;
 use crate::paper5::{self, CoapStudy, Paper5Plan};
 use crate::process::{Launcher, Stop};
+use crate::quick::{self, QuickPlan, QuickStudy};
 use crate::scenario::Scenario;
 use crate::study::{self, Comparability, Comparison, Experiment, StudyOutcome, StudyWatcher};
 pub use crate::study::{FoundRun, RunSnapshot, StudyError, Verification, find};
@@ -55,6 +56,14 @@ pub fn run_paper5(
     remark: &dyn Fn(&str),
 ) -> Result<Conclusion, LabError> {
     paper5::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
+}
+
+/// Makes all runs of `lab quick` into the new directory `out`.
+///
+/// # Errors
+/// As [`quick::run`].
+pub fn run_quick(plan: &QuickPlan, out: &Path, (launcher, stop): (&Launcher, &Stop)) -> Result<Conclusion, LabError> {
+    quick::run(plan, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes the runs that are missing in the directory in `path`.
@@ -178,10 +187,11 @@ fn dispatch<T: Task>(path: &Path, task: T) -> Result<T::Answer, LabError> {
     match found.as_deref() {
         Some(Scenario::SCHEMA) => task.with::<Scenario>(path),
         Some(CoapStudy::SCHEMA) => task.with::<CoapStudy>(path),
+        Some(QuickStudy::SCHEMA) => task.with::<QuickStudy>(path),
         _ => Err(StudyError::UnknownSchema {
             file: path.join("scenario.toml"),
             found,
-            known: vec![Scenario::SCHEMA, CoapStudy::SCHEMA],
+            known: vec![Scenario::SCHEMA, CoapStudy::SCHEMA, QuickStudy::SCHEMA],
         }
         .into()),
     }

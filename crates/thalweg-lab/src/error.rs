@@ -46,6 +46,13 @@ pub enum LabError {
         /// Its reason.
         reason: String,
     },
+    /// A process of the experiment on another machine ended, as its agent tells.
+    Ended {
+        /// Which process.
+        process: String,
+        /// How.
+        reason: String,
+    },
     /// A process of the experiment said something that nobody asked for.
     Unexpected {
         /// Which process.
@@ -134,6 +141,7 @@ impl fmt::Display for LabError {
                 write_last_words(f, last_words)
             }
             LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
+            LabError::Ended { process, reason } => write!(f, "{process}: {reason}"),
             LabError::Unexpected { process } => write!(f, "{process} said something unexpected"),
             LabError::NoPeer { peer, why } => write!(
                 f,

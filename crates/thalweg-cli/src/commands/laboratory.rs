@@ -1,20 +1,22 @@
 //! `thalweg lab`: experiments with a report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use thalweg_lab::LabError;
-use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::quick::{self, QuickPlan};
+use thalweg_lab::directories;
+use thalweg_lab::process::Stop;
+use thalweg_lab::quick::QuickPlan;
+use thalweg_report::figures::about;
 
 use super::agent::{self, AgentOptions};
 use super::page::{self, PageOptions};
 use super::peers::{self, PeersOptions};
-use super::run::{self, RunOptions};
+use super::run::{self, PresetOptions, RunOptions};
 use super::study::{self, CompareOptions, DirectoryListOptions, ReportOptions, ResumeOptions, VerifyOptions};
 use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_either, print_place, remark};
+use crate::outcome::{Failure, remark};
 
 /// Runs experiments and writes reports.
 #[derive(Args, Debug)]
@@ -79,21 +81,17 @@ pub enum Experiment {
 /// Options of `lab quick`.
 #[derive(Args, Debug)]
 pub struct QuickOptions {
-    /// Write report.html and report.json into DIRECTORY, which is made if it is missing (default: the current directory).
-    #[arg(long, value_name = "DIRECTORY", default_value = ".", hide_default_value = true)]
-    pub out: std::path::PathBuf,
-
-    /// Make at most N runs of each kind of burst; 20 as in the paper, 100 for a 90th percentile (default: 100).
+    /// Make at most N bursts of each kind, ten in each run; 80 or more for verdicts, 20 as in the paper (default: 100).
     #[arg(long, value_name = "N", default_value_t = 100, hide_default_value = true, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     pub runs: u64,
 
-    /// Length in seconds of each of the eight phases of the background experiment; short ones are for tests of this command.
+    /// Length in seconds of each phase of the background experiment, of which each run has two; short ones are for tests of this command.
     #[arg(long, value_name = "SECONDS", hide = true, value_parser = crate::parse::seconds)]
     pub phase: Option<std::time::Duration>,
 
-    /// Print the results as one JSON object instead of tables (default: tables).
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    /// The results.
+    pub preset: PresetOptions,
 }
 
 /// Runs the chosen experiment, prints its tables and writes its report.
@@ -117,20 +115,17 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
 }
 
 fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    // A directory that cannot be made is better known before the minute than after it.
-    std::fs::create_dir_all(&options.out).map_err(|error| not_written(&options.out, &error))?;
-    remark("Three kinds of data between separate processes on this host; this takes about a minute.");
-    let launcher = Launcher::this_program(WORKER).map_err(Failure::from_cause)?;
-    let default = QuickPlan::default();
-    let plan = QuickPlan { runs: options.runs, phase: options.phase.unwrap_or(default.phase), ..default };
-    let result = quick::run(&plan, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
-    let json = serde_json::to_string_pretty(&result).map_err(Failure::from_cause)?;
-    let report = options.out.join("report.html");
-    for (path, text) in [(&report, quick::to_html(&result)), (&options.out.join("report.json"), json)] {
-        std::fs::write(path, text).map_err(|error| not_written(path, &error))?;
-    }
-    print_either(options.json, &result, quick::to_text(&result).trim_end())?;
-    print_place(options.json, format_args!("\nReport: {}", report.display()))
+    let mut plan = QuickPlan::new(options.preset.seed());
+    plan.bursts = options.runs;
+    plan.phase_s = options.phase.map_or(plan.phase_s, |phase| phase.as_secs_f64());
+    let out = options.preset.out.clone().unwrap_or_else(|| PathBuf::from("quick"));
+    remark(format_args!(
+        "Three kinds of data between separate processes on this host; this takes {}.",
+        about(plan.expected())
+    ));
+    let launcher = study::launcher(None, None)?;
+    let result = directories::run_quick(&plan, &out, (&launcher, &Stop::watching(interrupt.flag())));
+    study::conclude(&out, options.preset.json, result)
 }
 
 pub(super) fn not_written(path: &Path, error: &std::io::Error) -> Failure {

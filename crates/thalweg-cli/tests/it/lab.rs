@@ -50,18 +50,45 @@ fn quick_measures_three_kinds_of_data_and_writes_an_offline_report() {
     ] {
         assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
     }
-    assert!(said.stderr.contains("background"), "progress: {}", said.stderr);
+    assert!(said.stderr.contains("100 Hz"), "progress: {}", said.stderr);
     let html = fs::read_to_string(out.join("report.html")).expect("a report");
     assert!(html.len() < 1_000_000 && html.contains("default-src 'none'"));
     for outside in ["http://", "https://", "src=", "<link"] {
         assert!(!html.contains(outside), "{outside} in the report");
     }
     let json: Value =
-        serde_json::from_str(&fs::read_to_string(out.join("report.json")).expect("figures")).expect("JSON");
+        serde_json::from_str(&fs::read_to_string(out.join("results.json")).expect("figures")).expect("JSON");
     assert_eq!(json["schema"], "thalweg.lab/1");
     let cells = json["high_frequency"].as_array().expect("cells");
     assert!(cells.iter().all(|cell| cell["summary"]["count"] == 5 && cell["summary"]["mean"].as_f64() > Some(0.0)));
-    assert_eq!((&json["background"]["quiet"]["lost"], &json["background"]["loaded"]["lost"]), (&0.into(), &0.into()));
+    let background = &json["background"];
+    assert_eq!((&background["quiet"]["lost"], &background["loaded"]["lost"]), (&0.into(), &0.into()));
+    let sent = |cell: usize| json["cells"][cell]["runs"][0]["sent"].as_u64().expect("one run of each cell");
+    assert_eq!(sent(0), 5, "bursts");
+    assert!(sent(7) > 0 && sent(8) > 0, "the topic without and with transfers");
+    assert_eq!(background["points"].as_array().map(Vec::len), Some((sent(7) + sent(8)) as usize));
+}
+
+#[test]
+fn what_was_interrupted_goes_on_and_a_changed_time_is_found() {
+    let out = directory("resumed");
+    let lab = start(&out);
+    workers(&lab);
+    lab.signal("INT");
+    lab.finish().expect_code(130);
+    let words = |verb| command(&["lab", verb, out.to_str().expect("text")]);
+    let said = Running::start(words("verify")).finish().expect_code(1);
+    assert!(said.stderr.contains("`thalweg lab resume"), "{}", said.stderr);
+    let said = Running::start(words("resume")).finish().expect_code(0);
+    assert!(said.stdout.contains("Not judged: arrived, share of sent; burst, ms"), "one round: {}", said.stdout);
+    Running::start(words("verify")).finish().expect_code(0);
+    let file = out.join("runs/round-000-cell-000-attempt-1/result.json");
+    let mut run: Value = serde_json::from_str(&fs::read_to_string(&file).expect("a run")).expect("JSON");
+    let burst = &mut run["measured"]["bursts_ms"][0][0];
+    *burst = (2.0 * burst.as_f64().expect("a time")).into();
+    fs::write(&file, run.to_string()).expect("written");
+    let said = Running::start(words("verify")).finish().expect_code(1);
+    assert!(said.stderr.contains("results.json does not agree with the runs"), "{}", said.stderr);
 }
 
 #[test]

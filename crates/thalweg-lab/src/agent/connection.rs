@@ -5,13 +5,15 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use thalweg_lab_station::not_written;
 
 use super::folder::is_raw;
-use super::message::{Event, HostFacts, Request};
+use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::pipe::{Incoming, Outgoing};
 use super::probes::{ClockProbes, ClockSecret};
 use super::session::{ALIVE_PERIOD, SILENCE_MAX};
@@ -19,7 +21,7 @@ use super::ssh::{Ssh, SshCommand, await_agent};
 use crate::error::LabError;
 use crate::host::{Layers, SecondConditions};
 use crate::peers::PeerProgram;
-use crate::process::Stop;
+use crate::process::{MESSAGES_MAX, Stop, WorkerNews};
 use crate::scenario::SshMachine;
 
 /// A connection to an agent; dropping it ends the agent with all its processes.
@@ -48,8 +50,11 @@ struct Heard {
 
 #[derive(Debug, Default)]
 struct State {
-    workers: BTreeMap<u32, VecDeque<Event>>,
-    answers: VecDeque<Event>,
+    /// Who listens to each worker.
+    workers: BTreeMap<u32, SyncSender<WorkerNews>>,
+    /// The number of the next worker.
+    next: u32,
+    answers: VecDeque<Result<serde_json::Value, String>>,
     /// Why nothing more comes.
     lost: Option<String>,
 }
@@ -119,24 +124,20 @@ impl Connection {
     /// # Errors
     /// It is not there, or the agent is lost.
     pub(crate) fn program_of(&self, peer: PeerProgram) -> Result<String, LabError> {
-        match self.ask(&Request::Find { peer })? {
-            Event::Found(Some(checksum)) => Ok(checksum),
-            Event::Found(None) => Err(LabError::Here(format!(
+        self.ask::<Option<String>>(&Request::Find { peer })?.ok_or_else(|| {
+            LabError::Here(format!(
                 "{peer} is not set up on {}: run `thalweg lab peers install {peer}` there, or name the folder of its program there by \
                  peer_dir = \"…\"",
                 self.name
-            ))),
-            other => Err(self.unexpected(&other)),
-        }
+            ))
+        })
     }
 
     /// A way to ask the agent's clock, until [`close_clock`](Connection::close_clock).
     pub(crate) fn open_clock(&self) -> Result<ClockProbes, LabError> {
         let secret = ClockSecret::random().map_err(LabError::here)?;
-        match self.ask(&Request::OpenClock { at: self.agent, secret: secret.clone() })? {
-            Event::ClockOpen(port) => ClockProbes::open((self.agent, port).into(), secret).map_err(LabError::here),
-            other => Err(self.unexpected(&other)),
-        }
+        let port: u16 = self.ask(&Request::OpenClock { at: self.agent, secret: secret.clone() })?;
+        ClockProbes::open((self.agent, port).into(), secret).map_err(LabError::here)
     }
 
     /// Ends the agent's answers about its clock.
@@ -155,21 +156,14 @@ impl Connection {
 
     /// Kills processes that an earlier run left on the host, and removes their files.
     pub(crate) fn clear(&self) -> Result<(), LabError> {
-        match self.ask(&Request::Clear)? {
-            Event::Cleared => {
-                self.heard.lock().workers.clear();
-                Ok(())
-            }
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask::<()>(&Request::Clear)?;
+        self.heard.lock().workers.clear();
+        Ok(())
     }
 
     /// The counters of the layers below, there and now.
     pub(crate) fn counters(&self) -> Result<Layers, LabError> {
-        match self.ask(&Request::Count)? {
-            Event::Counted(layers) => Ok(layers),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Count)
     }
 
     /// Begins to watch how quiet the host is.
@@ -179,19 +173,12 @@ impl Connection {
 
     /// Other load on the host since the last query.
     pub(crate) fn look(&self) -> Result<SecondConditions, LabError> {
-        match self.ask(&Request::Look)? {
-            Event::Looked(second) => Ok(second),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Look)
     }
 
     /// Copies the files of the agent's workers into `folder`.
     pub(crate) fn collect(&self, folder: &Path) -> Result<(), LabError> {
-        let files = match self.ask(&Request::Files)? {
-            Event::Files(files) => files,
-            other => return Err(self.unexpected(&other)),
-        };
-        for file in files {
+        for file in self.ask::<Vec<String>>(&Request::Files)? {
             let path = folder.join(&file);
             // The agent's name of a file decides its place here.
             if !is_raw(&file) || path.exists() {
@@ -204,10 +191,7 @@ impl Connection {
             let mut out = File::create(&path).map_err(written)?;
             let mut offset = 0;
             loop {
-                let part = match self.ask(&Request::Read { file: file.clone(), offset })? {
-                    Event::Part(part) => part,
-                    other => return Err(self.unexpected(&other)),
-                };
+                let part: String = self.ask(&Request::Read { file: file.clone(), offset })?;
                 if part.is_empty() {
                     break;
                 }
@@ -219,8 +203,41 @@ impl Connection {
         Ok(())
     }
 
+    /// Has a worker started with this order; also its number, and what is heard of it until it ends or the agent is lost.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn start(&self, name: &str, order: WorkerOrder) -> Result<(u32, Receiver<WorkerNews>), LabError> {
+        let (heard, news) = sync_channel(MESSAGES_MAX);
+        let worker = self.heard.lock().add_worker(heard);
+        self.say(&Request::Start { worker, name: name.to_owned(), order: Box::new(order) })?;
+        Ok((worker, news))
+    }
+
+    /// Hands a worker one more line.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn tell(&self, worker: u32, line: serde_json::Value) -> Result<(), LabError> {
+        self.say(&Request::Tell { worker, line })
+    }
+
+    /// Has a worker ended in peace, which its last news tells.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn finish(&self, worker: u32) -> Result<(), LabError> {
+        self.say(&Request::Finish { worker })
+    }
+
+    /// Has a worker killed; an agent that is lost has done it already.
+    pub(crate) fn kill(&self, worker: u32) {
+        self.heard.lock().workers.remove(&worker);
+        let _ = self.say(&Request::Kill { worker });
+    }
+
     /// Sends a request without an answer, or one that a worker's message answers.
-    pub(super) fn say(&self, request: &Request) -> Result<(), LabError> {
+    fn say(&self, request: &Request) -> Result<(), LabError> {
         self.check_alive()?;
         let said = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).say(request);
         said.map_err(|reason| match &self.heard.lock().lost {
@@ -229,23 +246,19 @@ impl Connection {
         })
     }
 
-    /// The agent's next news of a worker, if any.
-    pub(super) fn told_of(&self, worker: u32) -> Result<Option<Event>, LabError> {
-        let mut state = self.heard.lock();
-        if let Some(event) = state.workers.get_mut(&worker).and_then(VecDeque::pop_front) {
-            return Ok(Some(event));
-        }
-        state.lost.as_ref().map_or(Ok(None), |reason| Err(self.lost(reason)))
-    }
-
-    fn ask(&self, request: &Request) -> Result<Event, LabError> {
+    /// The answer to a question.
+    fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T, LabError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         self.say(request)?;
         let deadline = Instant::now() + ANSWER_PATIENCE;
         let mut state = self.heard.lock();
         loop {
             if let Some(answer) = state.answers.pop_front() {
-                return Ok(answer);
+                let answer = answer.map_err(|reason| format!("cannot do it: {reason}"));
+                let answer = answer.and_then(|answer| {
+                    serde_json::from_value(answer).map_err(|_| "said something unexpected".to_owned())
+                });
+                return answer.map_err(|reason| LabError::Here(format!("the agent on {} {reason}", self.name)));
             }
             if let Some(reason) = &state.lost {
                 return Err(self.lost(reason));
@@ -255,13 +268,6 @@ impl Connection {
                 return Err(self.lost(&format!("it did not answer for {} s", ANSWER_PATIENCE.as_secs())));
             }
             state = self.heard.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    fn unexpected(&self, event: &Event) -> LabError {
-        match event {
-            Event::Refused(reason) => LabError::Here(format!("the agent on {} cannot do it: {reason}", self.name)),
-            _ => LabError::Here(format!("the agent on {} said something unexpected", self.name)),
         }
     }
 
@@ -291,17 +297,40 @@ impl Heard {
 
     fn add(&self, event: Event) {
         let mut state = self.lock();
-        match event {
-            Event::Said { worker, .. } | Event::Failed { worker, .. } | Event::Finished { worker } => {
-                state.workers.entry(worker).or_default().push_back(event);
+        let is_in_order = match event {
+            Event::Said { worker, message } => state.tell(worker, WorkerNews::Message(message)),
+            Event::Ended { worker, outcome } => state.tell(worker, WorkerNews::Ended(outcome)),
+            Event::Answer(answer) => {
+                state.answers.push_back(answer);
+                state.answers.len() <= ANSWERS_MAX
             }
-            Event::Alive => {}
-            answer => state.answers.push_back(answer),
-        }
-        if state.answers.len() > ANSWERS_MAX || state.workers.values().any(|events| events.len() > EVENTS_MAX) {
-            state.lost = Some("it sends unrequested messages".to_owned());
+            Event::Alive => true,
+            Event::Ready { .. } => false,
+        };
+        if !is_in_order {
+            state.lose("it sends unrequested messages".to_owned());
         }
         self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn add_worker(&mut self, heard: SyncSender<WorkerNews>) -> u32 {
+        self.next += 1;
+        self.workers.insert(self.next, heard);
+        self.next
+    }
+
+    /// Hands news on; returns whether there was room. Of a worker that nobody listens to any more there may be late news.
+    fn tell(&self, worker: u32, news: WorkerNews) -> bool {
+        let told = self.workers.get(&worker).map(|heard| heard.try_send(news));
+        !matches!(told, Some(Err(TrySendError::Full(_))))
+    }
+
+    /// Notes why nothing more comes, which ends what is heard of all workers.
+    fn lose(&mut self, reason: String) {
+        self.lost.get_or_insert(reason);
+        self.workers.clear();
     }
 }
 
@@ -330,7 +359,7 @@ fn listen(incoming: &Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
             }
         }
     };
-    heard.lock().lost.get_or_insert(reason);
+    heard.lock().lose(reason);
     heard.changed.notify_all();
 }
 
@@ -355,5 +384,3 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 const DISCARD: u16 = 9;
 /// One question is open at a time; further answers were never requested.
 const ANSWERS_MAX: usize = 2;
-/// A worker says some dozen things.
-const EVENTS_MAX: usize = 1024;

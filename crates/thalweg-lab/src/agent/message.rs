@@ -5,45 +5,45 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use thalweg_lab_station::{Order, PeerSetup, StationCommand, WorkerMessage};
+use thalweg_lab_station::{Order, PeerSetup, WorkerMessage};
 
 use super::probes::ClockSecret;
 use crate::error::LabError;
-use crate::host::{Environment, Layers, SecondConditions};
+use crate::host::Environment;
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Supervised};
 use crate::trial::TrialOrder;
 use crate::worker;
 
-/// Requests of a controller to an agent. Answers come in the order of the requests.
+/// Requests of a controller to an agent. Questions are answered by [`Event::Answer`] in their order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     /// Starts a worker with this order; it writes into the agent's own folder whatever the order says. Not answered.
     Start { worker: u32, name: String, order: Box<WorkerOrder> },
-    /// Asks for the program of a peer; answered by [`Event::Found`].
+    /// Asks for the checksum of the program of a peer, if there is one.
     Find { peer: PeerProgram },
     /// Hands a worker one more line. Not answered.
-    Tell { worker: u32, command: StationCommand },
-    /// Ends a worker in peace; [`Event::Finished`] or [`Event::Failed`] follows.
+    Tell { worker: u32, line: serde_json::Value },
+    /// Ends a worker in peace; [`Event::Ended`] follows.
     Finish { worker: u32 },
     /// Kills a worker. Not answered.
     Kill { worker: u32 },
-    /// Kills all workers and empties the folder; answered by [`Event::Cleared`].
+    /// Kills all workers and empties the folder; answered when it is done.
     Clear,
-    /// Asks for the counters of the layers below; answered by [`Event::Counted`].
+    /// Asks for the counters of the layers below, [`Layers`](crate::host::Layers).
     Count,
-    /// Lets questions to the clock be asked at this address in the place of any before; answered by [`Event::ClockOpen`].
+    /// Lets questions to the clock be asked at this address in the place of any before; answered by their port.
     OpenClock { at: IpAddr, secret: ClockSecret },
     /// Ends that. Not answered.
     CloseClock,
     /// Begins to watch how quiet the host is. Not answered.
     Watch,
-    /// Asks what happened since the last look; answered by [`Event::Looked`].
+    /// Asks what happened since the last look, [`SecondConditions`](crate::host::SecondConditions).
     Look,
-    /// Asks for the names of the files that workers wrote; answered by [`Event::Files`].
+    /// Asks for the names of the files that workers wrote.
     Files,
-    /// Asks for a part of one of them; answered by [`Event::Part`].
+    /// Asks for the text of one of them from an offset on; empty at its end.
     Read { file: String, offset: u64 },
     /// The controller lives.
     Alive,
@@ -92,26 +92,10 @@ pub(crate) enum Event {
     },
     /// A worker said something.
     Said { worker: u32, message: WorkerMessage },
-    /// A worker cannot go on, died or was not started.
-    Failed { worker: u32, reason: String },
-    /// A worker ended in peace.
-    Finished { worker: u32 },
-    /// The checksum of the requested program, if it exists.
-    Found(Option<String>),
-    /// No worker lives and the folder is empty.
-    Cleared,
-    /// The counters of now.
-    Counted(Layers),
-    /// The port of the questions to the clock.
-    ClockOpen(u16),
-    /// Other load on the host since the last query.
-    Looked(SecondConditions),
-    /// The files that workers wrote.
-    Files(Vec<String>),
-    /// Text of a file from the requested offset; empty at its end.
-    Part(String),
-    /// A request cannot be fulfilled.
-    Refused(String),
+    /// A worker ended: in peace, or died, went silent or was not started, and why.
+    Ended { worker: u32, outcome: Result<(), String> },
+    /// The answer to a question, or why there is none.
+    Answer(Result<serde_json::Value, String>),
     /// The agent lives.
     Alive,
 }

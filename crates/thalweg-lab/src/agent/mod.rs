@@ -6,20 +6,16 @@
 mod clock;
 mod connection;
 mod folder;
-mod machines;
 mod message;
 mod pipe;
 mod probes;
-mod remote;
 mod session;
 mod ssh;
 
 pub use clock::{ClockFit, Probe};
 pub(crate) use connection::Connection;
-pub(crate) use machines::{Machines, Place};
-pub(crate) use message::{HostFacts, WorkerOrder};
+pub(crate) use message::WorkerOrder;
 pub(crate) use probes::ClockProbes;
-pub(crate) use remote::RemoteWorker;
 pub use session::serve;
 pub use ssh::SshCommand;
 

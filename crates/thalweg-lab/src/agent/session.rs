@@ -4,13 +4,15 @@ use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 use super::folder::{self, Folder};
 use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::pipe::{CLOSED, Incoming, Outgoing};
-use super::probes::{ClockAnswers, ClockSecret};
+use super::probes::ClockAnswers;
 use crate::error::LabError;
 use crate::host::{Environment, HostFiles, Layers, SecondWatch};
-use crate::process::{Launcher, Stop, Supervised};
+use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::study::{checksum, host_parts};
 
 /// Works for the controller at the other end of these streams until it closes them; `launcher` starts workers. Removes what agents of this
@@ -89,18 +91,14 @@ impl<'a> Session<'a> {
     fn obey(&mut self, request: Request) -> Result<(), String> {
         match request {
             Request::Start { worker, name, order } => self.start(worker, &name, *order),
-            Request::Find { peer } => {
-                let program = self.launcher.program_of(peer).ok();
-                self.say(&Event::Found(program.map(|program| checksum(&program))))
-            }
-            Request::Tell { worker, command } => match self.find(worker).map(|process| process.send(&command)) {
+            Request::Find { peer } => self.answer(Ok(self.launcher.program_of(peer).ok().map(|path| checksum(&path)))),
+            Request::Tell { worker, line } => match self.find(worker).map(|process| process.send(&line)) {
                 Some(Err(error)) => self.give_up(worker, &error),
                 // A message to a failed worker has crossed the news of its failure.
                 Some(Ok(())) | None => Ok(()),
             },
             Request::Finish { worker } => match self.take(worker).map(Supervised::finish) {
-                Some(Ok(())) => self.say(&Event::Finished { worker }),
-                Some(Err(error)) => self.say(&Event::Failed { worker, reason: error.to_string() }),
+                Some(end) => self.say(&Event::Ended { worker, outcome: end.map_err(|error| error.to_string()) }),
                 None => Ok(()),
             },
             Request::Kill { worker } => {
@@ -110,11 +108,18 @@ impl<'a> Session<'a> {
             Request::Clear => {
                 self.workers.clear();
                 self.watch = None;
-                let event = self.folder.clear().map_or_else(Event::Refused, |()| Event::Cleared);
-                self.say(&event)
+                self.answer(self.folder.clear())
             }
-            Request::Count => self.say(&Event::Counted(Layers::read(&HostFiles::here()))),
-            Request::OpenClock { at, secret } => self.open_clock(at, secret),
+            Request::Count => self.answer(Ok(Layers::read(&HostFiles::here()))),
+            Request::OpenClock { at, secret } => {
+                self.clock = None;
+                let opened = ClockAnswers::open(at, secret);
+                let port = opened.map(|(clock, port)| {
+                    self.clock = Some(clock);
+                    port
+                });
+                self.answer(port.map_err(|error| format!("its clock cannot be asked at {at}: {error}")))
+            }
             Request::CloseClock => {
                 self.clock = None;
                 Ok(())
@@ -122,52 +127,36 @@ impl<'a> Session<'a> {
             Request::Watch => {
                 self.watch = Some(SecondWatch::start(
                     HostFiles::here(),
-                    self.workers.iter().map(|(_, worker)| worker.id()).collect(),
+                    self.workers.iter().filter_map(|(_, worker)| worker.id()).collect(),
                 ));
                 Ok(())
             }
             Request::Look => {
-                let event = match &mut self.watch {
-                    Some(watch) => Event::Looked(watch.look()),
-                    None => Event::Refused("no watch of this host was requested".to_owned()),
-                };
-                self.say(&event)
+                let second = self.watch.as_mut().map(SecondWatch::look);
+                self.answer(second.ok_or_else(|| "no watch of this host was requested".to_owned()))
             }
-            Request::Files => {
-                let event = self.folder.files().map_or_else(Event::Refused, Event::Files);
-                self.say(&event)
-            }
-            Request::Read { file, offset } => {
-                let event = self.folder.read(&file, offset).map_or_else(Event::Refused, Event::Part);
-                self.say(&event)
-            }
+            Request::Files => self.answer(self.folder.files()),
+            Request::Read { file, offset } => self.answer(self.folder.read(&file, offset)),
             Request::Alive => Ok(()),
         }
     }
 
-    fn open_clock(&mut self, at: IpAddr, secret: ClockSecret) -> Result<(), String> {
-        self.clock = None;
-        let event = match ClockAnswers::open(at, secret) {
-            Ok((clock, port)) => {
-                self.clock = Some(clock);
-                Event::ClockOpen(port)
-            }
-            Err(error) => Event::Refused(format!("its clock cannot be asked at {at}: {error}")),
-        };
-        self.say(&event)
+    fn answer(&mut self, answer: Result<impl Serialize, String>) -> Result<(), String> {
+        let answer = answer.and_then(|answer| serde_json::to_value(answer).map_err(|error| error.to_string()));
+        self.say(&Event::Answer(answer))
     }
 
     fn start(&mut self, worker: u32, name: &str, order: WorkerOrder) -> Result<(), String> {
         if self.workers.len() == WORKERS_MAX || self.find(worker).is_some() {
             let reason = format!("an agent starts {WORKERS_MAX} workers at most, each number once");
-            return self.say(&Event::Failed { worker, reason });
+            return self.say(&Event::Ended { worker, outcome: Err(reason) });
         }
         match order.into_folder(self.folder.path().to_path_buf()).start(self.launcher, name) {
             Ok(process) => {
                 self.workers.push((worker, process));
                 Ok(())
             }
-            Err(error) => self.say(&Event::Failed { worker, reason: error.to_string() }),
+            Err(error) => self.say(&Event::Ended { worker, outcome: Err(error.to_string()) }),
         }
     }
 
@@ -194,7 +183,11 @@ impl<'a> Session<'a> {
     /// Ends a worker that cannot go on, and tells why.
     fn give_up(&mut self, worker: u32, error: &LabError) -> Result<(), String> {
         drop(self.take(worker));
-        self.say(&Event::Failed { worker, reason: error.to_string() })
+        // Its own words, where it has some, are for the controller to put together.
+        self.say(&match error {
+            LabError::Failed { reason, .. } => Event::Said { worker, message: WorkerMessage::Failed(reason.clone()) },
+            other => Event::Ended { worker, outcome: Err(other.to_string()) },
+        })
     }
 
     fn say(&mut self, event: &Event) -> Result<(), String> {
@@ -218,7 +211,7 @@ fn own_address(connection: Option<String>) -> Option<IpAddr> {
 }
 
 /// Changes with each message.
-pub(super) const PROTOCOL: u32 = 3;
+pub(super) const PROTOCOL: u32 = 4;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Begins the first line of an agent, before its protocol and version.
 pub(super) const HELLO: &str = "thalweg-lab-agent ";

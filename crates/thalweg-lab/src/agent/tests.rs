@@ -13,13 +13,12 @@ use thalweg_lab_station::{
     TimetablePace, Wait, Wake, WorkerMessage,
 };
 
-use super::message::{Event, Request};
 use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};
 use super::*;
 use crate::error::LabError;
 use crate::peers::PeerProgram;
-use crate::process::{Launcher, Stop};
+use crate::process::{Launcher, Stop, Supervised};
 use crate::scenario::{Load, SshMachine};
 use crate::station::{Setup, StationNetwork};
 use crate::trial::TrialOrder;
@@ -96,21 +95,12 @@ fn order() -> TrialOrder {
     }
 }
 
-fn start(connection: &Arc<Connection>) -> RemoteWorker {
-    RemoteWorker::start(connection, 7, "publisher 0", WorkerOrder::Thalweg(order())).expect("asked for")
+fn start(connection: &Arc<Connection>) -> Supervised {
+    Supervised::start_at(connection, "publisher 0", WorkerOrder::Thalweg(order())).expect("asked for")
 }
 
-#[track_caller]
-fn next(worker: &mut RemoteWorker) -> Result<WorkerMessage, LabError> {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        match worker.try_hear() {
-            Ok(Some(message)) => return Ok(message),
-            Ok(None) => assert!(Instant::now() < deadline, "nothing was heard"),
-            Err(error) => return Err(error),
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+fn next(worker: &mut Supervised) -> Result<WorkerMessage, LabError> {
+    worker.hear(Duration::from_secs(20), &Stop::default())
 }
 
 #[track_caller]
@@ -130,7 +120,7 @@ read -r line
 echo "{\"done\":$line}""#;
 
 /// Process number and folder of a worker that runs [`WORKER`].
-fn process_and_folder(worker: &mut RemoteWorker) -> (u32, PathBuf) {
+fn process_and_folder(worker: &mut Supervised) -> (u32, PathBuf) {
     let Ok(WorkerMessage::Progress(told)) = next(worker) else { panic!("no progress") };
     told_by_worker(told.as_array().expect("a list"))
 }
@@ -180,6 +170,9 @@ fn what_goes_wrong_with_a_worker_is_told_with_its_machine() {
     };
     fails("read order; echo out of memory >&2; kill -9 $$", &[NAME, "publisher 0", "signal: 9", "out of memory"]);
     fails("read order; echo '{\"failed\":\"no route\"}'", &["gave up: no route"]);
+    let (_host, connection) = Host::connected("read order; echo '{\"failed\":\"no route\"}'");
+    let said = next(&mut start(&connection));
+    assert!(matches!(said, Err(LabError::Failed { reason, .. }) if reason == "no route"), "as of one here");
     fails("read order; echo garbage", &["garbage", "no message of this version"]);
 }
 
@@ -219,31 +212,9 @@ fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
         onward: None,
     };
     let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
-    let mut worker = RemoteWorker::start(&connection, 7, "publisher 0", order).expect("asked for");
+    let mut worker = Supervised::start_at(&connection, "publisher 0", order).expect("asked for");
     expect_error(next(&mut worker), &[NAME, "publisher 0", "station"]);
     std::fs::remove_dir_all(&folder).expect("removed");
-}
-
-#[test]
-fn an_agent_whose_input_ends_takes_its_workers_along() {
-    let (host, mut to, from) = Host::start(&format!("{WORKER}\nexec sleep 600"));
-    let request =
-        Request::Start { worker: 1, name: "publisher 0".to_owned(), order: Box::new(WorkerOrder::Thalweg(order())) };
-    to.say(&request).expect("said");
-    from.line(Duration::from_secs(20)).expect("its version");
-    let told = std::iter::repeat_with(|| from.hear::<Event>(Duration::from_secs(20)).expect("an event"));
-    let said = |event| match event {
-        Some(Event::Said { message: WorkerMessage::Progress(told), .. }) => Some(told),
-        _ => None,
-    };
-    let told = told.take(50).find_map(said).expect("a worker");
-    let (process, folder) = told_by_worker(told.as_array().expect("a list"));
-    assert!(lives(process) && folder.exists());
-    // As when the controller or its `ssh` is killed.
-    drop(to);
-    host.end().expect("the end of its input is in order");
-    wait_for("end of the worker", || !lives(process));
-    assert!(!folder.exists());
 }
 
 #[test]

@@ -97,24 +97,15 @@ impl Hosts {
 
     /// Starts the process that joins the links, where they are not joined by a bridge; `chance` decides what it does to which frame.
     pub(crate) fn relay(&self, launcher: &Launcher, chance: u64) -> Result<Option<Relay>, LabError> {
-        let order = self.relay_order(chance);
-        order.map(|order| Relay::start(&launcher.within_namespace(self.switch.name()), order)).transpose()
-    }
-
-    fn relay_order(&self, chance: u64) -> Option<RelayOrder> {
-        let Switch::Relay(impairment) = &self.link.switch else { return None };
-        Some(RelayOrder {
+        let Switch::Relay(impairment) = &self.link.switch else { return Ok(None) };
+        let order = RelayOrder {
             ports: (0..self.hosts.len() as u32).map(port).collect(),
             impairment: impairment.clone(),
             rate_mbit: self.link.rate_mbit,
             queue: self.link.queue,
             chance,
-        })
-    }
-
-    /// Number of hosts.
-    pub(crate) fn len(&self) -> usize {
-        self.hosts.len()
+        };
+        Relay::start(&launcher.within_namespace(self.switch.name()), order).map(Some)
     }
 
     /// Drops of the queues at both ends of a host's link so far: none where the link has no rate.

@@ -3,13 +3,10 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::relay::RelaySwitch;
-use super::relay::frames::tests::message_with_sample;
 use super::*;
 use crate::scenario::Impairment;
 
@@ -109,79 +106,6 @@ fn hosts_behind_a_relay_have_links_without_a_bridge() {
     let Some(hosts) = hosts(2, &link) else { return };
     assert!(!is_reached(&hosts), "nobody forwards yet");
     assert!(hosts.queues(0).expect("told").iter().next().is_none());
-}
-
-/// Sends `count` datagrams of user data from host 0 to host 1 over a relay; returns how many came in, and the relay's counters.
-fn relayed(impairment: Impairment, count: usize) -> Option<(usize, Layers)> {
-    let hosts = hosts(2, &LinkPlan { switch: Switch::Relay(impairment), ..LinkPlan::default() })?;
-    let order = hosts.relay_order(7).expect("a relay");
-    let (sender, receiver) = (socket(&hosts, 0), socket(&hosts, 1));
-    let (is_sent, arrived) = (AtomicBool::new(false), AtomicUsize::new(0));
-    Some(std::thread::scope(|scope| {
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let (order, place) = (&order, &hosts.switch);
-        let relay = scope.spawn(move || {
-            inside(place, move || {
-                let mut switch = RelaySwitch::open(order).expect("opened");
-                switch.begin().expect("begun");
-                while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-                    switch.turn().expect("forwarded");
-                }
-                switch.counters().expect("counted")
-            })
-        });
-        // Beside the sender, as a socket holds some hundred datagrams only.
-        let arrivals = scope.spawn(|| {
-            let mut received = 0;
-            loop {
-                let was_sent = is_sent.load(Ordering::SeqCst);
-                match receiver.recv(&mut [0; 99]) {
-                    Ok(_) => {
-                        received += 1;
-                        arrived.store(received, Ordering::SeqCst);
-                    }
-                    Err(_) if was_sent => return received,
-                    Err(_) => {}
-                }
-            }
-        });
-        for number in 0..count {
-            let sample = message_with_sample(u32::try_from(number).expect("few") + 1);
-            sender.send_to(&sample, "10.89.0.2:7401").expect("sent");
-            // Whoever sends faster than the relay forwards and the receiver takes tests the buffers between.
-            std::thread::sleep(Duration::from_micros(50));
-            let patience = Instant::now() + Duration::from_millis(20);
-            while number > arrived.load(Ordering::SeqCst) + 100 && Instant::now() < patience {
-                std::thread::sleep(Duration::from_micros(50));
-            }
-        }
-        is_sent.store(true, Ordering::SeqCst);
-        let received = arrivals.join().expect("received");
-        drop(end);
-        (received, relay.join().expect("relayed"))
-    }))
-}
-
-#[test]
-fn a_relay_forwards_everything_unless_it_is_told_otherwise() {
-    let Some((received, counters)) = relayed(Impairment::default(), 500) else { return };
-    assert_eq!(received, 500, "{counters:?}");
-    assert!(counters.get("relay.host0-host1.forwarded") >= 500, "{counters:?}");
-    assert_eq!(counters.losses().collect::<Vec<_>>(), []);
-}
-
-#[test]
-fn what_a_relay_counts_as_lost_or_doubled_is_what_is() {
-    let impairment = Impairment { loss: 0.1, ..Impairment::default() };
-    let Some((received, counters)) = relayed(impairment, 500) else { return };
-    let dropped = counters.get("relay.host0-host1.dropped_data");
-    assert_eq!(received as u64 + dropped, 500, "{counters:?}");
-    assert!((20..100).contains(&dropped), "{counters:?}");
-    let impairment = Impairment { duplicate: 0.1, delay: Duration::from_millis(2), ..Impairment::default() };
-    let Some((received, counters)) = relayed(impairment, 500) else { return };
-    // What the hosts say to each other to find their stations may be doubled too.
-    let doubled = counters.get("relay.host0-host1.duplicated");
-    assert!(received > 500 && received as u64 <= 500 + doubled, "{received}: {counters:?}");
 }
 
 /// Bytes that have reached a host.

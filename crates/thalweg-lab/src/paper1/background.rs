@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::network::Hosts;
 use crate::progress::{Pace, Progress};
 use crate::quick::duel::{Course, DuelOrder, Dueled};
-use crate::quick::scenario::{Sorted, transfers_ms};
+use crate::quick::sorted::{Sorted, transfers_ms};
 use crate::scenario::LinkPlan;
 use crate::station::{PackingMethod, Sending, StationNetwork, TokenBucket};
 use crate::statistics::Summary;

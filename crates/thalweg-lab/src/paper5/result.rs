@@ -80,23 +80,6 @@ pub struct ServerFacts {
 /// The runs of one cell.
 pub type ServerCellRuns = CellResult<ServerCell, Run>;
 
-/// Other load on the machine during all of these runs: the means over their time.
-pub(super) fn conditions_of<'a>(runs: impl Iterator<Item = &'a Run> + Clone) -> Conditions {
-    let mean = |of: fn(&Conditions) -> Option<f64>| {
-        let known = runs.clone().filter_map(|run| Some((run.conditions.seconds, of(&run.conditions)?)));
-        let (seconds, sum) =
-            known.fold((0.0, 0.0), |(all, sum), (seconds, share)| (all + seconds, sum + seconds * share));
-        (seconds > 0.0).then(|| sum / seconds)
-    };
-    Conditions {
-        seconds: runs.clone().map(|run| run.conditions.seconds).sum(),
-        foreign_cpu: mean(|one| one.foreign_cpu),
-        stolen_cpu: mean(|one| one.stolen_cpu),
-        waiting_for_cpu: mean(|one| one.waiting_for_cpu),
-        dropped_datagrams: runs.map(|run| run.conditions.dropped_datagrams).sum(),
-    }
-}
-
 /// One run: a server of its own under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {

@@ -45,7 +45,8 @@ impl Server {
 
     /// The system's number of the process.
     pub(super) fn id(&self) -> u32 {
-        self.process.id()
+        // It always has one, as a child of this process.
+        self.process.id().unwrap_or_default()
     }
 
     /// Takes its output.

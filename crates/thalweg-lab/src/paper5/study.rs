@@ -12,8 +12,9 @@ use super::cell::{Contender, RequestLoad, ServerCell};
 use super::peer::CoapPeer;
 use super::plan::Paper5Plan;
 use super::presentation;
-use super::result::{Paper5Facts, Paper5Result, Run, ServerCellRuns, ServerFacts, conditions_of};
+use super::result::{Paper5Facts, Paper5Result, Run, ServerCellRuns, ServerFacts};
 use super::run::{self, Stage};
+use crate::circumstances;
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
 use crate::host::Environment;
@@ -356,7 +357,7 @@ impl Experiment for CoapStudy {
                 has_energy: runs().any(|run| run.server.energy_j.is_some()),
             },
             environment: record.manifest.environment.clone(),
-            conditions: conditions_of(runs()),
+            conditions: circumstances::of_all(runs().map(|run| &run.conditions)),
             contenders: self.contenders(&record.manifest.fingerprint.parts),
             missing: self.missing.clone(),
             left_out: left_out_words(left_out),

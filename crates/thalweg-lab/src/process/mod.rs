@@ -9,7 +9,7 @@ mod supervisor;
 
 pub(crate) use child::ChildProcess;
 pub(crate) use pair::ProcessPair;
-pub(crate) use supervisor::HeardLine;
+pub(crate) use supervisor::{HeardLine, MESSAGES_MAX, WorkerNews};
 pub use supervisor::{Launcher, Supervised};
 pub use thalweg_lab_station::{ParentPipe, Stop, WorkerMessage};
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use thalweg_host::monotonic_nanos;
 
 use super::child::ChildProcess;
 use super::{Stop, WorkerMessage};
-use crate::agent::SshCommand;
+use crate::agent::{Connection, SshCommand, WorkerOrder};
 use crate::error::LabError;
 use crate::peers::PeerProgram;
 
@@ -124,12 +125,14 @@ impl Launcher {
     }
 }
 
-/// A line of a worker.
+/// What is heard of a worker.
 #[derive(Clone, Debug)]
-enum Heard {
+pub(crate) enum WorkerNews {
     Message(WorkerMessage),
-    /// Something else.
+    /// A line that is no message.
     Other(HeardLine),
+    /// Its agent tells how it ended: in peace, or why not.
+    Ended(Result<(), String>),
 }
 
 /// A line of a process that is no message of a worker.
@@ -144,14 +147,21 @@ pub(crate) struct HeardLine {
 #[derive(Debug)]
 pub struct Supervised {
     name: String,
-    /// Closed before the process is ended.
-    orders: Option<ChildStdin>,
-    messages: Receiver<Heard>,
+    process: Process,
+    messages: Receiver<WorkerNews>,
     /// A message that a look took out of the queue.
-    waiting: Option<Heard>,
+    waiting: Option<WorkerNews>,
     /// Whether the result was handed on: from then on the process may end.
     is_done: bool,
-    child: ChildProcess,
+}
+
+/// A worker's process; dropping it ends it.
+#[derive(Debug)]
+enum Process {
+    /// A child of this one, with its input, which is closed before it is ended.
+    Own(Option<ChildStdin>, ChildProcess),
+    /// The worker of this number on an agent's host.
+    There(Arc<Connection>, u32),
 }
 
 impl Supervised {
@@ -182,8 +192,19 @@ impl Supervised {
         let (child, orders, stdout) = ChildProcess::spawn(&mut command, cpu).map_err(not_started)?;
         let (heard, messages) = sync_channel(MESSAGES_MAX);
         std::thread::spawn(move || forward_messages(stdout, &heard));
-        let (name, orders) = (name.to_owned(), Some(orders));
-        Ok(Supervised { name, orders, messages, waiting: None, is_done: false, child })
+        let process = Process::Own(Some(orders), child);
+        Ok(Supervised { name: name.to_owned(), process, messages, waiting: None, is_done: false })
+    }
+
+    /// Has a worker started by an agent, to be used as one of this host.
+    ///
+    /// # Errors
+    /// The agent is lost.
+    pub(crate) fn start_at(agent: &Arc<Connection>, name: &str, order: WorkerOrder) -> Result<Supervised, LabError> {
+        let (number, messages) = agent.start(name, order)?;
+        let process = Process::There(Arc::clone(agent), number);
+        let name = format!("{name} on {}", agent.name());
+        Ok(Supervised { name, process, messages, waiting: None, is_done: false })
     }
 
     /// What it is called in messages to the user.
@@ -196,11 +217,16 @@ impl Supervised {
     /// # Errors
     /// The worker is gone.
     pub fn send(&mut self, order: &impl Serialize) -> Result<(), LabError> {
-        let mut line = serde_json::to_vec(order).map_err(LabError::here)?;
-        line.push(b'\n');
-        match self.orders.as_mut().map(|orders| orders.write_all(&line)) {
-            Some(Ok(())) => Ok(()),
-            _ => Err(self.death()),
+        match &mut self.process {
+            Process::Own(orders, _) => {
+                let mut line = serde_json::to_vec(order).map_err(LabError::here)?;
+                line.push(b'\n');
+                match orders.as_mut().map(|orders| orders.write_all(&line)) {
+                    Some(Ok(())) => Ok(()),
+                    _ => Err(self.death()),
+                }
+            }
+            Process::There(agent, number) => agent.tell(*number, serde_json::to_value(order).map_err(LabError::here)?),
         }
     }
 
@@ -210,16 +236,17 @@ impl Supervised {
     /// The worker failed, died, wrote nonsense, stayed silent, or `stop` was requested meanwhile.
     pub fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<WorkerMessage, LabError> {
         match self.hear_message(patience, patience, stop)? {
-            Heard::Message(WorkerMessage::Failed(reason)) => {
+            WorkerNews::Message(WorkerMessage::Failed(reason)) => {
                 Err(LabError::Failed { process: self.name.clone(), reason })
             }
-            Heard::Message(message) => Ok(message),
-            Heard::Other(line) => Err(self.misunderstood(&line.text)),
+            WorkerNews::Message(message) => Ok(message),
+            WorkerNews::Other(line) => Err(self.misunderstood(&line.text)),
+            WorkerNews::Ended(outcome) => Err(self.ended(outcome)),
         }
     }
 
     /// Waits for the next line, at most `left` of `patience`.
-    fn hear_message(&mut self, left: Duration, patience: Duration, stop: &Stop) -> Result<Heard, LabError> {
+    fn hear_message(&mut self, left: Duration, patience: Duration, stop: &Stop) -> Result<WorkerNews, LabError> {
         let deadline = Instant::now() + left;
         loop {
             if stop.is_requested() {
@@ -233,8 +260,7 @@ impl Supervised {
                 Ok(heard) => return Ok(heard),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
-                    let last_words = self.child.last_words();
-                    return Err(LabError::Silent { process: self.name.clone(), patience, last_words });
+                    return Err(self.silent(patience));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -251,14 +277,15 @@ impl Supervised {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let word = match self.hear_message(left, patience, stop)? {
-                Heard::Message(WorkerMessage::Progress(word) | WorkerMessage::Done(word)) => word,
-                Heard::Message(WorkerMessage::Failed(reason)) => {
+                WorkerNews::Message(WorkerMessage::Progress(word) | WorkerMessage::Done(word)) => word,
+                WorkerNews::Message(WorkerMessage::Failed(reason)) => {
                     return Err(LabError::Failed { process: self.name.clone(), reason });
                 }
-                Heard::Other(line) => match serde_json::from_str::<serde_json::Value>(&line.text) {
+                WorkerNews::Other(line) => match serde_json::from_str::<serde_json::Value>(&line.text) {
                     Ok(word) if word.is_object() => word,
                     _ => continue,
                 },
+                WorkerNews::Ended(outcome) => return Err(self.ended(outcome)),
             };
             return serde_json::from_value(word.clone()).map_err(|_| self.misunderstood(&word.to_string()));
         }
@@ -270,7 +297,7 @@ impl Supervised {
     /// As [`Supervised::hear`].
     pub(crate) fn hear_line(&mut self, patience: Duration, stop: &Stop) -> Result<HeardLine, LabError> {
         loop {
-            if let Heard::Other(line) = self.hear_message(patience, patience, stop)? {
+            if let WorkerNews::Other(line) = self.hear_message(patience, patience, stop)? {
                 return Ok(line);
             }
         }
@@ -280,7 +307,7 @@ impl Supervised {
     pub(crate) fn try_line(&mut self) -> Option<HeardLine> {
         loop {
             let heard = self.waiting.take().or_else(|| self.messages.try_recv().ok())?;
-            if let Heard::Other(line) = heard {
+            if let WorkerNews::Other(line) = heard {
                 return Some(line);
             }
         }
@@ -288,8 +315,10 @@ impl Supervised {
 
     /// Closes its input and waits for a while until it exits; what it said can still be heard.
     pub(crate) fn close(&mut self) {
-        drop(self.orders.take());
-        self.child.wait(EXIT_PATIENCE);
+        if let Process::Own(orders, child) = &mut self.process {
+            drop(orders.take());
+            child.wait(EXIT_PATIENCE);
+        }
     }
 
     /// The next message where one is there already.
@@ -299,8 +328,9 @@ impl Supervised {
     pub fn try_hear(&mut self) -> Result<Option<WorkerMessage>, LabError> {
         self.check_alive()?;
         match self.waiting.take() {
-            Some(Heard::Other(line)) => Err(self.misunderstood(&line.text)),
-            Some(Heard::Message(message)) => {
+            Some(WorkerNews::Other(line)) => Err(self.misunderstood(&line.text)),
+            Some(WorkerNews::Ended(outcome)) => Err(self.ended(outcome)),
+            Some(WorkerNews::Message(message)) => {
                 self.is_done = matches!(message, WorkerMessage::Done(_));
                 Ok(Some(message))
             }
@@ -308,9 +338,12 @@ impl Supervised {
         }
     }
 
-    /// The system's number of the process.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// The system's number of the process, where it is one of this machine's.
+    pub fn id(&self) -> Option<u32> {
+        match &self.process {
+            Process::Own(_, child) => Some(child.id()),
+            Process::There(..) => None,
+        }
     }
 
     /// Whether the worker has neither failed nor died; a result it has already delivered stays to be heard.
@@ -326,16 +359,20 @@ impl Supervised {
             };
         }
         match &self.waiting {
-            Some(Heard::Message(WorkerMessage::Failed(reason))) => {
+            Some(WorkerNews::Message(WorkerMessage::Failed(reason))) => {
                 Err(LabError::Failed { process: self.name.clone(), reason: reason.clone() })
             }
+            Some(WorkerNews::Ended(outcome)) => Err(self.ended(outcome.clone())),
             _ => Ok(()),
         }
     }
 
-    /// What the worker wrote on its standard error, its latest lines.
+    /// What the worker wrote on its standard error, its latest lines; an agent keeps those of its own.
     pub fn remarks(&self) -> Vec<String> {
-        self.child.remarks()
+        match &self.process {
+            Process::Own(_, child) => child.remarks(),
+            Process::There(..) => Vec::new(),
+        }
     }
 
     /// Ends the worker in peace: closes its input and waits until it exits.
@@ -343,15 +380,36 @@ impl Supervised {
     /// # Errors
     /// It exits with an error, or has to be killed because it does not exit.
     pub fn finish(mut self) -> Result<(), LabError> {
-        drop(self.orders.take());
-        match self.child.wait(EXIT_PATIENCE) {
-            Some(status) if status.success() => Ok(()),
-            Some(_) => Err(self.death()),
-            None => {
-                let last_words = self.child.last_words();
-                Err(LabError::Silent { process: self.name.clone(), patience: EXIT_PATIENCE, last_words })
+        match &mut self.process {
+            Process::Own(orders, child) => {
+                drop(orders.take());
+                match child.wait(EXIT_PATIENCE) {
+                    Some(status) if status.success() => Ok(()),
+                    Some(_) => Err(self.death()),
+                    None => Err(self.silent(EXIT_PATIENCE)),
+                }
+            }
+            Process::There(agent, number) => {
+                agent.finish(*number)?;
+                loop {
+                    match self.hear_message(FINISH_PATIENCE, FINISH_PATIENCE, &Stop::default())? {
+                        WorkerNews::Ended(Ok(())) => return Ok(()),
+                        WorkerNews::Ended(outcome) => return Err(self.ended(outcome)),
+                        WorkerNews::Message(_) | WorkerNews::Other(_) => {}
+                    }
+                }
             }
         }
+    }
+
+    fn silent(&self, patience: Duration) -> LabError {
+        LabError::Silent { process: self.name.clone(), patience, last_words: self.remarks().join(" / ") }
+    }
+
+    /// The error for a worker whose agent told its end.
+    fn ended(&self, outcome: Result<(), String>) -> LabError {
+        let reason = outcome.err().unwrap_or_else(|| "its agent ended it".to_owned());
+        LabError::Ended { process: self.name.clone(), reason }
     }
 
     fn misunderstood(&self, nonsense: &str) -> LabError {
@@ -362,26 +420,38 @@ impl Supervised {
 
     /// The error for a worker that is gone or about to be.
     fn death(&mut self) -> LabError {
-        self.child.await_words(WORDS_PATIENCE);
-        let status = self
-            .child
-            .wait(EXIT_PATIENCE)
-            .map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        let child = match &mut self.process {
+            Process::Own(_, child) => child,
+            // Nothing more is heard of a worker whose agent is lost.
+            Process::There(agent, _) => return agent.check_alive().err().unwrap_or_else(|| self.ended(Ok(()))),
+        };
+        child.await_words(WORDS_PATIENCE);
+        let status =
+            child.wait(EXIT_PATIENCE).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+        let last_words = child.last_words();
         // A reason may still be queued behind a broken pipe.
         while let Ok(message) = self.messages.try_recv() {
-            if let Heard::Message(WorkerMessage::Failed(reason)) = message {
+            if let WorkerNews::Message(WorkerMessage::Failed(reason)) = message {
                 return LabError::Failed { process: self.name.clone(), reason };
             }
         }
-        LabError::Died { process: self.name.clone(), status, last_words: self.child.last_words() }
+        LabError::Died { process: self.name.clone(), status, last_words }
     }
 }
 
-fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Process::There(agent, number) = self {
+            agent.kill(*number);
+        }
+    }
+}
+
+fn forward_messages(stdout: impl Read, heard: &SyncSender<WorkerNews>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         let message = match serde_json::from_str(&line) {
-            Ok(message) => Heard::Message(message),
-            Err(_) => Heard::Other(HeardLine { at_ns: monotonic_nanos(), text: line }),
+            Ok(message) => WorkerNews::Message(message),
+            Err(_) => WorkerNews::Other(HeardLine { at_ns: monotonic_nanos(), text: line }),
         };
         if heard.send(message).is_err() {
             return;
@@ -390,10 +460,12 @@ fn forward_messages(stdout: impl Read, heard: &SyncSender<Heard>) {
 }
 
 /// A worker that says more than this before anybody listens waits; experiments send some hundred messages.
-const MESSAGES_MAX: usize = 1024;
+pub(crate) const MESSAGES_MAX: usize = 1024;
 /// How long the last words of a dead worker may take to be read; a process it started may keep the pipe open for ever.
 const WORDS_PATIENCE: Duration = Duration::from_millis(500);
 /// How often a wait looks at the request to stop.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// How long a worker may take to exit after its input ended.
 const EXIT_PATIENCE: Duration = Duration::from_secs(5);
+/// Longer than an agent waits for that.
+const FINISH_PATIENCE: Duration = Duration::from_secs(20);

@@ -326,11 +326,18 @@ impl SampleSink<Thalweg> for Note {
 
 impl Received {
     fn of(samples_ns: NotedSamples) -> Result<Received, LabError> {
+        let received = Received { samples_ns };
+        received.check().map_err(LabError::Here)?;
+        Ok(received)
+    }
+
+    /// Each sample arrived at most once and in order, else the text says how many did not.
+    pub(crate) fn check(&self) -> Result<(), String> {
         let mut arrivals = ArrivalBitmap::default();
-        samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
+        self.samples_ns.iter().for_each(|(number, ..)| arrivals.note(*number));
         match arrivals.duplicates() + arrivals.out_of_order() {
-            0 => Ok(Received { samples_ns }),
-            faults => Err(LabError::Here(format!("{faults} samples of the small topic arrived twice or out of order"))),
+            0 => Ok(()),
+            faults => Err(format!("{faults} samples of the small topic arrived twice or out of order")),
         }
     }
 }

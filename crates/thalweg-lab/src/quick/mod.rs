@@ -4,11 +4,15 @@ pub(crate) mod duel;
 pub(crate) mod observations;
 pub(crate) mod presentation;
 mod result;
-pub(crate) mod scenario;
+pub(crate) mod sorted;
+mod study;
 
-pub use presentation::{to_html, to_text};
-pub use result::{Background, BurstCell, Foreground, LatencyPoint, QuickResult};
-pub use scenario::{QuickPlan, run};
+pub use presentation::{page, to_text};
+pub use result::{
+    Background, BurstCell, Foreground, LatencyPoint, QuickCell, QuickCellRuns, QuickPart, QuickResult, QuickRun,
+};
+pub(crate) use study::QuickStudy;
+pub use study::{QuickPlan, run};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use crate::figures::{bit_rate, duration, grouped, rounded, size, utc};
 use crate::plot::{self, Axis, Band, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::Summary;
+use crate::study::comparison_cards;
 use crate::table::Table;
 
 use super::observations;
@@ -14,18 +15,19 @@ use super::result::{Background, BurstCell, QuickResult};
 pub fn to_text(result: &QuickResult) -> String {
     let (sections, warnings, conditions) =
         (sections(result), warnings(result), circumstances::sentences(&result.conditions));
-    Page { sections, warnings, conditions, ..Page::default() }.to_text()
+    Page { cards: comparison_cards(&result.differences), sections, warnings, conditions, ..Page::default() }.to_text()
 }
 
-/// The report, complete in one file.
-pub fn to_html(result: &QuickResult) -> String {
-    let page = Page {
+/// The report.
+pub fn page(result: &QuickResult) -> Page {
+    Page {
         title: "Thalweg lab: quick".to_owned(),
         subtitle: format!(
             "{} · {} · three kinds of data between separate processes on this host, over UDP",
             utc(result.started_unix_s),
             duration(std::time::Duration::from_secs_f64(result.seconds))
         ),
+        cards: comparison_cards(&result.differences),
         tiles: tiles(result),
         warnings: warnings(result),
         sections: sections(result),
@@ -33,8 +35,7 @@ pub fn to_html(result: &QuickResult) -> String {
         conditions: circumstances::sentences(&result.conditions),
         method: method(result),
         ..Page::default()
-    };
-    page.to_html()
+    }
 }
 
 fn tiles(result: &QuickResult) -> Vec<Tile> {
@@ -237,7 +238,11 @@ fn method(result: &QuickResult) -> Vec<String> {
         "Sender and receiver are separate processes that find each other by discovery and exchange RTPS over UDP on this host, without \
          shared memory. All endpoints are reliable, keep-all and volatile."
             .to_owned(),
-        "Before each cell both sides wait until they are matched; warm-up runs are made and not counted.".to_owned(),
+        "Before each run both sides wait until they are matched; warm-up bursts are made and not counted.".to_owned(),
+        "A run starts processes of its own for one kind of data; the kinds take turns, in an order that is shuffled and reversed in every \
+         second round. Verdicts compare the medians of whole runs of the same round (sign test, corrected for the number of comparisons \
+         in one quantity); the tables count every burst and every sample of all runs."
+            .to_owned(),
         "Every sample is encoded by its writer and decoded by its reader. The receiver checks the sequence number, length and ends of every \
          sample, and whole contents in the warm-up; a gap, a duplicate or a step back ends the experiment without a result."
             .to_owned(),

@@ -34,6 +34,7 @@ pub(crate) fn example() -> QuickResult {
         schema: QuickResult::SCHEMA.to_owned(),
         scenario: "quick".to_owned(),
         started_unix_s: 1_795_294_025,
+        seed: 1,
         seconds: 54.0,
         environment: Environment::read(),
         conditions: Conditions {
@@ -56,12 +57,14 @@ pub(crate) fn example() -> QuickResult {
             loads: vec![(3.0, 9.0), (15.0, 21.0)],
         },
         remarks: Vec::new(),
+        cells: Vec::new(),
+        differences: Vec::new(),
     }
 }
 
 #[test]
 fn the_report_is_one_small_well_formed_offline_file() {
-    let html = to_html(&example());
+    let html = page(&example()).to_html();
     thalweg_testing::pages::check_html(&html);
     thalweg_testing::pages::check_offline(&html);
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
@@ -136,4 +139,29 @@ fn losses_and_improvements_are_told_as_well() {
         !sentences.iter().any(|sentence| sentence.contains("99th")),
         "a quantile without enough samples is not told"
     );
+}
+
+#[test]
+fn runs_follow_each_other_in_the_figure_over_time() {
+    let point = |at_s: f64, loaded| LatencyPoint { at_s, latency_us: 50.0, loaded };
+    let run = |round| {
+        let detail = result::RunDetail {
+            runs_ms: vec![100.0],
+            points: vec![point(0.5, false), point(1.5, true)],
+            loads: vec![(1.0, 2.0)],
+            ..Default::default()
+        };
+        QuickRun { lost: u64::from(round), detail, ..QuickRun::new(round, Conditions::default(), Vec::new()) }
+    };
+    let cell = |loaded, runs| {
+        let mut cell = QuickCellRuns::new(QuickCell::Topic { loaded });
+        cell.runs = runs;
+        cell
+    };
+    let quiet = (0..2).map(|round| QuickRun { detail: Default::default(), ..run(round) }).collect();
+    let background = Background::of(&[cell(false, quiet), cell(true, vec![run(0), run(1)])]).expect("figures");
+    assert_eq!(background.points.iter().map(|point| point.at_s).collect::<Vec<_>>(), [0.5, 1.5, 2.6, 3.6]);
+    assert_eq!(background.loads, [(1.0, 2.0), (3.1, 4.1)]);
+    assert_eq!(background.transfers.count, 2);
+    assert_eq!((background.quiet.latency.count, background.quiet.lost), (2, 1));
 }

@@ -9,6 +9,8 @@ use super::experiment::{Experiment, StudyCells, StudyRecord, StudyRun};
 use super::results::{QuantileInterval, RunSummary};
 use crate::error::LabError;
 use crate::scenario::Cell;
+use crate::statistics::median;
+use crate::trial::Totals;
 
 /// The results of the runs of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +34,11 @@ impl<C: fmt::Display, R> CellResult<C, R> {
 }
 
 impl CellResult {
+    /// A count of all runs together.
+    pub(crate) fn sum(&self, of: impl Fn(&Totals) -> u64) -> u64 {
+        self.runs.iter().map(|run| of(&run.totals)).sum()
+    }
+
     /// Payload that all subscribers of a closed loop received in each second, all runs together, in Mbit/s.
     pub(crate) fn seconds_mbit(&self) -> Vec<f64> {
         let mbit = 8e-6 * self.cell.load.bytes() as f64;
@@ -41,6 +48,11 @@ impl CellResult {
 }
 
 impl<C, R> CellResult<C, R> {
+    /// The median of a figure over the runs; `None` where one of them has none.
+    pub(crate) fn median_of(&self, of: impl Fn(&R) -> Option<f64>) -> Option<f64> {
+        median(self.runs.iter().map(of).collect::<Option<Vec<f64>>>()?)
+    }
+
     /// Whether the machine was not quiet in some run that counts.
     pub(crate) fn is_disturbed(&self) -> bool
     where

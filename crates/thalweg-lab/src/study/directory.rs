@@ -12,7 +12,7 @@ use serde_json::json;
 use super::cells::CellFailure;
 use super::error::StudyError;
 use super::experiment::Experiment;
-use super::manifest::{Manifest, State};
+use super::manifest::Manifest;
 use crate::error::LabError;
 
 /// A run directory, locked against other writers while this value lives.
@@ -255,10 +255,7 @@ impl FoundRun {
     /// Its progress, in words.
     pub fn state(&self) -> String {
         match &self.manifest {
-            Ok(manifest) if manifest.state == State::Running && !self.is_in_use => {
-                "ended without a word; it can be resumed".to_owned()
-            }
-            Ok(manifest) => manifest.state.to_string(),
+            Ok(manifest) => manifest.state_now(self.is_in_use),
             Err(error) => error.to_string(),
         }
     }

@@ -37,7 +37,7 @@ impl<R> Copy for Measure<R> {}
 impl<R: StudyRun> Measure<R> {
     /// The median over the runs, where every run has a figure.
     pub(crate) fn median<C>(&self, cell: &CellResult<C, R>) -> Option<f64> {
-        median(cell.runs.iter().map(self.of).collect::<Option<Vec<f64>>>()?)
+        cell.median_of(self.of)
     }
 
     /// The subject's share of the baseline in each round in which both have a figure, as logarithms of which less is better; `None` where

@@ -13,13 +13,12 @@ use super::directory::{RunName, is_in_use, load_experiment, load_manifest, run_f
 use super::experiment::{Experiment, Told};
 use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
-use super::results::RunSummary;
+use super::tables;
 use crate::error::LabError;
-use crate::figures::{duration, grouped, percent, rounded};
+use crate::figures::{duration, grouped, percent};
 use crate::scenario::{Cell, Scenario};
-use crate::statistics::{endless, is_supported, median};
-use crate::table::Table;
-use crate::trial::{SoFar, Totals, flow_folder, in_time_ns, load_seconds_so_far};
+use crate::statistics::{endless, is_supported};
+use crate::trial::{SoFar, flow_folder, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
 pub(crate) struct StudyWatcher<E: Experiment> {
@@ -162,51 +161,24 @@ impl RunSnapshot {
     }
 
     fn state(&self) -> String {
-        match self.manifest.state {
-            State::Running if !self.is_in_use => "ended without a word; it can be resumed".to_owned(),
-            state => state.to_string(),
-        }
+        self.manifest.state_now(self.is_in_use)
     }
 }
 
 impl Serialize for RunSnapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Manifest { name, runs_done, runs_planned, .. } = &self.manifest;
-        SnapshotTold {
-            name,
-            state: self.state(),
-            runs_done: *runs_done,
-            runs_planned: *runs_planned,
-            current: self.current.as_ref().filter(|_| !self.is_over()).map(Current::told),
-            cells: &self.overview.json,
-        }
-        .serialize(serializer)
+        let current = self.current.as_ref().filter(|_| !self.is_over());
+        let told = json!({
+            "name": name,
+            "state": self.state(),
+            "runs_done": runs_done,
+            "runs_planned": runs_planned,
+            "current": current.map(Current::to_json),
+            "cells": self.overview.json,
+        });
+        told.serialize(serializer)
     }
-}
-
-/// A snapshot in JSON.
-#[derive(Serialize)]
-struct SnapshotTold<'a> {
-    name: &'a str,
-    state: String,
-    runs_done: u64,
-    runs_planned: u64,
-    current: Option<CurrentTold<'a>>,
-    cells: &'a Value,
-}
-
-/// The present run in JSON.
-#[derive(Serialize)]
-struct CurrentTold<'a> {
-    cell: &'a str,
-    /// From 1.
-    round: u32,
-    /// From 1.
-    attempt: u32,
-    since_s: f64,
-    expected_s: f64,
-    /// What the experiment tells of it.
-    so_far: &'a Value,
 }
 
 /// Fates of the present run's samples so far.
@@ -241,63 +213,39 @@ struct CellSoFar {
 
 /// Each cell, from the runs that are whole.
 pub(super) fn overview(cells: &[CellResult]) -> Result<Told, LabError> {
-    let header = ["cell", "runs", "in time", "late", "lost", "not sent", "p50", "p99", "CPU", "marked"];
-    let mut table =
-        Table::new("Whole runs: fates of their samples; response latencies in µs, medians over the runs", &header);
-    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
     let all: Vec<CellSoFar> = cells.iter().map(CellSoFar::of).collect();
-    let row = |cell: &CellSoFar| {
-        let share = (cell.due > 0).then(|| cell.in_time as f64 / cell.due as f64);
-        vec![
-            cell.cell.clone(),
-            cell.runs.to_string(),
-            share.map_or_else(|| "–".to_owned(), percent),
-            grouped(cell.late),
-            grouped(cell.lost),
-            grouped(cell.not_sent),
-            number(cell.p50_us),
-            number(cell.p99_us),
-            number(cell.cpu),
-            cell.marked.to_string(),
-        ]
-    };
-    table.rows = all.iter().map(row).collect();
-    Ok(Told { text: table.to_text(), json: serde_json::to_value(&all).map_err(LabError::here)? })
+    Ok(Told { text: tables::whole_runs(cells).to_text(), json: serde_json::to_value(&all).map_err(LabError::here)? })
 }
 
 impl CellSoFar {
     fn of(cell: &CellResult) -> CellSoFar {
-        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-        let middle = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median)
-        };
         CellSoFar {
             cell: cell.name.clone(),
             runs: cell.runs.len(),
-            due: sum(|totals| totals.due),
-            in_time: sum(|totals| totals.in_time),
-            late: sum(|totals| totals.late),
-            lost: sum(|totals| totals.lost),
-            not_sent: sum(|totals| totals.not_sent),
-            p50_us: middle(&|run| run.latency().p50_us),
-            p99_us: middle(&|run| run.latency().p99_us),
-            cpu: middle(&|run| Some(run.cpu)),
+            due: cell.sum(|totals| totals.due),
+            in_time: cell.sum(|totals| totals.in_time),
+            late: cell.sum(|totals| totals.late),
+            lost: cell.sum(|totals| totals.lost),
+            not_sent: cell.sum(|totals| totals.not_sent),
+            p50_us: cell.median_of(|run| run.latency().p50_us),
+            p99_us: cell.median_of(|run| run.latency().p99_us),
+            cpu: cell.median_of(|run| Some(run.cpu)),
             marked: cell.runs.iter().filter(|run| run.contaminated).count(),
         }
     }
 }
 
 impl Current {
-    fn told(&self) -> CurrentTold<'_> {
-        CurrentTold {
-            cell: &self.cell,
-            round: self.name.round + 1,
-            attempt: self.name.attempt,
-            since_s: self.since.as_secs_f64(),
-            expected_s: self.expected.as_secs_f64(),
-            so_far: &self.so_far.json,
-        }
+    /// Round and attempt count from 1.
+    fn to_json(&self) -> Value {
+        json!({
+            "cell": self.cell,
+            "round": self.name.round + 1,
+            "attempt": self.name.attempt,
+            "since_s": self.since.as_secs_f64(),
+            "expected_s": self.expected.as_secs_f64(),
+            "so_far": self.so_far.json,
+        })
     }
 
     fn to_line(&self) -> String {

@@ -41,6 +41,14 @@ pub struct Manifest {
 impl Manifest {
     /// The only layout there is so far.
     pub const SCHEMA: &'static str = "thalweg.run/1";
+
+    /// The state in words, where it is known whether a process writes into the directory now.
+    pub(super) fn state_now(&self, is_in_use: bool) -> String {
+        match self.state {
+            State::Running if !is_in_use => "ended without a word; it can be resumed".to_owned(),
+            state => state.to_string(),
+        }
+    }
 }
 
 /// The state of a run directory.

@@ -39,7 +39,7 @@ pub use manifest::{Manifest, State};
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};
 pub(crate) use report::fates::section as fates_section;
 pub use report::page;
-pub(crate) use report::{CellData, disturbances, raw, rewrite};
+pub(crate) use report::{CellData, comparison_cards, disturbances, raw, rewrite};
 pub(crate) use results::load;
 pub use results::{Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes};
 pub use tables::{to_csv, to_text};

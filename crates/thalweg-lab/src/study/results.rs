@@ -17,7 +17,7 @@ use super::manifest::State;
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
 use crate::scenario::{Expectation, Quantity, Scenario};
-use crate::statistics::{Buckets, Interval, endless, median, median_interval};
+use crate::statistics::{Buckets, Interval, endless, median_interval};
 use crate::trial::{ClosedLoopFigures, Fairness, LatencyFigures, LatencyKind, Totals, TrialResult, load_histograms};
 
 /// The results of a study.
@@ -307,10 +307,7 @@ fn judge(cell: &CellResult, expectation: &Expectation) -> Judgement {
 fn measured(cell: &CellResult, quantity: Quantity) -> Option<f64> {
     let worst = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).max().map(|count| count as f64);
     let least = |of: fn(&RunSummary) -> f64| cell.runs.iter().map(of).reduce(f64::min);
-    let of_runs = |of: fn(&RunSummary) -> Option<f64>| {
-        let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-        median(&all?)
-    };
+    let of_runs = |of: fn(&RunSummary) -> Option<f64>| cell.median_of(of);
     match quantity {
         Quantity::InTimePct => least(|run| 100.0 * run.totals.in_time_share()),
         Quantity::Lost => worst(|totals| totals.lost),

@@ -1,12 +1,11 @@
 //! The results of a study for a terminal and as CSV.
 
+use super::cells::CellResult;
 use super::clocks;
 use super::compare;
 use super::results::{RunSummary, StudyResult};
 use crate::figures::{grouped, percent, rounded};
-use crate::statistics::median;
 use crate::table::Table;
-use crate::trial::Totals;
 
 /// The cells as a table for a terminal, and what was expected.
 pub fn to_text(result: &StudyResult) -> String {
@@ -48,138 +47,130 @@ pub fn to_text(result: &StudyResult) -> String {
     out
 }
 
+/// A column of a table of cells: its title, and what it shows of a cell.
+type Column<T = CellResult> = (&'static str, fn(&T) -> String);
+
+/// One row a cell.
+fn filled(caption: &str, columns: &[Column], cells: &[CellResult]) -> Table {
+    let mut table = Table::new(caption, &columns.iter().map(|(title, _)| *title).collect::<Vec<_>>());
+    table.rows = cells.iter().map(|cell| columns.iter().map(|(_, of)| of(cell)).collect()).collect();
+    table
+}
+
 /// One row a cell: fates of all runs together, latencies as medians over the runs.
 pub(super) fn table(result: &StudyResult) -> Table {
-    let header = [
-        "cell",
-        "runs",
-        "in time",
-        "late",
-        "lost",
-        "not sent",
-        "p50",
-        "p90",
-        "p99",
-        "p99.9",
-        "max",
-        "CPU",
-        "last − first p50",
-    ];
-    let mut table = Table::new("Fates of all samples; response latencies in µs, medians over the runs", &header);
-    for cell in &result.cells {
-        let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-        };
-        let due = sum(|totals| totals.due).max(1) as f64;
-        table.rows.push(vec![
-            cell.name.clone(),
-            cell.runs.len().to_string(),
-            percent(sum(|totals| totals.in_time) as f64 / due),
-            grouped(sum(|totals| totals.late)),
-            grouped(sum(|totals| totals.lost)),
-            grouped(sum(|totals| totals.not_sent)),
-            median_of(&|run| run.totals.response.p50_us),
-            median_of(&|run| run.totals.response.p90_us),
-            median_of(&|run| run.totals.response.p99_us),
-            median_of(&|run| run.totals.response.p999_us),
-            median_of(&|run| Some(run.totals.response.max_us)),
-            median_of(&|run| Some(run.cpu)),
-            median_of(&|run| run.fairness.last_minus_first.p50_us),
-        ]);
-    }
-    table
+    filled("Fates of all samples; response latencies in µs, medians over the runs", &FATES, &result.cells)
 }
 
 /// One row a cell of a closed loop: the seconds and the losses of all runs together, round trips as medians over the runs.
 pub(super) fn closed_loop_table(result: &StudyResult) -> Table {
-    let header = [
-        "cell",
-        "runs",
-        "received a second",
-        "Mbit/s",
-        "least",
-        "most",
-        "lost",
-        "round trips",
-        "p50",
-        "p99",
-        "longest",
-        "CPU",
-    ];
     let caption = "Samples received in each second, all subscribers together, and their payload in Mbit/s; round trips of publisher 0 in µs, \
                    medians over the runs";
-    let mut table = Table::new(caption, &header);
-    for cell in &result.cells {
-        let median_of = |of: &dyn Fn(&RunSummary) -> Option<f64>| {
-            let all: Option<Vec<f64>> = cell.runs.iter().map(of).collect();
-            all.and_then(median).map_or_else(|| "–".to_owned(), rounded)
-        };
-        let seconds = cell.seconds_mbit();
-        let (least, most) =
-            seconds.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), mbit| (least.min(*mbit), most.max(*mbit)));
-        let of_seconds = |value: f64| if seconds.is_empty() { "–".to_owned() } else { rounded(value) };
-        let round_trips = cell.runs.iter().filter_map(|run| Some(run.closed_loop.as_ref()?.round_trip.count)).sum();
-        table.rows.push(vec![
-            cell.name.clone(),
-            cell.runs.len().to_string(),
-            median_of(&|run| run.received_per_s),
-            of_seconds(seconds.iter().sum::<f64>() / seconds.len() as f64),
-            of_seconds(least),
-            of_seconds(most),
-            grouped(cell.runs.iter().map(|run| run.totals.lost).sum()),
-            grouped(round_trips),
-            median_of(&|run| run.latency().p50_us),
-            median_of(&|run| run.latency().p99_us),
-            median_of(&|run| Some(run.latency().max_us)),
-            median_of(&|run| Some(run.cpu)),
-        ]);
-    }
-    table
+    filled(caption, &CLOSED_LOOP, &result.cells)
+}
+
+/// The whole runs of each cell, some of which may be missing.
+pub(super) fn whole_runs(cells: &[CellResult]) -> Table {
+    let columns = [&FATES[..6], &[P50, P99, CPU, MARKED]].concat();
+    let caption = "Whole runs: fates of their samples; response latencies in µs, medians over the runs";
+    filled(caption, &columns, cells)
+}
+
+const CELL: Column = ("cell", |cell| cell.name.clone());
+const RUNS: Column = ("runs", |cell| cell.runs.len().to_string());
+const LOST: Column = ("lost", |cell| grouped(cell.sum(|totals| totals.lost)));
+const P50: Column = ("p50", |cell| told(cell.median_of(|run| run.latency().p50_us)));
+const P99: Column = ("p99", |cell| told(cell.median_of(|run| run.latency().p99_us)));
+const CPU: Column = ("CPU", |cell| told(cell.median_of(|run| Some(run.cpu))));
+const MARKED: Column = ("marked", |cell| cell.runs.iter().filter(|run| run.contaminated).count().to_string());
+const FATES: [Column; 13] = [
+    CELL,
+    RUNS,
+    ("in time", |cell| match cell.sum(|totals| totals.due) {
+        0 => missing(),
+        due => percent(cell.sum(|totals| totals.in_time) as f64 / due as f64),
+    }),
+    ("late", |cell| grouped(cell.sum(|totals| totals.late))),
+    LOST,
+    ("not sent", |cell| grouped(cell.sum(|totals| totals.not_sent))),
+    P50,
+    ("p90", |cell| told(cell.median_of(|run| run.totals.response.p90_us))),
+    P99,
+    ("p99.9", |cell| told(cell.median_of(|run| run.totals.response.p999_us))),
+    ("max", |cell| told(cell.median_of(|run| Some(run.totals.response.max_us)))),
+    CPU,
+    ("last − first p50", |cell| told(cell.median_of(|run| run.fairness.last_minus_first.p50_us))),
+];
+const CLOSED_LOOP: [Column; 12] = [
+    CELL,
+    RUNS,
+    ("received a second", |cell| told(cell.median_of(|run| run.received_per_s))),
+    ("Mbit/s", |cell| of_seconds(cell, |seconds| seconds.iter().sum::<f64>() / seconds.len() as f64)),
+    ("least", |cell| of_seconds(cell, |seconds| seconds.iter().copied().fold(f64::INFINITY, f64::min))),
+    ("most", |cell| of_seconds(cell, |seconds| seconds.iter().copied().fold(0.0, f64::max))),
+    LOST,
+    ("round trips", |cell| {
+        grouped(cell.runs.iter().filter_map(|run| Some(run.closed_loop.as_ref()?.round_trip.count)).sum())
+    }),
+    P50,
+    P99,
+    ("longest", |cell| told(cell.median_of(|run| Some(run.latency().max_us)))),
+    CPU,
+];
+
+/// What the seconds of a closed loop tell.
+fn of_seconds(cell: &CellResult, of: fn(&[f64]) -> f64) -> String {
+    let seconds = cell.seconds_mbit();
+    told((!seconds.is_empty()).then(|| of(&seconds)))
+}
+
+fn told(value: Option<f64>) -> String {
+    value.map_or_else(missing, rounded)
+}
+
+fn missing() -> String {
+    "–".to_owned()
 }
 
 /// One line a run.
 pub fn to_csv(result: &StudyResult) -> String {
-    let mut out = String::from(
-        "cell,round,attempts,contaminated,due,in_time,late,lost,not_sent,duplicates,reordered,response_p50_us,response_p90_us,\
-         response_p99_us,response_p999_us,response_max_us,service_p50_us,service_p99_us,jain_in_time,cpu,\
-         received_per_s,round_trip_p50_us,round_trip_p99_us\n",
-    );
-    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let line = |first: &str, of: &dyn Fn(&Column<RunSummary>) -> String| {
+        let words: String = CSV.iter().map(|column| format!(",{}", of(column))).collect();
+        format!("{first}{words}\n")
+    };
+    let mut out = line("cell", &|(title, _)| (*title).to_owned());
     for cell in &result.cells {
-        for run in &cell.runs {
-            let (totals, response) = (&run.totals, &run.totals.response);
-            let counts = [
-                totals.due,
-                totals.in_time,
-                totals.late,
-                totals.lost,
-                totals.not_sent,
-                totals.duplicates,
-                totals.reordered,
-            ];
-            let figures = [
-                response.p50_us,
-                response.p90_us,
-                response.p99_us,
-                response.p999_us,
-                Some(response.max_us),
-                totals.service.p50_us,
-                totals.service.p99_us,
-                Some(run.fairness.jain_in_time),
-                Some(run.cpu),
-                run.received_per_s,
-                run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p50_us),
-                run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p99_us),
-            ];
-            let counts = counts.map(|count| count.to_string()).join(",");
-            let figures = figures.map(number).join(",");
-            out.push_str(&format!(
-                "{},{},{},{},{counts},{figures}\n",
-                cell.name, run.round, run.attempts, run.contaminated
-            ));
-        }
+        out.extend(cell.runs.iter().map(|run| line(&cell.name, &|(_, of)| of(run))));
     }
     out
 }
+
+fn number(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The columns of a run behind the name of its cell.
+const CSV: [Column<RunSummary>; 22] = [
+    ("round", |run| run.round.to_string()),
+    ("attempts", |run| run.attempts.to_string()),
+    ("contaminated", |run| run.contaminated.to_string()),
+    ("due", |run| run.totals.due.to_string()),
+    ("in_time", |run| run.totals.in_time.to_string()),
+    ("late", |run| run.totals.late.to_string()),
+    ("lost", |run| run.totals.lost.to_string()),
+    ("not_sent", |run| run.totals.not_sent.to_string()),
+    ("duplicates", |run| run.totals.duplicates.to_string()),
+    ("reordered", |run| run.totals.reordered.to_string()),
+    ("response_p50_us", |run| number(run.totals.response.p50_us)),
+    ("response_p90_us", |run| number(run.totals.response.p90_us)),
+    ("response_p99_us", |run| number(run.totals.response.p99_us)),
+    ("response_p999_us", |run| number(run.totals.response.p999_us)),
+    ("response_max_us", |run| number(Some(run.totals.response.max_us))),
+    ("service_p50_us", |run| number(run.totals.service.p50_us)),
+    ("service_p99_us", |run| number(run.totals.service.p99_us)),
+    ("jain_in_time", |run| number(Some(run.fairness.jain_in_time))),
+    ("cpu", |run| number(Some(run.cpu))),
+    ("received_per_s", |run| number(run.received_per_s)),
+    ("round_trip_p50_us", |run| number(run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p50_us))),
+    ("round_trip_p99_us", |run| number(run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p99_us))),
+];

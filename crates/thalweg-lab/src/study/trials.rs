@@ -127,7 +127,7 @@ impl StudyOutcome for StudyResult {
 impl Experiment for Scenario {
     type Cell = Cell;
     type Run = RunSummary;
-    type Site = Option<Ground>;
+    type Site = Ground;
     type Result = StudyResult;
 
     fn parse(file: &str, text: &str) -> Result<Scenario, LabError> {
@@ -168,18 +168,18 @@ impl Experiment for Scenario {
         bounds(&self.schedule.runs.precision, self.cells.iter().any(Cell::is_closed_loop))
     }
 
-    fn prepare(&self, launcher: &Launcher, stop: &Stop) -> Result<Option<Ground>, LabError> {
+    fn prepare(&self, launcher: &Launcher, stop: &Stop) -> Result<Ground, LabError> {
         Ground::prepare(self, launcher, stop)
     }
 
-    fn dependencies(&self, launcher: &Launcher, site: &Option<Ground>) -> Result<Vec<(String, String)>, LabError> {
-        let mut parts = site.as_ref().map(Ground::fingerprint).unwrap_or_default();
+    fn dependencies(&self, launcher: &Launcher, site: &Ground) -> Result<Vec<(String, String)>, LabError> {
+        let mut parts = site.fingerprint();
         let peers: BTreeSet<PeerProgram> = self.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
         for peer in peers {
-            if site.as_ref().is_none_or(Ground::is_here) {
+            if site.is_here() {
                 parts.push((format!("program of {peer}"), checksum(&launcher.program_of(peer)?)));
             }
-            parts.extend(site.as_ref().map_or_else(|| Ok(Vec::new()), |ground| ground.programs_of(peer))?);
+            parts.extend(site.programs_of(peer)?);
         }
         if let Some(other) = &self.against {
             if !other.is_file() {
@@ -190,8 +190,8 @@ impl Experiment for Scenario {
         Ok(parts)
     }
 
-    fn machines(&self, site: &Option<Ground>) -> Vec<HostEnvironment> {
-        site.as_ref().map(Ground::environments).unwrap_or_default()
+    fn machines(&self, site: &Ground) -> Vec<HostEnvironment> {
+        site.environments()
     }
 
     fn make(&self, turn: &StudyTurn<'_, Scenario>, folder: &Path) -> Result<(), LabError> {
@@ -199,7 +199,7 @@ impl Experiment for Scenario {
             scenario: self,
             launcher: turn.launcher,
             stop: turn.stop,
-            ground: turn.site.as_ref(),
+            ground: turn.site,
             chance: turn.chance,
         };
         trial::run(context, &self.cells[self.run_of(turn.cell)], folder)
@@ -212,8 +212,8 @@ impl Experiment for Scenario {
         !is_ours(cell) || matches!(error, LabError::Failed { .. }) && left > 1
     }
 
-    fn check_site(&self, site: &Option<Ground>) -> Result<(), LabError> {
-        site.as_ref().map_or(Ok(()), Ground::check_alive)
+    fn check_site(&self, site: &Ground) -> Result<(), LabError> {
+        site.check_alive()
     }
 
     fn leader(&self, cell: usize) -> usize {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{RawRecords, WrittenSample, write_received};
 
+use super::ground::Place;
 use super::timetable::timetable;
 use super::traces;
-use crate::agent::{ClockFit, ClockProbes, Connection, Machines, Place};
+use crate::agent::{ClockFit, ClockProbes, Connection};
 use crate::error::LabError;
 use crate::process::Stop;
 use crate::scenario::{Cell, HostPlan, Schedule};
@@ -75,19 +76,12 @@ struct Meanwhile {
 }
 
 impl Clocks {
-    pub(super) fn open(machines: &Machines, span: Duration) -> Result<Clocks, LabError> {
-        let (names, hosts, origins, agents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut out = Clocks { names, span, hosts, origins, meanwhile: None, agents };
-        for place in machines.places() {
-            let (name, probes) = match place {
-                Place::Here(_) => ("here".to_owned(), None),
-                Place::There(connection) => {
-                    out.agents.push(Arc::clone(connection));
-                    (connection.name().to_owned(), Some(connection.open_clock()?))
-                }
-            };
-            out.names.push(name);
-            out.hosts.push(probes);
+    pub(super) fn open(places: &[Place], span: Duration) -> Result<Clocks, LabError> {
+        let names = places.iter().map(|place| place.name().to_owned()).collect();
+        let agents = places.iter().filter_map(Place::agent).map(Arc::clone).collect();
+        let mut out = Clocks { names, span, hosts: Vec::new(), origins: Vec::new(), meanwhile: None, agents };
+        for place in places {
+            out.hosts.push(place.agent().map(|agent| agent.open_clock()).transpose()?);
         }
         Ok(out)
     }

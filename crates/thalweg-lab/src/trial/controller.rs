@@ -12,18 +12,17 @@ use thalweg_lab_station::{
 use super::clocks::{RunClocks, align};
 use super::diary::Diary;
 use super::fates::evaluate;
-use super::ground::Ground;
+use super::ground::{Ground, Watch};
 use super::histograms;
 use super::places::{flow_folder, shares};
 use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
-use super::run_process::RunProcess;
 use super::site::{Site, SiteCounters, by_host};
 use super::timetable::timetable;
 use super::traces;
 use crate::error::LabError;
 use crate::host::{SecondConditions, monotonic_nanos};
-use crate::process::{Launcher, Stop, WorkerMessage};
+use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::scenario::{Cell, Gate, Scenario};
 
 /// Settings of a run.
@@ -32,8 +31,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) launcher: &'a Launcher,
     pub(crate) stop: &'a Stop,
-    /// Hosts of the endpoints, unless all are here.
-    pub(crate) ground: Option<&'a Ground>,
+    /// Hosts of the endpoints.
+    pub(crate) ground: &'a Ground,
     /// What decides the fate of frames between the hosts.
     pub(crate) chance: u64,
 }
@@ -176,7 +175,7 @@ struct Ensemble<'a> {
 /// A process of a run.
 struct RunWorker {
     name: String,
-    process: RunProcess,
+    process: Supervised,
     host: u32,
     /// The flow whose order it got.
     flow: usize,
@@ -197,12 +196,11 @@ impl<'a> Ensemble<'a> {
     fn start(context: RunContext<'a>, cells: &[Cell], folder: &Path) -> Result<Ensemble<'a>, LabError> {
         let site = Site::start(context)?;
         let mut ensemble = Ensemble { stop: context.stop, workers: Vec::new(), site };
-        let processes = Processes::new(context, cells, folder, &ensemble.site)?;
+        let processes = Processes::new(context, cells, folder)?;
         let plan = context.scenario.hosts.as_ref();
         for whole in shares(&context.scenario.process, cells) {
             for (host, share) in by_host(whole.clone(), &cells[whole.flow], plan) {
-                let number = ensemble.workers.len() as u32;
-                let process = processes.start((host, &ensemble.site.place(host)), number, &share)?;
+                let process = processes.start(host, &share)?;
                 let (name, flow, onward) = (share.name, share.flow, share.onward.map(|(flow, _)| flow));
                 ensemble.workers.push(RunWorker { name, process, host, flow, onward });
             }
@@ -324,13 +322,13 @@ impl<'a> Ensemble<'a> {
         diary: &mut Diary,
     ) -> Result<Vec<Vec<SecondConditions>>, LabError> {
         let workers = self.workers.iter().filter_map(|worker| worker.process.id());
-        let mut lookout = self.site.lookout(&workers.chain(self.site.processes()).collect::<Vec<_>>())?;
+        let mut machines = self.site.watch(workers)?;
         let mut out: Vec<Vec<SecondConditions>> = Vec::new();
         let mut next = start_ns;
         while next < end_ns {
             next = (next + 1_000_000_000).min(end_ns);
             self.wait_until(next)?;
-            let mut seconds = lookout.look()?;
+            let mut seconds = machines.iter_mut().map(Watch::look).collect::<Result<Vec<_>, _>>()?;
             seconds.iter_mut().for_each(|second| second.bad = is_bad(second, gate));
             if let Some(worst) = seconds.iter().copied().reduce(SecondConditions::worst) {
                 diary.note(&worst)?;

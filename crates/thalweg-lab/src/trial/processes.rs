@@ -11,12 +11,11 @@ use thalweg_lab_station::{
 
 use super::controller::RunContext;
 use super::places::{Share, flow_folder, topic_endpoints};
-use super::run_process::RunProcess;
-use super::site::Site;
 use super::timetable::timetable;
-use crate::agent::{Place, RemoteWorker, WorkerOrder};
+use crate::agent::WorkerOrder;
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
+use crate::process::Supervised;
 use crate::scenario::{Build, Cell};
 use crate::station::{Addressing, PackingMethod, Sending, Setup, StationNetwork, Wait, serialized_bytes};
 
@@ -37,14 +36,9 @@ enum Setups {
 }
 
 impl<'a> Processes<'a> {
-    /// Decides how the processes of `cells`, all flows of a run, are started at `site`.
-    pub(super) fn new(
-        context: RunContext<'a>,
-        cells: &'a [Cell],
-        folder: &Path,
-        site: &Site<'_>,
-    ) -> Result<Processes<'a>, LabError> {
-        let addresses = site.addresses()?;
+    /// Decides how the processes of `cells`, all flows of a run, are started.
+    pub(super) fn new(context: RunContext<'a>, cells: &'a [Cell], folder: &Path) -> Result<Processes<'a>, LabError> {
+        let addresses = context.ground.addresses()?;
         let setups = match cells.first().map(|cell| cell.middleware) {
             Some(CellMiddleware::Peer(peer, profile)) => {
                 let setup = |(flow, cell): (usize, &Cell)| {
@@ -67,13 +61,8 @@ impl<'a> Processes<'a> {
         Ok(Processes { context, flows, setups, addresses })
     }
 
-    /// Starts process `number`, which holds `share`, at its place on the host `host`.
-    pub(super) fn start(
-        &self,
-        (host, place): (u32, &Place),
-        number: u32,
-        share: &Share,
-    ) -> Result<RunProcess, LabError> {
+    /// Starts the process that holds `share` on the host `host`.
+    pub(super) fn start(&self, host: u32, share: &Share) -> Result<Supervised, LabError> {
         let order = match &self.setups {
             Setups::Ours(setups) => WorkerOrder::Thalweg(self.order(share, setups)),
             Setups::Peer(peer, setups) => {
@@ -83,17 +72,9 @@ impl<'a> Processes<'a> {
                 WorkerOrder::Peer(*peer, self.order(share, &setups))
             }
         };
-        match place {
-            Place::Here(launcher) => {
-                let is_other = self.flows[share.flow].0.build == Build::Other;
-                let other = self.context.scenario.against.as_deref().filter(|_| is_other);
-                let launcher = other.map_or_else(|| launcher.clone(), |program| launcher.of_other_build(program));
-                order.start(&launcher, &share.name).map(RunProcess::Here)
-            }
-            Place::There(connection) => {
-                RemoteWorker::start(connection, number, &share.name, order).map(RunProcess::There)
-            }
-        }
+        let place = self.context.ground.places().get(host as usize).ok_or_else(|| no_host(host))?;
+        let is_other = self.flows[share.flow].0.build == Build::Other;
+        place.start(&share.name, order, self.context.scenario.against.as_deref().filter(|_| is_other))
     }
 
     fn order<S: Clone>(&self, share: &Share, setups: &[S]) -> Order<S> {
@@ -186,8 +167,11 @@ fn hosts_of_publishers(context: RunContext<'_>, cells: &[Cell], cell: &Cell) -> 
 }
 
 fn address_of(addresses: &[Ipv4Addr], host: u32) -> Result<Ipv4Addr, LabError> {
-    let address = addresses.get(host as usize).copied();
-    address.ok_or_else(|| LabError::Here(format!("the scenario has no host {host}")))
+    addresses.get(host as usize).copied().ok_or_else(|| no_host(host))
+}
+
+fn no_host(host: u32) -> LabError {
+    LabError::Here(format!("the scenario has no host {host}"))
 }
 
 /// Below the domains whose ports systems hand out, above those that people use first; runs at the same time keep apart.

@@ -1,26 +1,22 @@
 //! The hosts of a run: this host alone, or hosts of their own with a switch between them.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
 use super::clocks::{Clocks, RunClocks};
 use super::controller::RunContext;
-use super::ground::Ground;
-use super::lookout::Lookout;
+use super::ground::{Ground, Watch};
 use super::places::Share;
-use crate::agent::{Machines, Place};
 use crate::error::LabError;
 use crate::host::{HostFiles, Layers};
-use crate::network::{Hosts, Relay};
-use crate::process::{Launcher, Stop};
+use crate::network::Relay;
+use crate::process::Stop;
 use crate::scenario::{Cell, HostPlan};
 
 /// The hosts of a run and what joins them.
 pub(super) struct Site<'a> {
-    launcher: &'a Launcher,
-    ground: Option<&'a Ground>,
+    pub(super) ground: &'a Ground,
     relay: Option<Relay>,
     clocks: Option<Clocks>,
 }
@@ -38,38 +34,14 @@ pub(super) struct SiteCounters {
 
 impl<'a> Site<'a> {
     pub(super) fn start(context: RunContext<'a>) -> Result<Site<'a>, LabError> {
-        let mut site = Site { launcher: context.launcher, ground: context.ground, relay: None, clocks: None };
-        match context.ground {
-            Some(Ground::Namespaces(hosts)) => site.relay = hosts.relay(context.launcher, context.chance)?,
-            Some(Ground::Machines(machines)) => {
-                machines.agents().try_for_each(|agent| agent.clear())?;
-                let span = context.scenario.hosts.as_ref().map_or(Duration::ZERO, |plan| plan.clock_span);
-                site.clocks = Some(Clocks::open(machines, span)?);
-            }
-            None => {}
-        }
-        Ok(site)
-    }
-
-    fn namespaces(&self) -> Option<&'a Hosts> {
-        self.ground.and_then(|ground| if let Ground::Namespaces(hosts) = ground { Some(hosts) } else { None })
-    }
-
-    fn machines(&self) -> Option<&'a Machines> {
-        self.ground.and_then(|ground| if let Ground::Machines(machines) = ground { Some(machines) } else { None })
-    }
-
-    /// Where a process of the host `index` is started.
-    pub(super) fn place(&self, index: u32) -> Place {
-        let machine = self.machines().and_then(|machines| machines.places().get(index as usize));
-        let launcher =
-            || self.namespaces().map_or_else(|| self.launcher.clone(), |hosts| hosts.launcher(self.launcher, index));
-        machine.cloned().unwrap_or_else(|| Place::Here(launcher()))
-    }
-
-    /// The IPv4 address by which the processes of each host are found.
-    pub(super) fn addresses(&self) -> Result<Vec<Ipv4Addr>, LabError> {
-        self.ground.map_or_else(|| Ok(vec![Ipv4Addr::LOCALHOST]), Ground::addresses)
+        let ground = context.ground;
+        let relay =
+            ground.namespaces().map(|hosts| hosts.relay(context.launcher, context.chance)).transpose()?.flatten();
+        ground.agents().try_for_each(|agent| agent.clear())?;
+        let span = context.scenario.hosts.as_ref().map_or(Duration::ZERO, |plan| plan.clock_span);
+        let is_apart = ground.agents().next().is_some();
+        let clocks = is_apart.then(|| Clocks::open(ground.places(), span)).transpose()?;
+        Ok(Site { ground, relay, clocks })
     }
 
     /// Lets what impairs the links begin, and asks the clocks of other machines.
@@ -82,7 +54,7 @@ impl<'a> Site<'a> {
 
     /// Time for a process to hear when the schedule begins.
     pub(super) fn start_delay(&self) -> Duration {
-        if self.machines().is_some() { START_DELAY_MACHINES } else { START_DELAY }
+        if self.clocks.is_some() { START_DELAY_MACHINES } else { START_DELAY }
     }
 
     /// Decides when the schedule begins by each host's clock, if it begins at `origin_ns` by this machine's.
@@ -100,48 +72,37 @@ impl<'a> Site<'a> {
         self.clocks.as_mut().map(|clocks| clocks.end(crossings, stop)).transpose()
     }
 
-    /// Begins to watch the machines; `processes` are those of the run on this one.
-    pub(super) fn lookout(&self, processes: &[u32]) -> Result<Lookout, LabError> {
-        Lookout::start(self.machines(), processes)
+    /// Begins to watch the machines; `workers` are the endpoints' processes on this one.
+    pub(super) fn watch(&self, workers: impl Iterator<Item = u32>) -> Result<Vec<Watch>, LabError> {
+        self.ground.watch(&workers.chain(self.relay.iter().filter_map(Relay::id)).collect::<Vec<_>>())
     }
 
     /// Copies what processes on other machines wrote into `folder`.
     pub(super) fn collect(&self, folder: &Path) -> Result<(), LabError> {
-        self.machines().map_or(Ok(()), |machines| machines.agents().try_for_each(|agent| agent.collect(folder)))
+        self.ground.agents().try_for_each(|agent| agent.collect(folder))
     }
 
     /// Whether everything lives that lies between the hosts, and every agent is there.
     pub(super) fn check_alive(&mut self) -> Result<(), LabError> {
         self.relay.as_mut().map_or(Ok(()), Relay::check_alive)?;
-        self.ground.map_or(Ok(()), Ground::check_alive)
-    }
-
-    /// The system's numbers of the processes between the hosts.
-    pub(super) fn processes(&self) -> Vec<u32> {
-        self.relay.iter().map(Relay::id).collect()
+        self.ground.check_alive()
     }
 
     /// The counters of now; `workers` are hosts and numbers of the endpoints' processes.
     pub(super) fn counters(&mut self, workers: &[(u32, u32)]) -> Result<SiteCounters, LabError> {
-        if let Some(machines) = self.machines() {
-            let count = |place: &Place| match place {
-                Place::Here(_) => Ok(Layers::read(&HostFiles::here())),
-                Place::There(connection) => connection.counters(),
-            };
-            let hosts = machines.places().iter().map(count).collect::<Result<_, LabError>>()?;
-            return Ok(SiteCounters { hosts, between: Layers::default(), are_machines: true });
-        }
-        let Some(hosts) = self.namespaces() else {
-            return Ok(SiteCounters { hosts: vec![Layers::read(&HostFiles::here())], ..SiteCounters::default() });
-        };
-        let mut out = SiteCounters::default();
-        for index in 0..hosts.len() as u32 {
-            // A host without endpoints moves nothing.
+        let (here, namespaces) = (HostFiles::here(), self.ground.namespaces());
+        let mut out = SiteCounters { are_machines: namespaces.is_none(), ..SiteCounters::default() };
+        for (index, place) in (0..).zip(self.ground.places()) {
             let worker = workers.iter().find(|(host, _)| *host == index);
-            out.hosts.push(
-                worker.map_or_else(Layers::default, |(_, process)| Layers::read_of(&HostFiles::here(), *process)),
-            );
-            out.between = out.between.plus(&hosts.queues(index)?);
+            out.hosts.push(match (place.agent(), namespaces) {
+                (Some(agent), _) => agent.counters()?,
+                (None, None) => Layers::read(&here),
+                // A namespace without endpoints moves nothing.
+                (None, Some(_)) => worker.map_or_else(Layers::default, |(_, process)| Layers::read_of(&here, *process)),
+            });
+            if let Some(hosts) = namespaces {
+                out.between = out.between.plus(&hosts.queues(index)?);
+            }
         }
         if let Some(relay) = &mut self.relay {
             out.between = out.between.plus(&relay.counters()?);

@@ -63,13 +63,8 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
 /// Replaces each time of each process by what `to` makes of it.
 pub(super) fn shift(folder: &Path, to: impl Fn(&str, u64) -> u64) -> Result<(), LabError> {
     for (process, path) in files(folder) {
-        let shown = path.display();
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
         let mut out = format!("{HEADER}\n");
-        for (index, line) in text.lines().enumerate().skip(1) {
-            let row = parse(&process, line)
-                .ok_or_else(|| LabError::Here(format!("{shown}:{}: expected {HEADER}", index + 1)))?;
+        for row in load(&process, &path)? {
             let Row { writer, reader, sequence, point, at_ns, thread, .. } = row;
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{writer},{reader},{sequence},{},{},{thread}", point.name(), to(&process, at_ns));
@@ -81,17 +76,20 @@ pub(super) fn shift(folder: &Path, to: impl Fn(&str, u64) -> u64) -> Result<(), 
 
 /// Traces of all processes of a run; empty without tracing.
 pub(crate) fn read(folder: &Path) -> Result<Vec<Row>, LabError> {
-    let mut out = Vec::new();
-    for (process, path) in files(folder) {
-        let shown = path.display();
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
-        for (index, line) in text.lines().enumerate().skip(1) {
-            let row = parse(&process, line);
-            out.push(row.ok_or_else(|| LabError::Here(format!("{shown}:{}: expected {HEADER}", index + 1)))?);
-        }
-    }
-    Ok(out)
+    let all: Result<Vec<Vec<Row>>, LabError> =
+        files(folder).iter().map(|(process, path)| load(process, path)).collect();
+    Ok(all?.concat())
+}
+
+/// Traces of one process.
+fn load(process: &str, path: &Path) -> Result<Vec<Row>, LabError> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| LabError::Here(format!("{shown} cannot be read: {error}")))?;
+    let row = |(index, line): (usize, &str)| {
+        parse(process, line).ok_or_else(|| LabError::Here(format!("{shown}:{}: expected {HEADER}", index + 1)))
+    };
+    text.lines().enumerate().skip(1).map(row).collect()
 }
 
 fn parse(process: &str, line: &str) -> Option<Row> {

@@ -16,7 +16,7 @@ use thalweg_lab::nearest::nearest;
 
 use extent::Extent;
 pub use extent::PresetOutline;
-pub use options::write;
+pub use options::{PresetOptions, write};
 
 use super::study::{self, ScenarioOptions};
 use super::top;

@@ -51,13 +51,13 @@ const UDP: u8 = 17;
 const STATIONS_MAX: usize = 4_096;
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     const RTPS_HEADER_BYTES: usize = 20;
 
     /// An RTPS message with one DATA, of an empty sample with this number.
-    pub(crate) fn message_with_sample(number: u32) -> Vec<u8> {
+    fn message_with_sample(number: u32) -> Vec<u8> {
         let mut message = [&b"RTPS\x02\x05"[..], &[0; 14]].concat();
         message.extend_from_slice(&[0x15, 5, 24, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0]);
         message.extend_from_slice(&number.to_le_bytes());

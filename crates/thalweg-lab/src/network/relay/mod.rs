@@ -4,7 +4,7 @@
 //! whatever it is; so do the counters.
 
 mod direction;
-pub(super) mod frames;
+mod frames;
 mod line;
 mod switch;
 
@@ -18,7 +18,7 @@ use crate::host::{Layers, request_exact_timers};
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
 use crate::scenario::Impairment;
 use crate::worker::Order;
-pub(super) use switch::RelaySwitch;
+use switch::RelaySwitch;
 
 /// The first message to the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl Relay {
     }
 
     /// The system's number of the process.
-    pub(crate) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> Option<u32> {
         self.worker.id()
     }
 

@@ -54,7 +54,7 @@ enum Stage {
 }
 
 /// All ports and everything between them.
-pub(in crate::network) struct RelaySwitch {
+pub(super) struct RelaySwitch {
     ports: Vec<Port>,
     stations: Stations,
     /// By the host that they come from, then by the one that they go to.
@@ -69,7 +69,7 @@ pub(in crate::network) struct RelaySwitch {
 
 impl RelaySwitch {
     /// Opens the ports; nothing is impaired yet.
-    pub(in crate::network) fn open(order: &RelayOrder) -> Result<RelaySwitch, LabError> {
+    pub(super) fn open(order: &RelayOrder) -> Result<RelaySwitch, LabError> {
         let open = |name: &String| {
             let failed =
                 |error: io::Error| LabError::Here(format!("the relay cannot open the interface {name}: {error}"));
@@ -92,7 +92,7 @@ impl RelaySwitch {
     }
 
     /// Impairs and counts from now on.
-    pub(in crate::network) fn begin(&mut self) -> Result<(), LabError> {
+    pub(super) fn begin(&mut self) -> Result<(), LabError> {
         self.directions = directions(self.ports.len(), &self.impairment, self.chance);
         for port in &mut self.ports {
             port.socket.take_missed().map_err(LabError::here)?;
@@ -102,7 +102,7 @@ impl RelaySwitch {
     }
 
     /// Counters since the beginning, by host and by direction.
-    pub(in crate::network) fn counters(&mut self) -> Result<Layers, LabError> {
+    pub(super) fn counters(&mut self) -> Result<Layers, LabError> {
         let mut out = Vec::new();
         for (index, port) in self.ports.iter_mut().enumerate() {
             port.missed += port.socket.take_missed().map_err(LabError::here)?;
@@ -119,7 +119,7 @@ impl RelaySwitch {
     }
 
     /// Takes arrived frames and sends due ones; sleeps without either, for a short time at most.
-    pub(in crate::network) fn turn(&mut self) -> Result<(), LabError> {
+    pub(super) fn turn(&mut self) -> Result<(), LabError> {
         let mut found = false;
         for index in 0..self.ports.len() {
             found |= self.receive(index)?;

@@ -203,8 +203,7 @@ fn offered(cell: &Cell) -> f64 {
 
 /// The part of it that arrived, mean over the subscribers and runs.
 fn delivered(point: &Point<'_>) -> f64 {
-    let sum =
-        |of: fn(&crate::trial::Totals) -> u64| point.cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>() as f64;
+    let sum = |of: fn(&crate::trial::Totals) -> u64| point.cell.sum(of) as f64;
     offered(&point.cell.cell) * sum(crate::trial::Totals::received) / sum(|totals| totals.due).max(1.0)
 }
 

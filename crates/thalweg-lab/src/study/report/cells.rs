@@ -2,7 +2,6 @@
 
 use crate::figures::{percent, rounded};
 use crate::report::Section;
-use crate::statistics::median;
 use crate::study::CellFailure;
 use crate::study::cells::CellResult;
 use crate::study::compare::Difference;
@@ -69,7 +68,7 @@ fn table(result: &StudyResult, kind: &str) -> Table {
     let mut cells: Vec<&CellResult> = result.cells.iter().filter(|cell| cell.cell.data() == kind).collect();
     cells.sort_by(|one, other| {
         let late = |cell: &CellResult| 1.0 - share(cell, |totals| totals.in_time);
-        let p50 = |cell: &CellResult| middle(cell, |run| run.totals.response.p50_us).unwrap_or(f64::INFINITY);
+        let p50 = |cell: &CellResult| cell.median_of(|run| run.totals.response.p50_us).unwrap_or(f64::INFINITY);
         late(one).total_cmp(&late(other)).then(p50(one).total_cmp(&p50(other)))
     });
     let mut table = Table::new(kind, &HEADER);
@@ -82,7 +81,7 @@ fn row(result: &StudyResult, cell: &CellResult) -> Vec<String> {
         0.0 => "0".to_owned(),
         share => percent(share),
     };
-    let figure = |of: fn(&RunSummary) -> Option<f64>| middle(cell, of).map_or_else(dash, rounded);
+    let figure = |of: fn(&RunSummary) -> Option<f64>| cell.median_of(of).map_or_else(dash, rounded);
     let jain = cell.runs.iter().map(|run| run.fairness.jain_in_time).fold(1.0, f64::min);
     vec![
         cell.cell.way(),
@@ -130,13 +129,7 @@ fn without_empty_columns(table: Table) -> Table {
 }
 
 fn share(cell: &CellResult, of: fn(&Totals) -> u64) -> f64 {
-    let sum = |of: fn(&Totals) -> u64| cell.runs.iter().map(|run| of(&run.totals)).sum::<u64>();
-    sum(of) as f64 / sum(|totals| totals.due).max(1) as f64
-}
-
-/// The median over the runs, where every run has a figure.
-fn middle(cell: &CellResult, of: fn(&RunSummary) -> Option<f64>) -> Option<f64> {
-    cell.runs.iter().map(of).collect::<Option<Vec<f64>>>().and_then(median)
+    cell.sum(of) as f64 / cell.sum(|totals| totals.due).max(1) as f64
 }
 
 fn dash() -> String {

@@ -13,6 +13,8 @@ mod source;
 mod verdicts;
 mod waterfall;
 
+pub(crate) use verdicts::comparison_cards;
+
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::source::CellData;

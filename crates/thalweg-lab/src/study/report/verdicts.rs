@@ -11,21 +11,24 @@ use crate::study::results::{Judgement, StudyResult};
 
 /// The answers: expectations of the scenario, and each quantity in which cells are compared.
 pub(super) fn cards(result: &StudyResult) -> Vec<Card> {
+    expectations(result).into_iter().chain(comparison_cards(&result.differences)).collect()
+}
+
+/// A card for each quantity in which something is told, and one for those in which nothing is.
+pub(crate) fn comparison_cards(differences: &[Difference]) -> Vec<Card> {
     let mut quantities: Vec<&str> = Vec::new();
-    for difference in &result.differences {
+    for difference in differences {
         if !quantities.contains(&difference.quantity.as_str()) {
             quantities.push(&difference.quantity);
         }
     }
-    let of = |quantity: &str| -> Vec<&Difference> {
-        result.differences.iter().filter(|one| one.quantity == quantity).collect()
-    };
+    let of =
+        |quantity: &str| -> Vec<&Difference> { differences.iter().filter(|one| one.quantity == quantity).collect() };
     let is_told = |difference: &&Difference| difference.verdict != Verdict::Inconclusive;
     let (told, open): (Vec<&str>, Vec<&str>) =
         quantities.into_iter().partition(|quantity| of(quantity).iter().any(is_told));
     let compared = told.into_iter().map(|quantity| comparison(quantity, &of(quantity)));
-    let open = unjudged(&open, &result.differences);
-    expectations(result).into_iter().chain(compared).chain(open).collect()
+    compared.chain(unjudged(&open, differences)).collect()
 }
 
 /// The quantities in which nothing is told, with the reasons.

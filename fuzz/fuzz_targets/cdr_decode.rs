@@ -73,7 +73,9 @@ fn check_in_place<T: Topic + PartialEq + Debug>(payload: &[u8]) {
     let (half, expected) = (decode::<T>(&payload[..payload.len() / 2]), decode::<T>(payload));
     let mut value = half.unwrap_or_else(|_| T::default_value());
     let result = decode_into(&mut value, payload).map(|()| value);
-    assert!(result == expected || format!("{result:?}").contains("NaN"), "{result:?}\n{expected:?}");
+    // Rows of numbers are read at once here, so that errors may tell of more missing bytes.
+    let is_same = result == expected || result.is_err() && expected.is_err();
+    assert!(is_same || format!("{result:?}").contains("NaN"), "{result:?}\n{expected:?}");
 }
 
 fn check_again<T: Topic + PartialEq + Debug>(

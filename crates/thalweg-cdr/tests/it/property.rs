@@ -66,7 +66,7 @@ fn check_any<T: Topic + PartialEq + Debug>(payload: &[u8]) {
     }
 }
 
-/// Bytes are read in place of any other value as they are read alone, errors included.
+/// Bytes are read in place of any other value as they are read alone: into the same value, or refused.
 fn check_in_place<T: Topic + Clone + PartialEq + Debug>(value: &T, other: &T, changes: &[(usize, u8)], cut: usize) {
     for (representation, order) in encodings() {
         let mut payload = payload(value, representation, order, T::encode);
@@ -79,8 +79,9 @@ fn check_in_place<T: Topic + Clone + PartialEq + Debug>(value: &T, other: &T, ch
             let mut in_place = other.clone();
             let result = decode_into(&mut in_place, &payload).map(|()| in_place);
             let expected = decode::<T>(&payload);
-            // A NaN is not equal to itself.
-            let is_same = result == expected || format!("{result:?}{expected:?}").contains("NaN");
+            // Rows of numbers are read at once in place, so that errors may tell of more missing bytes; a NaN is not equal to itself.
+            let is_same = result == expected || result.is_err() && expected.is_err();
+            let is_same = is_same || format!("{result:?}{expected:?}").contains("NaN");
             assert!(is_same, "{result:?}\n{expected:?}\nover {other:?}: {payload:02x?}");
         }
     }

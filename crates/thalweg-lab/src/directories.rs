@@ -7,8 +7,8 @@ use crate::paper5::{self, CoapStudy, Paper5Plan};
 use crate::process::{Launcher, Stop};
 use crate::quick::{self, QuickPlan, QuickStudy};
 use crate::scenario::Scenario;
-use crate::study::{self, Comparability, Comparison, Experiment, StudyOutcome, StudyWatcher};
-pub use crate::study::{FoundRun, RunSnapshot, StudyError, Verification, find};
+use crate::study::{self, Experiment, StudyError, StudyOutcome, StudyWatcher};
+pub use crate::study::{Comparability, Comparison, FoundRun, RunSnapshot, Verification, find};
 
 /// The results of a directory, in words.
 #[derive(Clone, Debug)]

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
+use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 
 /// Why a file is no scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}:{line}:{column}: {message}")]
 pub struct ScenarioError {
     /// The file as it was given.
     pub file: String,
@@ -27,14 +29,6 @@ impl ScenarioError {
         Source { file, text }.error(offset, message)
     }
 }
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for ScenarioError {}
 
 /// A file's text, to turn offsets into lines.
 #[derive(Clone, Copy)]

@@ -12,7 +12,7 @@ mod sections;
 mod traffic;
 
 pub use cells::{Build, Cell, Load, Topics};
-pub use expectation::{Expectation, Quantity, Relation};
+pub use expectation::{Expectation, Quantity};
 pub use fields::ScenarioError;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, SshMachine, Switch};
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};

@@ -1,6 +1,6 @@
 //! Simulations: what claims 95 % holds the truth in 95 % of cases, at every number of runs and for runs that spread in any way.
 
-use super::inference::{RUNS_MIN, Verdict, below, median_interval, middle, runs_needed, verdicts};
+use super::inference::{CONFIDENCE, RUNS_MIN, Verdict, below, median_interval, middle, runs_needed, verdicts};
 use super::*;
 use crate::random::Random;
 

@@ -9,7 +9,8 @@ use crate::scenario::Scenario;
 use crate::statistics::Interval;
 use crate::study::directory::{RunName, run_folder};
 use crate::study::ledger::Ledger;
-use crate::study::{CellFailure, QuantileInterval, compare};
+use crate::study::results::QuantileInterval;
+use crate::study::{CellFailure, compare};
 use crate::trial::{
     PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, join,
     write_histograms,

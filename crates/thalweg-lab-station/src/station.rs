@@ -14,6 +14,7 @@ use crate::middleware::Middleware;
 use crate::onward;
 use crate::order::{Order, StationCommand, Word, WorkerReport};
 use crate::publisher::{self, Published};
+use crate::records::not_written;
 use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
 
@@ -38,6 +39,10 @@ pub fn work<M: Middleware, N: Middleware<Setup = M::Setup>>(
     order: &Order<M::Setup>,
     link: &ParentPipe,
 ) -> Result<WorkerReport, Fault> {
+    let folders = [Some(&order.folder), order.onward.as_ref().map(|onward| &onward.order.folder)];
+    for folder in folders.into_iter().flatten() {
+        std::fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
+    }
     let course = Course {
         stop: link.stop().clone(),
         state: Mutex::default(),

@@ -7,6 +7,7 @@ use thalweg_host::NamespaceError;
 use thalweg_lab_station::Fault;
 use thiserror::Error;
 
+use crate::agent::AgentError;
 use crate::scenario::ScenarioError;
 use crate::study::StudyError;
 
@@ -82,6 +83,9 @@ pub enum LabError {
         /// The server.
         server: String,
     },
+    /// Another machine does not take part.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// A file is no scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),

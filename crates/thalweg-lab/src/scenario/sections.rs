@@ -39,8 +39,13 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     }
     let hosts = network::read_hosts(root.get("hosts"))?;
     let flow = root.get("flow");
+    let mut expectations = read_expectations(root.get("expect"))?;
     let (field, cells) = match flow {
-        Some(field) => (field, read_flows(&field, root.get("matrix"), hosts.as_ref())?),
+        Some(field) => {
+            let (cells, own) = read_flows(&field, root.get("matrix"))?;
+            expectations.extend(own);
+            (field, cells)
+        }
         None => {
             let field = root.require("matrix")?;
             (field, read_matrices(&field, hosts.as_ref())?)
@@ -68,7 +73,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         qos,
         process,
         schedule,
-        expectations: read_expectations(root.get("expect"))?,
+        expectations,
         notes: root
             .get("notes")
             .map_or(Ok(Vec::new()), |field| field.list(NOTES_MAX, |one| one.text().map(str::to_owned)))?,
@@ -256,7 +261,7 @@ fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
     Ok(Runs { min: min as u32, max: max as u32, precision: bounds })
 }
 
-fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {
+pub(super) fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {
     let Some(field) = field else { return Ok(Vec::new()) };
     let known = Quantity::ALL.map(|(key, _)| key);
     let expect = field.table((&known, &[]))?;

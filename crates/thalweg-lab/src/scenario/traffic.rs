@@ -9,8 +9,8 @@ use super::matrix::{
     CELLS_MAX, DELIVERIES_MAX, ENDPOINTS_MAX, RATES_HZ, crowd, read_destinations, read_loads, read_middleware,
     read_topics,
 };
-use super::sections::{PHASES, RELIABILITY, milliseconds, read_history, read_name};
-use super::{Build, Cell, HistorySetting, HostKind, HostPlan, PublisherPhase, Schedule, Topics};
+use super::sections::{PHASES, RELIABILITY, milliseconds, read_expectations, read_history, read_name};
+use super::{Build, Cell, Expectation, HistorySetting, HostPlan, PublisherPhase, Schedule, Topics};
 use crate::peers::CellMiddleware;
 use crate::station::{Addressing, TokenBucket};
 
@@ -51,21 +51,16 @@ pub struct ChainStage {
     pub work: Duration,
 }
 
-/// The cells of all flows, one after the other, once for each middleware and destination of the matrix.
+/// The cells of all flows, one after the other, once for each middleware and destination of the matrix; and what has to hold in some.
 pub(super) fn read_flows(
     field: &Field<'_>,
     matrix: Option<Field<'_>>,
-    hosts: Option<&HostPlan>,
-) -> Result<Vec<Cell>, ScenarioError> {
-    if hosts.is_some_and(|plan| plan.kind != HostKind::Namespaces) {
-        return Err(
-            field.error("flows are measured on this machine and its namespaces; leave the machines out of `hosts`")
-        );
-    }
-    let mut flows: Vec<Cell> = Vec::new();
+) -> Result<(Vec<Cell>, Vec<Expectation>), ScenarioError> {
+    let (mut flows, mut expectations) = (Vec::new(), Vec::new());
     for one in &field.list(FLOWS_MAX, |one| Ok(*one))? {
-        let flow = read_flow(one, &mut flows)?;
+        let (flow, own) = read_flow(one, &mut flows)?;
         flows.push(flow);
+        expectations.extend(own);
     }
     let (middleware, destinations) = match matrix {
         None => (vec![CellMiddleware::Thalweg], vec![Addressing::Auto]),
@@ -87,7 +82,7 @@ pub(super) fn read_flows(
         None if cells.len() > CELLS_MAX => {
             Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())))
         }
-        None => Ok(cells),
+        None => Ok((cells, expectations)),
     }
 }
 
@@ -98,7 +93,7 @@ pub(super) fn flows_in(cells: &[Cell]) -> usize {
     again.map_or(cells.len(), |place| place + 1)
 }
 
-fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioError> {
+fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expectation>), ScenarioError> {
     let known = [
         "name",
         "payload_bytes",
@@ -115,6 +110,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
         "flow_controller",
         "after",
         "work_ms",
+        "expect",
     ];
     let flow = field.table((&known, &[]))?;
     let name_field = flow.require("name")?;
@@ -149,7 +145,9 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
         )));
     }
     let reliability = flow.get("reliability").map(|one| one.choice(&RELIABILITY)).transpose()?;
-    Ok(Cell {
+    let mut expectations = read_expectations(flow.get("expect"))?;
+    expectations.iter_mut().for_each(|one| one.flow = Some(name.clone()));
+    let cell = Cell {
         middleware: CellMiddleware::Thalweg,
         build: Build::This,
         load,
@@ -169,7 +167,8 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
             after,
             name,
         })),
-    })
+    };
+    Ok((cell, expectations))
 }
 
 /// The process that makes the samples of a flow from those of an earlier one, which gets one more subscriber, and their rate.

@@ -324,6 +324,25 @@ pub fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -
     }
 }
 
+/// The next thing that comes, where one does before `until`.
+///
+/// # Errors
+/// `stop` was requested, or nothing can come any more.
+pub(crate) fn receive<T>(from: &Receiver<T>, until: Instant, stop: &Stop) -> Result<Option<T>, Fault> {
+    loop {
+        if stop.is_requested() {
+            return Err(Fault::Interrupted);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        match from.recv_timeout(left.min(LOOK_PERIOD)) {
+            Ok(found) => return Ok(Some(found)),
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Fault::here("a reader of this process ended")),
+        }
+    }
+}
+
 /// Between two words about how far the endpoints are.
 const TELL_PERIOD_NS: u64 = 1_000_000_000;
 const LOOK_PERIOD: Duration = Duration::from_millis(50);

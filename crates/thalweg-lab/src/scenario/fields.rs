@@ -114,6 +114,25 @@ impl<'a> Fields<'a> {
         self.get(key).ok_or_else(|| self.error(format!("{place} needs {key:?}")))
     }
 
+    /// What `read` makes of the value of a key, or the default where none is given.
+    pub(super) fn or<T>(
+        &self,
+        key: &'a str,
+        default: T,
+        read: impl FnOnce(&Field<'a>) -> Result<T, ScenarioError>,
+    ) -> Result<T, ScenarioError> {
+        self.get(key).map_or(Ok(default), |field| read(&field))
+    }
+
+    /// What `read` makes of the value of a key, where one is given.
+    pub(super) fn maybe<T>(
+        &self,
+        key: &'a str,
+        read: impl FnOnce(&Field<'a>) -> Result<T, ScenarioError>,
+    ) -> Result<Option<T>, ScenarioError> {
+        self.get(key).map(|field| read(&field)).transpose()
+    }
+
     /// Every key with its value, in the order of the file.
     pub(super) fn all(&self) -> Vec<(&'a str, Field<'a>)> {
         let mut out: Vec<(&'a str, Field<'a>)> = self

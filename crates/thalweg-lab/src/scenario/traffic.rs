@@ -121,8 +121,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
     let loads = read_loads(&flow)?;
     let [load] = loads[..] else { return Err(flow.error("a flow has one size or type: use another [[flow]]")) };
     let count = |key, default: u64, least| -> Result<u32, ScenarioError> {
-        let field: Option<Field<'_>> = flow.get(key);
-        Ok(field.map_or(Ok(default), |one| one.integer(least, ENDPOINTS_MAX))? as u32)
+        Ok(flow.or(key, default, |one| one.integer(least, ENDPOINTS_MAX))? as u32)
     };
     let subscribers = count("subscribers", 1, 0)?;
     let topics = read_topics(flow.get("topics"))?;
@@ -144,7 +143,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
             "\"per-pair\" needs as many subscribers as publishers, but there are {publishers} and {subscribers}"
         )));
     }
-    let reliability = flow.get("reliability").map(|one| one.choice(&RELIABILITY)).transpose()?;
+    let reliability = flow.maybe("reliability", |one| one.choice(&RELIABILITY))?;
     let mut expectations = read_expectations(flow.get("expect"))?;
     expectations.iter_mut().for_each(|one| one.flow = Some(name.clone()));
     let cell = Cell {
@@ -159,11 +158,11 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
         topics,
         reliability,
         flow: Some(Box::new(TrafficFlow {
-            history: flow.get("history").map(|one| read_history(&one)).transpose()?,
-            in_time: flow.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
-            phase: flow.get("phase").map(|one| one.choice(&PHASES)).transpose()?,
-            transport_priority: flow.get("transport_priority").map_or(Ok(0), |one| one.integer(0, 63))? as i32,
-            flow_controller: flow.get("flow_controller").map(|one| read_flow_controller(&one, &name)).transpose()?,
+            history: flow.maybe("history", read_history)?,
+            in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
+            phase: flow.maybe("phase", |one| one.choice(&PHASES))?,
+            transport_priority: flow.or("transport_priority", 0, |one| one.integer(0, 63))? as i32,
+            flow_controller: flow.maybe("flow_controller", |one| read_flow_controller(one, &name))?,
             after,
             name,
         })),
@@ -190,7 +189,7 @@ fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Resu
     if source.topics == Topics::PerPair {
         return Err(field.error("the flow before has pairs, none of which is left for this process"));
     }
-    let work = flow.get("work_ms").map_or(Ok(Duration::ZERO), |one| milliseconds(&one, 60_000.0))?;
+    let work = flow.or("work_ms", Duration::ZERO, |one| milliseconds(one, 60_000.0))?;
     let stage = ChainStage { source: place as u32, subscriber: source.subscribers, work };
     source.subscribers += 1;
     Ok((stage, source.rate_hz))
@@ -200,7 +199,7 @@ fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Resu
 fn read_flow_controller(field: &Field<'_>, name: &str) -> Result<TokenBucket, ScenarioError> {
     let table = field.table((&["bytes", "period_ms"], &[]))?;
     let bytes = table.require("bytes")?.integer(512, 1 << 30)? as u32;
-    let period = table.get("period_ms").map_or(Ok(Duration::from_millis(10)), |one| milliseconds(&one, 60_000.0))?;
+    let period = table.or("period_ms", Duration::from_millis(10), |one| milliseconds(one, 60_000.0))?;
     Ok(TokenBucket {
         name: name.to_owned(),
         // A token that was not used is lost: saved ones would leave as a burst.

@@ -87,7 +87,7 @@ impl StudyResult {
 }
 
 /// A run in short.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Its round, from 0.
     pub round: u32,

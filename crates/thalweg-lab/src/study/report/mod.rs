@@ -54,6 +54,17 @@ fn sections(source: &Source<'_>) -> Vec<Section> {
     all.into_iter().flatten().collect()
 }
 
+/// Each thing once, in the order in which they come first.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut out = Vec::new();
+    all.for_each(|one| {
+        if !out.contains(&one) {
+            out.push(one);
+        }
+    });
+    out
+}
+
 /// Writes the report of a complete directory again from its raw data, and says where it is.
 ///
 /// # Errors

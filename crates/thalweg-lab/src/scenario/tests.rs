@@ -388,7 +388,7 @@ fn bounds_hold_on_their_side() {
 /// Any bytes end in a scenario or an error whose place lies in the file: pieces of a good file are cut, doubled and changed.
 #[test]
 fn damaged_files_never_panic() {
-    let mut order = crate::random::Random::new(7);
+    let mut order = thalweg_base::rng::Rng::new(7);
     let pieces = [
         "=",
         "[",
@@ -415,12 +415,12 @@ fn damaged_files_never_panic() {
             if text.len() < 2 {
                 break;
             }
-            let at = order.below(text.len());
+            let at = order.below(text.len() as u64) as usize;
             match order.below(3) {
                 0 => drop(text.remove(at)),
                 1 => text.truncate(at.max(1)),
                 _ => {
-                    let piece = pieces[order.below(pieces.len())];
+                    let piece = pieces[order.below(pieces.len() as u64) as usize];
                     text.splice(at..at, piece.chars());
                 }
             }

@@ -55,10 +55,12 @@ impl Conclusion {
     }
 }
 
-/// Makes all runs of the scenario with this text into the new directory `out`, with `seed` in place of its own where one is given.
+/// Makes all runs of the scenario with this text into the new directory `out`, with `seed` in place of its own where one is given. A cell that
+/// fails is left out from then on and named in the result.
 ///
 /// # Errors
-/// As [`study::run`].
+/// The program of a peer is not there, the directory cannot be used, a process of Thalweg died or said nothing, no cell of Thalweg can be
+/// measured, or `stop` was requested; then there is no result and the directory can be resumed.
 pub fn run_scenario(
     scenario: (Scenario, String),
     seed: Option<u64>,

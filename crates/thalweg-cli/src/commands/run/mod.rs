@@ -14,8 +14,7 @@ use clap::{Args, Subcommand};
 use thalweg_lab::Length;
 use thalweg_lab::nearest::nearest;
 
-use extent::Extent;
-pub use extent::PresetOutline;
+pub use extent::{Extent, PresetOutline};
 pub use options::{PresetOptions, write};
 
 use super::study::{self, ScenarioOptions};

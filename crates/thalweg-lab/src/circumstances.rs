@@ -50,7 +50,11 @@ pub fn warnings(environment: &Environment, conditions: &Conditions) -> Vec<Strin
     let load = "The machine was not quiet: other work took CPU time. Ratios suffer less than figures, because contenders took turns; repeat it \
                 on an idle machine.";
     let is_debug = environment.build == "debug";
-    [(is_debug, debug), (conditions.is_disturbed(), load)].into_iter().filter(|(is, _)| *is).map(|(_, text)| text.to_owned()).collect()
+    [(is_debug, debug), (conditions.is_disturbed(), load)]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, text)| text.to_owned())
+        .collect()
 }
 
 /// Name and value of each fact about a machine, in the order a reader wants them.

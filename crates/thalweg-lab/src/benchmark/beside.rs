@@ -10,10 +10,10 @@ use thalweg_lab_station::{
     SampleReader, SampleSink, SampleWriter, echo_on, wait_until,
 };
 
+use super::cells::RATE_HZ;
 use crate::error::LabError;
 use crate::host::{HostFiles, Layers, monotonic_nanos};
 use crate::process::{Launcher, ParentPipe, ProcessPair, Stop, Supervised};
-use super::cells::RATE_HZ;
 use crate::station::{Numbered, PackingMethod, Sending, Setup, Thalweg, ThalwegArrival, ThalwegWriter};
 use crate::worker::Order;
 

@@ -63,7 +63,9 @@ impl Deed {
     /// Samples that a burst or a transfer moves, and payload bytes of each.
     pub fn load(self) -> (u64, u64) {
         match self {
-            Deed::Burst { samples, sample_bytes } | Deed::Topic { samples, sample_bytes, .. } => (samples, sample_bytes),
+            Deed::Burst { samples, sample_bytes } | Deed::Topic { samples, sample_bytes, .. } => {
+                (samples, sample_bytes)
+            }
             Deed::Stream { sample_bytes, .. } | Deed::RoundTrip { sample_bytes } => (1, sample_bytes),
         }
     }
@@ -82,9 +84,13 @@ impl fmt::Display for Deed {
         match self {
             Deed::Burst { samples, sample_bytes } => write!(f, "{} × {}", grouped(*samples), size(*sample_bytes)),
             Deed::Stream { sample_bytes, readers: 1 } => write!(f, "stream of {}", size(*sample_bytes)),
-            Deed::Stream { sample_bytes, readers } => write!(f, "stream of {} to {readers} readers", size(*sample_bytes)),
+            Deed::Stream { sample_bytes, readers } => {
+                write!(f, "stream of {} to {readers} readers", size(*sample_bytes))
+            }
             Deed::RoundTrip { sample_bytes } => write!(f, "round trip of {}", size(*sample_bytes)),
-            Deed::Topic { loaded, .. } => write!(f, "{RATE_HZ} Hz {} transfer", if *loaded { "with" } else { "without" }),
+            Deed::Topic { loaded, .. } => {
+                write!(f, "{RATE_HZ} Hz {} transfer", if *loaded { "with" } else { "without" })
+            }
         }
     }
 }
@@ -120,7 +126,8 @@ pub(super) fn cells_of(plan: &Benchmark) -> Vec<BenchmarkCell> {
             let rival = named.filter(|name| work.contenders.contains(name)).unwrap_or(&work.contenders[0]);
             let mut own: Vec<BenchmarkCell> = Vec::new();
             for deed in deeds(work) {
-                let is_rival = |other: &&BenchmarkCell| other.contender == *rival && rival != contender && other.deed == deed;
+                let is_rival =
+                    |other: &&BenchmarkCell| other.contender == *rival && rival != contender && other.deed == deed;
                 let baseline = out[begin..].iter().find(is_rival);
                 let baseline = baseline.or_else(|| own.iter().find(|before| is_alike(before.deed, deed)));
                 let baseline = baseline.map(ToString::to_string);
@@ -148,7 +155,10 @@ fn is_alike(first: Deed, second: Deed) -> bool {
 fn deeds(work: &WorkPlan) -> Vec<Deed> {
     match &work.task {
         Task::Bursts { of, .. } => {
-            let burst = |(samples, bytes): &(u32, u32)| Deed::Burst { samples: (*samples).into(), sample_bytes: (*bytes).into() };
+            let burst = |(samples, bytes): &(u32, u32)| Deed::Burst {
+                samples: (*samples).into(),
+                sample_bytes: (*bytes).into(),
+            };
             of.iter().map(burst).collect()
         }
         Task::Stream { bytes, readers, .. } => {

@@ -262,7 +262,10 @@ impl Contest<'_> {
                     let place = ["--reader".to_owned(), number.to_string()];
                     let is_stream = options.measurement == Measurement::Throughput;
                     let place = place.into_iter().filter(|_| is_stream);
-                    words.start(&self.on(1), further("sub", of_reader.reader_cpus.first().copied()).into_iter().chain(place))?
+                    words.start(
+                        &self.on(1),
+                        further("sub", of_reader.reader_cpus.first().copied()).into_iter().chain(place),
+                    )?
                 }
                 None => Supervised::start(&self.on(1), "reading process", &Order::PerfReader(of_reader))?,
             });

@@ -19,9 +19,11 @@ pub(crate) use bursts::{BurstOrder, publish, subscribe};
 pub use cells::{BenchmarkCell, Deed};
 pub(crate) use observations::{differs, rounded_factor};
 pub use plan::{Benchmark, ContenderPlan, LinkTable, Place, RatioExpectation, Task, WorkPlan};
-pub use presentation::{page, to_text};
 pub(crate) use presentation::{PaperFigures, in_order, method, sections, usage, warnings};
+pub use presentation::{page, to_text};
 pub use result::{BenchmarkCellRuns, BenchmarkResult, BenchmarkRun, JudgedRatio};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::example;

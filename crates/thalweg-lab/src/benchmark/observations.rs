@@ -112,10 +112,10 @@ fn steadiness(cells: &[Timed<'_>]) -> Option<String> {
 /// Several contenders: the fastest of Thalweg's against the fastest peer, packing by the application left out, because no peer was offered it.
 pub(super) fn rivals(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> Vec<String> {
     let is_packed = |name: &str| result.plan.contender(name).is_some_and(|one| one.wrap_bytes > 0);
-    let cells: Vec<Timed<'_>> =
-        timed(cells).into_iter().filter(|(cell, _)| !is_packed(&cell.cell.contender)).collect();
+    let cells: Vec<Timed<'_>> = timed(cells).into_iter().filter(|(cell, _)| !is_packed(&cell.cell.contender)).collect();
     let fastest = |kind: Deed, ours: bool| {
-        let of = cells.iter().filter(|(cell, _)| cell.cell.deed == kind && result.is_ours(&cell.cell.contender) == ours);
+        let of =
+            cells.iter().filter(|(cell, _)| cell.cell.deed == kind && result.is_ours(&cell.cell.contender) == ours);
         of.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))
     };
     let kinds = in_order(cells.iter().map(|(cell, _)| cell.cell.deed));
@@ -128,7 +128,8 @@ pub(super) fn rivals(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> 
     let most = pairs.iter().map(|(factor, _)| *factor).fold(0.0, f64::max);
     let ahead = pairs.iter().filter(|(factor, _)| *factor > 1.0).count();
     let left_out = result.plan.contenders.iter().any(|one| one.wrap_bytes > 0);
-    let left_out = if left_out { "Wrapping by the application, which no peer was offered, left out: the" } else { "The" };
+    let left_out =
+        if left_out { "Wrapping by the application, which no peer was offered, left out: the" } else { "The" };
     vec![format!(
         "{left_out} mean of the fastest peer was {} to {} times that of the fastest of Thalweg's, which was ahead in {ahead} of {} kinds. \
          The closest was {} with {}.",

@@ -193,10 +193,16 @@ impl Benchmark {
     pub const SCHEMA: &'static str = "thalweg.benchmark/1";
 
     /// A benchmark of these pieces of work.
-    pub fn new(name: &str, (seed, runs): (u64, u32), contenders: Vec<ContenderPlan>, works: Vec<WorkPlan>) -> Benchmark {
+    pub fn new(
+        name: &str,
+        (seed, runs): (u64, u32),
+        contenders: Vec<ContenderPlan>,
+        works: Vec<WorkPlan>,
+    ) -> Benchmark {
         let schema = Benchmark::SCHEMA.to_owned();
         let (attempts, notes, link, name) = (1, Vec::new(), None, name.to_owned());
-        let mut out = Benchmark { schema, name, seed, runs, attempts, notes, link, contenders, works, cells: Vec::new() };
+        let mut out =
+            Benchmark { schema, name, seed, runs, attempts, notes, link, contenders, works, cells: Vec::new() };
         out.cells = cells_of(&out);
         out
     }
@@ -210,7 +216,10 @@ impl Benchmark {
             ScenarioError::at(file, text, wrong.span().map_or(0, |span| span.start), wrong.message().to_owned())
         })?;
         let all: Vec<String> = out.contenders.iter().map(|one| one.name.clone()).collect();
-        out.works.iter_mut().filter(|work| work.contenders.is_empty()).for_each(|work| work.contenders.clone_from(&all));
+        out.works
+            .iter_mut()
+            .filter(|work| work.contenders.is_empty())
+            .for_each(|work| work.contenders.clone_from(&all));
         match out.fault() {
             Some((word, message)) => {
                 let at = text.find(&format!("\"{word}\"")).unwrap_or(0);
@@ -246,7 +255,10 @@ impl Benchmark {
         if !(0.0..100.0).contains(&link.loss_pct) || !(0.0..=60_000.0).contains(&link.delay_ms) {
             return of(&self.name, "of a link loss_pct is 0 to 100 and delay_ms 0 to 60000".to_owned());
         }
-        self.contenders.iter().find_map(ContenderPlan::fault).or_else(|| self.works.iter().find_map(|work| self.fault_of(work)))
+        self.contenders
+            .iter()
+            .find_map(ContenderPlan::fault)
+            .or_else(|| self.works.iter().find_map(|work| self.fault_of(work)))
     }
 
     fn fault_of(&self, work: &WorkPlan) -> Option<(String, String)> {
@@ -255,7 +267,9 @@ impl Benchmark {
         for name in work.contenders.iter().chain(expected) {
             let Some(contender) = self.contender(name) else {
                 let known: Vec<&str> = self.contenders.iter().map(|one| one.name.as_str()).collect();
-                let guess = nearest(name, known.iter().copied()).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                let guess = nearest(name, known.iter().copied())
+                    .map(|near| format!("; did you mean {near:?}?"))
+                    .unwrap_or_default();
                 return of(name, format!("no contender has this name{guess}"));
             };
             if !work.contenders.contains(name) {
@@ -301,7 +315,8 @@ impl Benchmark {
     pub fn of_those_there(mut self, is_there: impl Fn(PeerProgram) -> bool) -> (Benchmark, Vec<PeerProgram>) {
         let mut missing: Vec<PeerProgram> = Vec::new();
         let absent = |one: &ContenderPlan| one.peer.filter(|peer| !is_there(*peer));
-        let gone: Vec<String> = self.contenders.iter().filter(|one| absent(one).is_some()).map(|one| one.name.clone()).collect();
+        let gone: Vec<String> =
+            self.contenders.iter().filter(|one| absent(one).is_some()).map(|one| one.name.clone()).collect();
         for peer in self.contenders.iter().filter_map(absent) {
             if !missing.contains(&peer) {
                 missing.push(peer);
@@ -331,7 +346,8 @@ impl Benchmark {
         let own: Vec<String> = self.contenders.iter().map(|one| one.name.clone()).collect();
         for work in &mut self.works {
             work.contenders.retain(|name| own.contains(name));
-            work.contenders = work.contenders.iter().flat_map(|name| [format!("{name}, other build"), name.clone()]).collect();
+            work.contenders =
+                work.contenders.iter().flat_map(|name| [format!("{name}, other build"), name.clone()]).collect();
             work.expectations.clear();
         }
         for one in &mut self.contenders {
@@ -399,8 +415,12 @@ impl ContenderPlan {
             (Some(peer), _) if *self != ours => format!("settings beside `profile` are Thalweg's, not those of {peer}"),
             (None, Some(_)) => "`profile` is a peer's set of settings; `sending` has those of Thalweg".to_owned(),
             _ => match (&self.sending.method, &self.flow_controller) {
-                (PackingMethod::Asynchronous { flow_controller }, Some(bucket)) if bucket.name == *flow_controller => return None,
-                (PackingMethod::Asynchronous { flow_controller }, _) => format!("nothing describes its flow controller {flow_controller}"),
+                (PackingMethod::Asynchronous { flow_controller }, Some(bucket)) if bucket.name == *flow_controller => {
+                    return None;
+                }
+                (PackingMethod::Asynchronous { flow_controller }, _) => {
+                    format!("nothing describes its flow controller {flow_controller}")
+                }
                 (_, Some(_)) => "its way of sending names no flow controller".to_owned(),
                 _ => return None,
             },
@@ -418,7 +438,9 @@ impl ContenderPlan {
     /// Its settings in words.
     pub(crate) fn told(&self) -> String {
         match (self.peer, self.profile) {
-            (Some(peer), profile) => format!("{}, {}", peer.description(), profile.unwrap_or(PeerProfile::Default).name()),
+            (Some(peer), profile) => {
+                format!("{}, {}", peer.description(), profile.unwrap_or(PeerProfile::Default).name())
+            }
             (None, _) => {
                 let beside = [
                     (self.wrap_bytes > 0).then(|| format!("packed by the application into {} B", self.wrap_bytes)),
@@ -442,7 +464,9 @@ impl Task {
             }
             Task::Stream { bytes, .. } | Task::RoundTrips { bytes, .. } if bytes.is_empty() => "`bytes` is empty",
             Task::Stream { readers: 0, .. } => "a stream needs a reader",
-            Task::Stream { seconds, .. } | Task::RoundTrips { seconds, .. } if !is_long(*seconds) => "seconds are 0.1 to 3600",
+            Task::Stream { seconds, .. } | Task::RoundTrips { seconds, .. } if !is_long(*seconds) => {
+                "seconds are 0.1 to 3600"
+            }
             Task::Beside { quiet_s, .. } if !is_long(*quiet_s) => "quiet_s is 0.1 to 3600",
             Task::Beside { loaded_s, .. } if !(0.0..=3_600.0).contains(loaded_s) => "loaded_s is 0 to 3600",
             Task::Beside { transfer: (0, _) | (_, 0), .. } => "a transfer needs samples and bytes",
@@ -454,7 +478,8 @@ impl Task {
     /// How long one round of all contenders takes.
     fn expected(&self, plan: &Benchmark, work: &WorkPlan) -> Duration {
         let one = |name: &String| {
-            plan.contender(name).map_or(Duration::ZERO, |contender| self.duration(contender, plan.link.unwrap_or_default()))
+            plan.contender(name)
+                .map_or(Duration::ZERO, |contender| self.duration(contender, plan.link.unwrap_or_default()))
         };
         work.contenders.iter().map(one).sum()
     }
@@ -482,7 +507,11 @@ impl Task {
 }
 
 fn first_twice<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    names.clone().enumerate().find(|(place, name)| names.clone().take(*place).any(|other| other == *name)).map(|(_, name)| name)
+    names
+        .clone()
+        .enumerate()
+        .find(|(place, name)| names.clone().take(*place).any(|other| other == *name))
+        .map(|(_, name)| name)
 }
 
 fn ourselves() -> Vec<ContenderPlan> {

@@ -60,7 +60,9 @@ fn tiles(result: &BenchmarkResult) -> Vec<Tile> {
         out.push(Tile { figure: format!("{} ms", rounded(times.mean)), meaning });
     }
     let topic = |loaded| result.cells.iter().find(|cell| cell.cell.deed.is_loaded() == Some(loaded));
-    let both = topic(false).and_then(|cell| median(cell.latencies_us())).zip(topic(true).and_then(|cell| median(cell.latencies_us())));
+    let both = topic(false)
+        .and_then(|cell| median(cell.latencies_us()))
+        .zip(topic(true).and_then(|cell| median(cell.latencies_us())));
     if let Some((quiet, loaded)) = both {
         let meaning = "median latency of a 100 Hz topic, without → with a bulk transfer".to_owned();
         out.push(Tile { figure: format!("{} → {} µs", rounded(quiet), rounded(loaded)), meaning });
@@ -88,10 +90,7 @@ pub(crate) fn warnings(result: &BenchmarkResult) -> Vec<String> {
 }
 
 /// A section for each piece of work, with what a paper has beside it, then the expected ratios and who took part.
-pub(crate) fn sections(
-    result: &BenchmarkResult,
-    paper: impl Fn(&WorkPlan) -> Option<PaperFigures>,
-) -> Vec<Section> {
+pub(crate) fn sections(result: &BenchmarkResult, paper: impl Fn(&WorkPlan) -> Option<PaperFigures>) -> Vec<Section> {
     let works = result.plan.works.iter().filter(|work| !result.of_work(&work.name).is_empty());
     let mut out: Vec<Section> = works.map(|work| section(result, work, paper(work))).collect();
     if !result.ratios.is_empty() {
@@ -109,13 +108,19 @@ pub(crate) fn section(result: &BenchmarkResult, work: &WorkPlan, paper: Option<P
         Task::Bursts { .. } if work.contenders.len() == 1 => Section {
             seen: observations::bursts(&cells),
             figures: dots(&cells, "Every burst a dot"),
-            tables: vec![times("Milliseconds from the first write to the echo", &cells, |cell| cell.cell.deed.to_string(), paper)],
+            tables: vec![times(
+                "Milliseconds from the first write to the echo",
+                &cells,
+                |cell| cell.cell.deed.to_string(),
+                paper,
+            )],
             ..section
         },
         Task::Bursts { .. } => {
             let kinds = in_order(cells.iter().map(|cell| cell.cell.deed));
             let of = |kind: &Deed| cells.iter().filter(|cell| cell.cell.deed == *kind).copied().collect::<Vec<_>>();
-            let figures = kinds.last().map(|kind| dots(&of(kind), &format!("Every burst of every contender a dot, {kind}")));
+            let figures =
+                kinds.last().map(|kind| dots(&of(kind), &format!("Every burst of every contender a dot, {kind}")));
             let table = |kind: &Deed| {
                 let caption = format!("{kind}, milliseconds");
                 times(&caption, &sorted_by_mean(of(kind)), |cell| cell.cell.contender.clone(), paper)
@@ -203,8 +208,13 @@ fn continuous(cells: &[&BenchmarkCellRuns]) -> Table {
 
 fn series(cells: &[&BenchmarkCellRuns]) -> Vec<Series> {
     let kinds = in_order(cells.iter().map(|cell| cell.cell.deed)).len();
-    let name = |cell: &BenchmarkCellRuns| if kinds > 1 { cell.cell.deed.to_string() } else { cell.cell.contender.clone() };
-    let one = |(index, cell): (usize, &&BenchmarkCellRuns)| Series { name: name(cell), colour: index % COLOURS, values: cell.times_ms() };
+    let name =
+        |cell: &BenchmarkCellRuns| if kinds > 1 { cell.cell.deed.to_string() } else { cell.cell.contender.clone() };
+    let one = |(index, cell): (usize, &&BenchmarkCellRuns)| Series {
+        name: name(cell),
+        colour: index % COLOURS,
+        values: cell.times_ms(),
+    };
     cells.iter().enumerate().map(one).filter(|series| !series.values.is_empty()).collect()
 }
 
@@ -225,7 +235,8 @@ fn dots(cells: &[&BenchmarkCellRuns], caption: &str) -> Vec<Figure> {
 /// The loaded cells with their quiet ones.
 pub(crate) fn pairs<'a>(cells: &[&'a BenchmarkCellRuns]) -> Vec<(&'a BenchmarkCellRuns, &'a BenchmarkCellRuns)> {
     let of = |loaded: bool| cells.iter().copied().filter(move |cell| cell.cell.deed.is_loaded() == Some(loaded));
-    let pair = |loaded: &'a BenchmarkCellRuns| of(false).find(|quiet| quiet.is_beside(loaded)).map(|quiet| (quiet, loaded));
+    let pair =
+        |loaded: &'a BenchmarkCellRuns| of(false).find(|quiet| quiet.is_beside(loaded)).map(|quiet| (quiet, loaded));
     of(true).filter_map(pair).collect()
 }
 
@@ -245,7 +256,11 @@ fn over_time(cells: &[&BenchmarkCellRuns]) -> Figure {
                 trace.points.extend(points);
                 end = trace.points.last().map_or(end, |(at_s, _)| end.max(*at_s));
             }
-            let band = |(from_s, to_s): &(f64, f64)| Band { from_s: begun_s + from_s, to_s: begun_s + to_s, name: "transfer".to_owned() };
+            let band = |(from_s, to_s): &(f64, f64)| Band {
+                from_s: begun_s + from_s,
+                to_s: begun_s + to_s,
+                name: "transfer".to_owned(),
+            };
             bands.extend(loaded.detail.loads_s.iter().map(band));
             begun_s = end + PAUSE_S;
         }
@@ -259,7 +274,9 @@ fn over_time(cells: &[&BenchmarkCellRuns]) -> Figure {
 fn latency_curves(cells: &[&BenchmarkCellRuns]) -> Figure {
     let pairs = pairs(cells);
     let quiet = pairs.iter().flat_map(|(quiet, _)| quiet.latencies_us()).collect();
-    let name = |cell: &BenchmarkCellRuns| if pairs.len() > 1 { cell.cell.contender.clone() } else { "with transfer".to_owned() };
+    let name = |cell: &BenchmarkCellRuns| {
+        if pairs.len() > 1 { cell.cell.contender.clone() } else { "with transfer".to_owned() }
+    };
     let loaded = pairs.iter().enumerate().map(|(index, (_, cell))| Series {
         name: name(cell),
         colour: (index + 1) % COLOURS,
@@ -297,15 +314,24 @@ fn transfers(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns], paper: Opti
     let mut table = times(&caption, &loaded, name, None);
     let granted = |cell: &BenchmarkCellRuns| {
         let bucket = result.plan.contender(&cell.cell.contender).and_then(|one| one.flow_controller.as_ref());
-        bucket.and_then(|bucket| bucket.bytes_per_second()).map_or_else(|| "all".to_owned(), |bytes| bit_rate(bytes * 8.0))
+        bucket
+            .and_then(|bucket| bucket.bytes_per_second())
+            .map_or_else(|| ALL.to_owned(), |bytes| bit_rate(bytes * 8.0))
     };
     let paper = paper.filter(|paper| loaded.iter().any(|cell| (paper.of)(&cell.cell).is_some()));
-    table.header.extend(["granted", "of the link"].map(str::to_owned));
+    let is_granted = loaded.iter().any(|cell| granted(cell) != ALL);
+    let is_linked = loaded.iter().any(|cell| usage(result, cell).is_some());
+    table.header.extend(
+        [(is_granted, "granted"), (is_linked, "of the link")]
+            .iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, title)| (*title).to_owned()),
+    );
     table.header.extend(paper.iter().flat_map(|paper| paper.header.iter().map(|title| (*title).to_owned())));
     let shown = loaded.iter().filter(|cell| cell.times().is_some());
     for (row, cell) in table.rows.iter_mut().zip(shown) {
-        row.push(granted(cell));
-        row.push(usage(result, cell).map_or_else(|| DASH.to_owned(), percent));
+        row.extend(is_granted.then(|| granted(cell)));
+        row.extend(is_linked.then(|| usage(result, cell).map_or_else(|| DASH.to_owned(), percent)));
         row.extend(paper.map(|paper| columns(paper, &cell.cell)).unwrap_or_default());
     }
     table
@@ -352,7 +378,8 @@ fn contenders(result: &BenchmarkResult) -> Option<Section> {
     }
     let mut table = Table::new("Contenders and how they ran", &["", "settings or version", "without a figure"]);
     table.rows.extend(result.plan.contenders.iter().map(|one| {
-        let version = result.versions.iter().find(|(name, _)| *name == one.name).map(|(_, version)| format!(", {version}"));
+        let version =
+            result.versions.iter().find(|(name, _)| *name == one.name).map(|(_, version)| format!(", {version}"));
         let missing = result.cells.iter().filter(|cell| cell.cell.contender == one.name);
         let missing = missing.filter_map(|cell| Some((cell, cell.runs.iter().find_map(|run| run.missing.as_ref())?)));
         let missing: Vec<String> = missing.map(|(cell, reason)| format!("{}: {reason}", cell.cell.deed)).collect();
@@ -421,5 +448,7 @@ pub(crate) fn in_order<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
 
 const QUANTILE_HEADER: [&str; 9] = ["", "count", "mean", "min", "max", "std dev", "p50", "p90", "p99"];
 const DASH: &str = "–";
+/// What a writer without a limit is granted.
+const ALL: &str = "all";
 /// Between the runs in a figure over time.
 const PAUSE_S: f64 = 0.1;

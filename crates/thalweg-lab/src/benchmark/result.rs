@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::beside::{Received, Sent};
-use super::cells::BenchmarkCell;
+use super::cells::{BenchmarkCell, cells_of};
 use super::contest::{Outcome, RunFile};
 use super::plan::{Benchmark, RatioExpectation, WorkPlan};
 use super::sorted::{self, HurriedTopic};
@@ -11,7 +11,7 @@ use crate::circumstances;
 use crate::host::{Conditions, Environment};
 use crate::scenario::Relation;
 use crate::statistics::{Interval, Summary, median};
-use crate::study::{CellFailure, CellResult, Difference, Measure, StudyRecord, StudyRun, judge, within};
+use crate::study::{CellFailure, CellResult, Difference, Measure, StudyRun, judge, within};
 
 /// The whole result; `results.json` is this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,7 +129,8 @@ impl BenchmarkRun {
             Outcome::Stream(figures) => {
                 let costs = &figures.costs;
                 // Seconds for a million samples are microseconds for one.
-                (out.writer_us, out.reader_us) = (Some(costs.cpu_s_per_million_writer), Some(costs.cpu_s_per_million_reader));
+                (out.writer_us, out.reader_us) =
+                    (Some(costs.cpu_s_per_million_writer), Some(costs.cpu_s_per_million_reader));
                 (out.per_s, out.sent, out.lost) = (Some(figures.rates.received_per_s), figures.sent, figures.lost);
             }
             Outcome::Missing(reason) => (out.lost, out.missing) = (1, Some(reason.clone())),
@@ -191,7 +192,8 @@ impl BenchmarkResult {
     /// Puts the runs together.
     pub(super) fn of(
         plan: &Benchmark,
-        record: &StudyRecord<'_, Benchmark>,
+        (started_unix_s, environment): (u64, Environment),
+        failures: &[CellFailure],
         cells: Vec<BenchmarkCellRuns>,
     ) -> BenchmarkResult {
         // The cells of a run share what is known of it.
@@ -202,7 +204,11 @@ impl BenchmarkResult {
         let (mut remarks, mut versions): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
         for cell in &leaders {
             for (lines, version) in cell.runs.iter().map(|run| &run.detail.remarks) {
-                lines.iter().filter(|line| !remarks.contains(line)).cloned().collect::<Vec<_>>().into_iter().for_each(|line| remarks.push(line));
+                for line in lines {
+                    if !remarks.contains(line) {
+                        remarks.push(line.clone());
+                    }
+                }
                 let known = (cell.cell.contender.clone(), version.clone());
                 if !version.is_empty() && !versions.contains(&known) {
                     versions.push(known);
@@ -211,13 +217,13 @@ impl BenchmarkResult {
         }
         BenchmarkResult {
             schema: BenchmarkResult::SCHEMA.to_owned(),
-            started_unix_s: record.manifest.started_unix_s,
-            plan: Benchmark { seed: record.manifest.seed, ..plan.clone() },
-            environment: record.manifest.environment.clone(),
+            started_unix_s,
+            plan: plan.clone(),
+            environment,
             conditions,
             differences: within(&cells),
             ratios: plan.works.iter().flat_map(|work| ratios(work, &cells)).collect(),
-            failures: record.failures.to_vec(),
+            failures: failures.to_vec(),
             versions,
             remarks,
             cells,
@@ -236,8 +242,10 @@ impl BenchmarkResult {
 
     /// Failures of Thalweg's own.
     pub(crate) fn failures_of_ours(&self) -> Vec<String> {
+        // A plan that was read from a file of results has no cells.
+        let cells = cells_of(&self.plan);
         let is_ours = |failure: &&CellFailure| {
-            self.plan.cells.get(failure.cell as usize).is_none_or(|cell| self.is_ours(&cell.contender))
+            cells.get(failure.cell as usize).is_none_or(|cell| self.is_ours(&cell.contender))
         };
         self.failures.iter().filter(is_ours).map(ToString::to_string).collect()
     }
@@ -271,7 +279,9 @@ fn ratios(work: &WorkPlan, cells: &[BenchmarkCellRuns]) -> Vec<JudgedRatio> {
         };
         let measure = BenchmarkRun::MEASURES[1..].iter().find(named)?;
         let rivals = expected.by.iter().flat_map(|name| of(name)).filter(|rival| rival.cell.deed == subject.cell.deed);
-                let best = rivals.filter_map(|rival| Some((rival, measure.median(rival)?))).reduce(|best, other| if measure.is_better(other.1, best.1) { other } else { best });
+        let best = rivals
+            .filter_map(|rival| Some((rival, measure.median(rival)?)))
+            .reduce(|best, other| if measure.is_better(other.1, best.1) { other } else { best });
         let estimate = best.as_ref().and_then(|(_, theirs)| Some(measure.median(subject)? / theirs));
         let interval = best.as_ref().and_then(|(rival, _)| judge(&[(*rival, subject)], measure).remove(0).ratio);
         let holds = interval.and_then(|ratio| holds(&expected.ratio, ratio));
@@ -286,7 +296,12 @@ fn ratios(work: &WorkPlan, cells: &[BenchmarkCellRuns]) -> Vec<JudgedRatio> {
             holds: holds.filter(|_| is_quiet),
         })
     };
-    work.expectations.iter().flat_map(|expected| of(&expected.of).into_iter().filter_map(|subject| judged(expected, subject)).collect::<Vec<_>>()).collect()
+    work.expectations
+        .iter()
+        .flat_map(|expected| {
+            of(&expected.of).into_iter().filter_map(|subject| judged(expected, subject)).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Whether all of the interval lies on the expected side, or none.

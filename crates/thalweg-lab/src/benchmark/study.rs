@@ -183,7 +183,10 @@ impl Experiment for Benchmark {
         let file: RunFile = load_json(&folder.join(RUN_FILE)).map_err(|error| error.to_string())?;
         let own = &self.cells[cell];
         if (&file.work, &file.contender) != (&own.work, &own.contender) {
-            return Err(format!("{} measured {} where {} was to measure {}", file.contender, file.work, own.contender, own.work));
+            return Err(format!(
+                "{} measured {} where {} was to measure {}",
+                file.contender, file.work, own.contender, own.work
+            ));
         }
         let deeds: Vec<Deed> = self.run_of(cell).map(|place| self.cells[place].deed).collect();
         match &file.outcomes {
@@ -200,7 +203,9 @@ impl Experiment for Benchmark {
 
     fn conclude(&self, record: &StudyRecord<'_, Benchmark>) -> Result<BenchmarkResult, LabError> {
         let cells = record.whole_cells(self)?;
-        Ok(BenchmarkResult::of(self, record, cells))
+        let manifest = record.manifest;
+        let origin = (manifest.started_unix_s, manifest.environment.clone());
+        Ok(BenchmarkResult::of(self, origin, record.failures, cells))
     }
 
     fn cells_of(result: &BenchmarkResult) -> &[BenchmarkCellRuns] {
@@ -213,7 +218,8 @@ impl Experiment for Benchmark {
 
     fn overview(cells: &[BenchmarkCellRuns]) -> Result<Told, LabError> {
         let figure = |cell: &BenchmarkCellRuns| {
-            let known = BenchmarkRun::MEASURES[1..].iter().find_map(|measure| Some((measure.name, measure.median(cell)?)));
+            let known =
+                BenchmarkRun::MEASURES[1..].iter().find_map(|measure| Some((measure.name, measure.median(cell)?)));
             known.map_or_else(|| ("–", "–".to_owned()), |(name, value)| (name, rounded(value)))
         };
         let mut table = Table::new("Whole runs: medians over the runs", &["cell", "runs", "figure", "median"]);
@@ -234,7 +240,8 @@ impl Experiment for Benchmark {
 fn given_up(cell: &BenchmarkCellRuns) -> Option<String> {
     let last = cell.runs.last()?;
     let is_slow = last.time_ms.is_some_and(|ms| ms > SLOW_MS);
-    let slow = || is_slow.then(|| format!("one took more than {} s, so that the first run tells enough", SLOW_MS / 1e3));
+    let slow =
+        || is_slow.then(|| format!("one took more than {} s, so that the first run tells enough", SLOW_MS / 1e3));
     last.missing.clone().or_else(slow)
 }
 

@@ -29,13 +29,18 @@ fn claims(result: &Paper1Result) -> Vec<(&'static str, String)> {
     let unseen = || "not measured: the part was left out".to_owned();
     let tables = result.part(TABLES);
     let linked = result.part(LINK);
-    let one = |part: Option<&BenchmarkResult>, of: fn(&BenchmarkResult) -> Option<String>| part.and_then(of).unwrap_or_else(unseen);
+    let one = |part: Option<&BenchmarkResult>, of: fn(&BenchmarkResult) -> Option<String>| {
+        part.and_then(of).unwrap_or_else(unseen)
+    };
     vec![
         ("Batching is 1.6 to 1.9 times as fast as coalescing, and steadier, in every cell.", one(tables, batching)),
         ("The same over 1 Gbit/s.", one(linked, batching)),
         ("10,000 samples have to arrive within one second.", one(tables, within_a_second)),
         ("The receiver has less to do with batching.", one(tables, receiver)),
-        ("A middle segment is the fastest and steadiest for 5 MB; 512 B take 4.2 times as long as the best.", one(tables, segments)),
+        (
+            "A middle segment is the fastest and steadiest for 5 MB; 512 B take 4.2 times as long as the best.",
+            one(tables, segments),
+        ),
         ("The same over 1 Gbit/s.", one(linked, segments)),
         ("Lost packets of small segments are repaired faster.", one(result.part(LOSS), segments)),
         ("A sample that is not split blocks others.", one(linked, blocking)),
@@ -111,7 +116,10 @@ fn segments(part: &BenchmarkResult) -> Option<String> {
             rounded(best.1.mean),
             rounded(whole.1.mean)
         ),
-        false => format!("No segment size beat the unsplit sample ({} ms) beyond the scatter of the runs.", rounded(whole.1.mean)),
+        false => format!(
+            "No segment size beat the unsplit sample ({} ms) beyond the scatter of the runs.",
+            rounded(whole.1.mean)
+        ),
     };
     let slower = rounded_factor(smallest.1.mean / best.1.mean);
     Some(format!("{first} Segments of {} took {slower} times as long as the best.", size(smallest.0.load().1)))
@@ -123,7 +131,13 @@ fn blocking(part: &BenchmarkResult) -> Option<String> {
         Summary::of(&cell.latencies_us())
     };
     let ([whole, pieces], quiet) = (BESIDE.map(|one| of(one, true)), of(BESIDE[0], false)?);
-    let shown = |summary: &Summary| format!("{} µs in the median and {} µs at most", rounded(summary.p50.unwrap_or(summary.mean)), rounded(summary.max));
+    let shown = |summary: &Summary| {
+        format!(
+            "{} µs in the median and {} µs at most",
+            rounded(summary.p50.unwrap_or(summary.mean)),
+            rounded(summary.max)
+        )
+    };
     Some(format!(
         "An urgent sample took {} beside unsplit samples of 5 MiB, {} beside segments of 256 KiB, and {} beside nothing.",
         shown(&whole?),
@@ -134,7 +148,8 @@ fn blocking(part: &BenchmarkResult) -> Option<String> {
 
 /// Computed from the paper's tables.
 pub(super) fn defects_of_paper() -> Vec<(&'static str, String)> {
-    let moved = BACKGROUND.map(|(_, ms, usage)| format!("{:.1}", ms / 1e3 * usage / 100.0 * 1e9 / 8.0 / 1e6)).join(", ");
+    let moved =
+        BACKGROUND.map(|(_, ms, usage)| format!("{:.1}", ms / 1e3 * usage / 100.0 * 1e9 / 8.0 / 1e6)).join(", ");
     let bits = |bytes: f64, ms: f64| bytes * 8.0 / (ms / 1e3) / 1e6;
     let fastest = SEGMENTS.iter().map(|(.., figures)| figures[0]).fold(f64::INFINITY, f64::min);
     let (small, batched) = (SEGMENTS[4].2[0], BATCHING[2].2[0]);

@@ -77,7 +77,11 @@ pub fn run(plan: &Paper1Plan, out: &Path, launcher: &Launcher, stop: &Stop) -> R
     Ok(Paper1Result {
         schema: Paper1Result::SCHEMA.to_owned(),
         command: plan.command(),
-        profile: search::profile(&found, first, parts.iter().find(|(name, _)| name == plan::TABLES).map(|(_, part)| part)),
+        profile: search::profile(
+            &found,
+            first,
+            parts.iter().find(|(name, _)| name == plan::TABLES).map(|(_, part)| part),
+        ),
         left_out: plan.left_out.clone(),
         parts,
         found,

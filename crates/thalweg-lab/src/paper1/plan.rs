@@ -7,8 +7,8 @@ use super::search;
 use crate::benchmark::{Benchmark, ContenderPlan, LinkTable, Place, Task, WorkPlan};
 use crate::length::Length;
 use crate::peers::{PeerProfile, PeerProgram};
-use crate::statistics::runs_needed;
 use crate::station::{PackingMethod, Sending, TokenBucket};
+use crate::statistics::runs_needed;
 
 /// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,8 @@ impl Paper1Plan {
                 let contenders: Vec<ContenderPlan> = self.tokens.iter().map(|tokens| asynchronous(*tokens)).collect();
                 let names: Vec<&str> = contenders.iter().map(|one| one.name.as_str()).collect();
                 let whole = self.scaled(TRANSFER_SAMPLES / if self.is_quick() { 10 } else { 1 });
-                let task = Task::Beside { transfer: (whole, SEGMENT_BYTES), quiet_s: 2.0 * self.scale.sqrt(), loaded_s: 0.0 };
+                let task =
+                    Task::Beside { transfer: (whole, SEGMENT_BYTES), quiet_s: 2.0 * self.scale.sqrt(), loaded_s: 0.0 };
                 let works = vec![work(TABLE_4, ABOUT_4, &names, Place::Link, task)];
                 (contenders, works, Some(LINE))
             }
@@ -218,7 +219,6 @@ pub(super) fn asynchronous(tokens: Option<u32>) -> ContenderPlan {
     ContenderPlan { flow_controller: Some(bucket.clone()), ..ContenderPlan::ours(bucket.name, sending) }
 }
 
-
 pub(super) const SEARCH: &str = "search";
 pub(super) const TABLES: &str = "tables";
 pub(super) const LINK: &str = "link";
@@ -242,8 +242,10 @@ const ABOUT_2: &str = "Many small samples as fast as they can be written: each b
 const ABOUT_3: &str = "The same bytes as one sample or as several smaller ones that the application sends and joins.";
 const ABOUT_4: &str = "An asynchronous writer sends samples of 32 KiB over 1 Gbit/s; its flow controller grants tokens of 34 KiB every \
                        36.5 ms, which fit the paper's times within 4 %. Meanwhile an urgent topic of 100 Hz shares the processes and the link.";
-const ABOUT_RECEIVER: &str = "A stream of small samples, as fast as the reader acknowledges: what each costs at both ends.";
-const ABOUT_BESIDE: &str = "Large samples over 1 Gbit/s, one after the other, beside a topic of 100 Hz between the same two processes.";
+const ABOUT_RECEIVER: &str =
+    "A stream of small samples, as fast as the reader acknowledges: what each costs at both ends.";
+const ABOUT_BESIDE: &str =
+    "Large samples over 1 Gbit/s, one after the other, beside a topic of 100 Hz between the same two processes.";
 /// For segments as they come, and for the small ones.
 const LARGE_METHODS: [&str; 4] = ["auto", "auto, paced", "immediate", "batching"];
 /// A link as the paper's.

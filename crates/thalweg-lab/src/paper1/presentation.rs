@@ -48,7 +48,9 @@ pub fn page(result: &Paper1Result) -> Page {
 
 fn sections(result: &Paper1Result) -> Vec<Section> {
     let mut out = vec![claims::section(result)];
-    for (name, part) in &result.parts {
+    // The search comes first and is read last.
+    let (searched, tables): (Vec<_>, Vec<_>) = result.parts.iter().partition(|(name, _)| name == SEARCH);
+    for (name, part) in tables.into_iter().chain(searched) {
         let made = benchmark::sections(part, |work| beside(work));
         out.extend(made.into_iter().map(|section| completed(name, part, section)));
     }
@@ -77,7 +79,8 @@ fn completed(name: &str, part: &BenchmarkResult, mut section: Section) -> Sectio
         LINK => section.title.push_str(", over 1 Gbit/s"),
         LOSS => section.title.push_str(", over a link that loses 1 %"),
         BACKGROUND if section.title != TABLE_4 => section.title.push_str(" of Table 4"),
-        SEARCH if !section.title.starts_with("Search") => section.title.push_str(" of the search"),
+        SEARCH if section.title.starts_with("Search") => section.figures.clear(),
+        SEARCH => section.title.push_str(" of the search"),
         _ => {}
     }
     section
@@ -90,7 +93,8 @@ fn figures_7_and_8(part: &BenchmarkResult) -> Vec<Figure> {
     let counts = in_order(cells.iter().map(|cell| cell.cell.deed.load().0));
     let mut out = Vec::new();
     for (figure, n) in (7..).zip(counts) {
-        let of_count: Vec<&BenchmarkCellRuns> = cells.iter().filter(|cell| cell.cell.deed.load().0 == n).copied().collect();
+        let of_count: Vec<&BenchmarkCellRuns> =
+            cells.iter().filter(|cell| cell.cell.deed.load().0 == n).copied().collect();
         // All pictures of a figure have the same axis, as far as its values reach.
         let values: Vec<f64> = of_count.iter().flat_map(|cell| cell.times_ms()).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -148,7 +152,11 @@ fn tiles(result: &Paper1Result) -> Vec<Tile> {
     };
     let most = in_order(tables.of_work(TABLE_2).iter().map(|cell| cell.cell.deed.load().0)).into_iter().max();
     if let Some((mean, cell)) = fastest(TABLE_2, &|deed| Some(deed.load().0) == most && deed.load().1 == 256) {
-        let meaning = format!("for {} samples of 256 B by {}, echo included", grouped(cell.cell.deed.load().0), cell.cell.contender);
+        let meaning = format!(
+            "for {} samples of 256 B by {}, echo included",
+            grouped(cell.cell.deed.load().0),
+            cell.cell.contender
+        );
         out.push(Tile { figure: format!("{} ms", rounded(mean)), meaning });
     }
     if let Some((mean, cell)) = fastest(TABLE_3, &|_| true) {

@@ -8,8 +8,8 @@ use super::plan::{self, Paper1Plan, SEGMENT_BYTES};
 use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, ContenderPlan, Place, Task, WorkPlan};
 use crate::figures::grouped;
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
-use crate::statistics::median;
 use crate::station::{PackingLimits, PackingMethod, Sending};
+use crate::statistics::median;
 
 /// Our methods, as the tables name them.
 pub(super) const METHODS: [&str; 5] = ["auto", "immediate", "wrapped by the application", "coalescing", "batching"];
@@ -129,10 +129,14 @@ pub(super) fn plan(plan: &Paper1Plan) -> (Vec<ContenderPlan>, Vec<WorkPlan>) {
     let (mut contenders, mut works) = (Vec::new(), Vec::new());
     let all = SEARCHES.iter().map(|(name, parameters)| (*name, *name, *parameters, &small));
     for (work, name, parameters, of) in all.chain([(PIECES, "auto", &SEGMENTS[..], &segments)]) {
-        let first = ContenderPlan { name: format!("{work}: defaults"), ..ContenderPlan { pause_us: 0, ..method(name) } };
+        let first =
+            ContenderPlan { name: format!("{work}: defaults"), ..ContenderPlan { pause_us: 0, ..method(name) } };
         let mut own = vec![first.clone()];
         for parameter in parameters {
-            let of = |value: &u64| ContenderPlan { name: candidate(work, *parameter, *value), ..parameter.set(&first, *value) };
+            let of = |value: &u64| ContenderPlan {
+                name: candidate(work, *parameter, *value),
+                ..parameter.set(&first, *value)
+            };
             own.extend(parameter.values(plan.is_quick()).iter().map(of));
         }
         works.push(WorkPlan {
@@ -154,7 +158,8 @@ pub(super) fn found(result: &BenchmarkResult) -> Vec<ContenderPlan> {
         let mut out = start;
         for parameter in parameters {
             let values = parameter.values(false).iter().chain(parameter.values(true));
-            let taken = values.filter_map(|value| Some((*value, gain(result, work, &candidate(work, *parameter, *value))?)));
+            let taken =
+                values.filter_map(|value| Some((*value, gain(result, work, &candidate(work, *parameter, *value))?)));
             if let Some((value, _)) = taken.min_by(|a, b| a.1.total_cmp(&b.1)) {
                 out = parameter.set(&out, value);
             }
@@ -200,7 +205,8 @@ pub(super) fn profile(found: &[ContenderPlan], part: &BenchmarkResult, tables: O
     let of = |name: &str| found.iter().find(|one| one.name == name);
     let unknown = || "unknown".to_owned();
     let cells = tables.map(|tables| tables.of_work(plan::TABLE_3)).unwrap_or_default();
-    let ours = cells.iter().filter(|cell| cell.cell.contender == "auto").filter_map(|cell| Some((cell, cell.times()?.mean)));
+    let ours =
+        cells.iter().filter(|cell| cell.cell.contender == "auto").filter_map(|cell| Some((cell, cell.times()?.mean)));
     let segment = ours.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(cell, _)| cell.cell.deed.load().1);
     let background = plan::asynchronous(Some(BACKGROUND_TOKENS));
     let kind = |sending: Sending, segment_bytes| Some(KindSettings { sending, segment_bytes });

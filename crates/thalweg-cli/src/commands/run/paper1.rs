@@ -62,9 +62,9 @@ pub struct Tokens(Option<u32>);
 /// # Errors
 /// A part has no result, one of Thalweg's own methods failed, or the files cannot be written.
 pub fn run(options: &Paper1Options, interrupt: &Interrupt) -> Result<(), Failure> {
-    let out = options.preset.folder("paper1")?;
     let folder = &options.folder.peer_dir;
     let (there, missing) = set_up(&options.peers, &PEERS, folder.as_deref())?;
+    let out = options.preset.folder("paper1")?;
     let plan = options.plan(&there);
     extent_of(&plan).without_peers(missing).announce("paper1");
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());

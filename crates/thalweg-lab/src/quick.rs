@@ -1,6 +1,6 @@
 //! `lab quick`: three kinds of data between two processes on this host, as a benchmark of a minute.
 
-use crate::benchmark::{Benchmark, ContenderPlan, Task, WorkPlan};
+use crate::benchmark::{Benchmark, ContenderPlan, WorkPlan, WorkTask};
 use crate::station::Sending;
 
 /// The benchmark with so many bursts of each kind, ten in each run, and phases of `phase_s` seconds without and with transfers.
@@ -21,19 +21,19 @@ pub fn quick(seed: u64, bursts: u32, phase_s: f64) -> Benchmark {
             "High-frequency data",
             "One process writes many small samples as fast as the reader acknowledges them; after the last one the other process writes one \
              echo sample. The time of a burst goes from the first write to the echo (T2 − T1).",
-            Task::Bursts { of: small, each },
+            WorkTask::Bursts { of: small, each },
         ),
         work(
             "Large data",
             "The same measurement with a few large samples. Thalweg splits each into fragments and joins them again; the rows below the first \
              let the application split the same bytes into several samples.",
-            Task::Bursts { of: large, each },
+            WorkTask::Bursts { of: large, each },
         ),
         work(
             "Background data",
             "One process sends a small sample 100 times a second to another; in some phases the same two processes also move 100 MiB in \
              samples of 32 KiB, again and again, as fast as they can. The latency of the small topic shows the effect.",
-            Task::Beside { transfer: (3_200, 32 << 10), quiet_s: phase_s, loaded_s: phase_s },
+            WorkTask::Beside { transfer: (3_200, 32 << 10), quiet_s: phase_s, loaded_s: phase_s },
         ),
     ];
     let contenders = vec![ContenderPlan::ours(THALWEG, Sending::default())];

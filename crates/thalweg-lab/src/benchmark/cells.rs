@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Benchmark, Task, WorkPlan};
+use super::plan::{Benchmark, WorkPlan, WorkTask};
 use crate::figures::{grouped, size};
 use crate::study::{CellResult, StudyCell};
 
@@ -154,18 +154,20 @@ fn is_alike(first: Deed, second: Deed) -> bool {
 
 fn deeds(work: &WorkPlan) -> Vec<Deed> {
     match &work.task {
-        Task::Bursts { of, .. } => {
+        WorkTask::Bursts { of, .. } => {
             let burst = |(samples, bytes): &(u32, u32)| Deed::Burst {
                 samples: (*samples).into(),
                 sample_bytes: (*bytes).into(),
             };
             of.iter().map(burst).collect()
         }
-        Task::Stream { bytes, readers, .. } => {
+        WorkTask::Stream { bytes, readers, .. } => {
             bytes.iter().map(|bytes| Deed::Stream { sample_bytes: *bytes, readers: *readers as u64 }).collect()
         }
-        Task::RoundTrips { bytes, .. } => bytes.iter().map(|bytes| Deed::RoundTrip { sample_bytes: *bytes }).collect(),
-        Task::Beside { transfer: (samples, bytes), .. } => [false, true]
+        WorkTask::RoundTrips { bytes, .. } => {
+            bytes.iter().map(|bytes| Deed::RoundTrip { sample_bytes: *bytes }).collect()
+        }
+        WorkTask::Beside { transfer: (samples, bytes), .. } => [false, true]
             .map(|loaded| Deed::Topic { loaded, samples: (*samples).into(), sample_bytes: (*bytes).into() })
             .to_vec(),
     }

@@ -9,7 +9,8 @@ use thalweg_lab_station::{
 
 use super::beside::{DuelOrder, Received, Sent};
 use super::bursts::{BurstPair, BurstParty, PeerWords};
-use super::plan::{Benchmark, ContenderPlan, Place, Task, WorkPlan};
+use super::contender::ContenderPlan;
+use super::plan::{Benchmark, Place, WorkPlan, WorkTask};
 use crate::error::LabError;
 use crate::host::{Conditions, ConditionsWatch, HostFiles};
 use crate::network::Hosts;
@@ -77,14 +78,14 @@ impl Contest<'_> {
         let watch = ConditionsWatch::start(HostFiles::here());
         let (mut version, mut remarks) = (String::new(), Vec::new());
         let outcomes = match &self.work.task {
-            Task::Bursts { of, each } => Outcomes::Each(self.bursts(of, *each, (&mut version, &mut remarks))?),
-            Task::Stream { bytes, readers, seconds } => {
+            WorkTask::Bursts { of, each } => Outcomes::Each(self.bursts(of, *each, (&mut version, &mut remarks))?),
+            WorkTask::Stream { bytes, readers, seconds } => {
                 Outcomes::Each(self.all(bytes, |size| self.stream(size, *readers, *seconds))?)
             }
-            Task::RoundTrips { bytes, wait, seconds } => {
+            WorkTask::RoundTrips { bytes, wait, seconds } => {
                 Outcomes::Each(self.all(bytes, |size| self.round_trips(size, *wait, *seconds))?)
             }
-            Task::Beside { transfer: (n, size), quiet_s, loaded_s } => {
+            WorkTask::Beside { transfer: (n, size), quiet_s, loaded_s } => {
                 let order = DuelOrder {
                     setup: self.contender.setup(),
                     quiet: Duration::from_secs_f64(*quiet_s),

@@ -6,6 +6,7 @@
 mod beside;
 mod bursts;
 mod cells;
+mod contender;
 mod contest;
 mod observations;
 mod plan;
@@ -17,8 +18,9 @@ mod study;
 pub(crate) use beside::{DuelOrder, receive, send};
 pub(crate) use bursts::{BurstOrder, publish, subscribe};
 pub use cells::{BenchmarkCell, Deed};
+pub use contender::{ContenderPlan, LinkTable};
 pub(crate) use observations::{differs, rounded_factor};
-pub use plan::{Benchmark, ContenderPlan, LinkTable, Place, RatioExpectation, Task, WorkPlan};
+pub use plan::{Benchmark, Place, RatioExpectation, WorkPlan, WorkTask};
 pub(crate) use presentation::{PaperFigures, in_order, method, sections, usage, warnings};
 pub use presentation::{page, to_text};
 pub use result::{BenchmarkCellRuns, BenchmarkResult, BenchmarkRun, JudgedRatio};

@@ -1,15 +1,16 @@
 //! The file of a benchmark.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::cells::{BenchmarkCell, cells_of};
+use super::contender::{ContenderPlan, LinkTable};
 use crate::nearest::nearest;
-use crate::peers::{PeerProfile, PeerProgram};
-use crate::scenario::{Impairment, LinkPlan, Relation, ScenarioError, Switch};
-use crate::station::{PackingMethod, Sending, Setup, StationNetwork, TokenBucket, Wait};
+use crate::peers::PeerProgram;
+use crate::scenario::{Relation, ScenarioError};
+use crate::station::{Sending, TokenBucket, Wait};
 
 /// A benchmark that can be run as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,56 +45,6 @@ pub struct Benchmark {
     pub(crate) cells: Vec<BenchmarkCell>,
 }
 
-/// A link between two network namespaces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkTable {
-    /// Megabits a second in each direction. Default no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_mbit: Option<f64>,
-    /// Per cent of the frames that are lost, each by itself. Default 0.
-    #[serde(default)]
-    pub loss_pct: f64,
-    /// Milliseconds that each frame takes longer. Default 0.
-    #[serde(default)]
-    pub delay_ms: f64,
-}
-
-/// A middleware with settings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContenderPlan {
-    /// Name in the tables.
-    pub name: String,
-    /// Another middleware. Default Thalweg.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer: Option<PeerProgram>,
-    /// Its set of settings. Default as shipped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<PeerProfile>,
-    /// The program of another build of Thalweg.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub program: Option<PathBuf>,
-    /// The contender that it is compared with. Default the first of the work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub against: Option<String>,
-    /// Bytes to ask for in each receive buffer of Thalweg. Default the middleware's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receive_buffer_bytes: Option<u64>,
-    /// Bytes of the samples into which the application packs others; 0 for none.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub wrap_bytes: u64,
-    /// Microseconds that the application waits between two writes.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub pause_us: u64,
-    /// By what way samples of Thalweg travel.
-    #[serde(default)]
-    pub sending: Sending,
-    /// The flow controller that this way names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow_controller: Option<TokenBucket>,
-}
-
 /// Something that contenders do in turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,7 +61,7 @@ pub struct WorkPlan {
     #[serde(default)]
     pub place: Place,
     /// What it is.
-    pub task: Task,
+    pub task: WorkTask,
     /// Ratios that are expected.
     #[serde(default, rename = "expect", skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<RatioExpectation>,
@@ -134,7 +85,7 @@ pub enum Place {
 /// A piece of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Task {
+pub enum WorkTask {
     /// Bursts: the time from the first write to the echo of a reader that has all samples.
     Bursts {
         /// Samples and payload bytes of each, kind by kind.
@@ -275,11 +226,11 @@ impl Benchmark {
             if !work.contenders.contains(name) {
                 return of(name, format!("it is expected to take part in {:?} and does not", work.name));
             }
-            if matches!(work.task, Task::Beside { .. }) && contender.peer.is_some() {
+            if matches!(work.task, WorkTask::Beside { .. }) && contender.peer.is_some() {
                 return of(&work.name, format!("{name} sends one topic at a time: leave it out here"));
             }
             let is_held_up = contender.wrap_bytes > 0 || contender.pause_us > 0;
-            if !matches!(work.task, Task::Bursts { .. }) && is_held_up {
+            if !matches!(work.task, WorkTask::Bursts { .. }) && is_held_up {
                 return of(&work.name, format!("wrap_bytes and pause_us of {name} are for bursts"));
             }
         }
@@ -366,110 +317,24 @@ impl Benchmark {
     }
 }
 
-impl LinkTable {
-    pub(crate) fn to_plan(self) -> LinkPlan {
-        let delay = Duration::from_secs_f64(self.delay_ms / 1e3);
-        let switch = match self.loss_pct > 0.0 || !delay.is_zero() {
-            true => Switch::Relay(Impairment { loss: self.loss_pct / 100.0, delay, ..Impairment::default() }),
-            false => Switch::Bridge,
-        };
-        LinkPlan { rate_mbit: self.rate_mbit, switch, ..LinkPlan::default() }
-    }
-
-    /// In words.
-    pub(crate) fn told(self) -> String {
-        let mut out = "a link between two network namespaces".to_owned();
-        if let Some(rate) = self.rate_mbit {
-            out.push_str(&format!(" of {rate} Mbit/s"));
-        }
-        if self.loss_pct > 0.0 {
-            out.push_str(&format!(", {} % of the frames lost", self.loss_pct));
-        }
-        if self.delay_ms > 0.0 {
-            out.push_str(&format!(", {} ms long", self.delay_ms));
-        }
-        out
-    }
-}
-
-impl ContenderPlan {
-    /// Thalweg by this way.
-    pub fn ours(name: impl Into<String>, sending: Sending) -> ContenderPlan {
-        ContenderPlan { name: name.into(), sending, ..ContenderPlan::default() }
-    }
-
-    /// A peer with a set of settings, called by both.
-    pub fn of_peer(peer: PeerProgram, profile: PeerProfile) -> ContenderPlan {
-        let name = format!("{peer} {}", profile.name());
-        ContenderPlan { name, peer: Some(peer), profile: Some(profile), ..ContenderPlan::default() }
-    }
-
-    fn fault(&self) -> Option<(String, String)> {
-        let ours = ContenderPlan {
-            name: self.name.clone(),
-            peer: self.peer,
-            profile: self.profile,
-            ..ContenderPlan::default()
-        };
-        let message = match (self.peer, self.profile) {
-            (Some(peer), _) if *self != ours => format!("settings beside `profile` are Thalweg's, not those of {peer}"),
-            (None, Some(_)) => "`profile` is a peer's set of settings; `sending` has those of Thalweg".to_owned(),
-            _ => match (&self.sending.method, &self.flow_controller) {
-                (PackingMethod::Asynchronous { flow_controller }, Some(bucket)) if bucket.name == *flow_controller => {
-                    return None;
-                }
-                (PackingMethod::Asynchronous { flow_controller }, _) => {
-                    format!("nothing describes its flow controller {flow_controller}")
-                }
-                (_, Some(_)) => "its way of sending names no flow controller".to_owned(),
-                _ => return None,
-            },
-        };
-        Some((self.name.clone(), message))
-    }
-
-    /// What both of our processes are told, apart from all others.
-    pub(super) fn setup(&self) -> Setup {
-        let network = StationNetwork { receive_buffer_bytes: self.receive_buffer_bytes, ..StationNetwork::apart(0) };
-        let flow_controller = self.flow_controller.clone();
-        Setup { sending: self.sending.clone(), flow_controller, ..Setup::within(network) }
-    }
-
-    /// Its settings in words.
-    pub(crate) fn told(&self) -> String {
-        match (self.peer, self.profile) {
-            (Some(peer), profile) => {
-                format!("{}, {}", peer.description(), profile.unwrap_or(PeerProfile::Default).name())
-            }
-            (None, _) => {
-                let beside = [
-                    (self.wrap_bytes > 0).then(|| format!("packed by the application into {} B", self.wrap_bytes)),
-                    (self.pause_us > 0).then(|| format!("{} µs between two writes", self.pause_us)),
-                    self.receive_buffer_bytes.map(|bytes| format!("receive buffers of {bytes} B")),
-                ];
-                let beside: String = beside.into_iter().flatten().map(|text| format!("; {text}")).collect();
-                format!("{}{beside}", self.sending)
-            }
-        }
-    }
-}
-
-impl Task {
+impl WorkTask {
     /// Why it cannot be done.
     fn fault(&self) -> Option<String> {
         let is_long = |seconds: f64| (0.1..=3_600.0).contains(&seconds);
         let message = match self {
-            Task::Bursts { of, each } if of.is_empty() || of.iter().any(|(n, _)| *n == 0) || *each == 0 => {
+            WorkTask::Bursts { of, each } if of.is_empty() || of.iter().any(|(n, _)| *n == 0) || *each == 0 => {
                 "bursts need a kind, samples in each, and a burst of each"
             }
-            Task::Stream { bytes, .. } | Task::RoundTrips { bytes, .. } if bytes.is_empty() => "`bytes` is empty",
-            Task::Stream { readers: 0, .. } => "a stream needs a reader",
-            Task::Stream { seconds, .. } | Task::RoundTrips { seconds, .. } if !is_long(*seconds) => {
+            WorkTask::Stream { bytes, .. } | WorkTask::RoundTrips { bytes, .. } if bytes.is_empty() => {
+                "`bytes` is empty"
+            }
+            WorkTask::Stream { readers: 0, .. } => "a stream needs a reader",
+            WorkTask::Stream { seconds, .. } | WorkTask::RoundTrips { seconds, .. } if !is_long(*seconds) => {
                 "seconds are 0.1 to 3600"
             }
-            Task::Beside { quiet_s, .. } if !is_long(*quiet_s) => "quiet_s is 0.1 to 3600",
-            Task::Beside { loaded_s, .. } if !(0.0..=3_600.0).contains(loaded_s) => "loaded_s is 0 to 3600",
-            Task::Beside { transfer: (0, _) | (_, 0), .. } => "a transfer needs samples and bytes",
+            WorkTask::Beside { quiet_s, .. } if !is_long(*quiet_s) => "quiet_s is 0.1 to 3600",
+            WorkTask::Beside { loaded_s, .. } if !(0.0..=3_600.0).contains(loaded_s) => "loaded_s is 0 to 3600",
+            WorkTask::Beside { transfer: (0, _) | (_, 0), .. } => "a transfer needs samples and bytes",
             _ => return None,
         };
         Some(message.to_owned())
@@ -488,14 +353,14 @@ impl Task {
     pub(super) fn duration(&self, contender: &ContenderPlan, link: LinkTable) -> Duration {
         let line = link.rate_mbit.map_or(f64::INFINITY, |mbit| mbit * 125_000.0).min(BYTES_A_SECOND);
         let seconds = match self {
-            Task::Bursts { of, each } => {
+            WorkTask::Bursts { of, each } => {
                 let burst = |(n, bytes): &(u32, u32)| f64::from(*n) * (SECONDS_A_SAMPLE + f64::from(*bytes) / line);
                 START_S + f64::from(each + 1) * of.iter().map(burst).sum::<f64>()
             }
-            Task::Stream { bytes, seconds, .. } | Task::RoundTrips { bytes, seconds, .. } => {
+            WorkTask::Stream { bytes, seconds, .. } | WorkTask::RoundTrips { bytes, seconds, .. } => {
                 (START_S + seconds) * bytes.len() as f64
             }
-            Task::Beside { transfer: (n, bytes), quiet_s, loaded_s } => {
+            WorkTask::Beside { transfer: (n, bytes), quiet_s, loaded_s } => {
                 let granted = contender.flow_controller.as_ref().and_then(TokenBucket::bytes_per_second);
                 let one = f64::from(*n) * f64::from(*bytes) / granted.unwrap_or(line).min(line);
                 // One more transfer does not count.
@@ -520,10 +385,6 @@ fn ourselves() -> Vec<ContenderPlan> {
 
 fn one<T: From<u8>>() -> T {
     T::from(1)
-}
-
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// Start of the processes until they have met, and their end.

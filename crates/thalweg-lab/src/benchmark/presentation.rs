@@ -10,7 +10,7 @@ use crate::table::Table;
 
 use super::cells::{BenchmarkCell, Deed, RATE_HZ};
 use super::observations;
-use super::plan::{Task, WorkPlan};
+use super::plan::{WorkPlan, WorkTask};
 use super::result::{BenchmarkCellRuns, BenchmarkResult, BenchmarkRun, JudgedRatio};
 
 /// What a paper has beside a row: the titles of its columns, and its values where it has the row.
@@ -105,7 +105,7 @@ pub(crate) fn section(result: &BenchmarkResult, work: &WorkPlan, paper: Option<P
     let cells = result.of_work(&work.name);
     let section = Section { title: work.name.clone(), lead: work.about.clone(), ..Section::default() };
     match &work.task {
-        Task::Bursts { .. } if work.contenders.len() == 1 => Section {
+        WorkTask::Bursts { .. } if work.contenders.len() == 1 => Section {
             seen: observations::bursts(&cells),
             figures: dots(&cells, "Every burst a dot"),
             tables: vec![times(
@@ -116,7 +116,7 @@ pub(crate) fn section(result: &BenchmarkResult, work: &WorkPlan, paper: Option<P
             )],
             ..section
         },
-        Task::Bursts { .. } => {
+        WorkTask::Bursts { .. } => {
             let kinds = in_order(cells.iter().map(|cell| cell.cell.deed));
             let of = |kind: &Deed| cells.iter().filter(|cell| cell.cell.deed == *kind).copied().collect::<Vec<_>>();
             let figures =
@@ -132,8 +132,10 @@ pub(crate) fn section(result: &BenchmarkResult, work: &WorkPlan, paper: Option<P
                 ..section
             }
         }
-        Task::Stream { .. } | Task::RoundTrips { .. } => Section { tables: vec![continuous(&cells)], ..section },
-        Task::Beside { .. } => Section {
+        WorkTask::Stream { .. } | WorkTask::RoundTrips { .. } => {
+            Section { tables: vec![continuous(&cells)], ..section }
+        }
+        WorkTask::Beside { .. } => Section {
             seen: observations::beside(&cells),
             figures: vec![over_time(&cells), latency_curves(&cells)],
             tables: vec![latencies(&cells), transfers(result, &cells, paper)],

@@ -244,9 +244,8 @@ impl BenchmarkResult {
     pub(crate) fn failures_of_ours(&self) -> Vec<String> {
         // A plan that was read from a file of results has no cells.
         let cells = cells_of(&self.plan);
-        let is_ours = |failure: &&CellFailure| {
-            cells.get(failure.cell as usize).is_none_or(|cell| self.is_ours(&cell.contender))
-        };
+        let is_ours =
+            |failure: &&CellFailure| cells.get(failure.cell as usize).is_none_or(|cell| self.is_ours(&cell.contender));
         self.failures.iter().filter(is_ours).map(ToString::to_string).collect()
     }
 

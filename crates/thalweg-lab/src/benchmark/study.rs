@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::cells::{BenchmarkCell, Deed};
+use super::contender::ContenderPlan;
 use super::contest::{Contest, Outcome, Outcomes, RunFile};
-use super::plan::{Benchmark, ContenderPlan, Place, WorkPlan};
+use super::plan::{Benchmark, Place, WorkPlan};
 use super::result::{BenchmarkCellRuns, BenchmarkResult, BenchmarkRun};
 use crate::error::LabError;
 use crate::figures::rounded;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::paper::{BATCHING, SEGMENTS};
 use super::search;
-use crate::benchmark::{Benchmark, ContenderPlan, LinkTable, Place, Task, WorkPlan};
+use crate::benchmark::{Benchmark, ContenderPlan, LinkTable, Place, WorkPlan, WorkTask};
 use crate::length::Length;
 use crate::peers::{PeerProfile, PeerProgram};
 use crate::station::{PackingMethod, Sending, TokenBucket};
@@ -104,7 +104,7 @@ impl Paper1Plan {
             }
             LOSS => {
                 let of = SEGMENTS.map(|(n, size, _)| (self.scaled(n), size as u32)).to_vec();
-                let task = Task::Bursts { of, each: self.each() };
+                let task = WorkTask::Bursts { of, each: self.each() };
                 let works = vec![work(TABLE_3, ABOUT_3, &["auto"], Place::Link, task)];
                 (self.contenders(found, &[]), works, Some(LinkTable { loss_pct: LOSS_PCT, ..LINE }))
             }
@@ -112,8 +112,11 @@ impl Paper1Plan {
                 let contenders: Vec<ContenderPlan> = self.tokens.iter().map(|tokens| asynchronous(*tokens)).collect();
                 let names: Vec<&str> = contenders.iter().map(|one| one.name.as_str()).collect();
                 let whole = self.scaled(TRANSFER_SAMPLES / if self.is_quick() { 10 } else { 1 });
-                let task =
-                    Task::Beside { transfer: (whole, SEGMENT_BYTES), quiet_s: 2.0 * self.scale.sqrt(), loaded_s: 0.0 };
+                let task = WorkTask::Beside {
+                    transfer: (whole, SEGMENT_BYTES),
+                    quiet_s: 2.0 * self.scale.sqrt(),
+                    loaded_s: 0.0,
+                };
                 let works = vec![work(TABLE_4, ABOUT_4, &names, Place::Link, task)];
                 (contenders, works, Some(LINE))
             }
@@ -175,8 +178,9 @@ impl Paper1Plan {
         };
         let small = BATCHING.map(|(n, size, _)| (self.scaled(n), size as u32)).to_vec();
         let large = SEGMENTS.map(|(n, size, _)| (self.scaled(n), size as u32)).to_vec();
-        let bursts = |of| Task::Bursts { of, each: self.each() };
-        let stream = Task::Stream { bytes: vec![256], readers: 1, seconds: if self.is_quick() { 0.5 } else { 1.0 } };
+        let bursts = |of| WorkTask::Bursts { of, each: self.each() };
+        let stream =
+            WorkTask::Stream { bytes: vec![256], readers: 1, seconds: if self.is_quick() { 0.5 } else { 1.0 } };
         let methods = ["auto", "immediate", "coalescing", "batching"];
         let mut out = vec![
             WorkPlan { contenders: with_peers(&search::METHODS), ..work(TABLE_2, ABOUT_2, &[], place, bursts(small)) },
@@ -190,12 +194,12 @@ impl Paper1Plan {
 
     fn beside(&self, name: &str, (n, size): (u64, u32)) -> WorkPlan {
         let (quiet_s, loaded_s) = if self.is_quick() { (0.5, 0.5) } else { (2.0, 2.0) };
-        let task = Task::Beside { transfer: (self.scaled(n), size), quiet_s, loaded_s };
+        let task = WorkTask::Beside { transfer: (self.scaled(n), size), quiet_s, loaded_s };
         work(name, ABOUT_BESIDE, &["auto"], Place::Link, task)
     }
 }
 
-fn work(name: &str, about: &str, contenders: &[&str], place: Place, task: Task) -> WorkPlan {
+fn work(name: &str, about: &str, contenders: &[&str], place: Place, task: WorkTask) -> WorkPlan {
     WorkPlan {
         name: name.to_owned(),
         about: about.to_owned(),

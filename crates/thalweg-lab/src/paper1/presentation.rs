@@ -51,7 +51,7 @@ fn sections(result: &Paper1Result) -> Vec<Section> {
     // The search comes first and is read last.
     let (searched, tables): (Vec<_>, Vec<_>) = result.parts.iter().partition(|(name, _)| name == SEARCH);
     for (name, part) in tables.into_iter().chain(searched) {
-        let made = benchmark::sections(part, |work| beside(work));
+        let made = benchmark::sections(part, beside);
         out.extend(made.into_iter().map(|section| completed(name, part, section)));
     }
     out.push(settings(result));

@@ -5,7 +5,7 @@
 //! do not depend on each other; for others it finds a good one.
 
 use super::plan::{self, Paper1Plan, SEGMENT_BYTES};
-use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, ContenderPlan, Place, Task, WorkPlan};
+use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, ContenderPlan, Place, WorkPlan, WorkTask};
 use crate::figures::grouped;
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
 use crate::station::{PackingLimits, PackingMethod, Sending};
@@ -144,7 +144,7 @@ pub(super) fn plan(plan: &Paper1Plan) -> (Vec<ContenderPlan>, Vec<WorkPlan>) {
             about: String::new(),
             contenders: own.iter().map(|one| one.name.clone()).collect(),
             place: Place::Cores,
-            task: Task::Bursts { of: of.clone(), each },
+            task: WorkTask::Bursts { of: of.clone(), each },
             expectations: Vec::new(),
         });
         contenders.extend(own);

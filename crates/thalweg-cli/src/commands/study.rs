@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use thalweg_lab::Scenario;
 use thalweg_lab::agent::SshCommand;
 use thalweg_lab::benchmark::Benchmark;
-use thalweg_lab::directories::{self, Conclusion, ExperimentFile, FoundRun};
+use thalweg_lab::directories::{self, Comparability, Conclusion, ExperimentFile, FoundRun};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::Comparability;
 use thalweg_report::figures::about;
 use thalweg_report::table::Table;
 

@@ -122,7 +122,7 @@ pub fn run_paper5(
 /// Makes all runs of a benchmark into the new directory `out`.
 ///
 /// # Errors
-/// As [`study::run`].
+/// As [`run_scenario`].
 pub fn run_benchmark(
     benchmark: &Benchmark,
     out: &Path,

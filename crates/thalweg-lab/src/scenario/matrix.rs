@@ -1,8 +1,9 @@
 //! `[matrix]`: the cells of a scenario.
 
 use super::fields::{Field, Fields, ScenarioError};
+use super::method::read_method;
 use super::sections::RELIABILITY;
-use super::{Build, Cell, HostPlan, Load, Process, Qos, Schedule, Topics};
+use super::{Build, Cell, CellSending, HostPlan, Load, Process, Qos, Schedule, Topics};
 use crate::peers::{CellMiddleware, refusal};
 use crate::station::{Addressing, Wait};
 
@@ -51,6 +52,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
         "destination",
         "topics",
         "reliability",
+        "method",
     ];
     let matrix = field.table((&known, &[]))?;
     let middleware = read_middleware(matrix.get("middleware"))?;
@@ -90,6 +92,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                             destination: *destination,
                             topics: *topics,
                             reliability: None,
+                            sending: None,
                             flow: None,
                         };
                         let rate_hz = rate.of_publisher(&cell);
@@ -112,7 +115,15 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
             }
         }
     }
-    Ok(cells)
+    let Some(methods) = matrix.get("method") else { return Ok(cells) };
+    if let Some(cell) = cells.iter().find(|cell| cell.middleware != CellMiddleware::Thalweg) {
+        return Err(
+            methods.error(format!("{cell}: methods are Thalweg's; give other middleware a [[matrix]] of its own"))
+        );
+    }
+    let methods = methods.list(VALUES_MAX, read_method)?;
+    let by = |cell: &Cell, sending: &CellSending| Cell { sending: Some(Box::new(sending.clone())), ..cell.clone() };
+    Ok(cells.iter().flat_map(|cell| methods.iter().map(move |sending| by(cell, sending))).collect())
 }
 
 pub(super) fn read_destinations(field: Option<Field<'_>>) -> Result<Vec<Addressing>, ScenarioError> {

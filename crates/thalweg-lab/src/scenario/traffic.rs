@@ -9,6 +9,7 @@ use super::matrix::{
     CELLS_MAX, DELIVERIES_MAX, ENDPOINTS_MAX, RATES_HZ, crowd, read_destinations, read_loads, read_middleware,
     read_topics,
 };
+use super::method::{bucket, read_grant};
 use super::sections::{PHASES, RELIABILITY, milliseconds, read_history, read_name};
 use super::{Build, Cell, HistorySetting, HostKind, HostPlan, PublisherPhase, Schedule, Topics};
 use crate::peers::CellMiddleware;
@@ -160,6 +161,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
         destination: Addressing::Auto,
         topics,
         reliability,
+        sending: None,
         flow: Some(Box::new(TrafficFlow {
             history: flow.get("history").map(|one| read_history(&one)).transpose()?,
             in_time: flow.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
@@ -200,16 +202,8 @@ fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Resu
 /// `{ bytes = N, period_ms = M }`: so many bytes in each period.
 fn read_flow_controller(field: &Field<'_>, name: &str) -> Result<TokenBucket, ScenarioError> {
     let table = field.table((&["bytes", "period_ms"], &[]))?;
-    let bytes = table.require("bytes")?.integer(512, 1 << 30)? as u32;
-    let period = table.get("period_ms").map_or(Ok(Duration::from_millis(10)), |one| milliseconds(&one, 60_000.0))?;
-    Ok(TokenBucket {
-        name: name.to_owned(),
-        // A token that was not used is lost: saved ones would leave as a burst.
-        max_tokens: Some(1),
-        tokens_added_per_period: Some(1),
-        period_us: (period.as_micros() as u64).max(1),
-        bytes_per_token: bytes,
-    })
+    let (bytes, period) = read_grant(&table)?;
+    Ok(bucket(name, bytes, period))
 }
 
 /// Refuses what the flows of a run cannot do together.

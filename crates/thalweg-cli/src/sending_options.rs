@@ -200,7 +200,7 @@ mod tests {
 
     fn profile() -> Profile {
         let limits = PackingLimits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
-        let kind = |method| Some(KindSettings { sending: Sending::by(method), segment_bytes: None });
+        let kind = |method| Some(KindSettings { sending: Sending::by(method), segment_bytes: None, delivery: None });
         Profile {
             high_frequency: kind(PackingMethod::Batch(limits)),
             background: kind(PackingMethod::Asynchronous { flow_controller: "slow".to_owned() }),

@@ -314,11 +314,12 @@ impl Findings {
                 version: environment.version.clone(),
             }),
             participant: ParticipantSettings { receive_buffer_bytes: self.receive_buffer.receive_buffer_bytes() },
-            high_frequency: Some(KindSettings { sending: high_frequency, segment_bytes: None }),
-            large: Some(KindSettings { sending: Sending::default(), segment_bytes: segment }),
+            high_frequency: Some(KindSettings { sending: high_frequency, segment_bytes: None, delivery: None }),
+            large: Some(KindSettings { sending: Sending::default(), segment_bytes: segment, delivery: None }),
             background: Some(KindSettings {
                 sending: Sending::by(PackingMethod::Asynchronous { flow_controller: bucket.name.clone() }),
                 segment_bytes: Some(SEGMENT_BYTES),
+                delivery: None,
             }),
             flow_controllers: vec![bucket],
             ..Profile::empty()

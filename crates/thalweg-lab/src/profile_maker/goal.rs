@@ -72,7 +72,9 @@ impl ProfileGoal {
             ("immediate", CellSending::by(PackingMethod::Immediate)),
         ];
         // Of larger samples a datagram holds hardly two, and an application that waits for fewer than two waits for nothing.
-        let delays = [16, 4].map(|part| (self.deadline_ms * 1e3 / f64::from(part)).min(DELAY_MAX_US) as u64);
+        let mut delays =
+            Vec::from([16, 4].map(|part| (self.deadline_ms * 1e3 / f64::from(part)).min(DELAY_MAX_US) as u64));
+        delays.dedup();
         let is_worth = |delay: &u64| self.sample_bytes <= COLLECTED_MAX && self.rate_hz * *delay as f64 / 1e6 >= 2.0;
         for max_flush_delay_us in delays.into_iter().filter(is_worth) {
             let limits = PackingLimits { max_flush_delay_us, ..PackingLimits::default() };

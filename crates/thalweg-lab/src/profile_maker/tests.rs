@@ -77,6 +77,8 @@ fn the_ways_are_those_that_could_serve() {
     let usual = ["auto", "immediate"];
     assert_eq!(names(&goal()), [&usual[..], &["coalesce", "batch"]].concat(), "500 µs hold one sample, 2 ms four");
     assert_eq!(names(&ProfileGoal { rate_hz: 10.0, ..goal() }), usual);
+    let patient = ProfileGoal { deadline_ms: 1e6, ..goal() };
+    assert_eq!(scenario(&patient, &form()).cells.len(), 4, "both delays are the longest");
     let large = ProfileGoal { rate_hz: 10.0, sample_bytes: 100_000, ..goal() };
     assert_eq!(names(&large), [&usual[..], &["fragments", "asynchronous"]].concat());
     let both = scenario(&ProfileGoal { loss: LossTolerance::Some, ..goal() }, &form());

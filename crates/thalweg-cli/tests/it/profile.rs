@@ -70,8 +70,8 @@ fn what_was_measured_becomes_a_profile_that_a_program_uses() {
     // Runs that are there are not made again.
     let said = run(&[&GOAL[..], &place, &["--json"]].concat()).expect_code(0);
     let choice: Value = serde_json::from_str(&said.stdout).expect("JSON");
-    assert_eq!(choice["contestants"][0]["fitness"], "fits");
-    assert!(choice["contestants"][0]["p99_us"]["high"].as_f64() > Some(0.0), "{choice}");
+    assert_eq!(choice["ways"][0]["fitness"], "fits");
+    assert!(choice["ways"][0]["p99_us"]["high"].as_f64() > Some(0.0), "{choice}");
     check_exchange(&Profile::load(&out.join("profile.toml")).expect("a profile"));
     for name in ["cyclonedds.xml", "cyclonedds-qos.xml", "fastdds.xml", "USER_QOS_PROFILES.xml"] {
         assert!(fs::read_to_string(out.join(name)).expect(name).starts_with("<?xml"), "{name}");

@@ -22,7 +22,7 @@ pub struct ProfileChoice {
     /// What is needed.
     pub goal: ProfileGoal,
     /// Each way that was measured.
-    pub contestants: Vec<Contestant>,
+    pub ways: Vec<MeasuredWay>,
     /// The place of the chosen one; none where nothing surely serves.
     pub chosen: Option<usize>,
     /// The place of the one that comes nearest, where none serves.
@@ -35,7 +35,7 @@ pub struct ProfileChoice {
 
 /// A way with its figures, each the median over the runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct Contestant {
+pub struct MeasuredWay {
     /// The way in words.
     pub name: String,
     /// RELIABILITY of both ends.
@@ -119,20 +119,20 @@ impl ProfileChoice {
                 there.join("; ")
             ));
         };
-        let mut contestants: Vec<Contestant> =
-            found.iter().map(|(at, cell)| Contestant::new(goal, *at, cell, &studies[*at].1)).collect();
+        let mut ways: Vec<MeasuredWay> =
+            found.iter().map(|(at, cell)| MeasuredWay::new(goal, *at, cell, &studies[*at].1)).collect();
         let cells: Vec<(&CellResult, f64)> =
             found.iter().map(|(at, cell)| (*cell, studies[*at].1.schedule.measured.as_secs_f64())).collect();
-        goal.bounds().iter().for_each(|bound| judge(bound, &cells, &mut contestants));
-        let chosen = choose(&contestants);
-        let use_of = |one: &Contestant| median(one.shares.1.iter().map(|(_, share)| *share).collect::<Vec<f64>>());
-        let order = |place: &usize| use_of(&contestants[*place]).unwrap_or(f64::INFINITY);
-        let nearest = (0..contestants.len()).min_by(|one, other| order(one).total_cmp(&order(other)));
+        goal.bounds().iter().for_each(|bound| judge(bound, &cells, &mut ways));
+        let chosen = choose(&ways);
+        let use_of = |one: &MeasuredWay| median(one.shares.1.iter().map(|(_, share)| *share).collect::<Vec<f64>>());
+        let order = |place: &usize| use_of(&ways[*place]).unwrap_or(f64::INFINITY);
+        let nearest = (0..ways.len()).min_by(|one, other| order(one).total_cmp(&order(other)));
         Ok(ProfileChoice {
             schema: "thalweg.profile-choice/1",
             goal: goal.clone(),
             nearest: nearest.filter(|_| chosen.is_none()),
-            contestants,
+            ways,
             chosen,
             environment: first.environment.clone(),
             started_unix_s: first.started_unix_s,
@@ -140,13 +140,13 @@ impl ProfileChoice {
     }
 
     /// The chosen way.
-    pub fn winner(&self) -> Option<&Contestant> {
-        self.chosen.map(|place| &self.contestants[place])
+    pub fn winner(&self) -> Option<&MeasuredWay> {
+        self.chosen.map(|place| &self.ways[place])
     }
 
     /// Why there is no profile, where that is so.
     pub fn shortcoming(&self) -> Option<String> {
-        let nearest = self.nearest.map(|place| &self.contestants[place])?;
+        let nearest = self.nearest.map(|place| &self.ways[place])?;
         let (verb, advice) = match nearest.fitness {
             Fitness::NotJudged => ("may", "make more runs on a quiet machine, or allow more"),
             _ => ("does not", "allow more, or send less"),
@@ -170,7 +170,7 @@ impl ProfileChoice {
         );
         let mut table = Table::new(caption, &["way", "p99, ms", "wire, Mbit/s", "CPU, %", "missing", "verdict"]);
         table.words = vec![5];
-        let row = |one: &Contestant| {
+        let row = |one: &MeasuredWay| {
             let verdict = match one.fitness {
                 Fitness::Fits => "serves".to_owned(),
                 Fitness::Refused => format!("refused: {}", one.reasons.join("; ")),
@@ -186,7 +186,7 @@ impl ProfileChoice {
                 verdict,
             ]
         };
-        table.rows = self.contestants.iter().map(row).collect();
+        table.rows = self.ways.iter().map(row).collect();
         let chosen = self.winner().map(|one| format!("\nChosen: {}\n", one.name)).unwrap_or_default();
         format!("{}{chosen}", table.to_text())
     }
@@ -218,8 +218,8 @@ fn wire_mbit(run: &RunSummary, seconds: f64) -> Option<f64> {
     Some(run.wire?.sent as f64 * 8e-6 / seconds)
 }
 
-impl Contestant {
-    fn new(goal: &ProfileGoal, study: usize, cell: &CellResult, scenario: &Scenario) -> Contestant {
+impl MeasuredWay {
+    fn new(goal: &ProfileGoal, study: usize, cell: &CellResult, scenario: &Scenario) -> MeasuredWay {
         let seconds = scenario.schedule.measured.as_secs_f64();
         let of_runs =
             |of: &dyn Fn(&RunSummary) -> Option<f64>| middle(&cell.runs.iter().map(of).collect::<Option<Vec<f64>>>()?);
@@ -241,7 +241,7 @@ impl Contestant {
             reasons.push(format!("{} samples never arrived", grouped(missing)));
         }
         let best_effort = if reliability == ReliabilitySetting::BestEffort { "best-effort" } else { "reliable" };
-        Contestant {
+        MeasuredWay {
             name: format!("{best_effort}, {way}"),
             p99_us: of_runs(&|run| run.totals.response.p99_us),
             wire_mbit: of_runs(&|run| wire_mbit(run, seconds)),
@@ -268,7 +268,7 @@ impl Contestant {
 }
 
 /// Judges a quantity in all cells together: all that is said of them is true with 95 % (Holm).
-fn judge(bound: &Bound, cells: &[(&CellResult, f64)], contestants: &mut [Contestant]) {
+fn judge(bound: &Bound, cells: &[(&CellResult, f64)], ways: &mut [MeasuredWay]) {
     let is_quiet = |cell: &CellResult| !cell.is_disturbed();
     let values = |(cell, seconds): &(&CellResult, f64)| {
         let all = cell.runs.iter().map(|run| (bound.of)(run, *seconds)).collect::<Option<Vec<f64>>>();
@@ -278,7 +278,7 @@ fn judge(bound: &Bound, cells: &[(&CellResult, f64)], contestants: &mut [Contest
     let keeps = below(&lists, bound.most);
     let turned: Vec<Vec<f64>> = lists.iter().map(|list| list.iter().map(|value| -value).collect()).collect();
     let breaks = below(&turned, -bound.most);
-    for (at, contestant) in contestants.iter_mut().enumerate() {
+    for (at, way) in ways.iter_mut().enumerate() {
         let figure = format!(
             "{} {} {} where {} are allowed",
             bound.what,
@@ -287,33 +287,32 @@ fn judge(bound: &Bound, cells: &[(&CellResult, f64)], contestants: &mut [Contest
             bound.most
         );
         if breaks[at] {
-            if contestant.fitness == Fitness::NotJudged {
-                contestant.reasons.clear();
+            if way.fitness == Fitness::NotJudged {
+                way.reasons.clear();
             }
-            contestant.fitness = Fitness::Refused;
-            contestant.reasons.push(figure);
+            way.fitness = Fitness::Refused;
+            way.reasons.push(figure);
         } else if !is_quiet(cells[at].0) {
             let reason = "the machine was not quiet in some run";
-            if !contestant.reasons.iter().any(|one| one == reason) {
-                contestant.leave_open(reason.to_owned());
+            if !way.reasons.iter().any(|one| one == reason) {
+                way.leave_open(reason.to_owned());
             }
         } else if lists[at].is_empty() {
-            contestant.leave_open(format!("{} was not measured, or by too few samples", bound.what));
+            way.leave_open(format!("{} was not measured, or by too few samples", bound.what));
         } else if !keeps[at] {
-            contestant.leave_open(figure);
+            way.leave_open(figure);
         }
     }
 }
 
 /// The first way that serves, unless another one of the same study surely leaves more of the tightest bound.
-fn choose(contestants: &[Contestant]) -> Option<usize> {
-    let serves: Vec<usize> = (0..contestants.len()).filter(|at| contestants[*at].fitness == Fitness::Fits).collect();
+fn choose(ways: &[MeasuredWay]) -> Option<usize> {
+    let serves: Vec<usize> = (0..ways.len()).filter(|at| ways[*at].fitness == Fitness::Fits).collect();
     let first = *serves.first()?;
-    let (study, usual) = &contestants[first].shares;
-    let others: Vec<usize> =
-        serves.into_iter().filter(|at| *at != first && contestants[*at].shares.0 == *study).collect();
+    let (study, usual) = &ways[first].shares;
+    let others: Vec<usize> = serves.into_iter().filter(|at| *at != first && ways[*at].shares.0 == *study).collect();
     let ratios = |at: &usize| {
-        let rounds = contestants[*at].shares.1.iter();
+        let rounds = ways[*at].shares.1.iter();
         let usual_of = |round: u32| usual.iter().find(|(other, _)| *other == round).map(|(_, share)| *share);
         rounds.filter_map(|(round, share)| Some((share / usual_of(*round)?).ln())).collect::<Vec<f64>>()
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::choice::{Contestant, ProfileChoice, shown};
+use super::choice::{MeasuredWay, ProfileChoice, shown};
 use super::vendors;
 use crate::error::LabError;
 use crate::figures::{grouped, utc};
@@ -13,7 +13,7 @@ use crate::station::{PackingLimits, PackingMethod, TokenBucket};
 /// What is to be written, with the reasons.
 pub(super) struct Advice<'a> {
     pub(super) choice: &'a ProfileChoice,
-    pub(super) chosen: &'a Contestant,
+    pub(super) chosen: &'a MeasuredWay,
 }
 
 /// Name and text of each file for the chosen way: `profile.toml` for Thalweg, the others for other vendors; none where no way serves.

@@ -17,7 +17,7 @@ use crate::error::LabError;
 use crate::parts::Part;
 use crate::process::{Launcher, Stop};
 
-pub use choice::{Contestant, Fitness, ProfileChoice};
+pub use choice::{Fitness, MeasuredWay, ProfileChoice};
 pub use files::files;
 pub use goal::{LossTolerance, MeasuringPlace, ProfileGoal, StudyForm, WAYS};
 

@@ -66,7 +66,7 @@ fn choice(goal: &ProfileGoal, figures: impl Fn(&str) -> (f64, f64, u64)) -> Prof
 
 #[track_caller]
 fn check(choice: &ProfileChoice, way: &str, expect: Fitness, reason: &str) {
-    let one = choice.contestants.iter().find(|one| one.name.contains(way)).expect(way);
+    let one = choice.ways.iter().find(|one| one.name.contains(way)).expect(way);
     assert_eq!(one.fitness, expect, "{way}: {:?}", one.reasons);
     assert!(one.reasons.join("; ").contains(reason), "{reason} not in {:?}", one.reasons);
 }

@@ -28,7 +28,7 @@ fn directory(name: &str) -> PathBuf {
 /// A writer and a reader with the settings of `profile`, and samples from one to the other.
 #[track_caller]
 fn check_exchange(profile: &Profile) {
-    let builder = DomainParticipant::builder(0).domain_tag(&tag()).loopback_only();
+    let builder = DomainParticipant::builder(0).domain_tag(tag()).loopback_only();
     let participant = profile.apply_to_participant(builder).create().expect("sockets");
     let topic = participant.create_topic::<Reading>("readings");
     let kind = DataClass::of_size(200);

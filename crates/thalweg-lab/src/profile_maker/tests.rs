@@ -64,6 +64,9 @@ fn choice(goal: &ProfileGoal, figures: impl Fn(&str) -> (f64, f64, u64)) -> Prof
     ProfileChoice::new(goal, &[(result, scenario)]).expect("a choice")
 }
 
+/// Names and texts.
+type Files = Vec<(&'static str, String)>;
+
 #[track_caller]
 fn check(choice: &ProfileChoice, way: &str, expect: Fitness, reason: &str) {
     let one = choice.ways.iter().find(|one| one.name.contains(way)).expect(way);
@@ -162,7 +165,7 @@ fn disturbed_runs_and_other_measurements_prove_nothing() {
 }
 
 /// A choice of each way, with its files.
-fn each_way() -> Vec<(String, ProfileChoice, Vec<(&'static str, String)>)> {
+fn each_way() -> Vec<(String, ProfileChoice, Files)> {
     let large = ProfileGoal { sample_bytes: 100_000, rate_hz: 20.0, loss: LossTolerance::Some, ..goal() };
     let of = |goal: &ProfileGoal, way: &'static str| {
         let found = choice(goal, |name| (if name.contains(way) { 1.0 } else { 20.0 }, 0.1, 0));

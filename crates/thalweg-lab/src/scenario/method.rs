@@ -161,3 +161,52 @@ const KEYS: [&str; 7] =
     ["name", "max_bytes", "max_samples", "max_flush_delay_us", "bytes", "period_ms", "max_datagram_bytes"];
 /// What a writer calls the flow controller of its cell.
 const PACED: &str = "paced";
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Cell, Scenario};
+
+    fn parse(methods: &str) -> Result<Scenario, String> {
+        let text = format!(
+            "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 9\nrate_hz = 10\nmethod = {methods}\n\
+             [schedule]\nseconds = 5\nruns = 2\n"
+        );
+        Scenario::parse("s.toml", &text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_method_is_measured_in_a_cell_of_its_own() {
+        let methods = r#"["auto", "batch", { name = "coalesce", max_bytes = 9000, max_samples = 7, max_flush_delay_us = 50 },
+            { name = "immediate", max_datagram_bytes = 1400 }, { name = "asynchronous", bytes = 2000, period_ms = 2.5 }]"#;
+        let scenario = parse(methods).expect("a scenario");
+        let names: Vec<String> = scenario.cells.iter().map(Cell::way).collect();
+        let expect = [
+            "thalweg auto auto",
+            "thalweg auto batch (at most 60000 B, 1ms)",
+            "thalweg auto coalesce (at most 9000 B, 7 samples, 50µs)",
+            "thalweg auto immediate, datagrams of at most 1400 B",
+            "thalweg auto asynchronous (paced) of 2000 B in 2.5ms",
+        ];
+        assert_eq!(names, expect);
+        let written: Vec<String> =
+            scenario.cells.iter().flat_map(|cell| &cell.sending).map(|one| one.to_toml()).collect();
+        assert_eq!(parse(&format!("[{}]", written.join(", "))).expect("a scenario").cells, scenario.cells);
+        let json = serde_json::to_string(&scenario.cells).expect("JSON");
+        assert_eq!(serde_json::from_str::<Vec<Cell>>(&json).expect(&json), scenario.cells);
+    }
+
+    #[test]
+    fn a_method_with_what_it_has_no_use_for_is_refused() {
+        let refused = |methods: &str, expect: &str| {
+            let error = parse(methods).expect_err(methods);
+            assert!(error.contains(expect), "{expect:?} not in {error}");
+        };
+        refused("\"bach\"", "did you mean \"batch\"");
+        refused("{ name = \"auto\", max_samples = 5 }", "max_samples: limits what \"coalesce\" and \"batch\" collect");
+        refused("{ name = \"batch\", bytes = 5000 }", "bytes: is of the flow controller");
+        refused("\"asynchronous\"", "needs a flow controller");
+        refused("{ name = \"asynchronous\" }", "needs \"bytes\"");
+        refused("[\"auto\", { name = \"auto\" }]", "stands here twice");
+        refused("\"auto\"\nmiddleware = \"cyclone\"", "methods are Thalweg's");
+    }
+}

@@ -548,39 +548,3 @@ fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
     let error = parse(&plain.replace("destination = [\"unicast\", \"multicast\"]", raw)).expect_err("raw");
     assert!(error.contains("ports for the topics of one flow"), "{error}");
 }
-
-#[test]
-fn a_method_is_measured_in_a_cell_of_its_own() {
-    let methods = r#"rate_hz = 10
-method = ["auto", "batch", { name = "coalesce", max_bytes = 9000, max_samples = 7, max_flush_delay_us = 50 },
-          { name = "immediate", max_datagram_bytes = 1400 }, { name = "asynchronous", bytes = 2000, period_ms = 2.5 }]"#;
-    let scenario = parse(&SMALLEST.replacen("rate_hz = 10", methods, 1)).expect("a scenario");
-    let names: Vec<String> = scenario.cells.iter().map(Cell::way).collect();
-    let expect = [
-        "thalweg auto auto",
-        "thalweg auto batch (at most 60000 B, 1ms)",
-        "thalweg auto coalesce (at most 9000 B, 7 samples, 50µs)",
-        "thalweg auto immediate, datagrams of at most 1400 B",
-        "thalweg auto asynchronous (paced) of 2000 B in 2.5ms",
-    ];
-    assert_eq!(names, expect);
-    let written: Vec<String> = scenario.cells.iter().flat_map(|cell| &cell.sending).map(|one| one.to_toml()).collect();
-    let again = format!("rate_hz = 10\nmethod = [{}]", written.join(", "));
-    let again = parse(&SMALLEST.replacen("rate_hz = 10", &again, 1)).expect("a scenario");
-    assert_eq!(again.cells, scenario.cells);
-    let json = serde_json::to_string(&scenario.cells).expect("JSON");
-    assert_eq!(serde_json::from_str::<Vec<Cell>>(&json).expect(&json), scenario.cells);
-}
-
-#[test]
-fn a_method_with_what_it_has_no_use_for_is_refused() {
-    let refused =
-        |method: &str, expect: &str| check("rate_hz = 10", &format!("rate_hz = 10\nmethod = {method}"), &[expect]);
-    refused("\"bach\"", "did you mean \"batch\"");
-    refused("{ name = \"auto\", max_samples = 5 }", "max_samples: limits what \"coalesce\" and \"batch\" collect");
-    refused("{ name = \"batch\", bytes = 5000 }", "bytes: is of the flow controller");
-    refused("\"asynchronous\"", "needs a flow controller");
-    refused("{ name = \"asynchronous\" }", "needs \"bytes\"");
-    refused("[\"auto\", { name = \"auto\" }]", "stands here twice");
-    refused("\"auto\"\nmiddleware = \"cyclone\"", "methods are Thalweg's");
-}

@@ -115,7 +115,14 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
             }
         }
     }
-    let Some(methods) = matrix.get("method") else { return Ok(cells) };
+    match matrix.get("method") {
+        Some(methods) => by_methods(&methods, &cells),
+        None => Ok(cells),
+    }
+}
+
+/// Each of the cells by each method.
+fn by_methods(methods: &Field<'_>, cells: &[Cell]) -> Result<Vec<Cell>, ScenarioError> {
     if let Some(cell) = cells.iter().find(|cell| cell.middleware != CellMiddleware::Thalweg) {
         return Err(
             methods.error(format!("{cell}: methods are Thalweg's; give other middleware a [[matrix]] of its own"))

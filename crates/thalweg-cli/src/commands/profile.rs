@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use thalweg_host::may_make_namespaces;
+use thalweg_lab::Scenario;
 use thalweg_lab::process::Stop;
 use thalweg_lab::profile_maker::{self, LossTolerance, MeasuringPlace, ProfileChoice, ProfileGoal, StudyForm, WAYS};
-use thalweg_lab::scenario::Scenario;
 use thalweg_report::figures::about;
 
 use super::laboratory::{from_lab, not_written};

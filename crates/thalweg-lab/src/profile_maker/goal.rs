@@ -174,7 +174,7 @@ impl ProfileGoal {
         let seconds = (1_100.0 / (self.rate_hz * f64::from(self.subscribers))).ceil().max(2.0);
         Ok(format!(
             "schema = \"thalweg.scenario/1\"\nname = \"profile\"\n{hosts}\n[matrix]\npayload_bytes = {}\nrate_hz = {}\nsubscribers = {}\n\
-             reliability = {:?}\nmethod = [\n{}]\n\n[qos]\nhistory = {{ {most} = {room} }}\nmax_blocking_ms = {}\n\n[schedule]\n\
+             reliability = {:?}\nsending = [\n{}]\n\n[qos]\nhistory = {{ {most} = {room} }}\nmax_blocking_ms = {}\n\n[schedule]\n\
              seconds = {seconds}\nruns = {runs}\nin_time_ms = {}\nwarm_up_s = 0.5\ndrain_s = 0.5\n\n[system]\nforeign_cpu_max_pct = {}\n",
             self.sample_bytes,
             self.rate_hz,

@@ -1,8 +1,8 @@
 //! `[matrix]`: the cells of a scenario.
 
 use super::fields::{Field, Fields, ScenarioError};
-use super::method::read_method;
 use super::sections::RELIABILITY;
+use super::sending::read_sending;
 use super::{Build, Cell, CellSending, HostPlan, Load, Process, Qos, Schedule, Topics};
 use crate::peers::{CellMiddleware, refusal};
 use crate::station::{Addressing, Wait};
@@ -52,19 +52,18 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
         "destination",
         "topics",
         "reliability",
-        "method",
+        "sending",
     ];
     let matrix = field.table((&known, &[]))?;
     let middleware = read_middleware(matrix.get("middleware"))?;
     let reliability = matrix
-        .get("reliability")
-        .map_or(Ok(vec![None]), |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
+        .or("reliability", vec![None], |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
     let loads = read_loads(&matrix)?;
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
     let destinations = read_destinations(matrix.get("destination"))?;
     let topics_field = matrix.get("topics");
-    let topics = read_topics(matrix.get("topics"))?;
+    let topics = read_topics(topics_field)?;
     if let (Some(field), Some((publishers, subscribers))) =
         (topics_field, endpoints.iter().find(|(publishers, subscribers)| publishers != subscribers))
         && topics.contains(&Topics::PerPair)
@@ -115,7 +114,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
             }
         }
     }
-    match matrix.get("method") {
+    match matrix.get("sending") {
         Some(methods) => by_methods(&methods, &cells),
         None => Ok(cells),
     }
@@ -128,7 +127,7 @@ fn by_methods(methods: &Field<'_>, cells: &[Cell]) -> Result<Vec<Cell>, Scenario
             methods.error(format!("{cell}: methods are Thalweg's; give other middleware a [[matrix]] of its own"))
         );
     }
-    let methods = methods.list(VALUES_MAX, read_method)?;
+    let methods = methods.list(VALUES_MAX, read_sending)?;
     let by = |cell: &Cell, sending: &CellSending| Cell { sending: Some(Box::new(sending.clone())), ..cell.clone() };
     Ok(cells.iter().flat_map(|cell| methods.iter().map(move |sending| by(cell, sending))).collect())
 }
@@ -210,8 +209,7 @@ pub(super) fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError
 fn read_endpoints(matrix: &Fields<'_>, hosts: Option<&HostPlan>) -> Result<Vec<(u32, u32)>, ScenarioError> {
     let most = ENDPOINTS_MAX * hosts.map_or(1, |hosts| u64::from(hosts.count));
     let counts = |key| {
-        let field: Option<Field<'_>> = matrix.get(key);
-        field.map_or(Ok(vec![1]), |field| field.list(VALUES_MAX, |one| one.integer(1, most).map(|count| count as u32)))
+        matrix.or(key, vec![1], |field| field.list(VALUES_MAX, |one| one.integer(1, most).map(|count| count as u32)))
     };
     let Some(field) = matrix.get("endpoints") else {
         let (publishers, subscribers) = (counts("publishers")?, counts("subscribers")?);

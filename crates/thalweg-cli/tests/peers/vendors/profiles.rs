@@ -20,7 +20,7 @@ name = "ways"
 [matrix]
 payload_bytes = 700
 rate_hz = 1000
-method = ["batch", { name = "immediate", max_datagram_bytes = 1400 }, { name = "asynchronous", bytes = 20000, period_ms = 2 }]
+sending = ["batch", { method = "immediate", max_datagram_bytes = 1400 }, { method = "asynchronous", bytes = 20000, period_ms = 2 }]
 [qos]
 history = { keep_last = 1234 }
 [schedule]

@@ -1,4 +1,4 @@
-//! `matrix.method`: how the samples of a cell share datagrams.
+//! `matrix.sending`: how the samples of a cell share datagrams.
 
 use std::fmt;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl CellSending {
         CellSending { bucket: Some(bucket), ..CellSending::by(method) }
     }
 
-    /// The value of `method` in a scenario that makes this.
+    /// The value of `sending` in a scenario that makes this.
     pub fn to_toml(&self) -> String {
         let limits = |limits: &PackingLimits| {
             let samples = limits.max_samples.map(|samples| format!(", max_samples = {samples}")).unwrap_or_default();
@@ -52,7 +52,7 @@ impl CellSending {
         if let Some(bytes) = self.sending.max_datagram_bytes {
             rest += &format!(", max_datagram_bytes = {bytes}");
         }
-        format!("{{ name = {name:?}{rest} }}")
+        format!("{{ method = {name:?}{rest} }}")
     }
 }
 
@@ -70,17 +70,17 @@ impl fmt::Display for CellSending {
 }
 
 /// A method by its name, or a table with its limits.
-pub(super) fn read_method(field: &Field<'_>) -> Result<CellSending, ScenarioError> {
+pub(super) fn read_sending(field: &Field<'_>) -> Result<CellSending, ScenarioError> {
     if !field.is_table() {
         return match field.choice(&WORDS)? {
             MethodWord::Asynchronous => {
-                Err(field.error("needs a flow controller: give a table with `name` and `bytes`"))
+                Err(field.error("needs a flow controller: give a table with `method` and `bytes`"))
             }
             word => Ok(CellSending::by(method(word, PackingLimits::default()))),
         };
     }
     let table = field.table((&KEYS, &[]))?;
-    let word = table.require("name")?.choice(&WORDS)?;
+    let word = table.require("method")?.choice(&WORDS)?;
     let refuse = |keys: &[&'static str], reason: &str| match keys.iter().find_map(|key| table.get(key)) {
         Some(field) => Err(field.error(reason)),
         None => Ok(()),
@@ -158,7 +158,7 @@ const WORDS: [(&str, MethodWord); 5] = [
     ("asynchronous", MethodWord::Asynchronous),
 ];
 const KEYS: [&str; 7] =
-    ["name", "max_bytes", "max_samples", "max_flush_delay_us", "bytes", "period_ms", "max_datagram_bytes"];
+    ["method", "max_bytes", "max_samples", "max_flush_delay_us", "bytes", "period_ms", "max_datagram_bytes"];
 /// What a writer calls the flow controller of its cell.
 const PACED: &str = "paced";
 
@@ -168,7 +168,7 @@ mod tests {
 
     fn parse(methods: &str) -> Result<Scenario, String> {
         let text = format!(
-            "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 9\nrate_hz = 10\nmethod = {methods}\n\
+            "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 9\nrate_hz = 10\nsending = {methods}\n\
              [schedule]\nseconds = 5\nruns = 2\n"
         );
         Scenario::parse("s.toml", &text).map_err(|error| error.to_string())
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_method_is_measured_in_a_cell_of_its_own() {
-        let methods = r#"["auto", "batch", { name = "coalesce", max_bytes = 9000, max_samples = 7, max_flush_delay_us = 50 },
-            { name = "immediate", max_datagram_bytes = 1400 }, { name = "asynchronous", bytes = 2000, period_ms = 2.5 }]"#;
+        let methods = r#"["auto", "batch", { method = "coalesce", max_bytes = 9000, max_samples = 7, max_flush_delay_us = 50 },
+            { method = "immediate", max_datagram_bytes = 1400 }, { method = "asynchronous", bytes = 2000, period_ms = 2.5 }]"#;
         let scenario = parse(methods).expect("a scenario");
         let names: Vec<String> = scenario.cells.iter().map(Cell::way).collect();
         let expect = [
@@ -202,11 +202,14 @@ mod tests {
             assert!(error.contains(expect), "{expect:?} not in {error}");
         };
         refused("\"bach\"", "did you mean \"batch\"");
-        refused("{ name = \"auto\", max_samples = 5 }", "max_samples: limits what \"coalesce\" and \"batch\" collect");
-        refused("{ name = \"batch\", bytes = 5000 }", "bytes: is of the flow controller");
+        refused(
+            "{ method = \"auto\", max_samples = 5 }",
+            "max_samples: limits what \"coalesce\" and \"batch\" collect",
+        );
+        refused("{ method = \"batch\", bytes = 5000 }", "bytes: is of the flow controller");
         refused("\"asynchronous\"", "needs a flow controller");
-        refused("{ name = \"asynchronous\" }", "needs \"bytes\"");
-        refused("[\"auto\", { name = \"auto\" }]", "stands here twice");
+        refused("{ method = \"asynchronous\" }", "needs \"bytes\"");
+        refused("[\"auto\", { method = \"auto\" }]", "stands here twice");
         refused("\"auto\"\nmiddleware = \"cyclone\"", "methods are Thalweg's");
     }
 }

@@ -46,8 +46,8 @@ pub struct SendingOptions {
     #[arg(long, value_name = "D", value_parser = crate::parse::duration)]
     pub heartbeat_period: Option<std::time::Duration>,
 
-    /// Start from the tuned profile in FILE, which `thalweg lab run paper1` writes; the other options replace parts of it (default:
-    /// none).
+    /// Start from the profile in FILE, which `thalweg lab profile` or `lab run paper1` writes; the other options replace parts of it, and
+    /// `pub` without --qos takes its reliability and history (default: none).
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 
@@ -200,7 +200,7 @@ mod tests {
 
     fn profile() -> Profile {
         let limits = PackingLimits { max_bytes: 9_000, max_samples: Some(99), max_flush_delay_us: 77 };
-        let kind = |method| Some(KindSettings { sending: Sending::by(method), segment_bytes: None });
+        let kind = |method| Some(KindSettings { sending: Sending::by(method), segment_bytes: None, delivery: None });
         Profile {
             high_frequency: kind(PackingMethod::Batch(limits)),
             background: kind(PackingMethod::Asynchronous { flow_controller: "slow".to_owned() }),

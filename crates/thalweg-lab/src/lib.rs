@@ -13,6 +13,7 @@
 //! * [`peers`] finds and builds the programs that measure other middleware;
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds the best settings found on a machine, in a file that programs load;
+//! * [`profile_maker`] chooses settings for a rate, size, deadline and budget by measurements;
 //! * [`station`] is the lab's way to the middleware;
 //! * [`coap_load`] makes load for CoAP servers and verifies their answers;
 //! * `statistics` summarizes a set of runs, and refuses quantiles of too few values;
@@ -43,6 +44,7 @@ pub mod peers;
 pub mod perf;
 pub mod process;
 pub mod profile;
+pub mod profile_maker;
 mod progress;
 mod quick;
 mod scenario;

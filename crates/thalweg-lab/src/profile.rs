@@ -1,12 +1,14 @@
 //! A tuned profile: what a search found best on a machine for each kind of data, in a file that programs load.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thalweg::DomainParticipantBuilder;
-use thalweg::qos::WriterQos;
+use thalweg::qos::{History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 
 use crate::error::LabError;
+use crate::scenario::{HistorySetting, ReliabilitySetting};
 use crate::station::{PackingMethod, Sending, TokenBucket};
 
 /// Settings for the three kinds of data of paper 1, and where they were found.
@@ -68,6 +70,21 @@ pub struct KindSettings {
     /// Payload bytes of the samples that an application should split larger data into; advice that no setting enforces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment_bytes: Option<u64>,
+    /// How samples are delivered; missing leaves it to the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<DeliverySettings>,
+}
+
+/// RELIABILITY and HISTORY of writers and readers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeliverySettings {
+    /// Whether lost samples are sent again.
+    pub reliability: ReliabilitySetting,
+    /// Longest wait of a reliable write for room, in microseconds.
+    pub max_blocking_us: u64,
+    /// The samples that are kept.
+    pub history: HistorySetting,
 }
 
 /// A kind of data, by the words of paper 1.
@@ -149,7 +166,18 @@ impl Profile {
     /// Sets the part of a writer of `kind`.
     pub fn apply_to_writer(&self, kind: DataClass, qos: WriterQos) -> WriterQos {
         match self.kind(kind) {
-            Some(settings) => WriterQos { transmission: settings.sending.to_qos(), ..qos },
+            Some(settings) => {
+                let qos = settings.delivery.as_ref().map_or(qos.clone(), |delivery| delivery.apply_to_writer(qos));
+                WriterQos { transmission: settings.sending.to_qos(), ..qos }
+            }
+            None => qos,
+        }
+    }
+
+    /// Sets the part of a reader of `kind`.
+    pub fn apply_to_reader(&self, kind: DataClass, qos: ReaderQos) -> ReaderQos {
+        match self.kind(kind).and_then(|settings| settings.delivery.as_ref()) {
+            Some(delivery) => delivery.apply_to_reader(qos),
             None => qos,
         }
     }
@@ -158,6 +186,36 @@ impl Profile {
     pub fn flow_controller(&self, sending: &Sending) -> Option<&TokenBucket> {
         let PackingMethod::Asynchronous { flow_controller } = &sending.method else { return None };
         self.flow_controllers.iter().find(|bucket| bucket.name == *flow_controller)
+    }
+}
+
+impl DeliverySettings {
+    fn apply_to_writer(&self, qos: WriterQos) -> WriterQos {
+        let (history, resource_limits) = self.history();
+        WriterQos { reliability: self.reliability(), history, resource_limits, ..qos }
+    }
+
+    fn apply_to_reader(&self, qos: ReaderQos) -> ReaderQos {
+        let (history, resource_limits) = self.history();
+        ReaderQos { reliability: self.reliability(), history, resource_limits, ..qos }
+    }
+
+    fn reliability(&self) -> Reliability {
+        match self.reliability {
+            ReliabilitySetting::BestEffort => Reliability::BestEffort,
+            ReliabilitySetting::Reliable => {
+                Reliability::Reliable { max_blocking_time: Duration::from_micros(self.max_blocking_us) }
+            }
+        }
+    }
+
+    fn history(&self) -> (History, ResourceLimits) {
+        match self.history {
+            HistorySetting::KeepLast(depth) => (History::KeepLast(depth), ResourceLimits::default()),
+            HistorySetting::KeepAll(room) => {
+                (History::KeepAll, ResourceLimits { max_samples: Some(room), ..ResourceLimits::default() })
+            }
+        }
     }
 }
 
@@ -187,11 +245,13 @@ mod tests {
             high_frequency: Some(KindSettings {
                 sending: Sending::by(PackingMethod::Batch(limits)),
                 segment_bytes: None,
+                delivery: None,
             }),
-            large: Some(KindSettings { sending: Sending::default(), segment_bytes: Some(256 << 10) }),
+            large: Some(KindSettings { sending: Sending::default(), segment_bytes: Some(256 << 10), delivery: None }),
             background: Some(KindSettings {
                 sending: Sending::by(PackingMethod::Asynchronous { flow_controller: "tokens-10".to_owned() }),
                 segment_bytes: Some(32 << 10),
+                delivery: None,
             }),
             flow_controllers: vec![TokenBucket::of_paper(Some(10))],
             ..Profile::empty()

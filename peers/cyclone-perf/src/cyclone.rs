@@ -58,6 +58,7 @@ const SEQUENCE: u32 = 7;
 const XCDR1: u32 = 1 << cyclors::DDS_DATA_REPRESENTATION_XCDR1;
 
 pub struct Participant {
+    /// What is deleted at the end: the domain, or the participant of one that is not ours.
     domain: dds_entity_t,
     entity: dds_entity_t,
     profile: PeerProfile,
@@ -103,12 +104,20 @@ impl Middleware for Participant {
     type Reader = Reader;
 
     fn open(setup: &PeerSetup, _end: &ProcessEnd) -> Result<Participant, Fault> {
-        let configuration = CString::new(configuration::text(setup)?).expect("the text holds no zero byte");
-        // SAFETY: the string is valid for the call, which copies it.
-        let domain = check("domain", unsafe { cyclors::dds_create_domain(setup.domain, configuration.as_ptr()) })?;
+        // With its own variable, Cyclone makes the domain by the file that it names.
+        let domain = match std::env::var_os("CYCLONEDDS_URI") {
+            Some(_) => None,
+            None => {
+                let configuration = CString::new(configuration::text(setup)?).expect("the text holds no zero byte");
+                // SAFETY: the string is valid for the call, which copies it.
+                let domain = unsafe { cyclors::dds_create_domain(setup.domain, configuration.as_ptr()) };
+                Some(check("domain", domain)?)
+            }
+        };
         // SAFETY: null QoS and listener mean the defaults.
         let entity =
             check("participant", unsafe { cyclors::dds_create_participant(setup.domain, ptr::null(), ptr::null()) })?;
+        let domain = domain.unwrap_or(entity);
         Ok(Participant { domain, entity, profile: setup.profile, wait: setup.wait, octets: setup.octets() })
     }
 
@@ -118,19 +127,19 @@ impl Middleware for Participant {
 
     fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {
         let topic = self.topic(channel)?;
-        let qos = Qos::new(channel);
-        let batch = self.profile == PeerProfile::Batch;
-        // SAFETY: topic and participant are live entities; the QoS is ours, and copied.
-        let entity = unsafe {
-            cyclors::dds_qset_writer_batching(qos.0, batch);
-            cyclors::dds_create_writer(self.entity, topic, qos.0, ptr::null())
+        let qos = match Qos::of_file(cyclors::dds_qos_kind_DDS_WRITER_QOS)? {
+            Some(qos) => qos,
+            None => Qos::new(channel).with_batching(self.profile == PeerProfile::Batch),
         };
+        let batch = qos.has_batching();
+        // SAFETY: topic and participant are live entities; the QoS is ours, and copied.
+        let entity = unsafe { cyclors::dds_create_writer(self.entity, topic, qos.0, ptr::null()) };
         Ok(Writer { entity: check("writer", entity)?, batch })
     }
 
     fn reader<S: SampleSink<Participant>>(&self, channel: &SampleChannel, sink: S) -> Result<Reader, Fault> {
         let topic = self.topic(channel)?;
-        let qos = Qos::new(channel);
+        let qos = Qos::of_file(cyclors::dds_qos_kind_DDS_READER_QOS)?.unwrap_or_else(|| Qos::new(channel));
         // SAFETY: topic and participant are live entities; the QoS is copied.
         let entity = unsafe { cyclors::dds_create_reader(self.entity, topic, qos.0, ptr::null()) };
         let entity = check("reader", entity)?;
@@ -144,7 +153,7 @@ impl Middleware for Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        // SAFETY: the handle is ours; deleting the domain deletes all that is in it.
+        // SAFETY: the handle is ours; deleting it deletes all that is in it.
         unsafe { cyclors::dds_delete(self.domain) };
     }
 }
@@ -172,6 +181,39 @@ impl Qos {
             cyclors::dds_qset_resource_limits(qos, samples_max, -1, -1);
             Qos(qos)
         }
+    }
+}
+
+impl Qos {
+    /// The QoS of the profile `Thalweg::Measured` in the file that `CYCLONEDDS_QOS_FILE` names; `None` without that variable.
+    fn of_file(kind: cyclors::dds_qos_kind_t) -> Result<Option<Qos>, String> {
+        let Ok(path) = std::env::var("CYCLONEDDS_QOS_FILE") else { return Ok(None) };
+        let path = CString::new(path).map_err(|error| error.to_string())?;
+        let (mut provider, mut found) = (ptr::null_mut(), ptr::null());
+        // SAFETY: strings and pointers live for the calls; what is found lives as long as the provider and is copied before its end.
+        unsafe {
+            check("QoS file", cyclors::dds_create_qos_provider(path.as_ptr(), &mut provider))?;
+            let got = cyclors::dds_qos_provider_get_qos(provider, kind, c"Thalweg::Measured".as_ptr(), &mut found);
+            let qos = check("profile of the QoS file", got).map(|_| {
+                let qos = Qos(cyclors::dds_create_qos());
+                cyclors::dds_copy_qos(qos.0, found);
+                qos
+            });
+            cyclors::dds_delete_qos_provider(provider);
+            qos.map(Some)
+        }
+    }
+
+    fn with_batching(self, batch: bool) -> Qos {
+        // SAFETY: the QoS is ours.
+        unsafe { cyclors::dds_qset_writer_batching(self.0, batch) };
+        self
+    }
+
+    fn has_batching(&self) -> bool {
+        let mut batch = false;
+        // SAFETY: the QoS is ours, and the value is filled by the call.
+        unsafe { cyclors::dds_qget_writer_batching(self.0, &mut batch) && batch }
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -137,6 +138,12 @@ struct FastChannel
     uint32_t max_blocking_ms;
 };
 
+/// Whether settings come from the file that Fast DDS's own variable names, and none of the measurements' own.
+static bool has_profiles()
+{
+    return std::getenv("FASTDDS_DEFAULT_PROFILES_FILE") != nullptr;
+}
+
 struct FastParticipant
 {
     DomainParticipant* entity;
@@ -226,7 +233,8 @@ const char* fast_version()
 FastParticipant* fast_participant(uint32_t domain, const char* address, bool tuned, bool grouped)
 {
     auto factory = DomainParticipantFactory::get_instance();
-    DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;
+    factory->load_profiles();
+    DomainParticipantQos qos = factory->get_default_participant_qos();
     auto transport = std::make_shared<rtps::UDPv4TransportDescriptor>();
     if (std::strcmp(address, "0.0.0.0") != 0) {
         transport->interfaceWhiteList.push_back(address);
@@ -235,9 +243,11 @@ FastParticipant* fast_participant(uint32_t domain, const char* address, bool tun
         transport->sendBufferSize = TUNED_SOCKET_BUFFER;
         transport->receiveBufferSize = TUNED_SOCKET_BUFFER;
     }
-    // UDP alone: no shared memory.
-    qos.transport().use_builtin_transports = false;
-    qos.transport().user_transports.push_back(transport);
+    if (!has_profiles()) {
+        // UDP alone: no shared memory.
+        qos.transport().use_builtin_transports = false;
+        qos.transport().user_transports.push_back(transport);
+    }
     // Types are matched by name: other vendors know nothing of Fast DDS's type service.
     qos.properties().properties().emplace_back("fastdds.type_propagation", "disabled");
     DomainParticipant* entity = factory->create_participant(domain, qos);
@@ -259,8 +269,10 @@ FastWriter* fast_writer(FastParticipant* participant, const FastChannel* channel
     if (topic == nullptr || publisher == nullptr) {
         return nullptr;
     }
-    DataWriterQos qos = DATAWRITER_QOS_DEFAULT;
-    configure(qos, participant, channel);
+    DataWriterQos qos = publisher->get_default_datawriter_qos();
+    if (!has_profiles()) {
+        configure(qos, participant, channel);
+    }
     qos.representation().m_value = {XCDR_DATA_REPRESENTATION};
     if (participant->tuned) {
         qos.publish_mode().kind = ASYNCHRONOUS_PUBLISH_MODE;
@@ -307,8 +319,10 @@ FastReader* fast_reader(
     if (topic == nullptr || subscriber == nullptr) {
         return nullptr;
     }
-    DataReaderQos qos = DATAREADER_QOS_DEFAULT;
-    configure(qos, participant, channel);
+    DataReaderQos qos = subscriber->get_default_datareader_qos();
+    if (!has_profiles()) {
+        configure(qos, participant, channel);
+    }
     qos.representation().m_value = {XCDR_DATA_REPRESENTATION};
     if (participant->group_port != 0) {
         rtps::Locator_t group(LOCATOR_KIND_UDPv4, participant->group_port);

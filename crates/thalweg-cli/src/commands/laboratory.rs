@@ -9,6 +9,7 @@ use thalweg_lab::{PHASE_S, quick};
 use super::agent::{self, AgentOptions};
 use super::page::{self, PageOptions};
 use super::peers::{self, PeersOptions};
+use super::profile::{self, ProfileOptions};
 use super::run::{self, PresetOptions, RunOptions};
 use super::study::{self, CompareOptions, Conduct, DirectoryListOptions, ReportOptions, ResumeOptions, VerifyOptions};
 use super::top::{self, TopOptions};
@@ -39,6 +40,14 @@ pub enum Experiment {
         "thalweg lab run paper4 --quick"
     ))]
     Run(RunOptions),
+    /// Measures the methods that could serve a topic of this rate, size and deadline, says which ones do, and writes the settings of the
+    /// chosen one for Thalweg, Cyclone DDS, Fast DDS and RTI Connext.
+    #[command(after_help = crate::after_help!(
+        "thalweg lab profile --rate 2000 --size 200 --deadline 5",
+        "thalweg lab profile --rate 30 --size 100000 --deadline 20 --budget 40 --loss some --to netns",
+        "thalweg lab profile --rate 2000 --size 200 --deadline 2 --from profile/study --out stricter"
+    ))]
+    Profile(ProfileOptions),
     /// Draws a page of Markdown, and on request the report, from the results of an earlier run of a preset or scenario.
     #[command(after_help = crate::after_help!(
         "thalweg lab page results.json --out docs/results/paper1.md",
@@ -99,6 +108,7 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
     match &options.experiment {
         Experiment::Quick(options) => run_quick(options, interrupt),
         Experiment::Run(options) => run::run(options, interrupt),
+        Experiment::Profile(options) => profile::run(options, interrupt),
         Experiment::Page(options) => page::run(options),
         Experiment::Peers(options) => peers::run(options),
         Experiment::List(options) => study::list(options),

@@ -119,6 +119,9 @@ fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt
     let mut source = Source::new(&options.values)?;
     let mut qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.writer();
     let profile = options.sending.profile()?;
+    if options.qos.is_empty() {
+        qos = profile.apply_to_writer(options.sending.kind(0), qos);
+    }
     let sending = options.sending.sending(&profile, 0)?;
     qos.transmission = sending.to_qos();
     let participant = options.survey.member.participant_with(&profile)?;

@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 38] = [
+const COMMANDS: [&[&str]; 39] = [
     &[],
     &["pub"],
     &["sub"],
@@ -21,6 +21,7 @@ const COMMANDS: [&[&str]; 38] = [
     &["lab", "run", "paper2"],
     &["lab", "run", "paper4"],
     &["lab", "run", "paper5"],
+    &["lab", "profile"],
     &["lab", "page"],
     &["lab", "list"],
     &["lab", "peers"],

@@ -18,6 +18,7 @@ mod paper1;
 mod paper4;
 mod paper5;
 mod peers;
+mod profile;
 mod program;
 mod scenario;
 mod why;

@@ -2,6 +2,7 @@
 
 mod first_samples;
 mod large;
+mod profiles;
 
 use std::fs;
 use std::path::{Path, PathBuf};

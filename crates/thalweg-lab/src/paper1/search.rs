@@ -209,7 +209,7 @@ pub(super) fn profile(found: &[ContenderPlan], part: &BenchmarkResult, tables: O
         cells.iter().filter(|cell| cell.cell.contender == "auto").filter_map(|cell| Some((cell, cell.times()?.mean)));
     let segment = ours.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(cell, _)| cell.cell.deed.load().1);
     let background = plan::asynchronous(Some(BACKGROUND_TOKENS));
-    let kind = |sending: Sending, segment_bytes| Some(KindSettings { sending, segment_bytes });
+    let kind = |sending: Sending, segment_bytes| Some(KindSettings { sending, segment_bytes, delivery: None });
     Profile {
         found: Some(ProfileOrigin {
             by: "thalweg lab run paper1".to_owned(),

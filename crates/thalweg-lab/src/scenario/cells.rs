@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ReliabilitySetting, TrafficFlow};
+use super::{CellSending, ReliabilitySetting, TrafficFlow};
 use crate::figures::size;
 use crate::peers::CellMiddleware;
 use crate::station::Addressing;
@@ -36,6 +36,9 @@ pub struct Cell {
     /// Whether lost samples are sent again, where the matrix says so; missing means as the scenario's QoS says.
     #[serde(default)]
     pub reliability: Option<ReliabilitySetting>,
+    /// How its samples share datagrams, where the matrix says so; missing means that the writer chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sending: Option<Box<CellSending>>,
     /// Which of several kinds of traffic in the same run; missing where a run has one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<TrafficFlow>>,
@@ -114,21 +117,25 @@ impl Cell {
         self.topics != Topics::PerPair || writer == reader
     }
 
-    /// What is moved, without who moves it and where writers send to.
+    /// What is moved, without who moves it, where writers send to and by which method.
     pub fn data(&self) -> String {
         format!("{}{}", self.load_in_words(), self.conditions())
     }
 
-    /// Who moves it, and where writers send to where that can be chosen.
+    /// Who moves it, and where writers send to and by which method where that can be chosen.
     pub fn way(&self) -> String {
         let build = self.build_in_words();
         match self.middleware {
-            CellMiddleware::Thalweg => format!("{} {}{build}", self.middleware, self.destination),
+            CellMiddleware::Thalweg => format!("{} {}{build}{}", self.middleware, self.destination, self.method()),
             peer @ CellMiddleware::Peer(..) => match self.destination {
                 Addressing::Auto => format!("{peer}{build}"),
                 told => format!("{peer} {told}{build}"),
             },
         }
+    }
+
+    fn method(&self) -> String {
+        self.sending.as_ref().map(|sending| format!(" {sending}")).unwrap_or_default()
     }
 
     fn build_in_words(&self) -> &'static str {
@@ -176,6 +183,6 @@ impl fmt::Display for Cell {
         if self.middleware == CellMiddleware::Thalweg || self.destination != Addressing::Auto {
             write!(f, " {}", self.destination)?;
         }
-        write!(f, "{} {}{}", self.conditions(), self.middleware, self.build_in_words())
+        write!(f, "{} {}{}{}", self.conditions(), self.middleware, self.build_in_words(), self.method())
     }
 }

@@ -2,7 +2,8 @@
 
 use super::fields::{Field, Fields, ScenarioError};
 use super::sections::RELIABILITY;
-use super::{Build, Cell, HostPlan, Load, Process, Qos, Schedule, Topics};
+use super::sending::read_sending;
+use super::{Build, Cell, CellSending, HostPlan, Load, Process, Qos, Schedule, Topics};
 use crate::peers::{CellMiddleware, refusal};
 use crate::station::{Addressing, Wait};
 
@@ -51,6 +52,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
         "destination",
         "topics",
         "reliability",
+        "sending",
     ];
     let matrix = field.table((&known, &[]))?;
     let middleware = read_middleware(matrix.get("middleware"))?;
@@ -89,6 +91,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                             destination: *destination,
                             topics: *topics,
                             reliability: None,
+                            sending: None,
                             flow: None,
                         };
                         let rate_hz = rate.of_publisher(&cell);
@@ -111,7 +114,22 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
             }
         }
     }
-    Ok(cells)
+    match matrix.get("sending") {
+        Some(methods) => by_methods(&methods, &cells),
+        None => Ok(cells),
+    }
+}
+
+/// Each of the cells by each method.
+fn by_methods(methods: &Field<'_>, cells: &[Cell]) -> Result<Vec<Cell>, ScenarioError> {
+    if let Some(cell) = cells.iter().find(|cell| cell.middleware != CellMiddleware::Thalweg) {
+        return Err(
+            methods.error(format!("{cell}: methods are Thalweg's; give other middleware a [[matrix]] of its own"))
+        );
+    }
+    let methods = methods.list(VALUES_MAX, read_sending)?;
+    let by = |cell: &Cell, sending: &CellSending| Cell { sending: Some(Box::new(sending.clone())), ..cell.clone() };
+    Ok(cells.iter().flat_map(|cell| methods.iter().map(move |sending| by(cell, sending))).collect())
 }
 
 pub(super) fn read_destinations(field: Option<Field<'_>>) -> Result<Vec<Addressing>, ScenarioError> {

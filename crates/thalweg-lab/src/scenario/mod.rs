@@ -9,6 +9,7 @@ mod fields;
 mod matrix;
 mod network;
 mod sections;
+mod sending;
 mod traffic;
 
 pub use cells::{Build, Cell, Load, Topics};
@@ -17,6 +18,7 @@ pub use fields::ScenarioError;
 #[cfg(test)]
 pub(crate) use network::LossBursts;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, Machine, SshMachine, Switch};
+pub use sending::CellSending;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 pub use traffic::{ChainStage, TrafficFlow};
 

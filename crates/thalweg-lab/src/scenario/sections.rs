@@ -122,7 +122,7 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
         max_blocking: Duration::from_secs(10),
     };
     let Some(field) = field else { return Ok(default) };
-    let planned = ["deadline_ms", "durability", "lifespan_ms", "partition", "method"];
+    let planned = ["deadline_ms", "durability", "lifespan_ms", "partition"];
     let qos = field.table((&["reliability", "history", "max_blocking_ms"], &planned))?;
     Ok(Qos {
         reliability: qos.or("reliability", default.reliability, |one| one.choice(&RELIABILITY))?,

@@ -44,6 +44,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
         destination: Addressing::Auto,
         topics: Topics::One,
         reliability: None,
+        sending: None,
         flow: None,
     };
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.cells), ("small", 1, vec![cell]));

@@ -10,6 +10,7 @@ use super::matrix::{
     read_topics,
 };
 use super::sections::{PHASES, RELIABILITY, milliseconds, read_expectations, read_history, read_name};
+use super::sending::{bucket, read_grant};
 use super::{Build, Cell, Expectation, HistorySetting, HostPlan, PublisherPhase, Schedule, Topics};
 use crate::peers::CellMiddleware;
 use crate::station::{Addressing, TokenBucket};
@@ -157,6 +158,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
         destination: Addressing::Auto,
         topics,
         reliability,
+        sending: None,
         flow: Some(Box::new(TrafficFlow {
             history: flow.maybe("history", read_history)?,
             in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
@@ -198,16 +200,8 @@ fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Resu
 /// `{ bytes = N, period_ms = M }`: so many bytes in each period.
 fn read_flow_controller(field: &Field<'_>, name: &str) -> Result<TokenBucket, ScenarioError> {
     let table = field.table((&["bytes", "period_ms"], &[]))?;
-    let bytes = table.require("bytes")?.integer(512, 1 << 30)? as u32;
-    let period = table.or("period_ms", Duration::from_millis(10), |one| milliseconds(one, 60_000.0))?;
-    Ok(TokenBucket {
-        name: name.to_owned(),
-        // A token that was not used is lost: saved ones would leave as a burst.
-        max_tokens: Some(1),
-        tokens_added_per_period: Some(1),
-        period_us: (period.as_micros() as u64).max(1),
-        bytes_per_token: bytes,
-    })
+    let (bytes, period) = read_grant(&table)?;
+    Ok(bucket(name, bytes, period))
 }
 
 /// Refuses what the flows of a run cannot do together.

@@ -91,8 +91,12 @@ impl StudyCell for Cell {
         }
         let is_alone = cells.iter().all(|other| other.cell.middleware == cell.cell.middleware);
         let is_same = |other: &&CellResult<Cell, R>| {
-            let likened =
-                Cell { middleware: cell.cell.middleware, destination: cell.cell.destination, ..other.cell.clone() };
+            let likened = Cell {
+                middleware: cell.cell.middleware,
+                destination: cell.cell.destination,
+                sending: cell.cell.sending.clone(),
+                ..other.cell.clone()
+            };
             is_alone && other.cell.flow == cell.cell.flow || likened == cell.cell
         };
         cells.iter().find(is_same).filter(|baseline| !std::ptr::eq(*baseline, cell))

@@ -17,7 +17,7 @@ use crate::agent::WorkerOrder;
 use crate::error::LabError;
 use crate::peers::{CellMiddleware, PeerProgram};
 use crate::process::Supervised;
-use crate::scenario::{Build, Cell};
+use crate::scenario::{Build, Cell, CellSending};
 use crate::station::{Addressing, PackingMethod, Sending, Setup, StationNetwork, Wait, serialized_bytes};
 
 /// Settings common to all processes of a run.
@@ -130,7 +130,9 @@ fn ours(context: RunContext<'_>, cell: &Cell, network: StationNetwork) -> Setup 
         .as_ref()
         .map_or(PackingMethod::Auto, |bucket| PackingMethod::Asynchronous { flow_controller: bucket.name.clone() });
     let priority = flow.map_or(0, |flow| flow.transport_priority);
-    let sending = Sending { method, destination: cell.destination, priority, ..Sending::default() };
+    let by_flow = CellSending { sending: Sending { method, priority, ..Sending::default() }, bucket: flow_controller };
+    let CellSending { sending, bucket: flow_controller } = cell.sending.as_deref().cloned().unwrap_or(by_flow);
+    let sending = Sending { destination: cell.destination, ..sending };
     let (wait, trace) = (context.scenario.process.wait, context.scenario.trace);
     Setup { load: Some(cell.load), sending, flow_controller, wait, trace, ..Setup::within(network) }
 }

@@ -27,6 +27,7 @@ pub(crate) fn run<M: Middleware>(
     };
     let (middleware, mut writer, _) = find_readers::<M>(order, place, course)?;
     let mut sample = middleware.scheduled_sample()?;
+    order.fill(place.index, &mut sample);
     matched();
     let tally = course.tally_onward();
     let origin_ns = course.wait_for_start()?;

@@ -8,6 +8,8 @@ use thalweg_host::ProcessUsage;
 
 use crate::channel::{Keep, SampleChannel};
 use crate::closed_loop::ClosedLoop;
+use crate::middleware::ScheduledSample;
+use crate::random::Random;
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.
@@ -21,6 +23,9 @@ pub struct Order<Setup> {
     pub timetable: Timetable,
     /// The pace of the timetable.
     pub pace: TimetablePace,
+    /// The octets of each publisher's samples follow from it and from the publisher's number.
+    #[serde(default)]
+    pub payload_seed: u64,
     /// Publishers write as fast as they may, between the beginning and the end of the timetable; missing means when samples are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
@@ -61,6 +66,11 @@ impl<Setup> Order<Setup> {
 }
 
 impl<Setup> Order<Setup> {
+    /// Puts random octets into the sample of a publisher, the same for every middleware.
+    pub(crate) fn fill(&self, publisher: u32, sample: &mut impl ScheduledSample) {
+        Random::new(self.payload_seed ^ u64::from(publisher) << 32).fill(sample.octets_mut());
+    }
+
     /// The channel of one of its topics.
     pub(crate) fn channel(&self, topic: &str) -> SampleChannel {
         SampleChannel {
@@ -278,14 +288,29 @@ mod tests {
 
     use super::{HistorySetting, Order, Qos, ReliabilitySetting, StationCommand, Word};
     use crate::channel::Keep;
+    use crate::middleware::OctetSample;
 
     /// The order that `peers/README.md` shows.
-    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
+    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"payload_seed":42,"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
 
     #[test]
     fn an_order_is_what_the_documentation_shows() {
         let order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
         assert_eq!(serde_json::to_string(&order).expect("JSON"), DOCUMENTED);
+    }
+
+    #[test]
+    fn octets_of_samples_follow_from_seed_and_publisher() {
+        let octets = |seed, publisher| {
+            let mut order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
+            order.payload_seed = seed;
+            let mut sample = OctetSample { number: 0, bytes: vec![0; 65_536] };
+            order.fill(publisher, &mut sample);
+            sample.bytes
+        };
+        let all = [octets(42, 0), octets(42, 1), octets(43, 0)];
+        assert_eq!(octets(42, 0), all[0]);
+        assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
     }
 
     #[test]

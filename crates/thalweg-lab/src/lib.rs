@@ -44,7 +44,6 @@ pub mod process;
 pub mod profile;
 mod progress;
 pub mod quick;
-mod random;
 pub mod scenario;
 pub mod station;
 pub mod statistics;

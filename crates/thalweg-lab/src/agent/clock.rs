@@ -183,7 +183,7 @@ const SPAN_MIN_NS: f64 = 1e9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use thalweg_lab_station::Random;
 
     /// Two clocks and the way between them, times in nanoseconds of the clock here.
     struct World {

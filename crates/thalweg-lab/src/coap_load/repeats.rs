@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::random::Random;
+use thalweg_lab_station::Random;
 
 /// Requests that wait for a sign of their server. Times are nanoseconds since the start of the run.
 pub(super) struct Repeats {

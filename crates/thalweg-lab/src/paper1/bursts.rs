@@ -10,8 +10,8 @@ use super::result::{BurstRuns, burst_name};
 use super::search::{Grid, MeasuredSettings, Search, Settings, search};
 use crate::error::LabError;
 use crate::progress::{Pace, Progress};
-use crate::random::Random;
 use crate::statistics::Summary;
+use thalweg_lab_station::Random;
 
 /// State shared by the measurements of one run.
 pub(super) struct Course<'a> {

@@ -16,8 +16,8 @@ use crate::peers::{PeerProfile, PeerProgram};
 use crate::process::{Launcher, Stop};
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
 use crate::progress::Pace;
-use crate::random::Random;
 use crate::station::{PackingMethod, Sending, TokenBucket};
+use thalweg_lab_station::Random;
 
 /// Runs the preset with processes started by `launcher`; progress goes to standard error, loud words about what is missing by `remark`.
 ///

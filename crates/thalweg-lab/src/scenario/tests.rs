@@ -388,7 +388,7 @@ fn bounds_hold_on_their_side() {
 /// Any bytes end in a scenario or an error whose place lies in the file: pieces of a good file are cut, doubled and changed.
 #[test]
 fn damaged_files_never_panic() {
-    let mut order = crate::random::Random::new(7);
+    let mut order = thalweg_lab_station::Random::new(7);
     let pieces = [
         "=",
         "[",

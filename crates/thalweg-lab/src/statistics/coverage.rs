@@ -2,7 +2,7 @@
 
 use super::inference::{RUNS_MIN, Verdict, below, median_interval, middle, runs_needed, verdicts};
 use super::*;
-use crate::random::Random;
+use thalweg_lab_station::Random;
 
 /// How runs spread: the value below which a share of them lies, so that the true median is that of one half.
 type Spread = (&'static str, fn(f64) -> f64);

@@ -55,7 +55,7 @@ const BUCKET: f64 = 1.0005;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use thalweg_lab_station::Random;
 
     /// Runs of 400 latencies, each run with a level of its own.
     fn runs(count: usize, random: &mut Random) -> Vec<Buckets> {

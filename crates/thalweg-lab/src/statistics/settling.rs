@@ -20,7 +20,7 @@ const BATCH: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::unsettled;
-    use crate::random::Random;
+    use thalweg_lab_station::Random;
 
     /// `count` values around `level`, each up to 1 away.
     fn noise(random: &mut Random, count: usize, level: f64) -> Vec<f64> {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::experiment::Experiment;
-use crate::random::Random;
 use crate::scenario::Design;
+use thalweg_lab_station::Random;
 
 /// The cells in the order of their runs in `round`, from 0, stage by stage.
 ///

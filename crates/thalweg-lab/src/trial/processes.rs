@@ -109,6 +109,7 @@ impl<'a> Processes<'a> {
                 drain: schedule.drain,
                 matching: schedule.matching,
             },
+            payload_seed: scenario.seed,
             closed_loop: cell
                 .latency_count
                 .map(|count| ClosedLoop { latency_count: u64::from(count), subscribers: cell.subscribers }),

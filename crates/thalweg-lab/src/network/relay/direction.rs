@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::random::Random;
 use crate::scenario::Impairment;
+use thalweg_lab_station::Random;
 
 /// Counts of the frames of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

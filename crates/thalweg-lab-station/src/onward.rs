@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use thalweg_host::{monotonic_nanos, thread_cpu_time};
+use thalweg_host::monotonic_nanos;
 
+use crate::executor::work;
 use crate::fault::Fault;
 use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
 use crate::order::{Onward, PublisherReport, ReliabilitySetting};
@@ -85,14 +86,6 @@ fn next(taken: &Receiver<(u32, u64)>, course: &Course) -> Result<Option<(u32, u6
             Err(RecvTimeoutError::Timeout) if course.stop().is_requested() => return Err(Fault::Interrupted),
             Err(RecvTimeoutError::Timeout) => {}
         }
-    }
-}
-
-/// Computes until this thread has used so much CPU time.
-fn work(time: Duration) {
-    let until = thread_cpu_time() + time;
-    while thread_cpu_time() < until {
-        std::hint::spin_loop();
     }
 }
 

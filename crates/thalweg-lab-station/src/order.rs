@@ -8,6 +8,7 @@ use thalweg_host::ProcessUsage;
 
 use crate::channel::{Keep, SampleChannel};
 use crate::closed_loop::ClosedLoop;
+use crate::executor::ExecutorSetting;
 use crate::middleware::ScheduledSample;
 use crate::random::Random;
 use crate::timetable::Timetable;
@@ -26,6 +27,9 @@ pub struct Order<Setup> {
     /// The octets of each publisher's samples follow from it and from the publisher's number.
     #[serde(default)]
     pub payload_seed: u64,
+    /// Who handles the samples of its subscribers; missing means the thread of the middleware that hands them over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<ExecutorSetting>,
     /// Publishers write as fast as they may, between the beginning and the end of the timetable; missing means when samples are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
@@ -268,16 +272,16 @@ pub struct WriterEffort {
 }
 
 /// Durations as whole nanoseconds.
-mod nanoseconds {
+pub(crate) mod nanoseconds {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_nanos)
     }
 }

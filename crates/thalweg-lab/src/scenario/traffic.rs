@@ -160,6 +160,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
         destination: Addressing::Auto,
         topics,
         reliability,
+        executor: None,
         flow: Some(Box::new(TrafficFlow {
             history: flow.get("history").map(|one| read_history(&one)).transpose()?,
             in_time: flow.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,

@@ -4,12 +4,13 @@ use crate::parts::{Part, PartResult};
 use crate::peers::PeerProgram;
 use crate::scenario::{Cell, Scenario};
 use crate::station::Addressing;
+use crate::statistics::runs_needed;
 use crate::study::{CellData, CellResult, StudyResult};
 use thalweg_testing::pages::{check_html, check_offline};
 
 #[test]
 fn every_part_is_a_scenario_with_each_way_in_turn() {
-    for plan in [Paper2Plan::quick(5, 2), Paper2Plan::full(5, 2), Paper2Plan::full(5, 64)] {
+    for plan in [Paper2Plan::quick(5, 2), Paper2Plan::new(5, 2), Paper2Plan::full(5, 2), Paper2Plan::full(5, 64)] {
         for part in plan.parts() {
             let scenario = Scenario::parse(part.name, &part.text).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scenario.cells.len() % 3, 0, "{}", part.name);
@@ -32,6 +33,40 @@ fn what_a_machine_does_not_carry_is_left_out_and_said() {
     assert!(Paper2Plan::quick(5, 2).omitted[0].contains("leave out --quick"));
     let few = Paper2Plan { overloaded: Vec::new(), closed: Vec::new(), payload_bytes: Vec::new(), ..plan };
     assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
+}
+
+#[test]
+fn the_default_form_has_all_of_the_paper_within_a_hundred_minutes_and_runs_enough_for_verdicts() {
+    let plan = Paper2Plan::new(5, 2).with_peers(&[PeerProgram::Cyclone, PeerProgram::FastDds]);
+    let parts = plan.parts();
+    let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+    let all = ["participants", "overload", "perftest", "lengths", "slow-link", "snooping", "shapes", "calibration"];
+    assert_eq!(names, all);
+    assert!(plan.crossover);
+    let scenarios: Vec<Scenario> =
+        parts.iter().map(|part| Scenario::parse(part.name, &part.text).expect("one")).collect();
+    let endpoints = |name: &str, is_ours: bool| {
+        let place = names.iter().position(|one| *one == name).expect("a part");
+        let own = scenarios[place].cells.iter().filter(|cell| cell.middleware.peer().is_none() == is_ours);
+        own.map(|cell| (cell.publishers, cell.subscribers)).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(endpoints("perftest", true), [1, 3, 10, 25, 50, 75].map(|count| (count, count)).into());
+    assert_eq!(endpoints("perftest", false), [1, 3, 10].map(|count| (count, count)).into());
+    assert_eq!(endpoints("shapes", true), [(1, 4), (1, 7), (1, 12), (4, 3), (8, 6)].into());
+    let groups = |is_closed: bool| {
+        let own =
+            scenarios.iter().flat_map(|scenario| &scenario.cells).filter(|cell| cell.is_closed_loop() == is_closed);
+        own.filter(|cell| cell.destination == Addressing::Unicast).count()
+    };
+    for comparisons in [groups(true), groups(false)] {
+        assert!(
+            scenarios.iter().all(|scenario| scenario.schedule.runs.min as usize >= runs_needed(comparisons)),
+            "{comparisons}"
+        );
+    }
+    let seconds =
+        scenarios.iter().map(|scenario| scenario.duration().as_secs()).sum::<u64>() + plan.later_duration().as_secs();
+    assert!(seconds < 6_000, "{seconds}");
 }
 
 #[test]

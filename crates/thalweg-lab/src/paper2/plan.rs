@@ -33,6 +33,8 @@ pub struct Paper2Plan {
     pub peers_up_to: u32,
     /// How often and how long each cell is measured.
     pub runs: RunPlan,
+    /// Names of the parts that are measured; none means all.
+    pub only: Vec<String>,
     /// Decides the order of the runs.
     pub seed: u64,
     /// What the paper has and this plan has not, with the reason.
@@ -83,6 +85,7 @@ impl Paper2Plan {
             overloaded: counts.iter().copied().filter(|count| *count > 1).collect(),
             closed: counts.clone(),
             crossover: true,
+            only: Vec::new(),
             snooping: counts.iter().copied().filter(|count| *count <= 10).collect(),
             counts,
             varied: vec![3, 10],
@@ -165,6 +168,27 @@ impl Paper2Plan {
         self
     }
 
+    /// Measures these parts and no others, with the numbers of the longer forms where this form has none of them.
+    pub fn with_parts(mut self, wanted: &[String]) -> Paper2Plan {
+        self.only = wanted.to_vec();
+        self.crossover = self.has(CROSSOVER);
+        if self.shapes.is_empty() {
+            self.shapes = CITED_SHAPES.to_vec();
+        }
+        if self.snooping.is_empty() {
+            self.snooping = vec![3, 10];
+        }
+        let others = PART_NAMES.iter().filter(|name| !self.has(name));
+        self.omitted = others.map(|name| format!("{name}: not asked for")).collect();
+        self.command += &format!(" --parts {}", wanted.join(","));
+        self
+    }
+
+    fn has(&self, part: &str) -> bool {
+        let name = if part == CALIBRATION { CROSSOVER } else { part };
+        self.only.is_empty() || self.only.iter().any(|one| one == name)
+    }
+
     /// Lets these take part, which must be told where to send to.
     pub fn with_peers(mut self, peers: &[PeerProgram]) -> Paper2Plan {
         self.peers = peers.iter().map(|peer| CellMiddleware::Peer(*peer, PeerProfile::Tuned)).collect();
@@ -192,7 +216,7 @@ impl Paper2Plan {
                 self.runs.seconds,
             ),
             shape(
-                "overload",
+                OVERLOAD,
                 "At the limit of the machine",
                 open_schedules(&pairs(&self.overloaded), &[PAPER_BYTES], OVERLOAD_HZ),
                 // A sum needs no tail, and every sample is kept.
@@ -200,7 +224,7 @@ impl Paper2Plan {
             ),
             shape(PERFTEST, "The paper's own procedure", closed_loops(&self.closed), self.runs.closed_seconds),
             shape(
-                "lengths",
+                LENGTHS,
                 "Other data lengths",
                 open_schedules(&varied, &self.payload_bytes, DELIVERIES_HZ / 10),
                 self.runs.seconds,
@@ -208,7 +232,7 @@ impl Paper2Plan {
             Shape {
                 link: "\n[link]\nrate_mbit = 10\n",
                 ..shape(
-                    "slow-link",
+                    SLOW_LINK,
                     "Links of 10 Mbit/s",
                     open_schedules(&varied, &[PAPER_BYTES], DELIVERIES_HZ),
                     self.runs.seconds,
@@ -217,16 +241,16 @@ impl Paper2Plan {
             Shape {
                 link: "\n[link]\nsnooping = true\n",
                 ..shape(
-                    "snooping",
+                    SNOOPING,
                     "A switch with IGMP snooping",
                     open_schedules(&pairs(&self.snooping), &[PAPER_BYTES], DELIVERIES_HZ),
                     self.runs.seconds,
                 )
             },
-            shape("shapes", "Shapes of the work that the paper cites", self.cited_shapes(), self.runs.seconds),
+            shape(SHAPES, "Shapes of the work that the paper cites", self.cited_shapes(), self.runs.seconds),
         ];
         let calibration = self.readers(CALIBRATION, "One publisher and few or many readers", &CALIBRATED);
-        let is_measured = |shape: &Shape| !shape.matrices.is_empty();
+        let is_measured = |shape: &Shape| !shape.matrices.is_empty() && self.has(shape.name);
         let shapes = shapes.into_iter().chain(self.crossover.then_some(calibration));
         shapes.filter(is_measured).map(|shape| self.part(&shape)).collect()
     }
@@ -274,7 +298,8 @@ impl Paper2Plan {
         let same_rate = run(self.runs.seconds.min(OVERLOAD_SECONDS_MAX)) * f64::from(SAME_RATE_RUNS) * 2.0;
         let crossover = run(self.runs.seconds.min(CROSSOVER_SECONDS_MAX)) * f64::from(self.runs.count) * 9.0;
         let crossover = if self.crossover { crossover } else { 0.0 };
-        Duration::from_secs_f64(same_rate * self.closed.len() as f64 + crossover)
+        let loops = if self.has(PERFTEST) { self.closed.len() } else { 0 };
+        Duration::from_secs_f64(same_rate * loops as f64 + crossover)
     }
 
     fn cited_shapes(&self) -> Vec<String> {
@@ -384,6 +409,14 @@ const CROSSOVER_SECONDS_MAX: u32 = 5;
 const OVERHEAD_S: f64 = 2.5;
 /// The part with every number of participants.
 const PARTICIPANTS: &str = "participants";
+/// The part at the limit of the machine.
+pub(super) const OVERLOAD: &str = "overload";
+const LENGTHS: &str = "lengths";
+const SLOW_LINK: &str = "slow-link";
+const SNOOPING: &str = "snooping";
+const SHAPES: &str = "shapes";
+/// Parts that can be asked for; those that calibrate or follow others belong to them.
+pub const PART_NAMES: [&str; 8] = [PARTICIPANTS, OVERLOAD, PERFTEST, LENGTHS, SLOW_LINK, SNOOPING, SHAPES, CROSSOVER];
 /// The part with closed loops.
 pub(super) const PERFTEST: &str = "perftest";
 /// The part at the same rates.

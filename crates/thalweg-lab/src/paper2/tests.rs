@@ -70,6 +70,21 @@ fn the_default_form_has_all_of_the_paper_within_a_hundred_minutes_and_runs_enoug
 }
 
 #[test]
+fn parts_that_are_asked_for_are_measured_alone() {
+    let names = |plan: &Paper2Plan| plan.parts().iter().map(|part| part.name).collect::<Vec<_>>();
+    let asked = |parts: &[&str]| {
+        Paper2Plan::quick(5, 2).with_parts(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
+    };
+    let crossover = asked(&["crossover"]);
+    assert_eq!(names(&crossover), ["calibration"]);
+    assert!(crossover.crossover && crossover.later_duration().as_secs() > 60);
+    assert_eq!(names(&asked(&["shapes", "snooping", "slow-link"])), ["slow-link", "snooping", "shapes"]);
+    assert!(asked(&["perftest"]).omitted.contains(&"overload: not asked for".to_owned()));
+    assert!(asked(&["shapes"]).later_duration().is_zero());
+    assert_eq!(crossover.command, "thalweg lab run paper2 --quick --seed 5 --parts crossover");
+}
+
+#[test]
 fn counts_that_are_asked_for_are_measured_alone() {
     let plan = Paper2Plan::quick(5, 2).with_counts(&[50, 75]).with_runs(3);
     assert_eq!(plan.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "overload", "perftest"]);
@@ -330,4 +345,51 @@ fn peers_take_part_by_both_ways() {
     let own = winners.iter().find(|winner| winner.group.starts_with("cyclone-tuned, 3–3")).expect("compared");
     assert_eq!((own.medians[2], own.verdict.as_str()), (None, "unicast"));
     assert!(answers::checks(&all).iter().all(|check| !check.group.contains("cyclone")), "it has no auto");
+}
+
+/// What is said of `auto` at the limit of the machine, with medians in µs of unicast, multicast and `auto`; 99th percentiles are three times
+/// as large.
+fn at_the_limit(latencies_us: [f64; 3], wire: [u64; 3], spoil: impl Fn(&mut PartResult)) -> Vec<String> {
+    let mut part = part_like(&named("overload"), latencies_us, wire);
+    spoil(&mut part);
+    limit::sentences(&part)
+}
+
+#[test]
+fn at_the_limit_auto_is_told_apart_from_unicast_only_where_every_run_says_so() {
+    let wire = [9_000, 4_000, 9_100];
+    let alike = at_the_limit([2_000.0, 9_000.0, 2_000.0], wire, |_| {});
+    assert_eq!(alike.len(), 1);
+    for part in [
+        "auto sent by unicast (1.01 times its bytes)",
+        "from 6.00 ms to 6.00 ms with unicast",
+        "the two ranges overlap",
+    ] {
+        assert!(alike[0].contains(part), "{part:?} not in {alike:?}");
+    }
+    // One run of unicast was disturbed and took longer than all of auto's.
+    let disturbed = at_the_limit([2_000.0, 9_000.0, 2_500.0], wire, |part| {
+        let run = &mut part.study.cells[0].runs[3];
+        (run.contaminated, run.totals.response.p99_us) = (true, Some(19_000.0));
+    });
+    assert!(
+        disturbed[0].contains("from 6.00 ms to 19.0 ms (at most 6.00 ms on a quiet machine) with unicast"),
+        "{disturbed:?}"
+    );
+    assert!(disturbed[0].contains("the two ranges overlap"), "{disturbed:?}");
+    let slower = at_the_limit([2_000.0, 9_000.0, 4_000.0], wire, |_| {});
+    assert!(slower[0].contains("every run of auto is slower than every run of unicast"), "{slower:?}");
+    let faster = at_the_limit([2_000.0, 9_000.0, 1_000.0], wire, |_| {});
+    assert!(faster[0].contains("every run of auto is faster"), "{faster:?}");
+    assert!(at_the_limit([2_000.0, 9_000.0, 2_000.0], [9_000, 4_000, 4_100], |_| {}).is_empty(), "it took the group");
+    let result = Paper2Result {
+        schema: Paper2Result::SCHEMA.to_owned(),
+        command: String::new(),
+        winners: Vec::new(),
+        checks: Vec::new(),
+        omitted: Vec::new(),
+        parts: vec![part_like(&named("overload"), [2_000.0, 9_000.0, 2_000.0], wire)],
+    };
+    assert!(page(&result).to_html().contains("the two ranges overlap"), "the page says it");
+    assert!(to_text(&result).contains("the two ranges overlap"), "the terminal says it");
 }

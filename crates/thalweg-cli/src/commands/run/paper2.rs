@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use thalweg_lab::Length;
 use thalweg_lab::host::may_make_namespaces;
-use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::paper2::{self, PART_NAMES, Paper2Plan};
 use thalweg_lab::parts::Part;
 use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::process::{Launcher, Stop};
@@ -32,6 +33,11 @@ pub struct Paper2Options {
     /// as this machine carries them; in open schedules up to 25 unless --full is given).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub counts: Vec<u32>,
+
+    /// Make these parts, with commas between (default: all that the form has).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, conflicts_with = "counts",
+        value_parser = PossibleValuesParser::new(PART_NAMES))]
+    pub parts: Vec<String>,
 
     /// Let these peers take part in the parts participants and perftest, by unicast and by multicast, with commas between, or none; nothing
     /// tells other peers where to send to; those that are not set up are named and left out (default: both, with --quick none).
@@ -66,6 +72,9 @@ pub fn run(options: &Paper2Options, interrupt: &Interrupt) -> Result<(), Failure
     let mut plan = make(options.preset.seed(), cpus);
     if !options.counts.is_empty() {
         plan = plan.with_counts(&options.counts);
+    }
+    if !options.parts.is_empty() {
+        plan = plan.with_parts(&options.parts);
     }
     if let Some(runs) = options.runs {
         plan = plan.with_runs(runs);

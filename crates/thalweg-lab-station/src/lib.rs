@@ -24,7 +24,6 @@ mod order;
 mod peer;
 mod perf_options;
 mod publisher;
-mod random;
 mod records;
 mod round_trips;
 mod so_far;
@@ -60,7 +59,6 @@ pub use order::{
 pub use peer::{PeerDestination, PeerProfile, PeerSetup};
 pub use perf_options::{Limit, Measurement, PerfOptions};
 pub use publisher::ACKNOWLEDGEMENT_PATIENCE;
-pub use random::Random;
 pub use records::{
     ArrivalCount, ClosedRecords, LatencySample, RawRecords, ReceivedSample, WrittenSample, not_written, write_arrivals,
     write_received, write_round_trips, write_written,

@@ -1,16 +1,16 @@
 //! Messages between the controller and the processes of a run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_base::rng::Rng;
 use thalweg_host::ProcessUsage;
 
 use crate::channel::{Keep, SampleChannel};
 use crate::closed_loop::ClosedLoop;
 use crate::executor::ExecutorSetting;
 use crate::middleware::ScheduledSample;
-use crate::random::Random;
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.
@@ -67,12 +67,20 @@ impl<Setup> Order<Setup> {
             (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
         }
     }
-}
 
-impl<Setup> Order<Setup> {
+    /// The same with all its folders within `root`.
+    #[must_use]
+    pub fn within(self, root: &Path) -> Order<Setup> {
+        let onward = self.onward.map(|onward| {
+            let Onward { order, work } = *onward;
+            Box::new(Onward { order: order.within(root), work })
+        });
+        Order { folder: root.join(&self.folder).components().collect(), onward, ..self }
+    }
+
     /// Puts random octets into the sample of a publisher, the same for every middleware.
     pub(crate) fn fill(&self, publisher: u32, sample: &mut impl ScheduledSample) {
-        Random::new(self.payload_seed ^ u64::from(publisher) << 32).fill(sample.octets_mut());
+        Rng::new(self.payload_seed ^ u64::from(publisher) << 32).fill(sample.octets_mut());
     }
 
     /// The channel of one of its topics.

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use thalweg_lab::Scenario;
 use thalweg_lab::agent::SshCommand;
-use thalweg_lab::directories::{self, Conclusion, FoundRun};
+use thalweg_lab::directories::{self, Comparability, Conclusion, FoundRun};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::Comparability;
 use thalweg_report::figures::about;
 use thalweg_report::table::Table;
 

@@ -23,7 +23,7 @@ use super::sockets::Sockets;
 use super::tally::Tally;
 use crate::error::LabError;
 use crate::host::monotonic_nanos;
-use thalweg_lab_station::Random;
+use thalweg_base::rng::Rng;
 
 /// Carries a plan out; takes its time and the drain, which ends when every request is answered or lost.
 ///
@@ -81,7 +81,7 @@ struct Client {
 impl<'plan> Generator<'plan> {
     fn new(plan: &'plan LoadPlan) -> Result<Generator<'plan>, LabError> {
         let mut sockets = Sockets::new(plan.target, plan.sockets())?;
-        let mut random = Random::new(monotonic_nanos());
+        let mut random = Rng::new(monotonic_nanos());
         let refused = |error: rustix::io::Errno| LabError::Here(format!("sockets cannot be watched: {error}"));
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(refused)?;
         let mut template = Template::new(&plan.request)?;
@@ -96,7 +96,7 @@ impl<'plan> Generator<'plan> {
             }
             let data = epoll::EventData::new_u64(u64::from(client));
             epoll::add(&epoll, &socket, data, epoll::EventFlags::IN).map_err(refused)?;
-            clients.push(Client { socket, next_id: random.draw() as u16, sent: 0, open: 0, owed: 0 });
+            clients.push(Client { socket, next_id: random.next_u64() as u16, sent: 0, open: 0, owed: 0 });
         }
         Ok(Generator {
             template,
@@ -106,10 +106,10 @@ impl<'plan> Generator<'plan> {
             schedule: Schedule::of(plan),
             crowd: plan.flood.map(|flood| Crowd::new(&flood, plan)).transpose()?,
             ledger: Ledger::new(plan.time_limit.as_nanos() as u64),
-            repeats: (plan.request.delivery == Confirmability::Confirmable).then(|| Repeats::new(random.draw())),
+            repeats: (plan.request.delivery == Confirmability::Confirmable).then(|| Repeats::new(random.next_u64())),
             tally: Tally::new(plan),
             meter: Meter::new(plan.server_process),
-            first_token: random.draw(),
+            first_token: random.next_u64(),
             turn: 0,
             began: monotonic_nanos(),
             plan,

@@ -11,13 +11,13 @@ use super::search::{Grid, MeasuredSettings, Search, Settings, search};
 use crate::error::LabError;
 use crate::progress::{Pace, Progress};
 use crate::statistics::Summary;
-use thalweg_lab_station::Random;
+use thalweg_base::rng::Rng;
 
 /// State shared by the measurements of one run.
 pub(super) struct Course<'a> {
     pub(super) plan: &'a Paper1Plan,
     pub(super) stage: Stage<'a>,
-    pub(super) shuffle: Random,
+    pub(super) shuffle: Rng,
     /// Of the searches alone.
     pub(super) search_pace: Pace,
     pub(super) outlook: Outlook,

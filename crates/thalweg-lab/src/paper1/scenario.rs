@@ -17,7 +17,7 @@ use crate::process::{Launcher, Stop};
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
 use crate::progress::Pace;
 use crate::station::{PackingMethod, Sending, TokenBucket};
-use thalweg_lab_station::Random;
+use thalweg_base::rng::Rng;
 
 /// Runs the preset with processes started by `launcher`; progress goes to standard error, loud words about what is missing by `remark`.
 ///
@@ -41,7 +41,7 @@ pub fn run(
     let mut course = Course {
         plan,
         stage: Stage { launcher, stop, cpus },
-        shuffle: Random::new(plan.seed),
+        shuffle: Rng::new(plan.seed),
         search_pace: Pace::new(search_seconds(plan)),
         outlook: outlook(plan, &peers),
         background: Duration::from_secs_f64(if plan.has_table(4) { background::seconds(plan) } else { 0.0 }),

@@ -5,8 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A bound on one quantity of a cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
+    /// The flow that it is meant for; missing means every cell.
+    pub flow: Option<String>,
     /// What is judged.
     pub quantity: Quantity,
     /// On which side of the bound it has to lie.
@@ -123,7 +125,7 @@ impl Expectation {
         if !bound.is_finite() {
             return Err(needed());
         }
-        Ok(Expectation { quantity, comparison, bound })
+        Ok(Expectation { flow: None, quantity, comparison, bound })
     }
 }
 

@@ -30,7 +30,6 @@ pub use directory::{FoundRun, find};
 pub(crate) use directory::{RunName, load_json, schema_of};
 pub use error::StudyError;
 pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told};
-pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{checksum, host_parts};
 pub(crate) use judging::{Judged, Measure, Side, judge};
 pub use live::RunSnapshot;
@@ -40,9 +39,10 @@ pub(crate) use report::cells::{failures as failures_section, section as cells_se
 pub(crate) use report::fates::section as fates_section;
 pub use report::page;
 pub(crate) use report::{CellData, comparison_cards, disturbances, raw, rewrite};
+#[cfg(test)]
+pub(crate) use results::PublisherTotals;
 pub(crate) use results::load;
-pub use results::{Judgement, PublisherTotals, QuantileInterval, RunSummary, StudyResult, WireBytes};
-pub use tables::{to_csv, to_text};
+pub use results::{RunSummary, StudyResult};
 pub use trials::run;
 pub(crate) use trials::{CPU, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, THROUGHPUT};
 pub use verify::Verification;

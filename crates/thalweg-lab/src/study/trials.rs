@@ -12,7 +12,7 @@ use super::experiment::{
 use super::fingerprint::checksum;
 use super::judging::{Measure, Side};
 use super::live;
-use super::report::{self, Panel};
+use super::report;
 use super::results::{self, RunSummary, StudyResult};
 use super::{course, tables};
 use crate::error::LabError;
@@ -243,7 +243,7 @@ impl Experiment for Scenario {
     }
 
     fn files(&self, directory: &Path, result: &StudyResult) -> Result<Vec<(&'static str, String)>, LabError> {
-        let report = report::to_html(directory, result, &Panel::ALL)?;
+        let report = report::to_html(directory, result)?;
         Ok(vec![("results.csv", tables::to_csv(result)), (report::REPORT, report)])
     }
 

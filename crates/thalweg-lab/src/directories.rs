@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::benchmark::Benchmark;
 use crate::error::LabError;
 use crate::paper5::{self, CoapStudy, Paper5Plan};
 use crate::process::{Launcher, Stop};
-use crate::quick::{self, QuickPlan, QuickStudy};
 use crate::scenario::Scenario;
 use crate::study::{self, Experiment, StudyError, StudyOutcome, StudyWatcher};
 pub use crate::study::{Comparability, Comparison, FoundRun, RunSnapshot, Verification, find};
@@ -24,7 +24,7 @@ macro_rules! with_experiment {
         match found.as_deref() {
             Some(Scenario::SCHEMA) => of!(Scenario),
             Some(CoapStudy::SCHEMA) => of!(CoapStudy),
-            Some(QuickStudy::SCHEMA) => of!(QuickStudy),
+            Some(Benchmark::SCHEMA) => of!(Benchmark),
             _ => Err(unknown($path, found)),
         }
     }};
@@ -49,6 +49,42 @@ impl Conclusion {
         let json = serde_json::to_value(result).map_err(LabError::here)?;
         let (text, shortcoming) = (result.to_text(), result.shortcoming());
         Ok(Conclusion { text, report: out.join("report.html"), json, shortcoming })
+    }
+}
+
+/// A file that describes an experiment.
+#[derive(Clone, Debug)]
+pub enum ExperimentFile {
+    /// A scenario, and its text.
+    Scenario(Box<Scenario>, String),
+    /// A benchmark.
+    Benchmark(Box<Benchmark>),
+}
+
+impl ExperimentFile {
+    /// Reads the file in `path`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is neither; the text names the place.
+    pub fn load(path: &Path) -> Result<ExperimentFile, LabError> {
+        let (scenario, text) = match study::schema_in(path)?.as_deref() {
+            Some(Benchmark::SCHEMA) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| StudyError::Unreadable { file: path.to_owned(), source })?;
+                let benchmark = Benchmark::parse(&path.display().to_string(), &text)?;
+                return Ok(ExperimentFile::Benchmark(Box::new(benchmark)));
+            }
+            _ => Scenario::load(path)?,
+        };
+        Ok(ExperimentFile::Scenario(Box::new(scenario), text))
+    }
+
+    /// The experiment's name.
+    pub fn name(&self) -> &str {
+        match self {
+            ExperimentFile::Scenario(scenario, _) => &scenario.name,
+            ExperimentFile::Benchmark(benchmark) => &benchmark.name,
+        }
     }
 }
 
@@ -78,12 +114,17 @@ pub fn run_paper5(
     paper5::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
 }
 
-/// Makes all runs of `lab quick` into the new directory `out`.
+/// Makes all runs of a benchmark into the new directory `out`.
 ///
 /// # Errors
-/// As [`quick::run`].
-pub fn run_quick(plan: &QuickPlan, out: &Path, (launcher, stop): (&Launcher, &Stop)) -> Result<Conclusion, LabError> {
-    quick::run(plan, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
+/// As [`study::run`].
+pub fn run_benchmark(
+    benchmark: &Benchmark,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+) -> Result<Conclusion, LabError> {
+    let text = toml::to_string(benchmark).map_err(LabError::here)?;
+    study::begin((benchmark.clone(), &text), out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes the runs that are missing in the directory in `path`.
@@ -158,6 +199,6 @@ impl<E: Experiment> Watch for StudyWatcher<E> {
 
 /// The error for a directory whose text has this schema.
 fn unknown(path: &Path, found: Option<String>) -> LabError {
-    let known = vec![Scenario::SCHEMA, CoapStudy::SCHEMA, QuickStudy::SCHEMA];
+    let known = vec![Scenario::SCHEMA, CoapStudy::SCHEMA, Benchmark::SCHEMA];
     StudyError::UnknownSchema { file: path.join("scenario.toml"), found, known }.into()
 }

@@ -1,6 +1,6 @@
 //! Experiments on data distribution: separate processes move real data, honest statistics describe it, a report shows it.
 //!
-//! * [`quick`] is the scenario of the first minute;
+//! * [`benchmark`] lets contenders do work on demand, in turns; [`quick()`] is the one of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
 //! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
 //! * [`paper5`] repeats the figures of a paper on adaptive handler pools, with CoAP servers of other middleware beside ours;
@@ -23,13 +23,14 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
-mod bursts;
+pub mod benchmark;
 mod circumstances;
 pub mod coap_load;
 pub mod directories;
 mod driving;
 mod error;
 mod length;
+mod missing;
 pub mod nearest;
 mod network;
 pub mod pages;
@@ -43,7 +44,7 @@ pub mod perf;
 pub mod process;
 pub mod profile;
 mod progress;
-pub mod quick;
+mod quick;
 mod scenario;
 pub mod station;
 mod statistics;
@@ -54,7 +55,9 @@ mod worker;
 pub use driving::driving;
 pub use error::LabError;
 pub use length::Length;
+pub use missing::Missing;
 pub use parts::{Part, PartResult};
+pub use quick::{PHASE_S, quick};
 pub use scenario::{ReliabilitySetting, Scenario};
 pub use thalweg_host as host;
 

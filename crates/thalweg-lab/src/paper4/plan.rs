@@ -14,7 +14,7 @@ pub enum Paper4Form {
     /// Some minutes: the cells that fit, one run of each.
     Quick,
     /// Every table and figure in less than two hours with two peers.
-    TwoHours,
+    Usual,
     /// The same with longer runs.
     Full,
 }
@@ -64,7 +64,7 @@ impl Paper4Plan {
         let peers = if names.is_empty() { "none".to_owned() } else { names.join(",") };
         let option = match form {
             Paper4Form::Quick => " --quick",
-            Paper4Form::TwoHours => "",
+            Paper4Form::Usual => "",
             Paper4Form::Full => " --full",
         };
         let only = if wanted.is_empty() { String::new() } else { format!(" --parts {}", wanted.join(",")) };
@@ -151,7 +151,7 @@ fn detail(form: Paper4Form, peers: &[PeerProgram]) -> Course {
     let peers: Vec<PeerProgram> = peers.iter().copied().filter(|peer| *peer == PeerProgram::Cyclone).collect();
     let (others, loads): (&[u32], &[Load]) = match form {
         Paper4Form::Quick => (&[1, 7], &PAPER_TYPES),
-        Paper4Form::TwoHours | Paper4Form::Full => (&[1, 7, 31, 63], &LOADS),
+        Paper4Form::Usual | Paper4Form::Full => (&[1, 7, 31, 63], &LOADS),
     };
     let mut traffic = Vec::new();
     for rate_hz in [10, 100] {

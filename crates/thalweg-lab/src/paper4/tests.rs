@@ -19,7 +19,7 @@ fn scenario(plan: &Paper4Plan, name: &str) -> Scenario {
 
 #[test]
 fn a_large_machine_measures_all_of_the_paper() {
-    let plan = plan(Paper4Form::TwoHours, &LARGE, &TWO);
+    let plan = plan(Paper4Form::Usual, &LARGE, &TWO);
     assert_eq!(
         (plan.parts.iter().map(|part| part.name).collect::<Vec<_>>(), plan.left_out.len()),
         (PART_NAMES.to_vec(), 0)
@@ -51,7 +51,7 @@ fn a_large_machine_measures_all_of_the_paper() {
 
 #[test]
 fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
-    let small = plan(Paper4Form::TwoHours, &SMALL, &TWO);
+    let small = plan(Paper4Form::Usual, &SMALL, &TWO);
     let told = small.left_out.join("\n");
     assert!(told.contains("detail: 1–63, 100 Hz, reliable, 2 MiB:") && told.contains("a second to deliver"), "{told}");
     let detail = scenario(&small, "detail");
@@ -62,17 +62,17 @@ fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
     assert_eq!(has(31, Load::PointCloud1m, 10.0), 2);
     assert_eq!(has(63, Load::Struct16, 100.0), 2);
     assert_eq!(has(31, Load::PointCloud1m, 100.0), 0);
-    let less = plan(Paper4Form::TwoHours, &MachineSize { memory_bytes: 1 << 30, ..SMALL }, &[]);
+    let less = plan(Paper4Form::Usual, &MachineSize { memory_bytes: 1 << 30, ..SMALL }, &[]);
     assert!(less.left_out.iter().any(|line| line.contains("of memory")), "{:?}", less.left_out);
-    let single = plan(Paper4Form::TwoHours, &MachineSize { cores: 1, ..SMALL }, &[]);
+    let single = plan(Paper4Form::Usual, &MachineSize { cores: 1, ..SMALL }, &[]);
     assert!(single.left_out.iter().any(|line| line.contains("64 processes where 32")), "{:?}", single.left_out);
 }
 
 #[test]
 fn the_forms_end_in_the_time_that_is_promised() {
     let seconds = |length, peers: &[PeerProgram]| plan(length, &SMALL, peers).duration().expect("scenarios").as_secs();
-    assert!(seconds(Paper4Form::TwoHours, &TWO) < 6_000, "{}", seconds(Paper4Form::TwoHours, &TWO));
-    assert!(seconds(Paper4Form::Full, &TWO) > seconds(Paper4Form::TwoHours, &TWO));
+    assert!(seconds(Paper4Form::Usual, &TWO) < 6_000, "{}", seconds(Paper4Form::Usual, &TWO));
+    assert!(seconds(Paper4Form::Full, &TWO) > seconds(Paper4Form::Usual, &TWO));
     assert!(seconds(Paper4Form::Quick, &TWO) < 600, "{}", seconds(Paper4Form::Quick, &TWO));
     assert!(seconds(Paper4Form::Quick, &PeerProgram::ALL) < 900, "{}", seconds(Paper4Form::Quick, &PeerProgram::ALL));
 }
@@ -91,7 +91,7 @@ fn parts_that_are_asked_for_are_measured_alone() {
 
 #[test]
 fn the_floor_takes_part_where_nothing_is_sent_again() {
-    let plan = plan(Paper4Form::TwoHours, &SMALL, &[PeerProgram::Raw]);
+    let plan = plan(Paper4Form::Usual, &SMALL, &[PeerProgram::Raw]);
     let raw = |name| {
         let cells = scenario(&plan, name).cells;
         let own = cells.into_iter().filter(|cell| cell.middleware.peer() == Some(PeerProgram::Raw));

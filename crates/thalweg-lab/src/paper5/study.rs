@@ -18,7 +18,7 @@ use crate::circumstances;
 use crate::error::LabError;
 use crate::figures::{percent, rounded};
 use crate::host::Environment;
-use crate::paper1::Missing;
+use crate::missing::Missing;
 use crate::peers::Readiness;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Design, ScenarioError};

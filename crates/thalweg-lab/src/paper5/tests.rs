@@ -181,7 +181,7 @@ fn result_of(cells: Vec<ServerCellRuns>) -> Paper5Result {
         environment: Environment::read(),
         conditions: Conditions::default(),
         contenders: vec![ServerFacts { name: "Thalweg".to_owned(), version: "0".to_owned(), is_ours: true }],
-        missing: vec![crate::paper1::Missing {
+        missing: vec![crate::missing::Missing {
             what: "the CoAP server with libcoap".into(),
             why: "a <b>".into(),
             remedy: "c".into(),

@@ -12,7 +12,7 @@ mod sections;
 mod traffic;
 
 pub use cells::{Build, Cell, Load, Topics};
-pub use expectation::{Expectation, Quantity};
+pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
 #[cfg(test)]
 pub(crate) use network::LossBursts;

@@ -54,7 +54,7 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
     let form = match (options.quick, options.full) {
         (true, _) => Paper4Form::Quick,
         (_, true) => Paper4Form::Full,
-        _ => Paper4Form::TwoHours,
+        _ => Paper4Form::Usual,
     };
     let plan = Paper4Plan::new((form, options.preset.seed()), &MachineSize::here(), &there, &options.parts);
     extent_of(&plan)?.without_peers(missing).announce("paper4");
@@ -67,7 +67,7 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
     let (there, missing) = set_up(&[], &PeerProgram::ALL, None)?;
-    let form = if length == Length::Quick { Paper4Form::Quick } else { Paper4Form::TwoHours };
+    let form = if length == Length::Quick { Paper4Form::Quick } else { Paper4Form::Usual };
     let plan = Paper4Plan::new((form, 1), &MachineSize::here(), &there, &[]);
     Ok(extent_of(&plan)?.without_peers(missing))
 }

@@ -260,7 +260,7 @@ fn a_closed_loop_counts_every_second_and_times_one_sample_in_so_many() {
 #[test]
 fn another_build_takes_turns_with_this_one_and_is_its_baseline() {
     let folder = folder("against");
-    let file = scenario(&folder, 1, "payload_bytes = 100", "");
+    let file = scenario(&folder, 1, "payload_bytes = 100\nmiddleware = [\"thalweg\", \"zenoh\"]", "");
     // A build that tells how often it was started.
     let (other, starts) = (folder.join("before"), folder.join("starts"));
     let script =
@@ -268,7 +268,8 @@ fn another_build_takes_turns_with_this_one_and_is_its_baseline() {
     fs::write(&other, script).expect("written");
     fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).expect("a program");
     let out = folder.join("out");
-    run(&["lab", "run", text(&file), "--out", text(&out), "--against", text(&other)]).expect_code(0);
+    let said = run(&["lab", "run", text(&file), "--out", text(&out), "--against", text(&other)]).expect_code(0);
+    assert!(said.stderr.contains("LEFT OUT: the cells of zenoh"), "{}", said.stderr);
     assert_eq!(
         fs::read_to_string(&starts).expect("started"),
         "worker\n".repeat(4),
@@ -331,6 +332,29 @@ fn runs_go_on_to_the_last_while_nothing_is_known_well() {
         assert_eq!(result["totals"]["due"].as_u64(), Some(50 - dropped));
         assert!(dropped <= 15, "{dropped}");
     }
+    run(&["lab", "verify", text(&out)]).expect_code(0);
+}
+
+#[test]
+fn samples_that_are_due_at_once_wait_for_the_thread_of_an_executor() {
+    let folder = folder("executors");
+    let matrix = "type = \"Struct16\"\nendpoints = \"4-1\"\ntopics = \"per-publisher\"\nexecutor_threads = [1, 4]\nwork_ms = 4\n";
+    let file = scenario(&folder, 1, matrix, "");
+    let told = fs::read_to_string(&file).expect("read").replacen("rate_hz = 50", "rate_hz = 10", 1);
+    fs::write(&file, told.replacen("runs = 2", "runs = 2\nphase = \"together\"", 1)).expect("written");
+    let out = folder.join("out");
+    lab_run(&file, &out).expect_code(0);
+    let results = json(&out.join("results.json"));
+    let cell = |place: usize| {
+        let cell = &results["cells"][place];
+        assert_eq!(cell["runs"][0]["totals"]["lost"], 0, "{cell}");
+        let mean = cell["runs"][0]["totals"]["response"]["mean_us"].as_f64().expect("a mean");
+        (cell["name"].as_str().expect("a name").to_owned(), mean)
+    };
+    let ((one, single), (several, four)) = (cell(0), cell(1));
+    assert!(one.contains("executor/1 work 4 ms") && several.contains("executor/4 work 4 ms"), "{one}, {several}");
+    // Of four samples at once, one thread lets them wait for 0, 4, 8 and 12 ms.
+    assert!(single > 5_000.0 && four < single, "{single} µs with one thread, {four} µs with four");
     run(&["lab", "verify", text(&out)]).expect_code(0);
 }
 

@@ -95,3 +95,69 @@ fn threads_of(view: &View<'_>) -> u32 {
 fn work_ms(view: &View<'_>) -> f64 {
     view.cell().executor.map_or(0.0, |executor| executor.work.as_secs_f64() * 1e3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper4::{MachineSize, Paper4Form, Paper4Plan};
+    use crate::scenario::{Cell, Scenario};
+    use crate::study::StudyResult;
+
+    /// The part with a median of so many µs for each cell.
+    fn part(us: impl Fn(&Cell) -> f64) -> PartResult {
+        let machine = MachineSize { cores: 2, memory_bytes: 16 << 30 };
+        let plan = Paper4Plan::new((Paper4Form::Usual, 5), &machine, &[], &["executors".to_owned()]);
+        let scenario = Scenario::parse("x", &plan.parts[0].text).unwrap_or_else(|error| panic!("{error}"));
+        let cells = scenario.cells.iter().map(|cell| {
+            let totals = crate::trial::Totals {
+                due: 100,
+                in_time: 100,
+                response: crate::trial::LatencyFigures {
+                    count: 100,
+                    mean_us: us(cell),
+                    p50_us: Some(us(cell)),
+                    p99_us: Some(us(cell)),
+                    ..Default::default()
+                },
+                ..Default::default()
+            };
+            let run = serde_json::json!({
+                "round": 0, "attempts": 1, "contaminated": false, "unsettled_s": 0.0,
+                "fairness": crate::trial::Fairness::default(), "totals": totals,
+                "publishers": crate::study::PublisherTotals::default(), "pair_p50_us": [], "cpu": 0.5, "losses": []
+            });
+            serde_json::json!({ "cell": cell, "name": cell.to_string(), "runs": [run], "intervals": [] })
+        });
+        let study: StudyResult = serde_json::from_value(serde_json::json!({
+            "schema": StudyResult::SCHEMA, "name": "x", "seed": 1, "fingerprint": "0", "started_unix_s": 0,
+            "environment": crate::host::Environment::read(), "cells": cells.collect::<Vec<_>>(), "differences": [], "judgements": []
+        }))
+        .expect("a study");
+        PartResult::of(&plan.parts[0], study)
+    }
+
+    #[test]
+    fn what_threads_are_worth_is_told_for_each_shape_and_amount_of_work() {
+        let us = |cell: &Cell| {
+            let executor = cell.executor.expect("an executor");
+            let is_worked = !executor.work.is_zero();
+            if is_worked && executor.threads > 1 {
+                15_000.0
+            } else if is_worked {
+                30_000.0
+            } else {
+                1_000.0
+            }
+        };
+        let section = threads(&part(us)).expect("a section");
+        let seen = section.seen.join("\n");
+        for part in [
+            "with 31 publishers to one node and 2 ms of work for each sample, an executor of 2 threads has 0.500 times",
+            "with 7 publishers to one node and no work, an executor of 2 threads has 1.00 times",
+        ] {
+            assert!(seen.contains(part), "{part:?} not in\n{seen}");
+        }
+        // For 7 and for 31: one to many by one thread, many to one by one and by two, each without and with work.
+        assert_eq!(section.tables[0].rows.len(), 2 * 6);
+    }
+}

@@ -25,7 +25,7 @@ pub struct Paper2Options {
     #[arg(long)]
     pub quick: bool,
 
-    /// Make twelve runs of 20 s of all that this machine carries: about seven hours.
+    /// Make twelve runs of 20 s of all that this machine carries: about seven hours (default: at most 100 minutes).
     #[arg(long, conflicts_with = "quick")]
     pub full: bool,
 

@@ -21,7 +21,8 @@ pub struct Paper4Options {
     #[arg(long)]
     pub quick: bool,
 
-    /// Make longer runs in the parts vendors and detail: about two hours with Cyclone DDS and Fast DDS.
+    /// Make longer runs in the parts vendors and detail: about two hours with Cyclone DDS and Fast DDS (default:
+    /// at most 100 minutes).
     #[arg(long, conflicts_with = "quick")]
     pub full: bool,
 

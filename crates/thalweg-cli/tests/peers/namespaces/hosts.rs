@@ -300,7 +300,7 @@ fn the_second_papers_crossover_is_predicted_and_measured_around_the_prediction()
     let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
     let [calibration, crossover] = &result.parts[..] else { panic!("{} parts", result.parts.len()) };
     assert_eq!((calibration.name.as_str(), crossover.name.as_str()), ("calibration", "crossover"));
-    let readers = |part: &thalweg_lab::parts::PartResult| {
+    let readers = |part: &thalweg_lab::PartResult| {
         let cells = part.study.cells.iter().map(|cell| (cell.cell.publishers, cell.cell.subscribers));
         cells.collect::<std::collections::BTreeSet<_>>()
     };

@@ -19,6 +19,13 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// Puts the next numbers into `octets`.
+    pub fn fill(&mut self, octets: &mut [u8]) {
+        for chunk in octets.chunks_mut(size_of::<u64>()) {
+            chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
+        }
+    }
+
     /// A number in `0..bound`; zero when `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
@@ -41,5 +48,28 @@ impl Rng {
             out.swap(last, self.below(last as u64 + 1) as usize);
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rng;
+
+    #[test]
+    fn octets_follow_from_the_seed_whatever_their_number() {
+        let filled = |seed, count| {
+            let mut octets = vec![0; count];
+            Rng::new(seed).fill(&mut octets);
+            octets
+        };
+        let long = filled(7, 65_536);
+        assert_eq!(filled(7, 13), long[..13]);
+        assert_ne!(filled(8, 13), filled(7, 13));
+        let mut counts = [0_u32; 256];
+        long.iter().for_each(|octet| counts[usize::from(*octet)] += 1);
+        assert!(
+            counts.iter().all(|count| (150..400).contains(count)),
+            "each of 256 values about 256 times: {counts:?}"
+        );
     }
 }

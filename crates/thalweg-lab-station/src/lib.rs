@@ -11,6 +11,7 @@ mod burst;
 mod channel;
 mod closed_loop;
 mod conversation;
+mod executor;
 mod fault;
 mod latencies;
 mod latency;
@@ -40,6 +41,7 @@ pub use burst::{
 pub use channel::{Keep, ProcessEnd, SampleChannel};
 pub use closed_loop::ClosedLoop;
 pub use conversation::{TO_READER, to_writer};
+pub use executor::ExecutorSetting;
 pub use fault::Fault;
 pub use latencies::{LONGEST_NANOS, Latencies, TAIL_MIN, is_supported};
 pub use latency::{PING, PONG, ping, pong};

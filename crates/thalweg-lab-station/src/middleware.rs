@@ -223,6 +223,9 @@ pub trait SampleSink<M: Middleware>: Send + 'static {
 pub trait ScheduledSample: Send + 'static {
     /// Puts in the time of the write and the number of the sample.
     fn stamp(&mut self, time_ns: u64, id: u64);
+
+    /// Its octets, which the laboratory fills before the time of a measurement begins.
+    fn octets_mut(&mut self) -> &mut [u8];
 }
 
 /// A sample of a number and octets.
@@ -266,6 +269,10 @@ impl ScheduledSample for OctetSample {
         if let Some(time) = self.bytes.first_chunk_mut() {
             *time = time_ns.to_le_bytes();
         }
+    }
+
+    fn octets_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use thalweg_host::{monotonic_nanos, thread_cpu_time};
+use thalweg_host::monotonic_nanos;
 
+use crate::executor::work;
 use crate::fault::Fault;
 use crate::middleware::{Middleware, SampleWriter, ScheduledSample};
 use crate::order::{Onward, PublisherReport};
@@ -27,6 +28,7 @@ pub(crate) fn run<M: Middleware>(
     };
     let (middleware, mut writer, _) = find_readers::<M>(order, place, course)?;
     let mut sample = middleware.scheduled_sample()?;
+    order.fill(place.index, &mut sample);
     matched();
     let tally = course.tally_onward();
     let origin_ns = course.wait_for_start()?;
@@ -72,14 +74,6 @@ fn next(taken: &Receiver<(u32, u64)>, course: &Course) -> Result<Option<(u32, u6
             Err(RecvTimeoutError::Timeout) if course.stop().is_requested() => return Err(Fault::Interrupted),
             Err(RecvTimeoutError::Timeout) => {}
         }
-    }
-}
-
-/// Computes until this thread has used so much CPU time.
-fn work(time: Duration) {
-    let until = thread_cpu_time() + time;
-    while thread_cpu_time() < until {
-        std::hint::spin_loop();
     }
 }
 

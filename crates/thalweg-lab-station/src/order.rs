@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_base::rng::Rng;
 use thalweg_host::ProcessUsage;
 
 use crate::channel::{Keep, SampleChannel};
 use crate::closed_loop::ClosedLoop;
+use crate::executor::ExecutorSetting;
+use crate::middleware::ScheduledSample;
 use crate::timetable::Timetable;
 
 /// The first message to a process of a run.
@@ -21,6 +24,12 @@ pub struct Order<Setup> {
     pub timetable: Timetable,
     /// The pace of the timetable.
     pub pace: TimetablePace,
+    /// The octets of each publisher's samples follow from it and from the publisher's number.
+    #[serde(default)]
+    pub payload_seed: u64,
+    /// Who handles the samples of its subscribers; missing means the thread of the middleware that hands them over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<ExecutorSetting>,
     /// Publishers write as fast as they may, between the beginning and the end of the timetable; missing means when samples are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
@@ -67,6 +76,11 @@ impl<Setup> Order<Setup> {
             Box::new(Onward { order: order.within(root), work })
         });
         Order { folder: root.join(&self.folder).components().collect(), onward, ..self }
+    }
+
+    /// Puts random octets into the sample of a publisher, the same for every middleware.
+    pub(crate) fn fill(&self, publisher: u32, sample: &mut impl ScheduledSample) {
+        Rng::new(self.payload_seed ^ u64::from(publisher) << 32).fill(sample.octets_mut());
     }
 
     /// The channel of one of its topics.
@@ -266,16 +280,16 @@ pub struct WriterEffort {
 }
 
 /// Durations as whole nanoseconds.
-mod nanoseconds {
+pub(crate) mod nanoseconds {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_nanos)
     }
 }
@@ -286,14 +300,29 @@ mod tests {
 
     use super::{HistorySetting, Order, Qos, ReliabilitySetting, StationCommand, Word};
     use crate::channel::Keep;
+    use crate::middleware::OctetSample;
 
     /// The order that `peers/README.md` shows.
-    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
+    const DOCUMENTED: &str = r#"{"setup":{"domain":20},"qos":{"reliability":"reliable","history":{"keep_last":10},"max_blocking_ns":10000000000},"timetable":{"rate_hz":100.0,"publishers":1,"phase":"spread","first":100,"count":2000},"pace":{"behind_max_ns":1000000000,"wake":"sleep","drain_ns":1000000000,"match_ns":30000000000},"payload_seed":42,"publishers":[],"subscribers":[{"index":0,"cpu":1,"topics":["thalweg_lab_scenario"],"writers":[0]}],"folder":"/tmp/run"}"#;
 
     #[test]
     fn an_order_is_what_the_documentation_shows() {
         let order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
         assert_eq!(serde_json::to_string(&order).expect("JSON"), DOCUMENTED);
+    }
+
+    #[test]
+    fn octets_of_samples_follow_from_seed_and_publisher() {
+        let octets = |seed, publisher| {
+            let mut order: Order<serde_json::Value> = serde_json::from_str(DOCUMENTED).expect("an order");
+            order.payload_seed = seed;
+            let mut sample = OctetSample { number: 0, bytes: vec![0; 65_536] };
+            order.fill(publisher, &mut sample);
+            sample.bytes
+        };
+        let all = [octets(42, 0), octets(42, 1), octets(43, 0)];
+        assert_eq!(octets(42, 0), all[0]);
+        assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
     }
 
     #[test]

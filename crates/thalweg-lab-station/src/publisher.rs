@@ -50,10 +50,11 @@ pub(crate) fn run<M: Middleware>(
     matched: impl FnOnce(),
 ) -> Result<Published<M>, Fault> {
     let (middleware, mut writer, answers) = find_readers::<M>(order, place, course)?;
+    let (mut sample, index) = (middleware.scheduled_sample()?, place.index);
+    order.fill(index, &mut sample);
     matched();
     let tally = course.tally();
     let origin_ns = course.wait_for_start()?;
-    let (sample, index) = (middleware.scheduled_sample()?, place.index);
     let (written, refused, records) = match order.closed_loop {
         Some(closed) => {
             let pumped = Pump { order, closed, index, origin_ns, course, tally, answers }.run(&mut writer, sample)?;

@@ -9,6 +9,7 @@ use thalweg_host::monotonic_nanos;
 
 use crate::channel::ProcessEnd;
 use crate::closed_loop::Answerer;
+use crate::executor::Executor;
 use crate::fault::Fault;
 use crate::middleware::{ArrivedSample, Middleware, SampleReader, SampleSink};
 use crate::note::{Note, Progress, SubscriberRecords};
@@ -33,11 +34,14 @@ pub(crate) fn run<M: Middleware>(
     let middleware = M::open(&order.setup, &ProcessEnd::Subscriber(place.writers.clone()))?;
     let answerer = |closed| Answerer::open(&middleware, (order, closed), place.index, course);
     let mut answerer = order.closed_loop.map(answerer).transpose()?;
-    let reader = |topic: &String| {
-        let sink = DeskSink::<M> { desk: desk.clone(), answerer: answerer.take() };
+    let executor =
+        order.executor.map(|setting| Arc::new(Executor::new(setting, order.qos.history, place.topics.len())));
+    let reader = |(index, topic): (usize, &String)| {
+        let executor = executor.clone().map(|executor| (executor, index));
+        let sink = DeskSink::<M> { desk: desk.clone(), executor, answerer: answerer.take() };
         middleware.reader(&order.channel(topic), sink)
     };
-    let readers = place.topics.iter().map(reader).collect::<Result<Vec<_>, _>>()?;
+    let readers = place.topics.iter().enumerate().map(reader).collect::<Result<Vec<_>, _>>()?;
     let found = || readers.iter().map(SampleReader::matched).sum::<usize>();
     let writers = place.writers.len();
     if !wait_until(order.pace.matching, course.stop(), || found() >= writers)? {
@@ -50,8 +54,11 @@ pub(crate) fn run<M: Middleware>(
     let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()), onward);
     desk.lock().note = Some(note);
     matched();
-    let note =
-        desk.wait(&|| course.stop().is_requested() || is_over(course, &place.writers, &progress, order.pace.drain))?;
+    let is_over = || course.stop().is_requested() || is_over(course, &place.writers, &progress, order.pace.drain);
+    let note = match &executor {
+        Some(executor) => executor.serve(&|time_ns, id| _ = desk.note(time_ns, id), || desk.wait(&is_over))?,
+        None => desk.wait(&is_over)?,
+    };
     if course.stop().is_requested() {
         return Err(Fault::Interrupted);
     }
@@ -60,7 +67,8 @@ pub(crate) fn run<M: Middleware>(
     // A reliable reader that has no room is sent the sample again.
     let rejected =
         if order.qos.reliability == ReliabilitySetting::BestEffort { sum(SampleReader::rejected) } else { 0 };
-    let (overwritten, unkept) = (sum(SampleReader::overwritten), note.unkept());
+    let waited_in_vain = executor.as_ref().map_or(0, |executor| executor.overwritten());
+    let (overwritten, unkept) = (sum(SampleReader::overwritten) + waited_in_vain, note.unkept());
     let report = SubscriberReport { index: place.index, overwritten, rejected, unkept };
     Ok(Drained { report, records: note.finish(origin_ns) })
 }
@@ -79,6 +87,16 @@ struct DeskState {
 impl Desk {
     fn lock(&self) -> MutexGuard<'_, DeskState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a sample; `false` where the subscriber does not run.
+    fn note(&self, time_ns: u64, id: u64) -> bool {
+        let mut state = self.lock();
+        let Some(note) = state.note.as_mut() else { return false };
+        if let Err(fault) = note.handle(time_ns, id) {
+            state.fault = Some(fault);
+        }
+        true
     }
 
     /// Returns the note once `over` holds.
@@ -100,18 +118,25 @@ impl Desk {
 
 struct DeskSink<M: Middleware> {
     desk: Desk,
+    /// Whose threads handle the samples, and the place of the topic among those of the subscriber.
+    executor: Option<(Arc<Executor>, usize)>,
     /// In a closed loop.
     answerer: Option<Answerer<M>>,
 }
 
 impl<M: Middleware> DeskSink<M> {
     fn handle(&mut self, arrival: M::Arrival<'_>) -> Result<(), Fault> {
-        {
-            let mut state = self.desk.lock();
-            let Some(note) = state.note.as_mut() else { return Ok(()) };
-            let time = arrival.time_ns();
-            let time = time.ok_or_else(|| Fault::here("a sample arrived that no schedule of this version sends"))?;
-            note.handle(time, arrival.number())?;
+        let time = arrival.time_ns();
+        let time = time.ok_or_else(|| Fault::here("a sample arrived that no schedule of this version sends"))?;
+        let is_noted = match &self.executor {
+            Some((executor, topic)) => {
+                executor.put(*topic, time, arrival.number());
+                true
+            }
+            None => self.desk.note(time, arrival.number()),
+        };
+        if !is_noted {
+            return Ok(());
         }
         self.answerer.as_mut().map_or(Ok(()), |answerer| answerer.handle(arrival))
     }

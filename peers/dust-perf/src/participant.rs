@@ -109,7 +109,7 @@ impl Middleware for Participant {
     }
 
     fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
-        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+        Ok(OctetSample { number: 0, bytes: vec![0; self.octets] })
     }
 
     fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {

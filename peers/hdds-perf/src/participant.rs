@@ -51,7 +51,7 @@ impl Middleware for Domain {
     }
 
     fn scheduled_sample(&self) -> Result<Sample, Fault> {
-        Ok(Sample { number: 0, bytes: vec![0x5a; self.octets] })
+        Ok(Sample { number: 0, bytes: vec![0; self.octets] })
     }
 
     fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {

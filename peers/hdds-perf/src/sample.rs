@@ -20,6 +20,10 @@ impl ScheduledSample for Sample {
             *time = time_ns.to_le_bytes();
         }
     }
+
+    fn octets_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
 }
 
 impl NumberedSample for Sample {

@@ -101,7 +101,7 @@ impl Middleware for SharedMemory {
     }
 
     fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
-        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.octets] })
+        Ok(OctetSample { number: 0, bytes: vec![0; self.octets] })
     }
 
     fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {

@@ -45,7 +45,7 @@ impl Middleware for Sockets {
     }
 
     fn scheduled_sample(&self) -> Result<OctetSample, Fault> {
-        Ok(OctetSample { number: 0, bytes: vec![0x5a; self.setup.octets()] })
+        Ok(OctetSample { number: 0, bytes: vec![0; self.setup.octets()] })
     }
 
     fn writer(&self, channel: &SampleChannel) -> Result<Writer, Fault> {

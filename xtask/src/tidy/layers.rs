@@ -13,7 +13,7 @@ const CRATES: [(&str, &[&str]); 15] = [
     ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
-    ("thalweg-lab-station", &["thalweg-host"]),
+    ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
     ("thalweg-report", &[]),
     (
         "thalweg-lab",

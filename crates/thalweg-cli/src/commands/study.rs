@@ -1,5 +1,6 @@
 //! `thalweg lab run FILE`, and the commands on the directory that it makes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -229,8 +230,14 @@ pub fn against((scenario, text): (Scenario, String), program: Option<&Path>) -> 
     }
     let program = other_build(program)?;
     let text = Scenario::text_against(&text, &program);
-    let scenario = Scenario::parse("--against", &text).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok((scenario, text))
+    let compared = Scenario::parse("--against", &text).map_err(|error| Failure::Usage(error.to_string()))?;
+    let names = |scenario: &Scenario| {
+        scenario.cells.iter().map(|cell| cell.middleware.to_string()).collect::<BTreeSet<String>>()
+    };
+    for other in names(&scenario).difference(&names(&compared)) {
+        remark(format_args!("LEFT OUT: the cells of {other}: {} is no build of it", program.display()));
+    }
+    Ok((compared, text))
 }
 
 /// Makes all runs of a scenario and prints the results.
@@ -346,15 +353,15 @@ impl Listed {
 impl Listing {
     fn to_text(&self, folder: &Path) -> String {
         let mut presets =
-            Table::new("Presets of `thalweg lab run` on this machine", &["preset", "measures", "--quick", "full"]);
+            Table::new("Presets of `thalweg lab run` on this machine", &["preset", "measures", "--quick", "usual"]);
         presets.words = vec![1];
         let row = |preset: &run::PresetOutline| {
-            vec![preset.name.to_owned(), preset.about.to_owned(), preset.quick.length(), preset.full.length()]
+            vec![preset.name.to_owned(), preset.about.to_owned(), preset.quick.length(), preset.usual.length()]
         };
         presets.rows = self.presets.iter().map(row).collect();
         let mut out = presets.to_text();
         for preset in &self.presets {
-            for (form, extent) in [("--quick", &preset.quick), ("full", &preset.full)] {
+            for (form, extent) in [("--quick", &preset.quick), ("usual", &preset.usual)] {
                 out.extend(extent.remarks().iter().map(|line| format!("  {} {form}: {line}\n", preset.name)));
             }
         }

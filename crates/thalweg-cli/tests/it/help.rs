@@ -125,12 +125,11 @@ fn wrong_usage_is_told_with_the_way_out() {
     check(&["lab", "run"], &["<FILE>"]);
     let of_file = "Options of `thalweg lab run`: --out, --against, --seed, --peer-dir, --ssh, --live, --json.";
     check(&["lab", "run", "s.toml", "--quick"], &["'--quick'", of_file]);
-    let of_paper2 =
-        "Options of `thalweg lab run paper2`: --quick, --counts, --peers, --runs, --peer-dir, --out, --seed, --json.";
+    let of_paper2 = "Options of `thalweg lab run paper2`: --quick, --full, --counts, --parts, --peers, --runs, --peer-dir, --out, --seed, --json.";
     check(&["lab", "run", "paper2", "--quick", "--tables", "2"], &["'--tables'", of_paper2]);
     check(
         &["lab", "run", "paper4", "--live"],
-        &["'--live'", "Options of `thalweg lab run paper4`: --quick, --parts, --peers"],
+        &["'--live'", "Options of `thalweg lab run paper4`: --quick, --full, --parts, --peers"],
     );
     check(
         &["lab", "run", "paper5", "--key", "x"],

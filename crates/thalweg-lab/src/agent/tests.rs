@@ -83,6 +83,8 @@ fn order() -> TrialOrder {
         },
         timetable: Timetable { rate_hz: 1.0, publishers: 1, phase: PublisherPhase::Spread, first: 0, count: 1 },
         pace: TimetablePace { behind_max: second, wake: Wake::Sleep, drain: second, matching: second },
+        payload_seed: 0,
+        executor: None,
         closed_loop: None,
         publishers: Vec::new(),
         subscribers: Vec::new(),

@@ -6,13 +6,14 @@
 mod answers;
 mod crossover;
 mod groups;
+mod limit;
 mod plan;
 mod presentation;
 mod procedure;
 mod result;
 
-pub use plan::Paper2Plan;
 use plan::{CALIBRATION, PERFTEST};
+pub use plan::{PART_NAMES, Paper2Plan, RunPlan};
 pub use presentation::{page, to_text};
 pub use result::{AutoCheck, Paper2Result, Winner};
 

@@ -2,7 +2,8 @@
 
 use super::crossover;
 use super::groups::{Group, P90, RECEIVED, WIRE};
-use super::plan::{CROSSOVER, PERFTEST};
+use super::limit;
+use super::plan::{CROSSOVER, OVERLOAD, PERFTEST};
 use super::procedure::{self, PAPER, PaperRow};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, Winner};
 use crate::figures::rounded;
@@ -21,8 +22,14 @@ pub fn to_text(result: &Paper2Result) -> String {
         out.push_str(&winner_table(&part.title, &own).to_text());
         out.push('\n');
     }
+    if let Some(crossover) = crossover::section(result) {
+        out.push_str(&Page { sections: vec![crossover], ..Page::default() }.to_text());
+        out.push('\n');
+    }
     out.push_str(&check_table(&result.checks).to_text());
     out.push('\n');
+    let limit = result.parts.iter().filter(|part| part.name == OVERLOAD).flat_map(limit::sentences);
+    limit.for_each(|sentence| out.push_str(&format!("  {sentence}\n")));
     for sentence in sentences(result) {
         out.push_str(&format!("  {sentence}\n"));
     }
@@ -199,6 +206,7 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
             "{} cells on four hosts of this machine; one-way latency, from the time at which a sample was due.",
             part.study.cells.len()
         ),
+        seen: if part.name == OVERLOAD { limit::sentences(part) } else { Vec::new() },
         figures,
         tables: vec![winner_table("Medians over the runs", &own)],
         ..Section::default()

@@ -4,12 +4,13 @@ use crate::parts::{Part, PartResult};
 use crate::peers::PeerProgram;
 use crate::scenario::{Cell, Scenario};
 use crate::station::Addressing;
+use crate::statistics::runs_needed;
 use crate::study::{CellData, CellResult, StudyResult};
 use thalweg_testing::pages::{check_html, check_offline};
 
 #[test]
 fn every_part_is_a_scenario_with_each_way_in_turn() {
-    for plan in [Paper2Plan::quick(5, 2), Paper2Plan::full(5, 2), Paper2Plan::full(5, 64)] {
+    for plan in [Paper2Plan::quick(5, 2), Paper2Plan::new(5, 2), Paper2Plan::full(5, 2), Paper2Plan::full(5, 64)] {
         for part in plan.parts() {
             let scenario = Scenario::parse(part.name, &part.text).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(scenario.cells.len() % 3, 0, "{}", part.name);
@@ -32,6 +33,55 @@ fn what_a_machine_does_not_carry_is_left_out_and_said() {
     assert!(Paper2Plan::quick(5, 2).omitted[0].contains("leave out --quick"));
     let few = Paper2Plan { overloaded: Vec::new(), closed: Vec::new(), payload_bytes: Vec::new(), ..plan };
     assert_eq!(few.parts().iter().map(|part| part.name).collect::<Vec<_>>(), ["participants", "slow-link"]);
+}
+
+#[test]
+fn the_default_form_has_all_of_the_paper_within_a_hundred_minutes_and_runs_enough_for_verdicts() {
+    let plan = Paper2Plan::new(5, 2).with_peers(&[PeerProgram::Cyclone, PeerProgram::FastDds]);
+    let parts = plan.parts();
+    let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+    let all = ["participants", "overload", "perftest", "lengths", "slow-link", "snooping", "shapes", "calibration"];
+    assert_eq!(names, all);
+    assert!(plan.crossover);
+    let scenarios: Vec<Scenario> =
+        parts.iter().map(|part| Scenario::parse(part.name, &part.text).expect("one")).collect();
+    let endpoints = |name: &str, is_ours: bool| {
+        let place = names.iter().position(|one| *one == name).expect("a part");
+        let own = scenarios[place].cells.iter().filter(|cell| cell.middleware.peer().is_none() == is_ours);
+        own.map(|cell| (cell.publishers, cell.subscribers)).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(endpoints("perftest", true), [1, 3, 10, 25, 50, 75].map(|count| (count, count)).into());
+    assert_eq!(endpoints("perftest", false), [1, 3, 10].map(|count| (count, count)).into());
+    assert_eq!(endpoints("shapes", true), [(1, 4), (1, 7), (1, 12), (4, 3), (8, 6)].into());
+    let groups = |is_closed: bool| {
+        let own =
+            scenarios.iter().flat_map(|scenario| &scenario.cells).filter(|cell| cell.is_closed_loop() == is_closed);
+        own.filter(|cell| cell.destination == Addressing::Unicast).count()
+    };
+    for comparisons in [groups(true), groups(false)] {
+        assert!(
+            scenarios.iter().all(|scenario| scenario.schedule.runs.min as usize >= runs_needed(comparisons)),
+            "{comparisons}"
+        );
+    }
+    let seconds =
+        scenarios.iter().map(|scenario| scenario.duration().as_secs()).sum::<u64>() + plan.later_duration().as_secs();
+    assert!(seconds < 6_000, "{seconds}");
+}
+
+#[test]
+fn parts_that_are_asked_for_are_measured_alone() {
+    let names = |plan: &Paper2Plan| plan.parts().iter().map(|part| part.name).collect::<Vec<_>>();
+    let asked = |parts: &[&str]| {
+        Paper2Plan::quick(5, 2).with_parts(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
+    };
+    let crossover = asked(&["crossover"]);
+    assert_eq!(names(&crossover), ["calibration"]);
+    assert!(crossover.crossover && crossover.later_duration().as_secs() > 60);
+    assert_eq!(names(&asked(&["shapes", "snooping", "slow-link"])), ["slow-link", "snooping", "shapes"]);
+    assert!(asked(&["perftest"]).omitted.contains(&"overload: not asked for".to_owned()));
+    assert!(asked(&["shapes"]).later_duration().is_zero());
+    assert_eq!(crossover.command, "thalweg lab run paper2 --quick --seed 5 --parts crossover");
 }
 
 #[test]
@@ -295,4 +345,51 @@ fn peers_take_part_by_both_ways() {
     let own = winners.iter().find(|winner| winner.group.starts_with("cyclone-tuned, 3–3")).expect("compared");
     assert_eq!((own.medians[2], own.verdict.as_str()), (None, "unicast"));
     assert!(answers::checks(&all).iter().all(|check| !check.group.contains("cyclone")), "it has no auto");
+}
+
+/// What is said of `auto` at the limit of the machine, with medians in µs of unicast, multicast and `auto`; 99th percentiles are three times
+/// as large.
+fn at_the_limit(latencies_us: [f64; 3], wire: [u64; 3], spoil: impl Fn(&mut PartResult)) -> Vec<String> {
+    let mut part = part_like(&named("overload"), latencies_us, wire);
+    spoil(&mut part);
+    limit::sentences(&part)
+}
+
+#[test]
+fn at_the_limit_auto_is_told_apart_from_unicast_only_where_every_run_says_so() {
+    let wire = [9_000, 4_000, 9_100];
+    let alike = at_the_limit([2_000.0, 9_000.0, 2_000.0], wire, |_| {});
+    assert_eq!(alike.len(), 1);
+    for part in [
+        "auto sent by unicast (1.01 times its bytes)",
+        "from 6.00 ms to 6.00 ms with unicast",
+        "the two ranges overlap",
+    ] {
+        assert!(alike[0].contains(part), "{part:?} not in {alike:?}");
+    }
+    // One run of unicast was disturbed and took longer than all of auto's.
+    let disturbed = at_the_limit([2_000.0, 9_000.0, 2_500.0], wire, |part| {
+        let run = &mut part.study.cells[0].runs[3];
+        (run.contaminated, run.totals.response.p99_us) = (true, Some(19_000.0));
+    });
+    assert!(
+        disturbed[0].contains("from 6.00 ms to 19.0 ms (at most 6.00 ms on a quiet machine) with unicast"),
+        "{disturbed:?}"
+    );
+    assert!(disturbed[0].contains("the two ranges overlap"), "{disturbed:?}");
+    let slower = at_the_limit([2_000.0, 9_000.0, 4_000.0], wire, |_| {});
+    assert!(slower[0].contains("every run of auto is slower than every run of unicast"), "{slower:?}");
+    let faster = at_the_limit([2_000.0, 9_000.0, 1_000.0], wire, |_| {});
+    assert!(faster[0].contains("every run of auto is faster"), "{faster:?}");
+    assert!(at_the_limit([2_000.0, 9_000.0, 2_000.0], [9_000, 4_000, 4_100], |_| {}).is_empty(), "it took the group");
+    let result = Paper2Result {
+        schema: Paper2Result::SCHEMA.to_owned(),
+        command: String::new(),
+        winners: Vec::new(),
+        checks: Vec::new(),
+        omitted: Vec::new(),
+        parts: vec![part_like(&named("overload"), [2_000.0, 9_000.0, 2_000.0], wire)],
+    };
+    assert!(page(&result).to_html().contains("the two ranges overlap"), "the page says it");
+    assert!(to_text(&result).contains("the two ranges overlap"), "the terminal says it");
 }

@@ -2,10 +2,11 @@
 
 mod detail;
 mod ends;
+mod executors;
 mod vendors;
 
 use super::Paper4Result;
-use super::plan::{DETAIL, FAIRNESS, LAYERS, OVERLOAD, VENDORS};
+use super::plan::{DETAIL, EXECUTORS, FAIRNESS, LAYERS, OVERLOAD, VENDORS};
 use crate::figures::duration;
 use crate::parts::PartResult;
 use crate::report::Section;
@@ -15,7 +16,7 @@ use crate::study::{CellData, CellResult, P50};
 /// The figures of the parts that were measured.
 pub(super) fn sections(result: &Paper4Result) -> Vec<Section> {
     type Draw = fn(&PartResult) -> Option<Section>;
-    let all: [(&str, Draw); 8] = [
+    let all: [(&str, Draw); 9] = [
         (VENDORS, vendors::over_time),
         (VENDORS, vendors::losses),
         (VENDORS, vendors::boxes),
@@ -23,6 +24,7 @@ pub(super) fn sections(result: &Paper4Result) -> Vec<Section> {
         (OVERLOAD, ends::fates),
         (LAYERS, ends::layers),
         (DETAIL, detail::by_topology),
+        (EXECUTORS, executors::threads),
         (FAIRNESS, ends::subscribers),
     ];
     all.iter().filter_map(|(name, draw)| draw(result.part(name)?)).collect()

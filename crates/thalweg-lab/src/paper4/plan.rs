@@ -3,11 +3,21 @@
 use std::time::Duration;
 
 use super::machine::{DEPTH, MachineSize, Traffic};
-use crate::length::Length;
 use crate::parts::Part;
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
 use crate::scenario::{Load, ReliabilitySetting, ScenarioError, Topics};
 use crate::statistics::runs_needed;
+
+/// How much of the paper is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper4Form {
+    /// Some minutes: the cells that fit, one run of each.
+    Quick,
+    /// Every table and figure in less than two hours with two peers.
+    Usual,
+    /// The same with longer runs.
+    Full,
+}
 
 /// The parts of the measurement on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +33,16 @@ pub struct Paper4Plan {
 impl Paper4Plan {
     /// The parts named in `wanted`, all of them where it is empty, with these peers beside Thalweg.
     ///
-    /// In full, the comparison of vendors has as many runs as its verdicts need, and all other parts few and short ones, which give none.
-    /// Quick has the cells that fit into a few minutes with two peers.
+    /// The comparison of vendors has as many runs as its verdicts need, but for the quick form, and all other parts few and short ones,
+    /// which give none.
     pub fn new(
-        (length, seed): (Length, u64),
+        (form, seed): (Paper4Form, u64),
         machine: &MachineSize,
         peers: &[PeerProgram],
         wanted: &[String],
     ) -> Paper4Plan {
-        let courses = [vendors, detail, overload, layers, fairness].map(|of| of(length, peers));
+        let courses = [vendors, detail, overload, layers, fairness].map(|of| of(form, peers));
+        let courses = courses.into_iter().chain([executors(form, machine, peers)]);
         let is_wanted = |course: &Course| wanted.is_empty() || wanted.iter().any(|name| name == course.name);
         let (mut parts, mut left_out) = (Vec::new(), Vec::new());
         for course in courses {
@@ -51,9 +62,13 @@ impl Paper4Plan {
         }
         let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
         let peers = if names.is_empty() { "none".to_owned() } else { names.join(",") };
-        let quick = if length == Length::Quick { " --quick" } else { "" };
+        let option = match form {
+            Paper4Form::Quick => " --quick",
+            Paper4Form::Usual => "",
+            Paper4Form::Full => " --full",
+        };
         let only = if wanted.is_empty() { String::new() } else { format!(" --parts {}", wanted.join(",")) };
-        let command = format!("thalweg lab run paper4{quick} --seed {seed} --peers {peers}{only}");
+        let command = format!("thalweg lab run paper4{option} --seed {seed} --peers {peers}{only}");
         Paper4Plan { parts, left_out, command }
     }
 
@@ -97,12 +112,16 @@ struct Course {
     attempts: u32,
     /// How many times of what loopback delivers in time may be asked for.
     load_factor: u64,
+    /// Threads of the executors where a process subscribes to many topics; none where the middleware's own thread handles samples.
+    executor_threads: Vec<u32>,
+    /// CPU time of their callbacks in milliseconds.
+    work_ms: &'static [f64],
     /// Further keys of `[schedule]`, and sections behind it.
     further: &'static str,
 }
 
 /// The paper's Table 1.
-fn vendors(length: Length, peers: &[PeerProgram]) -> Course {
+fn vendors(form: Paper4Form, peers: &[PeerProgram]) -> Course {
     let mut traffic = Vec::new();
     for reliability in [ReliabilitySetting::Reliable, ReliabilitySetting::BestEffort] {
         for (publishers, subscribers, topics) in [one_to(1), one_to(31)] {
@@ -110,27 +129,29 @@ fn vendors(length: Length, peers: &[PeerProgram]) -> Course {
             traffic.extend(PAPER_TYPES.map(of));
         }
     }
-    let contenders = if length == Length::Quick { as_shipped(peers) } else { contenders(peers) };
+    let contenders = if form == Paper4Form::Quick { as_shipped(peers) } else { contenders(peers) };
     let runs = runs_needed(traffic.len() * (contenders.len() - 1));
     Course {
         name: VENDORS,
         title: "The paper's comparison of vendors",
         contenders,
         traffic,
-        seconds: if length == Length::Quick { 2 } else { 3 },
-        runs: if length == Length::Quick { 1 } else { runs },
-        attempts: if length == Length::Quick { 1 } else { 2 },
+        seconds: if form == Paper4Form::Full { 3 } else { 2 },
+        runs: if form == Paper4Form::Quick { 1 } else { runs },
+        attempts: if form == Paper4Form::Quick { 1 } else { 2 },
         load_factor: LOAD_FACTOR,
+        executor_threads: Vec::new(),
+        work_ms: &[],
         further: "",
     }
 }
 
 /// The paper's Table 2, with the only middleware that it has there.
-fn detail(length: Length, peers: &[PeerProgram]) -> Course {
+fn detail(form: Paper4Form, peers: &[PeerProgram]) -> Course {
     let peers: Vec<PeerProgram> = peers.iter().copied().filter(|peer| *peer == PeerProgram::Cyclone).collect();
-    let (others, loads): (&[u32], &[Load]) = match length {
-        Length::Quick => (&[1, 7], &PAPER_TYPES),
-        Length::Full => (&[1, 7, 31, 63], &LOADS),
+    let (others, loads): (&[u32], &[Load]) = match form {
+        Paper4Form::Quick => (&[1, 7], &PAPER_TYPES),
+        Paper4Form::Usual | Paper4Form::Full => (&[1, 7, 31, 63], &LOADS),
     };
     let mut traffic = Vec::new();
     for rate_hz in [10, 100] {
@@ -149,16 +170,18 @@ fn detail(length: Length, peers: &[PeerProgram]) -> Course {
         title: "Nodes, topologies, sizes and rates",
         contenders: as_shipped(&peers),
         traffic,
-        seconds: if length == Length::Quick { 1 } else { 2 },
+        seconds: if form == Paper4Form::Full { 2 } else { 1 },
         runs: 1,
         attempts: 1,
         load_factor: LOAD_FACTOR,
+        executor_threads: Vec::new(),
+        work_ms: &[],
         further: "phase = \"together\"\n",
     }
 }
 
 /// Cells in which publishers fall behind, those of the paper as far as the machine survives them.
-fn overload(length: Length, peers: &[PeerProgram]) -> Course {
+fn overload(form: Paper4Form, peers: &[PeerProgram]) -> Course {
     let all = [
         reliable(one_to(1), 100, HALF_MIB),
         reliable(one_to(1), 100, TWO_MIB),
@@ -172,43 +195,69 @@ fn overload(length: Length, peers: &[PeerProgram]) -> Course {
         name: OVERLOAD,
         title: "Publishers that fall behind",
         contenders: as_shipped(peers),
-        traffic: if length == Length::Quick { all[1..4].to_vec() } else { all.to_vec() },
+        traffic: if form == Paper4Form::Quick { all[1..4].to_vec() } else { all.to_vec() },
         seconds: 2,
-        runs: if length == Length::Quick { 1 } else { 3 },
+        runs: if form == Paper4Form::Quick { 1 } else { 3 },
         attempts: 1,
         load_factor: OVERLOAD_FACTOR,
+        executor_threads: Vec::new(),
+        work_ms: &[],
         further: "",
     }
 }
 
 /// Where a publisher's time goes, by size; other middleware has no such points.
-fn layers(length: Length, _: &[PeerProgram]) -> Course {
+fn layers(form: Paper4Form, _: &[PeerProgram]) -> Course {
     Course {
         name: LAYERS,
         title: "The publisher's time by layer",
         contenders: vec![CellMiddleware::Thalweg],
         traffic: LOADS.map(|load| reliable(one_to(1), 100, load)).to_vec(),
         seconds: 2,
-        runs: if length == Length::Quick { 1 } else { 3 },
+        runs: if form == Paper4Form::Quick { 1 } else { 3 },
         attempts: 1,
         load_factor: LOAD_FACTOR,
+        executor_threads: Vec::new(),
+        work_ms: &[],
         further: "\n[trace]\nlayers = true\nsample = 1\n",
     }
 }
 
 /// Whether subscribers are served alike.
-fn fairness(length: Length, peers: &[PeerProgram]) -> Course {
-    let others: &[u32] = if length == Length::Quick { &[7] } else { &[7, 31, 63] };
+fn fairness(form: Paper4Form, peers: &[PeerProgram]) -> Course {
+    let others: &[u32] = if form == Paper4Form::Quick { &[7] } else { &[7, 31, 63] };
     Course {
         name: FAIRNESS,
         title: "Every subscriber of one publisher",
         contenders: as_shipped(peers),
         traffic: others.iter().map(|others| reliable(one_to(*others), 10, Load::Array64k)).collect(),
-        seconds: if length == Length::Quick { 2 } else { 5 },
-        runs: if length == Length::Quick { 1 } else { 3 },
+        seconds: if form == Paper4Form::Quick { 2 } else { 5 },
+        runs: if form == Paper4Form::Quick { 1 } else { 3 },
         attempts: 1,
         load_factor: LOAD_FACTOR,
+        executor_threads: Vec::new(),
+        work_ms: &[],
         further: "",
+    }
+}
+
+/// One to many and many to one, with executors of one thread and of as many as the machine has CPUs, idle and with work.
+fn executors(form: Paper4Form, machine: &MachineSize, peers: &[PeerProgram]) -> Course {
+    let is_quick = form == Paper4Form::Quick;
+    let to_one = |others: u32| (others, 1, Topics::PerPublisher);
+    let shapes = if is_quick { vec![to_one(7)] } else { vec![one_to(7), to_one(7), one_to(31), to_one(31)] };
+    Course {
+        name: EXECUTORS,
+        title: "Executors with one and with several threads",
+        contenders: as_shipped(if is_quick { &[] } else { peers }),
+        traffic: shapes.into_iter().map(|shape| reliable(shape, 10, Load::Array64k)).collect(),
+        seconds: if is_quick { 1 } else { 2 },
+        runs: if is_quick { 1 } else { 3 },
+        attempts: 1,
+        load_factor: LOAD_FACTOR,
+        executor_threads: vec![1, (machine.cores as u32).max(2)],
+        work_ms: if is_quick { &WORK_MS[1..] } else { &WORK_MS },
+        further: "phase = \"together\"\n",
     }
 }
 
@@ -243,8 +292,14 @@ impl Course {
             Load::Octets(bytes) => format!("payload_bytes = {bytes}"),
             named => format!("type = \"{named}\""),
         };
+        // Samples of one topic are handled one after the other, by however many threads.
+        let threads = if traffic.topics == Topics::One { self.executor_threads.get(..1) } else { None };
+        let executor = match threads.unwrap_or(&self.executor_threads) {
+            [] => String::new(),
+            threads => format!("executor_threads = {threads:?}\nwork_ms = {:?}\n", self.work_ms),
+        };
         format!(
-            "\n[[matrix]]\nmiddleware = [{}]\n{load}\nrate_hz = {}\nendpoints = \"{}-{}\"\ntopics = \"{}\"\nreliability = \"{}\"\n",
+            "\n[[matrix]]\nmiddleware = [{}]\n{load}\nrate_hz = {}\nendpoints = \"{}-{}\"\ntopics = \"{}\"\nreliability = \"{}\"\n{executor}",
             names.join(", "),
             traffic.rate_hz,
             traffic.publishers,
@@ -256,12 +311,15 @@ impl Course {
 }
 
 /// Names of the parts, in the order of their runs.
-pub const PART_NAMES: [&str; 5] = [VENDORS, DETAIL, OVERLOAD, LAYERS, FAIRNESS];
+pub const PART_NAMES: [&str; 6] = [VENDORS, DETAIL, OVERLOAD, LAYERS, FAIRNESS, EXECUTORS];
 pub(super) const VENDORS: &str = "vendors";
 pub(super) const DETAIL: &str = "detail";
 pub(super) const OVERLOAD: &str = "overload";
 pub(super) const LAYERS: &str = "layers";
 pub(super) const FAIRNESS: &str = "fairness";
+pub(super) const EXECUTORS: &str = "executors";
+/// CPU time of a callback: none, and as much as 31 samples in turns take two thirds of a period for.
+const WORK_MS: [f64; 2] = [0.0, 2.0];
 /// Those of the paper's comparison of vendors.
 const PAPER_TYPES: [Load; 3] = [Load::Struct16, Load::Array64k, Load::PointCloud1m];
 const HALF_MIB: Load = Load::Octets(512 << 10);

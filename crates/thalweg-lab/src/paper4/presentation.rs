@@ -35,12 +35,10 @@ fn sections(result: &Paper4Result) -> Vec<Section> {
 }
 
 const SOURCE: &str = "Kouril, Schäufele, Radusch, Schnor (2024), below the client library, every node a process";
-const ABSENT: [&str; 4] = [
-    "Not measured: executors of several threads, and work in the callback; `thalweg lab run driving` has processes that work on samples.",
+const ABSENT: [&str; 2] = [
     "Not measured: RTI Connext, for which the lab has no program.",
     "Not measured: the layers of other middleware than Thalweg, and those of ROS 2 above them: the paper's program has tracepoints in its own \
      build of them.",
-    "Payloads are one octet repeated, as the peers' programs send it; the paper's are random. No middleware here looks into them or compresses them.",
 ];
 const METHOD: [&str; 5] = [
     "A node is a process with one participant, as the paper's is with one of ROS 2; all share this machine, and the traffic stays on it.",

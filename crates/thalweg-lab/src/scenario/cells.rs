@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use thalweg_lab_station::ExecutorSetting;
 
 use super::{CellSending, ReliabilitySetting, TrafficFlow};
 use crate::figures::size;
@@ -39,6 +40,9 @@ pub struct Cell {
     /// How its samples share datagrams, where the matrix says so; missing means that the writer chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending: Option<Box<CellSending>>,
+    /// Threads that handle the samples of each subscriber; missing means the one of the middleware that hands them over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<ExecutorSetting>,
     /// Which of several kinds of traffic in the same run; missing where a run has one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<TrafficFlow>>,
@@ -161,7 +165,12 @@ impl Cell {
             Some(ReliabilitySetting::Reliable) => " reliable",
             Some(ReliabilitySetting::BestEffort) => " best-effort",
         };
-        format!("{topics}{reliability}")
+        let executor = self.executor.map(|executor| {
+            let work_ms = executor.work.as_secs_f64() * 1e3;
+            let work = if executor.work.is_zero() { String::new() } else { format!(" work {work_ms} ms") };
+            format!(" executor/{}{work}", executor.threads)
+        });
+        format!("{topics}{reliability}{}", executor.unwrap_or_default())
     }
 
     /// Whether publishers write as fast as they may.

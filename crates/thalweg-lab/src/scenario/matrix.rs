@@ -1,5 +1,9 @@
 //! `[matrix]`: the cells of a scenario.
 
+use std::time::Duration;
+
+use thalweg_lab_station::ExecutorSetting;
+
 use super::fields::{Field, Fields, ScenarioError};
 use super::sections::RELIABILITY;
 use super::sending::read_sending;
@@ -30,6 +34,11 @@ fn check_closed_loop(field: &Field<'_>, cells: &[Cell]) -> Result<(), ScenarioEr
             "{cell} has a schedule and other cells have a `latency_count`; their latencies are different things: make two scenarios"
         )));
     }
+    if let Some(cell) = cells.iter().find(|cell| cell.executor.is_some()) {
+        return Err(field.error(format!(
+            "the closed loop {cell} has no executor: its subscribers answer where they receive; leave `executor_threads` out"
+        )));
+    }
     match cells.iter().find(|cell| cell.topics != Topics::One) {
         Some(cell) => Err(field.error(format!(
             "the closed loop {cell} needs topics = \"one\": all subscribers answer publisher 0 in turns"
@@ -53,11 +62,14 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
         "topics",
         "reliability",
         "sending",
+        "executor_threads",
+        "work_ms",
     ];
     let matrix = field.table((&known, &[]))?;
     let middleware = read_middleware(matrix.get("middleware"))?;
     let reliability = matrix
         .or("reliability", vec![None], |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
+    let executors = read_executors(&matrix)?;
     let loads = read_loads(&matrix)?;
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
@@ -92,6 +104,7 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                             topics: *topics,
                             reliability: None,
                             sending: None,
+                            executor: None,
                             flow: None,
                         };
                         let rate_hz = rate.of_publisher(&cell);
@@ -100,11 +113,13 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                                 format!("the cell {cell} would need {rate_hz} samples a second of each publisher");
                             return Err(field.error(message));
                         }
-                        for reliability in &reliability {
+                        let ways = reliability.iter().flat_map(|way| executors.iter().map(move |one| (*way, *one)));
+                        for (reliability, executor) in ways {
                             let of = |middleware: &CellMiddleware| Cell {
                                 middleware: *middleware,
                                 rate_hz,
-                                reliability: *reliability,
+                                reliability,
+                                executor,
                                 ..cell.clone()
                             };
                             cells.extend(middleware.iter().map(of));
@@ -147,6 +162,26 @@ pub(super) fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddle
     let names: Vec<(String, CellMiddleware)> = CellMiddleware::all().map(|one| (one.to_string(), one)).collect();
     let choices: Vec<(&str, CellMiddleware)> = names.iter().map(|(name, one)| (name.as_str(), *one)).collect();
     field.list(VALUES_MAX, |one| one.choice(&choices))
+}
+
+/// Numbers of threads with each amount of work.
+fn read_executors(matrix: &Fields<'_>) -> Result<Vec<Option<ExecutorSetting>>, ScenarioError> {
+    let work = matrix.get("work_ms");
+    let Some(threads) = matrix.get("executor_threads") else {
+        return match work {
+            Some(work) => Err(work.error("is the work of an executor's threads: give `executor_threads` too")),
+            None => Ok(vec![None]),
+        };
+    };
+    let threads = threads.list(VALUES_MAX, |one| one.integer(1, EXECUTOR_THREADS_MAX))?;
+    let work = work.map_or(Ok(vec![Duration::ZERO]), |work| {
+        work.list(VALUES_MAX, |one| one.number(0.0, WORK_MS_MAX).map(|ms| Duration::from_secs_f64(ms / 1e3)))
+    })?;
+    let with = |threads: &u64| {
+        let threads = *threads as u32;
+        work.iter().map(move |work| Some(ExecutorSetting { threads, work: *work })).collect::<Vec<_>>()
+    };
+    Ok(threads.iter().flat_map(with).collect())
 }
 
 /// How often a scenario wants samples.
@@ -294,6 +329,9 @@ pub(super) const RATES_HZ: std::ops::RangeInclusive<f64> = 0.1..=100_000.0;
 pub(super) const ENDPOINTS_MAX: u64 = 119;
 /// Perftest's own is 10,000.
 const LATENCY_COUNT_MAX: u64 = 1_000_000;
+/// More than any machine has CPUs for.
+const EXECUTOR_THREADS_MAX: u64 = 256;
+const WORK_MS_MAX: f64 = 60_000.0;
 const PAYLOAD_MAX: u64 = 64 << 20;
 /// Samples that one run may keep, over all pairs: 24 bytes each in memory, some 30 in the raw files.
 pub(super) const DELIVERIES_MAX: f64 = 20e6;

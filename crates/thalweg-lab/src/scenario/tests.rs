@@ -45,6 +45,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
         topics: Topics::One,
         reliability: None,
         sending: None,
+        executor: None,
         flow: None,
     };
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.cells), ("small", 1, vec![cell]));
@@ -373,6 +374,20 @@ fn closed_loops_have_no_rate_and_stand_alone() {
     assert!(parse(&both).expect_err("both").contains("make two scenarios"));
     let settled = closed("latency_count = 5").replacen("seconds = 5", "seconds = 5\nsettle = \"mser\"", 1);
     assert!(parse(&settled).expect_err("settled").contains("which a closed loop does not have"));
+}
+
+#[test]
+fn executors_have_threads_and_work_and_cells_of_their_own() {
+    let text = SMALLEST.replacen("rate_hz = 10", "rate_hz = 10\nexecutor_threads = [1, 4]\nwork_ms = [0, 2.5]", 1);
+    let cells = parse(&text).unwrap_or_else(|error| panic!("{error}")).cells;
+    let names: Vec<String> = cells.iter().map(Cell::data).collect();
+    let expect = ["executor/1", "executor/1 work 2.5 ms", "executor/4", "executor/4 work 2.5 ms"];
+    assert_eq!(names, expect.map(|executor| format!("1–1 100 B 10 Hz {executor}")));
+    let last = cells[3].executor.expect("an executor");
+    assert_eq!((last.threads, last.work), (4, Duration::from_micros(2_500)));
+    check("rate_hz = 10", "rate_hz = 10\nwork_ms = 1", &["s.toml:6:11: work_ms", "give `executor_threads` too"]);
+    check("rate_hz = 10", "rate_hz = 10\nexecutor_threads = 0", &["executor_threads: 0 is not within 1 to 256"]);
+    check("rate_hz = 10", "latency_count = 5\nexecutor_threads = 1", &["answer where they receive"]);
 }
 
 #[test]

@@ -159,6 +159,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
         topics,
         reliability,
         sending: None,
+        executor: None,
         flow: Some(Box::new(TrafficFlow {
             history: flow.maybe("history", read_history)?,
             in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,

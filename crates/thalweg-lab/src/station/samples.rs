@@ -107,6 +107,10 @@ impl ScheduledSample for Numbered {
             *time = time_ns.to_le_bytes();
         }
     }
+
+    fn octets_mut(&mut self) -> &mut [u8] {
+        &mut self.payload
+    }
 }
 
 impl NumberedSample for Numbered {
@@ -163,6 +167,10 @@ macro_rules! stamped {
             fn stamp(&mut self, time_ns: u64, id: u64) {
                 // The host's monotonic clock started with the host, 292 years fit.
                 (self.time, self.id) = (i64::try_from(time_ns).unwrap_or(i64::MAX), id);
+            }
+
+            fn octets_mut(&mut self) -> &mut [u8] {
+                &mut self.$octets[..]
             }
         }
 
@@ -224,15 +232,15 @@ fn encoded_bytes<T: Carried>(load: Load) -> Result<u64, LabError> {
 
 fn octets(load: Load) -> Option<Octets> {
     let Load::Octets(bytes) = load else { return None };
-    Some(Octets { data: vec![0x5a; bytes as usize], time: 0, id: 0 })
+    Some(Octets { data: vec![0; bytes as usize], time: 0, id: 0 })
 }
 
 fn struct16(load: Load) -> Option<Struct16> {
-    (load == Load::Struct16).then_some(Struct16 { data: [0x5a; 16], time: 0, id: 0 })
+    (load == Load::Struct16).then_some(Struct16 { data: [0; 16], time: 0, id: 0 })
 }
 
 fn array_64k(load: Load) -> Option<Array64k> {
-    (load == Load::Array64k).then(|| Array64k { array: filled(), time: 0, id: 0 })
+    (load == Load::Array64k).then(|| Array64k { array: zeroed(), time: 0, id: 0 })
 }
 
 fn point_cloud(load: Load) -> Option<PointCloud1m> {
@@ -245,7 +253,7 @@ fn point_cloud(load: Load) -> Option<PointCloud1m> {
         is_bigendian: false,
         point_step: 32,
         row_step: 1 << 20,
-        data: filled(),
+        data: zeroed(),
         is_dense: true,
         time: 0,
         id: 0,
@@ -253,8 +261,8 @@ fn point_cloud(load: Load) -> Option<PointCloud1m> {
 }
 
 /// An array on the heap that was never on the stack, which has no room for the large ones.
-fn filled<const N: usize>() -> Box<[u8; N]> {
-    vec![0x5a; N].into_boxed_slice().try_into().expect("the length is the array's")
+fn zeroed<const N: usize>() -> Box<[u8; N]> {
+    vec![0; N].into_boxed_slice().try_into().expect("the length is the array's")
 }
 
 #[cfg(test)]
@@ -273,9 +281,11 @@ mod tests {
     #[track_caller]
     fn check<T: Carried>(load: Load, bytes: usize) {
         let mut sample = T::scheduled(load).expect("of this type");
+        let content: Vec<u8> = (0..bytes).map(|index| index as u8).collect();
+        sample.octets_mut().copy_from_slice(&content);
         sample.stamp(0x0102_0304_0506_0708, 77);
         assert_eq!((sample.number(), sample.time_ns()), (77, Some(0x0102_0304_0506_0708)));
-        assert_eq!(sample.octets().len(), bytes);
+        assert_eq!(sample.octets(), content);
         for representation in [Representation::Xcdr1, Representation::Xcdr2] {
             let mut out = Vec::new();
             encode(&sample, representation, &mut out).expect("encoded");

@@ -112,6 +112,8 @@ impl<'a> Processes<'a> {
                 drain: schedule.drain,
                 matching: schedule.matching,
             },
+            payload_seed: scenario.seed,
+            executor: cell.executor,
             closed_loop: cell
                 .latency_count
                 .map(|count| ClosedLoop { latency_count: u64::from(count), subscribers: cell.subscribers }),

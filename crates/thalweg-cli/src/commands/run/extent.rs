@@ -7,7 +7,7 @@ use thalweg_report::figures::about;
 
 use crate::outcome::remark;
 
-/// Both forms of a preset on this machine.
+/// Two forms of a preset on this machine.
 #[derive(Debug, Serialize)]
 pub struct PresetOutline {
     /// Its name on the command line.
@@ -16,8 +16,8 @@ pub struct PresetOutline {
     pub about: &'static str,
     /// With `--quick`.
     pub quick: Extent,
-    /// Without it.
-    pub full: Extent,
+    /// Without options.
+    pub usual: Extent,
 }
 
 /// One form of a preset on this machine.

@@ -122,7 +122,7 @@ pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
         ("paper5", "CoAP servers with adaptive handler pools", paper5::extent),
     ];
     let outline = |(name, about, of): (&'static str, &'static str, Of)| {
-        Ok(PresetOutline { name, about, quick: of(Length::Quick)?, full: of(Length::Full)? })
+        Ok(PresetOutline { name, about, quick: of(Length::Quick)?, usual: of(Length::Full)? })
     };
     all.into_iter().map(outline).collect()
 }

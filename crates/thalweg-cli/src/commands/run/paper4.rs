@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use thalweg_lab::Length;
-use thalweg_lab::paper4::{self, MachineSize, PART_NAMES, Paper4Plan};
+use thalweg_lab::paper4::{self, MachineSize, PART_NAMES, Paper4Form, Paper4Plan};
 use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::process::{Launcher, Stop};
 
@@ -17,9 +17,14 @@ use crate::outcome::Failure;
 #[derive(Args, Debug)]
 pub struct Paper4Options {
     /// Make one short run of fewer cells, which gives no verdict (default: as many runs as the verdicts of the part vendors need, and all
-    /// that this machine carries).
+    /// that this machine carries: under 100 minutes with Cyclone DDS and Fast DDS).
     #[arg(long)]
     pub quick: bool,
+
+    /// Make longer runs in the parts vendors and detail: about two hours with Cyclone DDS and Fast DDS (default:
+    /// at most 100 minutes).
+    #[arg(long, conflicts_with = "quick")]
+    pub full: bool,
 
     /// Make these parts, with commas between (default: all of them).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = PossibleValuesParser::new(PART_NAMES))]
@@ -47,8 +52,12 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
     let out = options.preset.folder("paper4")?;
     let folder = &options.folder.peer_dir;
     let (there, missing) = set_up(&options.peers, &PeerProgram::ALL, folder.as_deref())?;
-    let length = if options.quick { Length::Quick } else { Length::Full };
-    let plan = Paper4Plan::new((length, options.preset.seed()), &MachineSize::here(), &there, &options.parts);
+    let form = match (options.quick, options.full) {
+        (true, _) => Paper4Form::Quick,
+        (_, true) => Paper4Form::Full,
+        _ => Paper4Form::Usual,
+    };
+    let plan = Paper4Plan::new((form, options.preset.seed()), &MachineSize::here(), &there, &options.parts);
     extent_of(&plan)?.without_peers(missing).announce("paper4");
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
     let result = paper4::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
@@ -59,7 +68,8 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
     let (there, missing) = set_up(&[], &PeerProgram::ALL, None)?;
-    let plan = Paper4Plan::new((length, 1), &MachineSize::here(), &there, &[]);
+    let form = if length == Length::Quick { Paper4Form::Quick } else { Paper4Form::Usual };
+    let plan = Paper4Plan::new((form, 1), &MachineSize::here(), &there, &[]);
     Ok(extent_of(&plan)?.without_peers(missing))
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use thalweg_lab::paper2::{self, Paper2Plan};
+use thalweg_lab::paper2::{self, Paper2Plan, RunPlan};
 use thalweg_lab::process::{Launcher, Stop};
 
 use crate::program::{PATIENCE, Program, Said};
@@ -133,6 +133,38 @@ fn a_reliable_stream_arrives_whatever_the_relay_does() {
     }
 }
 
+/// The share of a best-effort stream that a link loses of which every packet has the same chance.
+fn lost_share(run: &Value) -> f64 {
+    count(&run["totals"]["lost"]) as f64 / count(&run["totals"]["due"]) as f64
+}
+
+#[test]
+fn a_link_takes_large_best_effort_samples_first_and_not_small_ones() {
+    let more =
+        "type = [\"Struct16\", \"Array64k\"]\nrate_hz = 50\n[qos]\nreliability = \"best-effort\"\n[link]\nloss_pct = 3";
+    let lab = Lab::new("small-and-large", "\"netns:2\"", more);
+    lab.run();
+    let results = lab.results();
+    let (small, large) = (lost_share(&results[0]), lost_share(&results[1]));
+    // A sample of some 45 packets is lost with any of them: 75 % where 3 % of the small ones are.
+    assert!(small < 0.2 && large > 0.4, "{small} of the small ones and {large} of the large ones were lost");
+}
+
+#[test]
+fn a_small_sample_lost_at_the_end_is_sent_again_though_nothing_follows_it() {
+    let more = "type = [\"Struct16\", \"Array64k\"]\nrate_hz = 5\nendpoints = \"1-3\"\ndestination = \"unicast\"\n\
+                [link]\nloss_pct = 30\n[expect]\nlost = \"== 0\"";
+    let lab = Lab::new("tail", "\"netns:4\"", more);
+    lab.run();
+    let results = lab.results();
+    let repaired = |run: &Value| count(&run["publishers"][0]["report"]["effort"]["repaired"]);
+    assert!(results.iter().all(|run| repaired(run) > 0), "{results:?}");
+    // Of three copies of the last small sample and of those before, some were lost; the latest arrivals tell of a repair.
+    let dropped = count(&results[0]["layers"]["relay.host0-host1.dropped_data"]);
+    let delayed = results[0]["totals"]["response"]["max_us"].as_f64();
+    assert!(dropped > 0 && delayed > Some(1_000.0), "{dropped} dropped, at most {delayed:?} µs");
+}
+
 #[test]
 fn a_small_receive_buffer_is_named_where_it_lost_something() {
     let more = "type = \"Array64k\"\nrate_hz = 50\n[qos]\nreliability = \"best-effort\"\n\
@@ -256,6 +288,32 @@ fn a_peers_process_lives_on_its_host_and_knows_its_address_and_those_of_publishe
     assert_eq!(told, expect);
 }
 
+const ONE_SECOND: RunPlan = RunPlan { count: 1, attempts: 1, warm_up_s: 0.2, seconds: 1, closed_seconds: 1 };
+
+#[test]
+fn the_second_papers_crossover_is_predicted_and_measured_around_the_prediction() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-crossover");
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&out).expect("made");
+    let plan = Paper2Plan { runs: ONE_SECOND, ..Paper2Plan::quick(1, 2).with_parts(&["crossover".to_owned()]) };
+    let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
+    let result = paper2::run(&plan, &out, &launcher, &Stop::default()).expect("measured");
+    let [calibration, crossover] = &result.parts[..] else { panic!("{} parts", result.parts.len()) };
+    assert_eq!((calibration.name.as_str(), crossover.name.as_str()), ("calibration", "crossover"));
+    let readers = |part: &thalweg_lab::PartResult| {
+        let cells = part.study.cells.iter().map(|cell| (cell.cell.publishers, cell.cell.subscribers));
+        cells.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(readers(calibration), [(1, 2), (1, 12)].into());
+    assert!(readers(crossover).len() >= 2, "{:?}", readers(crossover));
+    let text = paper2::to_text(&result);
+    assert!(
+        text.contains("By processor time") && text.contains("Thalweg's own model, which counts link time"),
+        "{text}"
+    );
+    assert!(text.contains("not judged: fewer than 8 runs"), "{text}");
+}
+
 #[test]
 fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("hosts-paper2");
@@ -267,8 +325,7 @@ fn the_second_papers_preset_measures_each_way_and_goes_on_where_it_was() {
         closed: none.clone(),
         overloaded: none.clone(),
         varied: none,
-        seconds: 1,
-        runs: 1,
+        runs: ONE_SECOND,
         ..Paper2Plan::quick(1, 2)
     };
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);
@@ -296,9 +353,7 @@ fn the_second_papers_procedure_is_followed_by_open_schedules_at_its_rates() {
         closed: vec![2],
         overloaded: none.clone(),
         varied: none,
-        seconds: 1,
-        closed_seconds: 1,
-        runs: 1,
+        runs: ONE_SECOND,
         ..Paper2Plan::quick(1, 2)
     };
     let launcher = Launcher::new(env!("CARGO_BIN_EXE_thalweg"), ["worker"]);

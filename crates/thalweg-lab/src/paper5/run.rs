@@ -60,8 +60,13 @@ pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: 
     let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
     let is_long = matches!(cell.load, RequestLoad::Phases { .. });
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
-    let mut server =
-        Server::start(cell.contender, stage.launcher, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
+    let mut server = Server::start(
+        cell.contender,
+        stage.launcher,
+        statistics,
+        &stage.cpus.map_or_else(Vec::new, |(cpu, _)| vec![cpu]),
+        stage.stop,
+    )?;
     if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
         let plan = load_plan(&heating_of(cell, stage.plan), &server, None, stage.plan)?;
         let plan = LoadPlan { duration: stage.plan.times().heating, ..plan };

@@ -28,12 +28,12 @@ impl Server {
         contender: Contender,
         launcher: &Launcher,
         statistics: Option<Duration>,
-        cpu: Option<usize>,
+        cpus: &[usize],
         stop: &Stop,
     ) -> Result<Server, LabError> {
         let address = free_address().map_err(LabError::here)?;
         let command = command_of(contender, launcher, statistics, address)?;
-        let mut process = Supervised::spawn(command, cpu, &format!("CoAP server ({contender})"))?;
+        let mut process = Supervised::spawn(command, cpus, &format!("CoAP server ({contender})"))?;
         while !process.hear_line(START_PATIENCE, stop)?.text.starts_with("serving coap://") {}
         Ok(Server { process, address, lines: Vec::new() })
     }

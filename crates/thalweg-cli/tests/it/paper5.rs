@@ -52,7 +52,7 @@ fn a_small_run_has_figures_a_report_and_tells_what_failed_and_what_is_missing() 
 
     let text = fs::read_to_string(folder.join("results.json")).expect("results");
     let result: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&result["schema"], &result["course"]["seed"]), (&"thalweg.paper5/2".into(), &7.into()));
+    assert_eq!((&result["schema"], &result["plan"]["seed"]), (&"thalweg.paper5/3".into(), &7.into()));
     let cells = result["cells"].as_array().expect("cells");
     let of = |figure: &str, contender: &str| {
         let is_own = |cell: &&Value| cell["cell"]["figure"] == figure && cell["cell"]["contender"] == contender;
@@ -131,7 +131,7 @@ fn an_interrupted_run_leaves_no_process_and_says_how_it_goes_on() {
         serde_json::from_str(&fs::read_to_string(folder.join("manifest.json")).expect("a manifest")).expect("JSON");
     assert_eq!((&manifest["state"], &manifest["runs_done"]), (&"interrupted".into(), &0.into()));
     let text = fs::read_to_string(folder.join("scenario.toml")).expect("the plan");
-    assert!(text.contains("schema = \"thalweg.coap-servers/1\"") && text.contains("laws = [\"vta\"]"), "{text}");
+    assert!(text.contains("schema = \"thalweg.coap-servers/2\"") && text.contains("laws = [\"vta\"]"), "{text}");
     // Runs of another plan do not belong to it.
     fs::write(folder.join("scenario.toml"), text.replace("scale = 1.0", "scale = 0.02")).expect("written");
     let other = run(&["lab", "resume", folder.to_str().expect("text")]).expect_code(1);
@@ -180,10 +180,10 @@ fn unknown_words_are_told_with_the_nearest_known_ones() {
         let said = run(&[&words(&folder)[..], &[option, word]].concat()).expect_code(2);
         assert!(said.stderr.contains(expect), "{option} {word}: {}", said.stderr);
     };
-    check("--figures", "rampe", "did you mean \"ramp\"");
+    check("--figures", "rampe", "'ramp'");
     check("--peers", "libcoop", "'libcoap'");
     check("--laws", "vta-print", "did you mean \"vta-printed\"");
-    check("--tables", "2", "Options of `thalweg lab run paper5`: --quick, --figures");
+    check("--tables", "2", "Options of `thalweg lab run paper5`: --quick, --full");
     let said = run(&["lab", "run", "paper1", "--figures", "5"]).expect_code(2);
     assert!(said.stderr.contains("Options of `thalweg lab run paper1`: --quick, --peers"), "{}", said.stderr);
 }

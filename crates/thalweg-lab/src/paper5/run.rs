@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_host::{monotonic_nanos, pin_to_cpu};
 
-use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell};
-use super::plan::Paper5Plan;
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom};
+use super::plan::{LIMIT, Paper5Plan};
 use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
@@ -22,8 +22,21 @@ pub(super) struct Stage<'a> {
     pub(super) plan: &'a Paper5Plan,
     pub(super) launcher: &'a Launcher,
     pub(super) stop: &'a Stop,
-    /// Logical CPUs of servers and of the generator.
-    pub(super) cpus: Option<(usize, usize)>,
+}
+
+impl Stage<'_> {
+    /// Logical CPUs of a server; none for all of them.
+    fn server_cpus(&self, room: ServerRoom) -> Vec<usize> {
+        match room {
+            ServerRoom::Cpus(count) if self.plan.site.cpus > 1 => (0..count).collect(),
+            ServerRoom::Cpus(_) | ServerRoom::Quota(_) => Vec::new(),
+        }
+    }
+
+    /// Logical CPU of the generator: the last one, where there is more than one.
+    fn generator_cpu(&self) -> Option<usize> {
+        self.plan.site.cpus.checked_sub(1).filter(|cpu| *cpu > 0)
+    }
 }
 
 /// A load for a process of its own.
@@ -57,21 +70,20 @@ pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnsw
 /// The server or the generator failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
     let watch = ConditionsWatch::start(HostFiles::here());
-    let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
     let is_long = matches!(cell.load, RequestLoad::Phases { .. });
+    let tells = is_long || cell.figure == PaperFigure::Pools;
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
-    let mut server = Server::start(
-        cell.contender,
-        stage.launcher,
-        statistics,
-        &stage.cpus.map_or_else(Vec::new, |(cpu, _)| vec![cpu]),
-        stage.stop,
-    )?;
+    let cpus = stage.server_cpus(cell.room);
+    let mut server = Server::start(cell.contender, stage.launcher, statistics, &cpus, stage.stop)?;
     if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
         let plan = load_plan(&heating_of(cell, stage.plan), &server, None, stage.plan)?;
         let plan = LoadPlan { duration: stage.plan.times().heating, ..plan };
         let mut unused = Meter::of(server.id());
         generate(plan, &mut server, &mut unused, stage)?;
+    }
+    // Under the quota from its start it would compile for minutes.
+    if let ServerRoom::Quota(percent) = cell.room {
+        server.limit(percent)?;
     }
     let plan = load_plan(cell, &server, capacity, stage.plan)?;
     let mut meter = Meter::of(server.id());
@@ -97,7 +109,7 @@ fn heating_of(cell: &ServerCell, plan: &Paper5Plan) -> ServerCell {
 /// Makes a load by a process of its own and hears it out, with samples of the server meanwhile.
 fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stage<'_>) -> Result<LoadAnswer, LabError> {
     let patience = SETUP_PATIENCE + plan.warm_up + plan.counted() + plan.time_limit;
-    let order = Order::CoapLoad(LoadOrder { plan, cpu: stage.cpus.map(|(_, cpu)| cpu) });
+    let order = Order::CoapLoad(LoadOrder { plan, cpu: stage.generator_cpu() });
     let mut generator = Supervised::start(stage.launcher, "load generator", &order)?;
     let deadline = Instant::now() + patience;
     let answer = loop {
@@ -145,19 +157,18 @@ fn load_plan(
     plan: &Paper5Plan,
 ) -> Result<LoadPlan, LabError> {
     let times = plan.times();
-    let open = |clients: u32, rate: f64| (clients, ArrivalProcess::Rate(rate));
     let (mut bytes, mut flood) = (None, None);
     let (clients, arrival) = match &cell.load {
         RequestLoad::Closed { clients, outstanding } => (*clients, ArrivalProcess::Closed(*outstanding)),
         RequestLoad::Open { clients, rate, bytes: wanted, flood: ports } => {
             bytes = *wanted;
             flood = ports.map(|(ports, rate)| Flood { ports, rate });
-            open(*clients, *rate)
+            (*clients, ArrivalProcess::Rate(*rate))
         }
         RequestLoad::Overload { clients, factor } => {
             let unknown = || LabError::NoCapacity { server: cell.contender.to_string() };
             let capacity = capacity.ok_or_else(unknown)?;
-            open(*clients, capacity * factor / f64::from(*clients))
+            (*clients, ArrivalProcess::Rate(capacity * factor / f64::from(*clients)))
         }
         RequestLoad::Phases { clients, phases } => (*clients, ArrivalProcess::Phases(phases.clone())),
     };
@@ -174,7 +185,7 @@ fn load_plan(
         arrival,
         duration: times.counted,
         warm_up: times.warm_up,
-        time_limit: if matches!(cell.load, RequestLoad::Phases { .. }) { PHASES_LIMIT } else { times.limit },
+        time_limit: LIMIT,
         flood,
         server_process: Some(server.id()),
     })
@@ -193,7 +204,5 @@ const LONG_STATISTICS: Duration = Duration::from_millis(250);
 const SHORT_STATISTICS: Duration = Duration::from_millis(100);
 const WINDOW_MIN: Duration = Duration::from_millis(50);
 const WINDOW_MAX: Duration = Duration::from_millis(500);
-/// Answers that come later than a client repeats its request (`ACK_TIMEOUT`) are of no use to anybody.
-const PHASES_LIMIT: Duration = Duration::from_secs(2);
 /// A hundred thousand sockets take some seconds.
 const SETUP_PATIENCE: Duration = Duration::from_secs(60);

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use thalweg_coap::scheduler::controller::ControlLaw;
+use thalweg_host::CpuQuota;
 
 use super::cell::Contender;
 use super::observed::ServerLine;
@@ -15,6 +16,8 @@ use crate::process::{HeardLine, Launcher, Stop, Supervised};
 /// A server that runs; dropping it ends the process and waits until it is gone.
 pub(super) struct Server {
     process: Supervised,
+    /// Can be given up only after the process.
+    quota: Option<CpuQuota>,
     address: SocketAddr,
     lines: Vec<(u64, ServerLine)>,
 }
@@ -35,7 +38,7 @@ impl Server {
         let command = command_of(contender, launcher, statistics, address)?;
         let mut process = Supervised::spawn(command, cpus, &format!("CoAP server ({contender})"))?;
         while !process.hear_line(START_PATIENCE, stop)?.text.starts_with("serving coap://") {}
-        Ok(Server { process, address, lines: Vec::new() })
+        Ok(Server { process, quota: None, address, lines: Vec::new() })
     }
 
     /// Its address.
@@ -47,6 +50,16 @@ impl Server {
     pub(super) fn id(&self) -> u32 {
         // It always has one, as a child of this process.
         self.process.id().unwrap_or_default()
+    }
+
+    /// Leaves it so many percent of one CPU's time from now on.
+    ///
+    /// # Errors
+    /// The system does not limit it.
+    pub(super) fn limit(&mut self, percent: u32) -> Result<(), LabError> {
+        let quota = CpuQuota::new(percent).and_then(|quota| quota.add(self.id()).map(|()| quota));
+        self.quota = Some(quota.map_err(LabError::here)?);
+        Ok(())
     }
 
     /// Takes its output.

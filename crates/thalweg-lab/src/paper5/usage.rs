@@ -8,8 +8,6 @@ use thalweg_host::{Energy, HostFiles, Task, TaskStat, TaskStatus, monotonic_nano
 pub struct Moment {
     /// Seconds since requests were counted; negative before.
     pub at_s: f64,
-    /// Processor time in seconds since the process started, in steps of 10 ms.
-    pub cpu_s: f64,
     /// Memory in use in MiB.
     pub resident_mib: f64,
     /// Threads that live.
@@ -40,7 +38,6 @@ impl Meter {
         let Some((stat, status)) = stat.zip(TaskStatus::read(&self.files, self.process)) else { return };
         let moment = Moment {
             at_s: 0.0,
-            cpu_s: stat.cpu().as_secs_f64(),
             resident_mib: status.resident_kib as f64 / 1024.0,
             threads: stat.threads,
             energy_j: self.energy.read(),
@@ -94,11 +91,14 @@ mod tests {
 
     #[test]
     fn values_between_samples_are_interpolated() {
-        let moment = |at_s, cpu_s| Moment { at_s, cpu_s, ..Moment::default() };
+        let moment = |at_s, resident_mib| Moment { at_s, resident_mib, ..Moment::default() };
         let moments = [moment(-1.0, 1.0), moment(1.0, 2.0), moment(1.5, 3.0), moment(3.0, 3.0)];
-        let cpu = |at_s| at(&moments, at_s, |moment| moment.cpu_s);
-        assert_eq!((cpu(-9.0), cpu(0.0), cpu(1.25), cpu(9.0)), (Some(1.0), Some(1.5), Some(2.5), Some(3.0)));
-        assert_eq!(at(&[], 0.0, |moment| moment.cpu_s), None);
+        let memory = |at_s| at(&moments, at_s, |moment| moment.resident_mib);
+        assert_eq!(
+            (memory(-9.0), memory(0.0), memory(1.25), memory(9.0)),
+            (Some(1.0), Some(1.5), Some(2.5), Some(3.0))
+        );
+        assert_eq!(at(&[], 0.0, |moment| moment.resident_mib), None);
         assert_eq!(thinned(&moments).iter().map(|moment| moment.at_s).collect::<Vec<_>>(), [-1.0, 1.0, 3.0]);
     }
 }

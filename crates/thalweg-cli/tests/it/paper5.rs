@@ -27,13 +27,16 @@ fn words(folder: &Path) -> Vec<&str> {
     words
 }
 
+/// Makes a program of these lines of the shell.
+fn script(path: &Path, lines: &str) {
+    fs::write(path, format!("#!/bin/sh\n{lines}\n")).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("made executable");
+}
+
 /// A server that says its version and dies as soon as it is to serve.
 fn dying_peer(folder: &Path, name: &str) {
-    let path = folder.join(format!("coap-{name}"));
-    let script =
-        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo fake 1.2.3; exit 0; fi\necho out of luck >&2\nexit 3\n";
-    fs::write(&path, script).expect("written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+    let lines = "if [ \"$1\" = --version ]; then echo fake 1.2.3; exit 0; fi\necho out of luck >&2\nexit 3";
+    script(&folder.join(format!("coap-{name}")), lines);
 }
 
 #[test]
@@ -158,6 +161,39 @@ fn runs_that_are_missing_are_made_by_resuming() {
     run(&["lab", "resume", out]).expect_code(0);
     assert_eq!(fs::read_dir(&runs).expect("runs").count(), 9);
     run(&["lab", "verify", out]).expect_code(0);
+}
+
+#[test]
+fn clients_on_another_machine_load_the_servers_of_this_one() {
+    let folder = directory("elsewhere");
+    let (ssh, asked) = (folder.join("ssh"), folder.join("asked"));
+    let programs = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().expect("a folder");
+    // It skips all options, notes the destination and becomes the agent on this machine.
+    let lines = format!(
+        "while [ \"$1\" != -- ]; do shift; done\necho \"$2\" >> '{}'\nexport PATH=\"{}:$PATH\"\n\
+         export SSH_CONNECTION='127.0.0.1 40000 127.0.0.1 22'\nexec sh -c \"exec $3\"",
+        asked.display(),
+        programs.display()
+    );
+    script(&ssh, &lines);
+    let ssh = ssh.to_str().expect("text");
+    let more = ["--figures", "capacity,flood", "--peers", "none", "--clients-on", "user@lab2", "--ssh", ssh];
+    let said = run(&[&words(&folder)[..], &more].concat()).expect_code(0);
+    assert!(said.stderr.contains("LEFT OUT: the flood"), "{}", said.stderr);
+    assert_eq!(fs::read_to_string(&asked).expect("asked"), "user@lab2\n");
+    let text = fs::read_to_string(folder.join("results.json")).expect("results");
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(result["plan"]["clients_on"], "user@lab2");
+    let runs =
+        result["cells"].as_array().expect("cells").iter().flat_map(|cell| cell["runs"].as_array().expect("runs"));
+    let runs: Vec<&Value> = runs.collect();
+    assert_eq!(runs.len(), 9, "three cells of capacity, no flood");
+    for run in runs {
+        assert!(run["load"]["counts"]["served"].as_u64() > Some(0), "{run}");
+        assert!(run["load"]["server"]["cpu_s"].as_f64().is_some(), "the server is on this machine: {run}");
+    }
+    let said = run(&[&words(&folder)[..], &["--clients-on=user@-oProxyCommand"]].concat()).expect_code(1);
+    assert!(said.stderr.contains("what ssh takes as a destination"), "{}", said.stderr);
 }
 
 /// The server and the generator, once both run.

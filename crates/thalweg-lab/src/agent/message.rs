@@ -10,6 +10,7 @@ use thalweg_lab_station::{Order, PeerSetup, WorkerMessage};
 use super::probes::ClockSecret;
 use crate::error::LabError;
 use crate::host::Environment;
+use crate::paper5::LoadOrder;
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Supervised};
 use crate::trial::TrialOrder;
@@ -57,6 +58,8 @@ pub(crate) enum WorkerOrder {
     Thalweg(TrialOrder),
     /// The program of a peer, which has to be there.
     Peer(PeerProgram, Order<PeerSetup>),
+    /// The clients of a CoAP server.
+    CoapLoad(LoadOrder),
 }
 
 impl WorkerOrder {
@@ -68,6 +71,7 @@ impl WorkerOrder {
         match self {
             WorkerOrder::Thalweg(order) => Supervised::start(launcher, name, &worker::Order::Trial(order)),
             WorkerOrder::Peer(peer, order) => Supervised::start(&launcher.station_of(peer)?, name, &order),
+            WorkerOrder::CoapLoad(order) => Supervised::start(launcher, name, &worker::Order::CoapLoad(order)),
         }
     }
 
@@ -76,6 +80,7 @@ impl WorkerOrder {
         match self {
             WorkerOrder::Thalweg(order) => WorkerOrder::Thalweg(Order { folder, ..order }),
             WorkerOrder::Peer(peer, order) => WorkerOrder::Peer(peer, Order { folder, ..order }),
+            WorkerOrder::CoapLoad(order) => WorkerOrder::CoapLoad(order),
         }
     }
 }

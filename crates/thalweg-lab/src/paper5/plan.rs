@@ -30,7 +30,10 @@ pub struct Paper5Plan {
     /// Laws that are compared; empty for those of each figure.
     #[serde(serialize_with = "write_laws", deserialize_with = "read_laws")]
     pub laws: Vec<ControlLaw>,
-    /// What the machine has.
+    /// The machine of the clients as `ssh` knows it, such as `user@lab2`; missing for this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_on: Option<String>,
+    /// What the machine of the servers has.
     pub site: ServerSite,
 }
 
@@ -83,6 +86,7 @@ impl Paper5Plan {
             figures: PaperFigure::ALL.map(|(figure, _)| figure).to_vec(),
             peers: CoapPeer::ALL.to_vec(),
             laws: Vec::new(),
+            clients_on: None,
             site,
         }
     }
@@ -90,7 +94,19 @@ impl Paper5Plan {
     /// Why the plan cannot be carried out, where that is so.
     pub(super) fn fault(&self) -> Option<&'static str> {
         let is_possible = self.scale > 0.0 && self.scale <= 1.0 && self.runs > 0;
-        (!is_possible).then_some("scale has to be above 0 and at most 1, runs at least 1")
+        let is_destination = |text: &String| {
+            // Neither part may be taken for an option by what ssh starts.
+            text.split(['@', '/']).all(|part| !part.starts_with('-'))
+                && !text.is_empty()
+                && !text.contains(char::is_whitespace)
+        };
+        match &self.clients_on {
+            _ if !is_possible => Some("scale has to be above 0 and at most 1, runs at least 1"),
+            Some(text) if !is_destination(text) => {
+                Some("clients_on has to be what ssh takes as a destination, such as user@lab2")
+            }
+            _ => None,
+        }
     }
 
     /// After so long no further round begins a run; `None` for no limit.
@@ -109,8 +125,11 @@ impl Paper5Plan {
     /// All cells, in the order of the page. Overload needs capacity, which then is measured too.
     pub(super) fn cells(&self) -> Vec<ServerCell> {
         let needs_capacity = self.figures.contains(&PaperFigure::Overload);
-        let is_wanted =
-            |figure: &PaperFigure| self.figures.contains(figure) || *figure == PaperFigure::Capacity && needs_capacity;
+        let is_wanted = |figure: &PaperFigure| {
+            // A flood has more source ports than one address, and so needs the loopback network.
+            let is_possible = self.clients_on.is_none() || *figure != PaperFigure::Flood;
+            is_possible && self.figures.contains(figure) || *figure == PaperFigure::Capacity && needs_capacity
+        };
         let figures = PaperFigure::ALL.into_iter().map(|(figure, _)| figure).filter(is_wanted);
         let cells = figures.flat_map(|figure| self.cells_of(figure)).filter(|cell| !self.is_too_young(cell));
         cells.map(|cell| ServerCell { is_judged: self.is_judged(&cell), ..cell }).collect()
@@ -264,6 +283,12 @@ impl Paper5Plan {
                     .to_owned(),
             );
         }
+        if has(PaperFigure::Flood) && self.clients_on.is_some() {
+            out.push(
+                "the flood: its source ports are those of the loopback network, and the clients are elsewhere"
+                    .to_owned(),
+            );
+        }
         if self.form == Paper5Form::Quick && self.peers.iter().any(|peer| peer.needs_heating()) {
             out.push(
                 "Californium at more than 1,000 clients: --quick is too short for it to compile itself".to_owned(),
@@ -393,7 +418,9 @@ impl Paper5Plan {
         let figures = list(self.figures.iter().map(|figure| figure.name().to_owned()).collect());
         let peers = list(self.peers.iter().map(CoapPeer::to_string).collect());
         let laws = list(self.laws.iter().map(ControlLaw::to_string).collect());
+        let elsewhere = self.clients_on.as_ref().map_or_else(String::new, |host| format!(" --clients-on {host}"));
         let changed = [
+            (true, elsewhere),
             (self.figures != usual.figures, format!(" --figures {figures}")),
             (self.peers != usual.peers, format!(" --peers {peers}")),
             (self.laws != usual.laws, format!(" --laws {laws}")),

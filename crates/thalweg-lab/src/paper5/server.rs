@@ -1,6 +1,6 @@
 //! The process of a CoAP server: started on a processor of its own, heard, and in every case ended.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free port and waits until it serves. Ours says what it does every `statistics`.
+    /// Starts a server on a free port of an address and waits until it serves. Ours says what it does every `statistics`.
     ///
     /// # Errors
     /// It cannot be started, ends, or does not serve in time; or `stop` was requested.
     pub(super) fn start(
-        contender: Contender,
+        (contender, at): (Contender, IpAddr),
         launcher: &Launcher,
         statistics: Option<Duration>,
         cpus: &[usize],
         stop: &Stop,
     ) -> Result<Server, LabError> {
-        let address = free_address().map_err(LabError::here)?;
+        let address = free_address(at).map_err(LabError::here)?;
         let command = command_of(contender, launcher, statistics, address)?;
         let mut process = Supervised::spawn(command, cpus, &format!("CoAP server ({contender})"))?;
         while !process.hear_line(START_PATIENCE, stop)?.text.starts_with("serving coap://") {}
@@ -124,9 +124,9 @@ fn program_of(contender: Contender, launcher: &Launcher) -> Result<Command, LabE
     }
 }
 
-/// A loopback address with a free port.
-fn free_address() -> std::io::Result<SocketAddr> {
-    UdpSocket::bind("127.0.0.1:0")?.local_addr()
+/// A free port at this address.
+fn free_address(at: IpAddr) -> std::io::Result<SocketAddr> {
+    UdpSocket::bind((at, 0))?.local_addr()
 }
 
 /// A virtual machine or an interpreter starts within a second on an idle processor.

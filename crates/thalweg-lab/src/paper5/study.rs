@@ -1,6 +1,7 @@
 //! The preset as an experiment that a study repeats: a run is a server of its own under one load.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,14 @@ use super::plan::{Paper5Form, Paper5Plan};
 use super::presentation;
 use super::result::{Paper5Result, Run, ServerCellRuns, ServerFacts};
 use super::run::{self, Stage};
+use crate::agent::Connection;
 use crate::circumstances;
 use crate::error::LabError;
+use crate::host::HostEnvironment;
 use crate::paper1::Missing;
 use crate::peers::Readiness;
 use crate::process::{Launcher, Stop};
-use crate::scenario::{Design, ScenarioError};
+use crate::scenario::{Design, ScenarioError, SshMachine};
 use crate::statistics::median;
 use crate::study::{
     CellResult, CoursePlan, Experiment, Measure, RunName, Side, StudyCell, StudyError, StudyOutcome, StudyRecord,
@@ -39,6 +42,9 @@ pub fn run(
     stop: &Stop,
     remark: &dyn Fn(&str),
 ) -> Result<Paper5Result, LabError> {
+    if let Some(fault) = plan.fault() {
+        return Err(LabError::here(fault));
+    }
     let (plan, missing) = with_peers_that_are_there(plan, launcher.peer_folder());
     missing.iter().for_each(|one: &Missing| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
     let text = PlanText { schema: CoapStudy::SCHEMA.to_owned(), plan: plan.clone(), missing: missing.clone() };
@@ -78,6 +84,14 @@ pub(crate) struct CoapStudy {
     cells: Vec<ServerCell>,
     /// Peers that do not take part.
     missing: Vec<Missing>,
+}
+
+/// What the runs of a study need beside this machine.
+pub(crate) struct CoapSite {
+    /// Name and value of what each peer and the machine of the clients are.
+    parts: Vec<(String, String)>,
+    /// The machine of the clients, where it is another one.
+    clients: Option<Arc<Connection>>,
 }
 
 /// A plan in words; its schema says that it is one.
@@ -180,8 +194,7 @@ impl StudyOutcome for Paper5Result {
 impl Experiment for CoapStudy {
     type Cell = ServerCell;
     type Run = Run;
-    /// Name and value of what each peer is.
-    type Site = Vec<(String, String)>;
+    type Site = CoapSite;
     type Result = Paper5Result;
 
     fn parse(file: &str, text: &str) -> Result<CoapStudy, LabError> {
@@ -234,28 +247,42 @@ impl Experiment for CoapStudy {
         Duration::from_secs_f64(self.plan.seconds_of(&self.cells[cell]))
     }
 
-    fn prepare(&self, launcher: &Launcher, _stop: &Stop) -> Result<Vec<(String, String)>, LabError> {
+    fn prepare(&self, launcher: &Launcher, stop: &Stop) -> Result<CoapSite, LabError> {
+        let open = |host: &String| Connection::open(launcher.ssh(), &SshMachine::new(host), stop).map(Arc::new);
+        let clients = self.plan.clients_on.as_ref().map(open).transpose()?;
         let mut out = Vec::new();
+        for (part, value) in clients.iter().flat_map(|agent| &agent.facts().fingerprint) {
+            out.push((format!("{part} of the clients"), value.clone()));
+        }
         for peer in &self.plan.peers {
             let program = program_of(*peer, launcher.peer_folder());
             let (program, version) = program.map_err(|why| LabError::NoPeer { peer: peer.to_string(), why })?;
             out.push((format!("program of {peer}"), checksum(&program)));
             out.push((format!("version of {peer}"), version));
         }
-        Ok(out)
+        Ok(CoapSite { parts: out, clients })
     }
 
-    fn dependencies(
-        &self,
-        _launcher: &Launcher,
-        site: &Vec<(String, String)>,
-    ) -> Result<Vec<(String, String)>, LabError> {
-        Ok(site.clone())
+    fn dependencies(&self, _launcher: &Launcher, site: &CoapSite) -> Result<Vec<(String, String)>, LabError> {
+        Ok(site.parts.clone())
+    }
+
+    fn machines(&self, site: &CoapSite) -> Vec<HostEnvironment> {
+        let environment = |agent: &Arc<Connection>| HostEnvironment {
+            name: agent.name().to_owned(),
+            environment: agent.facts().environment.clone(),
+        };
+        site.clients.iter().map(environment).collect()
+    }
+
+    fn check_site(&self, site: &CoapSite) -> Result<(), LabError> {
+        site.clients.iter().try_for_each(|agent| agent.check_alive())
     }
 
     fn make(&self, turn: &StudyTurn<'_, CoapStudy>, folder: &Path) -> Result<(), LabError> {
         let cell = &self.cells[turn.cell];
-        let stage = Stage { plan: &self.plan, launcher: turn.launcher, stop: turn.stop };
+        let clients = turn.site.clients.as_ref();
+        let stage = Stage { plan: &self.plan, launcher: turn.launcher, stop: turn.stop, clients };
         let run = run::make(cell, turn.round, CoapStudy::capacity(cell, turn.so_far), &stage)?;
         let text = serde_json::to_string(&CoapRunFile { cell: cell.clone(), run }).map_err(LabError::here)?;
         let file = folder.join(RESULT);

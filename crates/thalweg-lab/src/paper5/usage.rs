@@ -8,6 +8,8 @@ use thalweg_host::{Energy, HostFiles, Task, TaskStat, TaskStatus, monotonic_nano
 pub struct Moment {
     /// Seconds since requests were counted; negative before.
     pub at_s: f64,
+    /// Processor time in seconds since the process started, in steps of 10 ms.
+    pub cpu_s: f64,
     /// Memory in use in MiB.
     pub resident_mib: f64,
     /// Threads that live.
@@ -38,6 +40,7 @@ impl Meter {
         let Some((stat, status)) = stat.zip(TaskStatus::read(&self.files, self.process)) else { return };
         let moment = Moment {
             at_s: 0.0,
+            cpu_s: stat.cpu().as_secs_f64(),
             resident_mib: status.resident_kib as f64 / 1024.0,
             threads: stat.threads,
             energy_j: self.energy.read(),

@@ -49,6 +49,15 @@ pub struct Paper5Options {
     #[arg(long, value_name = "F", default_value_t = 1.0, hide_default_value = true, value_parser = scale)]
     pub scale: f64,
 
+    /// Let the clients run on HOST, which ssh reaches and where this version of thalweg is installed, such as user@lab2; servers stay on
+    /// this machine (default: on this machine).
+    #[arg(long, value_name = "HOST")]
+    pub clients_on: Option<String>,
+
+    /// Reach HOST by COMMAND, a program and its options with blanks between them (default: ssh).
+    #[arg(long, value_name = "COMMAND", requires = "clients_on")]
+    pub ssh: Option<String>,
+
     #[command(flatten)]
     /// The peers' programs.
     pub folder: PeerFolder,
@@ -66,7 +75,7 @@ pub fn run(options: &Paper5Options, interrupt: &Interrupt) -> Result<(), Failure
     let plan = options.plan()?;
     let out = options.preset.out.clone().unwrap_or_else(|| PathBuf::from("paper5"));
     Extent::new(plan.expected(), plan.left_out()).announce("paper5");
-    let launcher = study::launcher(options.folder.peer_dir.clone(), None)?;
+    let launcher = study::launcher(options.folder.peer_dir.clone(), options.ssh.as_deref())?;
     let loud = |text: &str| remark(format_args!("MISSING: {text}"));
     let stop = Stop::watching(interrupt.flag());
     let result = directories::run_paper5(&plan, &out, (&launcher, &stop), &loud);
@@ -108,6 +117,7 @@ impl Paper5Options {
             plan.figures.dedup();
         }
         plan.laws.clone_from(&self.laws);
+        plan.clients_on.clone_from(&self.clients_on);
         Ok(plan)
     }
 }

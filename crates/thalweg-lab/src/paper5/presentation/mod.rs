@@ -30,7 +30,7 @@ pub fn page(result: &Paper5Result) -> Page {
     Page {
         title: "Paper 5, measured again".to_owned(),
         subtitle: format!(
-            "{} · {} · Jeon, Lee, Han, Jung (2017), Figures 2 to 7 and 9 to 12, on one machine",
+            "{} · {} · Jeon, Lee, Han, Jung (2017), Figures 2 to 7 and 9 to 12",
             utc(result.started_unix_s),
             duration(Duration::from_secs_f64(result.conditions.seconds))
         ),
@@ -166,15 +166,18 @@ fn method(result: &Paper5Result) -> Vec<String> {
     let limited = result.runs().filter(|run| run.load.generator.generator_limited).count();
     vec![
         match plan.site.cpus {
+            _ if plan.clients_on.is_some() => "A server runs on CPU 0 alone unless more are named.".to_owned(),
             0 | 1 => "No process was pinned to a CPU: there is only one.".to_owned(),
             cpus => format!(
                 "A server runs on CPU 0 alone unless more are named, and under a quota on all of {cpus}; the generator on CPU {}.",
                 cpus - 1
             ),
         },
-        "Non-confirmable GETs over loopback; each client has a source port of its own, every answer is checked for code, token, message ID \
-         and payload. In an open loop latency counts from the scheduled time. An answer after more than 2 s is a loss."
-            .to_owned(),
+        format!(
+            "Non-confirmable GETs {}; each client has a source port of its own, every answer is checked for code, token, message ID and \
+             payload. In an open loop latency counts from the scheduled time. An answer after more than 2 s is a loss.",
+            plan.clients_on.as_ref().map_or_else(|| "over loopback".to_owned(), |host| format!("from {host}"))
+        ),
         format!(
             "A run is the unit: {} of each cell with a verdict at most and fewer of the others, in rounds whose order is shuffled from the \
              seed {}. A figure is the median of the runs, with its exact 95 % interval from eight runs on; below that the range from the \

@@ -42,7 +42,6 @@ pub fn page(result: &Paper5Result) -> Page {
         conditions: conditions(result),
         method: method(result),
         command: result.plan.command(),
-        ..Page::default()
     }
 }
 

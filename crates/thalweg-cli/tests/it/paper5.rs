@@ -168,9 +168,9 @@ fn clients_on_another_machine_load_the_servers_of_this_one() {
     let folder = directory("elsewhere");
     let (ssh, asked) = (folder.join("ssh"), folder.join("asked"));
     let programs = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().expect("a folder");
-    // It skips all options, notes the destination and becomes the agent on this machine.
+    // It skips all options, notes the destination and its number, and becomes the agent on this machine.
     let lines = format!(
-        "while [ \"$1\" != -- ]; do shift; done\necho \"$2\" >> '{}'\nexport PATH=\"{}:$PATH\"\n\
+        "while [ \"$1\" != -- ]; do shift; done\necho \"$2 $$\" >> '{}'\nexport PATH=\"{}:$PATH\"\n\
          export SSH_CONNECTION='127.0.0.1 40000 127.0.0.1 22'\nexec sh -c \"exec $3\"",
         asked.display(),
         programs.display()
@@ -178,9 +178,18 @@ fn clients_on_another_machine_load_the_servers_of_this_one() {
     script(&ssh, &lines);
     let ssh = ssh.to_str().expect("text");
     let more = ["--figures", "capacity,flood", "--peers", "none", "--clients-on", "user@lab2", "--ssh", ssh];
-    let said = run(&[&words(&folder)[..], &more].concat()).expect_code(0);
+    let running = Running::start(command(&[&words(&folder)[..], &more].concat()));
+    let start = Instant::now();
+    let agent = || {
+        let text = fs::read_to_string(&asked).ok()?;
+        text.trim_end().strip_prefix("user@lab2 ")?.parse::<u32>().ok()
+    };
+    while !agent().is_some_and(|agent| !children(agent).is_empty()) {
+        assert!(start.elapsed() < PATIENCE, "the agent makes no load");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let said = running.finish().expect_code(0);
     assert!(said.stderr.contains("LEFT OUT: the flood"), "{}", said.stderr);
-    assert_eq!(fs::read_to_string(&asked).expect("asked"), "user@lab2\n");
     let text = fs::read_to_string(folder.join("results.json")).expect("results");
     let result: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(result["plan"]["clients_on"], "user@lab2");

@@ -31,7 +31,6 @@ pub use result::{Paper5Result, Run, ServerCellRuns, ServerFacts, ServerUsage};
 pub(crate) use run::{LoadOrder, make_load};
 pub(crate) use study::CoapStudy;
 pub use study::run;
-pub use usage::Moment;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::cell::{PaperFigure, ServerCell};
 use super::observed::ServerLine;
 use super::plan::Paper5Plan;
-use super::usage::Moment;
 use crate::coap_load::LoadResult;
 use crate::host::{Conditions, Environment};
 use crate::paper1::Missing;
@@ -74,8 +73,6 @@ pub struct Run {
     pub load: LoadResult,
     /// Resources that the server used.
     pub server: ServerUsage,
-    /// The same over time, once a second.
-    pub moments: Vec<Moment>,
     /// The server's own statistics; Thalweg alone, where laws are compared.
     pub lines: Vec<ServerLine>,
     /// Other load on the machine.

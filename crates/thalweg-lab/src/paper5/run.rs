@@ -97,7 +97,6 @@ pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: 
     Ok(Run {
         round,
         server,
-        moments: usage::thinned(&moments),
         lines: lines.into_iter().map(|(at, line)| super::ServerLine { at_s: since(at), ..line }).collect(),
         load: LoadResult { server: figures, ..result },
         conditions: watch.finish(),

@@ -181,7 +181,6 @@ fn run_of(round: u32, windows: &[(u64, u64, f64)], lines: &[(f64, u64, u64, u64,
         round,
         load: serde_json::from_value(load).expect("a load"),
         server: ServerUsage { resident_max_mib: 12.0, threads_max: 9, energy_j: None },
-        moments: vec![Moment { at_s: 0.0, threads: 3, resident_mib: 9.0, ..Moment::default() }],
         lines: lines.iter().map(line).collect(),
         conditions: Conditions::default(),
     }

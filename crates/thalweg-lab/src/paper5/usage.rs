@@ -1,21 +1,20 @@
 //! Resources of a server's process, over time.
 
-use serde::{Deserialize, Serialize};
 use thalweg_host::{Energy, HostFiles, Task, TaskStat, TaskStatus, monotonic_nanos};
 
 /// Resources that a server had used at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Moment {
     /// Seconds since requests were counted; negative before.
-    pub at_s: f64,
+    pub(super) at_s: f64,
     /// Processor time in seconds since the process started, in steps of 10 ms.
-    pub cpu_s: f64,
+    pub(super) cpu_s: f64,
     /// Memory in use in MiB.
-    pub resident_mib: f64,
+    pub(super) resident_mib: f64,
     /// Threads that live.
-    pub threads: u64,
+    pub(super) threads: u64,
     /// Energy of all processor packages in joules since the first sample; missing where the host does not tell.
-    pub energy_j: Option<f64>,
+    pub(super) energy_j: Option<f64>,
 }
 
 /// Samples of one process.
@@ -68,18 +67,6 @@ pub(super) fn at(moments: &[Moment], at_s: f64, value: impl Fn(&Moment) -> f64) 
     }
 }
 
-/// One sample a second, the first and the last among them.
-pub(super) fn thinned(moments: &[Moment]) -> Vec<Moment> {
-    let mut out: Vec<Moment> = Vec::new();
-    for (index, moment) in moments.iter().enumerate() {
-        let is_due = out.last().is_none_or(|last| moment.at_s - last.at_s >= 1.0);
-        if is_due || index + 1 == moments.len() {
-            out.push(*moment);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +89,5 @@ mod tests {
             (Some(1.0), Some(1.5), Some(2.5), Some(3.0))
         );
         assert_eq!(at(&[], 0.0, |moment| moment.resident_mib), None);
-        assert_eq!(thinned(&moments).iter().map(|moment| moment.at_s).collect::<Vec<_>>(), [-1.0, 1.0, 3.0]);
     }
 }

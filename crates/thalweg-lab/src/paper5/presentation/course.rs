@@ -137,7 +137,7 @@ fn needed(run: &Run, cell: &ServerCellRuns) -> Option<Layer> {
     Some(line("", BESIDE, points.collect()))
 }
 
-pub(super) fn line(name: &str, colour: usize, points: Vec<(f64, f64)>) -> Layer {
+fn line(name: &str, colour: usize, points: Vec<(f64, f64)>) -> Layer {
     Layer { name: name.to_owned(), colour, form: Form::Line, points, band: Vec::new() }
 }
 

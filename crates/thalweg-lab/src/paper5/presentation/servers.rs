@@ -2,14 +2,12 @@
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::course::line;
 use super::tables::{
     ENERGY, INSIDE, LATENCY, LAW, OFFERED, PROCESSOR, ROOM, RUNS, SERVED, SERVER, THREADS, USAGE, table,
 };
 use crate::paper5::answers::{self, PER_CPU_S, each, estimate};
 use crate::paper5::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom, ServerWork};
 use crate::paper5::result::{Paper5Result, ServerCellRuns};
-use crate::paper5::usage::Moment;
 use crate::paper5::verdicts;
 use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, FigureLayout, Section};
@@ -67,28 +65,7 @@ pub(super) fn clients(result: &Paper5Result) -> Section {
             bars(Axis::fitting("requests/s served"), contenders.iter().filter_map(mean)),
         ),
     ];
-    section.figures.extend(over_time(result, &contenders));
     section
-}
-
-/// Memory and threads over time, in the first run with the most clients, where runs are long enough for a course.
-fn over_time(result: &Paper5Result, contenders: &[Contender]) -> Vec<Figure> {
-    let first =
-        |contender: &Contender| answers::find(result, PaperFigure::Clients, |cell| cell.contender == *contender);
-    let picture = |title: &str, of: fn(&Moment) -> f64| {
-        let layer = |(colour, contender): (usize, &Contender)| {
-            let moments = first(contender)?.runs[0].moments.iter().filter(|one| one.at_s >= 0.0);
-            let points: Vec<(f64, f64)> = moments.map(|one| (one.at_s, of(one))).collect();
-            (points.len() > 2).then(|| line(&contender.to_string(), colour, points))
-        };
-        let layers: Vec<Layer> = contenders.iter().enumerate().filter_map(layer).collect();
-        (!layers.is_empty()).then(|| wide("", (Axis::linear("seconds"), Axis::logarithmic(title)), layers))
-    };
-    let memory = picture("memory, MiB", |one| one.resident_mib)
-        .map(|svg| Figure::new("Memory over time with the most clients.", svg));
-    let threads = picture("threads", |one| one.threads as f64)
-        .map(|svg| Figure::new("Threads over time with the most clients.", svg));
-    [memory, threads].into_iter().flatten().collect()
 }
 
 pub(super) fn sizes(result: &Paper5Result) -> Section {

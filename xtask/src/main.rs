@@ -1,7 +1,6 @@
 //! `cargo xtask`: tasks of contributors and of the continuous integration.
 
 mod browser;
-mod compare;
 mod count;
 mod fuzz;
 mod licences;
@@ -30,9 +29,6 @@ usage: cargo xtask <command>
                       (needs cargo-mutants)
   licences            check licences, sources and duplicates of the dependencies
   miri                run tests of code that handles memory by itself in an interpreter (needs a nightly toolchain with miri)
-  compare [--quick] [--json FILE] [group…]
-                      measure Thalweg, its peers and plain sockets in turns and print figures, ratios and aims; with
-                      names, only those groups: small-streams, large-streams, round-trips, bursts, crowd, veth
   count [method…]     count locks, clock reads, allocations and system calls a sample and side (needs valgrind)
   count pairs|participants N
                       measure processor time and memory of N writers and N readers on as many topics, or of N participants in one
@@ -55,7 +51,6 @@ fn main() -> ExitCode {
         Some("licences") => licences::run(),
         Some("miri") => miri::run(),
         Some("mutants") => mutants::run(rest),
-        Some("compare") => compare::run(rest),
         Some("count") => count::run(rest),
         Some("peers") => peers::run(rest),
         Some("help" | "--help" | "-h") => {

@@ -37,28 +37,13 @@ pub fn isolated(command: &Command) -> Command {
     inside
 }
 
-/// A network namespace with a loopback interface, and a link if it is one of a pair; removed when dropped.
+/// A network namespace with a loopback interface; removed when dropped.
 pub struct Host(Namespace);
 
 impl Host {
-    /// The interface of a host that has a link.
-    pub const LINK: &str = "eth0";
-
     /// Makes the namespace; `role` ends its name.
     pub fn new(role: &str) -> Outcome<Host> {
         Namespace::new(role).map(Host).map_err(told)
-    }
-
-    /// Two hosts with a link between them, `eth0` on both.
-    pub fn pair(mtu: u32) -> Outcome<(Host, Host)> {
-        let (left, right) = (Host::new("left")?, Host::new("right")?);
-        let link = Host::LINK;
-        left.0.link(&format!("add {link} type veth peer name {link} netns {}", right.0.name())).map_err(told)?;
-        for (host, address) in [(&left, "10.77.0.1/24"), (&right, "10.77.0.2/24")] {
-            host.0.ip(&format!("address add {address} dev {link}")).map_err(told)?;
-            host.0.link(&format!("set {link} mtu {mtu} up")).map_err(told)?;
-        }
-        Ok((left, right))
     }
 
     /// The same command on this host.

@@ -8,13 +8,13 @@ use thalweg_host::Namespace;
 
 use crate::report::{self, SuiteRow};
 use crate::workspace::{cargo, in_ci, run as run_command, target};
-use crate::{Outcome, browser, compare, netns, peers};
+use crate::{Outcome, browser, netns, peers};
 
 /// Number of simulated worlds of a test run; a long run takes 20,000.
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 13] = [
+const SUITES: [Suite; 12] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -27,7 +27,6 @@ const SUITES: [Suite; 13] = [
     ("vendors", vendors),
     ("oscore", oscore),
     ("coap", coap),
-    ("compare", comparison),
 ];
 
 /// A name and what runs under it.
@@ -167,16 +166,6 @@ fn coap() -> Outcome<Tally> {
         tally.failed += usize::from(in_ci()) * missing.len();
     }
     Ok(tally)
-}
-
-/// That both programs can be measured; the figures of a loaded machine prove nothing.
-fn comparison() -> Outcome<Tally> {
-    let cyclone = peers::CYCLONE.build()?;
-    build(&["build", "--package", "thalweg-cli"])?;
-    match compare::smoke(&cyclone) {
-        Ok(()) => Ok(Tally { passed: 1, failed: 0, ignored: 0, reason: String::new() }),
-        Err(reason) => Ok(Tally { passed: 0, failed: 1, ignored: 0, reason }),
-    }
 }
 
 /// The report of a short run in a real browser.

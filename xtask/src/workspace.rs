@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use crate::Outcome;
 
@@ -53,24 +51,6 @@ pub fn output(command: &mut Command) -> Outcome<String> {
     said(command, &output)
 }
 
-/// As [`output`], of a program that is killed and an error when it takes longer than `limit`.
-pub fn output_within(command: &mut Command, limit: Duration) -> Outcome<String> {
-    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let child = started.map_err(|error| format!("{}: {error}", name(command)))?;
-    let id = child.id();
-    let (sender, ended) = mpsc::channel();
-    // Started here and only awaited there: some programs end with the thread that started them.
-    std::thread::spawn(move || sender.send(child.wait_with_output()));
-    match ended.recv_timeout(limit) {
-        Ok(Ok(output)) => said(command, &output),
-        Ok(Err(error)) => Err(format!("{}: {error}", name(command))),
-        Err(_) => {
-            output(Command::new("kill").args(["-KILL", &id.to_string()]))?;
-            Err(format!("{} did not end within {} s and was killed", name(command), limit.as_secs()))
-        }
-    }
-}
-
 /// The output of a program, or the reason of its failure.
 fn said(command: &Command, output: &Output) -> Outcome<String> {
     if output.status.success() {
@@ -84,21 +64,4 @@ fn said(command: &Command, output: &Output) -> Outcome<String> {
 fn name(command: &Command) -> String {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).take(6).collect();
     format!("{} {}", command.get_program().to_string_lossy(), arguments.join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::Command;
-    use std::time::Duration;
-
-    use super::output_within;
-
-    #[test]
-    fn a_program_that_does_not_end_is_killed() {
-        let reason = output_within(Command::new("sleep").arg("1000"), Duration::from_millis(10));
-        let reason = reason.expect_err("it sleeps");
-        assert!(reason.starts_with("sleep 1000 did not end"), "{reason}");
-        assert_eq!(output_within(Command::new("echo").arg("word"), Duration::from_secs(60)), Ok("word\n".to_owned()));
-        assert!(output_within(&mut Command::new("false"), Duration::from_secs(60)).is_err());
-    }
 }

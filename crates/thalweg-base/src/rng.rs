@@ -24,8 +24,22 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// A number from 0 to just below 1.
+    pub fn share(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// True with probability `p` (clamped to `0.0..=1.0`).
     pub fn chance(&mut self, p: f64) -> bool {
-        (self.next_u64() >> 11) as f64 / ((1u64 << 53) as f64) < p
+        self.share() < p
+    }
+
+    /// The numbers below `count` in any order.
+    pub fn order(&mut self, count: usize) -> Vec<usize> {
+        let mut out: Vec<usize> = (0..count).collect();
+        for last in (1..count).rev() {
+            out.swap(last, self.below(last as u64 + 1) as usize);
+        }
+        out
     }
 }

@@ -2,21 +2,19 @@
 //! answer to one sample in so many.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thalweg_host::monotonic_nanos;
 
 use crate::fault::Fault;
-use crate::middleware::{
-    ArrivedSample, Middleware, SampleReader, SampleSink, SampleWriter, ScheduledSample, WriteError,
-};
+use crate::middleware::{ArrivedSample, Middleware, SampleReader, SampleSink, SampleWriter, ScheduledSample};
 use crate::order::{Order, ReliabilitySetting};
 use crate::publisher::{id, parts};
 use crate::records::LatencySample;
 use crate::so_far::Tally;
-use crate::station::{Course, sleep_until, wait_until};
+use crate::station::{Course, receive, sleep_until, wait_until};
 
 /// Publishers that write as fast as they may, whatever the rate of the timetable; it only says when they begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,22 +53,15 @@ impl<M: Middleware> Answers<M> {
 
     /// The time at which the answer to the sample `id` arrived; `None` where none came before `until_ns`.
     fn wait(&self, id: u64, until_ns: u64, course: &Course) -> Result<Option<u64>, Fault> {
-        loop {
-            if course.stop().is_requested() {
-                return Err(Fault::Interrupted);
-            }
-            let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_nanos()));
-            match self.heard.recv_timeout(left.min(LOOK_PERIOD)) {
-                Ok(answer) => match answer? {
-                    (answered, at_ns) if answered == id => return Ok(Some(at_ns)),
-                    // It comes after it was given up.
-                    _ => {}
-                },
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(Fault::here("the reader of answers ended")),
+        let until = Instant::now() + Duration::from_nanos(until_ns.saturating_sub(monotonic_nanos()));
+        while let Some(answer) = receive(&self.heard, until, course.stop())? {
+            match answer? {
+                (answered, at_ns) if answered == id => return Ok(Some(at_ns)),
+                // It comes after it was given up.
+                _ => {}
             }
         }
+        Ok(None)
     }
 }
 
@@ -163,14 +154,11 @@ impl<M: Middleware> Pump<'_, M> {
             let number = out.written;
             let id = id(self.index, number);
             sample.stamp(now, id);
-            match writer.write(&sample) {
-                Ok(()) => out.written += 1,
-                Err(WriteError::NoRoom(_)) => {
-                    out.refused += 1;
-                    continue;
-                }
-                Err(WriteError::Failed(reason)) => return Err(Fault::Here(reason)),
+            if !writer.write_in_time(&sample)? {
+                out.refused += 1;
+                continue;
             }
+            out.written += 1;
             if now >= begin {
                 self.tally.add_written();
             }
@@ -200,7 +188,6 @@ impl<M: Middleware> Pump<'_, M> {
 
 /// The topic of the answers.
 const ANSWERS: &str = "thalweg_lab_answers";
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// As in round trips alone.
 const LOSS_PATIENCE: Duration = Duration::from_millis(500);
 const END_PATIENCE: Duration = Duration::from_secs(5);

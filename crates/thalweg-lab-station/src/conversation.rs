@@ -2,7 +2,7 @@
 //! each end saw. So all ends have the whole result, wherever they run.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use crate::fault::Fault;
 use crate::link::Stop;
 use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter};
 use crate::perf_options::ANSWER_PATIENCE;
+use crate::station::receive;
 use crate::stream_figures::{ReaderEnd, WriterEnd};
 
 /// A sentence of the conversation.
@@ -124,19 +125,7 @@ impl<M: Middleware<Sample: NumberedSample>> Talk<M> {
 
     /// The next sentence, where one comes within `patience`.
     pub(crate) fn hear(&mut self, patience: Duration, stop: &Stop) -> Result<Option<Sentence>, Fault> {
-        let deadline = Instant::now() + patience;
-        loop {
-            if stop.is_requested() {
-                return Err(Fault::Interrupted);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left.min(LOOK_PERIOD)) {
-                Ok(sentence) => return sentence.map(Some),
-                Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(Fault::here("a reader of this process ended")),
-            }
-        }
+        receive(&self.heard, Instant::now() + patience, stop)?.transpose()
     }
 
     /// Waits for the sentence that `wanted` picks; skips others.
@@ -185,4 +174,3 @@ pub fn to_writer(reader: usize) -> String {
 }
 
 const ASKING_PERIOD: Duration = Duration::from_millis(50);
-const LOOK_PERIOD: Duration = Duration::from_millis(50);

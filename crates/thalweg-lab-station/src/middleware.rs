@@ -137,6 +137,18 @@ pub trait SampleWriter<M: Middleware>: Send + 'static {
     /// There was no room in time, or the writer cannot go on.
     fn write(&mut self, sample: &M::Sample) -> Result<(), WriteError>;
 
+    /// Writes a sample; returns whether there was room for it in time.
+    ///
+    /// # Errors
+    /// The writer cannot go on.
+    fn write_in_time(&mut self, sample: &M::Sample) -> Result<bool, Fault> {
+        match self.write(sample) {
+            Ok(()) => Ok(true),
+            Err(WriteError::NoRoom(_)) => Ok(false),
+            Err(WriteError::Failed(reason)) => Err(Fault::Here(reason)),
+        }
+    }
+
     /// Writes an arrival, number included, as an application does that answers with what it got.
     ///
     /// # Errors

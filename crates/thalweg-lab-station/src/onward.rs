@@ -7,9 +7,9 @@ use std::time::Duration;
 use thalweg_host::{monotonic_nanos, thread_cpu_time};
 
 use crate::fault::Fault;
-use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
-use crate::order::{Onward, PublisherReport, ReliabilitySetting};
-use crate::publisher::{ACKNOWLEDGEMENT_PATIENCE, Published, PublisherRecords, find_readers, id};
+use crate::middleware::{Middleware, SampleWriter, ScheduledSample};
+use crate::order::{Onward, PublisherReport};
+use crate::publisher::{Published, PublisherRecords, find_readers, id};
 use crate::records::WrittenSample;
 use crate::station::Course;
 
@@ -43,11 +43,7 @@ pub(crate) fn run<M: Middleware>(
         work(onward.work);
         let written = monotonic_nanos();
         sample.stamp(written, id(place.index, number));
-        let is_written = match writer.write(&sample) {
-            Ok(()) => true,
-            Err(WriteError::NoRoom(_)) => false,
-            Err(WriteError::Failed(reason)) => return Err(Fault::Here(reason)),
-        };
+        let is_written = writer.write_in_time(&sample)?;
         if is_written {
             let (written_ns, returned_ns) = (written - origin_ns, monotonic_nanos() - origin_ns);
             samples.push(WrittenSample { number, written_ns, returned_ns });
@@ -62,17 +58,9 @@ pub(crate) fn run<M: Middleware>(
     }
     // The rest of the laboratory takes records in the order of the numbers.
     samples.sort_unstable_by_key(|sample| sample.number);
-    let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
-        || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
-    let report = PublisherReport {
-        index: place.index,
-        written: samples.len() as u64,
-        refused,
-        acknowledged,
-        effort: writer.effort(),
-        link_costs: writer.link_costs(),
-    };
-    Ok(Published::new(report, PublisherRecords::Samples(samples), (writer, middleware)))
+    let written = samples.len() as u64;
+    let report = PublisherReport { index: place.index, written, refused, ..PublisherReport::default() };
+    Published::end(order, (report, PublisherRecords::Samples(samples)), (writer, middleware))
 }
 
 /// The next sample that was taken; `None` at the end.

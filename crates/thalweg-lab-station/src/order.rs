@@ -1,6 +1,6 @@
 //! Messages between the controller and the processes of a run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -58,9 +58,17 @@ impl<Setup> Order<Setup> {
             (None, subscriber) => format!("subscriber-{:03}", subscriber.map_or(0, |one| one.index)),
         }
     }
-}
 
-impl<Setup> Order<Setup> {
+    /// The same with all its folders within `root`.
+    #[must_use]
+    pub fn within(self, root: &Path) -> Order<Setup> {
+        let onward = self.onward.map(|onward| {
+            let Onward { order, work } = *onward;
+            Box::new(Onward { order: order.within(root), work })
+        });
+        Order { folder: root.join(&self.folder).components().collect(), onward, ..self }
+    }
+
     /// The channel of one of its topics.
     pub(crate) fn channel(&self, topic: &str) -> SampleChannel {
         SampleChannel {

@@ -9,7 +9,7 @@ use thalweg_host::{monotonic_nanos, request_exact_timers};
 use crate::channel::ProcessEnd;
 use crate::closed_loop::{Answers, Pump};
 use crate::fault::Fault;
-use crate::middleware::{Middleware, SampleWriter, ScheduledSample, WriteError};
+use crate::middleware::{Middleware, SampleWriter, ScheduledSample};
 use crate::order::{Order, PublisherPlace, PublisherReport, ReliabilitySetting, Wake};
 use crate::records::{LatencySample, WrittenSample, write_round_trips, write_written};
 use crate::so_far::Tally;
@@ -60,34 +60,16 @@ pub(crate) fn run<M: Middleware>(
             (pumped.written, pumped.refused, PublisherRecords::RoundTrips(pumped.round_trips))
         }
         None => {
-            let samples = Vec::new();
-            let mut publisher = Publisher::<M> {
-                order,
-                index,
-                origin_ns,
-                course,
-                tally,
-                writer: &mut writer,
-                sample,
-                samples,
-                refused: 0,
-            };
+            let (samples, writer) = (Vec::new(), &mut writer);
+            let mut publisher =
+                Publisher::<M> { order, index, origin_ns, course, tally, writer, sample, samples, refused: 0 };
             publisher.follow()?;
             let Publisher::<M> { samples, refused, .. } = publisher;
             (samples.len() as u64, refused, PublisherRecords::Samples(samples))
         }
     };
-    let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
-        || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
-    let report = PublisherReport {
-        index,
-        written,
-        refused,
-        acknowledged,
-        effort: writer.effort(),
-        link_costs: writer.link_costs(),
-    };
-    Ok(Published::new(report, records, (writer, middleware)))
+    let report = PublisherReport { index, written, refused, ..PublisherReport::default() };
+    Published::end(order, (report, records), (writer, middleware))
 }
 
 /// A publisher's participant, its writer, and its ear for answers where it has one.
@@ -121,12 +103,17 @@ pub(crate) fn find_readers<M: Middleware>(
 }
 
 impl<M: Middleware> Published<M> {
-    pub(crate) fn new(
-        report: PublisherReport,
-        records: PublisherRecords,
-        (writer, middleware): (M::Writer, M),
-    ) -> Published<M> {
-        Published { report, records, _writer: writer, _middleware: middleware }
+    /// Waits for the readers of what was written; `report` has the counts.
+    pub(crate) fn end(
+        order: &Order<M::Setup>,
+        (report, records): (PublisherReport, PublisherRecords),
+        (mut writer, middleware): (M::Writer, M),
+    ) -> Result<Published<M>, Fault> {
+        let acknowledged = order.qos.reliability == ReliabilitySetting::BestEffort
+            || writer.wait_for_acknowledgements(ACKNOWLEDGEMENT_PATIENCE)?;
+        let (effort, link_costs) = (writer.effort(), writer.link_costs());
+        let report = PublisherReport { acknowledged, effort, link_costs, ..report };
+        Ok(Published { report, records, _writer: writer, _middleware: middleware })
     }
 }
 
@@ -165,13 +152,9 @@ impl<M: Middleware> Publisher<'_, M> {
     /// Writes a sample; `false` when it found no room in time.
     fn write(&mut self, now: u64, number: u64) -> Result<bool, Fault> {
         self.sample.stamp(now, id(self.index, number));
-        match self.writer.write(&self.sample) {
-            Ok(()) => {}
-            Err(WriteError::NoRoom(_)) => {
-                self.refused += 1;
-                return Ok(false);
-            }
-            Err(WriteError::Failed(reason)) => return Err(Fault::Here(reason)),
+        if !self.writer.write_in_time(&self.sample)? {
+            self.refused += 1;
+            return Ok(false);
         }
         self.samples.push(WrittenSample {
             number,

@@ -14,6 +14,7 @@ use crate::middleware::Middleware;
 use crate::onward;
 use crate::order::{Order, StationCommand, Word, WorkerReport};
 use crate::publisher::{self, Published};
+use crate::records::not_written;
 use crate::so_far::{SoFar, Tally};
 use crate::subscriber::{self, Drained};
 
@@ -38,6 +39,10 @@ pub fn work<M: Middleware, N: Middleware<Setup = M::Setup>>(
     order: &Order<M::Setup>,
     link: &ParentPipe,
 ) -> Result<WorkerReport, Fault> {
+    let folders = [Some(&order.folder), order.onward.as_ref().map(|onward| &onward.order.folder)];
+    for folder in folders.into_iter().flatten() {
+        std::fs::create_dir_all(folder).map_err(|error| not_written(folder, &error))?;
+    }
     let course = Course {
         stop: link.stop().clone(),
         state: Mutex::default(),
@@ -316,6 +321,25 @@ pub fn wait_until(patience: Duration, stop: &Stop, mut condition: impl FnMut() -
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The next thing that comes, where one does before `until`.
+///
+/// # Errors
+/// `stop` was requested, or nothing can come any more.
+pub(crate) fn receive<T>(from: &Receiver<T>, until: Instant, stop: &Stop) -> Result<Option<T>, Fault> {
+    loop {
+        if stop.is_requested() {
+            return Err(Fault::Interrupted);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        match from.recv_timeout(left.min(LOOK_PERIOD)) {
+            Ok(found) => return Ok(Some(found)),
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Fault::here("a reader of this process ended")),
+        }
     }
 }
 

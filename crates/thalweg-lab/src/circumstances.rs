@@ -44,6 +44,19 @@ pub fn sentences(conditions: &Conditions) -> Vec<String> {
     out
 }
 
+/// What a reader has to know before the figures: a debug build, and a machine that was not quiet.
+pub fn warnings(environment: &Environment, conditions: &Conditions) -> Vec<String> {
+    let debug = "This is a debug build, several times slower than a release build.";
+    let load = "The machine was not quiet: other work took CPU time. Ratios suffer less than figures, because contenders took turns; repeat it \
+                on an idle machine.";
+    let is_debug = environment.build == "debug";
+    [(is_debug, debug), (conditions.is_disturbed(), load)]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, text)| text.to_owned())
+        .collect()
+}
+
 /// Name and value of each fact about a machine, in the order a reader wants them.
 pub fn facts(environment: &Environment) -> Vec<(&'static str, String)> {
     let unknown = || "unknown".to_owned();

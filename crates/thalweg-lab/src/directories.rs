@@ -2,13 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::benchmark::Benchmark;
 use crate::error::LabError;
 use crate::paper5::{self, CoapStudy, Paper5Plan};
 use crate::process::{Launcher, Stop};
-use crate::quick::{self, QuickPlan, QuickStudy};
 use crate::scenario::Scenario;
-use crate::study::{self, Comparability, Comparison, Experiment, StudyOutcome, StudyWatcher};
-pub use crate::study::{FoundRun, RunSnapshot, StudyError, Verification, find};
+use crate::study::{self, Experiment, StudyError, StudyOutcome, StudyWatcher};
+pub use crate::study::{Comparability, Comparison, FoundRun, RunSnapshot, Verification, find};
+
+/// Does the same with the experiment that made the directory in `$path`, whichever it is: `$E` is its type. For a scenario `verify` expands to
+/// `Some(Scenario::SCHEMA) => { type E = Scenario; study::verify::<E>(path) }`.
+macro_rules! with_experiment {
+    ($path:expr, $E:ident => $done:expr) => {{
+        macro_rules! of {
+            ($found:ty) => {{
+                type $E = $found;
+                $done
+            }};
+        }
+        let found = study::schema_of($path)?;
+        match found.as_deref() {
+            Some(Scenario::SCHEMA) => of!(Scenario),
+            Some(CoapStudy::SCHEMA) => of!(CoapStudy),
+            Some(Benchmark::SCHEMA) => of!(Benchmark),
+            _ => Err(unknown($path, found)),
+        }
+    }};
+}
 
 /// The results of a directory, in words.
 #[derive(Clone, Debug)]
@@ -29,6 +49,42 @@ impl Conclusion {
         let json = serde_json::to_value(result).map_err(LabError::here)?;
         let (text, shortcoming) = (result.to_text(), result.shortcoming());
         Ok(Conclusion { text, report: out.join("report.html"), json, shortcoming })
+    }
+}
+
+/// A file that describes an experiment.
+#[derive(Clone, Debug)]
+pub enum ExperimentFile {
+    /// A scenario, and its text.
+    Scenario(Box<Scenario>, String),
+    /// A benchmark.
+    Benchmark(Box<Benchmark>),
+}
+
+impl ExperimentFile {
+    /// Reads the file in `path`.
+    ///
+    /// # Errors
+    /// It cannot be read, or is neither; the text names the place.
+    pub fn load(path: &Path) -> Result<ExperimentFile, LabError> {
+        let (scenario, text) = match study::schema_in(path)?.as_deref() {
+            Some(Benchmark::SCHEMA) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| StudyError::Unreadable { file: path.to_owned(), source })?;
+                let benchmark = Benchmark::parse(&path.display().to_string(), &text)?;
+                return Ok(ExperimentFile::Benchmark(Box::new(benchmark)));
+            }
+            _ => Scenario::load(path)?,
+        };
+        Ok(ExperimentFile::Scenario(Box::new(scenario), text))
+    }
+
+    /// The experiment's name.
+    pub fn name(&self) -> &str {
+        match self {
+            ExperimentFile::Scenario(scenario, _) => &scenario.name,
+            ExperimentFile::Benchmark(benchmark) => &benchmark.name,
+        }
     }
 }
 
@@ -58,12 +114,17 @@ pub fn run_paper5(
     paper5::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
 }
 
-/// Makes all runs of `lab quick` into the new directory `out`.
+/// Makes all runs of a benchmark into the new directory `out`.
 ///
 /// # Errors
-/// As [`quick::run`].
-pub fn run_quick(plan: &QuickPlan, out: &Path, (launcher, stop): (&Launcher, &Stop)) -> Result<Conclusion, LabError> {
-    quick::run(plan, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
+/// As [`study::run`].
+pub fn run_benchmark(
+    benchmark: &Benchmark,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+) -> Result<Conclusion, LabError> {
+    let text = toml::to_string(benchmark).map_err(LabError::here)?;
+    study::begin((benchmark.clone(), &text), out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes the runs that are missing in the directory in `path`.
@@ -71,15 +132,7 @@ pub fn run_quick(plan: &QuickPlan, out: &Path, (launcher, stop): (&Launcher, &St
 /// # Errors
 /// As at the first start; and when the directory is complete already, or what it was begun with is no more what is here.
 pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<Conclusion, LabError> {
-    struct Resume<'a>(&'a Launcher, &'a Stop);
-    impl Task for Resume<'_> {
-        type Answer = Conclusion;
-
-        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Conclusion, LabError> {
-            study::resume::<E>(path, self.0, self.1).and_then(|result| Conclusion::of(path, &result))
-        }
-    }
-    dispatch(path, Resume(launcher, stop))
+    with_experiment!(path, E => study::resume::<E>(path, launcher, stop).and_then(|result| Conclusion::of(path, &result)))
 }
 
 /// Computes all results of the directory in `path` again from its raw data.
@@ -87,15 +140,7 @@ pub fn resume(path: &Path, launcher: &Launcher, stop: &Stop) -> Result<Conclusio
 /// # Errors
 /// It is none, or the text that says what it measures cannot be read.
 pub fn verify(path: &Path) -> Result<Verification, LabError> {
-    struct Verify;
-    impl Task for Verify {
-        type Answer = Verification;
-
-        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Verification, LabError> {
-            study::verify::<E>(path)
-        }
-    }
-    dispatch(path, Verify)
+    with_experiment!(path, E => study::verify::<E>(path))
 }
 
 /// Writes the report of the complete directory in `path` again from its raw data, and says where it is.
@@ -103,15 +148,7 @@ pub fn verify(path: &Path) -> Result<Verification, LabError> {
 /// # Errors
 /// The directory is none or not complete, raw data are missing or damaged, or the report cannot be written.
 pub fn report(path: &Path) -> Result<PathBuf, LabError> {
-    struct Rewrite;
-    impl Task for Rewrite {
-        type Answer = PathBuf;
-
-        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<PathBuf, LabError> {
-            study::rewrite::<E>(path)
-        }
-    }
-    dispatch(path, Rewrite)
+    with_experiment!(path, E => study::rewrite::<E>(path))
 }
 
 /// Puts the complete directories `a` and `b` side by side.
@@ -120,19 +157,13 @@ pub fn report(path: &Path) -> Result<PathBuf, LabError> {
 /// One of them is no result, they hold different experiments, or they were measured under different conditions and `conditions` does not
 /// allow that.
 pub fn compare(a: &Path, b: &Path, conditions: Comparability) -> Result<Comparison, LabError> {
-    struct Compare<'a>(&'a Path, Comparability);
-    impl Task for Compare<'_> {
-        type Answer = Comparison;
-
-        fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Comparison, LabError> {
-            let (one, other): (E::Result, E::Result) = (study::load(path)?, study::load(self.0)?);
-            study::compare((path, E::cells_of(&one)), (self.0, E::cells_of(&other)), self.1)
-        }
-    }
     if study::schema_of(a)? != study::schema_of(b)? {
         return Err(StudyError::OtherExperiment { directories: [a.to_owned(), b.to_owned()] }.into());
     }
-    dispatch(a, Compare(b, conditions))
+    with_experiment!(a, E => {
+        let [one, other]: [<E as Experiment>::Result; 2] = [study::load(a)?, study::load(b)?];
+        study::compare((a, E::cells_of(&one)), (b, E::cells_of(&other)), conditions)
+    })
 }
 
 /// Follows a run directory while its runs are being made.
@@ -144,15 +175,7 @@ impl RunWatcher {
     /// # Errors
     /// It is no run directory, or the text that says what it measures cannot be read.
     pub fn new(path: &Path) -> Result<RunWatcher, LabError> {
-        struct Follow;
-        impl Task for Follow {
-            type Answer = RunWatcher;
-
-            fn with<E: Experiment + 'static>(self, path: &Path) -> Result<RunWatcher, LabError> {
-                Ok(RunWatcher(Box::new(StudyWatcher::<E>::new(path)?)))
-            }
-        }
-        dispatch(path, Follow)
+        with_experiment!(path, E => Ok(RunWatcher(Box::new(StudyWatcher::<E>::new(path)?))))
     }
 
     /// How it stands now; runs that were read before are not read again.
@@ -174,25 +197,8 @@ impl<E: Experiment> Watch for StudyWatcher<E> {
     }
 }
 
-/// Something that is done with a directory, the same for every experiment.
-trait Task {
-    type Answer;
-
-    fn with<E: Experiment + 'static>(self, path: &Path) -> Result<Self::Answer, LabError>;
-}
-
-/// Does it with the experiment that made the directory in `path`.
-fn dispatch<T: Task>(path: &Path, task: T) -> Result<T::Answer, LabError> {
-    let found = study::schema_of(path)?;
-    match found.as_deref() {
-        Some(Scenario::SCHEMA) => task.with::<Scenario>(path),
-        Some(CoapStudy::SCHEMA) => task.with::<CoapStudy>(path),
-        Some(QuickStudy::SCHEMA) => task.with::<QuickStudy>(path),
-        _ => Err(StudyError::UnknownSchema {
-            file: path.join("scenario.toml"),
-            found,
-            known: vec![Scenario::SCHEMA, CoapStudy::SCHEMA, QuickStudy::SCHEMA],
-        }
-        .into()),
-    }
+/// The error for a directory whose text has this schema.
+fn unknown(path: &Path, found: Option<String>) -> LabError {
+    let known = vec![Scenario::SCHEMA, CoapStudy::SCHEMA, Benchmark::SCHEMA];
+    StudyError::UnknownSchema { file: path.join("scenario.toml"), found, known }.into()
 }

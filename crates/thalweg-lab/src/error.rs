@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use thalweg_host::NamespaceError;
 use thalweg_lab_station::Fault;
+use thiserror::Error;
 
+use crate::agent::AgentError;
 use crate::scenario::ScenarioError;
 use crate::study::StudyError;
 
 /// The reason why an experiment ended without a result; the text names the failure, its place and a remedy.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum LabError {
     /// The user asked to stop.
+    #[error("interrupted; there is no result")]
     Interrupted,
     /// A process of the experiment could not be started.
+    #[error("the {process} could not be started: {source}")]
     NotStarted {
         /// Which process.
         process: String,
@@ -22,6 +26,7 @@ pub enum LabError {
         source: std::io::Error,
     },
     /// A process of the experiment ended before it delivered its result.
+    #[error("the {process} ended ({status}) before it delivered its result; there is no report{}", last(last_words))]
     Died {
         /// Which process.
         process: String,
@@ -31,6 +36,7 @@ pub enum LabError {
         last_words: String,
     },
     /// A process of the experiment lives and says nothing.
+    #[error("nothing was heard of the {process} for {} s; it was stopped and there is no report{}", patience.as_secs(), last(last_words))]
     Silent {
         /// Which process.
         process: String,
@@ -40,6 +46,7 @@ pub enum LabError {
         last_words: String,
     },
     /// A process of the experiment reported that it cannot go on.
+    #[error("the {process} gave up: {reason}")]
     Failed {
         /// Which process.
         process: String,
@@ -47,6 +54,7 @@ pub enum LabError {
         reason: String,
     },
     /// A process of the experiment on another machine ended, as its agent tells.
+    #[error("{process}: {reason}")]
     Ended {
         /// Which process.
         process: String,
@@ -54,11 +62,15 @@ pub enum LabError {
         reason: String,
     },
     /// A process of the experiment said something that nobody asked for.
+    #[error("{process} said something unexpected")]
     Unexpected {
         /// Which process.
         process: String,
     },
     /// Another middleware cannot take part.
+    #[error(
+        "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir ({why})"
+    )]
     NoPeer {
         /// Which one.
         peer: String,
@@ -66,17 +78,25 @@ pub enum LabError {
         why: String,
     },
     /// A server cannot be asked for a multiple of its capacity, which no run has shown.
+    #[error("{server} has no capacity to be overloaded: its runs at capacity failed")]
     NoCapacity {
         /// The server.
         server: String,
     },
+    /// Another machine does not take part.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// A file is no scenario.
-    Scenario(ScenarioError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     /// A run directory cannot be made, read or compared.
-    Study(StudyError),
+    #[error(transparent)]
+    Study(#[from] StudyError),
     /// A host of the experiment could not be made.
-    Namespace(NamespaceError),
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
     /// This process itself cannot go on.
+    #[error("{0}")]
     Here(String),
 }
 
@@ -84,12 +104,6 @@ impl LabError {
     /// An error of this process, in the words of its cause.
     pub fn here(cause: impl fmt::Display) -> LabError {
         LabError::Here(cause.to_string())
-    }
-}
-
-impl From<NamespaceError> for LabError {
-    fn from(error: NamespaceError) -> LabError {
-        LabError::Namespace(error)
     }
 }
 
@@ -102,18 +116,6 @@ impl From<LabError> for Fault {
     }
 }
 
-impl From<ScenarioError> for LabError {
-    fn from(error: ScenarioError) -> LabError {
-        LabError::Scenario(error)
-    }
-}
-
-impl From<StudyError> for LabError {
-    fn from(error: StudyError) -> LabError {
-        LabError::Study(error)
-    }
-}
-
 impl From<Fault> for LabError {
     fn from(fault: Fault) -> LabError {
         match fault {
@@ -123,52 +125,7 @@ impl From<Fault> for LabError {
     }
 }
 
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LabError::Interrupted => write!(f, "interrupted; there is no result"),
-            LabError::NotStarted { process, source } => write!(f, "the {process} could not be started: {source}"),
-            LabError::Died { process, status, last_words } => {
-                write!(f, "the {process} ended ({status}) before it delivered its result; there is no report")?;
-                write_last_words(f, last_words)
-            }
-            LabError::Silent { process, patience, last_words } => {
-                write!(
-                    f,
-                    "nothing was heard of the {process} for {} s; it was stopped and there is no report",
-                    patience.as_secs()
-                )?;
-                write_last_words(f, last_words)
-            }
-            LabError::Failed { process, reason } => write!(f, "the {process} gave up: {reason}"),
-            LabError::Ended { process, reason } => write!(f, "{process}: {reason}"),
-            LabError::Unexpected { process } => write!(f, "{process} said something unexpected"),
-            LabError::NoPeer { peer, why } => write!(
-                f,
-                "{peer} is not set up: run `thalweg lab peers install {peer}`, or name the folder of its program with --peer-dir ({why})"
-            ),
-            LabError::NoCapacity { server } => {
-                write!(f, "{server} has no capacity to be overloaded: its runs at capacity failed")
-            }
-            LabError::Scenario(error) => error.fmt(f),
-            LabError::Study(error) => error.fmt(f),
-            LabError::Namespace(error) => error.fmt(f),
-            LabError::Here(reason) => f.write_str(reason),
-        }
-    }
-}
-
-fn write_last_words(f: &mut fmt::Formatter<'_>, words: &str) -> fmt::Result {
-    if words.is_empty() { Ok(()) } else { write!(f, "; its last words: {words}") }
-}
-
-impl std::error::Error for LabError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            LabError::NotStarted { source, .. } => Some(source),
-            LabError::Study(error) => error.source(),
-            LabError::Namespace(error) => error.source(),
-            _ => None,
-        }
-    }
+/// How an error ends that tells a process's last words; nothing where it has none.
+fn last(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("; its last words: {words}") }
 }

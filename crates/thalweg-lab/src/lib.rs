@@ -1,21 +1,21 @@
 //! Experiments on data distribution: separate processes move real data, honest statistics describe it, a report shows it.
 //!
-//! * [`quick`] is the scenario of the first minute;
+//! * [`benchmark`] lets contenders do work on demand, in turns; [`quick()`] is the one of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
 //! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
 //! * [`paper5`] repeats the figures of a paper on adaptive handler pools, with CoAP servers of other middleware beside ours;
 //! * [`paper4`] repeats a paper on a ROS 2 system, with every middleware in turns, and [`driving`] the traffic of its vehicle;
-//! * [`parts`] runs the presets that consist of several scenarios;
-//! * [`scenario`] reads files that describe a measurement;
-//! * [`trial`] makes one run of a scenario and follows every sample;
-//! * [`study`] makes all runs of a scenario in a directory that can be resumed and verified;
+//! * `parts` runs the presets that consist of several scenarios;
+//! * `scenario` reads files that describe a measurement;
+//! * `trial` makes one run of a scenario and follows every sample;
+//! * `study` makes all runs of a scenario in a directory that can be resumed and verified;
 //! * [`directories`] resumes, verifies, reports and compares such directories, whatever experiment made them;
 //! * [`peers`] finds and builds the programs that measure other middleware;
 //! * [`perf`] measures latency and throughput between processes;
 //! * [`profile`] holds the best settings found on a machine, in a file that programs load;
 //! * [`station`] is the lab's way to the middleware;
 //! * [`coap_load`] makes load for CoAP servers and verifies their answers;
-//! * [`statistics`] summarizes a set of runs, and refuses quantiles of too few values;
+//! * `statistics` summarizes a set of runs, and refuses quantiles of too few values;
 //! * [`host`] describes the machine and its other load;
 //! * [`agent`] lets other machines take part;
 //! * [`process`] starts, hears and ends the processes of an experiment;
@@ -23,13 +23,14 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
-mod bursts;
+pub mod benchmark;
 mod circumstances;
 pub mod coap_load;
 pub mod directories;
 mod driving;
 mod error;
 mod length;
+mod missing;
 pub mod nearest;
 mod network;
 pub mod pages;
@@ -37,24 +38,27 @@ pub mod paper1;
 pub mod paper2;
 pub mod paper4;
 pub mod paper5;
-pub mod parts;
+mod parts;
 pub mod peers;
 pub mod perf;
 pub mod process;
 pub mod profile;
 mod progress;
-pub mod quick;
-mod random;
-pub mod scenario;
+mod quick;
+mod scenario;
 pub mod station;
-pub mod statistics;
-pub mod study;
-pub mod trial;
+mod statistics;
+mod study;
+mod trial;
 mod worker;
 
 pub use driving::driving;
 pub use error::LabError;
 pub use length::Length;
+pub use missing::Missing;
+pub use parts::{Part, PartResult};
+pub use quick::{PHASE_S, quick};
+pub use scenario::{ReliabilitySetting, Scenario};
 pub use thalweg_host as host;
 
 use thalweg_report::{figures, page as report, plot, table};

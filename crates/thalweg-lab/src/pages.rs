@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use crate::benchmark::{self, BenchmarkResult};
 use crate::error::LabError;
 use crate::paper1::{self, Paper1Result};
 use crate::paper2::{self, Paper2Result};
 use crate::paper4::{self, Paper4Result};
 use crate::paper5::{self, Paper5Result};
-use crate::quick::{self, QuickResult};
 use crate::report::Page;
 use crate::study::{self, StudyResult, load_json};
 
@@ -33,7 +33,10 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
         Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
         Paper4Result::SCHEMA => Ok(("paper4".to_owned(), paper4::page(&paper4::load(file)?))),
         Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
-        QuickResult::SCHEMA => Ok(("quick".to_owned(), quick::page(&load_json(file)?))),
+        BenchmarkResult::SCHEMA => {
+            let result: BenchmarkResult = load_json(file)?;
+            Ok((result.plan.name.clone(), benchmark::page(&result)))
+        }
         StudyResult::SCHEMA => Ok((head.name.unwrap_or_default(), study::page(&load_json(file)?))),
         other => Err(LabError::Here(format!(
             "{} holds {other:?}, which has no page; pages show {}",
@@ -48,7 +51,7 @@ const SCHEMAS: [&str; 6] = [
     Paper2Result::SCHEMA,
     Paper4Result::SCHEMA,
     Paper5Result::SCHEMA,
-    QuickResult::SCHEMA,
+    BenchmarkResult::SCHEMA,
     StudyResult::SCHEMA,
 ];
 

@@ -12,7 +12,7 @@ use crate::figures::{grouped, utc};
 use crate::process::{Launcher, Stop};
 use crate::report::{Page, Section, Tile};
 use crate::scenario::{Scenario, ScenarioError};
-use crate::study::{self, CellData, State, StudyResult};
+use crate::study::{self, CellData, Experiment, State, StudyResult};
 
 /// A part of a preset: a scenario of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,19 +50,32 @@ impl Part {
 
     /// Makes its runs in a directory below `out`, which is taken up where it was.
     pub(crate) fn measure(&self, out: &Path, launcher: &Launcher, stop: &Stop) -> Result<PartResult, LabError> {
-        let (file, directory) = (out.join(format!("{}.toml", self.name)), out.join(self.name));
-        let found = study::find(&directory).into_iter().find(|found| found.path == directory);
-        let result = match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
-            Some(State::Complete) => study::load(&directory)?,
-            Some(_) => study::resume::<Scenario>(&directory, launcher, stop)?,
-            None => {
-                std::fs::write(&file, &self.text)
-                    .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
-                study::run(Scenario::load(&file)?, None, &directory, launcher, stop)?
-            }
-        };
-        let raw = Some(study::raw(&directory, &result)?);
+        let result = take_up::<Scenario>(self.name, &self.text, out, (launcher, stop))?;
+        let raw = Some(study::raw(&out.join(self.name), &result)?);
         Ok(PartResult { raw, ..PartResult::of(self, result) })
+    }
+}
+
+/// Makes the runs of the experiment with this text in the directory `name` below `out`, which is taken up where it was.
+///
+/// # Errors
+/// As at the first start; and when the directory holds another experiment or other conditions.
+pub(crate) fn take_up<E: Experiment>(
+    name: &str,
+    text: &str,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+) -> Result<E::Result, LabError> {
+    let (file, directory) = (out.join(format!("{name}.toml")), out.join(name));
+    let found = study::find(&directory).into_iter().find(|found| found.path == directory);
+    match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
+        Some(State::Complete) => study::load(&directory),
+        Some(_) => study::resume::<E>(&directory, launcher, stop),
+        None => {
+            std::fs::write(&file, text)
+                .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
+            study::begin((E::parse(&file.display().to_string(), text)?, text), &directory, launcher, stop)
+        }
     }
 }
 

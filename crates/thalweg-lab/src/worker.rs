@@ -5,13 +5,12 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::serve;
 
-use crate::bursts::{self, BurstOrder};
+use crate::benchmark::{self, BurstOrder, DuelOrder};
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
 use crate::paper5::{self, LoadOrder};
 use crate::perf::{self, Measurement, PerfOptions};
 use crate::process::ParentPipe;
-use crate::quick::duel::{self, DuelOrder};
 use crate::station::Setup;
 use crate::trial::{self, TrialOrder};
 
@@ -20,6 +19,8 @@ use crate::trial::{self, TrialOrder};
 pub(crate) enum Order {
     /// The reading end of `perf`.
     PerfReader(PerfOptions<Setup>),
+    /// The writing end.
+    PerfWriter(PerfOptions<Setup>),
     /// The process that makes bursts on demand.
     BurstPublisher(BurstOrder),
     /// The one that echoes them.
@@ -47,10 +48,14 @@ fn obey(order: Order, link: &ParentPipe) -> Result<serde_json::Value, LabError> 
             Measurement::Latency => perf::pong(&options, link.stop()).map(|()| serde_json::Value::Null),
             Measurement::Throughput => to_value(&perf::read(&options, link.stop())?),
         },
-        Order::BurstPublisher(order) => to_value(&bursts::publish(&order, link)?),
-        Order::BurstSubscriber(order) => to_value(&bursts::subscribe(&order, link)?),
-        Order::DuelSender(order) => to_value(&duel::send(&order, link)?),
-        Order::DuelReceiver(order) => to_value(&duel::receive(&order, link)?),
+        Order::PerfWriter(options) => match options.measurement {
+            Measurement::Latency => to_value(&perf::ping(&options, link.stop())?),
+            Measurement::Throughput => to_value(&perf::write(&options, link.stop())?),
+        },
+        Order::BurstPublisher(order) => to_value(&benchmark::publish(&order, link)?),
+        Order::BurstSubscriber(order) => to_value(&benchmark::subscribe(&order, link)?),
+        Order::DuelSender(order) => to_value(&benchmark::send(&order, link)?),
+        Order::DuelReceiver(order) => to_value(&benchmark::receive(&order, link)?),
         Order::Trial(order) => to_value(&trial::work(&order, link)?),
         Order::Relay(order) => to_value(&network::work(&order, link)?),
         Order::CoapLoad(order) => to_value(&paper5::make_load(&order, link)?),

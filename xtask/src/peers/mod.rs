@@ -8,9 +8,10 @@ mod coap_tests;
 mod fastdds;
 mod programs;
 
-pub use burst::Burst;
+use burst::Burst;
 pub use coap_tests::PEERS as COAP_PEERS;
-pub use programs::{CYCLONE, FASTDDS, RAW, ZENOH, run};
+use programs::FASTDDS;
+pub use programs::{CYCLONE, run};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -19,6 +19,7 @@ const CRATES: [(&str, &[&str]); 15] = [
         "thalweg-lab",
         &[
             "thalweg",
+            "thalweg-base",
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab-station",

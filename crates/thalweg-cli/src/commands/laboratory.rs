@@ -4,16 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use thalweg_lab::LabError;
-use thalweg_lab::directories;
-use thalweg_lab::process::Stop;
-use thalweg_lab::quick::QuickPlan;
-use thalweg_report::figures::about;
+use thalweg_lab::{PHASE_S, quick};
 
 use super::agent::{self, AgentOptions};
 use super::page::{self, PageOptions};
 use super::peers::{self, PeersOptions};
 use super::run::{self, PresetOptions, RunOptions};
-use super::study::{self, CompareOptions, DirectoryListOptions, ReportOptions, ResumeOptions, VerifyOptions};
+use super::study::{self, CompareOptions, Conduct, DirectoryListOptions, ReportOptions, ResumeOptions, VerifyOptions};
 use super::top::{self, TopOptions};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, remark};
@@ -82,8 +79,8 @@ pub enum Experiment {
 #[derive(Args, Debug)]
 pub struct QuickOptions {
     /// Make at most N bursts of each kind, ten in each run; 80 or more for verdicts, 20 as in the paper (default: 100).
-    #[arg(long, value_name = "N", default_value_t = 100, hide_default_value = true, value_parser = clap::value_parser!(u64).range(3..=10_000))]
-    pub runs: u64,
+    #[arg(long, value_name = "N", default_value_t = 100, hide_default_value = true, value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    pub runs: u32,
 
     /// Length in seconds of each phase of the background experiment, of which each run has two; short ones are for tests of this command.
     #[arg(long, value_name = "SECONDS", hide = true, value_parser = crate::parse::seconds)]
@@ -115,17 +112,12 @@ pub fn run(options: &LaboratoryOptions, interrupt: &Interrupt) -> Result<(), Fai
 }
 
 fn run_quick(options: &QuickOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut plan = QuickPlan::new(options.preset.seed());
-    plan.bursts = options.runs;
-    plan.phase_s = options.phase.map_or(plan.phase_s, |phase| phase.as_secs_f64());
+    remark("Three kinds of data between separate processes on this host.");
+    let phase_s = options.phase.map_or(PHASE_S, |phase| phase.as_secs_f64());
+    let benchmark = quick(options.preset.seed(), options.runs, phase_s);
     let out = options.preset.out.clone().unwrap_or_else(|| free_folder("quick"));
-    remark(format_args!(
-        "Three kinds of data between separate processes on this host; this takes {}.",
-        about(plan.expected())
-    ));
-    let launcher = study::launcher(None, None)?;
-    let result = directories::run_quick(&plan, &out, (&launcher, &Stop::watching(interrupt.flag())));
-    study::conclude(&out, options.preset.json, result)
+    let conduct = Conduct { out, seed: None, peer_folder: None, ssh: None, json: options.preset.json };
+    study::run_benchmark(benchmark, &conduct, interrupt)
 }
 
 /// The folder of this name in the current directory, with a number behind it where there is one already: a second run is no mistake.

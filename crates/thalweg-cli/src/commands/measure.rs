@@ -4,9 +4,9 @@ use std::io::BufReader;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use thalweg_lab::ReliabilitySetting;
 use thalweg_lab::perf::{self, BurstPublisher, Limit, PerfFigures, PerfOptions};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::scenario::ReliabilitySetting;
 use thalweg_lab::station::{Setup, StationNetwork, Thalweg, Wait, Work};
 
 use super::laboratory::{WORKER, from_lab};

@@ -4,23 +4,23 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use thalweg_lab::Scenario;
 use thalweg_lab::agent::SshCommand;
-use thalweg_lab::directories::{self, Conclusion, FoundRun};
+use thalweg_lab::benchmark::Benchmark;
+use thalweg_lab::directories::{self, Comparability, Conclusion, ExperimentFile, FoundRun};
 use thalweg_lab::process::{Launcher, Stop};
-use thalweg_lab::scenario::Scenario;
-use thalweg_lab::study::Comparability;
 use thalweg_report::figures::about;
 use thalweg_report::table::Table;
 
 use super::laboratory::{WORKER, from_lab};
-use super::run;
+use super::run::{self, Extent};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, print_line, print_place, remark};
 
 /// Options of `lab run FILE`; all else stands in the file.
 #[derive(Args, Debug)]
 pub struct ScenarioOptions {
-    /// The scenario file.
+    /// The file of a scenario or a benchmark.
     #[arg(value_name = "FILE", required = true)]
     file: Option<PathBuf>,
 
@@ -148,30 +148,64 @@ impl ScenarioOptions {
         self.file.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// The scenario with the other build of `--against`.
+    /// The experiment with the other build of `--against`.
     ///
     /// # Errors
-    /// It cannot be read, or is no scenario.
-    pub fn load(&self) -> Result<(Scenario, String), Failure> {
-        let scenario = Scenario::load(self.file()).map_err(|error| Failure::Usage(error.to_string()))?;
-        against(scenario, self.against.as_deref())
+    /// It cannot be read, or is no scenario and no benchmark.
+    pub fn load(&self) -> Result<ExperimentFile, Failure> {
+        match ExperimentFile::load(self.file()).map_err(|error| Failure::Usage(error.to_string()))? {
+            ExperimentFile::Scenario(scenario, text) => {
+                let (scenario, text) = against((*scenario, text), self.against.as_deref())?;
+                Ok(ExperimentFile::Scenario(Box::new(scenario), text))
+            }
+            ExperimentFile::Benchmark(benchmark) => {
+                let benchmark = match self.against.as_deref().map(other_build).transpose()? {
+                    Some(program) => Box::new(benchmark.against(&program)),
+                    None => benchmark,
+                };
+                Ok(ExperimentFile::Benchmark(benchmark))
+            }
+        }
     }
 }
 
-/// Makes all runs of a scenario file and prints the results.
+/// Makes all runs of a file and prints the results.
 ///
 /// # Errors
 /// The scenario cannot be run or has no result, or one of its expectations does not hold.
 pub fn run(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let (scenario, text) = options.load()?;
+    let file = options.load()?;
     let conduct = Conduct {
-        out: options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name)),
+        out: options.out.clone().unwrap_or_else(|| PathBuf::from(file.name())),
         seed: options.seed,
         peer_folder: options.peer_dir.clone(),
         ssh: options.ssh.clone(),
         json: options.json,
     };
-    run_scenario((scenario, text), &conduct, interrupt)
+    match file {
+        ExperimentFile::Scenario(scenario, text) => run_scenario((*scenario, text), &conduct, interrupt),
+        ExperimentFile::Benchmark(benchmark) => run_benchmark(*benchmark, &conduct, interrupt),
+    }
+}
+
+/// Makes all runs of a benchmark and prints the results; peers that are not set up are named and left out.
+///
+/// # Errors
+/// It cannot be run or has no result, a contender of Thalweg failed, or an expected ratio does not hold.
+pub fn run_benchmark(benchmark: Benchmark, conduct: &Conduct, interrupt: &Interrupt) -> Result<(), Failure> {
+    let launcher = launcher(conduct.peer_folder.clone(), conduct.ssh.as_deref())?;
+    let (mut benchmark, missing) = benchmark.of_those_there(|peer| launcher.program_of(peer).is_ok());
+    benchmark.seed = conduct.seed.unwrap_or(benchmark.seed);
+    Extent::new(benchmark.expected(), Vec::new()).without_peers(missing).announce(&benchmark.name);
+    if cfg!(debug_assertions) && benchmark.contenders.iter().any(|one| one.peer.is_some()) {
+        remark(DEBUG_BUILD);
+    }
+    let result = directories::run_benchmark(&benchmark, &conduct.out, (&launcher, &Stop::watching(interrupt.flag())));
+    conclude(&conduct.out, conduct.json, result)
+}
+
+fn other_build(program: &Path) -> Result<PathBuf, Failure> {
+    std::fs::canonicalize(program).map_err(|error| Failure::Usage(format!("--against {}: {error}", program.display())))
 }
 
 /// The same scenario with the other build, where one is given.
@@ -183,8 +217,7 @@ pub fn against((scenario, text): (Scenario, String), program: Option<&Path>) -> 
     if scenario.against.is_some() {
         return Err(Failure::Usage("--against is given, and the scenario names another build itself".to_owned()));
     }
-    let program = std::fs::canonicalize(program)
-        .map_err(|error| Failure::Usage(format!("--against {}: {error}", program.display())))?;
+    let program = other_build(program)?;
     let text = Scenario::text_against(&text, &program);
     let scenario = Scenario::parse("--against", &text).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok((scenario, text))
@@ -208,7 +241,7 @@ pub fn run_scenario(
         conduct.out.display()
     ));
     if cfg!(debug_assertions) && scenario.cells.iter().any(|cell| cell.middleware.peer().is_some()) {
-        remark("This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.");
+        remark(DEBUG_BUILD);
     }
     let launcher = launcher(conduct.peer_folder.clone(), conduct.ssh.as_deref())?;
     let stop = Stop::watching(interrupt.flag());
@@ -253,6 +286,9 @@ pub(super) fn conclude(
     print_place(json, format_args!("\nReport: {}", conclusion.report.display()))?;
     conclusion.shortcoming.map_or(Ok(()), |reason| Err(Failure::Failed(reason)))
 }
+
+const DEBUG_BUILD: &str =
+    "This is a debug build, and the peers' programs are not: their figures do not compare with Thalweg's.";
 
 /// Prints the presets and the run directories in a folder.
 ///

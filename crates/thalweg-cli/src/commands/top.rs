@@ -74,8 +74,8 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 /// # Errors
 /// As `lab run`.
 pub fn run_live(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let (scenario, _) = options.load()?;
-    let out = options.out.clone().unwrap_or_else(|| PathBuf::from(&scenario.name));
+    let file = options.load()?;
+    let out = options.out.clone().unwrap_or_else(|| PathBuf::from(file.name()));
     let program = std::env::current_exe().map_err(Failure::from_cause)?;
     let mut command = Command::new(program);
     command.args(["lab", "run"]).arg(options.file()).arg("--out").arg(&out);

@@ -54,14 +54,23 @@ impl Lab {
 
     /// The same with this program on the other machines.
     fn scenario_with(&self, program: &str, machines: &[&str], seconds: u32) {
+        self.scenario_of(
+            "[matrix]\nrate_hz = 50\npayload_bytes = 100\nendpoints = \"1-2\"",
+            program,
+            machines,
+            seconds,
+        );
+    }
+
+    /// The same with this traffic.
+    fn scenario_of(&self, traffic: &str, program: &str, machines: &[&str], seconds: u32) {
         let machine = |name: &&str| match *name {
             "here" => "\"here\"".to_owned(),
             name => format!("{{ ssh = \"{name}\", program = \"{program}\" }}"),
         };
         let machines = machines.iter().map(machine).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {{ on = [{machines}], clock_s = 0.4 }}\n\
-             [matrix]\nrate_hz = 50\npayload_bytes = 100\nendpoints = \"1-2\"\n\
+            "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {{ on = [{machines}], clock_s = 0.4 }}\n{traffic}\n\
              [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
              [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n\
              [trace]\nlayers = true\nsample = 5\n[expect]\nlost = \"== 0\"\n"
@@ -180,6 +189,40 @@ fn a_scenario_runs_across_agents_and_says_how_well_their_clocks_are_known() {
     assert!(manifest["fingerprint"]["parts"]["kernel of first"].is_string(), "{manifest}");
     let html = fs::read_to_string(lab.folder.join("out/report.html")).expect("a report");
     assert!(html.contains("one-way latencies between machines are ±") && html.contains("wake up and take"));
+    run(&["lab", "verify", &lab.path("out")]).expect_code(0);
+}
+
+/// Two sensors on both machines, a process on this one that hears both, and its hearer on the other.
+const CHAIN: &str = r#"[[flow]]
+name = "sensor"
+payload_bytes = 1000
+rate_hz = 20
+publishers = 2
+subscribers = 0
+topics = "per-publisher"
+[[flow]]
+name = "plan"
+after = "sensor"
+work_ms = 5
+payload_bytes = 100"#;
+
+#[test]
+fn a_chain_of_flows_runs_across_machines_by_their_clocks() {
+    let lab = Lab::new("chain");
+    lab.scenario_of(CHAIN, env!("CARGO_BIN_EXE_thalweg"), &["first", "here"], 2);
+    let said = lab.start().finish().expect_code(0);
+    assert!(said.stdout.contains("holds: lost == 0") && said.stdout.contains("CLOCKS: "), "{}", said.stdout);
+    let of_flow = |name: &str| {
+        lab.json(&format!("out/runs/round-000-cell-000-attempt-1/flow-{name}/result.json"))["totals"].clone()
+    };
+    let (sensor, plan) = (of_flow("sensor"), of_flow("plan"));
+    assert_eq!(
+        (&sensor["due"], &sensor["lost"], &plan["due"], &plan["lost"]),
+        (&80.into(), &0.into(), &40.into(), &0.into())
+    );
+    // Whichever machine a time is of: a plan is there after the work on what it was made of, and no machine is minutes ahead.
+    let p50 = |totals: &Value| totals["response"]["p50_us"].as_f64().expect("a median");
+    assert!(p50(&plan) > p50(&sensor) + 5_000.0 && p50(&plan) < 5e6, "{plan}");
     run(&["lab", "verify", &lab.path("out")]).expect_code(0);
 }
 

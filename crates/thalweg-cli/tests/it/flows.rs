@@ -35,6 +35,7 @@ name = "plan"
 after = "sensor"
 work_ms = 3
 payload_bytes = 100
+expect = { duplicates = "== 0" }
 [[flow]]
 name = "act"
 after = "plan"
@@ -72,10 +73,18 @@ fn the_flows_of_a_run_are_reported_apart_and_a_chain_is_followed_from_its_first_
     let (file, out) = (folder.join("chain.toml"), folder.join("out"));
     fs::write(&file, SCENARIO).expect("written");
     let said = run(&["lab", "run", text(&file), "--out", text(&out)]).expect_code(0);
-    for part in ["sensor: 2–2", "plan: 1–2 100 B 20 Hz", "act: 1–1", "backup: 1–1", "holds: lost == 0 in act"] {
+    for part in [
+        "sensor: 2–2",
+        "plan: 1–2 100 B 20 Hz",
+        "act: 1–1",
+        "backup: 1–1",
+        "holds: lost == 0 in act",
+        "holds: duplicates == 0 in plan",
+    ] {
         assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
     }
     assert!(!said.stdout.contains("DOES NOT HOLD"), "{}", said.stdout);
+    assert_eq!(said.stdout.matches("duplicates == 0").count(), 1, "{}", said.stdout);
     run(&["lab", "verify", text(&out)]).expect_code(0);
     let results: Value =
         serde_json::from_str(&fs::read_to_string(out.join("results.json")).expect("results")).expect("JSON");

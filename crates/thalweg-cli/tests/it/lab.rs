@@ -58,15 +58,15 @@ fn quick_measures_three_kinds_of_data_and_writes_an_offline_report() {
     }
     let json: Value =
         serde_json::from_str(&fs::read_to_string(out.join("results.json")).expect("figures")).expect("JSON");
-    assert_eq!(json["schema"], "thalweg.lab/1");
-    let cells = json["high_frequency"].as_array().expect("cells");
-    assert!(cells.iter().all(|cell| cell["summary"]["count"] == 5 && cell["summary"]["mean"].as_f64() > Some(0.0)));
-    let background = &json["background"];
-    assert_eq!((&background["quiet"]["lost"], &background["loaded"]["lost"]), (&0.into(), &0.into()));
-    let sent = |cell: usize| json["cells"][cell]["runs"][0]["sent"].as_u64().expect("one run of each cell");
-    assert_eq!(sent(0), 5, "bursts");
-    assert!(sent(7) > 0 && sent(8) > 0, "the topic without and with transfers");
-    assert_eq!(background["points"].as_array().map(Vec::len), Some((sent(7) + sent(8)) as usize));
+    assert_eq!(json["schema"], "thalweg.benchmark-results/1");
+    let run = |cell: usize| &json["cells"][cell]["runs"][0];
+    let bursts = |cell: usize| run(cell)["detail"]["times_ms"].as_array().expect("times");
+    assert!((0..7).all(|cell| bursts(cell).len() == 5 && bursts(cell).iter().all(|ms| ms.as_f64() > Some(0.0))));
+    for topic in [run(7), run(8)] {
+        assert_eq!(topic["lost"], 0);
+        let points = topic["detail"]["topic"]["points"].as_array().expect("the topic without and with transfers");
+        assert!(!points.is_empty() && topic["sent"] == points.len());
+    }
 }
 
 #[test]
@@ -80,11 +80,15 @@ fn what_was_interrupted_goes_on_and_a_changed_time_is_found() {
     let said = Running::start(words("verify")).finish().expect_code(1);
     assert!(said.stderr.contains("`thalweg lab resume"), "{}", said.stderr);
     let said = Running::start(words("resume")).finish().expect_code(0);
-    assert!(said.stdout.contains("Not judged: arrived, share of sent; burst, ms"), "one round: {}", said.stdout);
+    assert!(
+        said.stdout.contains("Not judged: arrived, share of sent; burst or transfer, ms"),
+        "one round: {}",
+        said.stdout
+    );
     Running::start(words("verify")).finish().expect_code(0);
     let file = out.join("runs/round-000-cell-000-attempt-1/result.json");
     let mut run: Value = serde_json::from_str(&fs::read_to_string(&file).expect("a run")).expect("JSON");
-    let burst = &mut run["measured"]["bursts_ms"][0][0];
+    let burst = &mut run["outcomes"]["each"][0]["bursts_ms"][0];
     *burst = (2.0 * burst.as_f64().expect("a time")).into();
     fs::write(&file, run.to_string()).expect("written");
     let said = Running::start(words("verify")).finish().expect_code(1);
@@ -98,7 +102,7 @@ fn a_process_that_dies_leaves_a_clear_message_and_no_result() {
     let workers = workers(&lab);
     signal(workers[0], "KILL");
     let said = lab.finish().expect_code(1);
-    assert!(said.stderr.contains("data ended (signal: 9"), "{}", said.stderr);
+    assert!(said.stderr.contains("ended (signal: 9"), "{}", said.stderr);
     assert!(said.stdout.is_empty() && !out.join("report.html").exists());
     expect_gone(&workers);
 }

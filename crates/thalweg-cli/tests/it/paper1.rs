@@ -51,62 +51,64 @@ fn a_small_run_has_every_table_a_report_a_profile_and_tells_what_is_missing() {
     let folder = directory("whole");
     peer(&folder, "zenoh", GOOD);
     peer(&folder, "dust", BAD);
-    let said = lab(&folder, &["--tables", "2,3", "--peers", "zenoh,dust,cyclone", "--runs", "3"]).expect_code(0);
+    let more = ["--parts", "search,tables", "--peers", "zenoh,dust,cyclone", "--runs", "2"];
+    let said = lab(&folder, &more).expect_code(0);
     for part in [
         "Table 2",
         "Table 3",
         "30 × 256 B",
         "100 × 1 KiB",
-        "Thalweg batching",
+        "batching",
         "wrapped by the application",
         "zenoh tuned",
+        "stream of 256 B",
+        "Time × usage makes 88.8",
     ] {
         assert!(said.stdout.contains(part), "{part} in\n{}", said.stdout);
     }
-    assert!(
-        said.stderr.contains("MISSING: the peer cyclone") && said.stderr.contains("lab peers install cyclone"),
-        "{}",
-        said.stderr
-    );
-    assert!(said.stderr.contains("left"), "the remaining time is shown: {}", said.stderr);
+    let missing =
+        said.stderr.contains("MISSING: the peer cyclone") && said.stderr.contains("lab peers install cyclone");
+    assert!(missing && said.stderr.contains("left"), "the remaining time is shown: {}", said.stderr);
 
     let result: Value =
         serde_json::from_str(&fs::read_to_string(folder.join("results.json")).expect("results")).expect("JSON");
-    assert_eq!((&result["schema"], &result["course"]["seed"]), (&"thalweg.paper1/1".into(), &7.into()));
-    let cells = result["high_frequency"].as_array().expect("cells");
-    let of = |name: &str| cells.iter().filter(|cell| cell["contender"] == name).collect::<Vec<_>>();
-    for method in ["immediate", "wrapped by the application", "coalescing", "batching", "auto"] {
-        let own = of(&format!("Thalweg {method}"));
-        assert_eq!(own.len(), 6, "{method} in every cell");
-        assert!(own.iter().all(|cell| cell["summary"]["count"] == 3 && cell["summary"]["p99"].is_null()));
-    }
-    assert_eq!(of("zenoh default").len(), 6);
-    assert!(of("zenoh tuned").iter().all(|cell| cell["summary"]["mean"] == 7.5));
-    assert!(of("zenoh batch").is_empty() && of("dust default").is_empty(), "who fails has no figure");
-    let failures = |name: &str| {
-        let of = result["contenders"].as_array().expect("contenders").iter().find(|one| one["name"] == name);
-        of.expect("named")["failures"].to_string()
+    assert_eq!(result["schema"], "thalweg.paper1/2");
+    let tables = &result["parts"][1][1];
+    assert_eq!(tables["plan"]["seed"], 7);
+    let of = |name: &str| {
+        let cells = tables["cells"].as_array().expect("cells").iter();
+        cells
+            .filter(|cell| cell["cell"]["contender"] == name && cell["cell"]["deed"]["burst"].is_object())
+            .collect::<Vec<_>>()
     };
-    assert!(failures("zenoh batch").contains("no such profile"), "{}", failures("zenoh batch"));
-    assert!(failures("dust default").contains("out of history"), "{}", failures("dust default"));
-    let searches = result["searches"].as_array().expect("searches");
-    assert!(
-        searches.iter().any(|search| search["subject"] == "Thalweg batching"
-            && search["trials"].as_array().is_some_and(|t| t.len() > 5))
-    );
+    for method in ["immediate", "batching", "auto"] {
+        let own = of(method);
+        assert_eq!(own.len(), 12, "{method} in every cell of both tables");
+        assert!(own.iter().all(|cell| cell["runs"].as_array().is_some_and(|runs| runs.len() == 2)));
+    }
+    let tuned = of("zenoh tuned");
+    assert!(tuned.len() == 12 && tuned.iter().all(|cell| cell["runs"][1]["time_ms"] == 7.5));
+    let versions = tables["versions"].to_string();
+    assert!(versions.contains("1.2.3"), "{versions}");
+    let failures = tables["failures"].to_string();
+    assert!(of("zenoh batch").is_empty() && failures.contains("no such profile"), "{failures}");
+    let dust = of("dust default")[0]["runs"][0]["missing"].to_string();
+    assert!(dust.contains("out of history"), "who fails at one kind has no figure of it: {dust}");
+    assert!(!result["left_out"].to_string().contains("cyclone"), "what is not set up stands in the first lines");
 
     let html = fs::read_to_string(folder.join("report.html")).expect("a report");
-    for part in [
-        "The search before the measurement",
-        "As Figure 7",
-        "As Figure 8",
-        "As Figure 9",
-        "Missing: the peer cyclone",
-        "seed 7",
-    ] {
+    for part in ["Search: batching", "As Figure 7", "As Figure 8", "As Figure 9", "seed 7"] {
         assert!(html.contains(part), "{part} in the report");
     }
     assert!(!html.contains("http://") && !html.contains("https://"), "the report is complete in itself");
+
+    let again = lab(&folder, &more).expect_code(0);
+    assert!(
+        again.stdout.contains("Table 3") && !again.stderr.contains("left"),
+        "nothing is measured twice: {}",
+        again.stderr
+    );
+    run(&["lab", "verify", folder.join("tables").to_str().expect("text")]).expect_code(0);
 
     let profile = folder.join("profile.toml");
     let said = run(&["perf", "throughput", "--count", "200", "--json", "--profile", profile.to_str().expect("text")])
@@ -122,13 +124,13 @@ fn a_small_run_has_every_table_a_report_a_profile_and_tells_what_is_missing() {
 }
 
 #[test]
-fn a_link_that_cannot_be_made_is_told_with_the_way_out() {
+fn a_link_that_cannot_be_made_is_told() {
     let folder = directory("link");
     // An empty PATH has neither ip nor tc, root or not.
     let mut command =
         crate::program::command(&["lab", "run", "paper1", "--quick", "--scale", "0.01", "--peers", "none"]);
-    command.args(["--tables", "4", "--out", folder.to_str().expect("text")]).env("PATH", "");
+    command.args(["--parts", "background", "--out", folder.to_str().expect("text")]).env("PATH", "");
     let said = crate::program::Running::start(command).finish();
     assert_eq!(said.code, Some(1), "{}", said.stderr);
-    assert!(said.stderr.contains("MISSING: Table 4") && said.stderr.contains("--link loopback"), "{}", said.stderr);
+    assert!(said.stderr.contains("ip") || said.stderr.contains("root"), "{}", said.stderr);
 }

@@ -12,7 +12,7 @@ use crate::channel::{ProcessEnd, SampleChannel};
 use crate::fault::Fault;
 use crate::link::Stop;
 use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter, Work};
-use crate::station::{pin, wait_until};
+use crate::station::{pin, receive, wait_until};
 
 /// A series of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,18 +180,12 @@ impl<M: Middleware<Sample: NumberedSample>> BurstPublisher<M> {
 
     /// The echo with that number, unless the time runs out; others are of runs that were given up.
     fn echo(&self, number: BurstNumber, end: Instant) -> Result<Option<Echo>, Fault> {
-        loop {
-            if self.stop.is_requested() {
-                return Err(Fault::Interrupted);
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            match self.echoes.recv_timeout(left.min(LOOK_PERIOD)) {
-                Ok(echo) if echo.number == number => return Ok(Some(echo)),
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
-                Err(_) => return Ok(None),
+        while let Some(echo) = receive(&self.echoes, end, &self.stop)? {
+            if echo.number == number {
+                return Ok(Some(echo));
             }
         }
+        Ok(None)
     }
 
     fn measure(&mut self, content: &BurstContent, pause: Duration) -> Result<f64, Fault> {

@@ -183,7 +183,7 @@ const SPAN_MIN_NS: f64 = 1e9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use thalweg_base::rng::Rng;
 
     /// Two clocks and the way between them, times in nanoseconds of the clock here.
     struct World {
@@ -216,14 +216,14 @@ mod tests {
 
         /// Asked 50 times a second for 3 s, once a second for 20 s, and 50 times a second for 3 s.
         fn probes(&self, seed: u64) -> Vec<Probe> {
-            let mut random = Random::new(seed);
+            let mut random = Rng::new(seed);
             let often = |from: u64| (0..150).map(move |index| from + index * 20_000_000);
             let meanwhile = (0..20).map(|index| START_NS + 3_000_000_000 + index * 1_000_000_000);
             let times = often(START_NS).chain(meanwhile).chain(often(START_NS + 23_000_000_000));
             let probe = |sent_ns: u64| {
                 let is_meanwhile = (3_000_000_000..23_000_000_000).contains(&(sent_ns - START_NS));
                 let queue = if is_meanwhile { (random.share() * self.queue_ns as f64) as u64 } else { 0 };
-                let noise = |random: &mut Random| (-(1.0 - random.share()).ln() * 5_000.0) as u64;
+                let noise = |random: &mut Rng| (-(1.0 - random.share()).ln() * 5_000.0) as u64;
                 let arrives = sent_ns + self.out_ns + queue + noise(&mut random);
                 let leaves = arrives + 7_000;
                 let back_ns = leaves + self.back_ns + noise(&mut random);

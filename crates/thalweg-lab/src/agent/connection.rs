@@ -1,21 +1,22 @@
 //! The controller's connection to an agent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use thalweg_lab_station::not_written;
 
+use super::error::AgentError;
 use super::folder::is_raw;
 use super::message::{Event, HostFacts, Request, WorkerOrder};
-use super::pipe::{Incoming, Outgoing};
-use super::probes::{ClockProbes, ClockSecret};
+use super::pipe::{CLOSED, Incoming, Outgoing};
+use super::probes::{ClockProbes, ClockSecret, socket_to};
 use super::session::{ALIVE_PERIOD, SILENCE_MAX};
 use super::ssh::{Ssh, SshCommand, await_agent};
 use crate::error::LabError;
@@ -36,27 +37,20 @@ pub(crate) struct Connection {
     facts: HostFacts,
     outgoing: Arc<Mutex<Outgoing>>,
     heard: Arc<Heard>,
-    /// One question at a time.
-    asking: Mutex<()>,
+    /// Held by whoever asks: one question at a time.
+    answers: Mutex<Receiver<Answer>>,
     ssh: Mutex<Option<Ssh>>,
 }
 
-/// Unread messages of the agent.
+type Answer = Result<serde_json::Value, String>;
+
+/// The agent as its listener knows it.
 #[derive(Debug, Default)]
 struct Heard {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Who listens to each worker.
-    workers: BTreeMap<u32, SyncSender<WorkerNews>>,
-    /// The number of the next worker.
-    next: u32,
-    answers: VecDeque<Result<serde_json::Value, String>>,
+    /// Who listens to each worker, and the number of the last one.
+    workers: Mutex<(BTreeMap<u32, SyncSender<WorkerNews>>, u32)>,
     /// Why nothing more comes.
-    lost: Option<String>,
+    lost: OnceLock<String>,
 }
 
 impl Connection {
@@ -81,27 +75,25 @@ impl Connection {
         let first = incoming.hear(FIRST_PATIENCE);
         let Ok(Some(Event::Ready { facts, address })) = first else {
             let reason = first.err().unwrap_or_else(|| "it does not say that it is ready".to_owned());
-            let end = end_of(ssh.as_mut());
-            return Err(LabError::Here(format!("the agent on {name} was lost at once: {reason}{end}")));
+            let reason = format!("{reason}{}", end_of(ssh.as_mut()));
+            return Err(AgentError::LostAtOnce { machine: name, reason }.into());
         };
-        let agent = machine.address.or(address).ok_or_else(|| {
-            LabError::Here(format!(
-                "the address of {name} is unknown, since SSH_CONNECTION does not tell it there: name its address on the measured link by \
-                 {{ ssh = {name:?}, address = \"…\" }}"
-            ))
-        })?;
-        let own = local_address(agent).map_err(|error| {
-            LabError::Here(format!(
-                "no way leads to {agent}, the address of {name}: {error}; name another one by address = \"…\""
-            ))
+        let Some(agent) = machine.address.or(address) else {
+            return Err(AgentError::NoAddress { machine: name }.into());
+        };
+        let own = local_address(agent).map_err(|source| AgentError::NoWay {
+            machine: name.clone(),
+            address: agent,
+            source,
         })?;
         let (outgoing, heard) = (Arc::new(Mutex::new(outgoing)), Arc::new(Heard::default()));
+        let (answered, answers) = sync_channel(1);
         std::thread::spawn({
             let (outgoing, heard) = (Arc::clone(&outgoing), Arc::clone(&heard));
-            move || listen(&incoming, &outgoing, &heard)
+            move || heard.lose(heard.listen(&incoming, &outgoing, &answered))
         });
-        let (ssh, asking) = (Mutex::new(ssh), Mutex::default());
-        Ok(Connection { name, agent, own, facts: *facts, outgoing, heard, asking, ssh })
+        let (ssh, answers) = (Mutex::new(ssh), Mutex::new(answers));
+        Ok(Connection { name, agent, own, facts: *facts, outgoing, heard, answers, ssh })
     }
 
     /// As the user named it.
@@ -124,40 +116,27 @@ impl Connection {
     /// # Errors
     /// It is not there, or the agent is lost.
     pub(crate) fn program_of(&self, peer: PeerProgram) -> Result<String, LabError> {
-        self.ask::<Option<String>>(&Request::Find { peer })?.ok_or_else(|| {
-            LabError::Here(format!(
-                "{peer} is not set up on {}: run `thalweg lab peers install {peer}` there, or name the folder of its program there by \
-                 peer_dir = \"…\"",
-                self.name
-            ))
-        })
+        let found: Option<String> = self.ask(&Request::Find { peer })?;
+        let missing = || AgentError::NoPeer { machine: self.name.clone(), peer: peer.to_string() };
+        Ok(found.ok_or_else(missing)?)
     }
 
-    /// A way to ask the agent's clock, until [`close_clock`](Connection::close_clock).
+    /// A way to ask the agent's clock, until the next one is opened.
     pub(crate) fn open_clock(&self) -> Result<ClockProbes, LabError> {
         let secret = ClockSecret::random().map_err(LabError::here)?;
         let port: u16 = self.ask(&Request::OpenClock { at: self.agent, secret: secret.clone() })?;
         ClockProbes::open((self.agent, port).into(), secret).map_err(LabError::here)
     }
 
-    /// Ends the agent's answers about its clock.
-    pub(crate) fn close_clock(&self) {
-        // An agent that is lost answers no more.
-        let _ = self.say(&Request::CloseClock);
-    }
-
     /// Whether the agent is connected.
     pub(crate) fn check_alive(&self) -> Result<(), LabError> {
-        match &self.heard.lock().lost {
-            Some(reason) => Err(self.lost(reason)),
-            None => Ok(()),
-        }
+        if self.heard.lost.get().is_some() { Err(self.loss(CLOSED)) } else { Ok(()) }
     }
 
     /// Kills processes that an earlier run left on the host, and removes their files.
     pub(crate) fn clear(&self) -> Result<(), LabError> {
         self.ask::<()>(&Request::Clear)?;
-        self.heard.lock().workers.clear();
+        lock(&self.heard.workers).0.clear();
         Ok(())
     }
 
@@ -176,16 +155,13 @@ impl Connection {
         self.ask(&Request::Look)
     }
 
-    /// Copies the files of the agent's workers into `folder`.
+    /// Copies the files of the agent's workers into `folder`, in which their folders are.
     pub(crate) fn collect(&self, folder: &Path) -> Result<(), LabError> {
         for file in self.ask::<Vec<String>>(&Request::Files)? {
             let path = folder.join(&file);
             // The agent's name of a file decides its place here.
             if !is_raw(&file) || path.exists() {
-                return Err(LabError::Here(format!(
-                    "the agent on {} offers a file {file:?} that is none of its own",
-                    self.name
-                )));
+                return Err(AgentError::ForeignFile { machine: self.name.clone(), file }.into());
             }
             let written = |error: std::io::Error| LabError::from(not_written(&path, &error));
             let mut out = File::create(&path).map_err(written)?;
@@ -209,7 +185,12 @@ impl Connection {
     /// The agent is lost.
     pub(crate) fn start(&self, name: &str, order: WorkerOrder) -> Result<(u32, Receiver<WorkerNews>), LabError> {
         let (heard, news) = sync_channel(MESSAGES_MAX);
-        let worker = self.heard.lock().add_worker(heard);
+        let worker = {
+            let (workers, last) = &mut *lock(&self.heard.workers);
+            *last += 1;
+            workers.insert(*last, heard);
+            *last
+        };
         self.say(&Request::Start { worker, name: name.to_owned(), order: Box::new(order) })?;
         Ok((worker, news))
     }
@@ -232,135 +213,106 @@ impl Connection {
 
     /// Has a worker killed; an agent that is lost has done it already.
     pub(crate) fn kill(&self, worker: u32) {
-        self.heard.lock().workers.remove(&worker);
+        lock(&self.heard.workers).0.remove(&worker);
         let _ = self.say(&Request::Kill { worker });
     }
 
     /// Sends a request without an answer, or one that a worker's message answers.
     fn say(&self, request: &Request) -> Result<(), LabError> {
         self.check_alive()?;
-        let said = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).say(request);
-        said.map_err(|reason| match &self.heard.lock().lost {
-            Some(first) => self.lost(first),
-            None => self.lost(&reason),
-        })
+        let said = lock(&self.outgoing).say(request);
+        said.map_err(|reason| self.loss(&reason))
     }
 
     /// The answer to a question.
     fn ask<T: DeserializeOwned>(&self, request: &Request) -> Result<T, LabError> {
-        let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = lock(&self.answers);
         self.say(request)?;
-        let deadline = Instant::now() + ANSWER_PATIENCE;
-        let mut state = self.heard.lock();
-        loop {
-            if let Some(answer) = state.answers.pop_front() {
-                let answer = answer.map_err(|reason| format!("cannot do it: {reason}"));
-                let answer = answer.and_then(|answer| {
-                    serde_json::from_value(answer).map_err(|_| "said something unexpected".to_owned())
-                });
-                return answer.map_err(|reason| LabError::Here(format!("the agent on {} {reason}", self.name)));
+        let answer = answers.recv_timeout(ANSWER_PATIENCE).map_err(|error| {
+            if error == RecvTimeoutError::Timeout {
+                // A later answer would be taken for that to the next question.
+                self.heard.lose(format!("it did not answer for {} s", ANSWER_PATIENCE.as_secs()));
             }
-            if let Some(reason) = &state.lost {
-                return Err(self.lost(reason));
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(self.lost(&format!("it did not answer for {} s", ANSWER_PATIENCE.as_secs())));
-            }
-            state = self.heard.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
+            self.loss(CLOSED)
+        })?;
+        let answer = answer.map_err(|reason| format!("cannot do it: {reason}"));
+        let understood =
+            answer.and_then(|it| serde_json::from_value(it).map_err(|_| "said something unexpected".to_owned()));
+        understood.map_err(|reason| AgentError::Refused { machine: self.name.clone(), reason }.into())
     }
 
-    fn lost(&self, reason: &str) -> LabError {
-        let end = end_of(self.ssh.lock().unwrap_or_else(PoisonError::into_inner).as_mut());
-        LabError::Here(format!(
-            "the agent on {} was lost: {reason}{end}; its run does not count. See that ssh reaches that machine, and resume",
-            self.name
-        ))
+    /// The error of a lost agent: why its listener lost it, or else `reason`.
+    fn loss(&self, reason: &str) -> LabError {
+        let reason = self.heard.lost.get().map_or(reason, String::as_str);
+        let reason = format!("{reason}{}", end_of(lock(&self.ssh).as_mut()));
+        AgentError::Lost { machine: self.name.clone(), reason }.into()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         // The end of its input is the end of an agent.
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).close();
-        if let Some(ssh) = self.ssh.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        lock(&self.outgoing).close();
+        if let Some(ssh) = lock(&self.ssh).as_mut() {
             ssh.finish();
         }
     }
 }
 
 impl Heard {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Hands on what the agent says until the connection ends, and sends signs of life; returns why it ended.
+    fn listen(&self, incoming: &Incoming, outgoing: &Mutex<Outgoing>, answered: &SyncSender<Answer>) -> String {
+        let (mut last, mut said) = (Instant::now(), Instant::now());
+        while self.lost.get().is_none() {
+            match incoming.hear(ALIVE_PERIOD) {
+                Ok(Some(event)) => {
+                    last = Instant::now();
+                    if !self.hand_on(event, answered) {
+                        return "it sends unrequested messages".to_owned();
+                    }
+                }
+                Ok(None) if last.elapsed() > SILENCE_MAX => {
+                    return format!("it was silent for {} s", SILENCE_MAX.as_secs());
+                }
+                Ok(None) => {}
+                Err(reason) => return reason,
+            }
+            if said.elapsed() >= ALIVE_PERIOD {
+                said = Instant::now();
+                if let Err(reason) = lock(outgoing).say(&Request::Alive) {
+                    return reason;
+                }
+            }
+        }
+        CLOSED.to_owned()
     }
 
-    fn add(&self, event: Event) {
-        let mut state = self.lock();
-        let is_in_order = match event {
-            Event::Said { worker, message } => state.tell(worker, WorkerNews::Message(message)),
-            Event::Ended { worker, outcome } => state.tell(worker, WorkerNews::Ended(outcome)),
-            Event::Answer(answer) => {
-                state.answers.push_back(answer);
-                state.answers.len() <= ANSWERS_MAX
-            }
+    /// Returns whether the message is one that may come now.
+    fn hand_on(&self, event: Event, answered: &SyncSender<Answer>) -> bool {
+        match event {
+            Event::Said { worker, message } => self.tell(worker, WorkerNews::Message(message)),
+            Event::Ended { worker, outcome } => self.tell(worker, WorkerNews::Ended(outcome)),
+            Event::Answer(answer) => answered.try_send(answer).is_ok(),
             Event::Alive => true,
             Event::Ready { .. } => false,
-        };
-        if !is_in_order {
-            state.lose("it sends unrequested messages".to_owned());
         }
-        self.changed.notify_all();
-    }
-}
-
-impl State {
-    fn add_worker(&mut self, heard: SyncSender<WorkerNews>) -> u32 {
-        self.next += 1;
-        self.workers.insert(self.next, heard);
-        self.next
     }
 
     /// Hands news on; returns whether there was room. Of a worker that nobody listens to any more there may be late news.
     fn tell(&self, worker: u32, news: WorkerNews) -> bool {
-        let told = self.workers.get(&worker).map(|heard| heard.try_send(news));
+        let told = lock(&self.workers).0.get(&worker).map(|heard| heard.try_send(news));
         !matches!(told, Some(Err(TrySendError::Full(_))))
     }
 
     /// Notes why nothing more comes, which ends what is heard of all workers.
-    fn lose(&mut self, reason: String) {
-        self.lost.get_or_insert(reason);
-        self.workers.clear();
+    fn lose(&self, reason: String) {
+        let _ = self.lost.set(reason);
+        lock(&self.workers).0.clear();
     }
 }
 
-/// Reads messages of the agent until the connection ends, and sends signs of life.
-fn listen(incoming: &Incoming, outgoing: &Mutex<Outgoing>, heard: &Heard) {
-    let (mut last, mut said) = (Instant::now(), Instant::now());
-    let reason = loop {
-        if heard.lock().lost.is_some() {
-            return;
-        }
-        match incoming.hear::<Event>(ALIVE_PERIOD) {
-            Ok(Some(event)) => {
-                last = Instant::now();
-                heard.add(event);
-            }
-            Ok(None) if last.elapsed() > SILENCE_MAX => {
-                break format!("it was silent for {} s", SILENCE_MAX.as_secs());
-            }
-            Ok(None) => {}
-            Err(reason) => break reason,
-        }
-        if said.elapsed() >= ALIVE_PERIOD {
-            said = Instant::now();
-            if let Err(reason) = outgoing.lock().unwrap_or_else(PoisonError::into_inner).say(&Request::Alive) {
-                break reason;
-            }
-        }
-    };
-    heard.lock().lose(reason);
-    heard.changed.notify_all();
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How `ssh` ended, with its last words and the agent's; nothing while it runs.
@@ -373,8 +325,7 @@ fn end_of(ssh: Option<&mut Ssh>) -> String {
 
 /// The address from which this machine's way leads to `other`; no packet is sent.
 fn local_address(other: IpAddr) -> std::io::Result<IpAddr> {
-    let socket = super::probes::socket_to(SocketAddr::from((other, DISCARD)))?;
-    Ok(socket.local_addr()?.ip())
+    Ok(socket_to(SocketAddr::from((other, DISCARD)))?.local_addr()?.ip())
 }
 
 /// An agent computes the checksum of its program first.
@@ -382,5 +333,3 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// Any port will do.
 const DISCARD: u16 = 9;
-/// One question is open at a time; further answers were never requested.
-const ANSWERS_MAX: usize = 2;

@@ -20,24 +20,34 @@ impl Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let serial = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("{PREFIX}{}-{serial}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| format!("{} cannot be made: {error}; TMPDIR names another place", path.display()))?;
-        Ok(Folder { path })
+        let folder = Folder { path };
+        folder.make()?;
+        Ok(folder)
+    }
+
+    fn make(&self) -> Result<(), String> {
+        let made = DirBuilder::new().mode(0o700).create(&self.path);
+        made.map_err(|error| format!("{} cannot be made: {error}; TMPDIR names another place", self.path.display()))
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Names of the files in it.
+    /// Names of the files in it, those of a flow with its folder.
     pub(super) fn files(&self) -> Result<Vec<String>, String> {
-        let entries = fs::read_dir(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| is_raw(name))
-            .collect();
-        names.sort();
-        Ok(names)
+        let failed = |error| format!("{}: {error}", self.path.display());
+        let names = |path: &Path| -> Result<Vec<String>, String> {
+            let entries = fs::read_dir(path).map_err(failed)?;
+            Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
+        };
+        let mut all = names(&self.path)?;
+        for folder in all.clone().iter().filter(|name| self.path.join(name).is_dir()) {
+            all.extend(names(&self.path.join(folder))?.iter().map(|name| format!("{folder}/{name}")));
+        }
+        all.retain(|name| is_raw(name));
+        all.sort();
+        Ok(all)
     }
 
     /// Text of one of these files from `offset`, at most a part.
@@ -58,10 +68,8 @@ impl Folder {
 
     /// Removes its content.
     pub(super) fn clear(&self) -> Result<(), String> {
-        for entry in fs::read_dir(&self.path).map_err(|error| error.to_string())?.flatten() {
-            fs::remove_file(entry.path()).map_err(|error| format!("{}: {error}", entry.path().display()))?;
-        }
-        Ok(())
+        fs::remove_dir_all(&self.path).map_err(|error| format!("{}: {error}", self.path.display()))?;
+        self.make()
     }
 }
 
@@ -72,8 +80,14 @@ impl Drop for Folder {
     }
 }
 
-/// Whether a file of this name is one that workers write: plain ASCII, so that a part may end anywhere, and no way out of the folder.
-pub(super) fn is_raw(name: &str) -> bool {
+/// Whether a file of this name is one that workers write, perhaps in the folder of a flow: plain ASCII, so that a part may end anywhere, and
+/// no way out of the folder.
+pub(super) fn is_raw(path: &str) -> bool {
+    let (folder, name) = path.split_once('/').unwrap_or(("flow-x", path));
+    let is_of_flow = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !folder.starts_with("flow-") || folder.len() >= NAME_MAX || !folder.bytes().all(is_of_flow) {
+        return false;
+    }
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     name.strip_suffix(".csv")
         .is_some_and(|stem| !stem.is_empty() && stem.len() < NAME_MAX && stem.bytes().all(is_plain))
@@ -104,10 +118,12 @@ mod tests {
 
     #[test]
     fn only_files_of_workers_can_be_asked_for() {
-        for name in ["publisher-000.csv", "trace-subscriber-001.csv"] {
+        for name in ["publisher-000.csv", "trace-subscriber-001.csv", "flow-a_B.1/publisher-000.csv"] {
             assert!(is_raw(name), "{name}");
         }
-        for name in ["", ".csv", "../../etc/passwd.csv", "a/b.csv", "publisher-000.csv.new", "PUBLISHER.csv"] {
+        for name in
+            ["", ".csv", "../../etc/passwd.csv", "a/b.csv", "publisher-000.csv.new", "PUBLISHER.csv", "flow-a/../b.csv"]
+        {
             assert!(!is_raw(name), "{name}");
         }
     }
@@ -118,7 +134,9 @@ mod tests {
         let text = "1,2,3\n".repeat(400_000);
         fs::write(folder.path().join("publisher-000.csv"), &text).expect("written");
         fs::write(folder.path().join("secret.txt"), "x").expect("written");
-        assert_eq!(folder.files(), Ok(vec!["publisher-000.csv".to_owned()]));
+        fs::create_dir(folder.path().join("flow-x")).expect("made");
+        fs::write(folder.path().join("flow-x/subscriber-000.csv"), "x").expect("written");
+        assert_eq!(folder.files(), Ok(["flow-x/subscriber-000.csv", "publisher-000.csv"].map(str::to_owned).to_vec()));
         let mut read = String::new();
         loop {
             let part = folder.read("publisher-000.csv", read.len() as u64).expect("read");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{Order, PeerSetup, WorkerMessage};
@@ -20,7 +20,7 @@ use crate::worker;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Starts a worker with this order; it writes into the agent's own folder whatever the order says. Not answered.
+    /// Starts a worker with this order, whose folders lie within the agent's own. Not answered.
     Start { worker: u32, name: String, order: Box<WorkerOrder> },
     /// Asks for the checksum of the program of a peer, if there is one.
     Find { peer: PeerProgram },
@@ -36,8 +36,6 @@ pub(crate) enum Request {
     Count,
     /// Lets questions to the clock be asked at this address in the place of any before; answered by their port.
     OpenClock { at: IpAddr, secret: ClockSecret },
-    /// Ends that. Not answered.
-    CloseClock,
     /// Begins to watch how quiet the host is. Not answered.
     Watch,
     /// Asks what happened since the last look, [`SecondConditions`](crate::host::SecondConditions).
@@ -50,7 +48,7 @@ pub(crate) enum Request {
     Alive,
 }
 
-/// The order of a worker.
+/// The order of a worker; its folders lie within that of its run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WorkerOrder {
@@ -63,24 +61,19 @@ pub(crate) enum WorkerOrder {
 }
 
 impl WorkerOrder {
-    /// Starts a worker, called `name` in messages to the user.
+    /// Starts a worker, called `name` in messages to the user, that writes into `folder`.
     ///
     /// # Errors
     /// The program of a peer is not there, or the process cannot be started.
-    pub(crate) fn start(self, launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
+    pub(crate) fn start(self, launcher: &Launcher, name: &str, folder: &Path) -> Result<Supervised, LabError> {
         match self {
-            WorkerOrder::Thalweg(order) => Supervised::start(launcher, name, &worker::Order::Trial(order)),
-            WorkerOrder::Peer(peer, order) => Supervised::start(&launcher.station_of(peer)?, name, &order),
+            WorkerOrder::Thalweg(order) => {
+                Supervised::start(launcher, name, &worker::Order::Trial(order.within(folder)))
+            }
+            WorkerOrder::Peer(peer, order) => {
+                Supervised::start(&launcher.station_of(peer)?, name, &order.within(folder))
+            }
             WorkerOrder::CoapLoad(order) => Supervised::start(launcher, name, &worker::Order::CoapLoad(order)),
-        }
-    }
-
-    /// The same, with the worker's files in `folder`.
-    pub(super) fn into_folder(self, folder: PathBuf) -> WorkerOrder {
-        match self {
-            WorkerOrder::Thalweg(order) => WorkerOrder::Thalweg(Order { folder, ..order }),
-            WorkerOrder::Peer(peer, order) => WorkerOrder::Peer(peer, Order { folder, ..order }),
-            WorkerOrder::CoapLoad(order) => WorkerOrder::CoapLoad(order),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod clock;
 mod connection;
+mod error;
 mod folder;
 mod message;
 mod pipe;
@@ -12,8 +13,9 @@ mod probes;
 mod session;
 mod ssh;
 
-pub use clock::{ClockFit, Probe};
+pub(crate) use clock::ClockFit;
 pub(crate) use connection::Connection;
+pub(crate) use error::AgentError;
 pub(crate) use message::WorkerOrder;
 pub(crate) use probes::ClockProbes;
 pub use session::serve;

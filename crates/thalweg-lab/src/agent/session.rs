@@ -1,11 +1,13 @@
 //! The session of an agent with its controller: starts workers, relays their messages, ends them.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::error::AgentError;
 use super::folder::{self, Folder};
 use super::message::{Event, HostFacts, Request, WorkerOrder};
 use super::pipe::{CLOSED, Incoming, Outgoing};
@@ -32,7 +34,7 @@ pub fn serve(
     let greeting = format!("{HELLO}{PROTOCOL} {VERSION}").into_bytes();
     let session = outgoing.write(greeting).and_then(|()| Session::open(Incoming::new(from), outgoing, launcher));
     match session.and_then(|mut session| session.run(stop)) {
-        Err(reason) if reason != CLOSED => Err(LabError::Here(format!("this agent ended: {reason}"))),
+        Err(reason) if reason != CLOSED => Err(AgentError::Ended(reason).into()),
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -43,7 +45,7 @@ struct Session<'a> {
     outgoing: Outgoing,
     launcher: &'a Launcher,
     // Dropped before the folder that they write into.
-    workers: Vec<(u32, Supervised)>,
+    workers: BTreeMap<u32, Supervised>,
     folder: Folder,
     watch: Option<SecondWatch>,
     clock: Option<ClockAnswers>,
@@ -59,7 +61,7 @@ impl<'a> Session<'a> {
         let fingerprint = host_parts(&environment);
         let facts = Box::new(HostFacts { environment, fingerprint });
         outgoing.say(&Event::Ready { facts, address: own_address(std::env::var("SSH_CONNECTION").ok()) })?;
-        let (workers, now) = (Vec::new(), Instant::now());
+        let (workers, now) = (BTreeMap::new(), Instant::now());
         Ok(Session { incoming, outgoing, launcher, workers, folder, watch: None, clock: None, heard: now, said: now })
     }
 
@@ -92,17 +94,17 @@ impl<'a> Session<'a> {
         match request {
             Request::Start { worker, name, order } => self.start(worker, &name, *order),
             Request::Find { peer } => self.answer(Ok(self.launcher.program_of(peer).ok().map(|path| checksum(&path)))),
-            Request::Tell { worker, line } => match self.find(worker).map(|process| process.send(&line)) {
+            Request::Tell { worker, line } => match self.workers.get_mut(&worker).map(|process| process.send(&line)) {
                 Some(Err(error)) => self.give_up(worker, &error),
                 // A message to a failed worker has crossed the news of its failure.
                 Some(Ok(())) | None => Ok(()),
             },
-            Request::Finish { worker } => match self.take(worker).map(Supervised::finish) {
+            Request::Finish { worker } => match self.workers.remove(&worker).map(Supervised::finish) {
                 Some(end) => self.say(&Event::Ended { worker, outcome: end.map_err(|error| error.to_string()) }),
                 None => Ok(()),
             },
             Request::Kill { worker } => {
-                drop(self.take(worker));
+                drop(self.workers.remove(&worker));
                 Ok(())
             }
             Request::Clear => {
@@ -112,23 +114,17 @@ impl<'a> Session<'a> {
             }
             Request::Count => self.answer(Ok(Layers::read(&HostFiles::here()))),
             Request::OpenClock { at, secret } => {
-                self.clock = None;
                 let opened = ClockAnswers::open(at, secret);
+                let opened = opened.map_err(|error| format!("its clock cannot be asked at {at}: {error}"));
                 let port = opened.map(|(clock, port)| {
                     self.clock = Some(clock);
                     port
                 });
-                self.answer(port.map_err(|error| format!("its clock cannot be asked at {at}: {error}")))
-            }
-            Request::CloseClock => {
-                self.clock = None;
-                Ok(())
+                self.answer(port)
             }
             Request::Watch => {
-                self.watch = Some(SecondWatch::start(
-                    HostFiles::here(),
-                    self.workers.iter().filter_map(|(_, worker)| worker.id()).collect(),
-                ));
+                let workers = self.workers.values().filter_map(Supervised::id).collect();
+                self.watch = Some(SecondWatch::start(HostFiles::here(), workers));
                 Ok(())
             }
             Request::Look => {
@@ -147,13 +143,13 @@ impl<'a> Session<'a> {
     }
 
     fn start(&mut self, worker: u32, name: &str, order: WorkerOrder) -> Result<(), String> {
-        if self.workers.len() == WORKERS_MAX || self.find(worker).is_some() {
+        if self.workers.len() == WORKERS_MAX || self.workers.contains_key(&worker) {
             let reason = format!("an agent starts {WORKERS_MAX} workers at most, each number once");
             return self.say(&Event::Ended { worker, outcome: Err(reason) });
         }
-        match order.into_folder(self.folder.path().to_path_buf()).start(self.launcher, name) {
+        match order.start(self.launcher, name, self.folder.path()) {
             Ok(process) => {
-                self.workers.push((worker, process));
+                self.workers.insert(worker, process);
                 Ok(())
             }
             Err(error) => self.say(&Event::Ended { worker, outcome: Err(error.to_string()) }),
@@ -182,7 +178,7 @@ impl<'a> Session<'a> {
 
     /// Ends a worker that cannot go on, and tells why.
     fn give_up(&mut self, worker: u32, error: &LabError) -> Result<(), String> {
-        drop(self.take(worker));
+        drop(self.workers.remove(&worker));
         // Its own words, where it has some, are for the controller to put together.
         self.say(&match error {
             LabError::Failed { reason, .. } => Event::Said { worker, message: WorkerMessage::Failed(reason.clone()) },
@@ -194,15 +190,6 @@ impl<'a> Session<'a> {
         self.said = Instant::now();
         self.outgoing.say(event)
     }
-
-    fn find(&mut self, worker: u32) -> Option<&mut Supervised> {
-        self.workers.iter_mut().find(|(known, _)| *known == worker).map(|(_, process)| process)
-    }
-
-    fn take(&mut self, worker: u32) -> Option<Supervised> {
-        let place = self.workers.iter().position(|(known, _)| *known == worker)?;
-        Some(self.workers.remove(place).1)
-    }
 }
 
 /// The third word of `SSH_CONNECTION`: the address at which the user's `ssh` reached this machine.
@@ -211,7 +198,7 @@ fn own_address(connection: Option<String>) -> Option<IpAddr> {
 }
 
 /// Changes with each message.
-pub(super) const PROTOCOL: u32 = 4;
+pub(super) const PROTOCOL: u32 = 5;
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Begins the first line of an agent, before its protocol and version.
 pub(super) const HELLO: &str = "thalweg-lab-agent ";

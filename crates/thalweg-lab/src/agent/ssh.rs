@@ -1,9 +1,9 @@
 //! The user's `ssh`: starts the agent on another machine, and tells why it could not.
 
-use std::io::ErrorKind;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use super::error::AgentError;
 use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};
 use crate::error::LabError;
@@ -75,7 +75,8 @@ impl Ssh {
     /// The program cannot be started.
     pub(super) fn start(ssh: &SshCommand, machine: &SshMachine) -> Result<(Ssh, Outgoing, Incoming), LabError> {
         let spawned = ChildProcess::spawn(&mut ssh.command(machine), &[]);
-        let (process, to, from) = spawned.map_err(|error| not_started(&ssh.program, &error))?;
+        let (process, to, from) =
+            spawned.map_err(|source| AgentError::NoSsh { program: ssh.program.clone(), source })?;
         Ok((Ssh { process, patience: END_PATIENCE }, Outgoing::new(to), Incoming::new(from)))
     }
 
@@ -109,21 +110,16 @@ pub(super) fn await_agent(name: &str, incoming: &Incoming, ssh: Option<&mut Ssh>
             Ok(None) if Instant::now() < deadline => continue,
             Ok(None) => {
                 let words = ssh.map_or_else(String::new, |ssh| ssh.process.last_words());
-                return Err(LabError::Here(format!(
-                    "no agent was heard of on {name} for {} s{}",
-                    FIRST_PATIENCE.as_secs(),
-                    said(&before, &words)
-                )));
+                let (seconds, said) = (FIRST_PATIENCE.as_secs(), said(&before, &words));
+                return Err(AgentError::Mute { machine: name.to_owned(), seconds, said }.into());
             }
-            Err(_) => return Err(no_agent(name, &before, ssh.and_then(Ssh::await_end))),
+            Err(_) => return Err(no_agent(name, &before, ssh.and_then(Ssh::await_end)).into()),
         };
         match line.strip_prefix(HELLO).map(|rest| rest.split_whitespace().collect::<Vec<_>>()).as_deref() {
             Some([protocol, version]) if *protocol == PROTOCOL.to_string() && *version == VERSION => return Ok(()),
             Some([protocol, version, ..]) => {
-                return Err(LabError::Here(format!(
-                    "the agent on {name} is Thalweg {version} with protocol {protocol}, and this is {VERSION} with protocol {PROTOCOL}: \
-                     install one version on all machines, or name the program there by program = \"…\""
-                )));
+                let [machine, protocol, version] = [name, protocol, version].map(str::to_owned);
+                return Err(AgentError::OtherVersion { machine, version, protocol }.into());
             }
             _ if before.len() < BEFORE_MAX => before.push(line.chars().take(BEFORE_WIDTH).collect()),
             _ => {}
@@ -131,40 +127,22 @@ pub(super) fn await_agent(name: &str, incoming: &Incoming, ssh: Option<&mut Ssh>
     }
 }
 
-/// Why there is no agent on `name` although `ssh` was started.
-fn no_agent(name: &str, before: &[String], end: Option<(ExitStatus, String)>) -> LabError {
-    let Some((status, words)) = end else {
-        return LabError::Here(format!("ssh to {name} closed its output before an agent answered{}", said(before, "")));
-    };
-    let words = said(before, &words);
-    LabError::Here(match status.code() {
-        Some(SSH_FAILED) => format!(
-            "ssh does not reach {name}{words}; `ssh -o BatchMode=yes {name} true` has to end well without a question: store the host's key \
-             and yours first"
-        ),
-        Some(NOT_FOUND | NOT_EXECUTABLE) => format!(
-            "thalweg cannot be started on {name}{words}; install it where the shell there finds it, or name its path by program = \"…\""
-        ),
-        _ => format!(
-            "the agent on {name} ended at once ({status}){words}; `thalweg --version` there has to say {VERSION}"
-        ),
-    })
+/// Why there is no agent on `machine` although `ssh` was started.
+fn no_agent(machine: &str, before: &[String], end: Option<(ExitStatus, String)>) -> AgentError {
+    let machine = machine.to_owned();
+    let Some((status, words)) = end else { return AgentError::Closed { machine, said: said(before, "") } };
+    let said = said(before, &words);
+    match status.code() {
+        Some(SSH_FAILED) => AgentError::Unreachable { machine, said },
+        Some(NOT_FOUND | NOT_EXECUTABLE) => AgentError::NoProgram { machine, said },
+        _ => AgentError::EndedAtOnce { machine, status: status.to_string(), said },
+    }
 }
 
 /// What was said before the agent was heard.
 fn said(before: &[String], words: &str) -> String {
     let all: Vec<&str> = before.iter().map(String::as_str).chain([words]).filter(|text| !text.is_empty()).collect();
     if all.is_empty() { String::new() } else { format!(": {}", all.join(" / ")) }
-}
-
-fn not_started(program: &str, error: &std::io::Error) -> LabError {
-    let advice = match error.kind() {
-        ErrorKind::NotFound => {
-            "; install OpenSSH's client (Debian: openssh-client), or name another command with --ssh"
-        }
-        _ => "",
-    };
-    LabError::Here(format!("{program} cannot be started: {error}{advice}"))
 }
 
 /// No terminal, nobody who could answer a question, and nothing but the agent's pipes; a shared connection of the user's is used, but none

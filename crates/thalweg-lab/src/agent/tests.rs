@@ -1,7 +1,7 @@
 //! Agents and controllers of one process, with pipes between them; workers are played by the shell.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -90,7 +90,7 @@ fn order() -> TrialOrder {
         closed_loop: None,
         publishers: Vec::new(),
         subscribers: Vec::new(),
-        folder: PathBuf::from("/somewhere/else"),
+        folder: PathBuf::new(),
         onward: None,
     }
 }
@@ -141,7 +141,11 @@ fn a_worker_is_started_heard_and_ended_and_its_files_come_over() {
     assert!(connection.facts().fingerprint.contains_key("kernel"));
     let mut worker = start(&connection);
     let (_, folder) = process_and_folder(&mut worker);
-    assert!(folder != Path::new("/somewhere/else") && folder.is_dir(), "the agent decides where: {}", folder.display());
+    assert!(
+        folder.starts_with(std::env::temp_dir()) && folder.is_dir(),
+        "the agent decides where: {}",
+        folder.display()
+    );
     worker.send(&StationCommand::Start { origin_ns: 5 }).expect("told");
     assert_eq!(next(&mut worker).expect("a result"), WorkerMessage::Done(json!({"start": {"origin_ns": 5}})));
     let here = std::env::temp_dir().join(format!("thalweg-agent-test-{}", std::process::id()));
@@ -259,19 +263,4 @@ fn something_else_in_place_of_an_agent_is_told_as_what_it_is() {
     expect_error(against("This account is not available.\n"), &[NAME, "This account is not available."]);
     expect_error(against(&format!("{HELLO}{PROTOCOL} {VERSION}\n")), &["was lost at once: it closed the connection"]);
     expect_error(against(&format!("{HELLO}{PROTOCOL} {VERSION}\n\"alive\"\n")), &["does not say that it is ready"]);
-}
-
-#[test]
-fn clocks_of_one_machine_agree_within_the_bound() {
-    let (_host, connection) = Host::connected("read order");
-    let mut clock = connection.open_clock().expect("opened");
-    (0..30).for_each(|_| clock.ask().expect("asked"));
-    let fit = ClockFit::of(clock.answered()).expect("answered");
-    assert!(u128::from(fit.ahead_ns.unsigned_abs()) <= fit.bound().as_nanos(), "{fit:?}");
-    connection.close_clock();
-    connection.counters().expect("after the request to close");
-    std::thread::sleep(Duration::from_millis(300));
-    let before = clock.answered().len();
-    clock.ask().expect("asked");
-    assert_eq!(clock.answered().len(), before, "a closed clock answers nobody");
 }

@@ -23,7 +23,7 @@ use super::sockets::Sockets;
 use super::tally::Tally;
 use crate::error::LabError;
 use crate::host::monotonic_nanos;
-use crate::random::Random;
+use thalweg_base::rng::Rng;
 
 /// Carries a plan out; takes its time and the drain, which ends when every request is answered or lost.
 ///
@@ -82,7 +82,7 @@ impl<'plan> Generator<'plan> {
     pub(crate) fn new(plan: &'plan LoadPlan) -> Result<Generator<'plan>, LabError> {
         plan.check()?;
         let mut sockets = Sockets::new(plan.target, plan.sockets())?;
-        let mut random = Random::new(monotonic_nanos());
+        let mut random = Rng::new(monotonic_nanos());
         let refused = |error: rustix::io::Errno| LabError::Here(format!("sockets cannot be watched: {error}"));
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(refused)?;
         let mut template = Template::new(&plan.request)?;
@@ -97,7 +97,7 @@ impl<'plan> Generator<'plan> {
             }
             let data = epoll::EventData::new_u64(u64::from(client));
             epoll::add(&epoll, &socket, data, epoll::EventFlags::IN).map_err(refused)?;
-            clients.push(Client { socket, next_id: random.next() as u16, sent: 0, open: 0, owed: 0 });
+            clients.push(Client { socket, next_id: random.next_u64() as u16, sent: 0, open: 0, owed: 0 });
         }
         Ok(Generator {
             template,
@@ -107,10 +107,10 @@ impl<'plan> Generator<'plan> {
             schedule: Schedule::of(plan),
             crowd: plan.flood.map(|flood| Crowd::new(&flood, plan)).transpose()?,
             ledger: Ledger::new(plan.time_limit.as_nanos() as u64),
-            repeats: (plan.request.delivery == Confirmability::Confirmable).then(|| Repeats::new(random.next())),
+            repeats: (plan.request.delivery == Confirmability::Confirmable).then(|| Repeats::new(random.next_u64())),
             tally: Tally::new(plan),
             meter: Meter::new(plan.server_process),
-            first_token: random.next(),
+            first_token: random.next_u64(),
             turn: 0,
             began: monotonic_nanos(),
             plan,

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use crate::random::Random;
+use thalweg_base::rng::Rng;
 
 /// Requests that wait for a sign of their server. Times are nanoseconds since the start of the run.
 pub(super) struct Repeats {
     /// Number of the request by client and message ID.
     numbers: HashMap<(u32, u16), u64>,
     timers: BinaryHeap<Reverse<Timer>>,
-    random: Random,
+    random: Rng,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ struct Timer {
 
 impl Repeats {
     pub(super) fn new(seed: u64) -> Repeats {
-        Repeats { numbers: HashMap::new(), timers: BinaryHeap::new(), random: Random::new(seed) }
+        Repeats { numbers: HashMap::new(), timers: BinaryHeap::new(), random: Rng::new(seed) }
     }
 
     /// A request was sent for the first time.

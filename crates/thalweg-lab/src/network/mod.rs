@@ -85,6 +85,9 @@ impl Hosts {
         Ok(host.link(&format!("set {INTERFACE} up"))?)
     }
 
+    /// The interface of every host.
+    pub(crate) const INTERFACE: &str = "eth0";
+
     /// The address of each host on its link.
     pub(crate) fn addresses(&self) -> Vec<Ipv4Addr> {
         (0..self.hosts.len() as u32).map(address).collect()
@@ -134,8 +137,7 @@ fn port(index: u32) -> String {
 
 /// Units of 10 ms for hosts to answer a bridge that asks for memberships.
 const RESPONSE_10_MS: u32 = 10;
-/// The interface of every host.
-const INTERFACE: &str = "eth0";
+const INTERFACE: &str = Hosts::INTERFACE;
 const SUBNET: Ipv4Addr = Ipv4Addr::new(10, 89, 0, 0);
 static NEXT: AtomicU32 = AtomicU32::new(0);
 

@@ -1,211 +1,262 @@
 //! The plan: the paper's cells, the contenders, the numbers of runs.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::search::{Grid, TunedParameter};
+use super::paper::{BATCHING, SEGMENTS};
+use super::search;
+use crate::benchmark::{Benchmark, ContenderPlan, LinkTable, Place, WorkPlan, WorkTask};
 use crate::length::Length;
-
-/// The peers that take part: all that speak a protocol.
-pub const PEERS: [&str; 7] = ["cyclone", "fastdds", "rustdds", "dust", "hdds", "zenoh", "iceoryx2"];
+use crate::peers::{PeerProfile, PeerProgram};
+use crate::station::{PackingMethod, Sending, TokenBucket};
+use crate::statistics::runs_needed;
 
 /// The extent of the measurement, and its contenders.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Paper1Plan {
-    /// Runs of each cell.
-    pub runs: u64,
-    /// Whether the searches are short and the transfers of Table 4 a tenth of the paper's.
+    /// Whether there are few runs and candidates, and transfers of a tenth of the paper's.
     pub length: Length,
-    /// Factor on numbers of samples and bytes, above 0 and at most 1; smaller ones are for tests of the preset itself.
+    /// Runs of each cell; `None` is as many as verdicts need, or three where it is quick.
+    pub runs: Option<u32>,
+    /// Factor on numbers of samples, above 0 and at most 1; smaller ones are for tests of the preset itself.
     pub scale: f64,
     /// Peers that take part.
-    pub peers: Vec<String>,
-    /// Folder of their programs; `None` looks below the `target` folder.
-    pub peer_folder: Option<PathBuf>,
+    pub peers: Vec<PeerProgram>,
     /// Seed of the order of turns.
     pub seed: u64,
-    /// Which tables of the paper are made: 2, 3, 4.
-    pub tables: Vec<u8>,
+    /// Parts to measure, of [`PART_NAMES`].
+    pub wanted: Vec<String>,
     /// Tokens a period of each cell of Table 4; `None` is without limit.
     pub tokens: Vec<Option<u32>>,
-    /// The link of Table 4.
-    pub link: LinkKind,
+    /// What is not measured, with the reason.
+    pub left_out: Vec<String>,
 }
 
 /// Name of a cell of Table 4 without limit in `--tokens`.
 pub const UNLIMITED: &str = "unlimited";
 
-/// The link of Table 4.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkKind {
-    /// 1 Gbit/s between two network namespaces; needs root.
-    Tbf,
-    /// Loopback without a limit.
-    Loopback,
-}
-
-/// Runs, samples a run and payload bytes.
-pub(super) type Burst = (u64, u64);
-
 impl Paper1Plan {
-    /// All cells of the paper, with all peers.
-    pub fn full(seed: u64) -> Paper1Plan {
-        Paper1Plan {
-            runs: 20,
-            length: Length::Full,
-            scale: 1.0,
-            peers: PEERS.map(str::to_owned).to_vec(),
-            peer_folder: None,
-            seed,
-            tables: vec![2, 3, 4],
-            tokens: [None, Some(HALF_LINK_TOKENS)].into_iter().chain([30, 20, 10, 5, 1].map(Some)).collect(),
-            link: LinkKind::Tbf,
-        }
+    /// All parts with these peers, as far as this process may make hosts.
+    pub fn new(length: Length, seed: u64, peers: &[PeerProgram], may_make_hosts: bool) -> Paper1Plan {
+        let tokens = [None, Some(HALF_LINK_TOKENS)].into_iter().chain([30, 20, 10, 5, 1].map(Some)).collect();
+        let parts = PART_NAMES.into_iter().filter(|name| may_make_hosts || !ON_HOSTS.contains(name));
+        let left_out = match may_make_hosts {
+            true => Vec::new(),
+            false => ON_HOSTS.map(|name| format!("{name}: its hosts need root; run it with sudo")).to_vec(),
+        };
+        let wanted = parts.map(str::to_owned).collect();
+        Paper1Plan { length, runs: None, scale: 1.0, peers: peers.to_vec(), seed, wanted, tokens, left_out }
     }
 
-    /// Five runs of each cell and short searches.
-    pub fn quick(seed: u64) -> Paper1Plan {
-        Paper1Plan { runs: 5, length: Length::Quick, ..Paper1Plan::full(seed) }
+    /// The parts in their order.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &'static str> {
+        PART_NAMES.into_iter().filter(|name| self.wanted.iter().any(|wanted| wanted == name))
     }
 
     pub(super) fn is_quick(&self) -> bool {
         self.length == Length::Quick
     }
 
-    pub(super) fn has_table(&self, table: u8) -> bool {
-        self.tables.contains(&table)
+    /// How long all parts take on a quiet machine, slow contenders not counted.
+    pub fn duration(&self) -> Duration {
+        let found = search::defaults();
+        self.parts().map(|part| self.benchmark(part, &found).expected()).sum()
     }
 
-    /// A count of the paper, scaled.
-    fn scaled(&self, count: u64) -> u64 {
-        ((count as f64 * self.scale).round() as u64).max(1)
-    }
-
-    /// The bursts of Table 2.
-    pub(super) fn high_frequency(&self) -> Vec<Burst> {
-        let sizes = [256, 512, 1 << 10];
-        let counts = [3_000, 10_000].map(|n| self.scaled(n));
-        counts.into_iter().flat_map(|n| sizes.map(|size| (n, size))).collect()
-    }
-
-    /// The segments of Table 3.
-    pub(super) fn large(&self) -> Vec<Burst> {
-        let sizes = [5 << 20, 1 << 20, 512 << 10, 256 << 10, 1 << 10, 512];
-        sizes.map(|size| ((self.scaled(LARGE_BYTES / size)), size)).to_vec()
-    }
-
-    /// Runs between two turns of a contender: with fewer the pauses between them would count, with more a disturbance would hit one
-    /// contender alone.
-    pub(super) fn runs_in_turn(&self) -> u64 {
-        (self.runs / 5).max(1)
-    }
-
-    /// Turns of a contender in a cell.
-    pub(super) fn rounds(&self) -> u64 {
-        self.runs.div_ceil(self.runs_in_turn())
-    }
-
-    /// Samples of 32 KiB in a transfer of Table 4.
-    pub(super) fn transfer_samples(&self) -> u64 {
-        let whole = TRANSFER_BYTES / SEGMENT_BYTES;
-        self.scaled(if self.is_quick() { whole / 10 } else { whole })
-    }
-
-    /// After so long no further transfer of a cell of Table 4 begins.
-    pub(super) fn transfers_time(&self) -> Duration {
-        let seconds = if self.is_quick() { 8.0 } else { 240.0 };
-        Duration::from_secs_f64(seconds * self.scale.sqrt())
-    }
-
-    /// The pause before each transfer: all pauses together make the 1,000 samples at 100 Hz that a 99th percentile needs, where there
-    /// are as many transfers as there should be.
-    pub(super) fn transfer_pause(&self) -> Duration {
-        let all = if self.is_quick() { 3.0 } else { 12.0 } * self.scale.sqrt();
-        Duration::from_secs_f64(all / (self.runs + 1) as f64)
-    }
-
-    /// Candidates for receive buffers.
-    pub(super) fn receive_buffers(&self) -> Grid {
-        // The first is the default.
-        let values =
-            if self.is_quick() { vec![8 << 20, 2 << 20] } else { vec![8 << 20, 1 << 20, 2 << 20, 4 << 20, 16 << 20] };
-        Grid { parameter: TunedParameter::ReceiveBufferBytes, values, is_continuous: false }
-    }
-
-    /// Candidates for coalescing and batching.
-    pub(super) fn limits(&self, with_samples: bool) -> Vec<Grid> {
-        let bytes =
-            if self.is_quick() { vec![60_000, 8_000, 24_000] } else { vec![60_000, 4_000, 8_000, 16_000, 32_000] };
-        let delays = if self.is_quick() { vec![1_000, 100] } else { vec![1_000, 50, 200, 5_000] };
-        let mut out = vec![Grid { parameter: TunedParameter::MaxBytes, values: bytes, is_continuous: true }];
-        if with_samples {
-            let values = if self.is_quick() { vec![0, 64] } else { vec![0, 16, 64, 256] };
-            out.push(Grid { parameter: TunedParameter::MaxSamples, values, is_continuous: false });
+    /// The command that repeats it, its order of turns included.
+    pub(super) fn command(&self) -> String {
+        let usual = Paper1Plan::new(self.length, self.seed, &self.peers, true);
+        let names: Vec<&str> = self.peers.iter().map(|peer| peer.name()).collect();
+        let peers = if names.is_empty() { "none".to_owned() } else { names.join(",") };
+        let mut out = "thalweg lab run paper1".to_owned();
+        if self.is_quick() {
+            out.push_str(" --quick");
         }
-        out.push(Grid { parameter: TunedParameter::FlushDelayUs, values: delays, is_continuous: true });
+        out.push_str(&format!(" --seed {} --peers {peers}", self.seed));
+        if let Some(runs) = self.runs {
+            out.push_str(&format!(" --runs {runs}"));
+        }
+        if self.wanted != usual.wanted {
+            out.push_str(&format!(" --parts {}", self.wanted.join(",")));
+        }
+        if self.tokens != usual.tokens {
+            let text = |tokens: &Option<u32>| tokens.map_or_else(|| UNLIMITED.to_owned(), |tokens| tokens.to_string());
+            out.push_str(&format!(" --tokens {}", self.tokens.iter().map(text).collect::<Vec<_>>().join(",")));
+        }
+        if self.scale != 1.0 {
+            out.push_str(&format!(" --scale {}", self.scale));
+        }
         out
     }
 
-    /// Candidates for wrapping by the application.
-    pub(super) fn wraps(&self) -> Vec<Grid> {
-        let values =
-            if self.is_quick() { vec![60_000, 16_000] } else { vec![60_000, 4_000, 8_000, 16_000, 32_000, 120_000] };
-        vec![Grid { parameter: TunedParameter::WrapBytes, values, is_continuous: true }]
+    /// A part with the methods as a search found them.
+    pub(super) fn benchmark(&self, part: &str, found: &[ContenderPlan]) -> Benchmark {
+        let (contenders, works, link) = match part {
+            SEARCH => {
+                let (contenders, works) = search::plan(self);
+                (contenders, works, None)
+            }
+            TABLES => (self.contenders(found, &self.peers), self.tables(&self.peers, Place::Cores), None),
+            LINK => {
+                let peers = self.linked();
+                let mut works = self.tables(&peers, Place::Link);
+                works.extend(BESIDE.map(|(name, transfer)| self.beside(name, transfer)));
+                (self.contenders(found, &peers), works, Some(LINE))
+            }
+            LOSS => {
+                let of = SEGMENTS.map(|(n, size, _)| (self.scaled(n), size as u32)).to_vec();
+                let task = WorkTask::Bursts { of, each: self.each() };
+                let works = vec![work(TABLE_3, ABOUT_3, &["auto"], Place::Link, task)];
+                (self.contenders(found, &[]), works, Some(LinkTable { loss_pct: LOSS_PCT, ..LINE }))
+            }
+            _ => {
+                let contenders: Vec<ContenderPlan> = self.tokens.iter().map(|tokens| asynchronous(*tokens)).collect();
+                let names: Vec<&str> = contenders.iter().map(|one| one.name.as_str()).collect();
+                let whole = self.scaled(TRANSFER_SAMPLES / if self.is_quick() { 10 } else { 1 });
+                let task = WorkTask::Beside {
+                    transfer: (whole, SEGMENT_BYTES),
+                    quiet_s: 2.0 * self.scale.sqrt(),
+                    loaded_s: 0.0,
+                };
+                let works = vec![work(TABLE_4, ABOUT_4, &names, Place::Link, task)];
+                (contenders, works, Some(LINE))
+            }
+        };
+        let mut out = Benchmark::new(part, (self.seed, 1), used(contenders, &works), works);
+        out.link = link;
+        out.runs = self.runs.unwrap_or_else(|| self.runs_of(&out));
+        if self.scale < 1.0 {
+            let scale = self.scale;
+            out.notes.push(format!(
+                "Numbers of samples are {scale} of the paper's: this shows that the preset works, and no more."
+            ));
+        }
+        out
     }
 
-    /// Candidates for pacing segments.
-    pub(super) fn pauses(&self) -> Vec<Grid> {
-        let values = if self.is_quick() { vec![0, 100] } else { vec![0, 20, 50, 100, 250] };
-        vec![Grid { parameter: TunedParameter::PauseUs, values, is_continuous: false }]
+    /// As many as verdicts on all cells together need; a search needs fewer.
+    fn runs_of(&self, benchmark: &Benchmark) -> u32 {
+        match (self.length, benchmark.name.as_str()) {
+            (Length::Quick, _) => 3,
+            (Length::Full, SEARCH) => 8,
+            (Length::Full, _) => runs_needed(benchmark.comparisons()) as u32,
+        }
     }
 
-    /// The bursts whose geometric mean a search for high-frequency data makes small.
-    pub(super) fn search_bursts(&self) -> Vec<Burst> {
-        let n = self.scaled(3_000);
-        if self.is_quick() { vec![(n, 512)] } else { vec![(n, 256), (n, 1 << 10)] }
+    /// Bursts of each kind in a run.
+    fn each(&self) -> u32 {
+        if self.is_quick() { 1 } else { 3 }
     }
 
-    /// The burst that a search for segments makes short.
-    pub(super) fn segment_search_burst(&self) -> Burst {
-        let size = 256 << 10;
-        (self.scaled(LARGE_BYTES / size), size)
+    /// A count of the paper, scaled.
+    pub(super) fn scaled(&self, count: u64) -> u32 {
+        ((count as f64 * self.scale).round() as u32).max(1)
     }
 
-    /// Rounds of a trial, and runs of each round.
-    pub(super) fn trial(&self) -> (u64, u64) {
-        if self.is_quick() { (2, 2) } else { (3, 3) }
+    /// Ours as they were found, then each peer in its sets of settings.
+    fn contenders(&self, found: &[ContenderPlan], peers: &[PeerProgram]) -> Vec<ContenderPlan> {
+        let profiles = |peer: &PeerProgram| {
+            let peer = *peer;
+            let has = move |profile: &PeerProfile| *profile != PeerProfile::Batch || peer.has_batching();
+            PeerProfile::ALL.into_iter().filter(has).map(move |profile| ContenderPlan::of_peer(peer, profile))
+        };
+        found.iter().cloned().chain(peers.iter().flat_map(profiles)).collect()
+    }
+
+    /// Those that send over a link by UDP and repair losses as the standard says.
+    fn linked(&self) -> Vec<PeerProgram> {
+        let all = [PeerProgram::Cyclone, PeerProgram::FastDds];
+        all.into_iter().filter(|peer| self.peers.contains(peer)).collect()
+    }
+
+    /// Tables 2 and 3, and the processor time of the receiver.
+    fn tables(&self, peers: &[PeerProgram], place: Place) -> Vec<WorkPlan> {
+        let peers: Vec<String> = self.contenders(&[], peers).into_iter().map(|one| one.name).collect();
+        let with_peers = |ours: &[&str]| {
+            let mut out: Vec<String> = ours.iter().map(|name| (*name).to_owned()).collect();
+            out.extend(peers.iter().cloned());
+            out
+        };
+        let small = BATCHING.map(|(n, size, _)| (self.scaled(n), size as u32)).to_vec();
+        let large = SEGMENTS.map(|(n, size, _)| (self.scaled(n), size as u32)).to_vec();
+        let bursts = |of| WorkTask::Bursts { of, each: self.each() };
+        let stream =
+            WorkTask::Stream { bytes: vec![256], readers: 1, seconds: if self.is_quick() { 0.5 } else { 1.0 } };
+        let methods = ["auto", "immediate", "coalescing", "batching"];
+        let mut out = vec![
+            WorkPlan { contenders: with_peers(&search::METHODS), ..work(TABLE_2, ABOUT_2, &[], place, bursts(small)) },
+            WorkPlan { contenders: with_peers(&LARGE_METHODS), ..work(TABLE_3, ABOUT_3, &[], place, bursts(large)) },
+        ];
+        if place == Place::Cores {
+            out.push(work(RECEIVER, ABOUT_RECEIVER, &methods, place, stream));
+        }
+        out
+    }
+
+    fn beside(&self, name: &str, (n, size): (u64, u32)) -> WorkPlan {
+        let (quiet_s, loaded_s) = if self.is_quick() { (0.5, 0.5) } else { (2.0, 2.0) };
+        let task = WorkTask::Beside { transfer: (self.scaled(n), size), quiet_s, loaded_s };
+        work(name, ABOUT_BESIDE, &["auto"], Place::Link, task)
     }
 }
 
-/// 491 Mbit/s of 1 Gbit/s; the paper has no such cell.
-const HALF_LINK_TOKENS: u32 = 75;
-/// The paper's 5 MB, in binary units so that every segment size divides it.
-const LARGE_BYTES: u64 = 5 << 20;
-const TRANSFER_BYTES: u64 = 100 << 20;
-/// The segments of Table 4.
-pub(super) const SEGMENT_BYTES: u64 = 32 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_full_plan_has_the_papers_cells() {
-        let plan = Paper1Plan::full(1);
-        assert_eq!(plan.high_frequency().len(), 6);
-        assert_eq!(plan.high_frequency()[5], (10_000, 1_024));
-        let counts: Vec<u64> = plan.large().iter().map(|(n, _)| *n).collect();
-        assert_eq!(counts, [1, 5, 10, 20, 5_120, 10_240], "as in Table 3");
-        assert_eq!((plan.runs, plan.runs_in_turn(), plan.transfer_samples()), (20, 4, 3_200));
-        let quiet = plan.transfer_pause() * (plan.runs as u32 + 1);
-        assert!(quiet >= Duration::from_secs(10), "a 99th percentile of the quiet topic needs 1,000 samples");
-    }
-
-    #[test]
-    fn a_scaled_plan_is_small_and_never_empty() {
-        let plan = Paper1Plan { scale: 0.001, ..Paper1Plan::quick(1) };
-        let largest = plan.high_frequency().into_iter().chain(plan.large()).map(|(n, _)| n).max();
-        assert_eq!(largest, Some(10));
-        assert!(plan.large().iter().all(|(n, _)| *n >= 1));
+fn work(name: &str, about: &str, contenders: &[&str], place: Place, task: WorkTask) -> WorkPlan {
+    WorkPlan {
+        name: name.to_owned(),
+        about: about.to_owned(),
+        contenders: contenders.iter().map(|name| (*name).to_owned()).collect(),
+        place,
+        task,
+        expectations: Vec::new(),
     }
 }
+
+/// Those of them that do some work.
+fn used(contenders: Vec<ContenderPlan>, works: &[WorkPlan]) -> Vec<ContenderPlan> {
+    let is_used = |one: &ContenderPlan| works.iter().any(|work| work.contenders.contains(&one.name));
+    contenders.into_iter().filter(is_used).collect()
+}
+
+/// A writer under the paper's flow controller.
+pub(super) fn asynchronous(tokens: Option<u32>) -> ContenderPlan {
+    let bucket = TokenBucket::of_paper(tokens);
+    let sending = Sending::by(PackingMethod::Asynchronous { flow_controller: bucket.name.clone() });
+    ContenderPlan { flow_controller: Some(bucket.clone()), ..ContenderPlan::ours(bucket.name, sending) }
+}
+
+pub(super) const SEARCH: &str = "search";
+pub(super) const TABLES: &str = "tables";
+pub(super) const LINK: &str = "link";
+pub(super) const LOSS: &str = "loss";
+pub(super) const BACKGROUND: &str = "background";
+/// The parts of the preset.
+pub const PART_NAMES: [&str; 5] = [SEARCH, TABLES, LINK, LOSS, BACKGROUND];
+/// Those between network namespaces.
+const ON_HOSTS: [&str; 3] = [LINK, LOSS, BACKGROUND];
+pub(super) const TABLE_2: &str = "Table 2: high-frequency data";
+pub(super) const TABLE_3: &str = "Table 3: 5 MB in segments";
+pub(super) const TABLE_4: &str = "Table 4: background data under a flow controller";
+pub(super) const RECEIVER: &str = "Processor time of the receiver";
+/// One sample of 5 MiB, and the same in segments, each beside an urgent topic.
+pub(super) const BESIDE: [(&str, (u64, u32)); 2] = [
+    ("Unsplit, beside an urgent topic", (1, 5 << 20)),
+    ("In segments of 256 KiB, beside an urgent topic", (20, 256 << 10)),
+];
+const ABOUT_2: &str = "Many small samples as fast as they can be written: each by itself, packed into larger samples by the application, or \
+                       collected by the middleware (coalescing: submessages of their own; batching: one submessage, one acknowledgement).";
+const ABOUT_3: &str = "The same bytes as one sample or as several smaller ones that the application sends and joins.";
+const ABOUT_4: &str = "An asynchronous writer sends samples of 32 KiB over 1 Gbit/s; its flow controller grants tokens of 34 KiB every \
+                       36.5 ms, which fit the paper's times within 5 %. Meanwhile an urgent topic of 100 Hz shares the processes and the link.";
+const ABOUT_RECEIVER: &str =
+    "A stream of small samples, as fast as the reader acknowledges: what each costs at both ends.";
+const ABOUT_BESIDE: &str =
+    "Large samples over 1 Gbit/s, one after the other, beside a topic of 100 Hz between the same two processes.";
+/// For segments as they come, and for the small ones.
+const LARGE_METHODS: [&str; 4] = ["auto", "auto, paced", "immediate", "batching"];
+/// A link as the paper's.
+const LINE: LinkTable = LinkTable { rate_mbit: Some(1_000.0), loss_pct: 0.0, delay_ms: 0.0 };
+const LOSS_PCT: f64 = 1.0;
+/// Half of 1 Gbit/s; the paper has no such cell.
+const HALF_LINK_TOKENS: u32 = 65;
+/// Samples of 32 KiB in a transfer of Table 4: 100 MiB.
+const TRANSFER_SAMPLES: u64 = 3_200;
+pub(super) const SEGMENT_BYTES: u32 = 32 << 10;

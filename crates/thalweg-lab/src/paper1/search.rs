@@ -1,328 +1,237 @@
-//! The search before the measurement: each method's parameters are tried "until the best performance", as the paper did, and every
-//! trial is kept.
+//! The search before the tables: each method's parameters are tried "until the best performance", as the paper did, and every run is kept.
 //!
-//! One parameter after the other: all values of its grid are tried alternately in one round-robin, the others staying at the best known
-//! so far; then the middle between the best value and its neighbours. That is bounded, and it finds the best of parameters that do not
-//! depend on each other; for others it finds a good one.
+//! Each value of a parameter is a contender of its own, the others staying at their defaults; all take turns. A value is taken where it
+//! was faster than the default by 2 % in the median of the rounds, and in seven of eight of them. That finds the best of parameters that
+//! do not depend on each other; for others it finds a good one.
 
-use std::collections::BTreeMap;
+use super::plan::{self, Paper1Plan, SEGMENT_BYTES};
+use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, ContenderPlan, Place, WorkPlan, WorkTask};
+use crate::figures::grouped;
+use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
+use crate::station::{PackingLimits, PackingMethod, Sending};
+use crate::statistics::median;
 
-use serde::{Deserialize, Serialize};
+/// Our methods, as the tables name them.
+pub(super) const METHODS: [&str; 5] = ["auto", "immediate", "wrapped by the application", "coalescing", "batching"];
+/// Auto with the best pause between segments.
+const PACED: &str = "auto, paced";
 
-use crate::error::LabError;
-use crate::station::PackingLimits;
-
-/// Something that can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TunedParameter {
-    /// Bytes that coalescing or batching collects.
+/// Something that is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parameter {
     MaxBytes,
-    /// Samples that coalescing or batching collects; 0 for any number.
     MaxSamples,
-    /// Microseconds that a sample waits for others.
-    FlushDelayUs,
-    /// Bytes of the samples into which an application packs others.
+    FlushDelay,
     WrapBytes,
-    /// Microseconds that an application waits between two segments.
-    PauseUs,
-    /// Bytes of the receive buffer.
-    ReceiveBufferBytes,
+    Pause,
+    ReceiveBuffer,
+    HeartbeatPeriod,
+    MaxDatagram,
 }
 
-impl TunedParameter {
-    /// Its name in tables.
-    pub fn text(self) -> &'static str {
+impl Parameter {
+    fn name(self) -> &'static str {
         match self {
-            TunedParameter::MaxBytes => "max_bytes",
-            TunedParameter::MaxSamples => "max_samples",
-            TunedParameter::FlushDelayUs => "max_flush_delay, µs",
-            TunedParameter::WrapBytes => "bytes of a wrapped sample",
-            TunedParameter::PauseUs => "pause between segments, µs",
-            TunedParameter::ReceiveBufferBytes => "receive buffer, bytes",
+            Parameter::MaxBytes => "max_bytes",
+            Parameter::MaxSamples => "max_samples",
+            Parameter::FlushDelay => "max_flush_delay, µs",
+            Parameter::WrapBytes => "bytes of a packed sample",
+            Parameter::Pause => "pause between segments, µs",
+            Parameter::ReceiveBuffer => "receive buffer, bytes",
+            Parameter::HeartbeatPeriod => "HEARTBEAT period, µs",
+            Parameter::MaxDatagram => "largest datagram, bytes",
         }
     }
-}
 
-/// Parameters and their values; what is missing has the middleware's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Settings(pub BTreeMap<TunedParameter, u64>);
+    /// The values beside the default.
+    fn values(self, is_quick: bool) -> &'static [u64] {
+        match (self, is_quick) {
+            (Parameter::MaxBytes, false) => &[4_000, 8_000, 16_000, 32_000],
+            (Parameter::MaxBytes, true) => &[8_000, 24_000],
+            (Parameter::MaxSamples, false) => &[16, 64, 256],
+            (Parameter::MaxSamples, true) => &[64],
+            (Parameter::FlushDelay, false) => &[50, 200, 5_000],
+            (Parameter::FlushDelay, true) => &[100],
+            (Parameter::WrapBytes, false) => &[4_000, 16_000, 32_000, 120_000],
+            (Parameter::WrapBytes, true) => &[16_000],
+            (Parameter::Pause, false) => &[20, 50, 100, 250],
+            (Parameter::Pause, true) => &[100],
+            (Parameter::ReceiveBuffer, false) => &[1 << 20, 4 << 20, 16 << 20],
+            (Parameter::ReceiveBuffer, true) => &[2 << 20],
+            (Parameter::HeartbeatPeriod, false) => &[2_000, 5_000, 100_000],
+            (Parameter::HeartbeatPeriod, true) => &[5_000],
+            (Parameter::MaxDatagram, false) => &[1_472, 8_000, 32_000],
+            (Parameter::MaxDatagram, true) => &[8_000],
+        }
+    }
 
-impl Settings {
-    /// The same with one parameter set.
-    pub fn with(&self, parameter: TunedParameter, value: u64) -> Settings {
-        let mut out = self.clone();
-        out.0.insert(parameter, value);
+    /// The same contender with this value.
+    fn set(self, to: &ContenderPlan, value: u64) -> ContenderPlan {
+        let mut out = to.clone();
+        let limited = |limits: &mut PackingLimits| match self {
+            Parameter::MaxBytes => limits.max_bytes = value,
+            Parameter::MaxSamples => limits.max_samples = Some(value),
+            _ => limits.max_flush_delay_us = value,
+        };
+        match self {
+            Parameter::WrapBytes => out.wrap_bytes = value,
+            Parameter::Pause => out.pause_us = value,
+            Parameter::ReceiveBuffer => out.receive_buffer_bytes = Some(value),
+            Parameter::HeartbeatPeriod => out.sending.heartbeat_period_us = Some(value),
+            Parameter::MaxDatagram => out.sending.max_datagram_bytes = Some(value),
+            Parameter::MaxBytes | Parameter::MaxSamples | Parameter::FlushDelay => match &mut out.sending.method {
+                PackingMethod::Coalesce(limits) | PackingMethod::Batch(limits) => limited(limits),
+                _ => {}
+            },
+        }
         out
     }
-
-    /// The same with everything that `others` sets.
-    pub fn with_all(&self, others: &Settings) -> Settings {
-        let mut out = self.clone();
-        out.0.extend(&others.0);
-        out
-    }
-
-    /// Limits of coalescing and batching.
-    pub fn limits(&self) -> PackingLimits {
-        let default = PackingLimits::default();
-        PackingLimits {
-            max_bytes: self.get(TunedParameter::MaxBytes).unwrap_or(default.max_bytes),
-            max_samples: self.get(TunedParameter::MaxSamples).filter(|count| *count > 0),
-            max_flush_delay_us: self.get(TunedParameter::FlushDelayUs).unwrap_or(default.max_flush_delay_us),
-        }
-    }
-
-    /// Bytes of a wrapped sample.
-    pub fn wrap_bytes(&self) -> u64 {
-        self.get(TunedParameter::WrapBytes).unwrap_or(WRAP_BYTES)
-    }
-
-    /// Pause between two writes in microseconds.
-    pub fn pause_us(&self) -> u64 {
-        self.get(TunedParameter::PauseUs).unwrap_or(0)
-    }
-
-    /// Receive buffer to ask for.
-    pub fn receive_buffer_bytes(&self) -> Option<u64> {
-        self.get(TunedParameter::ReceiveBufferBytes)
-    }
-
-    /// The parameters that are no limits of a method, for where those are told already.
-    pub fn beside_limits(&self) -> Settings {
-        let limits = [TunedParameter::MaxBytes, TunedParameter::MaxSamples, TunedParameter::FlushDelayUs];
-        Settings(self.0.iter().filter(|(parameter, _)| !limits.contains(parameter)).map(|(p, v)| (*p, *v)).collect())
-    }
-
-    fn get(&self, parameter: TunedParameter) -> Option<u64> {
-        self.0.get(&parameter).copied()
-    }
-
-    /// `max_bytes 32,000, max_flush_delay, µs 500`; `defaults` when nothing is set.
-    pub fn to_text(&self) -> String {
-        let one = |(parameter, value): (&TunedParameter, &u64)| {
-            format!("{} {}", parameter.text(), crate::figures::grouped(*value))
-        };
-        let all: Vec<String> = self.0.iter().map(one).collect();
-        if all.is_empty() { "defaults".to_owned() } else { all.join("; ") }
-    }
 }
 
-/// The values of a parameter that are tried; the first is where the search starts.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Grid {
-    pub(super) parameter: TunedParameter,
-    pub(super) values: Vec<u64>,
-    /// Whether values between those of the grid mean something.
-    pub(super) is_continuous: bool,
+/// What is searched of a method: `None` for small samples of any method.
+const SEARCHES: [(&str, &[Parameter]); 4] = [
+    ("auto", &[Parameter::ReceiveBuffer, Parameter::HeartbeatPeriod, Parameter::MaxDatagram]),
+    ("wrapped by the application", &[Parameter::WrapBytes]),
+    ("coalescing", &[Parameter::MaxBytes, Parameter::MaxSamples, Parameter::FlushDelay, Parameter::HeartbeatPeriod]),
+    ("batching", &[Parameter::MaxBytes, Parameter::MaxSamples, Parameter::FlushDelay, Parameter::HeartbeatPeriod]),
+];
+/// What is searched of segments.
+const SEGMENTS: [Parameter; 4] =
+    [Parameter::Pause, Parameter::ReceiveBuffer, Parameter::HeartbeatPeriod, Parameter::MaxDatagram];
+
+/// All methods with their defaults.
+pub(super) fn defaults() -> Vec<ContenderPlan> {
+    METHODS.into_iter().chain([PACED]).map(method).collect()
 }
 
-/// A search and its result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Search {
-    /// The goal of the search.
-    pub subject: String,
-    /// The figure of a trial.
-    pub objective: String,
-    /// Every trial, in the order they were made.
-    pub trials: Vec<Trial>,
-    /// The best settings.
-    pub best: Settings,
+fn method(name: &str) -> ContenderPlan {
+    let packing = match name {
+        "immediate" | "wrapped by the application" => PackingMethod::Immediate,
+        "coalescing" => PackingMethod::Coalesce(PackingLimits::default()),
+        "batching" => PackingMethod::Batch(PackingLimits::default()),
+        _ => PackingMethod::Auto,
+    };
+    let wrap_bytes = if name == "wrapped by the application" { WRAP_BYTES } else { 0 };
+    let pause_us = if name == PACED { PAUSE_US } else { 0 };
+    ContenderPlan { wrap_bytes, pause_us, ..ContenderPlan::ours(name, Sending::by(packing)) }
 }
 
-/// Some settings and how good they were.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Which parameter was varied.
-    pub parameter: TunedParameter,
-    /// `coarse` for the grid, `fine` for values between.
-    pub pass: String,
-    /// The trials.
-    pub settings: Settings,
-    /// The objective, less is better; missing when it failed.
-    #[serde(flatten)]
-    pub measured: Option<MeasuredSettings>,
+fn candidate(name: &str, parameter: Parameter, value: u64) -> String {
+    format!("{name}: {} {}", parameter.name(), grouped(value))
 }
 
-/// The figure of some settings.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredSettings {
-    /// The objective in milliseconds.
-    pub ms: f64,
-    /// Its standard error as a share of it, estimated from the scatter of the runs.
-    pub error: f64,
-}
-
-impl MeasuredSettings {
-    /// Joins the runs of several bursts: the geometric mean of their medians. `None` without any run.
-    ///
-    /// The scatter is taken from the median of the deviations from the median, so that a single disturbed run does not hide what the
-    /// others agree on.
-    pub(super) fn of(bursts: &[&[f64]]) -> Option<MeasuredSettings> {
-        let median = |values: &[f64]| {
-            let mut sorted = values.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            Some(f64::midpoint(*sorted.get((sorted.len().checked_sub(1)?) / 2)?, *sorted.get(sorted.len() / 2)?))
-        };
-        let (mut logarithms, mut squares) = (0.0, 0.0);
-        for runs in bursts {
-            let centre = median(runs).filter(|centre| *centre > 0.0)?;
-            let deviations: Vec<f64> = runs.iter().map(|run| (run - centre).abs()).collect();
-            logarithms += centre.ln();
-            // 1.48 makes a standard deviation of it, 1.25 the error of a median of that of a mean.
-            squares += (1.48 * 1.25 * median(&deviations)? / centre).powi(2) / runs.len() as f64;
-        }
-        let count = bursts.len() as f64;
-        (!bursts.is_empty()).then(|| MeasuredSettings { ms: (logarithms / count).exp(), error: squares.sqrt() / count })
-    }
-
-    /// Whether it is faster than `other` by more than [`MARGIN`] and by more than twice what chance does.
-    fn is_clearly_faster_than(self, other: MeasuredSettings) -> bool {
-        let error = (self.error.powi(2) + other.error.powi(2)).sqrt();
-        (other.ms / self.ms).ln() > (2.0 * error).max(MARGIN.ln())
-    }
-}
-
-/// Searches `grids`, starting from `start`. `measure` tries several settings against each other.
-///
-/// # Errors
-/// The error of `measure`.
-pub(super) fn search(
-    (subject, objective): (String, String),
-    start: Settings,
-    grids: &[Grid],
-    is_fine: bool,
-    mut measure: impl FnMut(&[Settings]) -> Result<Vec<Option<MeasuredSettings>>, LabError>,
-) -> Result<Search, LabError> {
-    let mut out = Search { subject, objective, trials: Vec::new(), best: start };
-    let passes: &[&str] = if is_fine { &["coarse", "fine"] } else { &["coarse"] };
-    for pass in passes {
-        for grid in grids {
-            let known = out.best.get(grid.parameter);
-            let values = match *pass {
-                "coarse" => grid.values.clone(),
-                _ if grid.is_continuous => between(&grid.values, known),
-                _ => continue,
+/// Each method's values against its defaults.
+pub(super) fn plan(plan: &Paper1Plan) -> (Vec<ContenderPlan>, Vec<WorkPlan>) {
+    let n = plan.scaled(3_000);
+    let small = if plan.is_quick() { vec![(n, 512)] } else { vec![(n, 256), (n, 1_024)] };
+    let segments = vec![(plan.scaled(20), 256 << 10)];
+    let each = if plan.is_quick() { 2 } else { 3 };
+    let (mut contenders, mut works) = (Vec::new(), Vec::new());
+    let all = SEARCHES.iter().map(|(name, parameters)| (*name, *name, *parameters, &small));
+    for (work, name, parameters, of) in all.chain([(PIECES, "auto", &SEGMENTS[..], &segments)]) {
+        let first =
+            ContenderPlan { name: format!("{work}: defaults"), ..ContenderPlan { pause_us: 0, ..method(name) } };
+        let mut own = vec![first.clone()];
+        for parameter in parameters {
+            let of = |value: &u64| ContenderPlan {
+                name: candidate(work, *parameter, *value),
+                ..parameter.set(&first, *value)
             };
-            if values.len() < 2 {
-                continue;
-            }
-            let candidates: Vec<Settings> = values.iter().map(|value| out.best.with(grid.parameter, *value)).collect();
-            let measured = measure(&candidates)?;
-            out.best = best_of(&candidates, &measured).unwrap_or(&out.best).clone();
-            let pass = (*pass).to_owned();
-            let trial =
-                |(settings, measured)| Trial { parameter: grid.parameter, pass: pass.clone(), settings, measured };
-            out.trials.extend(candidates.into_iter().zip(measured).map(trial));
+            own.extend(parameter.values(plan.is_quick()).iter().map(of));
         }
+        works.push(WorkPlan {
+            name: format!("Search: {work}"),
+            about: String::new(),
+            contenders: own.iter().map(|one| one.name.clone()).collect(),
+            place: Place::Cores,
+            task: WorkTask::Bursts { of: of.clone(), each },
+            expectations: Vec::new(),
+        });
+        contenders.extend(own);
     }
-    Ok(out)
+    (contenders, works)
 }
 
-/// The fastest, unless the first, which is the default or the known one, is as good within what can be told.
-fn best_of<'a>(candidates: &'a [Settings], measured: &[Option<MeasuredSettings>]) -> Option<&'a Settings> {
-    let tried = candidates.iter().zip(measured).filter_map(|(settings, measured)| Some((settings, (*measured)?)));
-    let (best, fastest) = tried.min_by(|a, b| a.1.ms.total_cmp(&b.1.ms))?;
-    match (candidates.first(), measured.first()) {
-        (Some(first), Some(Some(known))) if !fastest.is_clearly_faster_than(*known) => Some(first),
-        _ => Some(best),
+/// The methods with the values that were taken.
+pub(super) fn found(result: &BenchmarkResult) -> Vec<ContenderPlan> {
+    let best = |work: &str, parameters: &[Parameter], start: ContenderPlan| {
+        let mut out = start;
+        for parameter in parameters {
+            let values = parameter.values(false).iter().chain(parameter.values(true));
+            let taken =
+                values.filter_map(|value| Some((*value, gain(result, work, &candidate(work, *parameter, *value))?)));
+            if let Some((value, _)) = taken.min_by(|a, b| a.1.total_cmp(&b.1)) {
+                out = parameter.set(&out, value);
+            }
+        }
+        out
+    };
+    let common = best("auto", SEARCHES[0].1, method("auto"));
+    let one = |name: &str| match SEARCHES.iter().find(|(known, _)| *known == name) {
+        Some((work, parameters)) => {
+            let start = ContenderPlan { receive_buffer_bytes: common.receive_buffer_bytes, ..method(name) };
+            best(work, parameters, start)
+        }
+        None => ContenderPlan { receive_buffer_bytes: common.receive_buffer_bytes, ..method(name) },
+    };
+    // The pause that was best, or the smallest, so that there is something to compare.
+    let paced = best(PIECES, &SEGMENTS, method(PACED));
+    METHODS.into_iter().map(one).chain([paced]).collect()
+}
+
+/// The candidate's time as a share of the defaults', where it is taken.
+fn gain(result: &BenchmarkResult, work: &str, name: &str) -> Option<f64> {
+    let work = format!("Search: {work}");
+    let cells = result.of_work(&work);
+    let of = |name: &str| cells.iter().filter(|cell| cell.cell.contender == name).copied().collect::<Vec<_>>();
+    let (tried, first) = (of(name), cells.first().map(|cell| of(&cell.cell.contender))?);
+    let rounds = tried.first()?.runs.len();
+    let shares: Vec<f64> = (0..rounds as u32).filter_map(|round| share((&tried, &first), round)).collect();
+    let faster = shares.iter().filter(|share| **share < 1.0).count();
+    let middle = median(&shares)?;
+    (middle <= 0.98 && 8 * faster >= 7 * shares.len()).then_some(middle)
+}
+
+/// The geometric mean over the kinds of bursts of one round.
+fn share((tried, first): (&[&BenchmarkCellRuns], &[&BenchmarkCellRuns]), round: u32) -> Option<f64> {
+    let of = |cell: &BenchmarkCellRuns| cell.runs.iter().find(|run| run.round == round)?.time_ms;
+    let logarithms = tried.iter().zip(first).map(|(tried, first)| Some((of(tried)? / of(first)?).ln()));
+    let all: Vec<f64> = logarithms.collect::<Option<_>>()?;
+    Some((all.iter().sum::<f64>() / all.len() as f64).exp())
+}
+
+/// The best settings, as a file that programs load.
+pub(super) fn profile(found: &[ContenderPlan], part: &BenchmarkResult, tables: Option<&BenchmarkResult>) -> Profile {
+    let of = |name: &str| found.iter().find(|one| one.name == name);
+    let unknown = || "unknown".to_owned();
+    let cells = tables.map(|tables| tables.of_work(plan::TABLE_3)).unwrap_or_default();
+    let ours =
+        cells.iter().filter(|cell| cell.cell.contender == "auto").filter_map(|cell| Some((cell, cell.times()?.mean)));
+    let segment = ours.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(cell, _)| cell.cell.deed.load().1);
+    let background = plan::asynchronous(Some(BACKGROUND_TOKENS));
+    let kind = |sending: Sending, segment_bytes| Some(KindSettings { sending, segment_bytes });
+    Profile {
+        found: Some(ProfileOrigin {
+            by: "thalweg lab run paper1".to_owned(),
+            started_unix_s: part.started_unix_s,
+            cpu: part.environment.cpu.clone().unwrap_or_else(unknown),
+            kernel: part.environment.kernel.clone().unwrap_or_else(unknown),
+            version: part.environment.version.clone(),
+        }),
+        participant: ParticipantSettings { receive_buffer_bytes: of("auto").and_then(|one| one.receive_buffer_bytes) },
+        high_frequency: of("batching").and_then(|one| kind(one.sending.clone(), None)),
+        large: of(PACED).and_then(|one| kind(one.sending.clone(), segment)),
+        background: kind(background.sending, Some(SEGMENT_BYTES.into())),
+        flow_controllers: background.flow_controller.into_iter().collect(),
+        ..Profile::empty()
     }
 }
 
-/// The known value first, then the geometric middle between it and its neighbours on the grid.
-fn between(grid: &[u64], known: Option<u64>) -> Vec<u64> {
-    let Some(known) = known else { return Vec::new() };
-    let mut sorted = grid.to_vec();
-    sorted.sort_unstable();
-    let below = sorted.iter().rev().find(|value| **value < known);
-    let above = sorted.iter().find(|value| **value > known);
-    let middle = |other: &u64| ((*other as f64).max(1.0) * known as f64).sqrt().round() as u64;
-    let mut out = vec![known];
-    out.extend(below.into_iter().chain(above).map(middle).filter(|value| *value != known && *value > 0));
-    out
-}
-
+/// The search for segments.
+const PIECES: &str = "segments";
 /// What an application packs into one sample where nothing was searched: as much as one datagram on loopback takes.
 const WRAP_BYTES: u64 = 60_000;
-/// Smaller differences are noise of a few runs.
-const MARGIN: f64 = 1.02;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn grid(parameter: TunedParameter, values: &[u64], is_continuous: bool) -> Grid {
-        Grid { parameter, values: values.to_vec(), is_continuous }
-    }
-
-    /// Searches for the minimum of `cost`.
-    fn find(grids: &[Grid], cost: impl Fn(&Settings) -> Option<f64>) -> Search {
-        let titles = ("subject".to_owned(), "objective".to_owned());
-        let measured = |ms| MeasuredSettings { ms, error: 0.001 };
-        let measure = |candidates: &[Settings]| Ok(candidates.iter().map(|one| cost(one).map(measured)).collect());
-        search(titles, Settings::default(), grids, true, measure).expect("measured")
-    }
-
-    #[test]
-    fn the_best_of_independent_parameters_is_found_and_refined() {
-        let grids = [
-            grid(TunedParameter::MaxBytes, &[60_000, 4_000, 16_000], true),
-            grid(TunedParameter::MaxSamples, &[0, 64, 256], false),
-        ];
-        // Best near 28,000 bytes, with 64 samples.
-        let cost = |settings: &Settings| {
-            let bytes = settings.limits().max_bytes as f64;
-            let samples = if settings.limits().max_samples == Some(64) { 0.0 } else { 10.0 };
-            Some(10.0 + (bytes / 28_000.0).ln().abs() * 5.0 + samples)
-        };
-        let found = find(&grids, cost);
-        assert_eq!(found.best.limits().max_samples, Some(64));
-        assert_eq!(found.best.limits().max_bytes, 30_984, "between 16,000 and 60,000: {found:?}");
-        assert!(found.trials.iter().any(|trial| trial.pass == "fine"));
-        assert_eq!(found.trials.iter().filter(|trial| trial.pass == "coarse").count(), 6);
-    }
-
-    #[test]
-    fn noise_does_not_beat_the_first_value() {
-        let found = find(&[grid(TunedParameter::PauseUs, &[0, 50], false)], |settings| {
-            Some(if settings.pause_us() == 50 { 9.9 } else { 10.0 })
-        });
-        assert_eq!(found.best.pause_us(), 0);
-    }
-
-    #[test]
-    fn what_lies_within_the_scatter_of_the_runs_does_not_beat_the_first_value() {
-        let steady = [10.0, 10.1, 9.9, 10.0];
-        let faster = [9.0, 9.1, 8.9, 9.0];
-        let rough = [4.0, 9.0, 14.0, 5.0];
-        let of = |runs: &[f64]| MeasuredSettings::of(&[runs]).expect("runs");
-        assert!((of(&steady).ms - 10.0).abs() < 1e-9 && of(&steady).error < 0.01, "{:?}", of(&steady));
-        assert!(of(&faster).is_clearly_faster_than(of(&steady)));
-        assert!(!of(&rough).is_clearly_faster_than(of(&steady)), "{:?}", of(&rough));
-        let disturbed = [9.0, 9.1, 500.0, 8.9, 9.0];
-        assert!(of(&disturbed).is_clearly_faster_than(of(&steady)), "one disturbed run hides nothing");
-        let two = MeasuredSettings::of(&[&[2.0][..], &[8.0]]).expect("runs");
-        assert!((two.ms - 4.0).abs() < 1e-9, "the geometric mean");
-        assert_eq!((MeasuredSettings::of(&[]), MeasuredSettings::of(&[&[]])), (None, None));
-    }
-
-    #[test]
-    fn what_fails_is_never_best() {
-        let found = find(&[grid(TunedParameter::WrapBytes, &[1_000, 60_000], false)], |settings| {
-            (settings.wrap_bytes() == 60_000).then_some(50.0)
-        });
-        assert_eq!(found.best.wrap_bytes(), 60_000);
-        assert_eq!(found.trials.iter().filter(|trial| trial.measured.is_none()).count(), 1);
-        let none = find(&[grid(TunedParameter::WrapBytes, &[1_000, 60_000], false)], |_| None);
-        assert_eq!(none.best, Settings::default());
-    }
-
-    #[test]
-    fn settings_survive_json() {
-        let settings = Settings::default().with(TunedParameter::MaxBytes, 9).with(TunedParameter::FlushDelayUs, 5);
-        let text = serde_json::to_string(&settings).expect("json");
-        assert_eq!(text, r#"{"max_bytes":9,"flush_delay_us":5}"#);
-        assert_eq!(serde_json::from_str::<Settings>(&text).expect("json"), settings);
-    }
-}
+/// The pause of paced segments where no other one was faster.
+const PAUSE_US: u64 = 20;
+/// The tokens of the background's flow controller in a profile: 8 % of 1 Gbit/s, which nothing else notices.
+const BACKGROUND_TOKENS: u32 = 10;

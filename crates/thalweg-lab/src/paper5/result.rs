@@ -7,7 +7,7 @@ use super::observed::ServerLine;
 use super::plan::Paper5Plan;
 use crate::coap_load::LoadResult;
 use crate::host::{Conditions, Environment};
-use crate::paper1::Missing;
+use crate::missing::Missing;
 use crate::study::{CellFailure, CellResult, Difference};
 
 /// The whole result; `results.json` is this.

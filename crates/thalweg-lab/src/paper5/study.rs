@@ -19,7 +19,7 @@ use crate::agent::Connection;
 use crate::circumstances;
 use crate::error::LabError;
 use crate::host::HostEnvironment;
-use crate::paper1::Missing;
+use crate::missing::Missing;
 use crate::peers::Readiness;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Design, ScenarioError, SshMachine};

@@ -231,7 +231,7 @@ fn result_of(cells: Vec<ServerCellRuns>) -> Paper5Result {
         environment: Environment::read(),
         conditions: Conditions::default(),
         contenders: vec![ServerFacts { name: "Thalweg".to_owned(), version: "0".to_owned() }],
-        missing: vec![crate::paper1::Missing {
+        missing: vec![crate::missing::Missing {
             what: "the CoAP server with libcoap".into(),
             why: "a <b>".into(),
             remedy: "c".into(),

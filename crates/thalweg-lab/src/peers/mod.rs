@@ -71,6 +71,11 @@ impl PeerProgram {
         matches!(self, PeerProgram::Cyclone | PeerProgram::FastDds)
     }
 
+    /// Whether it has batching of its own, and so the set of settings `batch`.
+    pub(crate) fn has_batching(self) -> bool {
+        !matches!(self, PeerProgram::FastDds | PeerProgram::RustDds | PeerProgram::Dust | PeerProgram::Hdds)
+    }
+
     /// The measurement, in words.
     pub fn description(self) -> &'static str {
         match self {

@@ -96,6 +96,12 @@ impl Launcher {
         Ok(Launcher { program: self.program_of(peer)?, arguments: vec!["station".into()], ..self.clone() })
     }
 
+    /// Another program with these words, in the same network.
+    pub(crate) fn of_program(&self, program: &Path, words: Vec<String>) -> Launcher {
+        let arguments = words.into_iter().map(Into::into).collect();
+        Launcher { program: program.to_owned(), arguments, ..self.clone() }
+    }
+
     /// The same with `program`, another build of Thalweg or of a peer, in the place of this one.
     pub(crate) fn of_other_build(&self, program: &Path) -> Launcher {
         Launcher { program: program.to_owned(), peer_program: Some(program.to_owned()), ..self.clone() }

@@ -142,7 +142,8 @@ impl Cell {
         format!("{flow}{}–{} {} {pace}", self.publishers, self.subscribers, self.load)
     }
 
-    fn conditions(&self) -> String {
+    /// Who hears whom, and whether lost samples are sent again, as far as that is not as usual.
+    pub(crate) fn conditions(&self) -> String {
         let topics = match self.topics {
             Topics::One => "",
             Topics::PerPair => " per-pair",

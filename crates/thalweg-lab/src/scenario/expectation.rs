@@ -5,8 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A bound on one quantity of a cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
+    /// The flow that it is meant for; missing means every cell.
+    pub flow: Option<String>,
     /// What is judged.
     pub quantity: Quantity,
     /// On which side of the bound it has to lie.
@@ -96,6 +98,20 @@ impl Relation {
         (">", Relation::More),
     ];
 
+    /// Reads a bound such as `<= 2000`.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub fn bound(text: &str) -> Result<(Relation, f64), String> {
+        let needed = || format!("a bound such as \"<= 2000\" is needed, not {text:?}; signs are <, <=, ==, >= and >");
+        let (comparison, rest) = Relation::SIGNS
+            .iter()
+            .find_map(|(sign, comparison)| Some((*comparison, text.trim().strip_prefix(sign)?)))
+            .ok_or_else(needed)?;
+        let bound: f64 = rest.trim().parse().map_err(|_| needed())?;
+        if bound.is_finite() { Ok((comparison, bound)) } else { Err(needed()) }
+    }
+
     /// Whether `value` lies on this side of `bound`.
     pub fn holds(self, value: f64, bound: f64) -> bool {
         match self {
@@ -114,16 +130,8 @@ impl Expectation {
     /// # Errors
     /// What would be right.
     pub fn parse(quantity: Quantity, text: &str) -> Result<Expectation, String> {
-        let needed = || format!("a bound such as \"<= 2000\" is needed, not {text:?}; signs are <, <=, ==, >= and >");
-        let (comparison, rest) = Relation::SIGNS
-            .iter()
-            .find_map(|(sign, comparison)| Some((*comparison, text.trim().strip_prefix(sign)?)))
-            .ok_or_else(needed)?;
-        let bound: f64 = rest.trim().parse().map_err(|_| needed())?;
-        if !bound.is_finite() {
-            return Err(needed());
-        }
-        Ok(Expectation { quantity, comparison, bound })
+        let (comparison, bound) = Relation::bound(text)?;
+        Ok(Expectation { flow: None, quantity, comparison, bound })
     }
 }
 

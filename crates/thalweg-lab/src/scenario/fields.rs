@@ -3,13 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
+use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::nearest::nearest;
 
 /// Why a file is no scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}:{line}:{column}: {message}")]
 pub struct ScenarioError {
     /// The file as it was given.
     pub file: String,
@@ -27,14 +29,6 @@ impl ScenarioError {
         Source { file, text }.error(offset, message)
     }
 }
-
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for ScenarioError {}
 
 /// A file's text, to turn offsets into lines.
 #[derive(Clone, Copy)]
@@ -118,6 +112,25 @@ impl<'a> Fields<'a> {
     pub(super) fn require(&self, key: &'a str) -> Result<Field<'a>, ScenarioError> {
         let place = if self.name.is_empty() { "the file".to_owned() } else { format!("[{}]", self.name) };
         self.get(key).ok_or_else(|| self.error(format!("{place} needs {key:?}")))
+    }
+
+    /// What `read` makes of the value of a key, or the default where none is given.
+    pub(super) fn or<T>(
+        &self,
+        key: &'a str,
+        default: T,
+        read: impl FnOnce(&Field<'a>) -> Result<T, ScenarioError>,
+    ) -> Result<T, ScenarioError> {
+        self.get(key).map_or(Ok(default), |field| read(&field))
+    }
+
+    /// What `read` makes of the value of a key, where one is given.
+    pub(super) fn maybe<T>(
+        &self,
+        key: &'a str,
+        read: impl FnOnce(&Field<'a>) -> Result<T, ScenarioError>,
+    ) -> Result<Option<T>, ScenarioError> {
+        self.get(key).map(|field| read(&field)).transpose()
     }
 
     /// Every key with its value, in the order of the file.

@@ -55,14 +55,13 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
     let matrix = field.table((&known, &[]))?;
     let middleware = read_middleware(matrix.get("middleware"))?;
     let reliability = matrix
-        .get("reliability")
-        .map_or(Ok(vec![None]), |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
+        .or("reliability", vec![None], |field| field.list(VALUES_MAX, |one| one.choice(&RELIABILITY).map(Some)))?;
     let loads = read_loads(&matrix)?;
     let rates = read_rates(&matrix)?;
     let endpoints = read_endpoints(&matrix, hosts)?;
     let destinations = read_destinations(matrix.get("destination"))?;
     let topics_field = matrix.get("topics");
-    let topics = read_topics(matrix.get("topics"))?;
+    let topics = read_topics(topics_field)?;
     if let (Some(field), Some((publishers, subscribers))) =
         (topics_field, endpoints.iter().find(|(publishers, subscribers)| publishers != subscribers))
         && topics.contains(&Topics::PerPair)
@@ -192,8 +191,7 @@ pub(super) fn read_loads(matrix: &Fields<'_>) -> Result<Vec<Load>, ScenarioError
 fn read_endpoints(matrix: &Fields<'_>, hosts: Option<&HostPlan>) -> Result<Vec<(u32, u32)>, ScenarioError> {
     let most = ENDPOINTS_MAX * hosts.map_or(1, |hosts| u64::from(hosts.count));
     let counts = |key| {
-        let field: Option<Field<'_>> = matrix.get(key);
-        field.map_or(Ok(vec![1]), |field| field.list(VALUES_MAX, |one| one.integer(1, most).map(|count| count as u32)))
+        matrix.or(key, vec![1], |field| field.list(VALUES_MAX, |one| one.integer(1, most).map(|count| count as u32)))
     };
     let Some(field) = matrix.get("endpoints") else {
         let (publishers, subscribers) = (counts("publishers")?, counts("subscribers")?);

@@ -14,7 +14,9 @@ mod traffic;
 pub use cells::{Build, Cell, Load, Topics};
 pub use expectation::{Expectation, Quantity, Relation};
 pub use fields::ScenarioError;
-pub use network::{HostKind, HostPlan, Impairment, LinkPlan, LossBursts, Machine, SshMachine, Switch};
+#[cfg(test)]
+pub(crate) use network::LossBursts;
+pub use network::{HostKind, HostPlan, Impairment, LinkPlan, Machine, SshMachine, Switch};
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 pub use traffic::{ChainStage, TrafficFlow};
 
@@ -51,7 +53,7 @@ pub struct Scenario {
     pub process: Process,
     /// When samples are due, and how many runs there are.
     pub schedule: Schedule,
-    /// What has to hold in every cell.
+    /// What has to hold in every cell, or in those of a flow.
     pub expectations: Vec<Expectation>,
     /// What the results are to say of the scenario, such as what a preset left out.
     pub notes: Vec<String>,
@@ -83,6 +85,16 @@ impl Scenario {
     /// It is not TOML, has unknown keys, values that are not allowed or a combination that cannot be run.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         sections::read(file, text)
+    }
+
+    /// What has to hold in a cell: of what its flow bounds itself, that alone.
+    pub(crate) fn expectations_of(&self, cell: &Cell) -> impl Iterator<Item = &Expectation> {
+        let flow = cell.flow.as_ref().map(|flow| flow.name.clone());
+        let (own, common): (Vec<_>, Vec<_>) = self.expectations.iter().partition(|one| one.flow.is_some());
+        let own: Vec<&Expectation> = own.into_iter().filter(|one| one.flow == flow).collect();
+        let is_bound = |one: &&Expectation| own.iter().any(|other| other.quantity == one.quantity);
+        let common: Vec<&Expectation> = common.into_iter().filter(|one| !is_bound(one)).collect();
+        common.into_iter().chain(own)
     }
 
     /// Kinds of traffic in each run.

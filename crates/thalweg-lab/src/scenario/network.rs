@@ -156,9 +156,8 @@ pub(super) fn read_hosts(field: Option<Field<'_>>) -> Result<Option<HostPlan>, S
     let plan = read_on(&hosts.require("on")?)?;
     let count = plan.count;
     let list = |key| -> Result<Option<Vec<u32>>, ScenarioError> {
-        let field: Option<Field<'_>> = hosts.get(key);
         let host = |one: &Field<'_>| one.integer(0, u64::from(count) - 1).map(|host| host as u32);
-        field.map(|field| field.list(HOSTS_MAX as usize, host)).transpose()
+        hosts.maybe(key, |field| field.list(HOSTS_MAX as usize, host))
     };
     let clock_span = match hosts.get("clock_s") {
         Some(field) if plan.kind == HostKind::Namespaces => {
@@ -212,8 +211,7 @@ fn read_ssh(field: &Field<'_>) -> Result<SshMachine, ScenarioError> {
     let machine = field.table((&["ssh", "address", "program", "peer_dir"], &[]))?;
     let ssh = machine.require("ssh")?;
     let path = |key| -> Result<Option<String>, ScenarioError> {
-        let field: Option<Field<'_>> = machine.get(key);
-        field.map(|field| word(&field, field.text()?, "a path").map(str::to_owned)).transpose()
+        machine.maybe(key, |field| word(field, field.text()?, "a path").map(str::to_owned))
     };
     let address = |field: Field<'_>| {
         let needed =
@@ -262,25 +260,21 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
     }
     let link = field
         .table((&[&["switch", "snooping", "rate_mbit", "mtu_bytes", "queue_ms"][..], &IMPAIRMENTS].concat(), &[]))?;
-    let share = |key| -> Result<f64, ScenarioError> {
-        let field: Option<Field<'_>> = link.get(key);
-        field.map_or(Ok(0.0), |one| percentage(&one))
-    };
+    let share = |key| -> Result<f64, ScenarioError> { link.or(key, 0.0, percentage) };
     let time = |key| -> Result<Duration, ScenarioError> {
-        let field: Option<Field<'_>> = link.get(key);
-        field.map_or(Ok(Duration::ZERO), |one| one.number(0.0, 10e6).map(|us| Duration::from_secs_f64(us / 1e6)))
+        link.or(key, Duration::ZERO, |one| one.number(0.0, 10e6).map(|us| Duration::from_secs_f64(us / 1e6)))
     };
     let impairment = Impairment {
         delay: time("delay_us")?,
         jitter: time("jitter_us")?,
         loss: share("loss_pct")?,
-        bursts: link.get("loss_bursts").map(|one| read_bursts(&one)).transpose()?,
+        bursts: link.maybe("loss_bursts", read_bursts)?,
         reorder: share("reorder_pct")?,
         duplicate: share("duplicate_pct")?,
         coalesce: time("coalesce_us")?,
     };
     let impaired = IMPAIRMENTS.iter().find_map(|key| link.get(key));
-    let is_relay = link.get("switch").map_or(Ok(impaired.is_some()), |one| read_switch(&one))?;
+    let is_relay = link.or("switch", impaired.is_some(), read_switch)?;
     if let (Some(impaired), false) = (impaired, is_relay) {
         return Err(impaired.error("needs switch = \"relay\": a bridge only forwards"));
     }
@@ -291,12 +285,11 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
     }
     Ok(LinkPlan {
         snooping: is_snooping,
-        rate_mbit: link.get("rate_mbit").map(|one| one.number(0.1, 100_000.0)).transpose()?,
-        mtu_bytes: link.get("mtu_bytes").map_or(Ok(u64::from(default.mtu_bytes)), |one| one.integer(576, 9_000))?
-            as u32,
-        queue: link
-            .get("queue_ms")
-            .map_or(Ok(default.queue), |one| one.number(1.0, 10_000.0).map(|ms| Duration::from_secs_f64(ms / 1e3)))?,
+        rate_mbit: link.maybe("rate_mbit", |one| one.number(0.1, 100_000.0))?,
+        mtu_bytes: link.or("mtu_bytes", u64::from(default.mtu_bytes), |one| one.integer(576, 9_000))? as u32,
+        queue: link.or("queue_ms", default.queue, |one| {
+            one.number(1.0, 10_000.0).map(|ms| Duration::from_secs_f64(ms / 1e3))
+        })?,
         switch: if is_relay { Switch::Relay(impairment) } else { Switch::Bridge },
     })
 }
@@ -317,7 +310,7 @@ fn read_bursts(field: &Field<'_>) -> Result<LossBursts, ScenarioError> {
     Ok(LossBursts {
         enter: percentage(&bursts.require("enter_pct")?)?,
         leave: percentage(&bursts.require("leave_pct")?)?,
-        loss: bursts.get("loss_pct").map_or(Ok(1.0), |one| percentage(&one))?,
+        loss: bursts.or("loss_pct", 1.0, percentage)?,
     })
 }
 

@@ -39,8 +39,13 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     }
     let hosts = network::read_hosts(root.get("hosts"))?;
     let flow = root.get("flow");
+    let mut expectations = read_expectations(root.get("expect"))?;
     let (field, cells) = match flow {
-        Some(field) => (field, read_flows(&field, root.get("matrix"), hosts.as_ref())?),
+        Some(field) => {
+            let (cells, own) = read_flows(&field, root.get("matrix"))?;
+            expectations.extend(own);
+            (field, cells)
+        }
         None => {
             let field = root.require("matrix")?;
             (field, read_matrices(&field, hosts.as_ref())?)
@@ -60,7 +65,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     check_endpoints(&field, &cells, (&qos, &process, hosts.as_ref()))?;
     Ok(Scenario {
         name: read_name(&root.require("name")?)?,
-        seed: root.get("seed").map_or(Ok(1), |field| field.integer(0, i64::MAX as u64))?,
+        seed: root.or("seed", 1, |field| field.integer(0, i64::MAX as u64))?,
         cells,
         against,
         link: network::read_link(root.get("link"), hosts.as_ref())?,
@@ -68,10 +73,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         qos,
         process,
         schedule,
-        expectations: read_expectations(root.get("expect"))?,
-        notes: root
-            .get("notes")
-            .map_or(Ok(Vec::new()), |field| field.list(NOTES_MAX, |one| one.text().map(str::to_owned)))?,
+        expectations,
+        notes: root.or("notes", Vec::new(), |field| field.list(NOTES_MAX, |one| one.text().map(str::to_owned)))?,
         gate: read_gate(root.get("system"))?,
         trace: read_trace(root.get("trace"))?,
     })
@@ -122,11 +125,9 @@ fn read_qos(field: Option<Field<'_>>) -> Result<Qos, ScenarioError> {
     let planned = ["deadline_ms", "durability", "lifespan_ms", "partition", "method"];
     let qos = field.table((&["reliability", "history", "max_blocking_ms"], &planned))?;
     Ok(Qos {
-        reliability: qos.get("reliability").map_or(Ok(default.reliability), |one| one.choice(&RELIABILITY))?,
-        history: qos.get("history").map_or(Ok(default.history), |one| read_history(&one))?,
-        max_blocking: qos
-            .get("max_blocking_ms")
-            .map_or(Ok(default.max_blocking), |one| milliseconds(&one, 60_000.0))?,
+        reliability: qos.or("reliability", default.reliability, |one| one.choice(&RELIABILITY))?,
+        history: qos.or("history", default.history, read_history)?,
+        max_blocking: qos.or("max_blocking_ms", default.max_blocking, |one| milliseconds(one, 60_000.0))?,
     })
 }
 
@@ -159,13 +160,11 @@ fn read_process(field: Option<Field<'_>>) -> Result<Process, ScenarioError> {
     ];
     let waits = [("listener", Wait::Listener), ("block", Wait::Block)];
     Ok(Process {
-        model: process.get("model").map_or(Ok(default.model), |one| one.choice(&models))?,
-        affinity: process.get("affinity").map_or(Ok(Affinity::Free), |one| read_affinity(&one))?,
-        wait: process.get("wait").map_or(Ok(default.wait), |one| one.choice(&waits))?,
+        model: process.or("model", default.model, |one| one.choice(&models))?,
+        affinity: process.or("affinity", Affinity::Free, read_affinity)?,
+        wait: process.or("wait", default.wait, |one| one.choice(&waits))?,
         receive_buffer_bytes: process
-            .get("receive_buffer_bytes")
-            .map(|one| one.integer(RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX))
-            .transpose()?,
+            .maybe("receive_buffer_bytes", |one| one.integer(RECEIVE_BUFFER_MIN, RECEIVE_BUFFER_MAX))?,
     })
 }
 
@@ -207,22 +206,19 @@ fn read_schedule(field: &Field<'_>) -> Result<Schedule, ScenarioError> {
     let designs = [("abba", Design::Abba), ("sequential", Design::Sequential)];
     let wakes = [("sleep", Wake::Sleep), ("spin", Wake::Spin)];
     let seconds = |key, default| -> Result<Duration, ScenarioError> {
-        let field: Option<Field<'_>> = schedule.get(key);
-        field.map_or(Ok(default), |one| one.number(0.0, 3_600.0).map(Duration::from_secs_f64))
+        schedule.or(key, default, |one| one.number(0.0, 3_600.0).map(Duration::from_secs_f64))
     };
     let settles = [("no", Settle::No), ("mser", Settle::Mser)];
     Ok(Schedule {
         warm_up: seconds("warm_up_s", Duration::from_secs(1))?,
         measured: Duration::from_secs(schedule.require("seconds")?.integer(1, 86_400)?),
-        settle: schedule.get("settle").map_or(Ok(Settle::No), |one| one.choice(&settles))?,
+        settle: schedule.or("settle", Settle::No, |one| one.choice(&settles))?,
         runs: read_runs(&schedule)?,
-        design: schedule.get("design").map_or(Ok(Design::Abba), |one| one.choice(&designs))?,
-        in_time: schedule.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
-        behind_max: schedule
-            .get("behind_max_ms")
-            .map_or(Ok(Duration::from_secs(1)), |one| milliseconds(&one, 3_600_000.0))?,
-        phase: schedule.get("phase").map_or(Ok(PublisherPhase::Spread), |one| one.choice(&PHASES))?,
-        wake: schedule.get("wake").map_or(Ok(Wake::Sleep), |one| one.choice(&wakes))?,
+        design: schedule.or("design", Design::Abba, |one| one.choice(&designs))?,
+        in_time: schedule.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
+        behind_max: schedule.or("behind_max_ms", Duration::from_secs(1), |one| milliseconds(one, 3_600_000.0))?,
+        phase: schedule.or("phase", PublisherPhase::Spread, |one| one.choice(&PHASES))?,
+        wake: schedule.or("wake", Wake::Sleep, |one| one.choice(&wakes))?,
         drain: seconds("drain_s", Duration::from_secs(1))?,
         matching: seconds("match_s", Duration::from_secs(30))?,
     })
@@ -245,10 +241,7 @@ fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
     let precision =
         precision.ok_or_else(|| field.error("min and max need `precision`, which ends the runs between them"))?;
     let bounds = precision.table((&["p50", "p99"], &[]))?;
-    let share = |key| -> Result<Option<f64>, ScenarioError> {
-        let field: Option<Field<'_>> = bounds.get(key);
-        field.map(|one| one.number(0.001, 1.0)).transpose()
-    };
+    let share = |key| -> Result<Option<f64>, ScenarioError> { bounds.maybe(key, |one| one.number(0.001, 1.0)) };
     let bounds = Precision { p50: share("p50")?, p99: share("p99")? };
     if bounds == Precision::default() {
         return Err(precision.error("p50 or p99 is needed, such as { p99 = 0.05 }"));
@@ -256,7 +249,7 @@ fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
     Ok(Runs { min: min as u32, max: max as u32, precision: bounds })
 }
 
-fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {
+pub(super) fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {
     let Some(field) = field else { return Ok(Vec::new()) };
     let known = Quantity::ALL.map(|(key, _)| key);
     let expect = field.table((&known, &[]))?;
@@ -271,7 +264,7 @@ fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, Scena
 fn read_trace(field: Option<Field<'_>>) -> Result<Option<NonZeroU32>, ScenarioError> {
     let Some(field) = field else { return Ok(None) };
     let trace = field.table((&["layers", "sample"], &[]))?;
-    let every = trace.get("sample").map_or(Ok(100), |every| every.integer(1, 1_000_000))?;
+    let every = trace.or("sample", 100, |every| every.integer(1, 1_000_000))?;
     let layers = trace.require("layers")?.truth()?;
     Ok(NonZeroU32::new(every as u32).filter(|_| layers))
 }
@@ -282,15 +275,14 @@ fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {
     let known = ["foreign_cpu_max_pct", "steal_max_pct", "psi_cpu_max_pct", "bad_seconds_max_pct", "attempts"];
     let system = field.table((&known, &["require", "record"]))?;
     let share = |key| -> Result<Option<f64>, ScenarioError> {
-        let field: Option<Field<'_>> = system.get(key);
-        field.map(|one| one.number(0.0, 100.0).map(|percent| percent / 100.0)).transpose()
+        system.maybe(key, |one| one.number(0.0, 100.0).map(|percent| percent / 100.0))
     };
     Ok(Gate {
         foreign_cpu: share("foreign_cpu_max_pct")?.unwrap_or(default.foreign_cpu),
         steal: share("steal_max_pct")?.unwrap_or(default.steal),
         pressure: share("psi_cpu_max_pct")?,
         bad_seconds: share("bad_seconds_max_pct")?.unwrap_or(default.bad_seconds),
-        attempts: system.get("attempts").map_or(Ok(3), |one| one.integer(1, 10).map(|attempts| attempts as u32))?,
+        attempts: system.or("attempts", 3, |one| one.integer(1, 10).map(|attempts| attempts as u32))?,
     })
 }
 

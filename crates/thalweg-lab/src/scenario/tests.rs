@@ -388,7 +388,7 @@ fn bounds_hold_on_their_side() {
 /// Any bytes end in a scenario or an error whose place lies in the file: pieces of a good file are cut, doubled and changed.
 #[test]
 fn damaged_files_never_panic() {
-    let mut order = crate::random::Random::new(7);
+    let mut order = thalweg_base::rng::Rng::new(7);
     let pieces = [
         "=",
         "[",
@@ -415,12 +415,12 @@ fn damaged_files_never_panic() {
             if text.len() < 2 {
                 break;
             }
-            let at = order.below(text.len());
+            let at = order.below(text.len() as u64) as usize;
             match order.below(3) {
                 0 => drop(text.remove(at)),
                 1 => text.truncate(at.max(1)),
                 _ => {
-                    let piece = pieces[order.below(pieces.len())];
+                    let piece = pieces[order.below(pieces.len() as u64) as usize];
                     text.splice(at..at, piece.chars());
                 }
             }
@@ -505,6 +505,16 @@ fn the_flows_of_a_run_are_cells_of_their_own() {
     assert_eq!((flow(1).after, flow(1).in_time), (Some(stage), Some(Duration::from_millis(50))));
     assert_eq!((flow(1).transport_priority, flow(0).phase), (46, Some(PublisherPhase::Together)));
     assert_eq!(flow(0).history, Some(HistorySetting::KeepLast(10)));
+    let bounds = FLOWS.replacen("rate_hz = 1\n", "rate_hz = 1\nexpect = { lost = \"< 9\", late = \"== 0\" }\n", 1);
+    let bound = parse(&format!("{bounds}[expect]\nlost = \"== 0\"\njain = \"> 0.9\"\n")).expect("a scenario");
+    let of = |cell: usize| bound.expectations_of(&bound.cells[cell]).map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        (of(0), of(5)),
+        (
+            vec!["lost == 0".into(), "jain > 0.9".into()],
+            vec!["jain > 0.9".into(), "lost < 9".into(), "late == 0".into()]
+        )
+    );
     let rate = flow(2).flow_controller.and_then(|bucket| bucket.bytes_per_second());
     assert_eq!(rate, Some(3_276_800.0));
     assert_eq!(scenario.duration(), 4 * scenario.duration_of_run(), "a run measures all flows");
@@ -528,6 +538,7 @@ fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
     );
     refused("name = \"plan\"", "name = \"lidar\"", &["s.toml:16:8", "name: another flow has this name"]);
     refused("after = \"lidar\"", "after = \"radar\"", &["s.toml:17:9", "did you mean \"lidar\""]);
+    refused("work_ms = 2.5", "expect = { lust = \"> 0\" }", &["s.toml:18:12", "did you mean \"lost\""]);
     refused("work_ms = 2.5", "rate_hz = 5", &["s.toml:18:11", "rate_hz: not beside `after`"]);
     refused("after = \"lidar\"", "rate_hz = 10", &["s.toml:18:11", "work_ms: is the work of a process"]);
     refused("transport_priority = 46", "transport_priority = 64", &["is not within 0 to 63"]);
@@ -540,8 +551,6 @@ fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
     refused("topics = \"per-publisher\"", "topics = \"per-pair\"", &["needs as many subscribers as publishers"]);
     refused("destination = [\"unicast\", \"multicast\"]", "rate_hz = 1", &["\"rate_hz\" is unknown in [matrix]"]);
     refused("destination = [\"unicast\", \"multicast\"]", "middleware = \"cyclone\"", &["are Thalweg's"]);
-    let hosts = "name = \"flows\"\nhosts = [\"here\", \"ssh:user@lab2\"]";
-    refused("name = \"flows\"", hosts, &["leave the machines out of `hosts`"]);
     let raw = "middleware = \"raw\"\n[qos]\nreliability = \"best-effort\"";
     let plain = FLOWS.replace("transport_priority = 46\n", "").replace("flow_controller = { bytes = 32768 }\n", "");
     let error = parse(&plain.replace("destination = [\"unicast\", \"multicast\"]", raw)).expect_err("raw");

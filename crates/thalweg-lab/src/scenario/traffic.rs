@@ -9,8 +9,8 @@ use super::matrix::{
     CELLS_MAX, DELIVERIES_MAX, ENDPOINTS_MAX, RATES_HZ, crowd, read_destinations, read_loads, read_middleware,
     read_topics,
 };
-use super::sections::{PHASES, RELIABILITY, milliseconds, read_history, read_name};
-use super::{Build, Cell, HistorySetting, HostKind, HostPlan, PublisherPhase, Schedule, Topics};
+use super::sections::{PHASES, RELIABILITY, milliseconds, read_expectations, read_history, read_name};
+use super::{Build, Cell, Expectation, HistorySetting, HostPlan, PublisherPhase, Schedule, Topics};
 use crate::peers::CellMiddleware;
 use crate::station::{Addressing, TokenBucket};
 
@@ -51,21 +51,16 @@ pub struct ChainStage {
     pub work: Duration,
 }
 
-/// The cells of all flows, one after the other, once for each middleware and destination of the matrix.
+/// The cells of all flows, one after the other, once for each middleware and destination of the matrix; and what has to hold in some.
 pub(super) fn read_flows(
     field: &Field<'_>,
     matrix: Option<Field<'_>>,
-    hosts: Option<&HostPlan>,
-) -> Result<Vec<Cell>, ScenarioError> {
-    if hosts.is_some_and(|plan| plan.kind != HostKind::Namespaces) {
-        return Err(
-            field.error("flows are measured on this machine and its namespaces; leave the machines out of `hosts`")
-        );
-    }
-    let mut flows: Vec<Cell> = Vec::new();
+) -> Result<(Vec<Cell>, Vec<Expectation>), ScenarioError> {
+    let (mut flows, mut expectations) = (Vec::new(), Vec::new());
     for one in &field.list(FLOWS_MAX, |one| Ok(*one))? {
-        let flow = read_flow(one, &mut flows)?;
+        let (flow, own) = read_flow(one, &mut flows)?;
         flows.push(flow);
+        expectations.extend(own);
     }
     let (middleware, destinations) = match matrix {
         None => (vec![CellMiddleware::Thalweg], vec![Addressing::Auto]),
@@ -87,7 +82,7 @@ pub(super) fn read_flows(
         None if cells.len() > CELLS_MAX => {
             Err(field.error(format!("this makes {} cells; at most {CELLS_MAX} are allowed", cells.len())))
         }
-        None => Ok(cells),
+        None => Ok((cells, expectations)),
     }
 }
 
@@ -98,7 +93,7 @@ pub(super) fn flows_in(cells: &[Cell]) -> usize {
     again.map_or(cells.len(), |place| place + 1)
 }
 
-fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioError> {
+fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expectation>), ScenarioError> {
     let known = [
         "name",
         "payload_bytes",
@@ -115,6 +110,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
         "flow_controller",
         "after",
         "work_ms",
+        "expect",
     ];
     let flow = field.table((&known, &[]))?;
     let name_field = flow.require("name")?;
@@ -125,8 +121,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
     let loads = read_loads(&flow)?;
     let [load] = loads[..] else { return Err(flow.error("a flow has one size or type: use another [[flow]]")) };
     let count = |key, default: u64, least| -> Result<u32, ScenarioError> {
-        let field: Option<Field<'_>> = flow.get(key);
-        Ok(field.map_or(Ok(default), |one| one.integer(least, ENDPOINTS_MAX))? as u32)
+        Ok(flow.or(key, default, |one| one.integer(least, ENDPOINTS_MAX))? as u32)
     };
     let subscribers = count("subscribers", 1, 0)?;
     let topics = read_topics(flow.get("topics"))?;
@@ -148,8 +143,10 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
             "\"per-pair\" needs as many subscribers as publishers, but there are {publishers} and {subscribers}"
         )));
     }
-    let reliability = flow.get("reliability").map(|one| one.choice(&RELIABILITY)).transpose()?;
-    Ok(Cell {
+    let reliability = flow.maybe("reliability", |one| one.choice(&RELIABILITY))?;
+    let mut expectations = read_expectations(flow.get("expect"))?;
+    expectations.iter_mut().for_each(|one| one.flow = Some(name.clone()));
+    let cell = Cell {
         middleware: CellMiddleware::Thalweg,
         build: Build::This,
         load,
@@ -161,15 +158,16 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<Cell, ScenarioErr
         topics,
         reliability,
         flow: Some(Box::new(TrafficFlow {
-            history: flow.get("history").map(|one| read_history(&one)).transpose()?,
-            in_time: flow.get("in_time_ms").map(|one| milliseconds(&one, 3_600_000.0)).transpose()?,
-            phase: flow.get("phase").map(|one| one.choice(&PHASES)).transpose()?,
-            transport_priority: flow.get("transport_priority").map_or(Ok(0), |one| one.integer(0, 63))? as i32,
-            flow_controller: flow.get("flow_controller").map(|one| read_flow_controller(&one, &name)).transpose()?,
+            history: flow.maybe("history", read_history)?,
+            in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
+            phase: flow.maybe("phase", |one| one.choice(&PHASES))?,
+            transport_priority: flow.or("transport_priority", 0, |one| one.integer(0, 63))? as i32,
+            flow_controller: flow.maybe("flow_controller", |one| read_flow_controller(one, &name))?,
             after,
             name,
         })),
-    })
+    };
+    Ok((cell, expectations))
 }
 
 /// The process that makes the samples of a flow from those of an earlier one, which gets one more subscriber, and their rate.
@@ -191,7 +189,7 @@ fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Resu
     if source.topics == Topics::PerPair {
         return Err(field.error("the flow before has pairs, none of which is left for this process"));
     }
-    let work = flow.get("work_ms").map_or(Ok(Duration::ZERO), |one| milliseconds(&one, 60_000.0))?;
+    let work = flow.or("work_ms", Duration::ZERO, |one| milliseconds(one, 60_000.0))?;
     let stage = ChainStage { source: place as u32, subscriber: source.subscribers, work };
     source.subscribers += 1;
     Ok((stage, source.rate_hz))
@@ -201,7 +199,7 @@ fn read_stage(field: &Field<'_>, flow: &Fields<'_>, before: &mut [Cell]) -> Resu
 fn read_flow_controller(field: &Field<'_>, name: &str) -> Result<TokenBucket, ScenarioError> {
     let table = field.table((&["bytes", "period_ms"], &[]))?;
     let bytes = table.require("bytes")?.integer(512, 1 << 30)? as u32;
-    let period = table.get("period_ms").map_or(Ok(Duration::from_millis(10)), |one| milliseconds(&one, 60_000.0))?;
+    let period = table.or("period_ms", Duration::from_millis(10), |one| milliseconds(one, 60_000.0))?;
     Ok(TokenBucket {
         name: name.to_owned(),
         // A token that was not used is lost: saved ones would leave as a burst.

@@ -1,8 +1,8 @@
 //! Simulations: what claims 95 % holds the truth in 95 % of cases, at every number of runs and for runs that spread in any way.
 
-use super::inference::{RUNS_MIN, Verdict, below, median_interval, middle, runs_needed, verdicts};
+use super::inference::{CONFIDENCE, RUNS_MIN, Verdict, below, median_interval, middle, runs_needed, verdicts};
 use super::*;
-use crate::random::Random;
+use thalweg_base::rng::Rng;
 
 /// How runs spread: the value below which a share of them lies, so that the true median is that of one half.
 type Spread = (&'static str, fn(f64) -> f64);
@@ -24,7 +24,7 @@ const TRIALS: usize = 4_000;
 /// Three standard errors of a share of 95 % in so many trials.
 const ALLOWANCE: f64 = 0.0104;
 
-fn draw(of: fn(f64) -> f64, count: usize, random: &mut Random) -> Vec<f64> {
+fn draw(of: fn(f64) -> f64, count: usize, random: &mut Rng) -> Vec<f64> {
     // Zero has no logarithm.
     (0..count).map(|_| of(random.share().max(1e-12))).collect()
 }
@@ -34,9 +34,9 @@ fn coverage(
     (of, truth): (fn(f64) -> f64, f64),
     runs: usize,
     seed: u64,
-    mut interval: impl FnMut(&[f64], &mut Random) -> (f64, f64),
+    mut interval: impl FnMut(&[f64], &mut Rng) -> (f64, f64),
 ) -> f64 {
-    let mut random = Random::new(seed);
+    let mut random = Rng::new(seed);
     let mut held = 0;
     for _ in 0..TRIALS {
         let values = draw(of, runs, &mut random);
@@ -47,10 +47,11 @@ fn coverage(
 }
 
 /// What this crate did before: the middle 95 % of resampled means.
-fn resampled(values: &[f64], random: &mut Random) -> (f64, f64) {
+fn resampled(values: &[f64], random: &mut Rng) -> (f64, f64) {
     let count = values.len();
-    let mut means: Vec<f64> =
-        (0..200).map(|_| (0..count).map(|_| values[random.below(count)]).sum::<f64>() / count as f64).collect();
+    let mut means: Vec<f64> = (0..200)
+        .map(|_| (0..count).map(|_| values[random.below(count as u64) as usize]).sum::<f64>() / count as f64)
+        .collect();
     means.sort_by(f64::total_cmp);
     (means[5], means[194])
 }
@@ -118,7 +119,7 @@ fn runs_that_never_end_have_a_rank() {
 
 /// How often a page of 24 cells of 12 paired runs without any difference tells one.
 fn pages_that_err(told: fn(&[Vec<f64>]) -> bool) -> f64 {
-    let mut random = Random::new(7);
+    let mut random = Rng::new(7);
     let pages = 800;
     let err = |_: &usize| {
         let cells: Vec<Vec<f64>> = (0..24)

@@ -55,14 +55,14 @@ const BUCKET: f64 = 1.0005;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use thalweg_base::rng::Rng;
 
     /// Runs of 400 latencies, each run with a level of its own.
-    fn runs(count: usize, random: &mut Random) -> Vec<Buckets> {
+    fn runs(count: usize, random: &mut Rng) -> Vec<Buckets> {
         let run = |_| {
-            let level = 1_000_000 + random.below(400_000) as u64;
+            let level = 1_000_000 + random.below(400_000);
             let mut buckets = Buckets::default();
-            (0..400).for_each(|_| buckets.record(level + random.below(200_000) as u64));
+            (0..400).for_each(|_| buckets.record(level + random.below(200_000)));
             buckets
         };
         (0..count).map(run).collect()
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_distribution_rises_within_its_band_to_what_arrived() {
-        let mut all = runs(9, &mut Random::new(5));
+        let mut all = runs(9, &mut Rng::new(5));
         let points = distribution(&all, 40);
         assert!((30..=41).contains(&points.len()), "{}", points.len());
         assert!(points.windows(2).all(|pair| pair[0].us < pair[1].us && pair[0].share <= pair[1].share));

@@ -10,11 +10,11 @@ mod summary;
 pub use buckets::Buckets;
 pub use distribution::{DistributionPoint, distribution};
 pub use inference::{
-    CONFIDENCE, Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, verdicts,
+    Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, verdicts,
 };
 pub use settling::unsettled;
 pub use summary::Summary;
-pub use thalweg_lab_station::{Latencies, TAIL_MIN, is_supported};
+pub use thalweg_lab_station::{Latencies, is_supported};
 
 /// Jain's fairness index (Σx)²/(n·Σx²): 1 when all values are the same, 1/n when one has all; 1 for no values or zeros alone.
 pub fn jain(values: impl Iterator<Item = f64>) -> f64 {

@@ -20,16 +20,16 @@ const BATCH: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::unsettled;
-    use crate::random::Random;
+    use thalweg_base::rng::Rng;
 
     /// `count` values around `level`, each up to 1 away.
-    fn noise(random: &mut Random, count: usize, level: f64) -> Vec<f64> {
+    fn noise(random: &mut Rng, count: usize, level: f64) -> Vec<f64> {
         (0..count).map(|_| level + random.below(2_001) as f64 / 1_000.0 - 1.0).collect()
     }
 
     #[test]
     fn a_beginning_of_another_level_is_dropped_and_nothing_else() {
-        let mut random = Random::new(5);
+        let mut random = Rng::new(5);
         for _ in 0..50 {
             let mut values = noise(&mut random, 40, 9.0);
             values.extend(noise(&mut random, 160, 0.0));

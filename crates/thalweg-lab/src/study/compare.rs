@@ -198,7 +198,7 @@ mod tests {
     use crate::scenario::{Precision, Scenario};
     use crate::study::results::RunSummary;
     use crate::study::trials::bounds;
-    use crate::trial::{Fairness, LatencyFigures, Totals};
+    use crate::trial::{LatencyFigures, Totals};
 
     /// A cell whose runs have these medians in microseconds.
     fn cell(medians: &[f64]) -> CellResult {
@@ -208,30 +208,16 @@ mod tests {
             let response = LatencyFigures { p50_us: Some(*median), ..LatencyFigures::default() };
             RunSummary {
                 round: round as u32,
-                attempts: 1,
-                contaminated: false,
                 totals: Totals { due: 1_000, in_time: 1_000, response, ..Totals::default() },
-                unsettled_s: 0.0,
-                fairness: Fairness::default(),
-                publishers: Default::default(),
-                pair_p50_us: Vec::new(),
                 cpu: 0.5,
                 memory_mib: Some(20.0),
                 received_per_s: Some(1_000.0),
-                closed_loop: None,
-                link_costs: None,
-                wire: None,
-                clock_bound_us: None,
-                losses: Vec::new(),
+                ..RunSummary::default()
             }
         };
         let name = format!("{medians:.1?}");
-        CellResult {
-            cell: scenario.cells[0].clone(),
-            name,
-            runs: medians.iter().enumerate().map(run).collect(),
-            intervals: Vec::new(),
-        }
+        let runs = medians.iter().enumerate().map(run).collect();
+        CellResult { name, runs, ..CellResult::new(scenario.cells[0].clone()) }
     }
 
     #[test]

@@ -177,8 +177,15 @@ pub(super) fn load_experiment<E: Experiment>(directory: &Path, seed: u64) -> Res
 /// The schema of the text that says what a run directory measures, where it names one.
 pub(crate) fn schema_of(directory: &Path) -> Result<Option<String>, LabError> {
     load_manifest(directory)?;
-    let text = read_text(&directory.join(SCENARIO))?;
-    let table: Option<toml::Table> = text.parse().ok();
+    schema_in(&directory.join(SCENARIO))
+}
+
+/// The schema that the text in `file` names; `None` where it is no TOML or names none.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn schema_in(file: &Path) -> Result<Option<String>, LabError> {
+    let table: Option<toml::Table> = read_text(file)?.parse().ok();
     Ok(table.and_then(|table| table.get("schema")?.as_str().map(str::to_owned)))
 }
 

@@ -7,7 +7,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::error::LabError;
 use crate::host::{Environment, HostFiles};
+use crate::peers::PeerProgram;
+use crate::process::Launcher;
 
 /// Parts of the environment that a result depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +80,17 @@ pub(crate) fn checksum(program: &Path) -> String {
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     let sum = chunks.iter().fold(bytes.len() as u64, |sum, chunk| mix(sum, u64::from_le_bytes(*chunk)));
     format!("{:016x}", rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte))))
+}
+
+/// Name and checksum of each peer's program.
+///
+/// # Errors
+/// One is not there.
+pub(crate) fn programs_of(
+    peers: impl Iterator<Item = PeerProgram>,
+    launcher: &Launcher,
+) -> Result<Vec<(String, String)>, LabError> {
+    peers.map(|peer| Ok((format!("program of {peer}"), checksum(&launcher.program_of(peer)?)))).collect()
 }
 
 /// Settings that change what UDP over this host can carry.

@@ -52,6 +52,11 @@ impl<R: StudyRun> Measure<R> {
         costs.iter().all(|cost| !cost.is_nan()).then_some(costs)
     }
 
+    /// Whether `figure` is better than `other`.
+    pub(crate) fn is_better(&self, figure: f64, other: f64) -> bool {
+        if self.more_is == Side::Worse { figure < other } else { figure > other }
+    }
+
     /// The ratio of subject to baseline that these costs tell.
     fn ratio(&self, costs: &[f64]) -> Option<Interval> {
         let Interval { estimate, low, high } = median_interval(costs)?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::experiment::Experiment;
-use crate::random::Random;
 use crate::scenario::Design;
+use thalweg_base::rng::Rng;
 
 /// The cells in the order of their runs in `round`, from 0, stage by stage.
 ///
@@ -21,7 +21,7 @@ pub(super) fn cells_of_round<E: Experiment>(experiment: &E, round: u32) -> Vec<u
         Design::Abba => {
             let block = u64::from(round / BLOCK);
             let seed = experiment.seed().wrapping_add(block << 32) ^ stage << 56;
-            let mut order = Random::new(seed).order(cells.len());
+            let mut order = Rng::new(seed).order(cells.len());
             if round % BLOCK == 1 {
                 order.reverse();
             }

@@ -87,7 +87,7 @@ impl StudyResult {
 }
 
 /// A run in short.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Its round, from 0.
     pub round: u32,
@@ -187,7 +187,7 @@ pub(super) fn conclude(scenario: &Scenario, record: &StudyRecord<'_, Scenario>) 
     let manifest = record.manifest;
     let judgements = cells
         .iter()
-        .flat_map(|cell| scenario.expectations.iter().map(|expectation| judge(cell, expectation)))
+        .flat_map(|cell| scenario.expectations_of(&cell.cell).map(|expectation| judge(cell, expectation)))
         .collect();
     Ok(StudyResult {
         schema: StudyResult::SCHEMA.to_owned(),

@@ -9,10 +9,10 @@ use super::directory::{RunName, load_json, run_folder};
 use super::experiment::{
     CoursePlan, Experiment, StudyCell, StudyCells, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told,
 };
-use super::fingerprint::checksum;
+use super::fingerprint::{checksum, programs_of};
 use super::judging::{Measure, Side};
 use super::live;
-use super::report::{self, Panel};
+use super::report;
 use super::results::{self, RunSummary, StudyResult};
 use super::{course, tables};
 use crate::error::LabError;
@@ -175,10 +175,10 @@ impl Experiment for Scenario {
     fn dependencies(&self, launcher: &Launcher, site: &Ground) -> Result<Vec<(String, String)>, LabError> {
         let mut parts = site.fingerprint();
         let peers: BTreeSet<PeerProgram> = self.cells.iter().filter_map(|cell| cell.middleware.peer()).collect();
+        if site.is_here() {
+            parts.extend(programs_of(peers.iter().copied(), launcher)?);
+        }
         for peer in peers {
-            if site.is_here() {
-                parts.push((format!("program of {peer}"), checksum(&launcher.program_of(peer)?)));
-            }
             parts.extend(site.programs_of(peer)?);
         }
         if let Some(other) = &self.against {
@@ -243,7 +243,7 @@ impl Experiment for Scenario {
     }
 
     fn files(&self, directory: &Path, result: &StudyResult) -> Result<Vec<(&'static str, String)>, LabError> {
-        let report = report::to_html(directory, result, &Panel::ALL)?;
+        let report = report::to_html(directory, result)?;
         Ok(vec![("results.csv", tables::to_csv(result)), (report::REPORT, report)])
     }
 

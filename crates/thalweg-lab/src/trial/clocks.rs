@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use thalweg_lab_station::{RawRecords, WrittenSample, write_received};
 
 use super::ground::Place;
+use super::site::host_of_publisher;
 use super::timetable::timetable;
 use super::traces;
-use crate::agent::{ClockFit, ClockProbes, Connection};
+use crate::agent::{AgentError, ClockFit, ClockProbes};
 use crate::error::LabError;
 use crate::process::Stop;
 use crate::scenario::{Cell, HostPlan, Schedule};
@@ -65,8 +66,6 @@ pub(super) struct Clocks {
     hosts: Vec<Option<ClockProbes>>,
     origins: Vec<u64>,
     meanwhile: Option<Meanwhile>,
-    /// The agents whose clocks are open.
-    agents: Vec<Arc<Connection>>,
 }
 
 /// A thread that asks now and then.
@@ -78,12 +77,9 @@ struct Meanwhile {
 impl Clocks {
     pub(super) fn open(places: &[Place], span: Duration) -> Result<Clocks, LabError> {
         let names = places.iter().map(|place| place.name().to_owned()).collect();
-        let agents = places.iter().filter_map(Place::agent).map(Arc::clone).collect();
-        let mut out = Clocks { names, span, hosts: Vec::new(), origins: Vec::new(), meanwhile: None, agents };
-        for place in places {
-            out.hosts.push(place.agent().map(|agent| agent.open_clock()).transpose()?);
-        }
-        Ok(out)
+        let open = |place: &Place| place.agent().map(|agent| agent.open_clock()).transpose();
+        let hosts = places.iter().map(open).collect::<Result<_, LabError>>()?;
+        Ok(Clocks { names, span, hosts, origins: Vec::new(), meanwhile: None })
     }
 
     /// Asks often for a while, all at the same time.
@@ -162,15 +158,12 @@ impl Clocks {
     fn fits(&self) -> Result<Vec<Option<ClockFit>>, LabError> {
         let fit = |(name, probes): (&String, &Option<ClockProbes>)| {
             let Some(probes) = probes else { return Ok(None) };
-            let answered = probes.answered();
-            ClockFit::of(answered).map(Some).ok_or_else(|| {
-                LabError::Here(format!(
-                    "the clock of {name} answered {} of {} questions, too few to compare it: let UDP between both machines through, as the \
-                     run itself needs it, name the address on their link by address = \"…\", or see why that machine stands still",
-                    answered.len(),
-                    probes.asked()
-                ))
-            })
+            let fit = ClockFit::of(probes.answered());
+            let unknown = || {
+                let (answered, asked) = (probes.answered().len(), probes.asked());
+                AgentError::ClockUnknown { machine: name.clone(), answered, asked }.into()
+            };
+            fit.map(Some).ok_or_else(unknown)
         };
         self.names.iter().zip(&self.hosts).map(fit).collect()
     }
@@ -186,21 +179,22 @@ impl Clocks {
 impl Drop for Clocks {
     fn drop(&mut self) {
         self.take_back();
-        self.agents.iter().for_each(|agent| agent.close_clock());
     }
 }
 
-/// Rewrites what subscribers and traces of a run hold, each by the clock of its own machine: arrivals by the clock of the machine on which
+/// Rewrites what subscribers and traces of a flow of a run hold, each by the clock of its own machine: arrivals by the clock of the machine on which
 /// their publisher kept its schedule, traces by the controller's.
 ///
 /// # Errors
 /// A file is missing or damaged, or cannot be written.
 pub(super) fn align(
     folder: &Path,
-    (cell, schedule): (&Cell, &Schedule),
+    (cells, flow, schedule): (&[Cell], usize, &Schedule),
     plan: &HostPlan,
     clocks: &RunClocks,
 ) -> Result<(), LabError> {
+    let cell = &cells[flow];
+    let of_publisher = |index| host_of_publisher(Some(plan), cells, cell, index);
     let timetable = timetable(cell, schedule);
     // A closed loop tells seconds and the times of one clock.
     let mut raw = match cell.is_closed_loop() {
@@ -210,7 +204,7 @@ pub(super) fn align(
     for (index, samples) in (0..).zip(&mut raw.received) {
         let there = plan.of_subscriber(cell.publishers, index);
         for sample in samples.iter_mut() {
-            let origin = plan.of_publisher(sample.writer);
+            let origin = of_publisher(sample.writer);
             let (Some(from), Some(to)) = (clocks.hosts.get(origin as usize), clocks.hosts.get(there as usize)) else {
                 continue;
             };
@@ -228,7 +222,7 @@ pub(super) fn align(
     traces::shift(folder, |process, at_ns| {
         // Named after the first of its endpoints, all of which live on one machine.
         let index = |prefix: &str| process.strip_prefix(prefix).and_then(|index| index.parse().ok());
-        let publisher = index("publisher-").map(|index| plan.of_publisher(index));
+        let publisher = index("publisher-").map(of_publisher);
         let host = publisher.or_else(|| index("subscriber-").map(|index| plan.of_subscriber(cell.publishers, index)));
         let clock = host.and_then(|host| clocks.hosts.get(host as usize));
         clock.map_or(at_ns, |clock| clock.reference(at_ns).saturating_sub(start))
@@ -262,7 +256,7 @@ mod tests {
         let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-1\"\n\
                     [schedule]\nseconds = 20\nruns = 1\nwarm_up_s = 0\n";
         let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
-        let (cell, schedule) = (&scenario.cells[0], &scenario.schedule);
+        let (cells, schedule) = (&scenario.cells, &scenario.schedule);
         let machines = ["a", "b"].map(|name| Machine::Ssh(SshMachine::new(name))).to_vec();
         // Publisher 0 lives on the first machine, publisher 1 and the subscriber on the second.
         let plan = HostPlan {
@@ -296,7 +290,7 @@ mod tests {
         let received: Vec<ReceivedSample> = all.iter().map(across).chain(all.iter().map(beside)).collect();
         write_received(&folder, 0, &received).expect("written");
         let clocks = RunClocks { hosts: hosts.clone(), bound_us: 1.0, is_stepped: false };
-        align(&folder, (cell, schedule), &plan, &clocks).expect("aligned");
+        align(&folder, (cells, 0, schedule), &plan, &clocks).expect("aligned");
         let raw = RawRecords::read(&folder, 2, 1).expect("read");
         std::fs::remove_dir_all(&folder).expect("removed");
         assert_eq!(raw.written[0], all, "the publisher's own times stay");

@@ -17,7 +17,7 @@ use super::histograms;
 use super::places::{flow_folder, shares};
 use super::processes::Processes;
 use super::result::{ProcessReport, TrialConditions, TrialResult};
-use super::site::{Site, SiteCounters, by_host};
+use super::site::{Site, SiteCounters, by_host, host_of_publisher};
 use super::timetable::timetable;
 use super::traces;
 use crate::error::LabError;
@@ -72,7 +72,7 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
     for (flow, (cell, timetable)) in cells.iter().zip(&timetables).enumerate() {
         let own = flow_folder(folder, cell);
         if let (Some(clocks), Some(plan)) = (&clocks, &context.scenario.hosts) {
-            align(&own, (cell, schedule), plan, clocks)?;
+            align(&own, (cells, flow, schedule), plan, clocks)?;
         }
         let joined = evaluate(&own, cell, schedule, &reports[flow])?;
         histograms::write(&own, &joined)?;
@@ -121,7 +121,8 @@ fn depth(cells: &[Cell], flow: usize) -> usize {
 fn crossings(scenario: &Scenario, cells: &[Cell]) -> Vec<(u32, u32)> {
     let Some(plan) = &scenario.hosts else { return Vec::new() };
     let of_cell = |cell: &Cell| {
-        let hosts = |(writer, reader)| (plan.of_publisher(writer), plan.of_subscriber(cell.publishers, reader));
+        let from = |writer| host_of_publisher(Some(plan), cells, cell, writer);
+        let hosts = |(writer, reader)| (from(writer), plan.of_subscriber(cell.publishers, reader));
         cell.pairs().map(hosts).collect::<Vec<_>>()
     };
     cells.iter().flat_map(of_cell).collect()

@@ -162,15 +162,21 @@ impl Place {
         self.agent().map_or(HERE, |agent| agent.name())
     }
 
-    /// Starts a process, called `name` in messages to the user; here by another build of its program where one is given.
+    /// Starts a process, called `name` in messages to the user, of a run whose folder here is `folder`; here by another build of its program
+    /// where one is given.
     ///
     /// # Errors
     /// It cannot be started here, or the agent is lost.
-    pub(super) fn start(&self, name: &str, order: WorkerOrder, build: Option<&Path>) -> Result<Supervised, LabError> {
+    pub(super) fn start(
+        &self,
+        name: &str,
+        order: WorkerOrder,
+        (folder, build): (&Path, Option<&Path>),
+    ) -> Result<Supervised, LabError> {
         match self {
             Place::Here(launcher) => {
                 let other = build.map(|program| launcher.of_other_build(program));
-                order.start(other.as_ref().unwrap_or(launcher), name)
+                order.start(other.as_ref().unwrap_or(launcher), name, folder)
             }
             Place::There(agent) => Supervised::start_at(agent, name, order),
         }

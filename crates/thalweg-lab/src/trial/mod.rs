@@ -20,7 +20,7 @@ mod site;
 mod timetable;
 mod traces;
 
-pub use clocks::{MachineClock, RunClocks};
+pub use clocks::RunClocks;
 pub(crate) use controller::{RESULT, RunContext, run};
 pub(crate) use diary::load as load_seconds_so_far;
 #[cfg(test)]
@@ -32,10 +32,9 @@ pub(crate) use histograms::write as write_histograms;
 pub(crate) use histograms::{LatencyKind, load as load_histograms};
 pub(crate) use ours::{TrialOrder, work};
 pub(crate) use places::flow_folder;
-pub use result::{
-    ClosedLoopFigures, Fairness, LatencyFigures, PairResult, ProcessReport, PublisherResult, Totals, TrialConditions,
-    TrialResult,
-};
+#[cfg(test)]
+pub(crate) use result::TrialConditions;
+pub use result::{ClosedLoopFigures, Fairness, LatencyFigures, Totals, TrialResult};
 pub(crate) use thalweg_lab_station::SoFar;
 pub use thalweg_lab_station::{PublisherReport, SubscriberReport};
 #[cfg(test)]

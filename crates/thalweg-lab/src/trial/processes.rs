@@ -1,7 +1,7 @@
 //! Starting the processes of a run: our own program, or a peer's.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use thalweg_lab_station::{
@@ -11,6 +11,7 @@ use thalweg_lab_station::{
 
 use super::controller::RunContext;
 use super::places::{Share, flow_folder, topic_endpoints};
+use super::site::host_of_publisher;
 use super::timetable::timetable;
 use crate::agent::WorkerOrder;
 use crate::error::LabError;
@@ -22,8 +23,9 @@ use crate::station::{Addressing, PackingMethod, Sending, Setup, StationNetwork, 
 /// Settings common to all processes of a run.
 pub(super) struct Processes<'a> {
     context: RunContext<'a>,
-    /// All flows of the run, with the folders of their records.
-    flows: Vec<(&'a Cell, PathBuf)>,
+    /// All flows of the run.
+    cells: &'a [Cell],
+    folder: &'a Path,
     setups: Setups,
     /// The address of each host.
     addresses: Vec<Ipv4Addr>,
@@ -37,12 +39,13 @@ enum Setups {
 
 impl<'a> Processes<'a> {
     /// Decides how the processes of `cells`, all flows of a run, are started.
-    pub(super) fn new(context: RunContext<'a>, cells: &'a [Cell], folder: &Path) -> Result<Processes<'a>, LabError> {
+    pub(super) fn new(context: RunContext<'a>, cells: &'a [Cell], folder: &'a Path) -> Result<Processes<'a>, LabError> {
         let addresses = context.ground.addresses()?;
         let setups = match cells.first().map(|cell| cell.middleware) {
             Some(CellMiddleware::Peer(peer, profile)) => {
+                let plan = context.scenario.hosts.as_ref();
                 let setup = |(flow, cell): (usize, &Cell)| {
-                    let hosts = hosts_of_publishers(context, cells, cell).into_iter();
+                    let hosts = (0..cell.publishers).map(|index| host_of_publisher(plan, cells, cell, index));
                     let publishers = hosts.map(|host| address_of(&addresses, host)).collect::<Result<_, _>>()?;
                     let setup = peers(context, cell, (profile, publishers))?;
                     // Its ports follow from the domain and the publisher's number, which flows have in common.
@@ -57,8 +60,7 @@ impl<'a> Processes<'a> {
                 Setups::Ours(cells.iter().map(|cell| ours(context, cell, network.clone())).collect())
             }
         };
-        let flows = cells.iter().map(|cell| (cell, flow_folder(folder, cell))).collect();
-        Ok(Processes { context, flows, setups, addresses })
+        Ok(Processes { context, cells, folder, setups, addresses })
     }
 
     /// Starts the process that holds `share` on the host `host`.
@@ -73,15 +75,16 @@ impl<'a> Processes<'a> {
             }
         };
         let place = self.context.ground.places().get(host as usize).ok_or_else(|| no_host(host))?;
-        let is_other = self.flows[share.flow].0.build == Build::Other;
-        place.start(&share.name, order, self.context.scenario.against.as_deref().filter(|_| is_other))
+        let is_other = self.cells[share.flow].build == Build::Other;
+        let build = self.context.scenario.against.as_deref().filter(|_| is_other);
+        place.start(&share.name, order, (self.folder, build))
     }
 
     fn order<S: Clone>(&self, share: &Share, setups: &[S]) -> Order<S> {
         let endpoints = (share.publishers.clone(), share.subscribers.clone());
         let onward = share.onward.as_ref().map(|(flow, place)| {
             let order = self.order_of(*flow, setups[*flow].clone(), (vec![place.clone()], Vec::new()));
-            let stage = self.flows[*flow].0.flow.as_ref().and_then(|flow| flow.after.as_ref());
+            let stage = self.cells[*flow].flow.as_ref().and_then(|flow| flow.after.as_ref());
             Box::new(Onward { order, work: stage.map_or(Duration::ZERO, |stage| stage.work) })
         });
         Order { onward, ..self.order_of(share.flow, setups[share.flow].clone(), endpoints) }
@@ -94,7 +97,7 @@ impl<'a> Processes<'a> {
         setup: S,
         (publishers, subscribers): (Vec<PublisherPlace>, Vec<SubscriberPlace>),
     ) -> Order<S> {
-        let (cell, folder) = &self.flows[flow];
+        let cell = &self.cells[flow];
         let scenario = self.context.scenario;
         let schedule = &scenario.schedule;
         let history = cell.flow.as_ref().and_then(|flow| flow.history).unwrap_or(scenario.qos.history);
@@ -114,7 +117,7 @@ impl<'a> Processes<'a> {
                 .map(|count| ClosedLoop { latency_count: u64::from(count), subscribers: cell.subscribers }),
             publishers,
             subscribers,
-            folder: folder.clone(),
+            folder: flow_folder(Path::new(""), cell),
             onward: None,
         }
     }
@@ -155,15 +158,6 @@ fn peers(
         topic_writers,
         topic_readers,
     })
-}
-
-/// The hosts of a flow's publishers; a process that hears another flow has its place among that one's subscribers.
-fn hosts_of_publishers(context: RunContext<'_>, cells: &[Cell], cell: &Cell) -> Vec<u32> {
-    let Some(plan) = &context.scenario.hosts else { return vec![0; cell.publishers as usize] };
-    match cell.flow.as_ref().and_then(|flow| flow.after.as_ref()) {
-        Some(stage) => vec![plan.of_subscriber(cells[stage.source as usize].publishers, stage.subscriber)],
-        None => (0..cell.publishers).map(|index| plan.of_publisher(index)).collect(),
-    }
 }
 
 fn address_of(addresses: &[Ipv4Addr], host: u32) -> Result<Ipv4Addr, LabError> {

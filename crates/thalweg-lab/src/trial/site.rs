@@ -152,6 +152,16 @@ pub(super) fn by_host(share: Share, cell: &Cell, plan: Option<&HostPlan>) -> Vec
     out.into_iter().map(named).collect()
 }
 
+/// The host of a publisher of `cell`, one of the flows `cells` of a run: a process that hears another flow has its place among that one's
+/// subscribers.
+pub(super) fn host_of_publisher(plan: Option<&HostPlan>, cells: &[Cell], cell: &Cell, index: u32) -> u32 {
+    let stage = cell.flow.as_ref().and_then(|flow| flow.after.as_ref());
+    plan.map_or(0, |plan| match stage {
+        Some(stage) => plan.of_subscriber(cells[stage.source as usize].publishers, stage.subscriber),
+        None => plan.of_publisher(index),
+    })
+}
+
 const START_DELAY: Duration = Duration::from_millis(200);
 /// A word to another machine takes longer.
 const START_DELAY_MACHINES: Duration = Duration::from_millis(600);
@@ -180,6 +190,17 @@ mod tests {
         };
         assert_eq!((numbers(&parts[0].1), numbers(&parts[2].1)), ((vec![0], vec![1]), (vec![], vec![0])));
         assert_eq!(by_host(share.clone(), cell, None), [(0, share)]);
+    }
+
+    #[test]
+    fn a_process_that_hears_a_flow_publishes_where_it_hears() {
+        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[[flow]]\nname = \"a\"\npayload_bytes = 1\nrate_hz = 1\nsubscribers = 2\n\
+                    [[flow]]\nname = \"b\"\nafter = \"a\"\npayload_bytes = 1\n[schedule]\nseconds = 1\nruns = 1\n";
+        let cells = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}")).cells;
+        let (plan, host) = (HostPlan::namespaces(3), |cell, plan| host_of_publisher(plan, &cells, &cells[cell], 0));
+        assert_eq!((host(0, Some(&plan)), host(1, Some(&plan)), host(1, None)), (0, 0, 0));
+        let plan = HostPlan { subscribers: Some(vec![1, 0, 2]), ..HostPlan::namespaces(3) };
+        assert_eq!((host(0, Some(&plan)), host(1, Some(&plan))), (0, 2), "the third subscriber of the first flow");
     }
 
     #[test]

@@ -179,6 +179,11 @@ impl Chart {
 }
 
 impl Layer {
+    /// Points without intervals, and without a name where that is empty.
+    pub fn new(name: impl Into<String>, colour: usize, form: Form, points: Vec<(f64, f64)>) -> Layer {
+        Layer { name: name.into(), colour, form, points, band: Vec::new() }
+    }
+
     fn draw(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
         let colour = self.colour;
         let points = || self.points.iter().map(|(across, up)| (x.position(*across), y.position(*up)));

@@ -158,13 +158,7 @@ fn a_small_chart_is_drawn_as_it_was() {
 
 #[test]
 fn a_line_lies_where_its_values_are() {
-    let layer = Layer {
-        name: String::new(),
-        colour: 3,
-        form: Form::Line,
-        points: vec![(0.0, 0.0), (5.0, 50.0), (10.0, 100.0)],
-        band: Vec::new(),
-    };
+    let layer = Layer::new("", 3, Form::Line, vec![(0.0, 0.0), (5.0, 50.0), (10.0, 100.0)]);
     let chart = Chart {
         title: String::new(),
         x: Axis::linear("x"),

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use thalweg_lab::peers::PeerProgram;
-use thalweg_lab::scenario::Scenario;
-use thalweg_lab::{Length, driving};
+use thalweg_lab::{Length, Scenario, driving};
 
 use super::extent::Extent;
 use super::options::{PeerFolder, PresetOptions, peer_names, set_up};

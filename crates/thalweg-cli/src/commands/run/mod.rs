@@ -14,8 +14,7 @@ use clap::{Args, Subcommand};
 use thalweg_lab::Length;
 use thalweg_lab::nearest::nearest;
 
-use extent::Extent;
-pub use extent::PresetOutline;
+pub use extent::{Extent, PresetOutline};
 pub use options::{PresetOptions, write};
 
 use super::study::{self, ScenarioOptions};
@@ -99,7 +98,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 
 /// Refuses words that are no file and look like a preset's name.
 fn check_file(file: &Path) -> Result<(), Failure> {
-    if file.extension().is_some() || file.exists() {
+    if file.extension().is_some() || file.is_file() {
         return Ok(());
     }
     let word = file.display().to_string();

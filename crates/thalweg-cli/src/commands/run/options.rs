@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
-use thalweg_lab::parts::PartResult;
+use thalweg_lab::PartResult;
 use thalweg_lab::peers::PeerProgram;
 
 use crate::commands::laboratory::not_written;

@@ -1,47 +1,46 @@
 //! `thalweg lab run paper1`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 use thalweg_lab::Length;
-use thalweg_lab::paper1::{self, LinkKind, PEERS, Paper1Plan, UNLIMITED};
+use thalweg_lab::host::may_make_namespaces;
+use thalweg_lab::paper1::{self, PART_NAMES, Paper1Plan, UNLIMITED};
+use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::process::{Launcher, Stop};
 
 use super::extent::Extent;
-use super::options::{PeerFolder, PresetOptions, chosen, peer_names, scale, write};
+use super::options::{PeerFolder, PresetOptions, peer_names, scale, set_up, write};
 use crate::commands::laboratory::{WORKER, from_lab};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_place, remark};
+use crate::outcome::{Failure, print_place};
 
 /// Options of `lab run paper1`.
 #[derive(Args, Debug)]
 pub struct Paper1Options {
-    /// Make five runs of each cell, short searches, and transfers of 10 MB in the background: under four minutes without peers
-    /// (default: twenty runs, 100 MB).
+    /// Make three runs of each cell, short searches, and transfers of 10 MB in the background (default: as many runs as verdicts need,
+    /// 100 MB).
     #[arg(long)]
     pub quick: bool,
 
+    /// Make these parts, with commas between (default: all of them; link, loss and background need root).
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = PossibleValuesParser::new(PART_NAMES))]
+    pub parts: Vec<String>,
+
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: all but
     /// none).
-    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = peer_names(PEERS))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = peer_names(PEERS.map(PeerProgram::name)))]
     pub peers: Vec<String>,
 
-    /// Make N runs of each cell, 3 to 1000 (default: 20, with --quick 5).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000))]
-    pub runs: Option<u64>,
-
-    /// Make only these tables of the paper, of 2, 3 and 4, with commas between (default: 2,3,4).
-    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = clap::value_parser!(u8).range(2..=4))]
-    pub tables: Vec<u8>,
+    /// Make N runs of each cell, 2 to 1000 (default: as many as verdicts need, with --quick 3).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000))]
+    pub runs: Option<u32>,
 
     /// Make only these cells of Table 4: tokens a period, 1 to 1220, or `unlimited`, with commas between (default:
-    /// unlimited,75,30,20,10,5,1).
+    /// unlimited,65,30,20,10,5,1).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = tokens)]
     pub tokens: Vec<Tokens>,
 
-    /// Run Table 4 over this link (default: tbf).
-    #[arg(long, value_enum, value_name = "LINK", default_value = "tbf", hide_default_value = true)]
-    pub link: LinkName,
-
-    /// Multiply the paper's numbers of samples and bytes by F, above 0 up to 1; for tests of the preset, not for figures (default: 1).
+    /// Multiply the paper's numbers of samples by F, above 0 up to 1; for tests of the preset, not for figures (default: 1).
     #[arg(long, value_name = "F", default_value_t = 1.0, hide_default_value = true, value_parser = scale)]
     pub scale: f64,
 
@@ -58,69 +57,66 @@ pub struct Paper1Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tokens(Option<u32>);
 
-/// Links of Table 4.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LinkName {
-    /// 1 Gbit/s between two network namespaces; needs root and tc.
-    Tbf,
-    /// Loopback without a limit: shows the effect of flow controllers, not of a link.
-    Loopback,
-}
-
 /// Runs the preset, prints its tables and writes its files; peers that are not set up are named and left out.
 ///
 /// # Errors
-/// Nothing could be measured, one of Thalweg's own methods failed, or the files cannot be written.
+/// A part has no result, one of Thalweg's own methods failed, or the files cannot be written.
 pub fn run(options: &Paper1Options, interrupt: &Interrupt) -> Result<(), Failure> {
-    let plan = options.plan()?;
+    let folder = &options.folder.peer_dir;
+    let (there, missing) = set_up(&options.peers, &PEERS, folder.as_deref())?;
     let out = options.preset.folder("paper1")?;
-    Extent::new(paper1::expected(&plan).0, Vec::new()).announce("paper1");
-    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?;
-    let loud = |text: &str| remark(format_args!("MISSING: {text}"));
-    let result = paper1::run(&plan, &launcher, &Stop::watching(interrupt.flag()), &loud).map_err(from_lab)?;
+    let plan = options.plan(&there);
+    extent_of(&plan).without_peers(missing).announce("paper1");
+    let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
+    let result = paper1::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
     let profile = out.join("profile.toml");
     write(&profile, &result.profile.to_toml().map_err(from_lab)?)?;
     options.preset.conclude(&out, &result, (paper1::page(&result).to_html(), paper1::to_text(&result)))?;
     let use_of_profile = format!("Profile: thalweg perf throughput --size 256 --profile {}", profile.display());
     print_place(options.preset.json, use_of_profile)?;
-    match result.contenders.iter().find(|contender| contender.is_ours && !contender.failures.is_empty()) {
-        Some(failed) => Err(Failure::Failed(format!("{} failed: {}", failed.name, failed.failures.join("; ")))),
-        None => Ok(()),
+    match result.failures() {
+        failures if failures.is_empty() => Ok(()),
+        failures => Err(Failure::Failed(failures.join("; "))),
     }
 }
 
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
-    let plan = match length {
-        Length::Quick => Paper1Plan::quick(1),
-        Length::Full => Paper1Plan::full(1),
-    };
-    let (expected, missing) = paper1::expected(&plan);
-    Ok(Extent::new(expected, Vec::new())
-        .without_peers(missing.iter().map(|one| one.what.trim_start_matches("the peer "))))
+    let (there, missing) = set_up(&[], &PEERS, None)?;
+    Ok(extent_of(&Paper1Plan::new(length, 1, &there, may_make_namespaces())).without_peers(missing))
+}
+
+fn extent_of(plan: &Paper1Plan) -> Extent {
+    Extent::new(plan.duration(), plan.left_out.clone())
 }
 
 impl Paper1Options {
-    fn plan(&self) -> Result<Paper1Plan, Failure> {
-        let seed = self.preset.seed();
-        let mut plan = if self.quick { Paper1Plan::quick(seed) } else { Paper1Plan::full(seed) };
-        plan.runs = self.runs.unwrap_or(plan.runs);
-        plan.scale = self.scale;
-        plan.peers = chosen(&self.peers, &PEERS)?;
-        plan.peer_folder.clone_from(&self.folder.peer_dir);
-        plan.link = match self.link {
-            LinkName::Tbf => LinkKind::Tbf,
-            LinkName::Loopback => LinkKind::Loopback,
-        };
-        if !self.tables.is_empty() {
-            plan.tables.clone_from(&self.tables);
+    fn plan(&self, there: &[PeerProgram]) -> Paper1Plan {
+        let length = if self.quick { Length::Quick } else { Length::Full };
+        // A part that is asked for by name and cannot be made is an error with its reason.
+        let may = may_make_namespaces() || !self.parts.is_empty();
+        let mut plan = Paper1Plan::new(length, self.preset.seed(), there, may);
+        (plan.runs, plan.scale) = (self.runs, self.scale);
+        if !self.parts.is_empty() {
+            plan.wanted.clone_from(&self.parts);
         }
         if !self.tokens.is_empty() {
             plan.tokens = self.tokens.iter().map(|tokens| tokens.0).collect();
         }
-        Ok(plan)
+        plan
     }
 }
+
+/// Those that make bursts.
+const PEERS: [PeerProgram; 7] = [
+    PeerProgram::Cyclone,
+    PeerProgram::FastDds,
+    PeerProgram::RustDds,
+    PeerProgram::Dust,
+    PeerProgram::Hdds,
+    PeerProgram::Zenoh,
+    PeerProgram::Iceoryx2,
+];
 
 fn tokens(text: &str) -> Result<Tokens, String> {
     match text.parse() {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::Length;
+use thalweg_lab::Part;
 use thalweg_lab::host::may_make_namespaces;
 use thalweg_lab::paper2::{self, Paper2Plan};
-use thalweg_lab::parts::Part;
 use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::process::{Launcher, Stop};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::random::Random;
 use crate::scenario::Impairment;
+use thalweg_base::rng::Rng;
 
 /// Counts of the frames of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Counts {
 #[derive(Debug)]
 pub(super) struct Direction<Frame> {
     impairment: Impairment,
-    chance: Random,
+    chance: Rng,
     is_in_burst: bool,
     /// When the latest frame arrives: no other arrives earlier unless it overtakes.
     latest_ns: u64,
@@ -39,7 +39,7 @@ pub(super) struct Direction<Frame> {
 
 impl<Frame: Clone> Direction<Frame> {
     pub(super) fn new(impairment: Impairment, chance: u64) -> Direction<Frame> {
-        let chance = Random::new(chance);
+        let chance = Rng::new(chance);
         Direction { impairment, chance, is_in_burst: false, latest_ns: 0, held: None, counts: Counts::default() }
     }
 
@@ -59,9 +59,9 @@ impl<Frame: Clone> Direction<Frame> {
             return;
         }
         let at_ns = self.arrival(now_ns);
-        let is_twice = self.chance.happens(self.impairment.duplicate);
+        let is_twice = self.chance.chance(self.impairment.duplicate);
         // Only one at a time can wait: the next frame passes in any case.
-        if self.chance.happens(self.impairment.reorder) && self.held.is_none() {
+        if self.chance.chance(self.impairment.reorder) && self.held.is_none() {
             self.held = Some((at_ns + HOLD.as_nanos() as u64, frame));
             return;
         }
@@ -89,11 +89,11 @@ impl<Frame: Clone> Direction<Frame> {
     }
 
     fn draw_loss(&mut self) -> bool {
-        let by_itself = self.chance.happens(self.impairment.loss);
+        let by_itself = self.chance.chance(self.impairment.loss);
         let Some(bursts) = self.impairment.bursts else { return by_itself };
-        let turns = self.chance.happens(if self.is_in_burst { bursts.leave } else { bursts.enter });
+        let turns = self.chance.chance(if self.is_in_burst { bursts.leave } else { bursts.enter });
         self.is_in_burst ^= turns;
-        let in_burst = self.is_in_burst && self.chance.happens(bursts.loss);
+        let in_burst = self.is_in_burst && self.chance.chance(bursts.loss);
         by_itself || in_burst
     }
 

@@ -14,8 +14,8 @@ use super::frames::{Stations, user_data};
 use super::line::Line;
 use crate::error::LabError;
 use crate::host::{Layers, monotonic_nanos};
-use crate::random::Random;
 use crate::scenario::Impairment;
+use thalweg_base::rng::Rng;
 
 type Frame = Rc<[u8]>;
 
@@ -218,8 +218,8 @@ impl RelaySwitch {
 
 /// Each direction decides by a chance of its own.
 fn directions(ports: usize, impairment: &Impairment, chance: u64) -> Vec<Vec<Direction<Frame>>> {
-    let mut seeds = Random::new(chance);
-    let mut row = || (0..ports).map(|_| Direction::new(impairment.clone(), seeds.next())).collect();
+    let mut seeds = Rng::new(chance);
+    let mut row = || (0..ports).map(|_| Direction::new(impairment.clone(), seeds.next_u64())).collect();
     (0..ports).map(|_| row()).collect()
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::distinct;
 use super::latency::QUANTILES;
 use super::source::{CellData, Source};
 use crate::figures::rounded;
 use crate::peers::CellMiddleware;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::scenario::{Cell, ReliabilitySetting, Topics};
-use crate::station::Addressing;
+use crate::scenario::{Cell, Topics};
 use crate::study::cells::CellResult;
 use crate::table::Table;
 
@@ -98,26 +98,13 @@ pub(super) fn endpoints(source: &Source<'_>) -> Option<Section> {
 
 /// The cells by what `of` calls the rest, where at least two of them differ in its number.
 fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Vec<(String, Group<'a>)> {
-    let mut order: Vec<String> = Vec::new();
+    let name = |cell: &Cell| format!("{}{}", of(cell).1, cell.conditions());
+    let order = distinct(source.result.cells.iter().map(|cell| name(&cell.cell)));
     let mut out: BTreeMap<String, Group<'a>> = BTreeMap::new();
     let is_mixed = source.result.cells.iter().any(|cell| cell.cell.middleware != CellMiddleware::Thalweg);
     for (cell, data) in source.result.cells.iter().zip(&source.cells) {
-        let (x, rest) = of(&cell.cell);
-        let topics = match cell.cell.topics {
-            Topics::One => "",
-            Topics::PerPair => " per-pair",
-            Topics::PerPublisher => " per-publisher",
-        };
-        let reliability = match cell.cell.reliability {
-            None => "",
-            Some(ReliabilitySetting::Reliable) => " reliable",
-            Some(ReliabilitySetting::BestEffort) => " best-effort",
-        };
-        let name = format!("{rest}{topics}{reliability}");
-        if !order.contains(&name) {
-            order.push(name.clone());
-        }
-        out.entry(name).or_default().push(Point { x, mode: mode(&cell.cell, is_mixed), cell, data });
+        let (x, mode) = (of(&cell.cell).0, mode(&cell.cell, is_mixed));
+        out.entry(name(&cell.cell)).or_default().push(Point { x, mode, cell, data });
     }
     let mut groups: Vec<(String, Group<'a>)> = order.into_iter().filter_map(|name| out.remove_entry(&name)).collect();
     groups.iter_mut().for_each(|(_, group)| group.sort_by(|one, other| one.x.total_cmp(&other.x)));
@@ -127,25 +114,17 @@ fn groups<'a>(source: &'a Source<'_>, of: impl Fn(&Cell) -> (f64, String)) -> Ve
 
 /// The ways of sending that occur in a group, in the order of their first cell.
 fn modes<'a>(group: &'a Group<'_>) -> Vec<&'a str> {
-    let mut out: Vec<&str> = Vec::new();
-    for point in group {
-        if !out.contains(&point.mode.as_str()) {
-            out.push(&point.mode);
-        }
-    }
-    out
+    distinct(group.iter().map(|point| point.mode.as_str()))
 }
 
 fn throughput(name: &str, group: &Group<'_>) -> String {
     let line = group.iter().map(|point| (point.x, point.x)).collect();
-    let beside = Layer { name: String::new(), colour: BESIDE, form: Form::Line, points: line, band: Vec::new() };
+    let beside = Layer::new("", BESIDE, Form::Line, line);
     let modes = modes(group);
-    let layer = |(colour, mode): (usize, &&str)| Layer {
-        name: if modes.len() > 1 { (*mode).to_owned() } else { String::new() },
-        colour: 2 * colour,
-        form: Form::Marked,
-        points: group.iter().filter(|point| point.mode == *mode).map(|point| (point.x, delivered(point))).collect(),
-        band: Vec::new(),
+    let layer = |(colour, mode): (usize, &&str)| {
+        let own = group.iter().filter(|point| point.mode == *mode);
+        let name = if modes.len() > 1 { mode } else { "" };
+        Layer::new(name, 2 * colour, Form::Marked, own.map(|point| (point.x, delivered(point))).collect())
     };
     let layers = [beside].into_iter().chain(modes.iter().enumerate().map(layer)).collect();
     let (x, y) = (Axis::logarithmic(OFFERED), Axis::logarithmic("delivered, Mbit/s"));
@@ -180,18 +159,16 @@ fn percentiles(name: &str, group: &Group<'_>, x: Axis) -> String {
 fn table(groups: &[(String, Group<'_>)], x: &str) -> Table {
     let mut table =
         Table::new("Response latency in µs", &["cell", x, "delivered, Mbit/s", "p50", "p90", "p99", "p99.9"]);
-    let mut seen: Vec<&str> = Vec::new();
-    for point in groups.iter().flat_map(|(_, group)| group) {
-        if seen.contains(&point.cell.name.as_str()) {
-            continue;
-        }
-        seen.push(&point.cell.name);
+    let points = || groups.iter().flat_map(|(_, group)| group);
+    let row = |name: &str| -> Option<Vec<String>> {
+        let point = points().find(|point| point.cell.name == name)?;
         let quantile = |(_, q): (&str, f64)| {
             point.data.quantile(point.cell, q).map_or_else(|| "–".to_owned(), |(value, _)| rounded(value))
         };
         let figures = [rounded(point.x), rounded(delivered(point))].into_iter().chain(QUANTILES.map(quantile));
-        table.rows.push([point.cell.name.clone()].into_iter().chain(figures).collect());
-    }
+        Some([point.cell.name.clone()].into_iter().chain(figures).collect())
+    };
+    table.rows = distinct(points().map(|point| point.cell.name.as_str())).into_iter().filter_map(row).collect();
     table
 }
 
@@ -213,14 +190,9 @@ fn ends(cell: &Cell) -> String {
 
 /// The way of sending; of several middleware, which one.
 fn mode(cell: &Cell, is_mixed: bool) -> String {
-    let destination = match cell.destination {
-        Addressing::Auto => "auto",
-        Addressing::Unicast => "unicast",
-        Addressing::Multicast => "multicast",
-    };
     match cell.middleware {
-        CellMiddleware::Thalweg if is_mixed => format!("thalweg {destination}"),
-        CellMiddleware::Thalweg => destination.to_owned(),
+        CellMiddleware::Thalweg if is_mixed => format!("thalweg {}", cell.destination),
+        CellMiddleware::Thalweg => cell.destination.to_string(),
         peer => peer.to_string(),
     }
 }

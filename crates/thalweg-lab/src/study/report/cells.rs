@@ -1,5 +1,6 @@
 //! Cells that move the same data side by side, in tables that need no raw data.
 
+use super::distinct;
 use crate::figures::{percent, rounded};
 use crate::report::Section;
 use crate::study::CellFailure;
@@ -21,13 +22,7 @@ pub(crate) fn section(result: &StudyResult) -> Section {
             ..Section::default()
         };
     }
-    let mut kinds: Vec<String> = Vec::new();
-    for cell in &result.cells {
-        let kind = cell.cell.data();
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
+    let kinds = distinct(result.cells.iter().map(|cell| cell.cell.data()));
     Section {
         title: "Every cell".to_owned(),
         lead: "A table for each kind of data. Fates are shares of the samples that were due, all runs together; response latencies are \

@@ -54,12 +54,8 @@ fn overview(source: &Source<'_>) -> Figure {
 fn tail(source: &Source<'_>) -> Figure {
     let all: Vec<(&CellResult, &CellData)> = source.each().collect();
     let picture = |cells: &[(&CellResult, &CellData)]| {
-        let layer = |(colour, (cell, data)): (usize, &(&CellResult, &CellData))| Layer {
-            name: cell.name.clone(),
-            colour,
-            form: Form::Marked,
-            points: nines(&data.all),
-            band: Vec::new(),
+        let layer = |(colour, (cell, data)): (usize, &(&CellResult, &CellData))| {
+            Layer::new(cell.name.as_str(), colour, Form::Marked, nines(&data.all))
         };
         let layers = cells.iter().enumerate().map(layer).collect();
         let (x, y) = (Axis::nines("percentile"), Axis::micros("response latency"));
@@ -89,20 +85,17 @@ fn tail(source: &Source<'_>) -> Figure {
 pub(super) fn distribution(source: &Source<'_>) -> Section {
     let points = || source.cells.iter().flat_map(|cell| &cell.distribution).map(|point| point.us);
     let (from, to) = (points().fold(f64::INFINITY, f64::min), points().fold(0.0, f64::max));
-    let curve = |data: &CellData, name: &str, colour: usize| Layer {
-        name: name.to_owned(),
-        colour,
-        form: Form::Line,
-        points: data.distribution.iter().map(|point| (point.us, 100.0 * point.share)).collect(),
-        band: Vec::new(),
+    let curve = |data: &CellData, colour: usize| {
+        let points = data.distribution.iter().map(|point| (point.us, 100.0 * point.share)).collect();
+        Layer::new("", colour, Form::Line, points)
     };
     let picture = |(index, (cell, data)): (usize, (&CellResult, &CellData))| {
         let band = data.distribution.iter().filter_map(|point| {
             let (low, high) = point.interval?;
             Some((point.us, 100.0 * low, 100.0 * high))
         });
-        let own = Layer { band: band.collect(), ..curve(data, "", 0) };
-        let first = source.cells.first().filter(|_| index > 0).map(|first| curve(first, "", BESIDE));
+        let own = Layer { band: band.collect(), ..curve(data, 0) };
+        let first = source.cells.first().filter(|_| index > 0).map(|first| curve(first, BESIDE));
         let (x, y) = (Axis::micros("response latency").over(from, to), Axis::percent("arrived within"));
         let layers = first.into_iter().chain([own]).collect();
         Chart { title: cell.name.clone(), x, y, layers, size: Size::Small }.to_svg()
@@ -149,12 +142,9 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
     let to = values().map(|second| micros(second.max())).fold(0.0, f64::max);
     let picture = |index: &usize| {
         let (cell, data) = (&source.result.cells[*index], &source.cells[*index]);
-        let layer = |colour, form, of: &dyn Fn(&Buckets) -> Option<f64>| Layer {
-            name: String::new(),
-            colour,
-            form,
-            points: data.course.iter().filter_map(|(second, all)| Some((*second as f64, of(all)?))).collect(),
-            band: Vec::new(),
+        let layer = |colour, form, of: &dyn Fn(&Buckets) -> Option<f64>| {
+            let points = data.course.iter().filter_map(|(second, all)| Some((*second as f64, of(all)?)));
+            Layer::new("", colour, form, points.collect())
         };
         let layers = vec![
             layer(1, Form::Dots, &|all| (all.count() > 0).then(|| micros(all.max()))),

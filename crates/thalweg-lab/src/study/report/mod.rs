@@ -1,4 +1,4 @@
-//! The report of a study, in panels: a preset shows those that answer its question.
+//! The report of a study, section by section.
 
 mod against;
 pub(super) mod cells;
@@ -32,84 +32,37 @@ use crate::host::HostEnvironment;
 use crate::report::{Page, Section};
 use crate::study::clocks;
 
-/// A part of the report that can be shown alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Panel {
-    /// Each cell against the first one.
-    Verdicts,
-    /// Throughput and round trips of closed loops.
-    ClosedLoop,
-    /// In time, late, lost, not sent, as both ends saw it.
-    Fates,
-    /// The distribution of the response latency of each cell with its band.
-    Distribution,
-    /// Percentiles of all cells, and the tail in nines.
-    Percentiles,
-    /// Latency over the time of the measurement.
-    Course,
-    /// Throughput and latency against the offered load, where the matrix varies rate or size.
-    Load,
-    /// Percentiles against the number of endpoints, where the matrix varies it.
-    Endpoints,
-    /// Whether all subscribers are served alike.
-    Fairness,
-    /// Samples that each layer passed on and lost.
-    Drops,
-    /// Where the time of a sample goes, layer by layer, where the scenario traces.
-    Waterfall,
-    /// Other load on the machine.
-    Quiet,
-    /// Where the raw data lie.
-    Raw,
-}
-
-impl Panel {
-    /// Every panel, in the order of a report.
-    pub const ALL: [Panel; 13] = [
-        Panel::Verdicts,
-        Panel::ClosedLoop,
-        Panel::Fates,
-        Panel::Percentiles,
-        Panel::Distribution,
-        Panel::Load,
-        Panel::Endpoints,
-        Panel::Waterfall,
-        Panel::Course,
-        Panel::Fairness,
-        Panel::Drops,
-        Panel::Quiet,
-        Panel::Raw,
+/// The sections of a report, those left out that have nothing to show: a closed loop has no samples that were due.
+fn sections(source: &Source<'_>) -> Vec<Section> {
+    let is_closed_loop = source.result.is_closed_loop();
+    let of_schedule = |draw: &dyn Fn() -> Option<Section>| if is_closed_loop { None } else { draw() };
+    let all = [
+        verdicts::section(source),
+        is_closed_loop.then(|| closed_loop::section(source)),
+        of_schedule(&|| Some(fates::section(source.result))),
+        of_schedule(&|| Some(latency::percentiles(source))),
+        of_schedule(&|| Some(latency::distribution(source))),
+        of_schedule(&|| against::load(source)),
+        of_schedule(&|| against::endpoints(source)),
+        of_schedule(&|| waterfall::section(source)),
+        of_schedule(&|| latency::course(source)),
+        of_schedule(&|| fairness::section(source)),
+        Some(drops::section(source)),
+        Some(quiet::section(source)),
+        Some(raw::section(source)),
     ];
-
-    /// The panel of a study; `None` where it has nothing to show.
-    fn draw(self, source: &Source<'_>) -> Option<Section> {
-        if source.result.is_closed_loop() && self.is_of_schedules() {
-            return None;
-        }
-        match self {
-            Panel::Verdicts => verdicts::section(source),
-            Panel::ClosedLoop => source.result.is_closed_loop().then(|| closed_loop::section(source)),
-            Panel::Fates => Some(fates::section(source.result)),
-            Panel::Distribution => Some(latency::distribution(source)),
-            Panel::Percentiles => Some(latency::percentiles(source)),
-            Panel::Course => latency::course(source),
-            Panel::Load => against::load(source),
-            Panel::Endpoints => against::endpoints(source),
-            Panel::Fairness => fairness::section(source),
-            Panel::Drops => Some(drops::section(source)),
-            Panel::Waterfall => waterfall::section(source),
-            Panel::Quiet => Some(quiet::section(source)),
-            Panel::Raw => Some(raw::section(source)),
-        }
-    }
+    all.into_iter().flatten().collect()
 }
 
-impl Panel {
-    /// Whether it tells of samples that were due, which a closed loop does not have.
-    fn is_of_schedules(self) -> bool {
-        use Panel::{Course, Distribution, Endpoints, Fairness, Fates, Load, Percentiles, Waterfall};
-        matches!(self, Fates | Distribution | Percentiles | Course | Load | Endpoints | Fairness | Waterfall)
-    }
+/// Each thing once, in the order in which they come first.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut out = Vec::new();
+    all.for_each(|one| {
+        if !out.contains(&one) {
+            out.push(one);
+        }
+    });
+    out
 }
 
 /// Writes the report of a complete directory again from its raw data, and says where it is.
@@ -136,19 +89,19 @@ pub(crate) fn raw(directory: &Path, result: &StudyResult) -> Result<Vec<CellData
 }
 
 /// The page of a study whose runs lie in `directory`.
-pub(super) fn to_html(directory: &Path, result: &StudyResult, panels: &[Panel]) -> Result<String, LabError> {
+pub(super) fn to_html(directory: &Path, result: &StudyResult) -> Result<String, LabError> {
     let source = Source::read(directory, result)?;
-    Ok(drawn(&source, panels).to_html())
+    Ok(drawn(&source).to_html())
 }
 
-fn drawn(source: &Source<'_>, panels: &[Panel]) -> Page {
+fn drawn(source: &Source<'_>) -> Page {
     let result = source.result;
     let failures = result.failures.iter().map(|failure| format!("No result: {failure}"));
     let shell = shell(result);
     Page {
         cards: verdicts::cards(result),
         warnings: shell.warnings.into_iter().chain(failures).collect(),
-        sections: panels.iter().filter_map(|panel| panel.draw(source)).collect(),
+        sections: sections(source),
         method: shell.method.into_iter().chain([thinning(source)]).chain(result.notes.clone()).collect(),
         ..shell
     }

@@ -68,8 +68,7 @@ fn picture(source: &Source<'_>, name: &str, of: Share, limit: Option<f64>) -> St
     let dots = source.seconds.chunks(step).enumerate().filter_map(worst).collect();
     let end = source.seconds.len() as f64;
     let line = limit.map_or_else(Vec::new, |limit| vec![(0.0, 100.0 * limit), (end, 100.0 * limit)]);
-    let layer = |colour, form, points| Layer { name: String::new(), colour, form, points, band: Vec::new() };
-    let layers = vec![layer(BESIDE, Form::Line, line), layer(1, Form::Dots, dots)];
+    let layers = vec![Layer::new("", BESIDE, Form::Line, line), Layer::new("", 1, Form::Dots, dots)];
     let (x, y) = (Axis::count("measured second"), Axis::linear(name));
     Chart { title: String::new(), x, y, layers, size: Size::Strip }.to_svg()
 }

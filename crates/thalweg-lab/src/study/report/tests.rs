@@ -9,7 +9,8 @@ use crate::scenario::Scenario;
 use crate::statistics::Interval;
 use crate::study::directory::{RunName, run_folder};
 use crate::study::ledger::Ledger;
-use crate::study::{CellFailure, QuantileInterval, compare};
+use crate::study::results::QuantileInterval;
+use crate::study::{CellFailure, compare};
 use crate::trial::{
     PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, join,
     write_histograms,
@@ -128,8 +129,8 @@ impl Runs {
     }
 
     #[track_caller]
-    fn page(&self, panels: &[Panel]) -> String {
-        let html = to_html(&self.path, &self.result(), panels).unwrap_or_else(|error| panic!("{error}"));
+    fn page(&self) -> String {
+        let html = to_html(&self.path, &self.result()).unwrap_or_else(|error| panic!("{error}"));
         check_html(&html);
         check_offline(&html);
         html
@@ -165,7 +166,7 @@ fn check_titles(html: &str, expect: &[&str]) {
 #[test]
 fn a_hundred_cells_make_a_page_below_one_megabyte() {
     let matrix = "payload_bytes = [1, 2, 3, 4, 5]\nrate_hz = [50, 51, 52, 53, 54]\nsubscribers = [3, 15]\ndestination = [\"unicast\", \"multicast\"]";
-    let html = Runs::new("hundred", matrix, 6).page(&Panel::ALL);
+    let html = Runs::new("hundred", matrix, 6).page();
     let sizes: Vec<(&str, usize)> =
         html.split("<section id=\"").map(|part| (part.split('"').next().unwrap_or_default(), part.len())).collect();
     assert!(html.len() < 1_000_000, "{} bytes: {sizes:?}", html.len());
@@ -198,21 +199,17 @@ fn a_hundred_cells_make_a_page_below_one_megabyte() {
 #[test]
 fn panels_that_have_nothing_to_show_are_left_out() {
     let runs = Runs::new("single", "payload_bytes = 100\nrate_hz = 50", 1);
-    let html = runs.page(&Panel::ALL);
+    let html = runs.page();
     assert!(html.contains("Not judged: the scenario has no expectations"));
     for title in ["Verdicts", "Offered load", "Number of endpoints", "Fairness"] {
         assert!(!html.contains(&format!("<h2>{title}")), "{title} of one cell with one pair");
     }
-    check_titles(
-        &runs.page(&[Panel::Raw, Panel::Fates]),
-        &["Raw data", "Fates of the samples", "This machine", "Method"],
-    );
 }
 
 #[test]
 fn figures_show_what_the_runs_hold() {
     let runs = Runs::new("figures", "payload_bytes = 100\nrate_hz = 50\nsubscribers = [2, 4]", 8);
-    let html = runs.page(&Panel::ALL);
+    let html = runs.page();
     for part in [
         // Two of every hundred samples are lost, and the socket is the only layer that lost something.
         "96 samples that were written never arrived; the layer that lost most is “socket in” with 192",
@@ -247,7 +244,7 @@ fn clocks_that_are_not_known_well_enough_are_told() {
     }
     result.clock_bound_us = Some(11.0);
     result.hosts = vec![HostEnvironment { name: "lab2:7300".to_owned(), environment: Environment::read() }];
-    let html = to_html(&runs.path, &result, &[Panel::Quiet]).unwrap_or_else(|error| panic!("{error}"));
+    let html = to_html(&runs.path, &result).unwrap_or_else(|error| panic!("{error}"));
     assert!(html.contains("± 11.0 µs in the worst run, ± 10.5 µs in the median run"));
     assert!(html.contains("lab2:7300: CPU"));
     assert_eq!(html.matches("is not known that well").count(), 1, "the bound of the first cell is small enough");

@@ -1,7 +1,7 @@
 //! The verdict at the top, and each cell against the first one.
 
-use super::runs;
 use super::source::Source;
+use super::{distinct, runs};
 use crate::figures::{grouped, percent, rounded};
 use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Card, Figure, Section, Standing, Tile};
@@ -16,12 +16,7 @@ pub(super) fn cards(result: &StudyResult) -> Vec<Card> {
 
 /// A card for each quantity in which something is told, and one for those in which nothing is.
 pub(crate) fn comparison_cards(differences: &[Difference]) -> Vec<Card> {
-    let mut quantities: Vec<&str> = Vec::new();
-    for difference in differences {
-        if !quantities.contains(&difference.quantity.as_str()) {
-            quantities.push(&difference.quantity);
-        }
-    }
+    let quantities = distinct(differences.iter().map(|difference| difference.quantity.as_str()));
     let of =
         |quantity: &str| -> Vec<&Difference> { differences.iter().filter(|one| one.quantity == quantity).collect() };
     let is_told = |difference: &&Difference| difference.verdict != Verdict::Inconclusive;

@@ -36,68 +36,73 @@ pub(crate) fn subscribe(order: &BurstOrder, link: &ParentPipe) -> Result<(), Lab
 
 /// How a pair is started.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum BurstParty {
+pub(super) enum BurstParty {
     /// Ours, with these settings.
     Ours(Box<Setup>),
-    /// A peer's program.
-    Peer {
-        /// Where it lies.
-        program: PathBuf,
-        /// Its set of settings.
-        profile: String,
-        /// Apart from other pairs.
-        domain: u32,
-        /// The most octets of a sample.
-        size_max: u64,
-    },
+    /// A peer's.
+    Peer(PeerWords),
+}
+
+/// A peer's program and the words that all its processes are started with.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PeerWords {
+    pub(super) program: PathBuf,
+    pub(super) words: Vec<String>,
+}
+
+impl PeerWords {
+    /// Starts one process, in the network of `launcher`.
+    pub(super) fn start(
+        &self,
+        launcher: &Launcher,
+        further: impl Iterator<Item = String>,
+    ) -> Result<Supervised, LabError> {
+        // The report names the machine; a path would only name a user's directories.
+        let file = self.program.file_name().unwrap_or(self.program.as_os_str());
+        let name = format!("program {}", file.display());
+        let words: Vec<String> = self.words.iter().cloned().chain(further).collect();
+        Supervised::start_without_order(&launcher.of_program(&self.program, words), &name)
+    }
 }
 
 /// Two processes; dropping it ends both.
 #[derive(Debug)]
-pub(crate) struct BurstPair {
+pub(super) struct BurstPair {
     processes: ProcessPair,
     ready: Option<BurstReady>,
 }
 
 impl BurstPair {
-    /// Starts both processes, ours by `launcher`, on logical CPUs of the writer and of the reader, and does not wait until they have
-    /// met; messages to the user call ours after their `data`.
-    pub(crate) fn start(
+    /// Starts both processes, on logical CPUs of the writer and of the reader, and does not wait until they have met.
+    pub(super) fn start(
         party: &BurstParty,
-        (launcher, data): (&Launcher, &str),
-        cpus: Option<(usize, usize)>,
+        (sender, receiver): (&Launcher, &Launcher),
+        (writer_cpu, reader_cpu): (Option<usize>, Option<usize>),
     ) -> Result<BurstPair, LabError> {
-        let (writer_cpu, reader_cpu) = cpus.unzip();
         let (subscriber, publisher) = match party {
             BurstParty::Ours(setup) => {
                 let order = |cpu| BurstOrder { setup: (**setup).clone(), cpu };
                 let subscriber = Order::BurstSubscriber(order(reader_cpu));
                 let publisher = Order::BurstPublisher(order(writer_cpu));
                 (
-                    Supervised::start(launcher, &format!("receiver of {data}"), &subscriber)?,
-                    Supervised::start(launcher, &format!("sender of {data}"), &publisher)?,
+                    Supervised::start(receiver, "receiver of bursts", &subscriber)?,
+                    Supervised::start(sender, "sender of bursts", &publisher)?,
                 )
             }
-            BurstParty::Peer { program, profile, domain, size_max } => {
-                // The report names the machine; a path would only name a user's directories.
-                let file = program.file_name().unwrap_or(program.as_os_str());
-                let name = format!("program {}", file.display());
-                let end = |role: &str, cpu: Option<usize>| {
-                    let (domain, size_max) = (domain.to_string(), size_max.to_string());
-                    let fixed = ["burst", "--role", role, "--profile", profile, "--domain", &domain];
-                    let mut words: Vec<String> = fixed.map(str::to_owned).into();
-                    words.extend(["--max-size".to_owned(), size_max]);
-                    words.extend(cpu.into_iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]));
-                    Supervised::start_without_order(&Launcher::new(program, words), &name)
+            BurstParty::Peer(words) => {
+                let end = |launcher: &Launcher, role: &str, cpu: Option<usize>| {
+                    let own = ["--role", role].map(str::to_owned).into_iter();
+                    let cpu = cpu.into_iter().flat_map(|cpu| ["--cpu".to_owned(), cpu.to_string()]);
+                    words.start(launcher, own.chain(cpu))
                 };
-                (end("sub", reader_cpu)?, end("pub", writer_cpu)?)
+                (end(receiver, "sub", reader_cpu)?, end(sender, "pub", writer_cpu)?)
             }
         };
         Ok(BurstPair { processes: ProcessPair::new(subscriber, publisher), ready: None })
     }
 
     /// Waits until both have met; what the publisher says of itself.
-    pub(crate) fn wait_until_ready(&mut self, stop: &Stop) -> Result<BurstReady, LabError> {
+    pub(super) fn wait_until_ready(&mut self, stop: &Stop) -> Result<BurstReady, LabError> {
         if let Some(ready) = &self.ready {
             return Ok(ready.clone());
         }
@@ -106,7 +111,7 @@ impl BurstPair {
     }
 
     /// The times of the runs of a request in milliseconds.
-    pub(crate) fn runs(&mut self, request: &BurstRequest, stop: &Stop) -> Result<Vec<f64>, LabError> {
+    pub(super) fn runs(&mut self, request: &BurstRequest, stop: &Stop) -> Result<Vec<f64>, LabError> {
         self.wait_until_ready(stop)?;
         self.processes.send(request)?;
         let failed = |name: &str, reason| LabError::Failed { process: name.to_owned(), reason };
@@ -123,7 +128,7 @@ impl BurstPair {
     }
 
     /// What both processes wrote on their standard error.
-    pub(crate) fn remarks(&self) -> Vec<String> {
+    pub(super) fn remarks(&self) -> Vec<String> {
         self.processes.remarks()
     }
 }

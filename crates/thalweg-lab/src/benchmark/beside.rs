@@ -10,54 +10,28 @@ use thalweg_lab_station::{
     SampleReader, SampleSink, SampleWriter, echo_on, wait_until,
 };
 
+use super::cells::RATE_HZ;
 use crate::error::LabError;
 use crate::host::{HostFiles, Layers, monotonic_nanos};
 use crate::process::{Launcher, ParentPipe, ProcessPair, Stop, Supervised};
-use crate::station::{Numbered, Sending, Setup, StationNetwork, Thalweg, ThalwegArrival, ThalwegWriter, TokenBucket};
+use crate::station::{Numbered, PackingMethod, Sending, Setup, Thalweg, ThalwegArrival, ThalwegWriter};
 use crate::worker::Order;
 
 /// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DuelOrder {
-    /// Their network.
-    pub(crate) network: StationNetwork,
-    /// Time between two samples of the topic in a hurry.
-    pub(crate) period: Duration,
-    /// When transfers run.
-    pub(crate) course: Course,
-    /// By what way the bulk samples travel.
-    pub(crate) bulk: Sending,
-    /// A flow controller to create for them.
-    pub(crate) flow_controller: Option<TokenBucket>,
-    /// Bulk samples that may wait for acknowledgement.
-    pub(crate) bulk_history: u32,
+    /// Their network, and by what way the bulk samples travel.
+    pub(crate) setup: Setup,
+    /// Time without transfers.
+    pub(crate) quiet: Duration,
+    /// Transfers follow each other for so long; one is made in any case.
+    pub(crate) loaded: Duration,
+    /// Whether the transfers come first, so that a slow drift of the machine touches both conditions alike.
+    pub(crate) begins_loaded: bool,
     /// How long a transfer may take.
     pub(crate) patience: Duration,
-    /// Samples of one transfer.
-    pub(crate) transfer_samples: u64,
-    /// Payload bytes of each of them.
-    pub(crate) sample_bytes: u64,
-}
-
-/// When transfers run beside the topic in a hurry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Course {
-    /// In phases of one length; in those that are `true` back to back.
-    Phases {
-        /// Length of each phase.
-        phase: Duration,
-        /// Whether transfers run, phase by phase.
-        loaded: Vec<bool>,
-    },
-    /// One after the other, each after a pause.
-    Transfers {
-        /// Transfers at most.
-        count: u64,
-        /// Length of each pause.
-        pause: Duration,
-        /// None begins after so long, but one is always made.
-        time_max: Duration,
-    },
+    /// One transfer.
+    pub(crate) transfer: BurstRequest,
 }
 
 /// What the sending process saw.
@@ -81,20 +55,16 @@ pub(crate) struct Received {
 }
 
 impl DuelOrder {
+    /// Both topics' writers say by what way they send.
     fn open(&self, end: &ProcessEnd) -> Result<Thalweg, LabError> {
-        let setup = Setup { flow_controller: self.flow_controller.clone(), ..Setup::within(self.network.clone()) };
-        Ok(Thalweg::open(&setup, end)?)
-    }
-
-    /// One transfer.
-    fn transfer(&self) -> Result<BurstRequest, LabError> {
-        let narrow = |count: u64| u32::try_from(count).map_err(LabError::here);
-        let (n, size) = (narrow(self.transfer_samples)?, narrow(self.sample_bytes)?);
-        Ok(BurstRequest { n, size, runs: 1, ..BurstRequest::default() })
+        Ok(Thalweg::open(&Setup { sending: Sending::default(), ..self.setup.clone() }, end)?)
     }
 
     fn bulk_channel(&self) -> SampleChannel {
-        SampleChannel { keep: Keep::AllOf(self.bulk_history), ..SampleChannel::reliable(BULK) }
+        // A write of background data never waits; others have room for what the link carries, so that nothing else waits long.
+        let is_asynchronous = matches!(self.setup.sending.method, PackingMethod::Asynchronous { .. });
+        let room = if is_asynchronous { self.transfer.n.saturating_add(ROOM_BESIDE) } else { BULK_HISTORY };
+        SampleChannel { keep: Keep::AllOf(room), ..SampleChannel::reliable(BULK) }
     }
 }
 
@@ -109,51 +79,32 @@ pub(crate) struct Dueled {
     pub(crate) remarks: Vec<String>,
 }
 
-/// A word of the sending process.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum DuelWord {
-    /// So many phases or transfers were over before.
-    Part(u64),
-    /// All are.
-    Sent(Sent),
-}
-
 impl DuelOrder {
-    /// Starts both processes, the sending and the receiving one by these launchers, and returns what they saw; `progress` is told of each
-    /// phase or transfer, and none may take longer than `patience`.
-    pub(crate) fn run(
-        &self,
-        (sender, receiver): (&Launcher, &Launcher),
-        patience: Duration,
-        stop: &Stop,
-        mut progress: impl FnMut(u64),
-    ) -> Result<Dueled, LabError> {
+    /// Starts both processes, the sending and the receiving one by these launchers, and returns what they saw.
+    pub(crate) fn run(&self, (sender, receiver): (&Launcher, &Launcher), stop: &Stop) -> Result<Dueled, LabError> {
         let receiver = Supervised::start(receiver, "receiver of background data", &Order::DuelReceiver(self.clone()))?;
         let sender = Supervised::start(sender, "sender of background data", &Order::DuelSender(self.clone()))?;
         let mut pair = ProcessPair::new(receiver, sender);
-        let sent = loop {
-            match pair.hear(patience, stop)? {
-                DuelWord::Part(part) => progress(part),
-                DuelWord::Sent(sent) => break sent,
-            }
-        };
-        let received = pair.hear_receiver(patience, stop)?;
+        // The transfers in the loaded time, the one before that does not count, and one that begins at its end.
+        let patience = self.quiet + self.loaded + 2 * self.patience + 2 * PATIENCE;
+        let sent: Sent = pair.hear(patience, stop)?;
+        let received: Received = pair.hear_receiver(PATIENCE, stop)?;
         let remarks = pair.remarks();
         pair.finish()?;
+        received.check().map_err(LabError::Here)?;
         Ok(Dueled { sent, received, remarks })
     }
 }
 
-/// The sending process; reports each phase as progress.
+/// The sending process.
 pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabError> {
     let station = order.open(&ProcessEnd::PUBLISHER)?;
     let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
     let mut hurried = station.writer_by(&hurried_channel(HURRIED), &in_a_hurry)?;
-    let writer = station.writer_by(&order.bulk_channel(), &order.bulk)?;
+    let writer = station.writer_by(&order.bulk_channel(), &order.setup.sending)?;
     let limits = (u32::MAX, order.patience);
     let publisher = BurstPublisher::on(station, writer, &hurried_channel(ECHO), limits, link.stop())?;
-    let mut bulk = Bulk { publisher, transfer: order.transfer()?, link, bytes: Vec::new() };
+    let mut bulk = Bulk { publisher, order, link, bytes: Vec::new() };
     if !wait_until(PATIENCE, link.stop(), || hurried.matched() > 0)? {
         return Err(LabError::Here(format!("the receiver was not found within {} s", PATIENCE.as_secs())));
     }
@@ -161,11 +112,9 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
     let origin_ns = monotonic_nanos() + START_DELAY.as_nanos() as u64;
     let over = Stop::default();
     let (hurried_count, transfers_ns) = std::thread::scope(|scope| {
-        let hurrying = scope.spawn(|| hurry(order, &mut hurried, origin_ns, &over));
-        let transferred = bulk.run(&order.course, origin_ns);
-        if transferred.is_err() || matches!(order.course, Course::Transfers { .. }) {
-            over.request();
-        }
+        let hurrying = scope.spawn(|| hurry(&mut hurried, origin_ns, &over));
+        let transferred = bulk.run(origin_ns);
+        over.request();
         let hurried = hurrying.join().map_err(|_| LabError::Here("the thread of the small topic failed".to_owned()))?;
         Ok::<_, LabError>((hurried?, transferred?))
     })?;
@@ -191,24 +140,14 @@ pub(crate) fn receive(order: &DuelOrder, link: &ParentPipe) -> Result<Received, 
     }
     drop((hurried, bulk));
     let samples_ns = std::mem::take(&mut *samples_ns.lock().unwrap_or_else(PoisonError::into_inner));
-    Received::of(samples_ns)
+    Ok(Received { samples_ns })
 }
 
-/// Sends the small samples at their times, as long as the phases last; returns how many.
-fn hurry(
-    order: &DuelOrder,
-    hurried: &mut ThalwegWriter<Numbered>,
-    origin_ns: u64,
-    over: &Stop,
-) -> Result<u64, LabError> {
-    let period = order.period.as_nanos() as u64;
-    let total = match &order.course {
-        Course::Phases { phase, loaded } => phase.as_nanos() as u64 * loaded.len() as u64,
-        Course::Transfers { .. } => u64::MAX,
-    };
+/// Sends the small samples at their times until all is over; returns how many.
+fn hurry(hurried: &mut ThalwegWriter<Numbered>, origin_ns: u64, over: &Stop) -> Result<u64, LabError> {
     let mut sample = Numbered { number: 0, payload: vec![0; HURRIED_BYTES] };
-    while sample.number * period < total && !over.is_requested() {
-        let due = origin_ns + sample.number * period;
+    while !over.is_requested() {
+        let due = origin_ns + sample.number * PERIOD_NANOS;
         wait_for(due);
         sample.payload[..8].copy_from_slice(&due.to_le_bytes());
         hurried.write(&sample).map_err(Fault::from)?;
@@ -228,54 +167,28 @@ fn wait_for(due: u64) {
 /// The sending side of the transfers.
 struct Bulk<'a> {
     publisher: BurstPublisher<Thalweg>,
-    transfer: BurstRequest,
+    order: &'a DuelOrder,
     link: &'a ParentPipe,
     bytes: Vec<u64>,
 }
 
 impl Bulk<'_> {
-    /// Makes the transfers of the course from `origin_ns` on; returns when each began and ended.
-    fn run(&mut self, course: &Course, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
-        match course {
-            Course::Phases { phase, loaded } => self.phases(origin_ns, *phase, loaded),
-            Course::Transfers { count, pause, time_max } => self.transfers(origin_ns, *count, *pause, *time_max),
-        }
-    }
-
-    /// Goes through the phases: transfers back to back in the loaded ones, sleep in the others.
-    fn phases(&mut self, origin_ns: u64, phase: Duration, loaded: &[bool]) -> Result<Vec<(u64, u64)>, LabError> {
+    /// The time without transfers and the one with them, from `origin_ns` on; returns when each transfer began and ended.
+    fn run(&mut self, origin_ns: u64) -> Result<Vec<(u64, u64)>, LabError> {
         let mut transfers = Vec::new();
-        let mut end = origin_ns;
-        self.sleep_until(end)?;
-        for (index, loaded) in loaded.iter().enumerate() {
-            end += phase.as_nanos() as u64;
-            while *loaded && monotonic_nanos() < end {
-                transfers.push(self.timed_transfer()?);
-            }
-            self.sleep_until(end)?;
-            self.link.progress(&index)?;
+        let nanos = |duration: Duration| duration.as_nanos() as u64;
+        if !self.order.begins_loaded {
+            self.sleep_until(origin_ns + nanos(self.order.quiet))?;
+        } else {
+            self.sleep_until(origin_ns)?;
         }
-        Ok(transfers)
-    }
-
-    /// Makes single transfers with a pause before each and after the last.
-    fn transfers(
-        &mut self,
-        origin_ns: u64,
-        count: u64,
-        pause: Duration,
-        time_max: Duration,
-    ) -> Result<Vec<(u64, u64)>, LabError> {
-        let mut transfers = Vec::new();
-        let end = origin_ns + time_max.as_nanos() as u64;
-        let mut next = origin_ns + pause.as_nanos() as u64;
-        while (transfers.len() as u64) < count && (transfers.is_empty() || monotonic_nanos() < end) {
-            self.sleep_until(next)?;
+        let end = monotonic_nanos() + nanos(self.order.loaded);
+        while transfers.is_empty() || monotonic_nanos() < end {
             transfers.push(self.timed_transfer()?);
-            self.link.progress(&transfers.len())?;
-            next = monotonic_nanos() + pause.as_nanos() as u64;
         }
-        self.sleep_until(next)?;
+        if self.order.begins_loaded {
+            self.sleep_until(monotonic_nanos() + nanos(self.order.quiet))?;
+        }
         Ok(transfers)
     }
 
@@ -291,7 +204,7 @@ impl Bulk<'_> {
 
     /// One transfer, up to the echo of its last sample; its nanoseconds.
     fn transfer(&mut self) -> Result<u64, LabError> {
-        let runs_ms = self.publisher.runs(&self.transfer)?;
+        let runs_ms = self.publisher.runs(&self.order.transfer)?;
         Ok((runs_ms.iter().sum::<f64>() * 1e6) as u64)
     }
 
@@ -325,12 +238,6 @@ impl SampleSink<Thalweg> for Note {
 }
 
 impl Received {
-    fn of(samples_ns: NotedSamples) -> Result<Received, LabError> {
-        let received = Received { samples_ns };
-        received.check().map_err(LabError::Here)?;
-        Ok(received)
-    }
-
     /// Each sample arrived at most once and in order, else the text says how many did not.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut arrivals = ArrivalBitmap::default();
@@ -348,6 +255,12 @@ const ECHO: &str = "thalweg_lab_bulk_echo";
 /// Expedited forwarding (RFC 3246).
 const HURRIED_PRIORITY: i32 = 46;
 const HURRIED_HISTORY: u32 = 1_000;
+/// Of the topic in a hurry.
+pub(super) const PERIOD_NANOS: u64 = 1_000_000_000 / RATE_HZ;
+/// 8 MiB of 32 KiB samples may wait for acknowledgement.
+const BULK_HISTORY: u32 = 256;
+/// Announcements of a transfer beside its samples.
+const ROOM_BESIDE: u32 = 64;
 /// A small sample: when it was due, and filler up to the size of a pose with its covariance.
 const HURRIED_BYTES: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(20);

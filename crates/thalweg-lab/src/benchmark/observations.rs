@@ -1,0 +1,200 @@
+//! What the data say, in sentences that are computed from them and say nothing they do not carry.
+
+use crate::figures::{bit_rate, grouped, percent, rounded, size};
+use crate::statistics::Summary;
+
+use super::cells::Deed;
+use super::presentation::{in_order, pairs};
+use super::result::{BenchmarkCellRuns, BenchmarkResult};
+
+/// A cell with its bursts summarized.
+type Timed<'a> = (&'a BenchmarkCellRuns, Summary);
+
+fn timed<'a>(cells: &[&'a BenchmarkCellRuns]) -> Vec<Timed<'a>> {
+    cells.iter().filter_map(|cell| Some((*cell, cell.times()?))).collect()
+}
+
+/// One contender's bursts: how the longest went, what decides their time, whether splitting helped, and how steady all were.
+pub(super) fn bursts(cells: &[&BenchmarkCellRuns]) -> Vec<String> {
+    let cells = timed(cells);
+    let longest = cells.iter().map(|(cell, _)| cell.cell.deed.load().0).max().unwrap_or(0);
+    let whole = cells.iter().find(|(cell, _)| cell.cell.deed.load().0 == 1);
+    let mut out: Vec<String> = match whole {
+        Some(whole) => unsplit(whole, &cells),
+        None => cells.iter().filter(|(cell, _)| cell.cell.deed.load().0 == longest).map(burst).collect(),
+    };
+    if whole.is_none() {
+        out.extend(what_costs(&cells, longest));
+    }
+    out.extend(steadiness(&cells));
+    out
+}
+
+fn burst((cell, times): &Timed<'_>) -> String {
+    let (samples, bytes) = cell.cell.deed.load();
+    format!(
+        "{} samples of {} were sent, received in order and answered in {} ms on average: {} samples/s, {}.",
+        grouped(samples),
+        size(bytes),
+        rounded(times.mean),
+        rounded(samples as f64 / (times.mean / 1e3)),
+        bit_rate(cell.bits_per_second().unwrap_or_default())
+    )
+}
+
+/// Compares the smallest with the largest sample size at the largest count.
+fn what_costs(cells: &[Timed<'_>], samples: u64) -> Option<String> {
+    let same_count = || cells.iter().filter(|(cell, _)| cell.cell.deed.load().0 == samples);
+    let bytes_of = |(cell, _): &&Timed<'_>| cell.cell.deed.load().1;
+    let (small, large) = (same_count().min_by_key(bytes_of)?, same_count().max_by_key(bytes_of)?);
+    if bytes_of(&small) == bytes_of(&large) {
+        return None;
+    }
+    let bytes = bytes_of(&large) as f64 / bytes_of(&small) as f64;
+    let time = large.1.mean / small.1.mean;
+    if !differs(&small.1, &large.1) {
+        let bytes = rounded_factor(bytes);
+        return Some(format!(
+            "{bytes} times the bytes made no difference beyond the scatter of the runs: the number of samples decides here."
+        ));
+    }
+    // The share of the way from "size is free" to "time grows with the bytes".
+    let verdict = match (time - 1.0) / (bytes - 1.0) {
+        share if share < 0.15 => "the number of samples decides here, not their size",
+        share if share > 0.7 => "the bytes decide here, not the number of samples",
+        _ => "both the number of samples and their bytes count",
+    };
+    Some(format!("{} times the bytes took {} times as long: {verdict}.", rounded_factor(bytes), rounded_factor(time)))
+}
+
+/// How one large sample went, and whether splitting it helped.
+fn unsplit((cell, times): &Timed<'_>, all: &[Timed<'_>]) -> Vec<String> {
+    let bytes = cell.cell.deed.load().1;
+    let mut out = vec![format!(
+        "One sample of {} was sent, put together from its fragments and answered in {} ms on average ({} to {} ms): {}.",
+        size(bytes),
+        rounded(times.mean),
+        rounded(times.min),
+        rounded(times.max),
+        bit_rate(cell.bits_per_second().unwrap_or_default())
+    )];
+    let split = all.iter().filter(|(other, _)| other.cell.deed.load().0 > 1);
+    if let Some((best, best_times)) = split.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
+        let change = best_times.mean / times.mean - 1.0;
+        let name = best.cell.deed;
+        out.push(match differs(best_times, times) {
+            false => format!("Splitting it ({name}) made no difference beyond the scatter of the runs."),
+            true if change < 0.0 => format!("Split into {name} it took {} less time.", percent(-change)),
+            true => {
+                format!("Splitting did not help: even the best split, {name}, took {} more time.", percent(change))
+            }
+        });
+    }
+    out
+}
+
+fn steadiness(cells: &[Timed<'_>]) -> Option<String> {
+    let by_spread = |a: &&Timed<'_>, b: &&Timed<'_>| a.1.relative_deviation().total_cmp(&b.1.relative_deviation());
+    let (steadiest, roughest) = (cells.iter().min_by(by_spread)?, cells.iter().max_by(by_spread)?);
+    if cells.len() < 2 {
+        return None;
+    }
+    Some(format!(
+        "The standard deviation lies between {} of the mean ({}) and {} ({}); the worst outlier took {} times the mean of its kind.",
+        percent(steadiest.1.relative_deviation()),
+        steadiest.0.cell.deed,
+        percent(roughest.1.relative_deviation()),
+        roughest.0.cell.deed,
+        rounded_factor(cells.iter().map(|(_, times)| times.max / times.mean).fold(0.0, f64::max))
+    ))
+}
+
+/// Several contenders: the fastest of Thalweg's against the fastest peer, packing by the application left out, because no peer was offered it.
+pub(super) fn rivals(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> Vec<String> {
+    let is_packed = |name: &str| result.plan.contender(name).is_some_and(|one| one.wrap_bytes > 0);
+    let cells: Vec<Timed<'_>> = timed(cells).into_iter().filter(|(cell, _)| !is_packed(&cell.cell.contender)).collect();
+    let fastest = |kind: Deed, ours: bool| {
+        let of =
+            cells.iter().filter(|(cell, _)| cell.cell.deed == kind && result.is_ours(&cell.cell.contender) == ours);
+        of.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))
+    };
+    let kinds = in_order(cells.iter().map(|(cell, _)| cell.cell.deed));
+    let pair = |kind: &Deed| {
+        let (ours, peer) = (fastest(*kind, true)?, fastest(*kind, false)?);
+        Some((peer.1.mean / ours.1.mean, peer.0))
+    };
+    let pairs: Vec<(f64, &BenchmarkCellRuns)> = kinds.iter().filter_map(pair).collect();
+    let Some((least, closest)) = pairs.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else { return Vec::new() };
+    let most = pairs.iter().map(|(factor, _)| *factor).fold(0.0, f64::max);
+    let ahead = pairs.iter().filter(|(factor, _)| *factor > 1.0).count();
+    let left_out = result.plan.contenders.iter().any(|one| one.wrap_bytes > 0);
+    let left_out =
+        if left_out { "Wrapping by the application, which no peer was offered, left out: the" } else { "The" };
+    vec![format!(
+        "{left_out} mean of the fastest peer was {} to {} times that of the fastest of Thalweg's, which was ahead in {ahead} of {} kinds. \
+         The closest was {} with {}.",
+        rounded_factor(*least),
+        rounded_factor(most),
+        pairs.len(),
+        closest.cell.contender,
+        closest.cell.deed
+    )]
+}
+
+/// What transfers did to the topic beside them.
+pub(super) fn beside(cells: &[&BenchmarkCellRuns]) -> Vec<String> {
+    let pairs = pairs(cells);
+    let mut out = Vec::new();
+    for (quiet, loaded) in &pairs {
+        let whose = if pairs.len() > 1 { format!("{}: ", loaded.cell.contender) } else { String::new() };
+        let (samples, bytes) = loaded.cell.deed.load();
+        if let Some(times) = loaded.times() {
+            out.push(format!(
+                "{whose}{} transfers of {} in samples of {} took {} ms each on average: {}.",
+                grouped(times.count),
+                size(samples * bytes),
+                size(bytes),
+                rounded(times.mean),
+                bit_rate(loaded.bits_per_second().unwrap_or_default())
+            ));
+        }
+        let both = [quiet, loaded].map(|cell| Summary::of(&cell.latencies_us()));
+        let [Some(without), Some(with)] = both else { continue };
+        let quantiles = [("median", without.p50, with.p50), ("99th percentile", without.p99, with.p99)];
+        for (name, without, with) in quantiles.into_iter().filter_map(|(name, a, b)| Some((name, a?, b?))) {
+            out.push(format!(
+                "{whose}The {name} of the 100 Hz topic's latency {}: {} µs without, {} µs with the transfer.",
+                change(without, with),
+                rounded(without),
+                rounded(with)
+            ));
+        }
+        let lost: u64 = [quiet, loaded].iter().flat_map(|cell| &cell.runs).map(|run| run.lost).sum();
+        let count = without.count + with.count;
+        out.push(match lost {
+            0 => format!("{whose}All {} samples of that topic arrived.", grouped(count)),
+            _ => format!("{whose}{} of {} samples of that topic never arrived.", grouped(lost), grouped(count + lost)),
+        });
+    }
+    out
+}
+
+fn change(from: f64, to: f64) -> String {
+    match to / from {
+        factor if factor >= 1.1 => format!("grew {}-fold", rounded_factor(factor)),
+        factor if factor <= 0.9 => format!("fell to {}", percent(factor)),
+        _ => "stayed the same within 10 %".to_owned(),
+    }
+}
+
+/// Whether two means differ by more than three standard errors: beyond what chance does to such runs.
+pub(crate) fn differs(a: &Summary, b: &Summary) -> bool {
+    let error = |s: &Summary| s.standard_deviation.powi(2) / s.count as f64;
+    (a.mean - b.mean).abs() > 3.0 * (error(a) + error(b)).sqrt()
+}
+
+/// A factor without needless zeros: `4`, `1.07`.
+pub(crate) fn rounded_factor(factor: f64) -> String {
+    let text = rounded(factor);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

@@ -1,0 +1,314 @@
+//! What a benchmark measured, complete enough to draw its report again.
+
+use serde::{Deserialize, Serialize};
+
+use super::beside::{Received, Sent};
+use super::cells::{BenchmarkCell, cells_of};
+use super::contest::{Outcome, RunFile};
+use super::plan::{Benchmark, RatioExpectation, WorkPlan};
+use super::sorted::{self, HurriedTopic};
+use crate::circumstances;
+use crate::host::{Conditions, Environment};
+use crate::scenario::Relation;
+use crate::statistics::{Interval, Summary, median};
+use crate::study::{CellFailure, CellResult, Difference, Measure, StudyRun, judge, within};
+
+/// The whole result; `results.json` is this.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchmarkResult {
+    /// Layout of this object: `thalweg.benchmark-results/1`.
+    pub schema: String,
+    /// First start, in seconds since 1970 UTC.
+    pub started_unix_s: u64,
+    /// The benchmark.
+    pub plan: Benchmark,
+    /// The machine.
+    pub environment: Environment,
+    /// Other load on the machine during all runs.
+    pub conditions: Conditions,
+    /// The runs of each cell.
+    pub cells: Vec<BenchmarkCellRuns>,
+    /// Each cell against the one that it is compared with.
+    pub differences: Vec<Difference>,
+    /// The expected ratios.
+    pub ratios: Vec<JudgedRatio>,
+    /// Cells that failed.
+    pub failures: Vec<CellFailure>,
+    /// Each peer's version, by the contender's name.
+    pub versions: Vec<(String, String)>,
+    /// What the processes remarked on their standard error, each line once.
+    pub remarks: Vec<String>,
+}
+
+/// The runs of one cell.
+pub type BenchmarkCellRuns = CellResult<BenchmarkCell, BenchmarkRun>;
+
+/// The figures of a cell in one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BenchmarkRun {
+    /// Which round it belongs to, from 0.
+    pub round: u32,
+    /// Milliseconds of the median burst or transfer.
+    pub time_ms: Option<f64>,
+    /// Samples a second of a stream.
+    pub per_s: Option<f64>,
+    /// Microseconds of the median round trip.
+    pub round_trip_us: Option<f64>,
+    /// Microseconds of processor time of a stream's writer for each sample.
+    pub writer_us: Option<f64>,
+    /// The same of its readers.
+    pub reader_us: Option<f64>,
+    /// Median latency of the topic in a hurry in microseconds.
+    pub p50_us: Option<f64>,
+    /// Its 90th percentile, where enough samples carry one.
+    pub p90_us: Option<f64>,
+    /// Bursts, or samples of a stream or topic.
+    pub sent: u64,
+    /// Those of them that did not arrive.
+    pub lost: u64,
+    /// Why it has no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// Other load on the machine.
+    pub conditions: Conditions,
+    /// Every single value.
+    #[serde(default)]
+    pub detail: RunDetail,
+}
+
+/// Every single value of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunDetail {
+    /// Milliseconds of each burst or transfer.
+    pub times_ms: Vec<f64>,
+    /// The topic in a hurry.
+    pub topic: HurriedTopic,
+    /// When transfers ran, as (start, end) in seconds.
+    pub loads_s: Vec<(f64, f64)>,
+    /// Bits a second that left the host during each transfer.
+    pub bits_per_second: Vec<f64>,
+    /// What the processes remarked, and a peer's version; only while the runs are read.
+    #[serde(skip)]
+    pub(super) remarks: (Vec<String>, String),
+}
+
+/// An expected ratio and what the runs say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JudgedRatio {
+    /// The work, and the kind in it.
+    pub cell: String,
+    /// The quantity.
+    pub quantity: String,
+    /// What is expected.
+    pub expected: RatioExpectation,
+    /// The best of those that it is divided by; missing where none has a figure.
+    pub best: Option<String>,
+    /// The ratio of the medians.
+    pub estimate: Option<f64>,
+    /// Its interval from runs of the same round; missing below eight of them.
+    pub interval: Option<Interval>,
+    /// Whether the whole interval lies on the expected side, or beyond it; missing where neither is known.
+    pub holds: Option<bool>,
+}
+
+impl BenchmarkRun {
+    fn empty(round: u32, file: &RunFile) -> BenchmarkRun {
+        let remarks = (file.remarks.clone(), file.version.clone());
+        let detail = RunDetail { remarks, ..RunDetail::default() };
+        BenchmarkRun { round, conditions: file.conditions.clone(), detail, ..BenchmarkRun::default() }
+    }
+
+    pub(super) fn of(outcome: &Outcome, round: u32, file: &RunFile) -> BenchmarkRun {
+        let mut out = BenchmarkRun { sent: 1, ..BenchmarkRun::empty(round, file) };
+        match outcome {
+            Outcome::BurstsMs(times_ms) => {
+                (out.time_ms, out.sent) = (median(times_ms), times_ms.len() as u64);
+                out.detail.times_ms.clone_from(times_ms);
+            }
+            Outcome::RoundTrips(figures) => (out.round_trip_us, out.sent) = (figures.p50_us, figures.samples),
+            Outcome::Stream(figures) => {
+                let costs = &figures.costs;
+                // Seconds for a million samples are microseconds for one.
+                (out.writer_us, out.reader_us) =
+                    (Some(costs.cpu_s_per_million_writer), Some(costs.cpu_s_per_million_reader));
+                (out.per_s, out.sent, out.lost) = (Some(figures.rates.received_per_s), figures.sent, figures.lost);
+            }
+            Outcome::Missing(reason) => (out.lost, out.missing) = (1, Some(reason.clone())),
+        }
+        out
+    }
+
+    /// The topic without transfers and with them; the second has the transfers.
+    pub(super) fn beside((sent, received): (&Sent, &Received), round: u32, file: &RunFile) -> [BenchmarkRun; 2] {
+        let of = |topic: HurriedTopic| {
+            let mut out = BenchmarkRun::empty(round, file);
+            let latency = Summary::of(&topic.latencies_us());
+            (out.sent, out.lost) = (topic.due, topic.lost());
+            (out.p50_us, out.p90_us) = latency.map_or((None, None), |latency| (latency.p50, latency.p90));
+            out.detail.topic = topic;
+            out
+        };
+        let [quiet, mut loaded] = sorted::sort(sent, received).map(of);
+        loaded.detail.times_ms = sorted::transfers_ms(sent);
+        loaded.detail.loads_s = sorted::loads_s(sent);
+        loaded.detail.bits_per_second = sorted::bits_per_second(sent);
+        loaded.time_ms = median(&loaded.detail.times_ms);
+        [quiet, loaded]
+    }
+}
+
+impl BenchmarkCellRuns {
+    /// The bursts or transfers of all runs, in milliseconds.
+    pub fn times_ms(&self) -> Vec<f64> {
+        self.runs.iter().flat_map(|run| run.detail.times_ms.iter().copied()).collect()
+    }
+
+    /// The same summarized.
+    pub fn times(&self) -> Option<Summary> {
+        Summary::of(&self.times_ms())
+    }
+
+    /// Every latency of the topic in a hurry in microseconds.
+    pub fn latencies_us(&self) -> Vec<f64> {
+        self.runs.iter().flat_map(|run| run.detail.topic.latencies_us()).collect()
+    }
+
+    /// Payload bits a second of the mean burst or transfer.
+    pub fn bits_per_second(&self) -> Option<f64> {
+        let (samples, bytes) = self.cell.deed.load();
+        Some((samples * bytes) as f64 * 8.0 / (self.times()?.mean / 1e3))
+    }
+
+    /// Whether it can be told and is the same contender's other deed.
+    pub(super) fn is_beside(&self, other: &BenchmarkCellRuns) -> bool {
+        self.cell.work == other.cell.work && self.cell.contender == other.cell.contender
+    }
+}
+
+impl BenchmarkResult {
+    /// The only layout there is so far.
+    pub const SCHEMA: &'static str = "thalweg.benchmark-results/1";
+
+    /// Puts the runs together.
+    pub(super) fn of(
+        plan: &Benchmark,
+        (started_unix_s, environment): (u64, Environment),
+        failures: &[CellFailure],
+        cells: Vec<BenchmarkCellRuns>,
+    ) -> BenchmarkResult {
+        // The cells of a run share what is known of it.
+        let is_first = |place: &usize| *place == 0 || !cells[place - 1].is_beside(&cells[*place]);
+        let leaders: Vec<&BenchmarkCellRuns> = (0..cells.len()).filter(is_first).map(|place| &cells[place]).collect();
+        let runs = || leaders.iter().flat_map(|cell| &cell.runs);
+        let conditions = circumstances::of_all(runs().map(|run| &run.conditions));
+        let (mut remarks, mut versions): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+        for cell in &leaders {
+            for (lines, version) in cell.runs.iter().map(|run| &run.detail.remarks) {
+                for line in lines {
+                    if !remarks.contains(line) {
+                        remarks.push(line.clone());
+                    }
+                }
+                let known = (cell.cell.contender.clone(), version.clone());
+                if !version.is_empty() && !versions.contains(&known) {
+                    versions.push(known);
+                }
+            }
+        }
+        BenchmarkResult {
+            schema: BenchmarkResult::SCHEMA.to_owned(),
+            started_unix_s,
+            plan: plan.clone(),
+            environment,
+            conditions,
+            differences: within(&cells),
+            ratios: plan.works.iter().flat_map(|work| ratios(work, &cells)).collect(),
+            failures: failures.to_vec(),
+            versions,
+            remarks,
+            cells,
+        }
+    }
+
+    /// The cells of a piece of work, in their order.
+    pub fn of_work(&self, work: &str) -> Vec<&BenchmarkCellRuns> {
+        self.cells.iter().filter(|cell| cell.cell.work == work).collect()
+    }
+
+    /// Whether a contender is Thalweg.
+    pub fn is_ours(&self, contender: &str) -> bool {
+        self.plan.contender(contender).is_some_and(|one| one.peer.is_none())
+    }
+
+    /// Failures of Thalweg's own.
+    pub(crate) fn failures_of_ours(&self) -> Vec<String> {
+        // A plan that was read from a file of results has no cells.
+        let cells = cells_of(&self.plan);
+        let is_ours =
+            |failure: &&CellFailure| cells.get(failure.cell as usize).is_none_or(|cell| self.is_ours(&cell.contender));
+        self.failures.iter().filter(is_ours).map(ToString::to_string).collect()
+    }
+
+    /// Samples that went from one process to another in all bursts and transfers, and on the topic in a hurry.
+    pub fn samples_moved(&self) -> u64 {
+        let of = |cell: &BenchmarkCellRuns| {
+            cell.cell.deed.load().0 * cell.times_ms().len() as u64 + cell.latencies_us().len() as u64
+        };
+        self.cells.iter().map(of).sum()
+    }
+
+    /// Their payload bytes, those of the topic in a hurry left out.
+    pub fn bytes_moved(&self) -> u64 {
+        let of = |cell: &BenchmarkCellRuns| {
+            let (samples, bytes) = cell.cell.deed.load();
+            samples * bytes * cell.times_ms().len() as u64
+        };
+        self.cells.iter().map(of).sum()
+    }
+}
+
+/// What the runs say of the expected ratios of a piece of work.
+fn ratios(work: &WorkPlan, cells: &[BenchmarkCellRuns]) -> Vec<JudgedRatio> {
+    let of = |name: &str| {
+        cells.iter().filter(|cell| cell.cell.work == work.name && cell.cell.contender == name).collect::<Vec<_>>()
+    };
+    let judged = |expected: &RatioExpectation, subject: &BenchmarkCellRuns| {
+        let named = |measure: &&Measure<BenchmarkRun>| {
+            measure.name.starts_with(&expected.figure) && measure.median(subject).is_some()
+        };
+        let measure = BenchmarkRun::MEASURES[1..].iter().find(named)?;
+        let rivals = expected.by.iter().flat_map(|name| of(name)).filter(|rival| rival.cell.deed == subject.cell.deed);
+        let best = rivals
+            .filter_map(|rival| Some((rival, measure.median(rival)?)))
+            .reduce(|best, other| if measure.is_better(other.1, best.1) { other } else { best });
+        let estimate = best.as_ref().and_then(|(_, theirs)| Some(measure.median(subject)? / theirs));
+        let interval = best.as_ref().and_then(|(rival, _)| judge(&[(*rival, subject)], measure).remove(0).ratio);
+        let holds = interval.and_then(|ratio| holds(&expected.ratio, ratio));
+        let is_quiet = !subject.is_disturbed() && !best.as_ref().is_some_and(|(rival, _)| rival.is_disturbed());
+        Some(JudgedRatio {
+            cell: format!("{}, {}", work.name, subject.cell.deed),
+            quantity: measure.name.to_owned(),
+            expected: expected.clone(),
+            best: best.map(|(rival, _)| rival.cell.contender.clone()),
+            estimate,
+            interval,
+            holds: holds.filter(|_| is_quiet),
+        })
+    };
+    work.expectations
+        .iter()
+        .flat_map(|expected| {
+            of(&expected.of).into_iter().filter_map(|subject| judged(expected, subject)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Whether all of the interval lies on the expected side, or none.
+fn holds(expected: &str, ratio: Interval) -> Option<bool> {
+    let (relation, bound) = Relation::bound(expected).ok()?;
+    match [ratio.low, ratio.high].map(|end| relation.holds(end, bound)) {
+        [true, true] => Some(true),
+        [false, false] => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,206 @@
+//! The paper's claims beside what was measured, and what its own figures contradict.
+
+use super::Paper1Result;
+use super::paper::{BACKGROUND, BATCHING, SEGMENTS};
+use super::plan::{BESIDE, LINK, LOSS, RECEIVER, TABLE_2, TABLE_3, TABLES};
+use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, Deed, differs, rounded_factor};
+use crate::figures::{grouped, percent, rounded, size};
+use crate::report::Section;
+use crate::statistics::Summary;
+use crate::table::Table;
+
+/// What the paper says, what we see.
+pub(super) fn section(result: &Paper1Result) -> Section {
+    let mut table = Table::new("The paper's statements", &["the paper says", "we see"]);
+    table.rows = claims(result).into_iter().map(|(claim, seen)| vec![claim.to_owned(), seen]).collect();
+    let mut defects = Table::new("The paper against its own figures", &["the paper says", "its figures say"]);
+    defects.rows = defects_of_paper().into_iter().map(|(claim, seen)| vec![claim.to_owned(), seen]).collect();
+    Section {
+        title: "The paper's statements".to_owned(),
+        lead: "The paper measured a closed DDS of 2018 on two PCs with a switch of 1 Gbit/s between them; here both ends share a machine, and \
+               so its processors. Compare the shapes."
+            .to_owned(),
+        tables: vec![table, defects],
+        ..Section::default()
+    }
+}
+
+fn claims(result: &Paper1Result) -> Vec<(&'static str, String)> {
+    let unseen = || "not measured: the part was left out".to_owned();
+    let tables = result.part(TABLES);
+    let linked = result.part(LINK);
+    let one = |part: Option<&BenchmarkResult>, of: fn(&BenchmarkResult) -> Option<String>| {
+        part.and_then(of).unwrap_or_else(unseen)
+    };
+    vec![
+        ("Batching is 1.6 to 1.9 times as fast as coalescing, and steadier, in every cell.", one(tables, batching)),
+        ("The same over 1 Gbit/s.", one(linked, batching)),
+        ("10,000 samples have to arrive within one second.", one(tables, within_a_second)),
+        ("The receiver has less to do with batching.", one(tables, receiver)),
+        (
+            "A middle segment is the fastest and steadiest for 5 MB; 512 B take 4.2 times as long as the best.",
+            one(tables, segments),
+        ),
+        ("The same over 1 Gbit/s.", one(linked, segments)),
+        ("Lost packets of small segments are repaired faster.", one(result.part(LOSS), segments)),
+        ("A sample that is not split blocks others.", one(linked, blocking)),
+    ]
+}
+
+/// The cell of a contender at this kind of work.
+fn cell<'a>(part: &'a BenchmarkResult, work: &str, contender: &str, deed: Deed) -> Option<&'a BenchmarkCellRuns> {
+    part.of_work(work).into_iter().find(|cell| cell.cell.contender == contender && cell.cell.deed == deed)
+}
+
+fn deeds(part: &BenchmarkResult, work: &str, contender: &str) -> Vec<(Deed, Summary)> {
+    let cells = part.of_work(work).into_iter().filter(|cell| cell.cell.contender == contender);
+    cells.filter_map(|cell| Some((cell.cell.deed, cell.times()?))).collect()
+}
+
+fn batching(part: &BenchmarkResult) -> Option<String> {
+    let pairs: Vec<(Summary, Summary)> = deeds(part, TABLE_2, "batching")
+        .into_iter()
+        .filter_map(|(deed, batching)| Some((cell(part, TABLE_2, "coalescing", deed)?.times()?, batching)))
+        .collect();
+    let factors = pairs.iter().map(|(coalescing, batching)| coalescing.mean / batching.mean);
+    let (least, most) = range(factors)?;
+    let clear = pairs.iter().filter(|(slow, fast)| differs(slow, fast) && slow.mean > fast.mean).count();
+    let steadier = pairs.iter().filter(|(slow, fast)| fast.relative_deviation() < slow.relative_deviation()).count();
+    Some(format!(
+        "Coalescing took {} to {} times as long; batching was faster beyond the scatter of the runs in {clear} of {} cells, and steadier (standard \
+         deviation by mean) in {steadier}.",
+        rounded_factor(least),
+        rounded_factor(most),
+        pairs.len()
+    ))
+}
+
+fn within_a_second(part: &BenchmarkResult) -> Option<String> {
+    let longest = deeds(part, TABLE_2, "batching").into_iter().max_by_key(|(deed, _)| deed.load().0 * deed.load().1)?;
+    let (samples, bytes) = longest.0.load();
+    let slowest = longest.1.max;
+    let told = if slowest <= 1_000.0 { "within one second" } else { "not always within one second" };
+    Some(format!(
+        "{} samples of {} arrived {told} with batching: at most {} ms in {} bursts.",
+        grouped(samples),
+        size(bytes),
+        rounded(slowest),
+        grouped(longest.1.count)
+    ))
+}
+
+fn receiver(part: &BenchmarkResult) -> Option<String> {
+    let of = |name: &str| {
+        let cell = part.of_work(RECEIVER).into_iter().find(|cell| cell.cell.contender == name)?;
+        cell.median_of(|run| run.reader_us)
+    };
+    let (immediate, coalescing, batching) = (of("immediate")?, of("coalescing")?, of("batching")?);
+    Some(format!(
+        "A sample of 256 B cost the receiver {} µs of processor time one by one, {} µs with coalescing and {} µs with batching.",
+        rounded(immediate),
+        rounded(coalescing),
+        rounded(batching)
+    ))
+}
+
+fn segments(part: &BenchmarkResult) -> Option<String> {
+    let all = deeds(part, TABLE_3, "auto");
+    let of_whole = |(deed, _): &&(Deed, Summary)| deed.load().0 == 1;
+    let whole = all.iter().find(of_whole)?;
+    let best = all.iter().min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
+    let smallest = all.iter().min_by_key(|(deed, _)| deed.load().1)?;
+    let first = match differs(&whole.1, &best.1) {
+        true => format!(
+            "Segments of {} were the fastest: {} ms where the unsplit sample took {} ms.",
+            size(best.0.load().1),
+            rounded(best.1.mean),
+            rounded(whole.1.mean)
+        ),
+        false => format!(
+            "No segment size beat the unsplit sample ({} ms) beyond the scatter of the runs.",
+            rounded(whole.1.mean)
+        ),
+    };
+    let slower = rounded_factor(smallest.1.mean / best.1.mean);
+    Some(format!("{first} Segments of {} took {slower} times as long as the best.", size(smallest.0.load().1)))
+}
+
+fn blocking(part: &BenchmarkResult) -> Option<String> {
+    let of = |(work, _): (&str, (u64, u32)), loaded: bool| {
+        let cell = part.of_work(work).into_iter().find(|cell| cell.cell.deed.is_loaded() == Some(loaded))?;
+        Summary::of(&cell.latencies_us())
+    };
+    let ([whole, pieces], quiet) = (BESIDE.map(|one| of(one, true)), of(BESIDE[0], false)?);
+    let shown = |summary: &Summary| {
+        format!(
+            "{} µs in the median and {} µs at most",
+            rounded(summary.p50.unwrap_or(summary.mean)),
+            rounded(summary.max)
+        )
+    };
+    Some(format!(
+        "An urgent sample took {} beside unsplit samples of 5 MiB, {} beside segments of 256 KiB, and {} beside nothing.",
+        shown(&whole?),
+        shown(&pieces?),
+        shown(&quiet)
+    ))
+}
+
+/// Computed from the paper's tables.
+pub(super) fn defects_of_paper() -> Vec<(&'static str, String)> {
+    let moved =
+        BACKGROUND.map(|(_, ms, usage)| format!("{:.1}", ms / 1e3 * usage / 100.0 * 1e9 / 8.0 / 1e6)).join(", ");
+    let bits = |bytes: f64, ms: f64| bytes * 8.0 / (ms / 1e3) / 1e6;
+    let fastest = SEGMENTS.iter().map(|(.., figures)| figures[0]).fold(f64::INFINITY, f64::min);
+    let (small, batched) = (SEGMENTS[4].2[0], BATCHING[2].2[0]);
+    vec![
+        ("Table 4 moves 100 MB at the stated usage of 1 Gbit/s.", format!("Time × usage makes {moved} MB.")),
+        (
+            "Table 4 without a limit uses what the link gives.",
+            format!(
+                "Its 100 MB run at {:.0} Mbit/s, where Table 3 reached {:.0}.",
+                bits(1e8, BACKGROUND[0].1),
+                bits((5 << 20) as f64, fastest)
+            ),
+        ),
+        (
+            "Batching is the best for many samples of 1 KB; large data are best split in the middle, and small topics are faster.",
+            format!("5,120 × 1 KB in Table 3 took {small} ms without batching, 3,000 × 1 KB with it {batched} ms in Table 2; in Table 3 \
+                     itself the small topics are the slowest."),
+        ),
+        ("KEEP_ALL belongs to RELIABILITY.", "It is a kind of HISTORY (DDS 1.4, 2.2.3.18).".to_owned()),
+        (
+            "The paper searched HEARTBEAT period, its retries and MAX_MESSAGE_SIZE.",
+            "Thalweg's search varies the period and the largest datagram; it has no number of retries: a reader is given up by time, not by \
+             count."
+                .to_owned(),
+        ),
+    ]
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |range: Option<(f64, f64)>, value| {
+        Some(range.map_or((value, value), |(least, most)| (least.min(value), most.max(value))))
+    })
+}
+
+/// What is left of the link's load and the urgent topic's latency with few tokens.
+pub(super) fn background(part: &BenchmarkResult) -> Vec<String> {
+    let loaded: Vec<&BenchmarkCellRuns> =
+        part.cells.iter().filter(|cell| cell.cell.deed.is_loaded() == Some(true)).collect();
+    let timed: Vec<(&BenchmarkCellRuns, Summary)> =
+        loaded.iter().filter_map(|cell| Some((*cell, cell.times()?))).collect();
+    let slowest = timed.iter().max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    let unlimited = timed.iter().find(|(cell, _)| cell.cell.contender == super::UNLIMITED);
+    let (Some((slow, slow_times)), Some((fast, fast_times))) = (slowest, unlimited) else { return Vec::new() };
+    let mut out = vec![format!(
+        "With {} a transfer took {} times as long as without limit (the paper: 20 times).",
+        slow.cell.contender,
+        rounded_factor(slow_times.mean / fast_times.mean)
+    )];
+    let usage = [slow, fast].map(|cell| crate::benchmark::usage(part, cell));
+    if let [Some(slow), Some(fast)] = usage {
+        out.push(format!("It used {} of the link instead of {}.", percent(slow), percent(fast)));
+    }
+    out
+}

@@ -184,7 +184,7 @@ fn clients_on_another_machine_load_the_servers_of_this_one() {
         let text = fs::read_to_string(&asked).ok()?;
         text.trim_end().strip_prefix("user@lab2 ")?.parse::<u32>().ok()
     };
-    while !agent().is_some_and(|agent| !children(agent).is_empty()) {
+    while agent().is_none_or(|agent| children(agent).is_empty()) {
         assert!(start.elapsed() < PATIENCE, "the agent makes no load");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

@@ -230,5 +230,5 @@ fn unknown_words_are_told_with_the_nearest_known_ones() {
     check("--laws", "vta-print", "did you mean \"vta-printed\"");
     check("--tables", "2", "Options of `thalweg lab run paper5`: --quick, --full");
     let said = run(&["lab", "run", "paper1", "--figures", "5"]).expect_code(2);
-    assert!(said.stderr.contains("Options of `thalweg lab run paper1`: --quick, --peers"), "{}", said.stderr);
+    assert!(said.stderr.contains("Options of `thalweg lab run paper1`: --quick, --parts"), "{}", said.stderr);
 }

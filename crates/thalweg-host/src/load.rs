@@ -74,29 +74,26 @@ impl SecondConditions {
 /// An observation under way; its end gives the [`Conditions`].
 #[derive(Debug)]
 pub struct ConditionsWatch {
-    files: HostFiles,
-    started: Instant,
-    before: LoadCounters,
+    watch: SecondWatch,
     dropped: Option<u64>,
 }
 
 impl ConditionsWatch {
     /// Notes the counters of now.
     pub fn start(files: HostFiles) -> ConditionsWatch {
-        let (before, dropped) = (LoadCounters::read(&files, &[]), Layers::read(&files).find("udp.RcvbufErrors"));
-        ConditionsWatch { files, started: Instant::now(), before, dropped }
+        let dropped = Layers::read(&files).find("udp.RcvbufErrors");
+        ConditionsWatch { watch: SecondWatch::start(files, Vec::new()), dropped }
     }
 
     /// Compares with the counters of now. Children count as ours once they were waited for: end them first.
-    pub fn finish(self) -> Conditions {
-        let seconds = self.started.elapsed().as_secs_f64();
-        let shares = LoadCounters::read(&self.files, &[]).since(&self.before, seconds);
-        let dropped = self.dropped.zip(Layers::read(&self.files).find("udp.RcvbufErrors"));
+    pub fn finish(mut self) -> Conditions {
+        let all = self.watch.look();
+        let dropped = self.dropped.zip(Layers::read(&self.watch.files).find("udp.RcvbufErrors"));
         Conditions {
-            seconds,
-            foreign_cpu: shares.foreign,
-            stolen_cpu: shares.stolen,
-            waiting_for_cpu: shares.waiting,
+            seconds: all.lasted_s,
+            foreign_cpu: all.foreign_cpu,
+            stolen_cpu: all.steal,
+            waiting_for_cpu: all.pressure,
             dropped_datagrams: dropped.map(|(from, to)| to.saturating_sub(from)),
         }
     }

@@ -10,21 +10,24 @@ use crate::scenario::Scenario;
 use crate::study::{self, Experiment, StudyError, StudyOutcome, StudyWatcher};
 pub use crate::study::{Comparability, Comparison, FoundRun, RunSnapshot, Verification, find};
 
-/// Does the same with the experiment that made the directory in `$path`, whichever it is: `$E` is its type. For a scenario `verify` expands to
-/// `Some(Scenario::SCHEMA) => { type E = Scenario; study::verify::<E>(path) }`.
+/// Does the same whichever experiment made the directory in `$path`, whose type is `$E` there: a function cannot be handed a function of any
+/// type. For `verify` the first arm expands to `Some(Scenario::SCHEMA) => { type E = Scenario; study::verify::<E>(path) }`.
 macro_rules! with_experiment {
     ($path:expr, $E:ident => $done:expr) => {{
-        macro_rules! of {
-            ($found:ty) => {{
-                type $E = $found;
-                $done
-            }};
-        }
         let found = study::schema_of($path)?;
         match found.as_deref() {
-            Some(Scenario::SCHEMA) => of!(Scenario),
-            Some(CoapStudy::SCHEMA) => of!(CoapStudy),
-            Some(Benchmark::SCHEMA) => of!(Benchmark),
+            Some(Scenario::SCHEMA) => {
+                type $E = Scenario;
+                $done
+            }
+            Some(CoapStudy::SCHEMA) => {
+                type $E = CoapStudy;
+                $done
+            }
+            Some(Benchmark::SCHEMA) => {
+                type $E = Benchmark;
+                $done
+            }
             _ => Err(unknown($path, found)),
         }
     }};
@@ -88,10 +91,12 @@ impl ExperimentFile {
     }
 }
 
-/// Makes all runs of the scenario with this text into the new directory `out`, with `seed` in place of its own where one is given.
+/// Makes all runs of the scenario with this text into the new directory `out`, with `seed` in place of its own where one is given. A cell that
+/// fails is left out from then on and named in the result.
 ///
 /// # Errors
-/// As [`study::run`].
+/// The program of a peer is not there, the directory cannot be used, a process of Thalweg died or said nothing, no cell of Thalweg can be
+/// measured, or `stop` was requested; then there is no result and the directory can be resumed.
 pub fn run_scenario(
     scenario: (Scenario, String),
     seed: Option<u64>,

@@ -8,6 +8,7 @@ use thalweg_lab::Scenario;
 use thalweg_lab::agent::SshCommand;
 use thalweg_lab::benchmark::Benchmark;
 use thalweg_lab::directories::{self, Comparability, Conclusion, ExperimentFile, FoundRun};
+use thalweg_lab::host::may_make_namespaces;
 use thalweg_lab::process::{Launcher, Stop};
 use thalweg_report::figures::about;
 use thalweg_report::table::Table;
@@ -195,8 +196,17 @@ pub fn run(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), Failu
 pub fn run_benchmark(benchmark: Benchmark, conduct: &Conduct, interrupt: &Interrupt) -> Result<(), Failure> {
     let launcher = launcher(conduct.peer_folder.clone(), conduct.ssh.as_deref())?;
     let (mut benchmark, missing) = benchmark.of_those_there(|peer| launcher.program_of(peer).is_ok());
+    let mut left_out = Vec::new();
+    if !may_make_namespaces() {
+        let (here, linked) = benchmark.without_link();
+        benchmark = here;
+        left_out.extend(linked.iter().map(|name| format!("{name}: its link needs root; run it with sudo")));
+    }
+    if benchmark.works.is_empty() {
+        return Err(Failure::Failed(format!("{} has no work that can be done here", benchmark.name)));
+    }
     benchmark.seed = conduct.seed.unwrap_or(benchmark.seed);
-    Extent::new(benchmark.expected(), Vec::new()).without_peers(missing).announce(&benchmark.name);
+    Extent::new(benchmark.expected(), left_out).without_peers(missing).announce(&benchmark.name);
     if cfg!(debug_assertions) && benchmark.contenders.iter().any(|one| one.peer.is_some()) {
         remark(DEBUG_BUILD);
     }

@@ -1,6 +1,7 @@
 //! The `thalweg` program as its users see it: processes, pipes, signals, exit codes.
 
 mod agents;
+mod benchmark;
 mod chart;
 mod coap;
 mod coap_bridge;

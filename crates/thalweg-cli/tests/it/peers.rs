@@ -86,7 +86,7 @@ fn a_peer_that_fails_is_told_with_its_reason_and_the_others_are_measured() {
             .stdout
             .lines()
             .find(|line| line.contains(&format!("FAILED: 1–1 100 B 50 Hz {name} failed in round 1")));
-        assert!(line.is_some_and(|line| line.contains(reason)), "{name}: {reason} in\n{}", said.stdout);
+        assert!(line.is_some_and(|line| line.contains(reason)), "{name}: {reason} in\n{}{}", said.stdout, said.stderr);
     }
     assert!(said.stderr.contains("5 of 6 cells have no result"), "{}", said.stderr);
     expect_nobody("7654.321");

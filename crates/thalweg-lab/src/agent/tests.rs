@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use thalweg_host::{HostFiles, Task, TaskStat};
 use thalweg_lab_station::{
-    HistorySetting, Order, PeerProfile, PeerSetup, PublisherPhase, Qos, ReliabilitySetting, StationCommand, Timetable,
-    TimetablePace, Wait, Wake, WorkerMessage,
+    HistorySetting, PublisherPhase, Qos, ReliabilitySetting, StationCommand, Timetable, TimetablePace, Wake,
+    WorkerMessage,
 };
 
 use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};
 use super::*;
 use crate::error::LabError;
-use crate::peers::PeerProgram;
 use crate::process::{Launcher, Stop, Supervised};
 use crate::scenario::{Load, SshMachine};
 use crate::station::{Setup, StationNetwork};
@@ -32,10 +31,7 @@ struct Host {
 impl Host {
     /// The agent and the ends of its pipes; its workers are shells that run `script`.
     fn start(script: &str) -> (Host, Outgoing, Incoming) {
-        Host::launching(Launcher::new("/bin/sh", ["-c", script]))
-    }
-
-    fn launching(launcher: Launcher) -> (Host, Outgoing, Incoming) {
+        let launcher = Launcher::new("/bin/sh", ["-c", script]);
         let (from_controller, to_agent) = std::io::pipe().expect("a pipe");
         let (from_agent, to_controller) = std::io::pipe().expect("a pipe");
         let stop = Stop::default();
@@ -181,47 +177,6 @@ fn what_goes_wrong_with_a_worker_is_told_with_its_machine() {
 }
 
 #[test]
-fn the_program_of_a_peer_is_looked_for_and_started_on_the_agents_host() {
-    let folder = std::env::temp_dir().join(format!("thalweg-agent-peers-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("made");
-    // It complains about its argument, which tells it from the agent's own program.
-    std::os::unix::fs::symlink("/bin/cat", folder.join("zenoh-perf")).expect("linked");
-    let launcher = Launcher::new("/bin/true", ["worker"]).with_peers_in(Some(folder.clone()));
-    let (_host, to, from) = Host::launching(launcher);
-    let connection = connect(to, from).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(connection.program_of(PeerProgram::Zenoh).expect("there").len(), 16);
-    let missing = connection.program_of(PeerProgram::Cyclone);
-    expect_error(missing, &["cyclone is not set up", NAME, "`thalweg lab peers install cyclone`", "peer_dir"]);
-    let TrialOrder { qos, timetable, pace, publishers, subscribers, folder: elsewhere, .. } = order();
-    let setup = PeerSetup {
-        domain: 20,
-        address: Ipv4Addr::LOCALHOST,
-        publishers: vec![Ipv4Addr::LOCALHOST],
-        profile: PeerProfile::Default,
-        wait: Wait::Block,
-        sample_bytes: 100,
-        destination: None,
-        topic_writers: 1,
-        topic_readers: 1,
-    };
-    let order = Order {
-        setup,
-        qos,
-        timetable,
-        pace,
-        closed_loop: None,
-        publishers,
-        subscribers,
-        folder: elsewhere,
-        onward: None,
-    };
-    let order = WorkerOrder::Peer(PeerProgram::Zenoh, order);
-    let mut worker = Supervised::start_at(&connection, "publisher 0", order).expect("asked for");
-    expect_error(next(&mut worker), &[NAME, "publisher 0", "station"]);
-    std::fs::remove_dir_all(&folder).expect("removed");
-}
-
-#[test]
 fn a_worker_that_is_dropped_is_killed() {
     let (_host, connection) = Host::connected(&format!("{WORKER}\nexec sleep 600"));
     let mut worker = start(&connection);
@@ -257,9 +212,7 @@ fn against(said: &str) -> Result<Arc<Connection>, LabError> {
 
 #[test]
 fn something_else_in_place_of_an_agent_is_told_as_what_it_is() {
-    let other = format!("{HELLO}{PROTOCOL} 9.9.9\n");
-    expect_error(against(&other), &[NAME, "is Thalweg 9.9.9 with protocol", "install one version on all machines"]);
-    expect_error(against(&format!("{HELLO}99 {VERSION}\n")), &["with protocol 99"]);
+    expect_error(against(&format!("{HELLO}99 {VERSION}\n")), &[NAME, "with protocol 99"]);
     expect_error(against("This account is not available.\n"), &[NAME, "This account is not available."]);
     expect_error(against(&format!("{HELLO}{PROTOCOL} {VERSION}\n")), &["was lost at once: it closed the connection"]);
     expect_error(against(&format!("{HELLO}{PROTOCOL} {VERSION}\n\"alive\"\n")), &["does not say that it is ready"]);

@@ -51,8 +51,10 @@ pub(super) enum Outcome {
     BurstsMs(Vec<f64>),
     RoundTrips(RoundTripFigures),
     Stream(Box<ThroughputFigures>),
-    /// Why nothing.
+    /// Why it failed.
     Missing(String),
+    /// Why it was not tried again.
+    LeftOut(String),
 }
 
 /// What a run needs.
@@ -156,7 +158,7 @@ impl Contest<'_> {
         let mut out = Vec::new();
         for (place, (n, size)) in of.iter().enumerate() {
             if let Some(reason) = (self.omitted)(place) {
-                out.push(Outcome::Missing(reason));
+                out.push(Outcome::LeftOut(reason));
                 continue;
             }
             let (wrap_bytes, pause_us) = (self.contender.wrap_bytes, self.contender.pause_us);
@@ -189,7 +191,7 @@ impl Contest<'_> {
     /// Each size by itself; a peer that fails at one may do the others.
     fn all(&self, sizes: &[u64], of: impl Fn(u64) -> Result<Outcome, LabError>) -> Result<Vec<Outcome>, LabError> {
         let one = |(place, size): (usize, &u64)| match (self.omitted)(place) {
-            Some(reason) => Ok(Outcome::Missing(reason)),
+            Some(reason) => Ok(Outcome::LeftOut(reason)),
             None => match of(*size) {
                 Err(error) if self.contender.peer.is_some() && !matches!(error, LabError::Interrupted) => {
                     Ok(Outcome::Missing(error.to_string()))

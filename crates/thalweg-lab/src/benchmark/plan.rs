@@ -262,6 +262,15 @@ impl Benchmark {
         of(false).max(of(true)).max(1)
     }
 
+    /// The same without the work over a link, for which this process may not make hosts, and the names of that work.
+    pub fn without_link(mut self) -> (Benchmark, Vec<String>) {
+        let (linked, here): (Vec<_>, Vec<_>) = self.works.into_iter().partition(|work| work.place == Place::Link);
+        self.works = here;
+        self.notes.extend(linked.iter().map(|work| format!("Left out: {}, whose link needs root.", work.name)));
+        self.cells = cells_of(&self);
+        (self, linked.into_iter().map(|work| work.name).collect())
+    }
+
     /// The same without the peers whose programs are not there, and their names.
     pub fn of_those_there(mut self, is_there: impl Fn(PeerProgram) -> bool) -> (Benchmark, Vec<PeerProgram>) {
         let mut missing: Vec<PeerProgram> = Vec::new();

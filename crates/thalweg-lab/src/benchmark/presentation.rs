@@ -378,7 +378,7 @@ fn contenders(result: &BenchmarkResult) -> Option<Section> {
     if result.plan.contenders.len() < 2 {
         return None;
     }
-    let mut table = Table::new("Contenders and how they ran", &["", "settings or version", "without a figure"]);
+    let mut table = Table::new("Contenders and how they ran", &["", "settings or version", "failed or left out"]);
     table.rows.extend(result.plan.contenders.iter().map(|one| {
         let version =
             result.versions.iter().find(|(name, _)| *name == one.name).map(|(_, version)| format!(", {version}"));

@@ -134,6 +134,7 @@ impl BenchmarkRun {
                 (out.per_s, out.sent, out.lost) = (Some(figures.rates.received_per_s), figures.sent, figures.lost);
             }
             Outcome::Missing(reason) => (out.lost, out.missing) = (1, Some(reason.clone())),
+            Outcome::LeftOut(reason) => (out.sent, out.missing) = (0, Some(reason.clone())),
         }
         out
     }

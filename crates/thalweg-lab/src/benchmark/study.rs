@@ -238,7 +238,7 @@ impl Experiment for Benchmark {
 }
 
 /// Why a cell has no further run: it failed, or it is so slow that one tells enough.
-fn given_up(cell: &BenchmarkCellRuns) -> Option<String> {
+pub(super) fn given_up(cell: &BenchmarkCellRuns) -> Option<String> {
     let last = cell.runs.last()?;
     let is_slow = last.time_ms.is_some_and(|ms| ms > SLOW_MS);
     let slow =
@@ -252,7 +252,7 @@ impl Outcome {
             (Outcome::BurstsMs(all), Deed::Burst { .. }) => !all.is_empty() && all.iter().all(|ms| *ms > 0.0),
             (Outcome::Stream(figures), Deed::Stream { sample_bytes, .. }) => figures.size == sample_bytes,
             (Outcome::RoundTrips(figures), Deed::RoundTrip { sample_bytes }) => figures.size == sample_bytes,
-            (Outcome::Missing(_), _) => true,
+            (Outcome::Missing(_) | Outcome::LeftOut(_), _) => true,
             _ => false,
         }
     }

@@ -5,6 +5,7 @@ use thalweg_testing::pages::{check_html, check_offline};
 
 use super::beside::{Received, Sent};
 use super::contest::{Outcome, Outcomes, RunFile};
+use super::study::given_up;
 use super::*;
 use crate::host::{Conditions, Environment};
 use crate::quick;
@@ -136,6 +137,8 @@ fn a_file_is_read_and_written_alike() {
     assert_eq!(plan.cells[6].baseline, None);
     let (alone, missing) = plan.clone().of_those_there(|_| false);
     assert_eq!((alone.cells.len(), missing.len(), alone.works[0].expectations.len()), (5, 1, 0));
+    let (here, linked) = plan.clone().without_link();
+    assert_eq!((here.cells.len(), linked), (4, vec!["bursts".to_owned()]));
     let builds = plan.against(std::path::Path::new("/before/thalweg"));
     assert_eq!(builds.cells[2].baseline.as_deref(), Some("streams, batch, other build, stream of 256 B"));
 }
@@ -277,4 +280,27 @@ fn a_run_that_holds_something_else_is_no_run_of_the_cell() {
     std::fs::remove_dir_all(&folder).expect("removed");
     assert!(wrong.iter().all(|(checked, _)| checked.is_err()), "{wrong:?}");
     assert_eq!(right, (Ok(()), Some(3)));
+}
+
+#[test]
+fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
+    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
+    let result = example(&Benchmark { runs: 1, ..plan }, |cell, _| Some(if cell.has_rivals { 1.0 } else { 2_500.0 }));
+    let slow = result.of_work("bursts")[0];
+    let reason = given_up(slow).expect("slow");
+    assert!(reason.contains("more than 2 s") && given_up(result.of_work("streams")[0]).is_none(), "{reason}");
+    let mut again = slow.clone();
+    let file = RunFile {
+        work: String::new(),
+        contender: String::new(),
+        version: String::new(),
+        conditions: Conditions::default(),
+        remarks: Vec::new(),
+        outcomes: Outcomes::Each(Vec::new()),
+    };
+    again.runs.push(BenchmarkRun::of(&Outcome::LeftOut(reason.clone()), 1, &file));
+    assert_eq!((again.runs[1].sent, again.runs[1].lost), (0, 0));
+    assert_eq!(given_up(&again), Some(reason), "nor has it a third");
+    again.runs[1] = BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 1, &file);
+    assert_eq!((again.runs[1].lost, given_up(&again).as_deref()), (1, Some("it died")));
 }

@@ -24,12 +24,6 @@ use crate::study::StudyError;
 use crate::trial::{self, Ground, RESULT, RunContext, TrialResult, evaluate, flow_folder};
 
 /// Makes all runs of the scenario with this text, with `seed` in place of its own where one is given, into the new directory `out`.
-///
-/// A cell that fails is left out from then on and named in the result.
-///
-/// # Errors
-/// The program of a peer is not there, the directory cannot be used, a process of Thalweg died or said nothing, no cell of Thalweg can be
-/// measured, or `stop` was requested; then there is no result and the directory can be resumed.
 pub fn run(
     (scenario, text): (Scenario, String),
     seed: Option<u64>,

@@ -63,6 +63,10 @@ impl HostFiles {
         fs::read_link(self.root.join(path)).ok()?.into_os_string().into_string().ok()
     }
 
+    pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.root.join(path)
+    }
+
     pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
         self.root.join(path).exists()
     }

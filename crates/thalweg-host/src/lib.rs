@@ -7,7 +7,7 @@
 //! * [`Layers`] holds the counters of every layer below the middleware;
 //! * [`TaskStat`], [`TaskStatus`] and [`ThreadSchedule`] tell of processes and threads, [`ProcessUsage`] of this process as a whole,
 //!   [`Energy`] of all processors;
-//! * [`Namespace`] is a network namespace that this process makes;
+//! * [`Namespace`] is a network namespace that this process makes, [`CpuQuota`] a limit on processor time;
 //! * [`monotonic_nanos`] is the clock that all processes of a host share.
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod namespace;
 mod process;
 mod process_usage;
 mod processors;
+mod quota;
 
 pub use energy::Energy;
 pub use environment::{Environment, HostEnvironment};
@@ -32,3 +33,4 @@ pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use processors::{
     cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on, thread_cpu_time,
 };
+pub use quota::CpuQuota;

@@ -30,23 +30,29 @@ pub fn monotonic_nanos() -> u64 {
 /// # Errors
 /// The CPU does not exist or is not allowed to this process.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
-    if cpu >= CpuSet::MAX_CPU {
+    pin_to_cpus(&[cpu])
+}
+
+fn pin_to_cpus(cpus: &[usize]) -> io::Result<()> {
+    if cpus.iter().any(|cpu| *cpu >= CpuSet::MAX_CPU) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("CPU numbers end at {}", CpuSet::MAX_CPU - 1)));
     }
     let mut set = CpuSet::new();
-    set.set(cpu);
+    cpus.iter().for_each(|cpu| set.set(*cpu));
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Starts a program that may use one logical CPU alone, whatever it starts itself included; with `None` those of this thread.
+/// Starts a program that may use these logical CPUs alone, whatever it starts itself included; without any, those of this thread.
 ///
 /// # Errors
-/// The CPU does not exist, or the program cannot be started.
-pub fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<Child> {
-    let Some(cpu) = cpu else { return command.spawn() };
+/// None of the CPUs exists, or the program cannot be started.
+pub fn spawn_on(command: &mut Command, cpus: &[usize]) -> io::Result<Child> {
+    if cpus.is_empty() {
+        return command.spawn();
+    }
     // A child inherits the limits of the thread that starts it.
     let own = sched_getaffinity(None)?;
-    pin_to_cpu(cpu)?;
+    pin_to_cpus(cpus)?;
     let child = command.spawn();
     sched_setaffinity(None, &own)?;
     child
@@ -91,7 +97,7 @@ mod tests {
         let before = sched_getaffinity(None).expect("told").count();
         let mut command = Command::new("grep");
         command.args(["Cpus_allowed_list", "/proc/self/status"]).stdout(std::process::Stdio::piped());
-        let child = spawn_on(&mut command, Some(0)).expect("started");
+        let child = spawn_on(&mut command, &[0]).expect("started");
         let said = child.wait_with_output().expect("ended").stdout;
         assert_eq!(String::from_utf8_lossy(&said).split_whitespace().last(), Some("0"));
         assert_eq!(sched_getaffinity(None).expect("told").count(), before);

@@ -118,7 +118,7 @@ impl ListedPeer {
 
 /// The source folder of a peer, or the nearest name.
 fn source_of(name: &str) -> Result<&'static str, Failure> {
-    if let Ok(peer) = CoapPeer::parse(name) {
+    if let Some(peer) = CoapPeer::named(name) {
         return Ok(peer.name());
     }
     PeerProgram::parse(name).map(PeerProgram::source).ok_or_else(|| {

@@ -133,7 +133,7 @@ fn wrong_usage_is_told_with_the_way_out() {
     );
     check(
         &["lab", "run", "paper5", "--key", "x"],
-        &["'--key'", "Options of `thalweg lab run paper5`: --quick, --figures"],
+        &["'--key'", "Options of `thalweg lab run paper5`: --quick, --full"],
     );
     check(&["sbu", "t"], &["sub"]);
 }

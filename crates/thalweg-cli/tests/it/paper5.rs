@@ -27,13 +27,16 @@ fn words(folder: &Path) -> Vec<&str> {
     words
 }
 
+/// Makes a program of these lines of the shell.
+fn script(path: &Path, lines: &str) {
+    fs::write(path, format!("#!/bin/sh\n{lines}\n")).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("made executable");
+}
+
 /// A server that says its version and dies as soon as it is to serve.
 fn dying_peer(folder: &Path, name: &str) {
-    let path = folder.join(format!("coap-{name}"));
-    let script =
-        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo fake 1.2.3; exit 0; fi\necho out of luck >&2\nexit 3\n";
-    fs::write(&path, script).expect("written");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("made executable");
+    let lines = "if [ \"$1\" = --version ]; then echo fake 1.2.3; exit 0; fi\necho out of luck >&2\nexit 3";
+    script(&folder.join(format!("coap-{name}")), lines);
 }
 
 #[test]
@@ -52,7 +55,7 @@ fn a_small_run_has_figures_a_report_and_tells_what_failed_and_what_is_missing() 
 
     let text = fs::read_to_string(folder.join("results.json")).expect("results");
     let result: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&result["schema"], &result["course"]["seed"]), (&"thalweg.paper5/2".into(), &7.into()));
+    assert_eq!((&result["schema"], &result["plan"]["seed"]), (&"thalweg.paper5/3".into(), &7.into()));
     let cells = result["cells"].as_array().expect("cells");
     let of = |figure: &str, contender: &str| {
         let is_own = |cell: &&Value| cell["cell"]["figure"] == figure && cell["cell"]["contender"] == contender;
@@ -131,7 +134,7 @@ fn an_interrupted_run_leaves_no_process_and_says_how_it_goes_on() {
         serde_json::from_str(&fs::read_to_string(folder.join("manifest.json")).expect("a manifest")).expect("JSON");
     assert_eq!((&manifest["state"], &manifest["runs_done"]), (&"interrupted".into(), &0.into()));
     let text = fs::read_to_string(folder.join("scenario.toml")).expect("the plan");
-    assert!(text.contains("schema = \"thalweg.coap-servers/1\"") && text.contains("laws = [\"vta\"]"), "{text}");
+    assert!(text.contains("schema = \"thalweg.coap-servers/2\"") && text.contains("laws = [\"vta\"]"), "{text}");
     // Runs of another plan do not belong to it.
     fs::write(folder.join("scenario.toml"), text.replace("scale = 1.0", "scale = 0.02")).expect("written");
     let other = run(&["lab", "resume", folder.to_str().expect("text")]).expect_code(1);
@@ -160,6 +163,48 @@ fn runs_that_are_missing_are_made_by_resuming() {
     run(&["lab", "verify", out]).expect_code(0);
 }
 
+#[test]
+fn clients_on_another_machine_load_the_servers_of_this_one() {
+    let folder = directory("elsewhere");
+    let (ssh, asked) = (folder.join("ssh"), folder.join("asked"));
+    let programs = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().expect("a folder");
+    // It skips all options, notes the destination and its number, and becomes the agent on this machine.
+    let lines = format!(
+        "while [ \"$1\" != -- ]; do shift; done\necho \"$2 $$\" >> '{}'\nexport PATH=\"{}:$PATH\"\n\
+         export SSH_CONNECTION='127.0.0.1 40000 127.0.0.1 22'\nexec sh -c \"exec $3\"",
+        asked.display(),
+        programs.display()
+    );
+    script(&ssh, &lines);
+    let ssh = ssh.to_str().expect("text");
+    let more = ["--figures", "capacity,flood", "--peers", "none", "--clients-on", "user@lab2", "--ssh", ssh];
+    let running = Running::start(command(&[&words(&folder)[..], &more].concat()));
+    let start = Instant::now();
+    let agent = || {
+        let text = fs::read_to_string(&asked).ok()?;
+        text.trim_end().strip_prefix("user@lab2 ")?.parse::<u32>().ok()
+    };
+    while agent().is_none_or(|agent| children(agent).is_empty()) {
+        assert!(start.elapsed() < PATIENCE, "the agent makes no load");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let said = running.finish().expect_code(0);
+    assert!(said.stderr.contains("LEFT OUT: the flood"), "{}", said.stderr);
+    let text = fs::read_to_string(folder.join("results.json")).expect("results");
+    let result: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(result["plan"]["clients_on"], "user@lab2");
+    let runs =
+        result["cells"].as_array().expect("cells").iter().flat_map(|cell| cell["runs"].as_array().expect("runs"));
+    let runs: Vec<&Value> = runs.collect();
+    assert_eq!(runs.len(), 9, "three cells of capacity, no flood");
+    for run in runs {
+        assert!(run["load"]["counts"]["served"].as_u64() > Some(0), "{run}");
+        assert!(run["load"]["server"]["cpu_s"].as_f64().is_some(), "the server is on this machine: {run}");
+    }
+    let said = run(&[&words(&folder)[..], &["--clients-on=user@-oProxyCommand"]].concat()).expect_code(1);
+    assert!(said.stderr.contains("what ssh takes as a destination"), "{}", said.stderr);
+}
+
 /// The server and the generator, once both run.
 fn wait_for_children(process: u32) -> Vec<u32> {
     let start = Instant::now();
@@ -180,10 +225,10 @@ fn unknown_words_are_told_with_the_nearest_known_ones() {
         let said = run(&[&words(&folder)[..], &[option, word]].concat()).expect_code(2);
         assert!(said.stderr.contains(expect), "{option} {word}: {}", said.stderr);
     };
-    check("--figures", "rampe", "did you mean \"ramp\"");
+    check("--figures", "rampe", "'ramp'");
     check("--peers", "libcoop", "'libcoap'");
     check("--laws", "vta-print", "did you mean \"vta-printed\"");
-    check("--tables", "2", "Options of `thalweg lab run paper5`: --quick, --figures");
+    check("--tables", "2", "Options of `thalweg lab run paper5`: --quick, --full");
     let said = run(&["lab", "run", "paper1", "--figures", "5"]).expect_code(2);
-    assert!(said.stderr.contains("Options of `thalweg lab run paper1`: --quick, --peers"), "{}", said.stderr);
+    assert!(said.stderr.contains("Options of `thalweg lab run paper1`: --quick, --parts"), "{}", said.stderr);
 }

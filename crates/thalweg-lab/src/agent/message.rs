@@ -10,6 +10,7 @@ use thalweg_lab_station::{Order, PeerSetup, WorkerMessage};
 use super::probes::ClockSecret;
 use crate::error::LabError;
 use crate::host::Environment;
+use crate::paper5::LoadOrder;
 use crate::peers::PeerProgram;
 use crate::process::{Launcher, Supervised};
 use crate::trial::TrialOrder;
@@ -55,6 +56,8 @@ pub(crate) enum WorkerOrder {
     Thalweg(TrialOrder),
     /// The program of a peer, which has to be there.
     Peer(PeerProgram, Order<PeerSetup>),
+    /// The clients of a CoAP server.
+    CoapLoad(LoadOrder),
 }
 
 impl WorkerOrder {
@@ -70,6 +73,7 @@ impl WorkerOrder {
             WorkerOrder::Peer(peer, order) => {
                 Supervised::start(&launcher.station_of(peer)?, name, &order.within(folder))
             }
+            WorkerOrder::CoapLoad(order) => Supervised::start(launcher, name, &worker::Order::CoapLoad(order)),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Ssh {
     /// # Errors
     /// The program cannot be started.
     pub(super) fn start(ssh: &SshCommand, machine: &SshMachine) -> Result<(Ssh, Outgoing, Incoming), LabError> {
-        let spawned = ChildProcess::spawn(&mut ssh.command(machine), None);
+        let spawned = ChildProcess::spawn(&mut ssh.command(machine), &[]);
         let (process, to, from) =
             spawned.map_err(|source| AgentError::NoSsh { program: ssh.program.clone(), source })?;
         Ok((Ssh { process, patience: END_PATIENCE }, Outgoing::new(to), Incoming::new(from)))

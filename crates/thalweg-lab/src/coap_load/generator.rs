@@ -30,13 +30,11 @@ use thalweg_base::rng::Rng;
 /// # Errors
 /// When the plan is impossible, when sockets cannot be had, or when `is_stopped` became true.
 pub fn run(plan: &LoadPlan, is_stopped: &AtomicBool) -> Result<LoadResult, LabError> {
-    plan.check()?;
-    let mut generator = Generator::new(plan)?;
-    generator.run(is_stopped)?;
-    Ok(generator.result())
+    Generator::new(plan)?.run(is_stopped)
 }
 
-struct Generator<'plan> {
+/// All clients of a plan, with their sockets.
+pub(crate) struct Generator<'plan> {
     plan: &'plan LoadPlan,
     template: Template,
     burst: Burst,
@@ -79,7 +77,10 @@ struct Client {
 }
 
 impl<'plan> Generator<'plan> {
-    fn new(plan: &'plan LoadPlan) -> Result<Generator<'plan>, LabError> {
+    /// # Errors
+    /// The plan is impossible, or sockets cannot be had.
+    pub(crate) fn new(plan: &'plan LoadPlan) -> Result<Generator<'plan>, LabError> {
+        plan.check()?;
         let mut sockets = Sockets::new(plan.target, plan.sockets())?;
         let mut random = Rng::new(monotonic_nanos());
         let refused = |error: rustix::io::Errno| LabError::Here(format!("sockets cannot be watched: {error}"));
@@ -121,7 +122,11 @@ impl<'plan> Generator<'plan> {
         monotonic_nanos() - self.began
     }
 
-    fn run(&mut self, is_stopped: &AtomicBool) -> Result<(), LabError> {
+    /// Makes the load.
+    ///
+    /// # Errors
+    /// A port cannot be had, or `is_stopped` became true.
+    pub(crate) fn run(mut self, is_stopped: &AtomicBool) -> Result<LoadResult, LabError> {
         self.began = monotonic_nanos();
         if let ArrivalProcess::Closed(outstanding) = self.plan.arrival {
             for client in 0..self.plan.clients {
@@ -141,7 +146,7 @@ impl<'plan> Generator<'plan> {
             if has_sent || has_expired || has_received {
                 self.meter.note_work();
             } else if now >= self.tally.end() && self.ledger.is_settled() {
-                return Ok(());
+                return Ok(self.result());
             }
         }
     }

@@ -22,6 +22,7 @@ mod tally;
 mod tests;
 
 pub use capacity::{capacity, check_answer};
+pub(crate) use generator::Generator;
 pub use generator::run;
 pub use plan::{ArrivalProcess, Flood, LoadPlan, Phase, RequestPlan};
 pub use responder::{Replies, Responder, ResponderCounts, write_content};

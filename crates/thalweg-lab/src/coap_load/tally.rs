@@ -14,17 +14,19 @@ pub(super) struct Tally {
     start: u64,
     end: u64,
     window: Option<u64>,
+    /// What is counted besides [`Outcomes`].
     pub(super) counts: LoadCounts,
     /// First answers by the byte of their code.
     codes: [u64; 256],
     resets: u64,
-    latencies: Latencies,
     slips: Latencies,
-    windows: Vec<WindowTally>,
+    whole: Outcomes,
+    windows: Vec<Outcomes>,
 }
 
+/// Outcomes of the requests that were due within some time.
 #[derive(Clone, Default)]
-struct WindowTally {
+struct Outcomes {
     offered: u64,
     served: u64,
     rejected: u64,
@@ -46,9 +48,9 @@ impl Tally {
             counts: LoadCounts::default(),
             codes: [0; 256],
             resets: 0,
-            latencies: Latencies::new(),
             slips: Latencies::new(),
-            windows: vec![WindowTally::default(); windows as usize],
+            whole: Outcomes::default(),
+            windows: vec![Outcomes::default(); windows as usize],
         }
     }
 
@@ -62,26 +64,26 @@ impl Tally {
         self.end
     }
 
+    /// Notes something of a request that was due at a counted time, for the whole run and for its window.
+    fn note(&mut self, due: u64, note: impl Fn(&mut Outcomes)) {
+        note(&mut self.whole);
+        let index = self.window.map(|window| (due - self.start) / window);
+        index.and_then(|index| self.windows.get_mut(index as usize)).map(note);
+    }
+
     /// A request was due, and left at `now` unless the system refused it.
     pub(super) fn handle_request(&mut self, due: u64, now: u64, is_taken: bool) {
-        if !self.is_counted(due) {
-            return;
-        }
-        self.counts.offered += 1;
-        *if is_taken { &mut self.counts.sent } else { &mut self.counts.unsent } += 1;
-        self.slips.record(Duration::from_nanos(now.saturating_sub(due)));
-        if let Some(window) = self.window_at(due) {
-            window.offered += 1;
+        if self.is_counted(due) {
+            *if is_taken { &mut self.counts.sent } else { &mut self.counts.unsent } += 1;
+            self.slips.record(Duration::from_nanos(now.saturating_sub(due)));
+            self.note(due, |outcomes| outcomes.offered += 1);
         }
     }
 
     /// The first answer to a request came in time.
     pub(super) fn handle_answer(&mut self, due: u64, now: u64, code: Code, verdict: Verdict) {
-        if verdict == Verdict::Right
-            && self.is_counted(now)
-            && let Some(window) = self.window_at(now)
-        {
-            window.answered += 1;
+        if verdict == Verdict::Right && self.is_counted(now) {
+            self.note(now, |outcomes| outcomes.answered += 1);
         }
         if !self.is_counted(due) {
             return;
@@ -89,22 +91,12 @@ impl Tally {
         self.codes[usize::from(code.byte())] += 1;
         let latency = Duration::from_nanos(now.saturating_sub(due));
         match verdict {
-            Verdict::Right => {
-                self.counts.served += 1;
-                self.latencies.record(latency);
-            }
-            Verdict::Rejected => self.counts.rejected += 1,
+            Verdict::Right => self.note(due, |outcomes| {
+                outcomes.served += 1;
+                outcomes.latencies.record(latency);
+            }),
+            Verdict::Rejected => self.note(due, |outcomes| outcomes.rejected += 1),
             Verdict::Wrong => self.counts.wrong += 1,
-        }
-        if let Some(window) = self.window_at(due) {
-            match verdict {
-                Verdict::Right => {
-                    window.served += 1;
-                    window.latencies.record(latency);
-                }
-                Verdict::Rejected => window.rejected += 1,
-                Verdict::Wrong => {}
-            }
         }
     }
 
@@ -112,20 +104,14 @@ impl Tally {
     pub(super) fn handle_reset(&mut self, due: u64) {
         if self.is_counted(due) {
             self.resets += 1;
-            self.counts.rejected += 1;
-            if let Some(window) = self.window_at(due) {
-                window.rejected += 1;
-            }
+            self.note(due, |outcomes| outcomes.rejected += 1);
         }
     }
 
     /// A request has no answer in time.
     pub(super) fn handle_lost(&mut self, due: u64) {
         if self.is_counted(due) {
-            self.counts.lost += 1;
-            if let Some(window) = self.window_at(due) {
-                window.lost += 1;
-            }
+            self.note(due, |outcomes| outcomes.lost += 1);
         }
     }
 
@@ -136,7 +122,8 @@ impl Tally {
 
     /// Outcomes of all requests.
     pub(super) fn counts(&self) -> LoadCounts {
-        let mut counts = self.counts.clone();
+        let Outcomes { offered, served, rejected, lost, .. } = self.whole;
+        let mut counts = LoadCounts { offered, served, rejected, lost, ..self.counts.clone() };
         let seen = self.codes.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.codes.extend(seen.map(|(byte, count)| {
             let code = Code::from_byte(byte as u8);
@@ -149,7 +136,7 @@ impl Tally {
     }
 
     pub(super) fn response_times(&self) -> ResponseTimes {
-        ResponseTimes::of(&self.latencies)
+        ResponseTimes::of(&self.whole.latencies)
     }
 
     /// Delays of sending after the scheduled time.
@@ -174,10 +161,5 @@ impl Tally {
             }
         });
         windows.collect()
-    }
-
-    fn window_at(&mut self, time: u64) -> Option<&mut WindowTally> {
-        let index = (time - self.start) / self.window?;
-        self.windows.get_mut(index as usize)
     }
 }

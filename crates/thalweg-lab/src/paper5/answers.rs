@@ -1,7 +1,6 @@
 //! Results of the runs of a cell, and of cells beside each other.
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
-use super::peer::CoapPeer;
 use super::result::{Paper5Result, Run, ServerCellRuns};
 use crate::statistics::{Middle, middle};
 use thalweg_coap::scheduler::controller::ControlLaw;
@@ -44,7 +43,7 @@ pub(super) fn find(
     figure: PaperFigure,
     is_meant: impl Fn(&ServerCell) -> bool,
 ) -> Option<&ServerCellRuns> {
-    result.cells_of(figure).find(|cell| is_meant(&cell.cell) && !cell.runs.is_empty())
+    result.cells_of(figure).find(|cell| is_meant(&cell.cell))
 }
 
 /// Rate of a contender at capacity with `handler`.
@@ -53,85 +52,48 @@ pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: Ser
     median_of(find(result, PaperFigure::Capacity, is_meant)?, SERVED)
 }
 
-/// A pool of one size or law with one handler, and its rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PoolFigure {
-    pub(super) law: ControlLaw,
-    pub(super) served: f64,
+/// What `of` says of each cell of a part, each once, in the order of the plan.
+pub(super) fn each<T: PartialEq>(result: &Paper5Result, figure: PaperFigure, of: impl Fn(&ServerCell) -> T) -> Vec<T> {
+    let mut out = Vec::new();
+    for cell in result.cells_of(figure) {
+        let value = of(&cell.cell);
+        if !out.contains(&value) {
+            out.push(value);
+        }
+    }
+    out
 }
 
-/// Rates of pools with `handler`, in the order of the plan.
-pub(super) fn pools(result: &Paper5Result, handler: ServerWork) -> Vec<PoolFigure> {
-    let of = |cell: &ServerCellRuns| match cell.cell.contender {
-        Contender::Thalweg(law) if cell.cell.handler == handler => {
-            Some(PoolFigure { law, served: median_of(cell, SERVED)? })
-        }
+/// The fixed pool that served most of these cells, and the largest one.
+pub(super) fn best_and_largest<'a>(cells: &[&'a ServerCellRuns]) -> Option<(&'a ServerCellRuns, &'a ServerCellRuns)> {
+    let size = |cell: &&ServerCellRuns| match cell.cell.contender {
+        Contender::Thalweg(ControlLaw::Fixed(threads)) => Some(threads),
         _ => None,
     };
-    result.cells_of(PaperFigure::Pools).filter_map(of).collect()
+    let fixed = || cells.iter().copied().filter(|cell| size(cell).is_some());
+    let served = |cell: &ServerCellRuns| median_of(cell, SERVED).unwrap_or(0.0);
+    let best = fixed().max_by(|one, other| served(one).total_cmp(&served(other)))?;
+    Some((best, fixed().max_by_key(size)?))
 }
 
-/// The fixed pool that served most, and the largest one.
-pub(super) fn best_and_largest(pools: &[PoolFigure]) -> Option<(PoolFigure, PoolFigure)> {
-    let fixed = || pools.iter().filter(|pool| matches!(pool.law, ControlLaw::Fixed(_)));
-    let size = |pool: &&PoolFigure| match pool.law {
-        ControlLaw::Fixed(threads) => threads,
-        _ => 0,
-    };
-    let best = fixed().max_by(|one, other| one.served.total_cmp(&other.served))?;
-    Some((*best, *fixed().max_by_key(size)?))
-}
-
-/// The handlers of a part, each once, in the order of the plan.
-pub(super) fn handlers(result: &Paper5Result, figure: PaperFigure) -> Vec<ServerWork> {
-    let mut out = Vec::new();
-    for cell in result.cells_of(figure) {
-        if !out.contains(&cell.cell.handler) {
-            out.push(cell.cell.handler);
-        }
-    }
-    out
-}
-
-/// The contenders of a part, each once, in the order of the plan.
-pub(super) fn contenders(result: &Paper5Result, figure: PaperFigure) -> Vec<Contender> {
-    let mut out = Vec::new();
-    for cell in result.cells_of(figure) {
-        if !out.contains(&cell.cell.contender) {
-            out.push(cell.cell.contender);
-        }
-    }
-    out
-}
-
-/// Rate of each contender against the number of clients (Figure 9).
+/// What a contender served with so many clients, by their number (Figure 9).
 pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f64, Middle)> {
     let of = |cell: &ServerCellRuns| match cell.cell.load {
         RequestLoad::Open { clients, .. } if cell.cell.contender == contender => {
-            let is_told = f64::from(clients) <= MANY_CLIENTS || !is_too_young(result, contender);
-            is_told.then_some((f64::from(clients), estimate(cell, SERVED)?))
+            Some((f64::from(clients), estimate(cell, SERVED)?))
         }
         _ => None,
     };
-    result.cells_of(PaperFigure::Clients).filter_map(of).collect()
-}
-
-/// Whether runs are too short for a contender that compiles while it serves: with `--quick` it is seconds old and answers after 0.4 s do
-/// not count, so that a backlog of its first moments makes it miss all that come after.
-pub(super) fn is_too_young(result: &Paper5Result, contender: Contender) -> bool {
-    result.course.command.contains("--quick") && matches!(contender, Contender::Peer(CoapPeer::Californium, _))
+    let mut points: Vec<(f64, Middle)> = result.cells_of(PaperFigure::Clients).filter_map(of).collect();
+    points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    points
 }
 
 /// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients. `None` where some have no figure.
 pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) -> Option<Middle> {
-    if is_too_young(result, contender) {
-        return None;
-    }
-    let many: Vec<f64> = by_clients(result, contender)
-        .into_iter()
-        .filter(|(clients, _)| *clients >= MANY_CLIENTS)
-        .map(|(_, served)| served.estimate)
-        .collect();
+    let points = by_clients(result, contender).into_iter();
+    let many: Vec<f64> =
+        points.filter(|(clients, _)| *clients >= MANY_CLIENTS).map(|(_, served)| served.estimate).collect();
     let mean = many.iter().sum::<f64>() / many.len().max(1) as f64;
     (!many.is_empty()).then(|| Middle {
         estimate: mean,

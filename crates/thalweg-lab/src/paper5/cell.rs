@@ -1,7 +1,6 @@
 //! A cell: its contender, its handler and its load.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thalweg_coap::scheduler::controller::ControlLaw;
@@ -9,12 +8,13 @@ use thalweg_coap::scheduler::controller::ControlLaw;
 use super::peer::{CoapPeer, Deduplication};
 use crate::coap_load::Phase;
 use crate::figures::{grouped, rounded};
-use crate::nearest::nearest;
 
 /// A part of the preset: a figure of the paper, or something that it left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PaperFigure {
+    /// Figures 2 to 4: receiver and handlers over time with 1, 2 and 4 threads.
+    Threads,
     /// Figure 5: pools of fixed sizes.
     Pools,
     /// Figures 6 and 7: receiver and handlers over time.
@@ -23,6 +23,8 @@ pub enum PaperFigure {
     Clients,
     /// Figure 11: larger datagrams.
     Sizes,
+    /// Figure 12: slower machines, as quotas of a processor.
+    Platforms,
     /// As much as a server does, and one client's round trip.
     Capacity,
     /// Twice as much as a server does.
@@ -34,48 +36,29 @@ pub enum PaperFigure {
 }
 
 impl PaperFigure {
-    /// All of them, in the order of the page.
-    pub const ALL: [PaperFigure; 8] = [
-        PaperFigure::Pools,
-        PaperFigure::Course,
-        PaperFigure::Clients,
-        PaperFigure::Sizes,
-        PaperFigure::Capacity,
-        PaperFigure::Overload,
-        PaperFigure::Flood,
-        PaperFigure::Ramp,
+    /// All of them in the order of the page, with their names on the command line; figures of the paper that come from the same runs have
+    /// a name each.
+    pub const ALL: [(PaperFigure, &'static [&'static str]); 10] = [
+        (PaperFigure::Threads, &["2", "3", "4"]),
+        (PaperFigure::Pools, &["5"]),
+        (PaperFigure::Course, &["6", "7"]),
+        (PaperFigure::Clients, &["9", "10"]),
+        (PaperFigure::Sizes, &["11"]),
+        (PaperFigure::Platforms, &["12"]),
+        (PaperFigure::Capacity, &["capacity"]),
+        (PaperFigure::Overload, &["overload"]),
+        (PaperFigure::Flood, &["flood"]),
+        (PaperFigure::Ramp, &["ramp"]),
     ];
 
-    /// What it is called on the command line; figures of the paper that come from the same runs have a name each.
-    pub fn names(self) -> &'static [&'static str] {
-        match self {
-            PaperFigure::Pools => &["5"],
-            PaperFigure::Course => &["6", "7"],
-            PaperFigure::Clients => &["9", "10"],
-            PaperFigure::Sizes => &["11"],
-            PaperFigure::Capacity => &["capacity"],
-            PaperFigure::Overload => &["overload"],
-            PaperFigure::Flood => &["flood"],
-            PaperFigure::Ramp => &["ramp"],
-        }
+    /// Its first name on the command line.
+    pub fn name(self) -> &'static str {
+        PaperFigure::ALL[self as usize].1[0]
     }
-}
 
-impl FromStr for PaperFigure {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<PaperFigure, String> {
-        let names = || PaperFigure::ALL.iter().flat_map(|figure| figure.names().iter().copied());
-        PaperFigure::ALL.into_iter().find(|figure| figure.names().contains(&text)).ok_or_else(|| {
-            let guess = nearest(text, names()).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
-            format!("there is no figure {text:?}: {guess}Known: {}", names().collect::<Vec<_>>().join(", "))
-        })
-    }
-}
-
-impl fmt::Display for PaperFigure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.names().join(","))
+    /// The part of this name on the command line.
+    pub fn named(name: &str) -> Option<PaperFigure> {
+        PaperFigure::ALL.into_iter().find(|(_, names)| names.contains(&name)).map(|(figure, _)| figure)
     }
 }
 
@@ -95,18 +78,10 @@ impl Contender {
         matches!(self, Contender::Thalweg(_))
     }
 
-    /// Its name where laws are compared: the law, for our server.
-    pub fn law_name(self) -> String {
+    /// Its name where its kind is clear: the law, for our server.
+    pub fn short_name(self) -> String {
         match self {
             Contender::Thalweg(law) => law.to_string(),
-            peer @ Contender::Peer(..) => peer.to_string(),
-        }
-    }
-
-    /// Its name where middleware is compared.
-    pub fn middleware_name(self) -> String {
-        match self {
-            Contender::Thalweg(_) => "Thalweg".to_owned(),
             peer @ Contender::Peer(..) => peer.to_string(),
         }
     }
@@ -246,6 +221,26 @@ impl fmt::Display for RequestLoad {
     }
 }
 
+/// The processors that a server may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerRoom {
+    /// The first so many.
+    Cpus(usize),
+    /// All, for so many percent of the time of one.
+    Quota(u32),
+}
+
+impl fmt::Display for ServerRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerRoom::Cpus(1) => f.write_str("1 CPU"),
+            ServerRoom::Cpus(count) => write!(f, "{count} CPUs"),
+            ServerRoom::Quota(percent) => write!(f, "{percent} % of a CPU"),
+        }
+    }
+}
+
 /// A cell, which is measured several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerCell {
@@ -257,26 +252,38 @@ pub struct ServerCell {
     pub handler: ServerWork,
     /// How many of them.
     pub load: RequestLoad,
+    /// Where the server runs.
+    pub room: ServerRoom,
+    /// Whether it takes part in a comparison that gets a verdict, for which it has more runs than others.
+    pub is_judged: bool,
 }
 
 impl ServerCell {
     /// Whether it shows how much its contender does with its handler.
     pub(super) fn is_capacity(&self) -> bool {
-        let is_one_client = self.load == RequestLoad::Closed { clients: 1, outstanding: 1 };
-        self.figure == PaperFigure::Capacity && (!is_one_client || self.handler != ServerWork::Greeting)
+        self.figure == PaperFigure::Capacity
+            && matches!(self.load, RequestLoad::Closed { clients, outstanding } if clients * outstanding > 1)
     }
 
-    /// What the server is called where middleware is compared: with the handler, if that is not the greeting of all.
+    /// Whether both differ in nothing but the contender.
+    pub(super) fn is_like(&self, other: &ServerCell) -> bool {
+        *self == ServerCell { contender: self.contender, ..other.clone() }
+    }
+
+    /// What the server is called where middleware is compared: with the handler, if that is not the one of all.
     pub(super) fn server_name(&self) -> String {
-        match self.handler {
-            ServerWork::Greeting | ServerWork::Blocking(_) => self.contender.middleware_name(),
-            handler => format!("{}, {handler}", self.contender.middleware_name()),
+        match self.figure {
+            PaperFigure::Capacity | PaperFigure::Overload if self.handler != ServerWork::Greeting => {
+                format!("{}, {}", self.contender, self.handler)
+            }
+            _ => self.contender.to_string(),
         }
     }
 }
 
 impl fmt::Display for ServerCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}, {}", self.contender, self.handler, self.load)
+        write!(f, "{}, {}, {}", self.contender, self.handler, self.load)?;
+        if self.room == ServerRoom::Cpus(1) { Ok(()) } else { write!(f, ", {}", self.room) }
     }
 }

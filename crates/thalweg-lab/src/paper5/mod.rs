@@ -1,11 +1,12 @@
 //! The preset `paper5`: Jeon, Lee, Han, Jung, "Experimental Evaluation and Flexible Performance Improvement of IoT Middleware for
 //! Efficient Connectivity" (2017), measured again: CoAP servers with fixed and with adaptive handler pools, beside other middleware.
 //!
-//! Figure 5: pools of fixed sizes. Figures 6 and 7: how far handlers fall behind the receiver, and the number of threads, over time.
-//! Figures 9 and 10: requests a second against the number of clients. Figure 11: larger datagrams. And what the paper does not show:
-//! response times, losses, processor time, memory, threads, energy; capacity, overload, a flood, and a step of a blocking load.
+//! Figures 2 to 4: receiver and handlers over time. Figure 5: pools of fixed sizes on more and fewer processors. Figures 6 and 7: how far
+//! handlers fall behind the receiver, and the number of threads, over time. Figures 9 and 10: requests a second against the number of
+//! clients. Figure 11: larger datagrams. Figure 12: slower machines. And what the paper does not show: response times, losses, processor
+//! time, memory, threads, energy; capacity, overload, a flood, and a step of a blocking load.
 //!
-//! Each run starts a server and a generator in processes of their own, on a processor each.
+//! Each run starts a server and a generator in processes of their own.
 
 mod answers;
 mod cell;
@@ -21,16 +22,15 @@ mod study;
 mod usage;
 mod verdicts;
 
-pub use cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
+pub use cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom, ServerWork};
 pub use observed::{PoolLine, ServerLine};
 pub use peer::{CoapPeer, Deduplication};
-pub use plan::{Paper5Plan, law_named};
+pub use plan::{Paper5Form, Paper5Plan, ServerSite, law_named};
 pub use presentation::{page, to_text};
-pub use result::{Paper5Facts, Paper5Result, Run, ServerCellRuns, ServerFacts, ServerUsage};
+pub use result::{Paper5Result, Run, ServerCellRuns, ServerFacts, ServerUsage};
 pub(crate) use run::{LoadOrder, make_load};
 pub(crate) use study::CoapStudy;
 pub use study::run;
-pub use usage::Moment;
 
 #[cfg(test)]
 mod tests;

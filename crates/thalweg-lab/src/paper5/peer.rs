@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::nearest::nearest;
+use serde::{Deserialize, Serialize};
+
 use crate::peers::{Readiness, find_program, readiness_of};
 
 /// A middleware that there is a CoAP server for in `peers/`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CoapPeer {
     /// libcoap, C.
     Libcoap,
@@ -66,15 +68,8 @@ impl CoapPeer {
     }
 
     /// The peer of this name.
-    ///
-    /// # Errors
-    /// There is none; the text names the nearest one.
-    pub fn parse(name: &str) -> Result<CoapPeer, String> {
-        let names = CoapPeer::ALL.map(CoapPeer::name);
-        CoapPeer::ALL.into_iter().find(|peer| peer.name() == name).ok_or_else(|| {
-            let guess = nearest(name, names).map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
-            format!("no CoAP peer is called {name:?}: {guess}Known: {}", names.join(", "))
-        })
+    pub fn named(name: &str) -> Option<CoapPeer> {
+        CoapPeer::ALL.into_iter().find(|peer| peer.name() == name)
     }
 
     /// Its program, looked for as those of other peers ([`PeerProgram::find`](crate::peers::PeerProgram::find)).

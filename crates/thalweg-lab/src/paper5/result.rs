@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{PaperFigure, ServerCell};
 use super::observed::ServerLine;
-use super::usage::Moment;
+use super::plan::Paper5Plan;
 use crate::coap_load::LoadResult;
 use crate::host::{Conditions, Environment};
 use crate::missing::Missing;
@@ -13,19 +13,21 @@ use crate::study::{CellFailure, CellResult, Difference};
 /// The whole result; `results.json` is this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paper5Result {
-    /// Layout of this object: `thalweg.paper5/2`.
+    /// Layout of this object: `thalweg.paper5/3`.
     pub schema: String,
-    /// The settings of the run.
-    pub course: Paper5Facts,
+    /// The plan, whose peers are those that took part.
+    pub plan: Paper5Plan,
+    /// First start, in seconds since 1970 UTC.
+    pub started_unix_s: u64,
     /// The machine.
     pub environment: Environment,
-    /// Other load on the machine meanwhile.
+    /// Other load on the machine meanwhile, over the time of all runs.
     pub conditions: Conditions,
     /// The contenders.
     pub contenders: Vec<ServerFacts>,
     /// Missing measurements, with reasons and remedies.
     pub missing: Vec<Missing>,
-    /// Runs that were planned and not made, with the reason.
+    /// Cells and runs that were not made, with the reason.
     pub left_out: Vec<String>,
     /// Every cell, in the order of the page; one that failed with the runs before.
     pub cells: Vec<ServerCellRuns>,
@@ -37,33 +39,17 @@ pub struct Paper5Result {
 
 impl Paper5Result {
     /// The only layout there is so far.
-    pub const SCHEMA: &'static str = "thalweg.paper5/2";
+    pub const SCHEMA: &'static str = "thalweg.paper5/3";
 
-    /// The cells of a part.
+    /// The cells of a part that have runs.
     pub(super) fn cells_of(&self, figure: PaperFigure) -> impl Iterator<Item = &ServerCellRuns> {
-        self.cells.iter().filter(move |cell| cell.cell.figure == figure)
+        self.cells.iter().filter(move |cell| cell.cell.figure == figure && !cell.runs.is_empty())
     }
-}
 
-/// The settings of a result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Paper5Facts {
-    /// The command that makes such a result.
-    pub command: String,
-    /// First start, in seconds since 1970 UTC.
-    pub started_unix_s: u64,
-    /// Duration of all runs in seconds.
-    pub seconds: f64,
-    /// What the order of runs was made of.
-    pub seed: u64,
-    /// Runs of each cell, at most.
-    pub runs: u32,
-    /// Factor on lengths and numbers of clients; 1 but in tests.
-    pub scale: f64,
-    /// Logical CPUs of servers and of the generator; missing where they could not be pinned.
-    pub cpus: Option<(usize, usize)>,
-    /// Whether the host tells the energy of its processors (RAPL); else processor time stands for it.
-    pub has_energy: bool,
+    /// All runs.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.cells.iter().flat_map(|cell| &cell.runs)
+    }
 }
 
 /// A server as it was measured.
@@ -73,8 +59,6 @@ pub struct ServerFacts {
     pub name: String,
     /// What it says of itself.
     pub version: String,
-    /// Whether it is Thalweg.
-    pub is_ours: bool,
 }
 
 /// The runs of one cell.
@@ -89,8 +73,6 @@ pub struct Run {
     pub load: LoadResult,
     /// Resources that the server used.
     pub server: ServerUsage,
-    /// The same over time, once a second.
-    pub moments: Vec<Moment>,
     /// The server's own statistics; Thalweg alone, where laws are compared.
     pub lines: Vec<ServerLine>,
     /// Other load on the machine.

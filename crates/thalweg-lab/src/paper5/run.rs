@@ -1,17 +1,20 @@
 //! One run: a server, a load, and what both came to.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_host::{monotonic_nanos, pin_to_cpu};
 
-use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell};
-use super::plan::Paper5Plan;
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom};
+use super::plan::{LIMIT, Paper5Plan};
 use super::result::{Run, ServerUsage};
 use super::server::Server;
 use super::usage::{self, Meter, Moment};
-use crate::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, RequestPlan};
+use crate::agent::{Connection, WorkerOrder};
+use crate::coap_load::{ArrivalProcess, Flood, Generator, LoadPlan, LoadResult, RequestPlan, ServerFigures};
 use crate::error::LabError;
 use crate::host::{ConditionsWatch, HostFiles};
 use crate::process::{Launcher, ParentPipe, Stop, Supervised, WorkerMessage};
@@ -22,8 +25,28 @@ pub(super) struct Stage<'a> {
     pub(super) plan: &'a Paper5Plan,
     pub(super) launcher: &'a Launcher,
     pub(super) stop: &'a Stop,
-    /// Logical CPUs of servers and of the generator.
-    pub(super) cpus: Option<(usize, usize)>,
+    /// The machine of the clients, where it is another one.
+    pub(super) clients: Option<&'a Arc<Connection>>,
+}
+
+impl Stage<'_> {
+    /// Logical CPUs of a server; none for all of them.
+    fn server_cpus(&self, room: ServerRoom) -> Vec<usize> {
+        match room {
+            ServerRoom::Cpus(count) if self.plan.site.cpus > 1 => (0..count).collect(),
+            ServerRoom::Cpus(_) | ServerRoom::Quota(_) => Vec::new(),
+        }
+    }
+
+    /// Logical CPU of the generator: the last one, where it is on this machine and there is more than one.
+    fn generator_cpu(&self) -> Option<usize> {
+        self.plan.site.cpus.checked_sub(1).filter(|cpu| *cpu > 0 && self.clients.is_none())
+    }
+
+    /// Where clients reach a server of this machine.
+    fn address(&self) -> IpAddr {
+        self.clients.map_or(Ipv4Addr::LOCALHOST.into(), |agent| agent.ends().1)
+    }
 }
 
 /// A load for a process of its own.
@@ -33,22 +56,14 @@ pub(crate) struct LoadOrder {
     cpu: Option<usize>,
 }
 
-/// The answer of such a process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct LoadAnswer {
-    /// When requests were first counted, on the host's monotonic clock, give or take the time it takes to open the sockets.
-    counted_from_ns: u64,
-    result: LoadResult,
-}
-
-/// Makes the load; the work of the generator's process.
-pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnswer, LabError> {
+/// Makes the load; the work of the generator's process, which says when it begins.
+pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadResult, LabError> {
     if let Some(cpu) = order.cpu {
         pin_to_cpu(cpu).map_err(LabError::here)?;
     }
-    let counted_from_ns = monotonic_nanos() + order.plan.warm_up.as_nanos() as u64;
-    let result = coap_load::run(&order.plan, link.stop().flag())?;
-    Ok(LoadAnswer { counted_from_ns, result })
+    let generator = Generator::new(&order.plan)?;
+    link.progress(&())?;
+    generator.run(link.stop().flag())
 }
 
 /// Makes one run of `cell`; `capacity` is what its contender serves a second, where that is known.
@@ -57,29 +72,33 @@ pub(crate) fn make_load(order: &LoadOrder, link: &ParentPipe) -> Result<LoadAnsw
 /// The server or the generator failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &ServerCell, round: u32, capacity: Option<f64>, stage: &Stage<'_>) -> Result<Run, LabError> {
     let watch = ConditionsWatch::start(HostFiles::here());
-    let tells = [PaperFigure::Pools, PaperFigure::Course, PaperFigure::Ramp].contains(&cell.figure);
     let is_long = matches!(cell.load, RequestLoad::Phases { .. });
+    let tells = is_long || cell.figure == PaperFigure::Pools;
     let statistics = tells.then_some(if is_long { LONG_STATISTICS } else { SHORT_STATISTICS });
-    let mut server =
-        Server::start(cell.contender, stage.launcher, statistics, stage.cpus.map(|(cpu, _)| cpu), stage.stop)?;
+    let cpus = stage.server_cpus(cell.room);
+    let mut server = Server::start((cell.contender, stage.address()), stage.launcher, statistics, &cpus, stage.stop)?;
     if matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating()) {
         let plan = load_plan(&heating_of(cell, stage.plan), &server, None, stage.plan)?;
         let plan = LoadPlan { duration: stage.plan.times().heating, ..plan };
         let mut unused = Meter::of(server.id());
         generate(plan, &mut server, &mut unused, stage)?;
     }
+    // Under the quota from its start it would compile for minutes.
+    if let ServerRoom::Quota(percent) = cell.room {
+        server.limit(percent)?;
+    }
     let plan = load_plan(cell, &server, capacity, stage.plan)?;
     let mut meter = Meter::of(server.id());
-    let LoadAnswer { counted_from_ns, result } = generate(plan, &mut server, &mut meter, stage)?;
+    let (counted_from_ns, result) = generate(plan, &mut server, &mut meter, stage)?;
     let lines = server.finish();
     let moments = meter.moments(counted_from_ns);
     let since = |at: u64| (i128::from(at) - i128::from(counted_from_ns)) as f64 / 1e9;
+    let (server, figures) = used(&moments, &result);
     Ok(Run {
         round,
-        server: used(&moments, &result),
-        moments: usage::thinned(&moments),
+        server,
         lines: lines.into_iter().map(|(at, line)| super::ServerLine { at_s: since(at), ..line }).collect(),
-        load: result,
+        load: LoadResult { server: figures, ..result },
         conditions: watch.finish(),
     })
 }
@@ -89,11 +108,22 @@ fn heating_of(cell: &ServerCell, plan: &Paper5Plan) -> ServerCell {
     ServerCell { load: plan.saturating(), ..cell.clone() }
 }
 
-/// Makes a load by a process of its own and hears it out, with samples of the server meanwhile.
-fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stage<'_>) -> Result<LoadAnswer, LabError> {
+/// Makes a load by a process of its own and hears it out, with samples of the server meanwhile. Also when requests began to count, on this
+/// host's monotonic clock, as exactly as samples are taken.
+fn generate(
+    plan: LoadPlan,
+    server: &mut Server,
+    meter: &mut Meter,
+    stage: &Stage<'_>,
+) -> Result<(u64, LoadResult), LabError> {
     let patience = SETUP_PATIENCE + plan.warm_up + plan.counted() + plan.time_limit;
-    let order = Order::CoapLoad(LoadOrder { plan, cpu: stage.cpus.map(|(_, cpu)| cpu) });
-    let mut generator = Supervised::start(stage.launcher, "load generator", &order)?;
+    let (name, warm_up) = ("load generator", plan.warm_up);
+    let order = LoadOrder { plan, cpu: stage.generator_cpu() };
+    let mut generator = match stage.clients {
+        Some(agent) => Supervised::start_at(agent, name, WorkerOrder::CoapLoad(order))?,
+        None => Supervised::start(stage.launcher, name, &Order::CoapLoad(order))?,
+    };
+    let mut counted_from_ns = 0;
     let deadline = Instant::now() + patience;
     let answer = loop {
         if stage.stop.is_requested() {
@@ -102,11 +132,12 @@ fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stag
         meter.sample();
         server.listen()?;
         match generator.try_hear()? {
+            Some(WorkerMessage::Progress(_)) => counted_from_ns = monotonic_nanos() + warm_up.as_nanos() as u64,
             Some(WorkerMessage::Done(answer)) => break answer,
-            Some(_) => return Err(LabError::Unexpected { process: "load generator".to_owned() }),
+            Some(_) => return Err(LabError::Unexpected { process: name.to_owned() }),
             None if Instant::now() > deadline => {
                 return Err(LabError::Silent {
-                    process: "load generator".to_owned(),
+                    process: name.to_owned(),
                     patience,
                     last_words: generator.remarks().join(" / "),
                 });
@@ -117,20 +148,28 @@ fn generate(plan: LoadPlan, server: &mut Server, meter: &mut Meter, stage: &Stag
     meter.sample();
     server.listen()?;
     generator.finish()?;
-    serde_json::from_value(answer).map_err(LabError::here)
+    Ok((counted_from_ns, serde_json::from_value(answer).map_err(LabError::here)?))
 }
 
-/// Resources that the server used between the first and the last counted request.
-fn used(moments: &[Moment], load: &LoadResult) -> ServerUsage {
-    let energy = |at_s: f64| usage::at(moments, at_s, |moment| moment.energy_j.unwrap_or(0.0));
-    let grown = energy(load.seconds).zip(energy(0.0)).map(|(to, from)| to - from);
+/// Resources that the server used between the first and the last counted request; the second part where it lived so long.
+fn used(moments: &[Moment], load: &LoadResult) -> (ServerUsage, Option<ServerFigures>) {
+    let grown = |value: fn(&Moment) -> f64| {
+        let at = |at_s: f64| usage::at(moments, at_s, value);
+        at(load.seconds).zip(at(0.0)).map(|(to, from)| to - from)
+    };
     let counted = || moments.iter().filter(|moment| moment.at_s >= 0.0);
     let has_energy = moments.iter().all(|moment| moment.energy_j.is_some()) && !moments.is_empty();
-    ServerUsage {
+    let figures = grown(|moment| moment.cpu_s).map(|cpu_s| ServerFigures {
+        cpu_s,
+        served_per_cpu_s: (cpu_s > 0.0).then(|| load.counts.served as f64 / cpu_s),
+        resident_kib: moments.last().map_or(0, |moment| (moment.resident_mib * 1024.0) as u64),
+    });
+    let usage = ServerUsage {
         resident_max_mib: counted().map(|moment| moment.resident_mib).fold(0.0, f64::max),
         threads_max: counted().map(|moment| moment.threads).max().unwrap_or(0),
-        energy_j: grown.filter(|_| has_energy),
-    }
+        energy_j: grown(|moment| moment.energy_j.unwrap_or(0.0)).filter(|_| has_energy),
+    };
+    (usage, figures)
 }
 
 fn load_plan(
@@ -140,19 +179,18 @@ fn load_plan(
     plan: &Paper5Plan,
 ) -> Result<LoadPlan, LabError> {
     let times = plan.times();
-    let open = |clients: u32, rate: f64| (clients, ArrivalProcess::Rate(rate));
     let (mut bytes, mut flood) = (None, None);
     let (clients, arrival) = match &cell.load {
         RequestLoad::Closed { clients, outstanding } => (*clients, ArrivalProcess::Closed(*outstanding)),
         RequestLoad::Open { clients, rate, bytes: wanted, flood: ports } => {
             bytes = *wanted;
             flood = ports.map(|(ports, rate)| Flood { ports, rate });
-            open(*clients, *rate)
+            (*clients, ArrivalProcess::Rate(*rate))
         }
         RequestLoad::Overload { clients, factor } => {
             let unknown = || LabError::NoCapacity { server: cell.contender.to_string() };
             let capacity = capacity.ok_or_else(unknown)?;
-            open(*clients, capacity * factor / f64::from(*clients))
+            (*clients, ArrivalProcess::Rate(capacity * factor / f64::from(*clients)))
         }
         RequestLoad::Phases { clients, phases } => (*clients, ArrivalProcess::Phases(phases.clone())),
     };
@@ -169,9 +207,9 @@ fn load_plan(
         arrival,
         duration: times.counted,
         warm_up: times.warm_up,
-        time_limit: if matches!(cell.load, RequestLoad::Phases { .. }) { PHASES_LIMIT } else { times.limit },
+        time_limit: LIMIT,
         flood,
-        server_process: Some(server.id()),
+        server_process: None,
     })
 }
 
@@ -188,7 +226,5 @@ const LONG_STATISTICS: Duration = Duration::from_millis(250);
 const SHORT_STATISTICS: Duration = Duration::from_millis(100);
 const WINDOW_MIN: Duration = Duration::from_millis(50);
 const WINDOW_MAX: Duration = Duration::from_millis(500);
-/// Answers that come later than a client repeats its request (`ACK_TIMEOUT`) are of no use to anybody.
-const PHASES_LIMIT: Duration = Duration::from_secs(2);
 /// A hundred thousand sockets take some seconds.
 const SETUP_PATIENCE: Duration = Duration::from_secs(60);

@@ -1,10 +1,11 @@
 //! The process of a CoAP server: started on a processor of its own, heard, and in every case ended.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::time::Duration;
 
 use thalweg_coap::scheduler::controller::ControlLaw;
+use thalweg_host::CpuQuota;
 
 use super::cell::Contender;
 use super::observed::ServerLine;
@@ -15,27 +16,29 @@ use crate::process::{HeardLine, Launcher, Stop, Supervised};
 /// A server that runs; dropping it ends the process and waits until it is gone.
 pub(super) struct Server {
     process: Supervised,
+    /// Can be given up only after the process.
+    quota: Option<CpuQuota>,
     address: SocketAddr,
     lines: Vec<(u64, ServerLine)>,
 }
 
 impl Server {
-    /// Starts a server on a free port and waits until it serves. Ours says what it does every `statistics`.
+    /// Starts a server on a free port of an address and waits until it serves. Ours says what it does every `statistics`.
     ///
     /// # Errors
     /// It cannot be started, ends, or does not serve in time; or `stop` was requested.
     pub(super) fn start(
-        contender: Contender,
+        (contender, at): (Contender, IpAddr),
         launcher: &Launcher,
         statistics: Option<Duration>,
-        cpu: Option<usize>,
+        cpus: &[usize],
         stop: &Stop,
     ) -> Result<Server, LabError> {
-        let address = free_address().map_err(LabError::here)?;
+        let address = free_address(at).map_err(LabError::here)?;
         let command = command_of(contender, launcher, statistics, address)?;
-        let mut process = Supervised::spawn(command, cpu, &format!("CoAP server ({contender})"))?;
+        let mut process = Supervised::spawn(command, cpus, &format!("CoAP server ({contender})"))?;
         while !process.hear_line(START_PATIENCE, stop)?.text.starts_with("serving coap://") {}
-        Ok(Server { process, address, lines: Vec::new() })
+        Ok(Server { process, quota: None, address, lines: Vec::new() })
     }
 
     /// Its address.
@@ -47,6 +50,16 @@ impl Server {
     pub(super) fn id(&self) -> u32 {
         // It always has one, as a child of this process.
         self.process.id().unwrap_or_default()
+    }
+
+    /// Leaves it so many percent of one CPU's time from now on.
+    ///
+    /// # Errors
+    /// The system does not limit it.
+    pub(super) fn limit(&mut self, percent: u32) -> Result<(), LabError> {
+        let quota = CpuQuota::new(percent).and_then(|quota| quota.add(self.id()).map(|()| quota));
+        self.quota = Some(quota.map_err(LabError::here)?);
+        Ok(())
     }
 
     /// Takes its output.
@@ -111,9 +124,9 @@ fn program_of(contender: Contender, launcher: &Launcher) -> Result<Command, LabE
     }
 }
 
-/// A loopback address with a free port.
-fn free_address() -> std::io::Result<SocketAddr> {
-    UdpSocket::bind("127.0.0.1:0")?.local_addr()
+/// A free port at this address.
+fn free_address(at: IpAddr) -> std::io::Result<SocketAddr> {
+    UdpSocket::bind((at, 0))?.local_addr()
 }
 
 /// A virtual machine or an interpreter starts within a second on an idle processor.

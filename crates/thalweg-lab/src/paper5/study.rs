@@ -1,6 +1,7 @@
 //! The preset as an experiment that a study repeats: a run is a server of its own under one load.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -8,26 +9,25 @@ use serde_json::json;
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::answers;
-use super::cell::{Contender, RequestLoad, ServerCell};
+use super::cell::{Contender, ServerCell};
 use super::peer::CoapPeer;
-use super::plan::Paper5Plan;
+use super::plan::{Paper5Form, Paper5Plan};
 use super::presentation;
-use super::result::{Paper5Facts, Paper5Result, Run, ServerCellRuns, ServerFacts};
+use super::result::{Paper5Result, Run, ServerCellRuns, ServerFacts};
 use super::run::{self, Stage};
+use crate::agent::Connection;
 use crate::circumstances;
 use crate::error::LabError;
-use crate::figures::{percent, rounded};
-use crate::host::Environment;
+use crate::host::HostEnvironment;
 use crate::missing::Missing;
 use crate::peers::Readiness;
 use crate::process::{Launcher, Stop};
-use crate::scenario::{Design, ScenarioError};
+use crate::scenario::{Design, ScenarioError, SshMachine};
 use crate::statistics::median;
 use crate::study::{
     CellResult, CoursePlan, Experiment, Measure, RunName, Side, StudyCell, StudyError, StudyOutcome, StudyRecord,
     StudyRun, StudyTurn, Told, begin, checksum, load_json, within,
 };
-use crate::table::Table;
 
 /// Makes all runs of the plan into the new directory `out`; loud words about what is missing by `remark`.
 ///
@@ -42,9 +42,13 @@ pub fn run(
     stop: &Stop,
     remark: &dyn Fn(&str),
 ) -> Result<Paper5Result, LabError> {
+    if let Some(fault) = plan.fault() {
+        return Err(LabError::here(fault));
+    }
     let (plan, missing) = with_peers_that_are_there(plan, launcher.peer_folder());
     missing.iter().for_each(|one: &Missing| remark(&format!("{}: {}; {}", one.what, one.why, one.remedy)));
-    let text = PlanText::of(&plan, missing.clone()).to_toml()?;
+    let text = PlanText { schema: CoapStudy::SCHEMA.to_owned(), plan: plan.clone(), missing: missing.clone() };
+    let text = toml::to_string(&text).map_err(LabError::here)?;
     begin((CoapStudy::new(plan, missing), &text), out, launcher, stop)
 }
 
@@ -82,18 +86,20 @@ pub(crate) struct CoapStudy {
     missing: Vec<Missing>,
 }
 
+/// What the runs of a study need beside this machine.
+pub(crate) struct CoapSite {
+    /// Name and value of what each peer and the machine of the clients are.
+    parts: Vec<(String, String)>,
+    /// The machine of the clients, where it is another one.
+    clients: Option<Arc<Connection>>,
+}
+
 /// A plan in words; its schema says that it is one.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanText {
     schema: String,
-    quick: bool,
-    seed: u64,
-    runs: u32,
-    scale: f64,
-    figures: Vec<String>,
-    peers: Vec<String>,
-    laws: Vec<String>,
+    plan: Paper5Plan,
     /// Peers that do not take part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     missing: Vec<Missing>,
@@ -106,48 +112,9 @@ struct CoapRunFile {
     run: Run,
 }
 
-impl PlanText {
-    fn of(plan: &Paper5Plan, missing: Vec<Missing>) -> PlanText {
-        PlanText {
-            schema: CoapStudy::SCHEMA.to_owned(),
-            quick: plan.is_quick(),
-            seed: plan.seed,
-            runs: plan.runs,
-            scale: plan.scale,
-            figures: plan.figures.iter().map(|figure| figure.names()[0].to_owned()).collect(),
-            peers: plan.peers.iter().map(ToString::to_string).collect(),
-            laws: plan.laws.iter().map(ToString::to_string).collect(),
-            missing,
-        }
-    }
-
-    fn to_toml(&self) -> Result<String, LabError> {
-        toml::to_string(self).map_err(LabError::here)
-    }
-}
-
-impl TryFrom<&PlanText> for Paper5Plan {
-    type Error = String;
-
-    fn try_from(text: &PlanText) -> Result<Paper5Plan, String> {
-        let usual = if text.quick { Paper5Plan::quick(text.seed) } else { Paper5Plan::full(text.seed) };
-        if text.scale.is_nan() || text.scale <= 0.0 || text.scale > 1.0 || text.runs == 0 {
-            return Err("scale has to be above 0 and at most 1, runs at least 1".to_owned());
-        }
-        Ok(Paper5Plan {
-            scale: text.scale,
-            runs: text.runs,
-            figures: text.figures.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-            peers: text.peers.iter().map(|name| CoapPeer::parse(name)).collect::<Result<_, _>>()?,
-            laws: text.laws.iter().map(|name| super::law_named(name)).collect::<Result<_, _>>()?,
-            ..usual
-        })
-    }
-}
-
 impl CoapStudy {
     /// The schema of its text.
-    pub(crate) const SCHEMA: &'static str = "thalweg.coap-servers/1";
+    pub(crate) const SCHEMA: &'static str = "thalweg.coap-servers/2";
 
     fn new(plan: Paper5Plan, missing: Vec<Missing>) -> CoapStudy {
         CoapStudy { cells: plan.cells(), plan, missing }
@@ -163,22 +130,14 @@ impl CoapStudy {
         median(runs.iter().map(|run| run.load.served_per_s).collect::<Vec<f64>>())
     }
 
-    /// All contenders with a cell, with the versions that were known at the beginning.
+    /// Thalweg and the peers, with the versions that were known at the beginning.
     fn contenders(&self, known: &std::collections::BTreeMap<String, String>) -> Vec<ServerFacts> {
-        let mut out: Vec<ServerFacts> = Vec::new();
-        for contender in self.cells.iter().map(|cell| cell.contender) {
-            let name = contender.middleware_name();
-            if out.iter().all(|known| known.name != name) {
-                let version = match contender {
-                    Contender::Thalweg(_) => format!("Thalweg {}", env!("CARGO_PKG_VERSION")),
-                    Contender::Peer(peer, _) => {
-                        known.get(&format!("version of {peer}")).cloned().unwrap_or_else(|| "unknown".to_owned())
-                    }
-                };
-                out.push(ServerFacts { name, version, is_ours: contender.is_ours() });
-            }
-        }
-        out
+        let ours = ServerFacts { name: "Thalweg".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let peer = |peer: &CoapPeer| {
+            let version = known.get(&format!("version of {peer}")).cloned();
+            ServerFacts { name: peer.to_string(), version: version.unwrap_or_else(|| "unknown".to_owned()) }
+        };
+        [ours].into_iter().chain(self.plan.peers.iter().map(peer)).collect()
     }
 }
 
@@ -209,17 +168,15 @@ impl StudyRun for Run {
 }
 
 impl StudyCell for ServerCell {
-    /// Thalweg as it is shipped with the same handler and load; none in an overload, where each contender is asked for twice of its own
-    /// capacity.
+    /// Thalweg with the law that it is shipped with, or else the first one, and all else alike; none for a cell that gets no verdict.
     fn baseline<'a, R>(
         cells: &'a [CellResult<ServerCell, R>],
         cell: &CellResult<ServerCell, R>,
     ) -> Option<&'a CellResult<ServerCell, R>> {
-        if matches!(cell.cell.load, RequestLoad::Overload { .. }) {
-            return None;
-        }
-        let wanted = ServerCell { contender: Contender::Thalweg(ControlLaw::Vta), ..cell.cell.clone() };
-        cells.iter().find(|other| other.cell == wanted).filter(|baseline| !std::ptr::eq(*baseline, cell))
+        let mut alike = cells.iter().filter(|other| other.cell.contender.is_ours() && other.cell.is_like(&cell.cell));
+        let shipped = alike.clone().find(|other| other.cell.contender == Contender::Thalweg(ControlLaw::Vta));
+        let baseline = shipped.or_else(|| alike.next()).filter(|_| cell.cell.is_judged)?;
+        (!std::ptr::eq(baseline, cell)).then_some(baseline)
     }
 }
 
@@ -237,8 +194,7 @@ impl StudyOutcome for Paper5Result {
 impl Experiment for CoapStudy {
     type Cell = ServerCell;
     type Run = Run;
-    /// Name and value of what each peer is.
-    type Site = Vec<(String, String)>;
+    type Site = CoapSite;
     type Result = Paper5Result;
 
     fn parse(file: &str, text: &str) -> Result<CoapStudy, LabError> {
@@ -246,8 +202,10 @@ impl Experiment for CoapStudy {
         let read: PlanText = toml::from_str(text).map_err(|wrong: toml::de::Error| {
             error(wrong.span().map_or(0, |span| span.start), wrong.message().to_owned())
         })?;
-        let plan = Paper5Plan::try_from(&read).map_err(|message| error(0, message))?;
-        Ok(CoapStudy::new(plan, read.missing))
+        if let Some(fault) = read.plan.fault() {
+            return Err(error(0, fault.to_owned()).into());
+        }
+        Ok(CoapStudy::new(read.plan, read.missing))
     }
 
     fn with_seed(self, seed: u64) -> CoapStudy {
@@ -271,7 +229,7 @@ impl Experiment for CoapStudy {
             rounds: (self.plan.runs, self.plan.runs),
             design: Design::Abba,
             // The quick form has no time for repetitions.
-            attempts_max: if self.plan.is_quick() { 1 } else { 3 },
+            attempts_max: if self.plan.form == Paper5Form::Quick { 1 } else { 3 },
             budget: self.plan.budget(),
         }
     }
@@ -289,28 +247,42 @@ impl Experiment for CoapStudy {
         Duration::from_secs_f64(self.plan.seconds_of(&self.cells[cell]))
     }
 
-    fn prepare(&self, launcher: &Launcher, _stop: &Stop) -> Result<Vec<(String, String)>, LabError> {
+    fn prepare(&self, launcher: &Launcher, stop: &Stop) -> Result<CoapSite, LabError> {
+        let open = |host: &String| Connection::open(launcher.ssh(), &SshMachine::new(host), stop).map(Arc::new);
+        let clients = self.plan.clients_on.as_ref().map(open).transpose()?;
         let mut out = Vec::new();
+        for (part, value) in clients.iter().flat_map(|agent| &agent.facts().fingerprint) {
+            out.push((format!("{part} of the clients"), value.clone()));
+        }
         for peer in &self.plan.peers {
             let program = program_of(*peer, launcher.peer_folder());
             let (program, version) = program.map_err(|why| LabError::NoPeer { peer: peer.to_string(), why })?;
             out.push((format!("program of {peer}"), checksum(&program)));
             out.push((format!("version of {peer}"), version));
         }
-        Ok(out)
+        Ok(CoapSite { parts: out, clients })
     }
 
-    fn dependencies(
-        &self,
-        _launcher: &Launcher,
-        site: &Vec<(String, String)>,
-    ) -> Result<Vec<(String, String)>, LabError> {
-        Ok(site.clone())
+    fn dependencies(&self, _launcher: &Launcher, site: &CoapSite) -> Result<Vec<(String, String)>, LabError> {
+        Ok(site.parts.clone())
+    }
+
+    fn machines(&self, site: &CoapSite) -> Vec<HostEnvironment> {
+        let environment = |agent: &Arc<Connection>| HostEnvironment {
+            name: agent.name().to_owned(),
+            environment: agent.facts().environment.clone(),
+        };
+        site.clients.iter().map(environment).collect()
+    }
+
+    fn check_site(&self, site: &CoapSite) -> Result<(), LabError> {
+        site.clients.iter().try_for_each(|agent| agent.check_alive())
     }
 
     fn make(&self, turn: &StudyTurn<'_, CoapStudy>, folder: &Path) -> Result<(), LabError> {
         let cell = &self.cells[turn.cell];
-        let stage = Stage { plan: &self.plan, launcher: turn.launcher, stop: turn.stop, cpus: cpus() };
+        let clients = turn.site.clients.as_ref();
+        let stage = Stage { plan: &self.plan, launcher: turn.launcher, stop: turn.stop, clients };
         let run = run::make(cell, turn.round, CoapStudy::capacity(cell, turn.so_far), &stage)?;
         let text = serde_json::to_string(&CoapRunFile { cell: cell.clone(), run }).map_err(LabError::here)?;
         let file = folder.join(RESULT);
@@ -340,27 +312,21 @@ impl Experiment for CoapStudy {
         let whole = record.whole_cells(self)?;
         let cells = record.cells.to_vec();
         let runs = || cells.iter().flat_map(|cell: &ServerCellRuns| &cell.runs);
-        let left_out = (0..self.cells.len())
+        let unmade = (0..self.cells.len())
             .filter(|cell| record.failures.iter().all(|failure| failure.cell as usize != *cell))
             .map(|cell| self.plan.runs_of(&self.cells[cell]).saturating_sub(cells[cell].runs.len() as u32))
-            .sum();
+            .sum::<u32>();
+        let unmade = (unmade > 0)
+            .then(|| format!("{unmade} runs of later rounds, for which the time of this form did not suffice"));
         Ok(Paper5Result {
             schema: Paper5Result::SCHEMA.to_owned(),
-            course: Paper5Facts {
-                command: self.plan.command(),
-                started_unix_s: record.manifest.started_unix_s,
-                seconds: runs().map(|run| run.conditions.seconds).sum(),
-                seed: self.plan.seed,
-                runs: self.plan.runs,
-                scale: self.plan.scale,
-                cpus: (record.manifest.environment.cores >= 2).then_some(CPUS),
-                has_energy: runs().any(|run| run.server.energy_j.is_some()),
-            },
+            plan: self.plan.clone(),
+            started_unix_s: record.manifest.started_unix_s,
             environment: record.manifest.environment.clone(),
             conditions: circumstances::of_all(runs().map(|run| &run.conditions)),
             contenders: self.contenders(&record.manifest.fingerprint.parts),
             missing: self.missing.clone(),
-            left_out: left_out_words(left_out),
+            left_out: self.plan.left_out().into_iter().chain(unmade).collect(),
             differences: within(&whole),
             failures: record.failures.to_vec(),
             cells,
@@ -376,23 +342,7 @@ impl Experiment for CoapStudy {
     }
 
     fn overview(cells: &[ServerCellRuns]) -> Result<Told, LabError> {
-        let header = ["cell", "runs", "served/s", "loss", "p50, ms", "p99, ms", "marked"];
-        let mut table = Table::new("Whole runs: medians over the runs", &header);
-        let marked = |cell: &ServerCellRuns| cell.runs.iter().filter(|run| run.is_disturbed()).count();
-        let row = |cell: &ServerCellRuns| {
-            let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
-            let milliseconds = |measure| shown(answers::median_of(cell, measure).map(|us| us / 1e3));
-            vec![
-                cell.name.clone(),
-                cell.runs.len().to_string(),
-                shown(answers::median_of(cell, answers::SERVED)),
-                answers::median_of(cell, answers::LOSS).map_or_else(|| "–".to_owned(), percent),
-                milliseconds(answers::P50),
-                milliseconds(answers::P99),
-                marked(cell).to_string(),
-            ]
-        };
-        table.rows = cells.iter().map(row).collect();
+        let table = presentation::overview(cells);
         let told = |cell: &ServerCellRuns| {
             json!({
                 "cell": cell.name,
@@ -401,34 +351,29 @@ impl Experiment for CoapStudy {
                 "loss": answers::median_of(cell, answers::LOSS),
                 "p50_us": answers::median_of(cell, answers::P50),
                 "p99_us": answers::median_of(cell, answers::P99),
-                "marked": marked(cell),
+                "marked": cell.runs.iter().filter(|run| run.is_disturbed()).count(),
             })
         };
         Ok(Told { text: table.to_text(), json: cells.iter().map(told).collect() })
     }
 }
 
-/// Logical CPUs of servers and of the generator, where there are two.
-fn cpus() -> Option<(usize, usize)> {
-    (Environment::read().cores >= 2).then_some(CPUS)
-}
-
-fn left_out_words(runs: u32) -> Vec<String> {
-    match runs {
-        0 => Vec::new(),
-        runs => vec![format!(
-            "{runs} runs of later rounds, which ten minutes did not suffice for: leave out --quick, or peers or figures"
-        )],
-    }
-}
-
-const CPUS: (usize, usize) = (0, 1);
 const RESULT: &str = "result.json";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::paper5::cell::PaperFigure;
+    use crate::paper5::plan::ServerSite;
+
+    fn plan() -> Paper5Plan {
+        Paper5Plan::new(Paper5Form::Usual, 7, ServerSite { cpus: 2, has_quotas: true })
+    }
+
+    fn text_of(plan: &Paper5Plan, missing: &[Missing]) -> String {
+        let text = PlanText { schema: CoapStudy::SCHEMA.to_owned(), plan: plan.clone(), missing: missing.to_vec() };
+        toml::to_string(&text).expect("text")
+    }
 
     #[test]
     fn a_plan_is_what_its_text_says() {
@@ -438,43 +383,44 @@ mod tests {
             laws: vec![ControlLaw::Fixed(3), ControlLaw::Vta],
             runs: 9,
             scale: 0.5,
-            ..Paper5Plan::quick(7)
+            ..plan()
         };
-        let missing = Missing { what: "a".to_owned(), why: "b".to_owned(), remedy: "c".to_owned() };
-        let text = PlanText::of(&plan, vec![missing.clone()]).to_toml().expect("text");
-        let study = CoapStudy::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((study.plan, study.missing), (plan, vec![missing]));
+        let missing = [Missing { what: "a".to_owned(), why: "b".to_owned(), remedy: "c".to_owned() }];
+        let study = CoapStudy::parse("x", &text_of(&plan, &missing)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((study.plan, &study.missing[..]), (plan, &missing[..]));
     }
 
     #[test]
     fn a_text_that_is_no_plan_is_refused_with_its_place() {
-        let text = PlanText::of(&Paper5Plan::full(1), Vec::new()).to_toml().expect("text");
+        let text = text_of(&plan(), &[]);
         let refused = |before: &str, after: &str| match CoapStudy::parse("plan.toml", &text.replacen(before, after, 1))
         {
             Ok(_) => panic!("{after} was read"),
             Err(error) => error.to_string(),
         };
         let unknown = refused("scale", "scales");
-        assert!(unknown.starts_with("plan.toml:5:1: unknown field `scales`"), "{unknown}");
-        assert!(refused("\"ramp\"", "\"rampe\"").contains("did you mean \"ramp\""));
+        assert!(unknown.starts_with("plan.toml:7:1: unknown field `scales`"), "{unknown}");
+        assert!(refused("\"ramp\"", "\"rampe\"").contains("unknown variant `rampe`"));
+        assert!(refused("laws = []", "laws = [\"vta-print\"]").contains("did you mean \"vta-printed\""));
         assert!(refused("scale = 1.0", "scale = 2.0").contains("scale has to be"));
-        let wrong = refused("runs = 5", "runs = \"5\"");
-        assert!(wrong.starts_with("plan.toml:4:8: invalid type"), "{wrong}");
+        let wrong = refused("runs = 12", "runs = \"5\"");
+        assert!(wrong.starts_with("plan.toml:6:8: invalid type"), "{wrong}");
     }
 
     #[test]
-    fn every_contender_is_compared_with_thalweg_at_the_same_load_but_not_in_an_overload() {
-        let cells: Vec<ServerCellRuns> = Paper5Plan::quick(1).cells().into_iter().map(CellResult::new).collect();
-        for cell in &cells {
-            let baseline = ServerCell::baseline(&cells, cell);
-            let is_ours = cell.cell.contender == Contender::Thalweg(ControlLaw::Vta);
-            let is_overload = cell.cell.figure == PaperFigure::Overload;
-            assert_eq!(baseline.is_none(), is_ours || is_overload, "{}", cell.name);
-            let is_alike = |other: &ServerCellRuns| {
-                (other.cell.figure, other.cell.handler) == (cell.cell.figure, cell.cell.handler)
-                    && other.cell.load == cell.cell.load
-            };
-            assert!(baseline.is_none_or(is_alike), "{}", cell.name);
+    fn what_gets_a_verdict_is_compared_with_thalweg_and_all_else_alike() {
+        let laws = vec![ControlLaw::Fixed(9), ControlLaw::Fixed(3)];
+        for (plan, first) in [(plan(), ControlLaw::Vta), (Paper5Plan { laws, ..plan() }, ControlLaw::Fixed(9))] {
+            let cells: Vec<ServerCellRuns> = plan.cells().into_iter().map(CellResult::new).collect();
+            for cell in &cells {
+                let baseline = ServerCell::baseline(&cells, cell);
+                let is_first = cell.cell.contender == Contender::Thalweg(first);
+                assert_eq!(baseline.is_some(), cell.cell.is_judged && !is_first, "{}", cell.name);
+                let is_alike = |other: &ServerCellRuns| {
+                    other.cell.is_like(&cell.cell) && other.cell.contender == Contender::Thalweg(first)
+                };
+                assert!(baseline.is_none_or(is_alike), "{}", cell.name);
+            }
         }
     }
 }

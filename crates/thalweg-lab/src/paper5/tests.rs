@@ -6,55 +6,115 @@ use thalweg_coap::scheduler::controller::ControlLaw;
 use super::*;
 use crate::coap_load::{LoadCounts, LoadPlan, Phase};
 use crate::host::{Conditions, Environment};
-use crate::statistics::Verdict;
-use crate::study::{CellFailure, CellResult, within};
+use crate::statistics::{Verdict, runs_needed};
+use crate::study::{CellFailure, CellResult, StudyCell, within};
 use thalweg_testing::pages::{check_html, check_offline};
+
+fn plan(form: Paper5Form) -> Paper5Plan {
+    Paper5Plan::new(form, 1, ServerSite { cpus: 8, has_quotas: true })
+}
 
 fn cells_of(plan: &Paper5Plan, figure: PaperFigure) -> Vec<ServerCell> {
     plan.cells().into_iter().filter(|cell| cell.figure == figure).collect()
 }
 
+/// The sizes of the fixed pools of a part, each once.
+fn sizes(plan: &Paper5Plan, figure: PaperFigure) -> Vec<usize> {
+    let fixed = cells_of(plan, figure).into_iter().filter_map(|cell| match cell.contender {
+        Contender::Thalweg(ControlLaw::Fixed(size)) => Some(size),
+        _ => None,
+    });
+    fixed.collect::<std::collections::BTreeSet<usize>>().into_iter().collect()
+}
+
 #[test]
 fn the_full_plan_has_the_papers_cells() {
-    let plan = Paper5Plan::full(1);
-    let sizes = |figure| {
-        let fixed = cells_of(&plan, figure).into_iter().filter_map(|cell| match cell.contender {
-            Contender::Thalweg(ControlLaw::Fixed(size)) if cell.handler != ServerWork::Short => Some(size),
-            _ => None,
-        });
-        let mut sizes: Vec<usize> = fixed.collect();
-        sizes.dedup();
-        sizes
-    };
-    assert_eq!(sizes(PaperFigure::Pools)[..14], [1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200]);
-    assert_eq!(sizes(PaperFigure::Course), [1, 2, 3, 4, 5, 6, 7]);
-    let clients: Vec<u32> = cells_of(&plan, PaperFigure::Clients)
-        .into_iter()
-        .filter(|cell| cell.contender.is_ours())
-        .filter_map(|cell| match cell.load {
-            RequestLoad::Open { clients, rate: 10.0, .. } => Some(clients),
-            _ => None,
-        })
-        .collect();
+    let plan = plan(Paper5Form::Full);
+    assert_eq!(sizes(&plan, PaperFigure::Threads), [1, 2, 4]);
+    assert_eq!(sizes(&plan, PaperFigure::Pools), [1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200]);
+    assert_eq!(sizes(&plan, PaperFigure::Course), [1, 2, 3, 4, 5, 6, 7]);
+    let clients = cells_of(&plan, PaperFigure::Clients).into_iter().filter_map(|cell| match cell.load {
+        RequestLoad::Open { clients, rate: 10.0, .. } => Some(clients),
+        _ => None,
+    });
+    let clients: std::collections::BTreeSet<u32> = clients.collect();
     assert_eq!((clients.first(), clients.last(), clients.len()), (Some(&1), Some(&10_000), 12));
     let is_flood = |cell: &ServerCell| matches!(cell.load, RequestLoad::Open { flood: Some((100_000, _)), .. });
     assert!(cells_of(&plan, PaperFigure::Flood).iter().any(is_flood));
-    assert!(plan.expected() > Duration::from_secs(3_600));
+}
+
+#[test]
+fn the_usual_plan_fits_into_a_hundred_minutes_with_runs_for_each_verdict() {
+    for site in [ServerSite { cpus: 2, has_quotas: true }, ServerSite { cpus: 8, has_quotas: true }] {
+        let plan = Paper5Plan::new(Paper5Form::Usual, 1, site);
+        let cells = plan.cells();
+        let all: f64 = cells.iter().map(|cell| f64::from(plan.runs_of(cell)) * plan.seconds_of(cell)).sum();
+        assert!(all < 90.0 * 60.0, "{} min leave time for runs that are repeated", all / 60.0);
+        assert!(plan.budget() < Some(Duration::from_secs(6_000)));
+        let results: Vec<ServerCellRuns> = cells.iter().cloned().map(CellResult::new).collect();
+        let judged = results.iter().filter(|cell| ServerCell::baseline(&results, cell).is_some()).count();
+        assert!(plan.runs as usize >= runs_needed(judged), "{judged} comparisons with {} runs", plan.runs);
+        for figure in PaperFigure::ALL.map(|(figure, _)| figure) {
+            assert!(cells.iter().any(|cell| cell.figure == figure), "{figure:?}");
+        }
+        let judged = |figure| cells.iter().filter(|cell| cell.figure == figure && cell.is_judged).count();
+        let figures = [PaperFigure::Pools, PaperFigure::Clients, PaperFigure::Sizes, PaperFigure::Platforms];
+        assert!(figures.into_iter().all(|figure| judged(figure) > 1), "fixed against adaptive at saturation");
+    }
 }
 
 #[test]
 fn the_quick_plan_fits_into_ten_minutes() {
-    let plan = Paper5Plan::quick(1);
+    let plan = plan(Paper5Form::Quick);
     let once = Paper5Plan { runs: 1, ..plan.clone() };
     assert!(once.expected() < Duration::from_secs(480), "{:?}", once.expected());
     assert!(plan.budget() < Some(Duration::from_secs(600)), "later rounds are left out when it takes longer");
     let figures: std::collections::BTreeSet<PaperFigure> = plan.cells().iter().map(|cell| cell.figure).collect();
     assert_eq!(figures.len(), PaperFigure::ALL.len(), "no part is left out");
+    let is_young = |cell: &ServerCell| {
+        let compiles = matches!(cell.contender, Contender::Peer(CoapPeer::Californium, _));
+        compiles && matches!(cell.load, RequestLoad::Open { clients: 1_001.., .. })
+    };
+    assert!(!plan.cells().iter().any(is_young), "it would be judged while it compiles");
 }
 
 #[test]
-fn overload_brings_capacity_with_it_and_laws_are_chosen() {
-    let plan = Paper5Plan { figures: vec![PaperFigure::Overload], peers: Vec::new(), ..Paper5Plan::quick(1) };
+fn figure_5_has_the_papers_processors_as_far_as_there_are_any_and_a_quota() {
+    let rooms = |cpus, has_quotas| {
+        let plan = Paper5Plan::new(Paper5Form::Usual, 1, ServerSite { cpus, has_quotas });
+        let rooms = cells_of(&plan, PaperFigure::Pools).into_iter().map(|cell| cell.room.to_string());
+        let mut rooms: Vec<String> = rooms.collect();
+        rooms.dedup();
+        (rooms, plan.left_out())
+    };
+    let quota = "100 % of a CPU".to_owned();
+    assert_eq!(rooms(4, true), (vec!["1 CPU".to_owned(), "2 CPUs".to_owned(), "4 CPUs".to_owned(), quota], Vec::new()));
+    let (few, left_out) = rooms(1, false);
+    assert_eq!(few, ["1 CPU"]);
+    assert!(left_out[0].starts_with("Figure 5 on 2 and 4 CPUs: this machine has 1"), "{left_out:?}");
+    assert!(left_out[1].starts_with("Figure 12 and the quota of Figure 5: control groups"), "{left_out:?}");
+}
+
+#[test]
+fn laws_that_are_named_are_those_of_every_figure() {
+    let laws = vec![ControlLaw::Fixed(9), ControlLaw::QueueDelay];
+    for form in [Paper5Form::Quick, Paper5Form::Usual, Paper5Form::Full] {
+        let plan = Paper5Plan { laws: laws.clone(), ..plan(form) };
+        for figure in PaperFigure::ALL.map(|(figure, _)| figure) {
+            let ours = cells_of(&plan, figure).into_iter().filter_map(|cell| match cell.contender {
+                Contender::Thalweg(law) => Some(law),
+                Contender::Peer(..) => None,
+            });
+            let mut ours: Vec<ControlLaw> = ours.collect();
+            ours.truncate(2);
+            assert_eq!(ours, laws, "{figure:?}");
+        }
+    }
+}
+
+#[test]
+fn overload_brings_capacity_with_it_and_the_command_says_what_was_chosen() {
+    let plan = Paper5Plan { figures: vec![PaperFigure::Overload], peers: Vec::new(), ..plan(Paper5Form::Quick) };
     let cells = plan.cells();
     let overloaded: Vec<&ServerCell> = cells.iter().filter(|cell| cell.figure == PaperFigure::Overload).collect();
     assert_eq!(overloaded.len(), 2, "the greeting and a handler that computes");
@@ -64,19 +124,18 @@ fn overload_brings_capacity_with_it_and_laws_are_chosen() {
         assert_eq!(cells.iter().filter(|one| is_known(one)).count(), 1, "{cell}");
     }
     let plan = Paper5Plan { figures: vec![PaperFigure::Ramp], laws: vec![ControlLaw::Fixed(9)], ..plan };
-    assert_eq!(plan.cells().iter().map(|cell| cell.contender.law_name()).collect::<Vec<_>>(), ["fixed:9"]);
     assert_eq!(plan.command(), "thalweg lab run paper5 --quick --seed 1 --figures ramp --peers none --laws fixed:9");
 }
 
 #[test]
 fn names_lead_to_what_they_name() {
-    for figure in PaperFigure::ALL {
-        assert!(figure.names().iter().all(|name| name.parse() == Ok(figure)));
+    for (figure, names) in PaperFigure::ALL {
+        assert!(names.iter().all(|name| PaperFigure::named(name) == Some(figure)));
+        assert_eq!(figure.name(), names[0]);
     }
-    for contender in Paper5Plan::full(1).cells().into_iter().map(|cell| cell.contender) {
+    for contender in plan(Paper5Form::Full).cells().into_iter().map(|cell| cell.contender) {
         assert_eq!(Contender::try_from(contender.to_string()), Ok(contender));
     }
-    assert!("12".parse::<PaperFigure>().is_err_and(|error| error.contains("did you mean")));
     assert!(law_named("vta-author").is_err_and(|error| error.contains("\"vta-authors\"")));
     assert!(Contender::try_from("thalweg none".to_owned()).is_err());
 }
@@ -122,7 +181,6 @@ fn run_of(round: u32, windows: &[(u64, u64, f64)], lines: &[(f64, u64, u64, u64,
         round,
         load: serde_json::from_value(load).expect("a load"),
         server: ServerUsage { resident_max_mib: 12.0, threads_max: 9, energy_j: None },
-        moments: vec![Moment { at_s: 0.0, threads: 3, resident_mib: 9.0, ..Moment::default() }],
         lines: lines.iter().map(line).collect(),
         conditions: Conditions::default(),
     }
@@ -168,19 +226,11 @@ fn a_step_is_described_by_when_it_was_met_and_by_the_threads() {
 fn result_of(cells: Vec<ServerCellRuns>) -> Paper5Result {
     Paper5Result {
         schema: Paper5Result::SCHEMA.to_owned(),
-        course: Paper5Facts {
-            command: "thalweg lab run paper5".to_owned(),
-            started_unix_s: 0,
-            seconds: 60.0,
-            seed: 1,
-            runs: 3,
-            scale: 1.0,
-            cpus: Some((0, 1)),
-            has_energy: false,
-        },
+        plan: plan(Paper5Form::Usual),
+        started_unix_s: 0,
         environment: Environment::read(),
         conditions: Conditions::default(),
-        contenders: vec![ServerFacts { name: "Thalweg".to_owned(), version: "0".to_owned(), is_ours: true }],
+        contenders: vec![ServerFacts { name: "Thalweg".to_owned(), version: "0".to_owned() }],
         missing: vec![crate::missing::Missing {
             what: "the CoAP server with libcoap".into(),
             why: "a <b>".into(),
@@ -200,7 +250,8 @@ fn cell_of(
     load: RequestLoad,
     runs: Vec<Run>,
 ) -> ServerCellRuns {
-    CellResult { runs, ..CellResult::new(ServerCell { figure, contender, handler, load }) }
+    let cell = ServerCell { figure, contender, handler, load, room: ServerRoom::Cpus(1), is_judged: true };
+    CellResult { runs, ..CellResult::new(cell) }
 }
 
 fn step_cell(law: ControlLaw, run: Run) -> ServerCellRuns {
@@ -250,9 +301,25 @@ fn the_best_pool_and_the_price_of_a_hand_over_are_computed() {
         verdicts::pools_seen(&result_of(cells)).join("\n")
     };
     let text = seen(9_998);
-    assert!(text.contains("fixed:4 served most, 10,000/s, fixed:200 40.0 % of that"), "{text}");
-    assert!(text.contains("The paper's best is 4 as well") && text.contains("2.00 times as much"), "{text}");
-    assert!(seen(4_000).contains("did as much as no pool"));
+    assert!(text.contains("fixed:4 served most, 10,000/s, fixed:200 40.0 % of that, inline 200 % of that"), "{text}");
+    assert!(text.contains("on 1 CPU") && text.contains("the paper's best is 4"), "{text}");
+    assert!(seen(4_000).contains("inline 80.0 % of that"));
+}
+
+#[test]
+fn what_the_following_law_gains_on_a_slow_machine_is_told_beside_the_papers_gain() {
+    let cell = |law, served| {
+        let load = RequestLoad::Open { clients: 5_000, rate: 10.0, bytes: None, flood: None };
+        let runs = plain(served);
+        let mut cell = cell_of(PaperFigure::Platforms, Contender::Thalweg(law), ServerWork::Computing(20), load, runs);
+        cell.cell.room = ServerRoom::Quota(25);
+        cell
+    };
+    let cells = vec![cell(ControlLaw::Fixed(4), 4_999), cell(ControlLaw::Vta, 5_999)];
+    let seen = verdicts::platforms_seen(&result_of(cells));
+    assert_eq!(seen[0], "On 25 % of a CPU vta served 120 % of what fixed:4 did.");
+    assert!(seen[1].contains("119, 112, 113 and 113 %"), "{seen:?}");
+    assert!(verdicts::platforms_seen(&result_of(Vec::new())).is_empty());
 }
 
 #[test]
@@ -273,11 +340,6 @@ fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
     };
     assert!(seen(8_000).contains("price of 247 s of duplicates"));
     assert!(seen(2_000).contains("has another reason here"));
-    let cells = vec![cell(Deduplication::Shipped, 2_000), cell(Deduplication::Off, 8_000)];
-    let mut short = result_of(cells);
-    short.course.command.push_str(" --quick");
-    let short = verdicts::clients_seen(&short).join("\n");
-    assert!(!short.contains("alifornium"), "a short run says nothing of it: {short}");
 }
 
 #[test]
@@ -292,13 +354,13 @@ fn an_overload_that_the_generator_could_not_make_says_nothing_of_the_server() {
         let over = cell_of(PaperFigure::Overload, ours, ServerWork::Greeting, twice.clone(), runs);
         verdicts::overload_seen(&result_of(vec![full, over])).join("\n")
     };
-    assert!(seen(false).starts_with("Thalweg kept 80.0 % of its capacity"), "{}", seen(false));
+    assert!(seen(false).starts_with("thalweg vta kept 80.0 % of its capacity"), "{}", seen(false));
     assert!(seen(true).contains("says nothing of the server"), "{}", seen(true));
 }
 
 #[test]
 fn the_page_shows_every_part_and_what_is_missing() {
-    let plan = Paper5Plan::quick(1);
+    let plan = plan(Paper5Form::Quick);
     let runs = |cell: &ServerCell| match cell.load {
         RequestLoad::Phases { .. } => vec![step_run(16, 3, true)],
         _ => plain(5_000),
@@ -313,10 +375,12 @@ fn the_page_shows_every_part_and_what_is_missing() {
     check_html(&html);
     check_offline(&html);
     for part in [
+        "Figures 2 to 4",
         "Figure 5",
         "Figures 6 and 7",
         "Figures 9 and 10",
         "Figure 11",
+        "Figure 12",
         "Capacity",
         "Overload",
         "A flood",
@@ -352,10 +416,10 @@ fn a_contender_that_serves_more_at_the_same_load_is_told_from_eight_rounds_on() 
     let (rate, share, latency, text) = told(8);
     assert_eq!((rate, share), (Verdict::Worse, Verdict::Worse));
     assert_eq!(latency, Verdict::Equivalent, "the same in every run");
-    assert!(text.contains("Against Thalweg as it is shipped") && text.contains("libcoap"), "{text}");
+    assert!(text.contains("Against Thalweg with its usual law") && text.contains("libcoap"), "{text}");
     let (rate, .., text) = told(5);
     assert_eq!(rate, Verdict::Inconclusive);
-    assert!(text.contains("Cells with fewer than 8 runs are not judged"), "{text}");
+    assert!(text.contains("Not judged: served, share of offered"), "{text}");
 }
 
 #[test]

@@ -1,21 +1,20 @@
 //! Resources of a server's process, over time.
 
-use serde::{Deserialize, Serialize};
 use thalweg_host::{Energy, HostFiles, Task, TaskStat, TaskStatus, monotonic_nanos};
 
 /// Resources that a server had used at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Moment {
     /// Seconds since requests were counted; negative before.
-    pub at_s: f64,
+    pub(super) at_s: f64,
     /// Processor time in seconds since the process started, in steps of 10 ms.
-    pub cpu_s: f64,
+    pub(super) cpu_s: f64,
     /// Memory in use in MiB.
-    pub resident_mib: f64,
+    pub(super) resident_mib: f64,
     /// Threads that live.
-    pub threads: u64,
+    pub(super) threads: u64,
     /// Energy of all processor packages in joules since the first sample; missing where the host does not tell.
-    pub energy_j: Option<f64>,
+    pub(super) energy_j: Option<f64>,
 }
 
 /// Samples of one process.
@@ -68,18 +67,6 @@ pub(super) fn at(moments: &[Moment], at_s: f64, value: impl Fn(&Moment) -> f64) 
     }
 }
 
-/// One sample a second, the first and the last among them.
-pub(super) fn thinned(moments: &[Moment]) -> Vec<Moment> {
-    let mut out: Vec<Moment> = Vec::new();
-    for (index, moment) in moments.iter().enumerate() {
-        let is_due = out.last().is_none_or(|last| moment.at_s - last.at_s >= 1.0);
-        if is_due || index + 1 == moments.len() {
-            out.push(*moment);
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,11 +81,13 @@ mod tests {
 
     #[test]
     fn values_between_samples_are_interpolated() {
-        let moment = |at_s, cpu_s| Moment { at_s, cpu_s, ..Moment::default() };
+        let moment = |at_s, resident_mib| Moment { at_s, resident_mib, ..Moment::default() };
         let moments = [moment(-1.0, 1.0), moment(1.0, 2.0), moment(1.5, 3.0), moment(3.0, 3.0)];
-        let cpu = |at_s| at(&moments, at_s, |moment| moment.cpu_s);
-        assert_eq!((cpu(-9.0), cpu(0.0), cpu(1.25), cpu(9.0)), (Some(1.0), Some(1.5), Some(2.5), Some(3.0)));
-        assert_eq!(at(&[], 0.0, |moment| moment.cpu_s), None);
-        assert_eq!(thinned(&moments).iter().map(|moment| moment.at_s).collect::<Vec<_>>(), [-1.0, 1.0, 3.0]);
+        let memory = |at_s| at(&moments, at_s, |moment| moment.resident_mib);
+        assert_eq!(
+            (memory(-9.0), memory(0.0), memory(1.25), memory(9.0)),
+            (Some(1.0), Some(1.5), Some(2.5), Some(3.0))
+        );
+        assert_eq!(at(&[], 0.0, |moment| moment.resident_mib), None);
     }
 }

@@ -2,8 +2,8 @@
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::answers::{self, LOSS, SERVED, best_and_largest, by_clients, median_of, pools};
-use super::cell::{Contender, PaperFigure, RequestLoad, ServerWork};
+use super::answers::{self, SERVED, best_and_largest, by_clients, median_of};
+use super::cell::{Contender, PaperFigure, RequestLoad, ServerRoom, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
 use super::result::{Paper5Result, ServerCellRuns};
@@ -11,44 +11,36 @@ use crate::figures::{grouped, percent, rounded};
 
 /// All sentences about the equations.
 pub(super) fn equations(result: &Paper5Result) -> Vec<String> {
-    let mut out = Vec::new();
-    out.extend(shrinking(result));
-    out.extend(growing(
-        result,
-        ControlLaw::VtaPrinted,
-        "Equation (2) as printed, PD = (R − H) / HT, is 0 in every steady state, however full the queue is",
-    ));
-    out.extend(growing(
-        result,
-        ControlLaw::VtaAuthors,
-        "The authors' code compares capacities and adds a thread for every 100,000 queued requests and period",
-    ));
-    out.extend(growing(
-        result,
-        ControlLaw::Vta,
-        "The corrected equations count threads that are needed, (R / (0.8 · HT)), and the backlog",
-    ));
-    out.extend(growing(
-        result,
-        ControlLaw::QueueDelay,
-        "A law that looks at the queue's delay alone needs no equation",
-    ));
-    out.extend(accumulated(result));
-    out
+    let laws = [
+        (
+            ControlLaw::VtaPrinted,
+            "Equation (2) as printed, PD = (R − H) / HT, is 0 in every steady state, however full the queue is",
+        ),
+        (
+            ControlLaw::VtaAuthors,
+            "The authors' code compares capacities and adds a thread for every 100,000 queued requests and period",
+        ),
+        (ControlLaw::Vta, "The corrected equations count threads that are needed, (R / (0.8 · HT)), and the backlog"),
+        (ControlLaw::QueueDelay, "A law that looks at the queue's delay alone needs no equation"),
+    ];
+    let growing = laws.into_iter().filter_map(|(law, why)| growing(result, law, why));
+    shrinking(result).into_iter().chain(growing).chain(accumulated(result)).collect()
 }
 
-/// A law's figures under the step of the load, means over the runs.
-pub(super) fn ramp_of(result: &Paper5Result, contender: Contender) -> Option<RampFigures> {
-    let cell = answers::find(result, PaperFigure::Ramp, |cell| cell.contender == contender)?;
-    // The run in the middle: means of thread numbers are no thread numbers.
+/// What a cell's load with phases showed in the run in the middle: means of thread numbers are no thread numbers.
+pub(super) fn step(cell: &ServerCellRuns) -> Option<RampFigures> {
     let mut all: Vec<RampFigures> = cell.runs.iter().filter_map(|run| ramp::figures(run, &cell.cell.load)).collect();
     all.sort_by(|one, other| one.served.total_cmp(&other.served));
     all.get((all.len().saturating_sub(1)) / 2).copied()
 }
 
+fn step_of(result: &Paper5Result, law: ControlLaw) -> Option<RampFigures> {
+    step(answers::find(result, PaperFigure::Ramp, |cell| cell.contender == Contender::Thalweg(law))?)
+}
+
 /// Equation (4): whether the pool shrinks when the load falls.
 fn shrinking(result: &Paper5Result) -> Option<String> {
-    let figures = ramp_of(result, Contender::Thalweg(ControlLaw::VtaPrinted))?;
+    let figures = step_of(result, ControlLaw::VtaPrinted)?;
     let (most, end) = (figures.threads_max?, figures.threads_end?);
     let after = rounded(figures.after_s);
     Some(if end >= most {
@@ -66,7 +58,7 @@ fn shrinking(result: &Paper5Result) -> Option<String> {
 
 /// Whether a law met the step of the load.
 fn growing(result: &Paper5Result, law: ControlLaw, why: &str) -> Option<String> {
-    let figures = ramp_of(result, Contender::Thalweg(law))?;
+    let figures = step_of(result, law)?;
     let needed = figures.needed.map_or_else(String::new, |needed| format!(" of {} that were needed", rounded(needed)));
     let threads = figures
         .threads_high
@@ -87,13 +79,8 @@ fn growing(result: &Paper5Result, law: ControlLaw, why: &str) -> Option<String> 
 
 /// Figure 6: the sign of the accumulated difference.
 fn accumulated(result: &Paper5Result) -> Option<String> {
-    let cells: Vec<_> = result.cells_of(PaperFigure::Course).filter(|cell| !cell.runs.is_empty()).collect();
-    let last = |run: &super::Run| ramp::behind(run).last().map(|(_, value)| *value);
-    let all: Vec<f64> = cells.iter().flat_map(|cell| cell.runs.iter().filter_map(last)).collect();
-    if all.is_empty() {
-        return None;
-    }
-    let least = ramp_extreme(&cells, f64::min)?;
+    let runs = result.cells_of(PaperFigure::Course).flat_map(|cell| &cell.runs);
+    let least = runs.flat_map(ramp::behind).map(|(_, value)| value).reduce(f64::min)?;
     Some(if least < 0.0 {
         format!(
             "Figure 6 has handlers up to six million requests ahead of the receiver; here they were ahead by {} at most.",
@@ -107,101 +94,62 @@ fn accumulated(result: &Paper5Result) -> Option<String> {
     })
 }
 
-fn ramp_extreme(cells: &[&super::ServerCellRuns], fold: fn(f64, f64) -> f64) -> Option<f64> {
-    cells.iter().flat_map(|cell| &cell.runs).flat_map(ramp::behind).map(|(_, value)| value).reduce(fold)
-}
-
-/// Figure 5: which fixed size is best, and how far from it others are.
+/// Figure 5: for each handler and room, which fixed size is best, and how far from it others are.
 pub(super) fn pools_seen(result: &Paper5Result) -> Vec<String> {
-    let of = |handler: ServerWork| {
-        let pools = pools(result, handler);
-        let (best, largest) = best_and_largest(&pools)?;
+    let groups = answers::each(result, PaperFigure::Pools, |cell| (cell.handler, cell.room));
+    let of = |(handler, room): &(ServerWork, ServerRoom)| {
+        let is_own = |cell: &&ServerCellRuns| (cell.cell.handler, cell.cell.room) == (*handler, *room);
+        let cells: Vec<&ServerCellRuns> = result.cells_of(PaperFigure::Pools).filter(is_own).collect();
+        let (best, largest) = best_and_largest(&cells)?;
+        let most = median_of(best, SERVED)?;
+        let share = |cell: &ServerCellRuns| Some(percent(median_of(cell, SERVED)? / most));
+        let described =
+            if *handler == ServerWork::Short { "does next to nothing".to_owned() } else { handler.to_string() };
         let mut text = format!(
-            "A handler that {}: of the fixed pools {} served most, {}/s",
-            describe(handler),
-            best.law,
-            rounded(best.served)
+            "A handler that {described}, on {room}: of the fixed pools {} served most, {}/s",
+            best.cell.contender.short_name(),
+            rounded(most)
         );
-        if largest != best {
-            text.push_str(&format!(", {} {} of that", largest.law, percent(largest.served / best.served)));
+        let others = [ControlLaw::Vta, ControlLaw::Inline].map(Contender::Thalweg);
+        let others = others.iter().filter_map(|one| cells.iter().find(|cell| cell.cell.contender == *one));
+        for cell in [&largest].into_iter().filter(|largest| largest.name != best.name).chain(others) {
+            text.push_str(&format!(", {} {} of that", cell.cell.contender.short_name(), share(cell)?));
         }
-        for law in [ControlLaw::Vta, ControlLaw::Inline] {
-            if let Some(found) = pools.iter().find(|pool| pool.law == law) {
-                text.push_str(&format!("; {law} {} of it", percent(found.served / best.served)));
-            }
+        if *handler == ServerWork::Short {
+            text.push_str("; the paper's best is 4, on four cores, and 200 threads served 37 % of that");
         }
-        text.push_str(match handler {
-            ServerWork::Short if best.law == ControlLaw::Fixed(4) => ". The paper's best is 4 as well.",
-            ServerWork::Short => ". The paper's best is 4, on four cores; 200 threads served 37 % of that.",
-            _ => ".",
-        });
-        Some(text)
+        Some(text + ".")
     };
-    let mut out: Vec<String> = answers::handlers(result, PaperFigure::Pools).into_iter().filter_map(of).collect();
-    let short = pools(result, ServerWork::Short);
-    if let (Some((best, _)), Some(inline)) =
-        (best_and_largest(&short), short.iter().find(|pool| pool.law == ControlLaw::Inline))
-    {
-        let gain = inline.served / best.served;
-        out.push(if gain > 1.0 {
-            format!("Without a hand-over to a pool short handlers do {} times as much as the best pool, with no law at all.", rounded(gain))
-        } else {
-            "For short handlers the best pool did as much as no pool; handing over cost nothing that is seen here.".to_owned()
-        });
-    }
-    out
-}
-
-fn describe(handler: ServerWork) -> String {
-    match handler {
-        ServerWork::Greeting => "greets".to_owned(),
-        ServerWork::Short => "does next to nothing".to_owned(),
-        other => other.to_string(),
-    }
+    groups.iter().filter_map(of).collect()
 }
 
 /// Figure 9: servers whose rate falls with more clients.
 pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
-    let mut out = vec![
-        "The greeting runs on the receiving thread, where no law decides anything: what is seen here is the message layer and not thread \
-         adjustment."
-            .to_owned(),
-    ];
-    for contender in answers::contenders(result, PaperFigure::Clients) {
+    let of = |contender: Contender| {
         let points = by_clients(result, contender);
-        let Some((clients, last)) = points.last() else { continue };
+        let (clients, last) = points.last()?;
         let peak = points.iter().map(|(_, served)| served.estimate).fold(0.0, f64::max);
-        let is_most = |cell: &super::ServerCell| {
-            cell.contender == contender
-                && matches!(cell.load, RequestLoad::Open { clients: count, .. } if f64::from(count) == *clients)
-        };
-        let loss = answers::find(result, PaperFigure::Clients, is_most).and_then(|cell| median_of(cell, LOSS));
-        let loss = loss.map_or_else(String::new, |loss| format!(", {} lost", percent(loss)));
         let fall = match last.estimate / peak {
-            share if share < FALL => format!("; that is {} of its peak", percent(share)),
+            share if share < FALL => format!(", {} of its peak", percent(share)),
             _ => String::new(),
         };
-        out.push(format!(
-            "{}: {}/s with {} clients{loss}{fall}.",
-            contender.middleware_name(),
-            rounded(last.estimate),
-            grouped(*clients as u64)
-        ));
-    }
-    out.extend(duplicates(result));
-    out
+        let rate = rounded(last.estimate);
+        Some(format!("{contender}: {rate}/s with {} clients{fall}.", grouped(*clients as u64)))
+    };
+    let contenders = answers::each(result, PaperFigure::Clients, |cell| cell.contender);
+    contenders.into_iter().filter_map(of).chain(duplicates(result)).collect()
 }
 
 /// Whether Californium's fall is that of its duplicate detection.
 fn duplicates(result: &Paper5Result) -> Option<String> {
     let last = |deduplication| {
         let points = by_clients(result, Contender::Peer(CoapPeer::Californium, deduplication));
-        points.last().map(|(_, served)| served.estimate)
+        points.last().map(|(clients, served)| (*clients, served.estimate))
     };
-    if answers::is_too_young(result, Contender::Peer(CoapPeer::Californium, Deduplication::Shipped)) {
+    let ((clients, with), (_, without)) = (last(Deduplication::Shipped)?, last(Deduplication::Off)?);
+    if clients < PAPER_FALL {
         return None;
     }
-    let (with, without) = (last(Deduplication::Shipped)?, last(Deduplication::Off)?);
     Some(if without > with * (2.0 - FALL) {
         format!(
             "Californium without the detection of duplicates served {} times as much at the most clients: what the paper's Figure 9 shows \
@@ -212,6 +160,34 @@ fn duplicates(result: &Paper5Result) -> Option<String> {
         "Californium served as much with the detection of duplicates as without: its fall in the paper's Figure 9 has another reason here."
             .to_owned()
     })
+}
+
+/// Figure 12: what the law that follows the load has over the fixed pool, on each platform.
+pub(super) fn platforms_seen(result: &Paper5Result) -> Vec<String> {
+    let of = |room: ServerRoom| {
+        let cell = |is_fixed: bool| {
+            answers::find(result, PaperFigure::Platforms, |cell| {
+                let is_law = match cell.contender {
+                    Contender::Thalweg(ControlLaw::Fixed(_)) => is_fixed,
+                    Contender::Thalweg(law) => law == ControlLaw::Vta && !is_fixed,
+                    Contender::Peer(..) => false,
+                };
+                cell.room == room && is_law
+            })
+        };
+        let (fixed, vta) = (cell(true)?, cell(false)?);
+        let share = percent(median_of(vta, SERVED)? / median_of(fixed, SERVED)?);
+        Some(format!("On {room} vta served {share} of what {} did.", fixed.cell.contender.short_name()))
+    };
+    let mut out: Vec<String> =
+        answers::each(result, PaperFigure::Platforms, |cell| cell.room).into_iter().filter_map(of).collect();
+    if !out.is_empty() {
+        out.push(
+            "The paper has 119, 112, 113 and 113 % on its four machines; its baseline, MinT, has a fixed pool."
+                .to_owned(),
+        );
+    }
+    out
 }
 
 /// Overload: who keeps its peak, as far as the generator could ask for that much.
@@ -244,19 +220,15 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
     let of = |contender: Contender| {
         let share = served(contender, true)? / served(contender, false)?;
         Some(match share {
-            share if share > NOTHING => {
-                format!("{}: honest clients noticed nothing of the flood.", contender.middleware_name())
-            }
-            share => format!(
-                "{}: the flood cost honest clients {} of their answers.",
-                contender.middleware_name(),
-                percent(1.0 - share)
-            ),
+            share if share > NOTHING => format!("{contender}: honest clients noticed nothing of the flood."),
+            share => format!("{contender}: the flood cost honest clients {} of their answers.", percent(1.0 - share)),
         })
     };
-    answers::contenders(result, PaperFigure::Flood).into_iter().filter_map(of).collect()
+    answers::each(result, PaperFigure::Flood, |cell| cell.contender).into_iter().filter_map(of).collect()
 }
 
+/// Fewer clients show nothing of a fall like that of the paper's Figure 9.
+const PAPER_FALL: f64 = 10_000.0;
 /// A fall below this share of the peak is one.
 const FALL: f64 = 0.9;
 /// A share above this is as good as all.

@@ -20,18 +20,15 @@ pub(crate) struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts a process by this command, on one logical CPU or on those of this thread; also its standard input and output.
+    /// Starts a process by this command, on these logical CPUs or without any on those of this thread; also its standard input and output.
     ///
     /// # Errors
     /// It cannot be started.
-    pub(crate) fn spawn(
-        command: &mut Command,
-        cpu: Option<usize>,
-    ) -> io::Result<(ChildProcess, ChildStdin, ChildStdout)> {
+    pub(crate) fn spawn(command: &mut Command, cpus: &[usize]) -> io::Result<(ChildProcess, ChildStdin, ChildStdout)> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A Ctrl-C at the terminal goes to the whole foreground group; the parent alone decides when its children end.
         command.process_group(0);
-        let mut child = spawn_on(command, cpu)?;
+        let mut child = spawn_on(command, cpus)?;
         let last_words = LastWords::default();
         let listening = child.stderr.take().map(|stderr| {
             let words = last_words.clone();

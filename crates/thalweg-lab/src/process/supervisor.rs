@@ -186,16 +186,16 @@ impl Supervised {
     /// # Errors
     /// The process cannot be started.
     pub fn start_without_order(launcher: &Launcher, name: &str) -> Result<Supervised, LabError> {
-        Supervised::spawn(launcher.command(), None, name)
+        Supervised::spawn(launcher.command(), &[], name)
     }
 
-    /// Starts a process by this command, on one logical CPU or on those of this thread.
+    /// Starts a process by this command, on these logical CPUs or without any on those of this thread.
     ///
     /// # Errors
     /// The process cannot be started.
-    pub(crate) fn spawn(mut command: Command, cpu: Option<usize>, name: &str) -> Result<Supervised, LabError> {
+    pub(crate) fn spawn(mut command: Command, cpus: &[usize], name: &str) -> Result<Supervised, LabError> {
         let not_started = |source| LabError::NotStarted { process: name.to_owned(), source };
-        let (child, orders, stdout) = ChildProcess::spawn(&mut command, cpu).map_err(not_started)?;
+        let (child, orders, stdout) = ChildProcess::spawn(&mut command, cpus).map_err(not_started)?;
         let (heard, messages) = sync_channel(MESSAGES_MAX);
         std::thread::spawn(move || forward_messages(stdout, &heard));
         let process = Process::Own(Some(orders), child);

@@ -72,7 +72,7 @@ pub enum PresetCommand {
         "thalweg lab run paper5 --quick --peers libcoap,californium",
         "thalweg lab run paper5 --quick --figures ramp --laws vta,fixed:4"
     ))]
-    Paper5(paper5::Paper5Options),
+    Paper5(Box<paper5::Paper5Options>),
 }
 
 /// Runs a preset or a scenario, prints its tables and writes its files.

@@ -370,7 +370,15 @@ fn ratios(all: &[JudgedRatio]) -> Section {
             verdict.to_owned(),
         ]
     }));
-    Section { title: "Expected ratios".to_owned(), tables: vec![table], ..Section::default() }
+    let count = |holds: Option<bool>| all.iter().filter(|ratio| ratio.holds == holds).count();
+    let seen = format!(
+        "{} of {} expected ratios hold, {} do not, {} are not judged.",
+        count(Some(true)),
+        all.len(),
+        count(Some(false)),
+        count(None)
+    );
+    Section { title: "Expected ratios".to_owned(), seen: vec![seen], tables: vec![table], ..Section::default() }
 }
 
 /// Who took part and how, where there is a choice.

@@ -186,6 +186,8 @@ fn expected_ratios_hold_where_the_whole_interval_does() {
     };
     assert_eq!(judge(4_000.0), [Some(true); 4], "two sizes, two ratios");
     assert_eq!(judge(2_000.0), [Some(true), Some(true), Some(false), Some(false)]);
+    let text = to_text(&example(&plan, |cell, _| Some(if cell.contender == "batch" { 2_000.0 } else { 1_000.0 })));
+    assert!(text.contains("2 of 4 expected ratios hold, 2 do not, 0 are not judged."), "{text}");
     let few = Benchmark { runs: 5, ..plan.clone() };
     let result = example(&few, |_, _| Some(1_000.0));
     assert!(

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::serve;
 
-use crate::benchmark::{self, BurstOrder, DuelOrder};
+use crate::benchmark::{self, BesideOrder, BurstOrder};
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
 use crate::paper5::{self, LoadOrder};
@@ -26,9 +26,9 @@ pub(crate) enum Order {
     /// The one that echoes them.
     BurstSubscriber(BurstOrder),
     /// The sending process of a small topic beside transfers.
-    DuelSender(DuelOrder),
+    BesideSender(BesideOrder),
     /// Its receiver.
-    DuelReceiver(DuelOrder),
+    BesideReceiver(BesideOrder),
     /// Endpoints of one run of a scenario.
     Trial(TrialOrder),
     /// The switch between hosts, which impairs forwarded frames.
@@ -54,8 +54,8 @@ fn obey(order: Order, link: &ParentPipe) -> Result<serde_json::Value, LabError> 
         },
         Order::BurstPublisher(order) => to_value(&benchmark::publish(&order, link)?),
         Order::BurstSubscriber(order) => to_value(&benchmark::subscribe(&order, link)?),
-        Order::DuelSender(order) => to_value(&benchmark::send(&order, link)?),
-        Order::DuelReceiver(order) => to_value(&benchmark::receive(&order, link)?),
+        Order::BesideSender(order) => to_value(&benchmark::send(&order, link)?),
+        Order::BesideReceiver(order) => to_value(&benchmark::receive(&order, link)?),
         Order::Trial(order) => to_value(&trial::work(&order, link)?),
         Order::Relay(order) => to_value(&network::work(&order, link)?),
         Order::CoapLoad(order) => to_value(&paper5::make_load(&order, link)?),

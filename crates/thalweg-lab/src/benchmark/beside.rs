@@ -19,7 +19,7 @@ use crate::worker::Order;
 
 /// The order of both processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct DuelOrder {
+pub(crate) struct BesideOrder {
     /// Their network, and by what way the bulk samples travel.
     pub(crate) setup: Setup,
     /// Time without transfers.
@@ -54,7 +54,7 @@ pub(crate) struct Received {
     pub(crate) samples_ns: NotedSamples,
 }
 
-impl DuelOrder {
+impl BesideOrder {
     /// Both topics' writers say by what way they send.
     fn open(&self, end: &ProcessEnd) -> Result<Thalweg, LabError> {
         Ok(Thalweg::open(&Setup { sending: Sending::default(), ..self.setup.clone() }, end)?)
@@ -73,17 +73,18 @@ fn hurried_channel(topic: &str) -> SampleChannel {
 }
 
 /// Both processes' results, and what they wrote on their standard error.
-pub(crate) struct Dueled {
+pub(crate) struct SeenByBoth {
     pub(crate) sent: Sent,
     pub(crate) received: Received,
     pub(crate) remarks: Vec<String>,
 }
 
-impl DuelOrder {
+impl BesideOrder {
     /// Starts both processes, the sending and the receiving one by these launchers, and returns what they saw.
-    pub(crate) fn run(&self, (sender, receiver): (&Launcher, &Launcher), stop: &Stop) -> Result<Dueled, LabError> {
-        let receiver = Supervised::start(receiver, "receiver of background data", &Order::DuelReceiver(self.clone()))?;
-        let sender = Supervised::start(sender, "sender of background data", &Order::DuelSender(self.clone()))?;
+    pub(crate) fn run(&self, (sender, receiver): (&Launcher, &Launcher), stop: &Stop) -> Result<SeenByBoth, LabError> {
+        let receiver =
+            Supervised::start(receiver, "receiver of background data", &Order::BesideReceiver(self.clone()))?;
+        let sender = Supervised::start(sender, "sender of background data", &Order::BesideSender(self.clone()))?;
         let mut pair = ProcessPair::new(receiver, sender);
         // The transfers in the loaded time, the one before that does not count, and one that begins at its end.
         let patience = self.quiet + self.loaded + 2 * self.patience + 2 * PATIENCE;
@@ -92,12 +93,12 @@ impl DuelOrder {
         let remarks = pair.remarks();
         pair.finish()?;
         received.check().map_err(LabError::Here)?;
-        Ok(Dueled { sent, received, remarks })
+        Ok(SeenByBoth { sent, received, remarks })
     }
 }
 
 /// The sending process.
-pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabError> {
+pub(crate) fn send(order: &BesideOrder, link: &ParentPipe) -> Result<Sent, LabError> {
     let station = order.open(&ProcessEnd::PUBLISHER)?;
     let in_a_hurry = Sending { priority: HURRIED_PRIORITY, ..Sending::default() };
     let mut hurried = station.writer_by(&hurried_channel(HURRIED), &in_a_hurry)?;
@@ -123,7 +124,7 @@ pub(crate) fn send(order: &DuelOrder, link: &ParentPipe) -> Result<Sent, LabErro
 }
 
 /// The receiving process: ends when the sending one has left.
-pub(crate) fn receive(order: &DuelOrder, link: &ParentPipe) -> Result<Received, LabError> {
+pub(crate) fn receive(order: &BesideOrder, link: &ParentPipe) -> Result<Received, LabError> {
     let station = order.open(&ProcessEnd::subscriber())?;
     let samples_ns = Arc::default();
     let hurried = station.reader(&hurried_channel(HURRIED), Note { samples_ns: Arc::clone(&samples_ns) })?;
@@ -167,7 +168,7 @@ fn wait_for(due: u64) {
 /// The sending side of the transfers.
 struct Bulk<'a> {
     publisher: BurstPublisher<Thalweg>,
-    order: &'a DuelOrder,
+    order: &'a BesideOrder,
     link: &'a ParentPipe,
     bytes: Vec<u64>,
 }

@@ -7,7 +7,7 @@ use thalweg_lab_station::{
     BurstRequest, Limit, Measurement, PerfOptions, ReliabilitySetting, RoundTripFigures, ThroughputFigures,
 };
 
-use super::beside::{DuelOrder, Received, Sent};
+use super::beside::{BesideOrder, Received, Sent};
 use super::bursts::{BurstPair, BurstParty, PeerWords};
 use super::contender::ContenderPlan;
 use super::plan::{Benchmark, Place, WorkPlan, WorkTask};
@@ -88,7 +88,7 @@ impl Contest<'_> {
                 Outcomes::Each(self.all(bytes, |size| self.round_trips(size, *wait, *seconds))?)
             }
             WorkTask::Beside { transfer: (n, size), quiet_s, loaded_s } => {
-                let order = DuelOrder {
+                let order = BesideOrder {
                     setup: self.contender.setup(),
                     quiet: Duration::from_secs_f64(*quiet_s),
                     loaded: Duration::from_secs_f64(*loaded_s),
@@ -96,9 +96,9 @@ impl Contest<'_> {
                     patience: 2 * self.work.task.duration(self.contender, self.plan.link.unwrap_or_default()) + BEYOND,
                     transfer: BurstRequest { n: *n, size: *size, runs: 1, ..BurstRequest::default() },
                 };
-                let dueled = order.run((&self.on(0), &self.on(1)), self.stop)?;
-                remarks = dueled.remarks;
-                Outcomes::Beside(dueled.sent, dueled.received)
+                let seen = order.run((&self.on(0), &self.on(1)), self.stop)?;
+                remarks = seen.remarks;
+                Outcomes::Beside(seen.sent, seen.received)
             }
         };
         drop(relay);
@@ -176,7 +176,6 @@ impl Contest<'_> {
             out.push(match ready.runs(&request, self.stop) {
                 Ok(mut runs_ms) => {
                     runs_ms.remove(0);
-                    remarks.extend(ready.remarks());
                     pair = Some(ready);
                     Outcome::BurstsMs(runs_ms)
                 }
@@ -185,6 +184,7 @@ impl Contest<'_> {
                 Err(error) => return Err(error),
             });
         }
+        remarks.extend(pair.iter().flat_map(BurstPair::remarks));
         Ok(out)
     }
 

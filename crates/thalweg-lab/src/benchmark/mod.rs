@@ -15,7 +15,7 @@ mod result;
 mod sorted;
 mod study;
 
-pub(crate) use beside::{DuelOrder, receive, send};
+pub(crate) use beside::{BesideOrder, receive, send};
 pub(crate) use bursts::{BurstOrder, publish, subscribe};
 pub use cells::{BenchmarkCell, Deed};
 pub use contender::{ContenderPlan, LinkTable};

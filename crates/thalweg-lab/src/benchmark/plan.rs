@@ -203,6 +203,9 @@ impl Benchmark {
             return of(twice, "two pieces of work have this name".to_owned());
         }
         let link = self.link.unwrap_or_default();
+        if link.rate_mbit.is_some_and(|rate| !(0.001..=100_000.0).contains(&rate)) {
+            return of(&self.name, "rate_mbit of a link is 0.001 to 100000".to_owned());
+        }
         if !(0.0..100.0).contains(&link.loss_pct) || !(0.0..=60_000.0).contains(&link.delay_ms) {
             return of(&self.name, "of a link loss_pct is 0 to 100 and delay_ms 0 to 60000".to_owned());
         }
@@ -337,7 +340,9 @@ impl WorkTask {
             WorkTask::Stream { bytes, .. } | WorkTask::RoundTrips { bytes, .. } if bytes.is_empty() => {
                 "`bytes` is empty"
             }
-            WorkTask::Stream { readers: 0, .. } => "a stream needs a reader",
+            WorkTask::Stream { readers, .. } if !(1..=READERS_MAX).contains(readers) => "a stream has 1 to 120 readers",
+            WorkTask::Bursts { of, .. } if of.iter().any(|load| is_huge(*load)) => HUGE,
+            WorkTask::Beside { transfer, .. } if is_huge(*transfer) => HUGE,
             WorkTask::Stream { seconds, .. } | WorkTask::RoundTrips { seconds, .. } if !is_long(*seconds) => {
                 "seconds are 0.1 to 3600"
             }
@@ -396,6 +401,16 @@ fn one<T: From<u8>>() -> T {
     T::from(1)
 }
 
+/// Whether so many samples of such a size are more than processes should be asked for.
+fn is_huge((samples, bytes): (u32, u32)) -> bool {
+    samples > SAMPLES_MAX || u64::from(samples) * u64::from(bytes) > BYTES_MAX
+}
+
+const HUGE: &str = "a burst or transfer has at most 10,000,000 samples and 4 GiB";
+const SAMPLES_MAX: u32 = 10_000_000;
+const BYTES_MAX: u64 = 4 << 30;
+/// As many as a domain has room for on one host.
+const READERS_MAX: usize = 120;
 /// Start of the processes until they have met, and their end.
 const START_S: f64 = 1.2;
 /// Of a contender in the middle.

@@ -169,6 +169,9 @@ fn what_is_no_benchmark_is_told_with_its_place() {
         &["one topic at a time"],
     );
     check("each = 3", "each = 0", &["bursts need"]);
+    check("rate_mbit = 1000.0", "rate_mbit = -1.0", &["rate_mbit of a link"]);
+    check("[7, 10]", "[4000000000, 4000000000]", &["at most 10,000,000 samples"]);
+    check("[256, 1024], seconds", "[256, 1024], readers = 100000, seconds", &["1 to 120 readers"]);
     check("name = \"bursts\"", "name = \"streams\"", &["two pieces of work"]);
     let unlinked = FILE.replace("[link]\nrate_mbit = 1000.0\nloss_pct = 1.0\n", "");
     assert!(Benchmark::parse("b", &unlinked).expect_err("no link").to_string().contains("add the table [link]"));

@@ -87,7 +87,11 @@ fn the_full_plan_has_the_papers_cells_and_the_runs_of_its_verdicts() {
     assert_eq!(tables.runs as usize, crate::statistics::runs_needed(tables.comparisons()));
     assert!(tables.runs >= 12 && plan.benchmark(BACKGROUND, &[]).runs >= 8);
     assert_eq!(plan.benchmark(BACKGROUND, &[]).cells.len(), 14, "seven cells of Table 4, quiet and loaded");
-    assert!(plan.duration() < std::time::Duration::from_secs(7_200), "{:?}", plan.duration());
+    let peers: Vec<PeerProgram> = PeerProgram::ALL.into_iter().filter(|peer| *peer != PeerProgram::Raw).collect();
+    let with_all = Paper1Plan::new(Length::Full, 1, &peers, true).duration();
+    assert!(with_all < std::time::Duration::from_secs(7_200), "{with_all:?}");
+    let quick = Paper1Plan::new(Length::Quick, 1, &peers, true).duration();
+    assert!(quick < std::time::Duration::from_secs(900), "{quick:?}");
     assert!(Paper1Plan::new(Length::Quick, 1, &[], true).duration() < std::time::Duration::from_secs(600));
     for part in PART_NAMES {
         let text = toml::to_string(&plan.benchmark(part, &search::defaults())).expect("text");

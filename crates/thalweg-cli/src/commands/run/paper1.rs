@@ -28,7 +28,7 @@ pub struct Paper1Options {
 
     /// Let these peers take part, with commas between, or none; those that are not set up are named and left out (default: all but
     /// none).
-    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = peer_names(PEERS.map(PeerProgram::name)))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = peer_names(peers().into_iter().map(PeerProgram::name)))]
     pub peers: Vec<String>,
 
     /// Make N runs of each cell, 2 to 1000 (default: as many as verdicts need, with --quick 3).
@@ -63,7 +63,7 @@ pub struct Tokens(Option<u32>);
 /// A part has no result, one of Thalweg's own methods failed, or the files cannot be written.
 pub fn run(options: &Paper1Options, interrupt: &Interrupt) -> Result<(), Failure> {
     let folder = &options.folder.peer_dir;
-    let (there, missing) = set_up(&options.peers, &PEERS, folder.as_deref())?;
+    let (there, missing) = set_up(&options.peers, &peers(), folder.as_deref())?;
     let out = options.preset.folder("paper1")?;
     let plan = options.plan(&there);
     extent_of(&plan).without_peers(missing).announce("paper1");
@@ -82,7 +82,7 @@ pub fn run(options: &Paper1Options, interrupt: &Interrupt) -> Result<(), Failure
 
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
-    let (there, missing) = set_up(&[], &PEERS, None)?;
+    let (there, missing) = set_up(&[], &peers(), None)?;
     Ok(extent_of(&Paper1Plan::new(length, 1, &there, may_make_namespaces())).without_peers(missing))
 }
 
@@ -107,16 +107,10 @@ impl Paper1Options {
     }
 }
 
-/// Those that make bursts.
-const PEERS: [PeerProgram; 7] = [
-    PeerProgram::Cyclone,
-    PeerProgram::FastDds,
-    PeerProgram::RustDds,
-    PeerProgram::Dust,
-    PeerProgram::Hdds,
-    PeerProgram::Zenoh,
-    PeerProgram::Iceoryx2,
-];
+/// Those that are no floor.
+fn peers() -> Vec<PeerProgram> {
+    PeerProgram::ALL.into_iter().filter(|peer| *peer != PeerProgram::Raw).collect()
+}
 
 fn tokens(text: &str) -> Result<Tokens, String> {
     match text.parse() {

@@ -127,22 +127,12 @@ fn tiles(result: &Paper5Result) -> Vec<Tile> {
 }
 
 fn warnings(result: &Paper5Result) -> Vec<String> {
-    let mut out = Vec::new();
-    if result.environment.build == "debug" {
-        out.push("A debug build was measured; it is several times slower than a release build.".to_owned());
-    }
+    let mut out = circumstances::warnings(&result.environment, &result.conditions);
     if result.plan.scale < 1.0 {
         let scale = result.plan.scale;
         out.push(format!(
             "Clients and times are {scale} of the preset's: this shows that the preset works, and no more."
         ));
-    }
-    if result.conditions.is_disturbed() {
-        out.push(
-            "The machine was not quiet: other work took processor time. Ratios suffer less than figures, because contenders took turns; \
-             repeat it on an idle machine."
-                .to_owned(),
-        );
     }
     out.extend(result.missing.iter().map(|one| format!("Missing: {}: {}; {}.", one.what, one.why, one.remedy)));
     out.extend(result.left_out.iter().map(|text| format!("Left out: {text}.")));

@@ -126,8 +126,7 @@ pub(super) fn cells_of(plan: &Benchmark) -> Vec<BenchmarkCell> {
             let rival = named.filter(|name| work.contenders.contains(name)).unwrap_or(&work.contenders[0]);
             let mut own: Vec<BenchmarkCell> = Vec::new();
             for deed in deeds(work) {
-                let is_rival =
-                    |other: &&BenchmarkCell| other.contender == *rival && rival != contender && other.deed == deed;
+                let is_rival = |other: &&BenchmarkCell| other.contender == *rival && other.deed == deed;
                 let baseline = out[begin..].iter().find(is_rival);
                 let baseline = baseline.or_else(|| own.iter().find(|before| is_alike(before.deed, deed)));
                 let baseline = baseline.map(ToString::to_string);

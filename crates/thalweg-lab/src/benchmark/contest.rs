@@ -13,7 +13,7 @@ use super::contender::ContenderPlan;
 use super::plan::{Benchmark, Place, WorkPlan, WorkTask};
 use crate::error::LabError;
 use crate::host::{Conditions, ConditionsWatch, HostFiles};
-use crate::network::Hosts;
+use crate::network::{Hosts, Relay};
 use crate::peers::PeerProfile;
 use crate::process::{Launcher, Stop, Supervised};
 use crate::station::{Setup, Wait};
@@ -30,6 +30,9 @@ pub(super) struct RunFile {
     pub(super) conditions: Conditions,
     /// What the processes wrote on their standard error.
     pub(super) remarks: Vec<String>,
+    /// Frames that the link lost by chance.
+    #[serde(default)]
+    pub(super) frames_lost: u64,
     pub(super) outcomes: Outcomes,
 }
 
@@ -76,7 +79,8 @@ pub(super) struct Contest<'a> {
 impl Contest<'_> {
     /// Makes the run.
     pub(super) fn run(&self) -> Result<RunFile, LabError> {
-        let relay = self.link().map_or(Ok(None), |hosts| hosts.relay(self.launcher, self.chance))?;
+        let mut relay = self.link().map_or(Ok(None), |hosts| hosts.relay(self.launcher, self.chance))?;
+        relay.as_mut().map_or(Ok(()), Relay::begin)?;
         let watch = ConditionsWatch::start(HostFiles::here());
         let (mut version, mut remarks) = (String::new(), Vec::new());
         let outcomes = match &self.work.task {
@@ -101,9 +105,15 @@ impl Contest<'_> {
                 Outcomes::Beside(seen.sent, seen.received)
             }
         };
-        drop(relay);
+        let frames_lost = match &mut relay {
+            Some(relay) => {
+                let counters = relay.counters()?;
+                counters.iter().filter(|(name, _)| name.ends_with(".dropped")).map(|(_, frames)| frames).sum()
+            }
+            None => 0,
+        };
         let (work, contender) = (self.work.name.clone(), self.contender.name.clone());
-        Ok(RunFile { work, contender, version, conditions: watch.finish(), remarks, outcomes })
+        Ok(RunFile { work, contender, version, conditions: watch.finish(), remarks, frames_lost, outcomes })
     }
 
     fn link(&self) -> Option<&Hosts> {

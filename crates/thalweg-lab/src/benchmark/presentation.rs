@@ -10,7 +10,7 @@ use crate::table::Table;
 
 use super::cells::{BenchmarkCell, Deed, RATE_HZ};
 use super::observations;
-use super::plan::{WorkPlan, WorkTask};
+use super::plan::{Place, WorkPlan, WorkTask};
 use super::result::{BenchmarkCellRuns, BenchmarkResult, BenchmarkRun, JudgedRatio};
 
 /// What a paper has beside a row: the titles of its columns, and its values where it has the row.
@@ -100,8 +100,18 @@ pub(crate) fn sections(result: &BenchmarkResult, paper: impl Fn(&WorkPlan) -> Op
     out
 }
 
-/// One piece of work.
-pub(crate) fn section(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigures>) -> Section {
+/// One piece of work, and what a link that loses frames lost in it.
+fn section(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigures>) -> Section {
+    let mut section = measured(result, work, paper);
+    if work.place == Place::Link && result.plan.link.is_some_and(|link| link.loss_pct > 0.0) {
+        let runs = result.runs_of_work(&work.name);
+        let lost = runs.iter().map(|run| run.detail.frames_lost).sum();
+        section.seen.push(format!("The link lost {} frames in {} runs.", grouped(lost), runs.len()));
+    }
+    section
+}
+
+fn measured(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigures>) -> Section {
     let cells = result.of_work(&work.name);
     let section = Section { title: work.name.clone(), lead: work.about.clone(), ..Section::default() };
     match &work.task {

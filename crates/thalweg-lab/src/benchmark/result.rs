@@ -87,6 +87,9 @@ pub struct RunDetail {
     pub loads_s: Vec<(f64, f64)>,
     /// Bits a second that left the host during each transfer.
     pub bits_per_second: Vec<f64>,
+    /// Frames that the link lost by chance.
+    #[serde(default)]
+    pub frames_lost: u64,
     /// What the processes remarked, and a peer's version; only while the runs are read.
     #[serde(skip)]
     pub(super) remarks: (Vec<String>, String),
@@ -114,7 +117,7 @@ pub struct JudgedRatio {
 impl BenchmarkRun {
     fn empty(round: u32, file: &RunFile) -> BenchmarkRun {
         let remarks = (file.remarks.clone(), file.version.clone());
-        let detail = RunDetail { remarks, ..RunDetail::default() };
+        let detail = RunDetail { remarks, frames_lost: file.frames_lost, ..RunDetail::default() };
         BenchmarkRun { round, conditions: file.conditions.clone(), detail, ..BenchmarkRun::default() }
     }
 
@@ -234,6 +237,13 @@ impl BenchmarkResult {
     /// The cells of a piece of work, in their order.
     pub fn of_work(&self, work: &str) -> Vec<&BenchmarkCellRuns> {
         self.cells.iter().filter(|cell| cell.cell.work == work).collect()
+    }
+
+    /// The runs that a piece of work had: the cells of one contender share theirs.
+    pub(super) fn runs_of_work(&self, work: &str) -> Vec<&BenchmarkRun> {
+        let cells = self.of_work(work);
+        let is_first = |place: &usize| *place == 0 || !cells[place - 1].is_beside(cells[*place]);
+        (0..cells.len()).filter(is_first).flat_map(|place| &cells[place].runs).collect()
     }
 
     /// Whether a contender is Thalweg.

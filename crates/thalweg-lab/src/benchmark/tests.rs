@@ -33,6 +33,7 @@ pub(crate) fn example(plan: &Benchmark, figure: impl Fn(&BenchmarkCell, u32) -> 
                 .to_owned(),
                 conditions: Conditions { seconds: 1.0, foreign_cpu: Some(0.0), ..Conditions::default() },
                 remarks: Vec::new(),
+                frames_lost: 0,
                 outcomes,
             };
             let runs = match &file.outcomes {
@@ -191,6 +192,12 @@ fn expected_ratios_hold_where_the_whole_interval_does() {
     assert_eq!(judge(2_000.0), [Some(true), Some(true), Some(false), Some(false)]);
     let text = to_text(&example(&plan, |cell, _| Some(if cell.contender == "batch" { 2_000.0 } else { 1_000.0 })));
     assert!(text.contains("2 of 4 expected ratios hold, 2 do not, 0 are not judged."), "{text}");
+    // Half of the rounds lie on either side of the bound.
+    let straddling = example(&plan, |cell, round| {
+        Some(if cell.contender == "batch" { 1_000.0 + 400.0 * f64::from(round % 4) } else { 1_000.0 })
+    });
+    let faster = &straddling.ratios[0];
+    assert!(faster.interval.is_some_and(|one| one.low < 1.8 && one.high > 1.8) && faster.holds.is_none(), "{faster:?}");
     let few = Benchmark { runs: 5, ..plan.clone() };
     let result = example(&few, |_, _| Some(1_000.0));
     assert!(
@@ -268,6 +275,7 @@ fn a_run_that_holds_something_else_is_no_run_of_the_cell() {
             version: String::new(),
             conditions: Conditions::default(),
             remarks: Vec::new(),
+            frames_lost: 0,
             outcomes,
         };
         std::fs::write(folder.join("result.json"), serde_json::to_string(&run).expect("json")).expect("written");
@@ -301,6 +309,7 @@ fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
         version: String::new(),
         conditions: Conditions::default(),
         remarks: Vec::new(),
+        frames_lost: 0,
         outcomes: Outcomes::Each(Vec::new()),
     };
     again.runs.push(BenchmarkRun::of(&Outcome::LeftOut(reason.clone()), 1, &file));

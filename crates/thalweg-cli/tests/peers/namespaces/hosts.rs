@@ -421,3 +421,34 @@ fn what_hosts_need_is_told_before_anything_is_made() {
     assert!(said.contains("hosts need root") && !output.status.success(), "{said}");
     assert!(!lab.out().exists());
 }
+
+/// Bursts over a link that loses frames: each is whole in the end, and the results say what the link lost.
+#[test]
+fn a_benchmark_over_a_link_that_loses_frames_loses_them_and_no_sample() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("benchmark-loss");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("made");
+    let text = |loss: &str| {
+        format!(
+            "schema = \"thalweg.benchmark/1\"\nname = \"loss\"\nruns = 1\n[link]\n{loss}\n[[work]]\nname = \"bursts\"\nplace = \"link\"\n\
+             task = {{ bursts = {{ of = [[300, 256], [1, 300000]], each = 2 }} }}\n"
+        )
+    };
+    let lost = |name: &str, loss: &str| {
+        let (file, out) = (folder.join(format!("{name}.toml")), folder.join(name));
+        std::fs::write(&file, text(loss)).expect("written");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        let said = command.args(["lab", "run"]).arg(&file).arg("--out").arg(&out).output().expect("started");
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let results = std::fs::read_to_string(out.join("results.json")).expect("results");
+        let results: serde_json::Value = serde_json::from_str(&results).expect("JSON");
+        for cell in results["cells"].as_array().expect("cells") {
+            assert_eq!(cell["runs"][0]["lost"], 0, "{cell}");
+        }
+        let is_told = String::from_utf8_lossy(&said.stdout).contains("The link lost");
+        (results["cells"][0]["runs"][0]["detail"]["frames_lost"].as_u64().expect("a number"), is_told)
+    };
+    let (dropped, is_told) = lost("lossy", "loss_pct = 10.0");
+    assert!(dropped > 5 && is_told, "{dropped} frames");
+    assert_eq!(lost("whole", "rate_mbit = 1000.0"), (0, false));
+}

@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [(&str, &[&str]); 16] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -42,6 +42,7 @@ const CRATES: [(&str, &[&str]); 15] = [
         ],
     ),
     ("thalweg-testing", &[]),
+    ("thalweg-video", &["thalweg-base", "thalweg-host", "thalweg-transport"]),
     ("xtask", &["thalweg-host"]),
 ];
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::congestion::{BACKGROUND_MAX, Change, DATAGRAM, EMPTY_MAX, LOSS_MIN};
+use super::congestion::{BACKGROUND_MAX, Background, Change, DATAGRAM, EMPTY_MAX, LOSS_MIN};
 use super::observed::Observed;
 use super::pace::{CutsInVain, Pace, UNOPPOSED_FAST, time_for};
 
@@ -27,10 +27,17 @@ impl Pace {
     }
 
     /// Changes the rate, or the length of bursts, after a round.
-    pub(super) fn adapt(&mut self, observed: &Observed, lossy: bool, base: Duration, background: &mut u64) -> Change {
-        let target = self.target(base);
+    pub(super) fn adapt(
+        &mut self,
+        observed: &Observed,
+        lossy: bool,
+        base: Duration,
+        background: &mut Background,
+    ) -> Change {
         let delay = observed.delay.unwrap_or_default();
+        let target = self.target(base) + background.delay;
         let (late, lossy) = (delay > target, lossy && self.waited);
+        let background_loss = &mut background.loss;
         let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
         // Shorter bursts may be all that it takes.
         let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
@@ -43,17 +50,19 @@ impl Pace {
         self.lossy = if lossy { self.lossy + 1 } else { 0 };
         self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };
         if let Some(before) = self.doubted.take() {
-            if observed.share * 2 < *background {
+            if observed.share * 2 < *background_loss {
                 // The loss was the link's, which was full.
-                *background = observed.share;
+                *background_loss = observed.share;
             } else {
                 self.rate = before;
             }
-        } else if let Some(loss) = self.in_vain.loss(*background).filter(|_| lossy) {
+        } else if let Some(loss) = self.in_vain.loss(*background_loss).filter(|_| lossy) {
             let cuts = std::mem::take(&mut self.in_vain);
-            *background = loss.min(BACKGROUND_MAX);
+            *background_loss = loss.min(BACKGROUND_MAX);
             self.rate = self.rate.midpoint(cuts.uncut.unwrap_or(0).max(self.rate));
             self.unopposed = UNOPPOSED_FAST;
+        } else if late && self.late_in_vain.tries() {
+            self.drain(delay.min(EMPTY_MAX + base));
         } else if late {
             // What was too much has gathered in the queue since the round began.
             let excess = (delay - target).as_nanos() * 1_000 / observed.elapsed.as_nanos().max(1);
@@ -63,12 +72,12 @@ impl Pace {
             self.waited = false;
         } else if lossy {
             let most = if self.lossy > 1 { 1_000 } else { CUT_MAX };
-            self.slow_down(observed.share.saturating_sub(*background).min(most) + CUT_RANGE.start());
+            self.slow_down(observed.share.saturating_sub(*background_loss).min(most) + CUT_RANGE.start());
         } else {
-            *background = ((*background * 7 + observed.share) / 8).min(BACKGROUND_MAX);
+            *background_loss = ((*background_loss * 7 + observed.share) / 8).min(BACKGROUND_MAX);
             self.trusted += 1;
-            if *background > LOSS_MIN && self.trusted >= TRUSTED_MAX {
-                self.doubt(*background);
+            if *background_loss > LOSS_MIN && self.trusted >= TRUSTED_MAX {
+                self.doubt(*background_loss);
                 return Change::Slower;
             }
             if std::mem::take(&mut self.waited) {

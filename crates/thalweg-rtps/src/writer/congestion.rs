@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use super::judged::Judged;
+use super::lateness::{fade, foreign};
 use super::observed::Observed;
 use super::pace::{Pace, RATE_RANGE, amount, rate_of};
 use super::path::Path;
@@ -24,8 +25,16 @@ pub(super) struct Congestion {
     path: Path,
     round: Round,
     judged: Judged,
-    /// The path's own loss in thousandths, which sending less does not change.
-    background: u64,
+    background: Background,
+}
+
+/// What sending less does not change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Background {
+    /// The path's own loss in thousandths.
+    pub loss: u64,
+    /// What answers take longer because processors are busy, or because others keep a queue full.
+    pub delay: Duration,
 }
 
 #[derive(Debug)]
@@ -137,7 +146,7 @@ impl Congestion {
             path: Path::new(now),
             round: Round { began: now, ..Round::default() },
             judged: Judged::new(now),
-            background: 0,
+            background: Background::default(),
         }
     }
 
@@ -165,7 +174,7 @@ impl Congestion {
             Phase::Paced(pace) => {
                 let time = self.path.base() * 2 + ANSWER_LOST + pace.burst * 2;
                 // Repairs that are lost keep open what followed them long ago.
-                let repeats = 1_000 + 7 * self.background;
+                let repeats = 1_000 + 7 * self.background.loss;
                 4 * DATAGRAM + amount(pace.rate, time) * repeats / 1_000
             }
         }
@@ -231,7 +240,7 @@ impl Congestion {
     /// What a round has at least: enough that chance does not acquit a path of its own loss.
     fn round_min(&self) -> u64 {
         let doubted = matches!(&self.phase, Phase::Paced(pace) if pace.doubted.is_some());
-        if doubted { DOUBTED_LOSSES * 1_000 * DATAGRAM / self.background.max(LOSS_MIN) } else { ROUND_MIN }
+        if doubted { DOUBTED_LOSSES * 1_000 * DATAGRAM / self.background.loss.max(LOSS_MIN) } else { ROUND_MIN }
     }
 
     /// True when as much as a whole window was lost: where nothing gets through, waiting for answers only adds to it.
@@ -241,7 +250,7 @@ impl Congestion {
 
     fn is_beyond_target(&self, delay: Option<Duration>) -> bool {
         let Phase::Paced(pace) = &self.phase else { return false };
-        delay.is_some_and(|delay| delay > pace.target(self.path.base()))
+        delay.is_some_and(|delay| delay > pace.target(self.path.base()) + self.background.delay)
     }
 
     /// What answers take at present.
@@ -350,7 +359,9 @@ impl Congestion {
     }
 
     fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
-        let lossy = observed.lost >= 2 * DATAGRAM && observed.exceeds(self.background);
+        let lossy = observed.lost >= 2 * DATAGRAM && observed.exceeds(self.background.loss);
+        self.background.delay = fade(self.background.delay, observed.latest, observed.elapsed);
+        let is_late = self.is_beyond_target(observed.delay);
         match &mut self.phase {
             Phase::Open { window, drowned } => {
                 let rate = observed.rate(lossy);
@@ -358,16 +369,21 @@ impl Congestion {
                 // A writer that sends less than it may is not what fills a link, unless that is too much again and again.
                 let is_much = observed.sent >= *window / 2 || observed.lost >= ROUND_MIN * 2;
                 let pushes = is_much || *drowned >= DROWNED_MAX;
-                let is_full = lossy || observed.is_late(self.path.base());
+                let is_full = lossy || observed.is_late(self.path.base(), self.background.delay);
                 if pushes && is_full && rate < *RATE_RANGE.end() {
                     self.phase = Phase::Paced(observed.start_pacing(now, rate, self.path.base()));
                     return Change::Slower;
                 }
                 *window = (*window * 2).min(observed.window.max(WINDOW_START));
-                self.background = (self.background * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
+                self.background.loss = (self.background.loss * 7 + observed.share.min(BACKGROUND_MAX)) / 8;
                 Change::Other
             }
             Phase::Paced(pace) => {
+                if pace.late_in_vain.note(&observed.lateness(is_late)) && !lossy {
+                    self.background.delay = foreign(observed.latest);
+                    self.phase = Phase::Open { window: WINDOW_START, drowned: 0 };
+                    return Change::Other;
+                }
                 let change = pace.adapt(observed, lossy, self.path.base(), &mut self.background);
                 if pace.rate >= *RATE_RANGE.end() {
                     self.phase = Phase::Open { window: observed.window.max(WINDOW_START), drowned: 0 };

@@ -24,6 +24,7 @@ mod judged;
 #[cfg(test)]
 mod judgement_tests;
 mod large_repair;
+mod lateness;
 pub mod neighbourhood;
 mod observed;
 mod outgoing;

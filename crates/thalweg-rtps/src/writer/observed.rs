@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::congestion::{DATAGRAM, LOSS_MIN, LOSS_MOST};
-use super::pace::{Pace, UNOPPOSED_FAST, UNOPPOSED_FASTEST};
+use super::lateness::{LateInVain, LateRound};
+use super::pace::{Pace, UNOPPOSED_FAST, UNOPPOSED_FASTEST, rate_of};
 use crate::time::Instant;
 
 /// What answers may take longer while nothing is paced: as long as a burst may take alone.
@@ -62,9 +63,9 @@ impl Observed {
     }
 
     /// True when answers show that something waits in front of a link: all of them took long, or each longer than the one before. One
-    /// that is late, with others on its heels, is that of a busy reader.
-    pub(super) fn is_late(&self, base: Duration) -> bool {
-        let most = DELAY_OPEN + base / 4;
+    /// that is late, with others on its heels, is that of a busy reader. Answers were late by up to `foreign` before for other reasons.
+    pub(super) fn is_late(&self, base: Duration, foreign: Duration) -> bool {
+        let most = DELAY_OPEN + base / 4 + foreign;
         self.delay.is_some_and(|delay| delay > most) || self.rises && self.latest > most
     }
 
@@ -73,6 +74,19 @@ impl Observed {
         let drains = (self.latest + base).min(DRAIN_MAX);
         // Of a burst that was lost for the most part nothing tells what the path carries.
         let unopposed = if self.share < LOSS_MOST { UNOPPOSED_FAST / 2 } else { UNOPPOSED_FASTEST };
-        Pace::new(now, rate.max(FIRST_RATE_MIN), drains, unopposed)
+        let mut pace = Pace::new(now, rate.max(FIRST_RATE_MIN), drains, unopposed);
+        pace.late_in_vain = LateInVain::since(self.delivered.min(self.survived), self.latest);
+        pace
+    }
+
+    /// What it tells of lateness.
+    pub(super) fn lateness(&self, is_late: bool) -> LateRound {
+        LateRound {
+            is_late,
+            sent: rate_of(self.sent, self.elapsed),
+            delivered: self.delivered.min(self.survived),
+            elapsed: self.elapsed,
+            latest: self.latest,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::congestion::DATAGRAM;
+use super::lateness::LateInVain;
 use super::observed::exceeds;
 use crate::time::Instant;
 
@@ -23,6 +24,7 @@ pub(super) struct Pace {
     /// Rounds in a row that lost much.
     pub lossy: u32,
     pub in_vain: CutsInVain,
+    pub late_in_vain: LateInVain,
     /// Rounds since it was tried last whether the path's own loss goes away when less is sent.
     pub trusted: u32,
     /// It is being tried; the rate before.
@@ -96,6 +98,7 @@ impl Pace {
             unopposed,
             lossy: 0,
             in_vain: CutsInVain::default(),
+            late_in_vain: LateInVain::new(),
             trusted: 0,
             doubted: None,
         }

@@ -1,5 +1,6 @@
 //! Laws of whole worlds: drawn ones by the hundred, and named ones that once went wrong.
 
+mod busy;
 mod congestion;
 mod crowds;
 mod farewells;

@@ -84,7 +84,7 @@ fn only_a_loss_that_a_path_may_have_by_itself_counts_as_its_own() {
             path.resume_at(Instant::from_nanos(round * 100_000_000));
             small_round(&mut path, round, round * 100, lost, Duration::ZERO);
         }
-        assert!(background.contains(&path.background), "{lost} of 20 lost: {}", path.background);
+        assert!(background.contains(&path.background.loss), "{lost} of 20 lost: {}", path.background.loss);
     }
 }
 

@@ -61,7 +61,7 @@ impl Pace {
             *background_loss = loss.min(BACKGROUND_MAX);
             self.rate = self.rate.midpoint(cuts.uncut.unwrap_or(0).max(self.rate));
             self.unopposed = UNOPPOSED_FAST;
-        } else if late && self.late_in_vain.tries() {
+        } else if late && !lossy && self.late_in_vain.tries() {
             self.drain(delay.min(EMPTY_MAX + base));
         } else if late {
             // What was too much has gathered in the queue since the round began.

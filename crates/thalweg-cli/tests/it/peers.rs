@@ -37,7 +37,7 @@ fn peer(folder: &Path, name: &str, script: &str) {
 fn lab_run(folder: &Path, middleware: &str) -> Said {
     let scenario = format!(
         "schema = \"thalweg.scenario/1\"\nname = \"test\"\n[matrix]\nmiddleware = [{middleware}]\npayload_bytes = 100\nrate_hz = 50\n\
-         [schedule]\nseconds = 1\nruns = 2\nwarm_up_s = 0.2\nmatch_s = 0.5\ndesign = \"sequential\"\n[system]\nattempts = 1\n"
+         [schedule]\nseconds = 1\nruns = 2\nwarm_up_s = 0.2\nmatch_s = 3\ndesign = \"sequential\"\n[system]\nattempts = 1\n"
     );
     let file = folder.join("scenario.toml");
     fs::write(&file, scenario).expect("written");

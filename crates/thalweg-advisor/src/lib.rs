@@ -1,0 +1,9 @@
+//! What a host should be set to for a stream, why, and how it is set safely.
+#![forbid(unsafe_code)]
+
+mod figures;
+mod numbers;
+mod stream;
+
+pub use numbers::{Computed, FiveNumbers, Measured};
+pub use stream::{BATCH_DATAGRAMS, DatagramPlan, Departing, ImpossibleStream, Stream, StreamProfile};

@@ -15,6 +15,8 @@ pub struct SocketMemory {
     pub charged_bytes: u32,
     /// Bytes that may be charged: twice what `SO_RCVBUF` was asked for.
     pub limit_bytes: u32,
+    /// Bytes that are charged for what was sent and has not left the interface's queue.
+    pub unsent_bytes: u32,
     /// Datagrams that the full buffer has refused.
     pub refused: u32,
 }
@@ -26,7 +28,25 @@ pub struct SocketMemory {
 pub fn socket_memory(socket: &impl AsFd) -> io::Result<SocketMemory> {
     // linux/sock_diag.h: rmem_alloc, rcvbuf, wmem_alloc, sndbuf, fwd_alloc, wmem_queued, optmem, backlog, drops.
     let words: [u32; 9] = options::words(socket.as_fd(), libc::SOL_SOCKET, SO_MEMINFO)?;
-    Ok(SocketMemory { charged_bytes: words[0], limit_bytes: words[1], refused: words[8] })
+    Ok(SocketMemory { charged_bytes: words[0], limit_bytes: words[1], unsent_bytes: words[2], refused: words[8] })
+}
+
+/// Bytes of receive buffer of a socket, as they are asked for: half of what may be charged.
+///
+/// # Errors
+/// The system's error.
+pub fn receive_buffer(socket: &impl AsFd) -> io::Result<usize> {
+    let bytes = options::get(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF)?;
+    Ok(usize::try_from(bytes).unwrap_or(0) / 2)
+}
+
+/// Asks for a receive buffer; the system grants at most `net.core.rmem_max` and says nothing about it.
+///
+/// # Errors
+/// The system's error.
+pub fn set_receive_buffer(socket: &impl AsFd, bytes: usize) -> io::Result<()> {
+    let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+    options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, value)
 }
 
 /// Asks for a receive buffer beyond `net.core.rmem_max`.

@@ -5,6 +5,7 @@ mod figures;
 mod numbers;
 mod probes;
 mod stream;
+mod system;
 
 pub use numbers::{Computed, FiveNumbers, Measured};
 pub use probes::{
@@ -12,3 +13,7 @@ pub use probes::{
     Probes, Segmentation, WakeUps,
 };
 pub use stream::{BATCH_DATAGRAMS, DatagramPlan, Departing, ImpossibleStream, Stream, StreamProfile};
+pub use system::{
+    KernelSetting, LiveNics, NicChange, NicCoalescing, NicFeatureSetting, NicQueue, NicQueueCounts, NicRings,
+    NicSettings, Nics, RecordedNics, System,
+};

@@ -80,6 +80,10 @@ pub struct Advice {
     pub stream: Stream,
     /// The stream's interface.
     pub device: String,
+    /// The host at the other end, where one was named.
+    pub peer: Option<std::net::IpAddr>,
+    /// The stall of the reader that was reckoned with.
+    pub stall: std::time::Duration,
     /// Bytes of the largest packet that was reckoned with.
     pub mtu_bytes: u32,
     /// The five numbers.
@@ -139,6 +143,8 @@ impl Advice {
         Ok(Advice {
             stream: stream.clone(),
             device: system.device_name().to_owned(),
+            peer: surroundings.peer,
+            stall: measured.stall,
             mtu_bytes: measured.mtu_bytes,
             settings: rules::all(&context),
             paper: rules::paper(&context),
@@ -208,11 +214,11 @@ impl Advice {
         let stream = &self.stream;
         let plan = stream.datagrams(self.mtu_bytes);
         format!(
-            "{}: {} B at {:.2} Hz from {} writers, deadline {}; {} datagrams of {} B a sample over {} ({}, MTU {})",
+            "{}: {} B at {:.2} Hz from {}, deadline {}; {} datagrams of {} B a sample over {} ({}, MTU {})",
             stream.profile.name(),
             grouped(stream.sample_bytes),
             stream.rate_hz,
-            stream.writers,
+            if stream.writers == 1 { "one writer".to_owned() } else { format!("{} writers", stream.writers) },
             time(stream.deadline),
             grouped(plan.count),
             grouped(plan.payload_bytes),

@@ -255,7 +255,7 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| invalid(format!("{} has no folder", path.display())))?;
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     let name = path.file_name().ok_or_else(|| invalid(format!("{} is no file", path.display())))?;
-    let temporary = folder.join(format!(".{}.thalweg", name.to_string_lossy()));
+    let temporary = folder.join(temporary_name(name));
     let mut file = File::create(&temporary)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
@@ -263,7 +263,16 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Hidden, and without an ending that any program looks for.
+fn temporary_name(name: &std::ffi::OsStr) -> String {
+    format!(".{}.thalweg", name.to_string_lossy())
+}
+
 fn remove(path: &Path) -> io::Result<()> {
+    // A writer that was killed may have left it.
+    if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+        let _ = fs::remove_file(folder.join(temporary_name(name)));
+    }
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -227,7 +227,7 @@ fn socket_batches(context: &Context<'_>) -> Setting {
         None => Effect::Unknown("the probe gave no answer".to_owned()),
     };
     let why = seen.map_or("datagrams of one size travel through the kernel together".to_owned(), |seen| {
-        format!("one send of {} datagrams came in {} messages over loopback", seen.datagrams, seen.messages)
+        format!("one send of {} datagrams came in {} message(s) over loopback", seen.datagrams, seen.messages)
     });
     let step = if effect == Effect::Works { Step::InProgram } else { Step::Keep };
     Draft::new(why, "system calls, and the charge of a waiting datagram (1.02 instead of 1.2 to 2 times its bytes)")

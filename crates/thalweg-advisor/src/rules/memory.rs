@@ -20,8 +20,13 @@ fn receive_buffer(context: &Context<'_>) -> Setting {
         grouped(context.numbers.receive_buffer_joined_ask())
     );
     let granted = context.answers.granted_buffer;
+    let cap = receive_cap(context);
     let effect = match granted {
         Some(granted) if granted.best_bytes() >= ask => Effect::Works,
+        Some(granted) if matches!(cap.step, Step::Write { .. }) => Effect::Unknown(format!(
+            "{} B are granted until net.core.rmem_max is raised",
+            grouped(granted.best_bytes())
+        )),
         Some(granted) => Effect::NoneHere(format!(
             "only {} B are granted; raise net.core.rmem_max, or pace the writers, or let them keep at most {} B under way",
             grouped(granted.best_bytes()),

@@ -48,7 +48,7 @@ fn budget(context: &Context<'_>) -> Setting {
     let each_second = squeezed as f64 / uptime;
     let draft = Draft::new(
         format!(
-            "polling ran out of its budget {} times in {:.0} s, {each_second:.3}/s; doubled from 1/s on",
+            "polling ran out of its budget {} times in {:.0} s, {each_second:.3}/s; from 1/s on twice the kernel's default of 300",
             grouped(squeezed),
             uptime
         ),
@@ -56,7 +56,7 @@ fn budget(context: &Context<'_>) -> Setting {
     );
     let now = context.system.number(NAME);
     match now {
-        Some(now) if each_second > 1.0 => context.at_least(NAME, (2 * now).min(BUDGET_MAX), draft),
+        Some(_) if each_second > 1.0 => context.at_least(NAME, BUDGET_WIDE, draft),
         _ => draft.keep(NAME, now.map(|now| now.to_string()), None),
     }
 }
@@ -197,8 +197,8 @@ fn memberships(context: &Context<'_>) -> Setting {
 
 /// The kernel's default.
 const BACKLOG_USUAL: u64 = 1000;
-/// Polling for longer keeps programs from running.
-const BUDGET_MAX: u64 = 2400;
+/// Twice the kernel's default; more keeps programs from running.
+const BUDGET_WIDE: u64 = 600;
 const QUEUE_MAX: u64 = 10_000;
 const DDS_PORTS: &str = "7400-7649";
 const DDS_PORTS_LAST: u32 = 7649;

@@ -12,6 +12,7 @@ mod probes;
 mod rules;
 mod stream;
 mod system;
+mod undo;
 
 pub use advice::{Advice, Effect, Setting, Step, Surroundings};
 pub use numbers::{Computed, FiveNumbers, Measured};
@@ -26,3 +27,4 @@ pub use system::{
     KernelSetting, LiveNics, NicChange, NicCoalescing, NicFeatureSetting, NicQueue, NicQueueCounts, NicRings,
     NicSettings, Nics, RecordedNics, System,
 };
+pub use undo::{Ending, FileStore, HostIdentity, Past, Reverted, Strangers, UndoError, UndoLog, UndoStore, read_any};

@@ -113,7 +113,8 @@ fn call(socket: BorrowedFd<'_>, name: &str, words: &mut [u32]) -> io::Result<()>
     // SAFETY: the request has a NUL-terminated name and points to `words`, which is live for the call and holds, by the callers above,
     // the whole structure that its command makes the kernel read and write.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    // Of a change of features the kernel returns notes, such as that another feature had to stay off; the caller reads them again.
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// From linux/sockios.h and linux/ethtool.h.

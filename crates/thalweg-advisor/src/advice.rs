@@ -7,11 +7,11 @@ use thalweg_host::HostFiles;
 
 use crate::figures::{grouped, time};
 use crate::numbers::{FiveNumbers, Measured};
-use crate::place::Place;
-use crate::probes::{Answers, Probe, ProbePlan, Probes};
+use crate::place::SettingPlace;
+use crate::probes::{ProbeAnswers, ProbeKind, ProbePlan, Probes};
 use crate::rules;
-use crate::stream::{ImpossibleStream, Stream};
-use crate::system::{Nics, System};
+use crate::stream::{AdvisedStream, ImpossibleStream};
+use crate::system::{HostSettings, Nics};
 
 /// Advice on one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,9 +29,9 @@ pub struct Setting {
     /// Whether it has an effect on this host.
     pub effect: Effect,
     /// What is to be done.
-    pub step: Step,
+    pub step: AdviceStep,
     /// The measurement that shows it.
-    pub probe: Option<Probe>,
+    pub probe: Option<ProbeKind>,
 }
 
 /// Whether a setting has an effect here.
@@ -49,7 +49,7 @@ pub enum Effect {
 /// What is to be done about a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
-pub enum Step {
+pub enum AdviceStep {
     /// Nothing: it is as it should be, or has no effect here.
     Keep,
     /// A program asks for it, by the profile that `apply` writes.
@@ -57,7 +57,7 @@ pub enum Step {
     /// `apply` writes it.
     Write {
         /// Where.
-        place: Place,
+        place: SettingPlace,
         /// What.
         value: String,
     },
@@ -75,9 +75,9 @@ pub enum Step {
 
 /// All advice for a stream on a host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Advice {
+pub struct HostAdvice {
     /// The stream.
-    pub stream: Stream,
+    pub stream: AdvisedStream,
     /// The stream's interface.
     pub device: String,
     /// The host at the other end, where one was named.
@@ -89,7 +89,7 @@ pub struct Advice {
     /// The five numbers.
     pub numbers: FiveNumbers,
     /// What was measured.
-    pub answers: Answers,
+    pub answers: ProbeAnswers,
     /// Advice, the program's own settings first.
     pub settings: Vec<Setting>,
     /// What became of the settings of the paper of 2006; empty for other profiles.
@@ -97,13 +97,12 @@ pub struct Advice {
     /// What the reader should know beside it.
     pub remarks: Vec<String>,
     /// The host as it was read.
-    #[serde(skip)]
-    pub system: System,
+    pub system: HostSettings,
 }
 
 /// What is known of the network beside what the host shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Surroundings<'a> {
+pub struct NetworkFacts<'a> {
     /// The stream's interface; `None` takes the usual one.
     pub device: Option<&'a str>,
     /// The host at the other end.
@@ -112,35 +111,35 @@ pub struct Surroundings<'a> {
     pub link_bits_per_second: Option<u64>,
 }
 
-impl Advice {
+impl HostAdvice {
     /// Reads the host, measures, and computes.
     ///
     /// # Errors
     /// The stream is impossible.
     pub fn make(
-        stream: &Stream,
-        surroundings: &Surroundings<'_>,
+        stream: &AdvisedStream,
+        surroundings: &NetworkFacts<'_>,
         (files, nics): (&HostFiles, &dyn Nics),
         probes: &mut dyn Probes,
-    ) -> Result<Advice, ImpossibleStream> {
+    ) -> Result<HostAdvice, ImpossibleStream> {
         stream.check()?;
-        let usual = System::usual_device(files);
+        let usual = HostSettings::usual_device(files);
         let device = surroundings.device.or(usual.as_deref());
         if surroundings.device.is_some_and(|name| thalweg_host::NetworkDevice::read(files, name).is_none()) {
             return Err(ImpossibleStream(format!("there is no interface {}", device.unwrap_or_default())));
         }
-        let system = System::read(files, nics, device);
+        let system = HostSettings::read(files, nics, device);
         let widest = if stream.datagram_bytes.is_some() { u32::MAX } else { JUMBO_BYTES };
         let payload_bytes = stream.datagrams(system.mtu_bytes().min(widest)).payload_bytes;
         let plan =
             ProbePlan { payload_bytes, peer: surroundings.peer, path_at_most: system.mtu_bytes().min(JUMBO_BYTES) };
-        let mut answers = Answers::measure(probes, &plan);
+        let mut answers = ProbeAnswers::measure(probes, &plan);
         let measured = measured(&system, &answers, surroundings, plan.payload_bytes, widest);
         let numbers = FiveNumbers::compute(stream, &measured);
         answers.measure_buffer(probes, numbers.receive_buffer_ask());
         let context =
             rules::Context { stream, system: &system, answers: &answers, measured: &measured, numbers: &numbers };
-        Ok(Advice {
+        Ok(HostAdvice {
             stream: stream.clone(),
             device: system.device_name().to_owned(),
             peer: surroundings.peer,
@@ -156,9 +155,9 @@ impl Advice {
     }
 
     /// The settings that `apply` writes.
-    pub fn writes(&self) -> impl Iterator<Item = (&Setting, &Place, &str)> {
+    pub fn writes(&self) -> impl Iterator<Item = (&Setting, &SettingPlace, &str)> {
         self.settings.iter().filter_map(|setting| match &setting.step {
-            Step::Write { place, value } => Some((setting, place, value.as_str())),
+            AdviceStep::Write { place, value } => Some((setting, place, value.as_str())),
             _ => None,
         })
     }
@@ -245,20 +244,20 @@ impl Setting {
             Effect::Unknown(reason) => line("here", &format!("not known: {reason}")),
         }
         match &self.step {
-            Step::Keep => {}
-            Step::InProgram => line("step", "the program asks for it (profile)"),
-            Step::Write { place, value } => line("step", &format!("apply: {}", place.command(value))),
-            Step::ByHand { command } => line("step", &format!("by hand: {command}")),
-            Step::Refused { reason } => line("step", &format!("cannot be set: {reason}")),
+            AdviceStep::Keep => {}
+            AdviceStep::InProgram => line("step", "the program asks for it (profile)"),
+            AdviceStep::Write { place, value } => line("step", &format!("apply: {}", place.command(value))),
+            AdviceStep::ByHand { command } => line("step", &format!("by hand: {command}")),
+            AdviceStep::Refused { reason } => line("step", &format!("cannot be set: {reason}")),
         }
     }
 }
 
 /// The figures that the numbers follow from, where they were measured, and careful ones where not.
 fn measured(
-    system: &System,
-    answers: &Answers,
-    surroundings: &Surroundings<'_>,
+    system: &HostSettings,
+    answers: &ProbeAnswers,
+    surroundings: &NetworkFacts<'_>,
     payload_bytes: u64,
     widest: u32,
 ) -> Measured {
@@ -293,6 +292,12 @@ fn remarks(context: &rules::Context<'_>) -> Vec<String> {
             "no packet was answered for by the peer: {} B is what this host believes of the path (ICMP may be filtered)",
             path.bytes
         ));
+    }
+    if context.system.kind() == "a veth pair" && context.measured.link_bits_per_second.is_some() {
+        remarks.push(
+            "a veth pair says 10 Gbit/s whatever it carries; give --link where something behind it is slower"
+                .to_owned(),
+        );
     }
     if context.system.has_hardware() {
         remarks.push(

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::advice::{Advice, Setting};
+use crate::advice::{HostAdvice, Setting};
 use crate::figures::{grouped, time};
-use crate::place::{Place, Places};
-use crate::probes::{Answers, Probe, Probes};
+use crate::place::{SettingPlace, SettingPlaces};
+use crate::probes::{ProbeAnswers, ProbeKind, Probes};
 use crate::undo::{UndoError, UndoLog, UndoStore};
 
 /// Files that `apply` writes beside the settings of now.
@@ -24,28 +24,28 @@ pub struct AppliedFiles {
 
 /// Everything that was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Application {
+pub struct AppliedAdvice {
     /// Changes, in their order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<HostChange>,
 }
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct HostChange {
     /// Where.
-    pub place: Place,
+    pub place: SettingPlace,
     /// The value before.
     pub before: Option<String>,
     /// The value that was asked for.
     pub asked: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
 }
 
 /// What came of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome", content = "detail")]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// The place has the value, and no measurement is worse.
     Written,
     /// The system took this value instead.
@@ -67,21 +67,21 @@ pub enum Outcome {
 /// # Errors
 /// The undo file cannot be written; nothing was changed after that.
 pub fn apply<Store: UndoStore>(
-    advice: &Advice,
+    advice: &HostAdvice,
     files: &AppliedFiles,
-    (places, probes): (&mut dyn Places, &mut dyn Probes),
+    (places, probes): (&mut dyn SettingPlaces, &mut dyn Probes),
     undo: &mut UndoLog<Store>,
-) -> Result<Application, UndoError> {
+) -> Result<AppliedAdvice, UndoError> {
     let mut changes = Vec::new();
     if let Some(path) = &files.profile {
-        let change = planned(places, &Place::File { path: path.clone() }, &advice.to_profile())?;
+        let change = planned(places, &SettingPlace::File { path: path.clone() }, &advice.to_profile())?;
         changes.push(write(places, undo, change)?);
     }
     let yardstick = Yardstick::of(advice);
     let writes: Vec<_> = advice.writes().collect();
     // Neighbours that the same measurement shows are changed together, and measured once.
     for group in writes.chunk_by(|one, next| one.0.probe.is_some() && one.0.probe == next.0.probe) {
-        let group: Vec<(&Setting, Change)> = group
+        let group: Vec<(&Setting, HostChange)> = group
             .iter()
             .map(|(setting, place, value)| Ok((*setting, planned(places, place, value)?)))
             .collect::<Result<_, UndoError>>()?;
@@ -89,49 +89,49 @@ pub fn apply<Store: UndoStore>(
     }
     if let Some(path) = &files.fragment {
         let kept = changes.iter().filter(|change| change.is_kept()).filter_map(|change| match &change.place {
-            Place::Sysctl { name } => Some((name.clone(), change.asked.clone())),
+            SettingPlace::Sysctl { name } => Some((name.clone(), change.asked.clone())),
             _ => None,
         });
         let kept: BTreeMap<String, String> = kept.collect();
         if !kept.is_empty() {
-            let place = Place::File { path: path.clone() };
+            let place = SettingPlace::File { path: path.clone() };
             let text = fragment(places.read(&place)?.as_deref().unwrap_or_default(), &kept);
             let change = planned(places, &place, &text)?;
             changes.push(write(places, undo, change)?);
         }
     }
-    Ok(Application { changes })
+    Ok(AppliedAdvice { changes })
 }
 
-impl Change {
+impl HostChange {
     /// Whether the place has the value that was asked for, or what the system made of it.
     pub fn is_kept(&self) -> bool {
-        matches!(self.outcome, Outcome::Written | Outcome::WrittenAs(_) | Outcome::AlreadySo)
+        matches!(self.outcome, ChangeOutcome::Written | ChangeOutcome::WrittenAs(_) | ChangeOutcome::AlreadySo)
     }
 }
 
 /// A change that has not been made.
-fn planned(places: &dyn Places, place: &Place, value: &str) -> Result<Change, UndoError> {
+fn planned(places: &dyn SettingPlaces, place: &SettingPlace, value: &str) -> Result<HostChange, UndoError> {
     let before = places.read(place)?;
-    Ok(Change { place: place.clone(), before, asked: value.to_owned(), outcome: Outcome::AlreadySo })
+    Ok(HostChange { place: place.clone(), before, asked: value.to_owned(), outcome: ChangeOutcome::AlreadySo })
 }
 
 /// Makes a change, unless the place has the value already.
 fn write<Store: UndoStore>(
-    places: &mut dyn Places,
+    places: &mut dyn SettingPlaces,
     undo: &mut UndoLog<Store>,
-    mut change: Change,
-) -> Result<Change, UndoError> {
+    mut change: HostChange,
+) -> Result<HostChange, UndoError> {
     if change.before.as_deref() == Some(change.asked.as_str()) {
         return Ok(change);
     }
     change.outcome = match undo.change(places, &change.place, Some(&change.asked)) {
-        Ok(actual) if actual.as_deref() == Some(change.asked.as_str()) => Outcome::Written,
+        Ok(actual) if actual.as_deref() == Some(change.asked.as_str()) => ChangeOutcome::Written,
         Ok(actual) if actual == change.before => {
-            Outcome::Refused("the system accepted the value and did not take it".to_owned())
+            ChangeOutcome::Refused("the system accepted the value and did not take it".to_owned())
         }
-        Ok(actual) => Outcome::WrittenAs(actual.unwrap_or_else(|| "nothing".to_owned())),
-        Err(error @ (UndoError::Refused { .. } | UndoError::TooLarge(_))) => Outcome::Refused(error.to_string()),
+        Ok(actual) => ChangeOutcome::WrittenAs(actual.unwrap_or_else(|| "nothing".to_owned())),
+        Err(error @ (UndoError::Refused { .. } | UndoError::TooLarge(_))) => ChangeOutcome::Refused(error.to_string()),
         Err(error) => return Err(error),
     };
     Ok(change)
@@ -139,11 +139,11 @@ fn write<Store: UndoStore>(
 
 /// Makes changes that one measurement shows, and takes them back if it gets worse.
 fn write_measured<Store: UndoStore>(
-    group: Vec<(&Setting, Change)>,
-    (places, probes): (&mut dyn Places, &mut dyn Probes),
+    group: Vec<(&Setting, HostChange)>,
+    (places, probes): (&mut dyn SettingPlaces, &mut dyn Probes),
     undo: &mut UndoLog<Store>,
     yardstick: &Yardstick,
-) -> Result<Vec<Change>, UndoError> {
+) -> Result<Vec<HostChange>, UndoError> {
     let is_so = group.iter().all(|(_, change)| change.before.as_deref() == Some(change.asked.as_str()));
     let probe = group.first().and_then(|(setting, _)| setting.probe).filter(|_| !is_so);
     let before = probe.map(|probe| (probe, yardstick.measure(probes, probe)));
@@ -151,7 +151,8 @@ fn write_measured<Store: UndoStore>(
     for (_, change) in group {
         changes.push(write(places, undo, change)?);
     }
-    let is_written = |change: &Change| matches!(change.outcome, Outcome::Written | Outcome::WrittenAs(_));
+    let is_written =
+        |change: &HostChange| matches!(change.outcome, ChangeOutcome::Written | ChangeOutcome::WrittenAs(_));
     let Some((probe, before)) = before.filter(|_| changes.iter().any(is_written)) else { return Ok(changes) };
     // A link that starts anew answers after some seconds only, and a single bad measurement proves nothing.
     let again = (0..MEASUREMENTS).map_while(|_| yardstick.worse(&before, &yardstick.measure(probes, probe)));
@@ -164,11 +165,11 @@ fn write_measured<Store: UndoStore>(
 }
 
 /// Puts a place back; the undo file knows the value before already.
-fn roll_back(places: &mut dyn Places, change: &mut Change, reason: &str) -> Result<(), UndoError> {
+fn roll_back(places: &mut dyn SettingPlaces, change: &mut HostChange, reason: &str) -> Result<(), UndoError> {
     change.outcome = match places.write(&change.place, change.before.as_deref()) {
-        Ok(()) if places.read(&change.place)? == change.before => Outcome::RolledBack(reason.to_owned()),
-        Ok(()) => Outcome::StillWorse(format!("{reason}; the system did not take the value before")),
-        Err(error) => Outcome::StillWorse(format!("{reason}; putting it back failed: {error}")),
+        Ok(()) if places.read(&change.place)? == change.before => ChangeOutcome::RolledBack(reason.to_owned()),
+        Ok(()) => ChangeOutcome::StillWorse(format!("{reason}; the system did not take the value before")),
+        Err(error) => ChangeOutcome::StillWorse(format!("{reason}; putting it back failed: {error}")),
     };
     Ok(())
 }
@@ -183,7 +184,7 @@ struct Yardstick {
 }
 
 impl Yardstick {
-    fn of(advice: &Advice) -> Yardstick {
+    fn of(advice: &HostAdvice) -> Yardstick {
         Yardstick {
             payload_bytes: advice.stream.datagrams(advice.mtu_bytes).payload_bytes,
             buffer_bytes: advice.numbers.receive_buffer_ask(),
@@ -194,23 +195,23 @@ impl Yardstick {
     }
 
     /// One measurement; nothing where it cannot be made.
-    fn measure(&self, probes: &mut dyn Probes, probe: Probe) -> Answers {
-        let mut answers = Answers::default();
+    fn measure(&self, probes: &mut dyn Probes, probe: ProbeKind) -> ProbeAnswers {
+        let mut answers = ProbeAnswers::default();
         match (probe, self.peer) {
-            (Probe::GrantedBuffer, _) => answers.granted_buffer = probes.granted_buffer(self.buffer_bytes).ok(),
-            (Probe::Charge, _) => answers.charges.extend(probes.charge(self.payload_bytes).ok()),
-            (Probe::Segmentation, _) => answers.segmentation = probes.segmentation(self.payload_bytes).ok(),
-            (Probe::Path, Some(peer)) => answers.path = probes.path(peer, self.mtu_bytes).ok(),
-            (Probe::Path, None) => {}
-            (Probe::WakeUps, _) => answers.wake_ups = probes.wake_ups().ok(),
-            (Probe::Pacing, peer) => answers.pacing = probes.pacing(peer).ok(),
-            (Probe::PacketCost, _) => answers.packet_cost = probes.packet_cost(self.payload_bytes).ok(),
+            (ProbeKind::GrantedBuffer, _) => answers.granted_buffer = probes.granted_buffer(self.buffer_bytes).ok(),
+            (ProbeKind::Charge, _) => answers.charges.extend(probes.charge(self.payload_bytes).ok()),
+            (ProbeKind::Segmentation, _) => answers.segmentation = probes.segmentation(self.payload_bytes).ok(),
+            (ProbeKind::Path, Some(peer)) => answers.path = probes.path(peer, self.mtu_bytes).ok(),
+            (ProbeKind::Path, None) => {}
+            (ProbeKind::WakeUps, _) => answers.wake_ups = probes.wake_ups().ok(),
+            (ProbeKind::Pacing, peer) => answers.pacing = probes.pacing(peer).ok(),
+            (ProbeKind::PacketCost, _) => answers.packet_cost = probes.packet_cost(self.payload_bytes).ok(),
         }
         answers
     }
 
     /// What got worse; `None` where nothing did, beyond what chance does.
-    fn worse(&self, before: &Answers, after: &Answers) -> Option<String> {
+    fn worse(&self, before: &ProbeAnswers, after: &ProbeAnswers) -> Option<String> {
         if let (Some(was), Some(is)) = (before.granted_buffer, after.granted_buffer)
             && is.best_bytes() < was.best_bytes()
         {

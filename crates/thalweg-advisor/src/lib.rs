@@ -1,7 +1,8 @@
 //! What a host should be set to for a stream, why, and how it is set safely.
 //!
-//! A [`Stream`] and measurements ([`Probes`]) give five numbers ([`FiveNumbers`]); the numbers and the settings of now ([`System`])
-//! give [`Advice`]. [`apply`] carries it out over an [`UndoLog`], by which every change can be undone; [`Verification`] measures again.
+//! An [`AdvisedStream`] and measurements ([`Probes`]) give five numbers ([`FiveNumbers`]); the numbers and the settings
+//! of now ([`HostSettings`]) give [`HostAdvice`]. [`apply`] carries it out over an [`UndoLog`], by which every change
+//! can be undone; [`StreamVerification`] measures again.
 #![forbid(unsafe_code)]
 
 mod advice;
@@ -16,19 +17,22 @@ mod system;
 mod undo;
 mod verify;
 
-pub use advice::{Advice, Effect, Setting, Step, Surroundings};
-pub use apply::{Application, AppliedFiles, Change, Outcome, apply};
+pub use advice::{AdviceStep, Effect, HostAdvice, NetworkFacts, Setting};
+pub use apply::{AppliedAdvice, AppliedFiles, ChangeOutcome, HostChange, apply};
 pub use numbers::{Computed, FiveNumbers, Measured};
-pub use place::{CoalescingKnob, HostPlaces, Place, Places};
+pub use place::{CoalescingKnob, HostPlaces, SettingPlace, SettingPlaces};
 pub use probes::{
-    Answers, Charge, GrantedBuffer, LiveProbes, PacingEffect, PacketCost, PathMtu, PlantedProbes, Probe, ProbePlan,
-    Probes, Segmentation, WakeUps,
+    DatagramCharge, GrantedBuffer, LiveProbes, PacingEffect, PacketCost, PathMtu, PlantedProbes, ProbeAnswers,
+    ProbeKind, ProbePlan, Probes, Segmentation, WakeUps, device_towards,
 };
 pub use rules::PaperSetting;
-pub use stream::{BATCH_DATAGRAMS, DatagramPlan, Departing, ImpossibleStream, Stream, StreamProfile};
+pub use stream::{AdvisedStream, BATCH_DATAGRAMS, DatagramPlan, Departing, ImpossibleStream, StreamProfile};
 pub use system::{
-    KernelSetting, LiveNics, NicChange, NicCoalescing, NicFeatureSetting, NicQueue, NicQueueCounts, NicRings,
-    NicSettings, Nics, RecordedNics, System,
+    HostSettings, KernelSetting, LiveNics, NicChange, NicCoalescing, NicFeatureSetting, NicQueue, NicQueueCounts,
+    NicRings, NicSettings, Nics, RecordedNics,
 };
-pub use undo::{Ending, FileStore, HostIdentity, Past, Reverted, Strangers, UndoError, UndoLog, UndoStore, read_any};
-pub use verify::{Check, Drift, Verification};
+pub use undo::{
+    FileStore, ForeignChanges, HostIdentity, PastChange, RevertEnding, Reverted, UndoError, UndoLog, UndoStore,
+    read_any,
+};
+pub use verify::{Check, Drift, StreamVerification};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::figures::{grouped, rate, time, whole};
-use crate::stream::{BATCH_DATAGRAMS, DatagramPlan, Departing, Stream};
+use crate::stream::{AdvisedStream, BATCH_DATAGRAMS, DatagramPlan, Departing};
 
 /// What the numbers follow from, beside the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,10 +54,10 @@ pub struct FiveNumbers {
 
 impl FiveNumbers {
     /// Computes them.
-    pub fn compute(stream: &Stream, measured: &Measured) -> FiveNumbers {
+    pub fn compute(stream: &AdvisedStream, measured: &Measured) -> FiveNumbers {
         let plan = stream.datagrams(measured.mtu_bytes);
         let receive_buffer = receive_buffer(stream, &plan, measured, measured.charge_bytes);
-        let joined_charge = whole(plan.payload_bytes as f64 * JOINED_FACTOR);
+        let joined_charge = whole(plan.payload_bytes as f64 * JOINED_FACTOR).min(measured.charge_bytes);
         FiveNumbers {
             receive_buffer_joined: self::receive_buffer(stream, &plan, measured, joined_charge),
             writer_window: stream
@@ -83,7 +83,7 @@ impl FiveNumbers {
 }
 
 /// What arrives during the longest stall, in charged bytes, and a quarter to spare.
-fn receive_buffer(stream: &Stream, plan: &DatagramPlan, measured: &Measured, charge: u64) -> Computed {
+fn receive_buffer(stream: &AdvisedStream, plan: &DatagramPlan, measured: &Measured, charge: u64) -> Computed {
     let writers = u64::from(stream.writers);
     let stall = measured.stall.as_secs_f64();
     let (waiting, words) = match stream.departing {
@@ -111,8 +111,8 @@ fn receive_buffer(stream: &Stream, plan: &DatagramPlan, measured: &Measured, cha
     };
     let value = whole(SPARE_FACTOR * writers as f64 * waiting * charge as f64);
     let why = format!(
-        "{SPARE_FACTOR} · {} writers · {words} · {} B = {} B; a datagram of {} B is charged {} B",
-        grouped(writers),
+        "{SPARE_FACTOR} · {} · {words} · {} B = {} B; a datagram of {} B is charged {} B",
+        if writers == 1 { "1 writer".to_owned() } else { format!("{} writers", grouped(writers)) },
         grouped(charge),
         grouped(value),
         grouped(plan.payload_bytes),
@@ -122,7 +122,7 @@ fn receive_buffer(stream: &Stream, plan: &DatagramPlan, measured: &Measured, cha
 }
 
 /// min(what the reader's buffer holds, 2 · bandwidth · delay + what is written between two heartbeats).
-fn writer_window(stream: &Stream, plan: &DatagramPlan, measured: &Measured, buffer: u64) -> Computed {
+fn writer_window(stream: &AdvisedStream, plan: &DatagramPlan, measured: &Measured, buffer: u64) -> Computed {
     let held = buffer as f64 * plan.carried_bytes as f64 / measured.charge_bytes.max(1) as f64;
     let written = stream.rate_hz * stream.sample_bytes as f64 * HEARTBEAT_PERIOD.as_secs_f64();
     let of_reader = format!(
@@ -149,7 +149,7 @@ fn writer_window(stream: &Stream, plan: &DatagramPlan, measured: &Measured, buff
 }
 
 /// min(0.9 · link / flows, max(1.2 · rate, a sample in half its time)).
-fn pacing_rate(stream: &Stream, measured: &Measured) -> Computed {
+fn pacing_rate(stream: &AdvisedStream, measured: &Measured) -> Computed {
     let writers = f64::from(stream.writers);
     let bits = stream.sample_bytes as f64 * 8.0;
     let time_of_sample = stream.deadline.as_secs_f64().min(1.0 / stream.rate_hz);
@@ -180,7 +180,7 @@ fn pacing_rate(stream: &Stream, measured: &Measured) -> Computed {
 }
 
 /// Datagrams a second · chance that one lacks a fragment · time that its fragments wait · fragments · charge.
-fn fragment_memory(stream: &Stream, plan: &DatagramPlan, measured: &Measured) -> Computed {
+fn fragment_memory(stream: &AdvisedStream, plan: &DatagramPlan, measured: &Measured) -> Computed {
     if plan.fragments < 2 {
         let why =
             format!("datagrams of {} B fit the MTU of {} B: nothing is cut", plan.payload_bytes, measured.mtu_bytes);
@@ -204,7 +204,7 @@ fn fragment_memory(stream: &Stream, plan: &DatagramPlan, measured: &Measured) ->
     Computed { value, why }
 }
 
-fn packet_budget(stream: &Stream, measured: &Measured, cost: Duration) -> Computed {
+fn packet_budget(stream: &AdvisedStream, measured: &Measured, cost: Duration) -> Computed {
     let value = whole(1.0 / cost.as_secs_f64().max(1e-9));
     let packets = stream.packets_per_second(measured.mtu_bytes);
     let why = format!(
@@ -248,12 +248,12 @@ mod tests {
     #[test]
     fn ten_point_clouds_in_phase_need_twenty_one_megabytes() {
         // The example of the design: 1 MiB, 741 datagrams, ten writers at the same instant.
-        let stream = Stream { writers: 10, rate_hz: 10.0, ..StreamProfile::Bulk.stream() };
+        let stream = AdvisedStream { writers: 10, rate_hz: 10.0, ..StreamProfile::Bulk.stream() };
         let numbers = FiveNumbers::compute(&stream, &measured());
         assert_eq!(numbers.receive_buffer.value, 10 * 741 * 2304 * 5 / 4);
         assert_eq!(numbers.receive_buffer_ask(), (10 * 741 * 2304 * 5 / 8_u64).next_multiple_of(4096));
         assert!(numbers.receive_buffer_joined.value < 15_000_000, "{:?}", numbers.receive_buffer_joined);
-        let paced = Stream { departing: Departing::Paced, ..stream };
+        let paced = AdvisedStream { departing: Departing::Paced, ..stream };
         let paced = FiveNumbers::compute(&paced, &measured()).receive_buffer.value;
         assert_eq!(paced, whole(1.25 * 10.0 * (7410.0 * 0.01 + 16.0) * 2304.0));
     }
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn fragments_that_wait_for_lost_ones_outgrow_the_default_memory() {
         // The example of the design: 1 MB at 10 Hz in datagrams of 64 kB, 30 s: about 180 MB against 4 MiB.
-        let stream = Stream {
+        let stream = AdvisedStream {
             rate_hz: 10.0,
             sample_bytes: 1_000_000,
             datagram_bytes: Some(65_000),

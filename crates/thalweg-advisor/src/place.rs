@@ -15,7 +15,7 @@ use crate::system::{LiveNics, NicChange, NicSettings, Nics, RecordedNics};
 /// A place that holds one value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Place {
+pub enum SettingPlace {
     /// A setting below `/proc/sys`, such as `net.core.rmem_max`.
     Sysctl {
         /// Its name.
@@ -64,7 +64,7 @@ pub enum Place {
     },
 }
 
-/// A part of [`Place::Coalescing`].
+/// A part of [`SettingPlace::Coalescing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoalescingKnob {
@@ -74,43 +74,43 @@ pub enum CoalescingKnob {
     AdaptiveRx,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Sysctl { name } => f.write_str(name),
-            Place::Device { device, entry } => write!(f, "{device} {entry}"),
-            Place::Feature { device, feature } => write!(f, "{device} feature {feature}"),
-            Place::Coalescing { device, knob: CoalescingKnob::RxUsecs } => write!(f, "{device} rx-usecs"),
-            Place::Coalescing { device, knob: CoalescingKnob::AdaptiveRx } => write!(f, "{device} adaptive-rx"),
-            Place::ReceiveRing { device } => write!(f, "{device} rx ring"),
-            Place::RootQueue { device } => write!(f, "{device} root qdisc"),
-            Place::Governor { processor } => write!(f, "cpu{processor} scaling_governor"),
-            Place::File { path } => write!(f, "{}", path.display()),
+            SettingPlace::Sysctl { name } => f.write_str(name),
+            SettingPlace::Device { device, entry } => write!(f, "{device} {entry}"),
+            SettingPlace::Feature { device, feature } => write!(f, "{device} feature {feature}"),
+            SettingPlace::Coalescing { device, knob: CoalescingKnob::RxUsecs } => write!(f, "{device} rx-usecs"),
+            SettingPlace::Coalescing { device, knob: CoalescingKnob::AdaptiveRx } => write!(f, "{device} adaptive-rx"),
+            SettingPlace::ReceiveRing { device } => write!(f, "{device} rx ring"),
+            SettingPlace::RootQueue { device } => write!(f, "{device} root qdisc"),
+            SettingPlace::Governor { processor } => write!(f, "cpu{processor} scaling_governor"),
+            SettingPlace::File { path } => write!(f, "{}", path.display()),
         }
     }
 }
 
-impl Place {
+impl SettingPlace {
     /// The command by which a person does the same.
     pub fn command(&self, value: &str) -> String {
         match self {
-            Place::Sysctl { name } => format!("sysctl -w {name}='{value}'"),
-            Place::Device { device, entry } if entry == "mtu" => format!("ip link set {device} mtu {value}"),
-            Place::Device { device, entry } if entry == "tx_queue_len" => {
+            SettingPlace::Sysctl { name } => format!("sysctl -w {name}='{value}'"),
+            SettingPlace::Device { device, entry } if entry == "mtu" => format!("ip link set {device} mtu {value}"),
+            SettingPlace::Device { device, entry } if entry == "tx_queue_len" => {
                 format!("ip link set {device} txqueuelen {value}")
             }
-            Place::Device { device, entry } => format!("echo {value} > /sys/class/net/{device}/{entry}"),
-            Place::Feature { device, feature } => format!("ethtool -K {device} {feature} {value}"),
-            Place::Coalescing { device, knob: CoalescingKnob::RxUsecs } => {
+            SettingPlace::Device { device, entry } => format!("echo {value} > /sys/class/net/{device}/{entry}"),
+            SettingPlace::Feature { device, feature } => format!("ethtool -K {device} {feature} {value}"),
+            SettingPlace::Coalescing { device, knob: CoalescingKnob::RxUsecs } => {
                 format!("ethtool -C {device} rx-usecs {value}")
             }
-            Place::Coalescing { device, knob: CoalescingKnob::AdaptiveRx } => {
+            SettingPlace::Coalescing { device, knob: CoalescingKnob::AdaptiveRx } => {
                 format!("ethtool -C {device} adaptive-rx {value}")
             }
-            Place::ReceiveRing { device } => format!("ethtool -G {device} rx {value}"),
-            Place::RootQueue { device } => format!("tc qdisc replace dev {device} root {value}"),
-            Place::Governor { processor } => format!("cpupower -c {processor} frequency-set -g {value}"),
-            Place::File { path } => format!("edit {}", path.display()),
+            SettingPlace::ReceiveRing { device } => format!("ethtool -G {device} rx {value}"),
+            SettingPlace::RootQueue { device } => format!("tc qdisc replace dev {device} root {value}"),
+            SettingPlace::Governor { processor } => format!("cpupower -c {processor} frequency-set -g {value}"),
+            SettingPlace::File { path } => format!("edit {}", path.display()),
         }
     }
 }
@@ -118,18 +118,18 @@ impl Place {
 /// Reads and writes places.
 ///
 /// `None` is a place that is not there: a file, an interface that is gone. Writing `None` removes a file.
-pub trait Places {
+pub trait SettingPlaces {
     /// The value of a place.
     ///
     /// # Errors
     /// It is there and cannot be read.
-    fn read(&self, place: &Place) -> io::Result<Option<String>>;
+    fn read(&self, place: &SettingPlace) -> io::Result<Option<String>>;
 
     /// Changes a place.
     ///
     /// # Errors
     /// The right is missing, the place is not there, or the system refuses the value.
-    fn write(&mut self, place: &Place, value: Option<&str>) -> io::Result<()>;
+    fn write(&mut self, place: &SettingPlace, value: Option<&str>) -> io::Result<()>;
 }
 
 /// The places of a host.
@@ -178,36 +178,38 @@ impl HostPlaces {
     }
 }
 
-impl Places for HostPlaces {
-    fn read(&self, place: &Place) -> io::Result<Option<String>> {
+impl SettingPlaces for HostPlaces {
+    fn read(&self, place: &SettingPlace) -> io::Result<Option<String>> {
         let switch = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
         Ok(match place {
-            Place::Sysctl { name } => self.files.setting(name),
-            Place::Device { device, entry } => self.files.device_entry(device, entry),
-            Place::Governor { processor } => self.files.governor(*processor),
-            Place::File { path } => match fs::read_to_string(self.below(path)) {
+            SettingPlace::Sysctl { name } => self.files.setting(name),
+            SettingPlace::Device { device, entry } => self.files.device_entry(device, entry),
+            SettingPlace::Governor { processor } => self.files.governor(*processor),
+            SettingPlace::File { path } => match fs::read_to_string(self.below(path)) {
                 Ok(text) => Some(text),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(error),
             },
-            Place::Feature { device, feature } => {
+            SettingPlace::Feature { device, feature } => {
                 self.nic(device)?.and_then(|nic| Some(switch(nic.features.get(feature)?.is_on)))
             }
-            Place::Coalescing { device, knob } => {
+            SettingPlace::Coalescing { device, knob } => {
                 self.nic(device)?.and_then(|nic| nic.coalescing).map(|now| match knob {
                     CoalescingKnob::RxUsecs => now.rx_usecs.to_string(),
                     CoalescingKnob::AdaptiveRx => switch(now.adaptive_rx),
                 })
             }
-            Place::ReceiveRing { device } => self.nic(device)?.and_then(|nic| nic.rings).map(|now| now.rx.to_string()),
-            Place::RootQueue { device } => self.nic(device)?.map(|nic| {
+            SettingPlace::ReceiveRing { device } => {
+                self.nic(device)?.and_then(|nic| nic.rings).map(|now| now.rx.to_string())
+            }
+            SettingPlace::RootQueue { device } => self.nic(device)?.map(|nic| {
                 nic.root_queue.filter(|queue| !queue.is_default).map_or_else(|| DEFAULT.to_owned(), |queue| queue.kind)
             }),
         })
     }
 
-    fn write(&mut self, place: &Place, value: Option<&str>) -> io::Result<()> {
-        if let Place::File { path } = place {
+    fn write(&mut self, place: &SettingPlace, value: Option<&str>) -> io::Result<()> {
+        if let SettingPlace::File { path } = place {
             let path = self.below(path);
             return match value {
                 Some(text) => write_whole(&path, text),
@@ -221,14 +223,14 @@ impl Places for HostPlaces {
             return Err(invalid(format!("{value:?} is no value for {place}")));
         }
         match place {
-            Place::Sysctl { name } => self.files.write_setting(name, value),
-            Place::Device { device, entry } => self.files.write_device_entry(device, entry, value),
-            Place::Governor { processor } => self.files.write_governor(*processor, value),
-            Place::Feature { device, feature } => {
+            SettingPlace::Sysctl { name } => self.files.write_setting(name, value),
+            SettingPlace::Device { device, entry } => self.files.write_device_entry(device, entry, value),
+            SettingPlace::Governor { processor } => self.files.write_governor(*processor, value),
+            SettingPlace::Feature { device, feature } => {
                 let change = NicChange::Feature(feature.clone(), switch_state(value)?);
                 self.nics.change(device, &change)
             }
-            Place::Coalescing { device, knob } => {
+            SettingPlace::Coalescing { device, knob } => {
                 let mut wanted = self.nics.read(device)?.coalescing.ok_or(io::ErrorKind::Unsupported)?;
                 match knob {
                     CoalescingKnob::RxUsecs => wanted.rx_usecs = number(value)?,
@@ -236,16 +238,16 @@ impl Places for HostPlaces {
                 }
                 self.nics.change(device, &NicChange::Coalescing(wanted))
             }
-            Place::ReceiveRing { device } => {
+            SettingPlace::ReceiveRing { device } => {
                 let mut wanted = self.nics.read(device)?.rings.ok_or(io::ErrorKind::Unsupported)?;
                 wanted.rx = number(value)?;
                 self.nics.change(device, &NicChange::Rings(wanted))
             }
-            Place::RootQueue { device } => {
+            SettingPlace::RootQueue { device } => {
                 let kind = (value != DEFAULT).then(|| value.to_owned());
                 self.nics.change(device, &NicChange::RootQueue(kind))
             }
-            Place::File { .. } => Ok(()),
+            SettingPlace::File { .. } => Ok(()),
         }
     }
 }

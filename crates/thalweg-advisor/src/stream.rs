@@ -34,7 +34,7 @@ pub const BATCH_DATAGRAMS: u64 = 16;
 
 /// The stream itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stream {
+pub struct AdvisedStream {
     /// Its kind, which decides headers and datagrams.
     pub profile: StreamProfile,
     /// Samples a second of each writer; a frame is a sample of video.
@@ -91,8 +91,8 @@ impl StreamProfile {
     }
 
     /// The usual stream of this kind.
-    pub fn stream(self) -> Stream {
-        let stream = |rate_hz, sample_bytes, writers, deadline_ms, departing| Stream {
+    pub fn stream(self) -> AdvisedStream {
+        let stream = |rate_hz, sample_bytes, writers, deadline_ms, departing| AdvisedStream {
             profile: self,
             rate_hz,
             sample_bytes,
@@ -108,7 +108,7 @@ impl StreamProfile {
             StreamProfile::Bulk => stream(50.0, 1 << 20, 1, 1_000_000, Departing::AtOnce),
             StreamProfile::Paper2006 => {
                 let video = StreamProfile::Video.stream();
-                Stream { profile: self, datagram_bytes: Some(PAPER_DATAGRAM_BYTES), ..video }
+                AdvisedStream { profile: self, datagram_bytes: Some(PAPER_DATAGRAM_BYTES), ..video }
             }
         }
     }
@@ -127,7 +127,7 @@ impl StreamProfile {
     }
 }
 
-impl Stream {
+impl AdvisedStream {
     /// Checks that the figures make a stream.
     ///
     /// # Errors
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_impossible_stream_is_refused_with_what_is_allowed() {
-        let refuse = |change: fn(&mut Stream), words: &str| {
+        let refuse = |change: fn(&mut AdvisedStream), words: &str| {
             let mut stream = StreamProfile::Bulk.stream();
             change(&mut stream);
             let refusal = stream.check().expect_err(words).to_string();

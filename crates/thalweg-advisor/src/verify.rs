@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::advice::Advice;
+use crate::advice::HostAdvice;
 use crate::figures::{grouped, time};
-use crate::place::{Place, Places};
+use crate::place::{SettingPlace, SettingPlaces};
 use crate::undo::{UndoLog, UndoStore};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verification {
+pub struct StreamVerification {
     /// Needs of the stream.
     pub checks: Vec<Check>,
     /// Places that no longer have the value that was applied.
@@ -33,25 +33,46 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Drift {
     /// The place.
-    pub place: Place,
+    pub place: SettingPlace,
     /// Its value now.
     pub now: Option<String>,
 }
 
-impl Verification {
+impl StreamVerification {
     /// Judges fresh advice.
-    pub fn of(advice: &Advice) -> Verification {
+    pub fn of(advice: &HostAdvice) -> StreamVerification {
         let checks = vec![buffer(advice), stall(advice), path(advice), lateness(advice), batches(advice), load(advice)];
-        Verification { checks, drifted: Vec::new() }
+        StreamVerification { checks, drifted: Vec::new() }
     }
 
     /// The same, with the places that were applied and have other values by now.
-    pub fn with_drift<Store: UndoStore>(mut self, undo: &UndoLog<Store>, places: &dyn Places) -> Verification {
-        let drift = |past: &crate::undo::Past| {
+    pub fn with_drift<Store: UndoStore>(
+        mut self,
+        undo: &UndoLog<Store>,
+        places: &dyn SettingPlaces,
+    ) -> StreamVerification {
+        let drift = |past: &crate::undo::PastChange| {
             let now = places.read(&past.place).ok()?;
             (!past.is_ours(&now) && now != past.before).then(|| Drift { place: past.place.clone(), now })
         };
         self.drifted = undo.past().filter_map(drift).collect();
+        self
+    }
+
+    /// The same, with what the profile that was applied asks for: the need may have grown since.
+    pub fn with_profile<Store: UndoStore>(
+        mut self,
+        advice: &HostAdvice,
+        undo: &UndoLog<Store>,
+        places: &dyn SettingPlaces,
+    ) -> StreamVerification {
+        let asked = |past: &crate::undo::PastChange| {
+            let text = matches!(past.place, SettingPlace::File { .. }).then(|| places.read(&past.place).ok())???;
+            let line = text.lines().find_map(|line| line.strip_prefix("receive_buffer_bytes = "))?;
+            line.trim().parse::<u64>().ok()
+        };
+        let asked = undo.past().find_map(asked);
+        self.checks.extend(asked.map(|asked| buffer_for(advice, "profile", Some(asked))));
         self
     }
 
@@ -83,7 +104,7 @@ fn check(name: &'static str, wanted: String, seen: Option<(String, bool)>) -> Ch
     Check { name, wanted, seen, is_met }
 }
 
-fn buffer(advice: &Advice) -> Check {
+fn buffer(advice: &HostAdvice) -> Check {
     let ask = advice.numbers.receive_buffer_ask();
     let seen = advice
         .answers
@@ -93,20 +114,25 @@ fn buffer(advice: &Advice) -> Check {
 }
 
 /// Whether the granted buffer lasts for the worst stall that was seen.
-fn stall(advice: &Advice) -> Check {
+fn stall(advice: &HostAdvice) -> Check {
+    buffer_for(advice, "stall", advice.answers.granted_buffer.map(|granted| granted.best_bytes()))
+}
+
+/// Whether a buffer for which a program asks like this lasts for the worst stall that was seen.
+fn buffer_for(advice: &HostAdvice, name: &'static str, asked_bytes: Option<u64>) -> Check {
     let needed = advice.numbers.receive_buffer.value.max(1);
-    let lasting = advice.answers.granted_buffer.map(|granted| {
-        let share = 2.0 * granted.best_bytes() as f64 / needed as f64;
+    let lasting = asked_bytes.map(|asked| {
+        let share = 2.0 * asked as f64 / needed as f64;
         // The need has a quarter to spare, which a verdict must not count.
         advice.stall.mul_f64((share * 1.25).min(1e6))
     });
     let worst = advice.answers.wake_ups.map(|late| late.worst);
     let wanted = worst.map_or("the worst stall".to_owned(), time);
     let seen = lasting.zip(worst).map(|(lasting, worst)| (format!("a buffer for {}", time(lasting)), lasting >= worst));
-    check("stall", wanted, seen)
+    check(name, wanted, seen)
 }
 
-fn path(advice: &Advice) -> Check {
+fn path(advice: &HostAdvice) -> Check {
     let plan = advice.stream.datagrams(advice.mtu_bytes);
     let wanted = plan.payload_bytes + 28;
     let seen = advice.answers.path.filter(|path| path.is_confirmed).map(|path| {
@@ -116,13 +142,13 @@ fn path(advice: &Advice) -> Check {
     check("path", format!("packets of {} B", grouped(wanted)), seen)
 }
 
-fn lateness(advice: &Advice) -> Check {
+fn lateness(advice: &HostAdvice) -> Check {
     let bound = advice.stream.deadline / 10;
     let seen = advice.answers.wake_ups.map(|late| (format!("p99 {}", time(late.p99)), late.p99 <= bound));
     check("wake-ups", format!("p99 at most {}, a tenth of the deadline", time(bound)), seen)
 }
 
-fn batches(advice: &Advice) -> Check {
+fn batches(advice: &HostAdvice) -> Check {
     let seen = advice
         .answers
         .segmentation
@@ -130,7 +156,7 @@ fn batches(advice: &Advice) -> Check {
     check("batches", "datagrams that travel joined".to_owned(), seen)
 }
 
-fn load(advice: &Advice) -> Check {
+fn load(advice: &HostAdvice) -> Check {
     let packets = advice.stream.packets_per_second(advice.mtu_bytes);
     let seen = advice.numbers.packet_budget.as_ref().map(|budget| {
         let share = packets / budget.value.max(1) as f64;

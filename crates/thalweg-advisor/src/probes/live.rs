@@ -10,7 +10,7 @@ use thalweg_transport::tuning::{
 };
 
 use super::path::measure_path;
-use super::{Charge, GrantedBuffer, PacingEffect, PacketCost, PathMtu, Probes, Segmentation, WakeUps};
+use super::{DatagramCharge, GrantedBuffer, PacingEffect, PacketCost, PathMtu, Probes, Segmentation, WakeUps};
 
 /// Probes of this host and of this thread's network namespace.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,35 @@ impl Default for LiveProbes {
     fn default() -> LiveProbes {
         LiveProbes { watching: Duration::from_secs(3) }
     }
+}
+
+/// The charge of datagrams that are sent `count` at a time.
+fn charge_of(payload_bytes: u64, count: usize) -> io::Result<DatagramCharge> {
+    let (sender, receiver) = pair()?;
+    let bytes = payload(payload_bytes)?;
+    if count > 1 {
+        cut_sends(&sender, u16::try_from(bytes).map_err(io::Error::other)?)?;
+    }
+    let before = socket_memory(&receiver)?;
+    // Nobody reads: each datagram stays charged, until the buffer is half full or there are enough for a mean.
+    for _ in 0..CHARGED_MAX {
+        sender.send(&vec![0; bytes * count])?;
+        let now = socket_memory(&receiver)?;
+        if now.refused > before.refused || u64::from(now.charged_bytes) * 2 > u64::from(now.limit_bytes) {
+            break;
+        }
+    }
+    let charged = u64::from(socket_memory(&receiver)?.charged_bytes);
+    receiver.set_nonblocking(true)?;
+    let mut datagrams = 0;
+    let mut buffer = vec![0; bytes];
+    while receiver.recv(&mut buffer).is_ok() {
+        datagrams += 1;
+    }
+    if datagrams == 0 || charged == 0 {
+        return Err(io::Error::other("no datagram waited in the receive buffer"));
+    }
+    Ok(DatagramCharge { payload_bytes, charged_bytes: charged.div_ceil(datagrams), datagrams })
 }
 
 /// A socket of loopback, or of whichever family it has.
@@ -57,29 +86,14 @@ impl Probes for LiveProbes {
         })
     }
 
-    fn charge(&mut self, payload_bytes: u64) -> io::Result<Charge> {
-        let (sender, receiver) = pair()?;
-        let payload = vec![0; payload(payload_bytes)?];
-        let before = socket_memory(&receiver)?;
-        // Nobody reads: each datagram stays charged, until the buffer is full or there are enough for a mean.
-        for _ in 0..CHARGED_MAX {
-            sender.send(&payload)?;
-            let now = socket_memory(&receiver)?;
-            if now.refused > before.refused || u64::from(now.charged_bytes) * 2 > u64::from(now.limit_bytes) {
-                break;
-            }
+    fn charge(&mut self, payload_bytes: u64) -> io::Result<DatagramCharge> {
+        let alone = charge_of(payload_bytes, 1)?;
+        // A datagram that was cut from a large send may be charged otherwise; the receiver does not choose how it was sent.
+        let count = MESSAGE_MAX_BYTES / payload(payload_bytes)?.max(1);
+        match charge_of(payload_bytes, count.clamp(1, SEGMENTS_MAX)) {
+            Ok(cut) if cut.charged_bytes > alone.charged_bytes => Ok(cut),
+            _ => Ok(alone),
         }
-        let charged = u64::from(socket_memory(&receiver)?.charged_bytes);
-        receiver.set_nonblocking(true)?;
-        let mut datagrams = 0;
-        let mut buffer = vec![0; payload.len()];
-        while receiver.recv(&mut buffer).is_ok() {
-            datagrams += 1;
-        }
-        if datagrams == 0 || charged == 0 {
-            return Err(io::Error::other("no datagram waited in the receive buffer"));
-        }
-        Ok(Charge { payload_bytes, charged_bytes: charged.div_ceil(datagrams), datagrams })
     }
 
     fn segmentation(&mut self, payload_bytes: u64) -> io::Result<Segmentation> {
@@ -203,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_larger_datagram_is_charged_more_and_each_more_than_it_holds() {
-        let charges: Vec<Charge> = [1, 1220, 8945].map(|bytes| probes().charge(bytes).expect("charged")).to_vec();
+        let charges: Vec<DatagramCharge> =
+            [1, 1220, 8945].map(|bytes| probes().charge(bytes).expect("charged")).to_vec();
         assert!(charges.iter().all(|charge| charge.charged_bytes > charge.payload_bytes), "{charges:?}");
         assert!(charges.is_sorted_by_key(|charge| charge.charged_bytes), "{charges:?}");
         assert!(probes().charge(65_508).is_err());

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use live::LiveProbes;
+pub use path::device_towards;
 pub use planted::PlantedProbes;
 
 /// Measurements of a host; tests plant answers.
@@ -27,7 +28,7 @@ pub trait Probes {
     ///
     /// # Errors
     /// No datagram arrives over loopback, or the kernel does not tell.
-    fn charge(&mut self, payload_bytes: u64) -> io::Result<Charge>;
+    fn charge(&mut self, payload_bytes: u64) -> io::Result<DatagramCharge>;
 
     /// Whether the kernel cuts large sends into datagrams and joins datagrams for a receiver.
     ///
@@ -82,7 +83,7 @@ impl GrantedBuffer {
 
 /// What waiting datagrams are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Charge {
+pub struct DatagramCharge {
     /// Bytes of payload of each.
     pub payload_bytes: u64,
     /// Bytes charged for each.
@@ -150,7 +151,7 @@ pub struct PacketCost {
 /// A measurement, as others refer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Probe {
+pub enum ProbeKind {
     /// [`Probes::granted_buffer`].
     GrantedBuffer,
     /// [`Probes::charge`].
@@ -170,11 +171,11 @@ pub enum Probe {
 /// Answers of all probes; a missing one could not be had, or was not asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Answers {
+pub struct ProbeAnswers {
     /// The receive buffer.
     pub granted_buffer: Option<GrantedBuffer>,
     /// Charges by size, the smallest first.
-    pub charges: Vec<Charge>,
+    pub charges: Vec<DatagramCharge>,
     /// Cutting and joining.
     pub segmentation: Option<Segmentation>,
     /// The path to the peer.
@@ -186,7 +187,7 @@ pub struct Answers {
     /// Processor time of a datagram.
     pub packet_cost: Option<PacketCost>,
     /// Probes without an answer, with the system's reason.
-    pub failures: Vec<(Probe, String)>,
+    pub failures: Vec<(ProbeKind, String)>,
 }
 
 /// What to measure.
@@ -200,28 +201,28 @@ pub struct ProbePlan {
     pub path_at_most: u32,
 }
 
-impl Answers {
+impl ProbeAnswers {
     /// Makes every measurement but that of the receive buffer, whose size follows from the others.
-    pub fn measure(probes: &mut dyn Probes, plan: &ProbePlan) -> Answers {
-        let mut answers = Answers::default();
+    pub fn measure(probes: &mut dyn Probes, plan: &ProbePlan) -> ProbeAnswers {
+        let mut answers = ProbeAnswers::default();
         let bytes = plan.payload_bytes;
         if let Some(peer) = plan.peer {
-            answers.path = answers.note(Probe::Path, probes.path(peer, plan.path_at_most));
+            answers.path = answers.note(ProbeKind::Path, probes.path(peer, plan.path_at_most));
         }
-        answers.charges = answers.note(Probe::Charge, probes.charge(bytes)).into_iter().collect();
-        answers.segmentation = answers.note(Probe::Segmentation, probes.segmentation(bytes.min(SEGMENT_MAX_BYTES)));
-        answers.pacing = answers.note(Probe::Pacing, probes.pacing(plan.peer));
-        answers.packet_cost = answers.note(Probe::PacketCost, probes.packet_cost(bytes));
-        answers.wake_ups = answers.note(Probe::WakeUps, probes.wake_ups());
+        answers.charges = answers.note(ProbeKind::Charge, probes.charge(bytes)).into_iter().collect();
+        answers.segmentation = answers.note(ProbeKind::Segmentation, probes.segmentation(bytes.min(SEGMENT_MAX_BYTES)));
+        answers.pacing = answers.note(ProbeKind::Pacing, probes.pacing(plan.peer));
+        answers.packet_cost = answers.note(ProbeKind::PacketCost, probes.packet_cost(bytes));
+        answers.wake_ups = answers.note(ProbeKind::WakeUps, probes.wake_ups());
         answers
     }
 
     /// Measures what a program gets that asks for `bytes` of receive buffer.
     pub fn measure_buffer(&mut self, probes: &mut dyn Probes, bytes: u64) {
-        self.granted_buffer = self.note(Probe::GrantedBuffer, probes.granted_buffer(bytes));
+        self.granted_buffer = self.note(ProbeKind::GrantedBuffer, probes.granted_buffer(bytes));
     }
 
-    fn note<Answer>(&mut self, probe: Probe, result: io::Result<Answer>) -> Option<Answer> {
+    fn note<Answer>(&mut self, probe: ProbeKind, result: io::Result<Answer>) -> Option<Answer> {
         result.map_err(|error| self.failures.push((probe, error.to_string()))).ok()
     }
 }

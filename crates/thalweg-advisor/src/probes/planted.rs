@@ -3,13 +3,15 @@
 use std::io;
 use std::net::IpAddr;
 
-use super::{Answers, Charge, GrantedBuffer, PacingEffect, PacketCost, PathMtu, Probes, Segmentation, WakeUps};
+use super::{
+    DatagramCharge, GrantedBuffer, PacingEffect, PacketCost, PathMtu, ProbeAnswers, Probes, Segmentation, WakeUps,
+};
 
 /// Probes that give recorded answers.
 #[derive(Clone, Debug, Default)]
 pub struct PlantedProbes {
     /// What they answer.
-    pub answers: Answers,
+    pub answers: ProbeAnswers,
 }
 
 impl PlantedProbes {
@@ -34,9 +36,9 @@ impl Probes for PlantedProbes {
         })
     }
 
-    fn charge(&mut self, payload_bytes: u64) -> io::Result<Charge> {
+    fn charge(&mut self, payload_bytes: u64) -> io::Result<DatagramCharge> {
         let nearest = self.answers.charges.iter().find(|charge| charge.payload_bytes >= payload_bytes);
-        recorded(nearest.copied()).map(|charge| Charge { payload_bytes, ..charge })
+        recorded(nearest.copied()).map(|charge| DatagramCharge { payload_bytes, ..charge })
     }
 
     fn segmentation(&mut self, _payload_bytes: u64) -> io::Result<Segmentation> {

@@ -3,10 +3,10 @@
 use thalweg_host::BusReads;
 
 use super::{Context, Draft};
-use crate::advice::{Effect, Setting, Step};
+use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::{grouped, time, whole};
-use crate::place::{CoalescingKnob, Place};
-use crate::probes::Probe;
+use crate::place::{CoalescingKnob, SettingPlace};
+use crate::probes::ProbeKind;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let Some(device) = context.device() else { return Vec::new() };
@@ -23,7 +23,7 @@ pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
 }
 
 fn width(context: &Context<'_>, device: &str) -> Setting {
-    let place = Place::Device { device: device.to_owned(), entry: "mtu".to_owned() };
+    let place = SettingPlace::Device { device: device.to_owned(), entry: "mtu".to_owned() };
     let now = context.system.mtu_bytes();
     let text = Some(now.to_string());
     let path = context.answers.path;
@@ -37,7 +37,7 @@ fn width(context: &Context<'_>, device: &str) -> Setting {
         packets(JUMBO)
     );
     let draft = Draft::new(why, "fewer packets for the same bytes: less processor time, fewer losses in rings")
-        .shown_by(Probe::Path);
+        .shown_by(ProbeKind::Path);
     if context.system.device_name() == "lo" {
         let none = Effect::NoneHere("loopback is wider than any frame".to_owned());
         return draft.effect(none).keep(&place.to_string(), text, None);
@@ -58,7 +58,7 @@ fn width(context: &Context<'_>, device: &str) -> Setting {
     // Only a path of jumbo frames could be tried with them, and this interface does not send them: the owner of the path decides.
     let effect = Effect::Unknown("whether switches and peers carry 9,000 B cannot be tried below it".to_owned());
     let command = format!("{}, and the same on the peer and all switches; then `advise --peer`", place.command("9000"));
-    draft.effect(effect).into_setting(&place.to_string(), text, Some(JUMBO.to_string()), Step::ByHand { command })
+    draft.effect(effect).into_setting(&place.to_string(), text, Some(JUMBO.to_string()), AdviceStep::ByHand { command })
 }
 
 /// Microseconds for which the interface may wait, and why.
@@ -70,7 +70,8 @@ fn wait_for_more(context: &Context<'_>) -> (u64, String) {
     let held = whole(f64::from(ring) / 2.0 / packets * 1e6).saturating_sub(SOFT_INTERRUPT_US);
     let value = tenth.min(held).min(WAIT_MAX_US);
     let why = format!(
-        "min(a tenth of the deadline = {} µs, half of {} packets in the ring / {} packets/s − {SOFT_INTERRUPT_US} µs = {} µs, {WAIT_MAX_US} µs)",
+        "min(a tenth of the deadline = {} µs, half of {} packets in the ring / {} packets/s − {SOFT_INTERRUPT_US} µs = \
+         {} µs, {WAIT_MAX_US} µs)",
         grouped(tenth),
         grouped(u64::from(ring)),
         grouped(whole(packets)),
@@ -80,7 +81,7 @@ fn wait_for_more(context: &Context<'_>) -> (u64, String) {
 }
 
 fn moderation(context: &Context<'_>, device: &str) -> Vec<Setting> {
-    let place = |knob| Place::Coalescing { device: device.to_owned(), knob };
+    let place = |knob| SettingPlace::Coalescing { device: device.to_owned(), knob };
     let (rx_usecs, adaptive) = (place(CoalescingKnob::RxUsecs), place(CoalescingKnob::AdaptiveRx));
     let (value, why) = wait_for_more(context);
     let changes = "interrupts a second and processor time against latency";
@@ -94,9 +95,9 @@ fn moderation(context: &Context<'_>, device: &str) -> Vec<Setting> {
     let was_adaptive = if now.adaptive_rx { "on" } else { "off" }.to_owned();
     vec![
         Draft::new("a fixed wait is even; an adaptive one changes with the load, and RTT and jitter with it", changes)
-            .shown_by(Probe::Path)
+            .shown_by(ProbeKind::Path)
             .write(adaptive, Some(was_adaptive), "off".to_owned()),
-        Draft::new(why, changes).shown_by(Probe::Path).write(
+        Draft::new(why, changes).shown_by(ProbeKind::Path).write(
             rx_usecs,
             Some(now.rx_usecs.to_string()),
             value.to_string(),
@@ -105,7 +106,7 @@ fn moderation(context: &Context<'_>, device: &str) -> Vec<Setting> {
 }
 
 fn ring(context: &Context<'_>, device: &str) -> Setting {
-    let place = Place::ReceiveRing { device: device.to_owned() };
+    let place = SettingPlace::ReceiveRing { device: device.to_owned() };
     let changes = "packets wait in the ring while interrupts are handled (rx_missed_errors, rx_fifo_errors)";
     let Some(now) = context.system.nic.as_ref().and_then(|nic| nic.rings) else {
         let none = Effect::NoneHere(format!("the driver of {device} ({}) has no rings to set", context.system.kind()));
@@ -170,7 +171,7 @@ fn channels(context: &Context<'_>, device: &str) -> Setting {
         &name,
         Some(format!("{count} of {most}")),
         Some(processors.to_string()),
-        Step::ByHand { command },
+        AdviceStep::ByHand { command },
     )
 }
 
@@ -181,15 +182,15 @@ fn offloads(context: &Context<'_>, device: &str) -> Vec<Setting> {
             "rx-gro",
             "on",
             "the kernel joins received packets before IP; a socket with UDP_GRO takes them joined",
-            Some(Probe::Segmentation),
+            Some(ProbeKind::Segmentation),
         ),
         (
             "tx-udp-segmentation",
             "on",
             "one send of 64 kB crosses the kernel once and is cut by the driver",
-            Some(Probe::Segmentation),
+            Some(ProbeKind::Segmentation),
         ),
-        ("tx-generic-segmentation", "on", "the kernel cuts as late as it can", Some(Probe::Segmentation)),
+        ("tx-generic-segmentation", "on", "the kernel cuts as late as it can", Some(ProbeKind::Segmentation)),
         (
             "rx-udp-gro-forwarding",
             "off",
@@ -197,10 +198,10 @@ fn offloads(context: &Context<'_>, device: &str) -> Vec<Setting> {
             None,
         ),
     ];
-    let advise = |(feature, value, why, probe): (&str, &str, &str, Option<Probe>)| {
+    let advise = |(feature, value, why, probe): (&str, &str, &str, Option<ProbeKind>)| {
         let now = nic.features.get(feature)?;
         let text = if now.is_on { "on" } else { "off" };
-        let place = Place::Feature { device: device.to_owned(), feature: feature.to_owned() };
+        let place = SettingPlace::Feature { device: device.to_owned(), feature: feature.to_owned() };
         let mut draft = Draft::new(why, "processor time of a datagram, sent or received");
         draft.probe = probe;
         if value == "off" || text == value {
@@ -229,10 +230,10 @@ fn socket_batches(context: &Context<'_>) -> Setting {
     let why = seen.map_or("datagrams of one size travel through the kernel together".to_owned(), |seen| {
         format!("one send of {} datagrams came in {} message(s) over loopback", seen.datagrams, seen.messages)
     });
-    let step = if effect == Effect::Works { Step::InProgram } else { Step::Keep };
+    let step = if effect == Effect::Works { AdviceStep::InProgram } else { AdviceStep::Keep };
     Draft::new(why, "system calls, and the charge of a waiting datagram (1.02 instead of 1.2 to 2 times its bytes)")
         .effect(effect)
-        .shown_by(Probe::Segmentation)
+        .shown_by(ProbeKind::Segmentation)
         .into_setting("UDP_SEGMENT, UDP_GRO", None, Some("on".to_owned()), step)
 }
 
@@ -271,7 +272,7 @@ fn polling(context: &Context<'_>, device: &str) -> Vec<Setting> {
 fn steering(context: &Context<'_>, device: &str) -> Option<Setting> {
     let queues = &context.system.device.as_ref()?.receive_queues;
     let [only] = queues.as_slice() else { return None };
-    let place = Place::Device { device: device.to_owned(), entry: "queues/rx-0/rps_cpus".to_owned() };
+    let place = SettingPlace::Device { device: device.to_owned(), entry: "queues/rx-0/rps_cpus".to_owned() };
     let load = context.load();
     let draft = Draft::new(
         format!(
@@ -325,7 +326,7 @@ fn bus(context: &Context<'_>, device: &str) -> Setting {
         return draft.keep(&name, text, Some(wanted.to_string()));
     }
     // Reported only: a wrong write to configuration space stops the machine.
-    draft.into_setting(&name, text, Some(wanted.to_string()), Step::ByHand { command })
+    draft.into_setting(&name, text, Some(wanted.to_string()), AdviceStep::ByHand { command })
 }
 
 const JUMBO: u32 = 9000;

@@ -1,9 +1,9 @@
 //! Memory of sockets and of fragments.
 
 use super::{Context, Draft};
-use crate::advice::{Effect, Setting, Step};
+use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::{grouped, rate, whole};
-use crate::probes::Probe;
+use crate::probes::ProbeKind;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let mut settings = vec![receive_buffer(context), receive_cap(context), receive_default(context)];
@@ -23,7 +23,7 @@ fn receive_buffer(context: &Context<'_>) -> Setting {
     let cap = receive_cap(context);
     let effect = match granted {
         Some(granted) if granted.best_bytes() >= ask => Effect::Works,
-        Some(granted) if matches!(cap.step, Step::Write { .. }) => Effect::Unknown(format!(
+        Some(granted) if matches!(cap.step, AdviceStep::Write { .. }) => Effect::Unknown(format!(
             "{} B are granted until net.core.rmem_max is raised",
             grouped(granted.best_bytes())
         )),
@@ -35,8 +35,8 @@ fn receive_buffer(context: &Context<'_>) -> Setting {
         None => Effect::Unknown("no receive buffer could be asked for".to_owned()),
     };
     let step = match &effect {
-        Effect::NoneHere(reason) => Step::Refused { reason: reason.clone() },
-        _ => Step::InProgram,
+        Effect::NoneHere(reason) => AdviceStep::Refused { reason: reason.clone() },
+        _ => AdviceStep::InProgram,
     };
     let now = granted.map(|granted| granted.default_bytes.to_string());
     Draft::new(
@@ -44,7 +44,7 @@ fn receive_buffer(context: &Context<'_>) -> Setting {
         "datagrams that arrive while the reader does not run wait instead of being lost (UdpRcvbufErrors, SO_RXQ_OVFL)",
     )
     .effect(effect)
-    .shown_by(Probe::GrantedBuffer)
+    .shown_by(ProbeKind::GrantedBuffer)
     .into_setting("SO_RCVBUF", now, Some(ask.to_string()), step)
 }
 
@@ -64,7 +64,7 @@ fn receive_cap(context: &Context<'_>) -> Setting {
         ),
         "SO_RCVBUF is granted in full",
     )
-    .shown_by(Probe::GrantedBuffer);
+    .shown_by(ProbeKind::GrantedBuffer);
     let is_forced =
         context.answers.granted_buffer.and_then(|granted| granted.forced_bytes).is_some_and(|bytes| bytes >= ask);
     let now = context.system.number("net.core.rmem_max");
@@ -95,6 +95,7 @@ fn receive_default(context: &Context<'_>) -> Setting {
         "it changes every socket of the host; a program that needs more asks for more",
         "nothing for this stream",
     )
+    .effect(Effect::NoneHere("this stream does not depend on it".to_owned()))
     .keep("net.core.rmem_default", now, None)
 }
 
@@ -141,6 +142,7 @@ fn option_memory(context: &Context<'_>) -> Setting {
         "control messages of a send take 80 B and a filter a few kilobytes; only zero-copy sends need more",
         "nothing for this stream",
     )
+    .effect(Effect::NoneHere("this stream does not depend on it".to_owned()))
     .keep("net.core.optmem_max", now, None)
 }
 
@@ -165,7 +167,7 @@ fn fragments(context: &Context<'_>) -> Vec<Setting> {
         grouped(waiting)
     );
     let time_step = match now("net.ipv4.ipfrag_time") {
-        Some(now) if now == wait.to_string() => Step::Keep,
+        Some(now) if now == wait.to_string() => AdviceStep::Keep,
         _ => context.sysctl("net.ipv4.ipfrag_time", &wait.to_string()),
     };
     let time_setting = Draft::new(why.clone(), changes).into_setting(

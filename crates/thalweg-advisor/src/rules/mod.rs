@@ -8,21 +8,21 @@ mod queues;
 
 use std::time::Duration;
 
-use crate::advice::{Effect, Setting, Step};
+use crate::advice::{AdviceStep, Effect, Setting};
 use crate::numbers::{FiveNumbers, Measured};
-use crate::place::Place;
-use crate::probes::{Answers, Probe};
-use crate::stream::Stream;
-use crate::system::System;
+use crate::place::SettingPlace;
+use crate::probes::{ProbeAnswers, ProbeKind};
+use crate::stream::AdvisedStream;
+use crate::system::HostSettings;
 
 pub use paper::PaperSetting;
 pub(crate) use paper::paper;
 
 /// What rules look at.
 pub(crate) struct Context<'a> {
-    pub(crate) stream: &'a Stream,
-    pub(crate) system: &'a System,
-    pub(crate) answers: &'a Answers,
+    pub(crate) stream: &'a AdvisedStream,
+    pub(crate) system: &'a HostSettings,
+    pub(crate) answers: &'a ProbeAnswers,
     pub(crate) measured: &'a Measured,
     pub(crate) numbers: &'a FiveNumbers,
 }
@@ -37,7 +37,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Setting> {
 }
 
 /// The longest time for which a reading thread has to be expected not to run.
-pub(crate) fn stall(system: &System, answers: &Answers) -> Duration {
+pub(crate) fn stall(system: &HostSettings, answers: &ProbeAnswers) -> Duration {
     let watched = answers.wake_ups.map_or(Duration::ZERO, |late| late.worst);
     let quota = system.processors.quota.map_or(0, |quota| quota.stall_us(1));
     watched.max(STALL_USUAL).max(Duration::from_micros(quota))
@@ -62,25 +62,25 @@ impl Context<'_> {
     }
 
     /// How a setting below `/proc/sys` gets a value.
-    fn sysctl(&self, name: &str, value: &str) -> Step {
+    fn sysctl(&self, name: &str, value: &str) -> AdviceStep {
         let Some(setting) = self.system.settings.get(name) else {
-            return Step::Refused {
+            return AdviceStep::Refused {
                 reason: format!(
                     "{name} is not shown here; set it where it is, in the first network namespace of the host"
                 ),
             };
         };
         if !setting.is_writable {
-            return Step::Refused {
+            return AdviceStep::Refused {
                 reason: format!(
                     "{name} is only shown here, as in containers and network namespaces; on the host: sysctl -w {name}='{value}'"
                 ),
             };
         }
         if self.system.has_bpftune && TUNED_BY_BPFTUNE.contains(&name) {
-            return Step::Refused { reason: format!("bpftune changes {name} itself; stop it first") };
+            return AdviceStep::Refused { reason: format!("bpftune changes {name} itself; stop it first") };
         }
-        Step::Write { place: Place::Sysctl { name: name.to_owned() }, value: value.to_owned() }
+        AdviceStep::Write { place: SettingPlace::Sysctl { name: name.to_owned() }, value: value.to_owned() }
     }
 
     /// Advice on a setting below `/proc/sys` that has one number and must not be lower than `least`.
@@ -99,7 +99,7 @@ struct Draft {
     why: String,
     changes: &'static str,
     effect: Effect,
-    probe: Option<Probe>,
+    probe: Option<ProbeKind>,
 }
 
 impl Draft {
@@ -111,11 +111,11 @@ impl Draft {
         Draft { effect, ..self }
     }
 
-    fn shown_by(self, probe: Probe) -> Draft {
+    fn shown_by(self, probe: ProbeKind) -> Draft {
         Draft { probe: Some(probe), ..self }
     }
 
-    fn into_setting(self, name: &str, now: Option<String>, computed: Option<String>, step: Step) -> Setting {
+    fn into_setting(self, name: &str, now: Option<String>, computed: Option<String>, step: AdviceStep) -> Setting {
         Setting {
             name: name.to_owned(),
             now,
@@ -129,14 +129,14 @@ impl Draft {
     }
 
     fn keep(self, name: &str, now: Option<String>, computed: Option<String>) -> Setting {
-        self.into_setting(name, now, computed, Step::Keep)
+        self.into_setting(name, now, computed, AdviceStep::Keep)
     }
 
     /// Writes `place` unless it has the value already or the setting has no effect here.
-    fn write(self, place: Place, now: Option<String>, value: String) -> Setting {
+    fn write(self, place: SettingPlace, now: Option<String>, value: String) -> Setting {
         let name = place.to_string();
         let is_idle = matches!(self.effect, Effect::NoneHere(_)) || now.as_deref() == Some(value.as_str());
-        let step = if is_idle { Step::Keep } else { Step::Write { place, value: value.clone() } };
+        let step = if is_idle { AdviceStep::Keep } else { AdviceStep::Write { place, value: value.clone() } };
         self.into_setting(&name, now, Some(value), step)
     }
 }

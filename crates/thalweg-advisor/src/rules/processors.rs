@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{Context, Draft};
-use crate::advice::{Effect, Setting, Step};
+use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::time;
-use crate::place::Place;
-use crate::probes::Probe;
+use crate::place::SettingPlace;
+use crate::probes::ProbeKind;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let mut settings = governors(context);
@@ -32,8 +32,8 @@ fn governors(context: &Context<'_>) -> Vec<Setting> {
     }
     let is_late = late.is_some_and(|late| late > bound);
     let advise = |(processor, now): &(usize, String)| {
-        let place = Place::Governor { processor: *processor };
-        let draft = Draft::new(why.clone(), changes).shown_by(Probe::WakeUps);
+        let place = SettingPlace::Governor { processor: *processor };
+        let draft = Draft::new(why.clone(), changes).shown_by(ProbeKind::WakeUps);
         match is_late {
             true => draft.write(place, Some(now.clone()), "performance".to_owned()),
             false => draft.keep(&place.to_string(), Some(now.clone()), None),
@@ -50,16 +50,16 @@ fn wake_ups(context: &Context<'_>) -> Setting {
         ),
         "stalls of the reader, and with them the buffer that it needs",
     )
-    .shown_by(Probe::WakeUps);
+    .shown_by(ProbeKind::WakeUps);
     let late = context.answers.wake_ups;
     let now = late.map(|late| format!("p99 {}, worst {} of {} wake-ups", time(late.p99), time(late.worst), late.count));
     let is_long = late.is_some_and(|late| late.worst > context.stream.deadline / 2);
     let step = if is_long {
-        Step::ByHand {
+        AdviceStep::ByHand {
             command: "chrt -f 20 COMMAND, or LimitRTPRIO= and CPUSchedulingPolicy=fifo in its unit".to_owned(),
         }
     } else {
-        Step::Keep
+        AdviceStep::Keep
     };
     draft.into_setting("thread priority", now, is_long.then(|| "SCHED_FIFO 20".to_owned()), step)
 }
@@ -67,13 +67,14 @@ fn wake_ups(context: &Context<'_>) -> Setting {
 fn siblings(context: &Context<'_>) -> Setting {
     let siblings = context.system.processors.siblings.clone();
     let draft = Draft::new(
-        "two threads of one core share its caches and units: sender and receiver belong on different cores (the paper: load −3 to −7 % with it on)",
+        "two threads of one core share its caches and units: sender and receiver belong on different cores (the paper: \
+         load −3 to −7 % with it on)",
         "processor time of each datagram where both run at once",
     );
     match siblings {
         Some(list) => {
             let command = format!("taskset, with one processor of {list} only");
-            draft.into_setting("SMT siblings", Some(list), None, Step::ByHand { command })
+            draft.into_setting("SMT siblings", Some(list), None, AdviceStep::ByHand { command })
         }
         None => {
             draft.effect(Effect::NoneHere("a core has one thread here".to_owned())).keep("SMT siblings", None, None)
@@ -106,7 +107,7 @@ fn quota(context: &Context<'_>) -> Setting {
     let command = format!(
         "write \"{value}\" to cpu.max of the group (the same share, shorter stalls), or docker run --cpu-period={period}"
     );
-    draft.into_setting("cgroup cpu.max", Some(now), Some(value), Step::ByHand { command })
+    draft.into_setting("cgroup cpu.max", Some(now), Some(value), AdviceStep::ByHand { command })
 }
 
 fn autogroups(context: &Context<'_>) -> Setting {
@@ -124,7 +125,7 @@ fn autogroups(context: &Context<'_>) -> Setting {
                 "kernel.sched_autogroup_enabled",
                 Some("1".to_owned()),
                 Some("0".to_owned()),
-                Step::ByHand { command },
+                AdviceStep::ByHand { command },
             )
         }
         now => draft.keep("kernel.sched_autogroup_enabled", now.map(|now| u8::from(now).to_string()), None),

@@ -1,10 +1,10 @@
 //! Queues between program and wire, and the kernel's rules on which datagrams pass.
 
 use super::{Context, Draft};
-use crate::advice::{Effect, Setting, Step};
+use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::{grouped, whole};
-use crate::place::{DEFAULT, Place};
-use crate::probes::Probe;
+use crate::place::{DEFAULT, SettingPlace};
+use crate::probes::ProbeKind;
 use crate::stream::Departing;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
@@ -63,7 +63,7 @@ fn budget(context: &Context<'_>) -> Setting {
 
 fn queue_length(context: &Context<'_>) -> Option<Setting> {
     let device = context.system.device.as_ref()?;
-    let place = Place::Device { device: device.name.clone(), entry: "tx_queue_len".to_owned() };
+    let place = SettingPlace::Device { device: device.name.clone(), entry: "tx_queue_len".to_owned() };
     let dropped = context.system.counters.get(&format!("device.{}.tx_drop", device.name));
     let plan = context.stream.datagrams(context.measured.mtu_bytes);
     let burst = match context.stream.departing {
@@ -98,7 +98,7 @@ fn pacing_rate(context: &Context<'_>) -> Option<Setting> {
         format!("{}; in bytes a second of one writer", context.numbers.pacing_rate.why),
         "datagrams leave evenly, and small buffers on the way hold them",
     )
-    .shown_by(Probe::Pacing);
+    .shown_by(ProbeKind::Pacing);
     let effect = match context.answers.pacing {
         Some(seen) if seen.is_effective() => Effect::Works,
         Some(seen) => Effect::NoneHere(format!(
@@ -108,20 +108,20 @@ fn pacing_rate(context: &Context<'_>) -> Option<Setting> {
         )),
         None => Effect::Unknown("the probe gave no answer".to_owned()),
     };
-    let step = if effect == Effect::Works { Step::InProgram } else { Step::Keep };
+    let step = if effect == Effect::Works { AdviceStep::InProgram } else { AdviceStep::Keep };
     Some(draft.effect(effect).into_setting("SO_MAX_PACING_RATE", None, Some(rate.to_string()), step))
 }
 
 fn root_queue(context: &Context<'_>) -> Option<Setting> {
     let device = context.device()?;
-    let place = Place::RootQueue { device: device.to_owned() };
+    let place = SettingPlace::RootQueue { device: device.to_owned() };
     let queue = context.system.nic.as_ref()?.root_queue.as_ref();
     let now = queue.map(|queue| queue.kind.clone());
     let draft = Draft::new(
         "fq alone holds datagrams back to a socket's rate; a paced sender gains most from it, and Thalweg's paces itself",
         "the kernel paces datagrams that are sent by the batch",
     )
-    .shown_by(Probe::Pacing);
+    .shown_by(ProbeKind::Pacing);
     if let Some(none) = context.lacks_hardware() {
         return Some(draft.effect(none).keep(&place.to_string(), now, None));
     }
@@ -140,7 +140,12 @@ fn root_queue(context: &Context<'_>) -> Option<Setting> {
             "somebody configured {}, whose settings could not be put back; by hand: tc qdisc replace dev {device} root fq",
             now.as_deref().unwrap_or(DEFAULT)
         );
-        return Some(draft.into_setting(&place.to_string(), now, Some("fq".to_owned()), Step::Refused { reason }));
+        return Some(draft.into_setting(
+            &place.to_string(),
+            now,
+            Some("fq".to_owned()),
+            AdviceStep::Refused { reason },
+        ));
     }
     let unknown = Effect::Unknown("whether this kernel has fq shows when it is set".to_owned());
     Some(draft.effect(unknown).write(place, now, "fq".to_owned()))

@@ -14,7 +14,7 @@ pub use nics::{
 
 /// How a host is set, as far as streams depend on it; what it does not show is missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct System {
+pub struct HostSettings {
     /// Settings below `/proc/sys`.
     pub settings: BTreeMap<String, KernelSetting>,
     /// The interface of the stream.
@@ -44,16 +44,16 @@ pub struct KernelSetting {
     pub is_writable: bool,
 }
 
-impl System {
+impl HostSettings {
     /// Reads the settings of a host for a stream that uses this interface.
-    pub fn read(files: &HostFiles, nics: &dyn Nics, device: Option<&str>) -> System {
+    pub fn read(files: &HostFiles, nics: &dyn Nics, device: Option<&str>) -> HostSettings {
         let setting = |name: &&str| {
             let value = files.setting(name)?;
             Some(((*name).to_owned(), KernelSetting { value, is_writable: files.is_setting_writable(name) }))
         };
         let rp_filter = device.map(|device| format!("net.ipv4.conf.{device}.rp_filter"));
         let device = device.and_then(|name| NetworkDevice::read(files, name));
-        System {
+        HostSettings {
             settings: SETTINGS.iter().copied().chain(rp_filter.as_deref()).filter_map(|name| setting(&name)).collect(),
             nic: device.as_ref().and_then(|device| nics.read(&device.name).ok()),
             device,
@@ -66,12 +66,20 @@ impl System {
         }
     }
 
-    /// The interface that a stream without a named one uses: the first physical one, else the first that is not loopback, else that.
+    /// The interface that a stream without a named one uses: the first physical one that is up, else another
+    /// that is up, else loopback.
     pub fn usual_device(files: &HostFiles) -> Option<String> {
         let all = NetworkDevice::all(files);
-        let physical = all.iter().find(|device| device.is_physical);
-        let other = || all.iter().find(|device| device.name.starts_with("veth") || device.name.starts_with("eth"));
-        physical.or_else(other).or_else(|| all.iter().find(|device| device.name == "lo")).map(|one| one.name.clone())
+        let is_up = |device: &&NetworkDevice| {
+            files.device_entry(&device.name, "operstate").is_none_or(|state| matches!(state.as_str(), "up" | "unknown"))
+        };
+        let is_other = |device: &&NetworkDevice| {
+            device.name != "lo" && !WITHOUT_LINK.iter().any(|prefix| device.name.starts_with(prefix))
+        };
+        let mut physical = all.iter().filter(|device| device.is_physical);
+        let found = physical.clone().find(is_up).or_else(|| physical.next());
+        let found = found.or_else(|| all.iter().filter(is_other).find(is_up));
+        found.or_else(|| all.iter().find(|device| device.name == "lo")).map(|device| device.name.clone())
     }
 
     /// The words of a setting.
@@ -111,6 +119,9 @@ impl System {
         }
     }
 }
+
+/// Beginnings of the names of interfaces that carry no stream.
+const WITHOUT_LINK: [&str; 7] = ["dummy", "erspan", "gre", "ifb", "ip6", "sit", "tunl"];
 
 /// Settings that the rules look at.
 const SETTINGS: [&str; 28] = [

@@ -14,7 +14,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use thalweg_host::HostFiles;
 
-use crate::place::{Place, Places};
+use crate::place::{SettingPlace, SettingPlaces};
 
 pub use store::{FileStore, UndoStore};
 
@@ -41,16 +41,16 @@ enum Line {
     /// The following lines were written there.
     Begin { version: u32, host: HostIdentity },
     /// A place is about to be changed.
-    Intent { number: u64, place: Place, before: Option<String>, asked: Option<String> },
+    Intent { number: u64, place: SettingPlace, before: Option<String>, asked: Option<String> },
     /// It was, or was not; this is its value.
     Done { number: u64, actual: Option<String> },
 }
 
 /// All changes of one place that followed each other without a stranger's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Past {
+pub struct PastChange {
     /// The place.
-    pub place: Place,
+    pub place: SettingPlace,
     /// Its value before the first of them.
     pub before: Option<String>,
     /// Where the last was made.
@@ -61,7 +61,7 @@ pub struct Past {
     actual: Option<Option<String>>,
 }
 
-impl Past {
+impl PastChange {
     /// Whether the place still has a value of ours, as far as is known.
     pub fn is_ours(&self, now: &Option<String>) -> bool {
         *now == self.asked || self.actual.as_ref() == Some(now)
@@ -72,11 +72,11 @@ impl Past {
 pub struct UndoLog<Store> {
     store: Store,
     host: HostIdentity,
-    past: BTreeMap<Place, Past>,
+    past: BTreeMap<SettingPlace, PastChange>,
     /// Places in the order of their last change.
-    order: Vec<Place>,
+    order: Vec<SettingPlace>,
     /// The place of each change that may still be done.
-    places: BTreeMap<u64, Place>,
+    places: BTreeMap<u64, SettingPlace>,
     has_begun: bool,
     next: u64,
     bytes: usize,
@@ -112,7 +112,7 @@ impl<Store: UndoStore> UndoLog<Store> {
     }
 
     /// The changes, the last one first.
-    pub fn past(&self) -> impl Iterator<Item = &Past> {
+    pub fn past(&self) -> impl Iterator<Item = &PastChange> {
         self.order.iter().rev().filter_map(|place| self.past.get(place))
     }
 
@@ -122,8 +122,8 @@ impl<Store: UndoStore> UndoLog<Store> {
     /// The undo file cannot be written, and nothing was changed; or the system refused the change.
     pub fn change(
         &mut self,
-        places: &mut dyn Places,
-        place: &Place,
+        places: &mut dyn SettingPlaces,
+        place: &SettingPlace,
         value: Option<&str>,
     ) -> Result<Option<String>, UndoError> {
         let before = places.read(place)?;
@@ -149,9 +149,13 @@ impl<Store: UndoStore> UndoLog<Store> {
     ///
     /// # Errors
     /// The undo file cannot be removed; going back again does no harm.
-    pub fn revert(mut self, places: &mut dyn Places, strangers: Strangers) -> Result<Vec<Reverted>, UndoError> {
+    pub fn revert(
+        mut self,
+        places: &mut dyn SettingPlaces,
+        strangers: ForeignChanges,
+    ) -> Result<Vec<Reverted>, UndoError> {
         let host = self.host.clone();
-        let past: Vec<Past> = self.past().cloned().collect();
+        let past: Vec<PastChange> = self.past().cloned().collect();
         let reverted: Vec<Reverted> = past.into_iter().map(|past| put_back(places, past, &host, strangers)).collect();
         if reverted.iter().all(|one| one.ending.is_final()) {
             self.store.clear()?;
@@ -183,7 +187,7 @@ impl<Store: UndoStore> UndoLog<Store> {
                 self.order.retain(|known| *known != place);
                 self.order.push(place.clone());
                 self.places.insert(number, place.clone());
-                let past = Past { place: place.clone(), before, host: writer.clone(), asked, actual: None };
+                let past = PastChange { place: place.clone(), before, host: writer.clone(), asked, actual: None };
                 self.past.insert(place, past);
             }
             Line::Done { number, actual } => {
@@ -196,7 +200,7 @@ impl<Store: UndoStore> UndoLog<Store> {
 
 /// What is done about places that somebody else has changed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strangers {
+pub enum ForeignChanges {
     /// Their values stay.
     Respect,
     /// The first values come back all the same.
@@ -207,17 +211,17 @@ pub enum Strangers {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reverted {
     /// The place.
-    pub place: Place,
+    pub place: SettingPlace,
     /// The value that it had first.
     pub before: Option<String>,
     /// What became of it.
-    pub ending: Ending,
+    pub ending: RevertEnding,
 }
 
 /// What became of a place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "ending", content = "detail")]
-pub enum Ending {
+pub enum RevertEnding {
     /// It has its first value again.
     Restored,
     /// It had that value already.
@@ -232,46 +236,56 @@ pub enum Ending {
     Failed(String),
 }
 
-impl Ending {
+impl RevertEnding {
     /// Whether nothing is left to do about the place.
     pub fn is_final(&self) -> bool {
-        matches!(self, Ending::Restored | Ending::AlreadySo | Ending::Gone)
+        matches!(self, RevertEnding::Restored | RevertEnding::AlreadySo | RevertEnding::Gone)
     }
 }
 
-fn put_back(places: &mut dyn Places, past: Past, host: &HostIdentity, strangers: Strangers) -> Reverted {
-    let ending = ending(places, &past, host, strangers).unwrap_or_else(|error| Ending::Failed(error.to_string()));
+fn put_back(
+    places: &mut dyn SettingPlaces,
+    past: PastChange,
+    host: &HostIdentity,
+    strangers: ForeignChanges,
+) -> Reverted {
+    let ending = ending(places, &past, host, strangers).unwrap_or_else(|error| RevertEnding::Failed(error.to_string()));
     Reverted { place: past.place, before: past.before, ending }
 }
 
-fn ending(places: &mut dyn Places, past: &Past, host: &HostIdentity, strangers: Strangers) -> io::Result<Ending> {
+fn ending(
+    places: &mut dyn SettingPlaces,
+    past: &PastChange,
+    host: &HostIdentity,
+    strangers: ForeignChanges,
+) -> io::Result<RevertEnding> {
     let has_restarted = past.host.boot != host.boot;
     let is_elsewhere = !has_restarted && past.host.namespace != host.namespace;
-    if is_elsewhere && !matches!(past.place, Place::File { .. } | Place::Governor { .. }) {
-        return Ok(Ending::Elsewhere(past.host.namespace.clone().unwrap_or_else(|| "unknown".to_owned())));
+    if is_elsewhere && !matches!(past.place, SettingPlace::File { .. } | SettingPlace::Governor { .. }) {
+        return Ok(RevertEnding::Elsewhere(past.host.namespace.clone().unwrap_or_else(|| "unknown".to_owned())));
     }
     let now = places.read(&past.place)?;
-    let is_file = matches!(past.place, Place::File { .. });
+    let is_file = matches!(past.place, SettingPlace::File { .. });
     if now == past.before {
-        return Ok(Ending::AlreadySo);
+        return Ok(RevertEnding::AlreadySo);
     }
     if !is_file && (now.is_none() || past.before.is_none()) {
-        return Ok(Ending::Gone);
+        return Ok(RevertEnding::Gone);
     }
     // Without a done the change may have been taken in part, and then the value may be neither of both.
     let is_ours = past.is_ours(&now) || (past.actual.is_none() && !has_restarted);
     if !is_ours && has_restarted && !is_file {
-        return Ok(Ending::Gone);
+        return Ok(RevertEnding::Gone);
     }
-    if !is_ours && strangers == Strangers::Respect {
-        return Ok(Ending::ChangedByOthers(now));
+    if !is_ours && strangers == ForeignChanges::Respect {
+        return Ok(RevertEnding::ChangedByOthers(now));
     }
     places.write(&past.place, past.before.as_deref())?;
     let after = places.read(&past.place)?;
     if after == past.before {
-        return Ok(Ending::Restored);
+        return Ok(RevertEnding::Restored);
     }
-    Ok(Ending::Failed(format!("the system took {} instead", after.as_deref().unwrap_or("nothing"))))
+    Ok(RevertEnding::Failed(format!("the system took {} instead", after.as_deref().unwrap_or("nothing"))))
 }
 
 struct Lines {
@@ -297,12 +311,13 @@ fn parse(bytes: &[u8]) -> Result<Lines, UndoError> {
     Ok(Lines { lines, whole_bytes })
 }
 
-/// Reads bytes as an undo file; returns how many changes they hold. For fuzzing.
+/// Reads bytes as an undo file; returns the places that they tell of and the bytes that stay, if they are one. For fuzzing.
 #[doc(hidden)]
-pub fn read_any(bytes: &[u8]) -> Option<usize> {
+pub fn read_any(bytes: &[u8]) -> Option<(Vec<SettingPlace>, Vec<u8>)> {
     let mut store = store::MemoryStore(bytes.to_vec());
     let log = UndoLog::open(&mut store, HostIdentity::default()).ok()?;
-    Some(log.past().count())
+    let places = log.past().map(|past| past.place.clone()).collect();
+    Some((places, store.0))
 }
 
 /// The reason why a change was not made, or could not be undone.
@@ -322,11 +337,11 @@ pub enum UndoError {
     /// The file is as long as it may be.
     Full,
     /// A file that was to be replaced is too large to be kept.
-    TooLarge(Place),
+    TooLarge(SettingPlace),
     /// The system refused to change the place; it has the value that it had.
     Refused {
         /// The place.
-        place: Place,
+        place: SettingPlace,
         /// The system's answer.
         source: io::Error,
     },

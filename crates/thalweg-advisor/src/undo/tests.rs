@@ -5,14 +5,14 @@ use super::*;
 
 /// Places in memory; one of them takes multiples of 8 only.
 #[derive(Default)]
-struct Board(BTreeMap<Place, String>);
+struct Board(BTreeMap<SettingPlace, String>);
 
-impl Places for Board {
-    fn read(&self, place: &Place) -> io::Result<Option<String>> {
+impl SettingPlaces for Board {
+    fn read(&self, place: &SettingPlace) -> io::Result<Option<String>> {
         Ok(self.0.get(place).cloned())
     }
 
-    fn write(&mut self, place: &Place, value: Option<&str>) -> io::Result<()> {
+    fn write(&mut self, place: &SettingPlace, value: Option<&str>) -> io::Result<()> {
         match value {
             Some("refused") => return Err(io::ErrorKind::PermissionDenied.into()),
             Some(value) if place.to_string() == "rounds" => {
@@ -26,12 +26,12 @@ impl Places for Board {
     }
 }
 
-fn place(name: &str) -> Place {
-    Place::Sysctl { name: name.to_owned() }
+fn place(name: &str) -> SettingPlace {
+    SettingPlace::Sysctl { name: name.to_owned() }
 }
 
-fn file(path: &str) -> Place {
-    Place::File { path: path.into() }
+fn file(path: &str) -> SettingPlace {
+    SettingPlace::File { path: path.into() }
 }
 
 fn host(boot: &str, namespace: &str) -> HostIdentity {
@@ -46,7 +46,7 @@ fn open(store: &mut MemoryStore) -> UndoLog<&mut MemoryStore> {
     UndoLog::open(store, host("boot", "net")).expect("read")
 }
 
-fn revert(store: &mut MemoryStore, board: &mut Board, strangers: Strangers) -> Vec<Ending> {
+fn revert(store: &mut MemoryStore, board: &mut Board, strangers: ForeignChanges) -> Vec<RevertEnding> {
     let reverted = open(store).revert(board, strangers).expect("reverted");
     reverted.into_iter().map(|one| one.ending).collect()
 }
@@ -58,10 +58,13 @@ fn two_applications_go_back_to_before_the_first() {
     let mut second = open(&mut store);
     second.change(&mut board, &place("b"), Some("y")).expect("changed");
     second.change(&mut board, &place("a"), Some("3")).expect("changed");
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), [Ending::Restored, Ending::Restored]);
+    assert_eq!(
+        revert(&mut store, &mut board, ForeignChanges::Respect),
+        [RevertEnding::Restored, RevertEnding::Restored]
+    );
     assert_eq!(board.0, self::board(&[("a", "1"), ("b", "x")]).0);
     assert!(store.0.is_empty(), "nothing is left to do");
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), []);
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), []);
 }
 
 #[test]
@@ -69,10 +72,10 @@ fn a_value_of_somebody_else_stays_unless_it_is_to_be_overridden() {
     let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
     open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
     board.write(&place("a"), Some("7")).expect("written");
-    let theirs = Ending::ChangedByOthers(Some("7".to_owned()));
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), std::slice::from_ref(&theirs));
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), [theirs], "still known");
-    assert_eq!(revert(&mut store, &mut board, Strangers::Override), [Ending::Restored]);
+    let theirs = RevertEnding::ChangedByOthers(Some("7".to_owned()));
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), std::slice::from_ref(&theirs));
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [theirs], "still known");
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Override), [RevertEnding::Restored]);
     assert_eq!(board.0[&place("a")], "1");
 }
 
@@ -82,7 +85,7 @@ fn a_stranger_between_two_applications_is_gone_back_to() {
     open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
     board.write(&place("a"), Some("7")).expect("written");
     open(&mut store).change(&mut board, &place("a"), Some("9")).expect("changed");
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), [Ending::Restored]);
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::Restored]);
     assert_eq!(board.0[&place("a")], "7");
 }
 
@@ -91,7 +94,7 @@ fn a_value_that_the_system_rounds_is_ours_all_the_same() {
     let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("rounds", "16")]));
     let taken = open(&mut store).change(&mut board, &place("rounds"), Some("45")).expect("changed");
     assert_eq!(taken.as_deref(), Some("40"));
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), [Ending::Restored]);
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::Restored]);
     assert_eq!(board.0[&place("rounds")], "16");
 }
 
@@ -100,14 +103,14 @@ fn a_refused_change_leaves_nothing_to_undo() {
     let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
     let refusal = open(&mut store).change(&mut board, &place("a"), Some("refused")).expect_err("refused").to_string();
     assert!(refusal.contains("a needs root"), "{refusal}");
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), [Ending::AlreadySo]);
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::AlreadySo]);
 }
 
 #[test]
 fn a_file_that_was_not_there_is_removed() {
     let (mut store, mut board) = (MemoryStore(Vec::new()), Board::default());
     open(&mut store).change(&mut board, &file("/etc/x"), Some("text\n")).expect("changed");
-    assert_eq!(revert(&mut store, &mut board, Strangers::Respect), [Ending::Restored]);
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::Restored]);
     assert!(board.0.is_empty());
 }
 
@@ -118,13 +121,13 @@ fn another_namespace_is_left_alone_and_a_restart_undoes_by_itself() {
     log.change(&mut board, &place("a"), Some("2")).expect("changed");
     log.change(&mut board, &file("/etc/x"), Some("text\n")).expect("changed");
     let there = UndoLog::open(&mut store, host("boot", "other")).expect("read");
-    let endings = there.revert(&mut board, Strangers::Override).expect("reverted");
-    let endings: Vec<Ending> = endings.into_iter().map(|one| one.ending).collect();
-    assert_eq!(endings, [Ending::Restored, Ending::Elsewhere("net".to_owned())]);
+    let endings = there.revert(&mut board, ForeignChanges::Override).expect("reverted");
+    let endings: Vec<RevertEnding> = endings.into_iter().map(|one| one.ending).collect();
+    assert_eq!(endings, [RevertEnding::Restored, RevertEnding::Elsewhere("net".to_owned())]);
     // The kernel's default, which is neither value.
     board.write(&place("a"), Some("0")).expect("written");
     let later = UndoLog::open(&mut store, host("later", "other")).expect("read");
-    let endings = later.revert(&mut board, Strangers::Respect).expect("reverted");
+    let endings = later.revert(&mut board, ForeignChanges::Respect).expect("reverted");
     assert!(endings.iter().all(|one| one.ending.is_final()), "{endings:?}");
     assert_eq!(board.0[&place("a")], "0");
 }
@@ -160,7 +163,7 @@ fn a_file_has_one_user_at_a_time() {
     log.change(&mut board, &place("a"), Some("2")).expect("changed");
     let busy = UndoLog::open(FileStore::at(&path), host("boot", "net")).err().expect("locked");
     assert!(matches!(busy, UndoError::Busy), "{busy}");
-    log.revert(&mut board, Strangers::Respect).expect("reverted");
+    log.revert(&mut board, ForeignChanges::Respect).expect("reverted");
     assert!(!path.exists() && board.0[&place("a")] == "1");
     std::fs::remove_dir_all(folder).expect("removed");
 }

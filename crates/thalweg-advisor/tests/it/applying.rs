@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thalweg_advisor::{
-    Advice, Application, AppliedFiles, Charge, FileStore, GrantedBuffer, HostPlaces, Outcome, PacingEffect, PacketCost,
-    PathMtu, PlantedProbes, Probes, Segmentation, Strangers, UndoLog, Verification, WakeUps, apply,
+    AppliedAdvice, AppliedFiles, ChangeOutcome, DatagramCharge, FileStore, ForeignChanges, GrantedBuffer, HostAdvice,
+    HostPlaces, PacingEffect, PacketCost, PathMtu, PlantedProbes, Probes, Segmentation, StreamVerification, UndoLog,
+    WakeUps, apply,
 };
 
 use crate::tree::{Tree, advise, identity, recorded_probes};
@@ -38,7 +39,7 @@ impl Probes for Reactive {
         self.planted.granted_buffer(bytes).map(|answer| GrantedBuffer { granted_bytes: bytes.min(most), ..answer })
     }
 
-    fn charge(&mut self, payload_bytes: u64) -> io::Result<Charge> {
+    fn charge(&mut self, payload_bytes: u64) -> io::Result<DatagramCharge> {
         self.planted.charge(payload_bytes)
     }
 
@@ -68,11 +69,11 @@ impl Probes for Reactive {
     }
 }
 
-fn applied(tree: &Tree, probes: &mut Reactive) -> (Advice, Application) {
+fn applied(tree: &Tree, probes: &mut Reactive) -> (HostAdvice, AppliedAdvice) {
     let mut places = HostPlaces::recorded(tree.path());
     let advice = advise(tree.path(), &places, probes);
     let files = AppliedFiles {
-        profile: Some("/home/stream.toml".into()),
+        profile: Some("/srv/stream.toml".into()),
         fragment: Some("/etc/sysctl.d/60-thalweg.conf".into()),
     };
     let mut log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
@@ -81,7 +82,7 @@ fn applied(tree: &Tree, probes: &mut Reactive) -> (Advice, Application) {
 }
 
 #[track_caller]
-fn outcome<'a>(application: &'a Application, place: &str) -> &'a Outcome {
+fn outcome<'a>(application: &'a AppliedAdvice, place: &str) -> &'a ChangeOutcome {
     let found = application.changes.iter().find(|change| change.place.to_string() == place);
     &found.unwrap_or_else(|| panic!("{place} was not touched")).outcome
 }
@@ -91,17 +92,17 @@ fn what_was_missing_is_there_after_an_application() {
     let tree = Tree::of("server-10g");
     let mut probes = Reactive::of(tree.path());
     let (advice, application) = applied(&tree, &mut probes);
-    assert!(application.changes.iter().all(|change| change.outcome == Outcome::Written), "{application:?}");
+    assert!(application.changes.iter().all(|change| change.outcome == ChangeOutcome::Written), "{application:?}");
     let ask = advice.numbers.receive_buffer_ask();
-    assert!(!Verification::of(&advice).is_met(), "the default buffer was too small");
+    assert!(!StreamVerification::of(&advice).is_met(), "the default buffer was too small");
     let after = advise(tree.path(), &HostPlaces::recorded(tree.path()), &mut probes);
-    let verification = Verification::of(&after);
+    let verification = StreamVerification::of(&after);
     let buffer = verification.checks.iter().find(|check| check.name == "receive buffer").expect("a check");
     assert_eq!(buffer.is_met, Some(true), "{}", verification.to_text());
     assert_eq!(after.writes().count(), 0, "nothing is left to write: {:?}", after.writes().collect::<Vec<_>>());
     let read = |path: &str| std::fs::read_to_string(tree.path().join(path)).expect("written");
     assert!(read("etc/sysctl.d/60-thalweg.conf").contains(&format!("net.core.rmem_max = {ask}\n")));
-    assert!(read("home/stream.toml").contains(&format!("[participant]\nreceive_buffer_bytes = {ask}\n")));
+    assert!(read("srv/stream.toml").contains(&format!("[participant]\nreceive_buffer_bytes = {ask}\n")));
 }
 
 #[test]
@@ -112,11 +113,17 @@ fn what_makes_it_worse_is_taken_back_and_the_rest_stays() {
     let (_, application) = applied(&tree, &mut probes);
     for place in ["eno1 rx-usecs", "eno1 adaptive-rx"] {
         let outcome = outcome(&application, place);
-        assert!(matches!(outcome, Outcome::RolledBack(reason) if reason.contains("no longer answers")), "{outcome:?}");
+        assert!(
+            matches!(outcome, ChangeOutcome::RolledBack(reason) if reason.contains("no longer answers")),
+            "{outcome:?}"
+        );
     }
     let governor = outcome(&application, "cpu0 scaling_governor");
-    assert!(matches!(governor, Outcome::RolledBack(reason) if reason.contains("wake-ups are late")), "{governor:?}");
-    assert_eq!(*outcome(&application, "net.core.rmem_max"), Outcome::Written);
+    assert!(
+        matches!(governor, ChangeOutcome::RolledBack(reason) if reason.contains("wake-ups are late")),
+        "{governor:?}"
+    );
+    assert_eq!(*outcome(&application, "net.core.rmem_max"), ChangeOutcome::Written);
     let places = HostPlaces::recorded(tree.path());
     assert_eq!(places.nics().read("eno1").expect("answers").coalescing, before);
     assert_eq!(places.files().governor(0).as_deref(), Some("schedutil"));
@@ -132,13 +139,31 @@ fn a_value_that_somebody_changes_later_is_told_and_stays() {
     let mut places = HostPlaces::recorded(tree.path());
     let log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
     let advice = advise(tree.path(), &places, &mut probes);
-    let verification = Verification::of(&advice).with_drift(&log, &places);
+    let verification = StreamVerification::of(&advice).with_drift(&log, &places);
     assert_eq!(verification.drifted.len(), 1, "{}", verification.to_text());
-    log.revert(&mut places, Strangers::Respect).expect("reverted");
+    log.revert(&mut places, ForeignChanges::Respect).expect("reverted");
     assert_eq!(std::fs::read_to_string(&path).expect("read"), "777777\n");
     let log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("kept");
-    log.revert(&mut places, Strangers::Override).expect("reverted");
+    log.revert(&mut places, ForeignChanges::Override).expect("reverted");
     assert_eq!(std::fs::read_to_string(&path).expect("read"), "212992\n");
+}
+
+#[test]
+fn a_profile_that_has_become_too_small_is_told() {
+    let tree = Tree::of("server-10g");
+    let mut probes = Reactive::of(tree.path());
+    applied(&tree, &mut probes);
+    let places = HostPlaces::recorded(tree.path());
+    let log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
+    let mut is_met = |worst| {
+        let late = probes.planted.answers.wake_ups.as_mut().expect("recorded");
+        late.worst = worst;
+        let advice = advise(tree.path(), &places, &mut probes);
+        let verification = StreamVerification::of(&advice).with_profile(&advice, &log, &places);
+        verification.checks.iter().find(|check| check.name == "profile").expect("a check").is_met
+    };
+    assert_eq!(is_met(Duration::from_millis(9)), Some(true));
+    assert_eq!(is_met(Duration::from_millis(90)), Some(false));
 }
 
 #[test]
@@ -150,6 +175,6 @@ fn a_refusal_does_not_keep_out_the_other_changes() {
     std::fs::remove_file(tree.path().join("proc/sys/net/core/wmem_max")).expect("removed");
     let mut log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
     let application = apply(&advice, &AppliedFiles::default(), (&mut places, &mut probes), &mut log).expect("applied");
-    assert!(matches!(outcome(&application, "net.core.wmem_max"), Outcome::Refused(_)));
-    assert_eq!(*outcome(&application, "net.core.rmem_max"), Outcome::Written);
+    assert!(matches!(outcome(&application, "net.core.wmem_max"), ChangeOutcome::Refused(_)));
+    assert_eq!(*outcome(&application, "net.core.rmem_max"), ChangeOutcome::Written);
 }

@@ -11,7 +11,8 @@ use std::rc::Rc;
 
 use rustix::process::{Signal, getpid, kill_process};
 use thalweg_advisor::{
-    AppliedFiles, Ending, FileStore, HostPlaces, Place, Places, Strangers, UndoLog, UndoStore, apply,
+    AppliedFiles, FileStore, ForeignChanges, HostPlaces, RevertEnding, SettingPlace, SettingPlaces, UndoLog, UndoStore,
+    apply,
 };
 
 use crate::tree::{Tree, advise, identity, recorded_probes};
@@ -31,12 +32,12 @@ impl Fate {
 
 struct FatedPlaces(HostPlaces, Fate);
 
-impl Places for FatedPlaces {
-    fn read(&self, place: &Place) -> io::Result<Option<String>> {
+impl SettingPlaces for FatedPlaces {
+    fn read(&self, place: &SettingPlace) -> io::Result<Option<String>> {
         self.0.read(place)
     }
 
-    fn write(&mut self, place: &Place, value: Option<&str>) -> io::Result<()> {
+    fn write(&mut self, place: &SettingPlace, value: Option<&str>) -> io::Result<()> {
         self.1.step();
         self.0.write(place, value)?;
         self.1.step();
@@ -77,7 +78,7 @@ impl UndoStore for FatedStore {
 }
 
 fn files() -> AppliedFiles {
-    AppliedFiles { profile: Some("/home/stream.toml".into()), fragment: Some("/etc/sysctl.d/60-thalweg.conf".into()) }
+    AppliedFiles { profile: Some("/srv/stream.toml".into()), fragment: Some("/etc/sysctl.d/60-thalweg.conf".into()) }
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn a_process_that_may_be_killed() {
     let store = FatedStore(FileStore::at(root.join("undo.jsonl")), fate);
     let mut log = UndoLog::open(store, identity()).expect("read");
     if std::env::var_os("THALWEG_KILLED_REVERTS").is_some() {
-        log.revert(&mut places, Strangers::Respect).expect("reverted");
+        log.revert(&mut places, ForeignChanges::Respect).expect("reverted");
         return;
     }
     let mut probes = recorded_probes(root);
@@ -116,9 +117,9 @@ fn run(root: &Path, steps: u32, reverts: bool) -> bool {
 fn revert(root: &Path, steps: u32) {
     for round in 0..2 {
         let log = UndoLog::open(FileStore::at(root.join("undo.jsonl")), identity()).expect("read");
-        let endings = log.revert(&mut HostPlaces::recorded(root), Strangers::Respect).expect("reverted");
+        let endings = log.revert(&mut HostPlaces::recorded(root), ForeignChanges::Respect).expect("reverted");
         assert!(endings.iter().all(|one| one.ending.is_final()), "step {steps}: {endings:?}");
-        let is_restored = endings.iter().any(|one| one.ending == Ending::Restored);
+        let is_restored = endings.iter().any(|one| one.ending == RevertEnding::Restored);
         assert!(round == 0 || !is_restored, "step {steps}: {endings:?}");
     }
 }

@@ -2,5 +2,7 @@
 
 mod applying;
 mod killed;
+mod live;
 mod machines;
+mod stalls;
 mod tree;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_advisor::{
-    Advice, HostIdentity, HostPlaces, NicQueue, NicSettings, PlantedProbes, Probes, StreamProfile, Surroundings,
+    HostAdvice, HostIdentity, HostPlaces, NetworkFacts, NicQueue, NicSettings, PlantedProbes, Probes, StreamProfile,
 };
 
 /// A copy of a machine; gone when dropped.
@@ -44,8 +44,8 @@ impl Drop for Tree {
 }
 
 /// Advice for the copy of the server, whose every kind of setting needs a change.
-pub fn advise(root: &Path, places: &HostPlaces, probes: &mut dyn Probes) -> Advice {
-    let surroundings = Surroundings {
+pub fn advise(root: &Path, places: &HostPlaces, probes: &mut dyn Probes) -> HostAdvice {
+    let surroundings = NetworkFacts {
         device: Some("eno1"),
         peer: Some("192.0.2.1".parse().expect("an address")),
         link_bits_per_second: None,
@@ -54,7 +54,7 @@ pub fn advise(root: &Path, places: &HostPlaces, probes: &mut dyn Probes) -> Advi
     // Late for this, so that governors change as well.
     stream.deadline = std::time::Duration::from_micros(500);
     assert!(root.join("proc").exists());
-    Advice::make(&stream, &surroundings, (places.files(), places.nics()), probes).expect("advice")
+    HostAdvice::make(&stream, &surroundings, (places.files(), places.nics()), probes).expect("advice")
 }
 
 pub fn recorded_probes(root: &Path) -> PlantedProbes {

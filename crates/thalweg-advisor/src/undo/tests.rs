@@ -155,6 +155,34 @@ fn a_torn_last_line_stands_for_nothing_and_any_other_is_told() {
 }
 
 #[test]
+fn arbitrary_changes_of_the_file_never_panic_and_what_stays_is_read_the_same() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1"), ("b", "1")]));
+    let mut log = open(&mut store);
+    for (name, value) in [("a", "2"), ("b", "3"), ("a", "4")] {
+        log.change(&mut board, &place(name), Some(value)).expect("changed");
+    }
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut readable = 0;
+    for _ in 0..3000 {
+        let mut bytes = store.0.clone();
+        for _ in 0..random(4) {
+            let at = random(bytes.len());
+            bytes[at] = random(256) as u8;
+        }
+        bytes.truncate(random(bytes.len() + 1));
+        if let Some((places, kept)) = read_any(&bytes) {
+            readable += 1;
+            assert_eq!(read_any(&kept), Some((places, kept.clone())));
+        }
+    }
+    assert!(readable > 500, "{readable} were readable");
+}
+
+#[test]
 fn a_file_has_one_user_at_a_time() {
     let folder = std::env::temp_dir().join(format!("thalweg-undo-{}", std::process::id()));
     let path = folder.join("undo.jsonl");

@@ -14,6 +14,8 @@ use thalweg_transport::tuning::{force_receive_buffer, receive_buffer, set_receiv
 
 const TRIALS: u32 = 20;
 const MTU_BYTES: u32 = 9000;
+/// Disturbed stalls that are repeated.
+const TRIES_MAX: u32 = 50;
 
 /// The stream of the test: 21,579 datagrams a second of 7,226 bytes.
 fn stream() -> AdvisedStream {
@@ -56,9 +58,31 @@ fn send(to: SocketAddr, goes_on: &AtomicBool) {
     }
 }
 
-/// Datagrams that a socket with this buffer refused over one stall, and the time for which it really was not read; `None` where this
-/// user does not get the buffer.
-fn stalled(address: SocketAddr, buffer_bytes: usize, stall: Duration) -> Option<(u32, Duration)> {
+/// What came of one stall.
+struct Stalled {
+    /// Datagrams that the full buffer refused, until it was empty again.
+    refused: u32,
+    /// The time for which the socket really was not read.
+    stood: Duration,
+    /// The longest time for which this machine kept the reader from running while it should have read.
+    kept_away: Duration,
+}
+
+/// Reads for `time`; the longest time that one read took, which waits for 1 ms at most.
+fn read_for(socket: &UdpSocket, time: Duration) -> Duration {
+    let mut buffer = vec![0; payload_bytes()];
+    let (started, mut longest, mut received) = (Instant::now(), Duration::ZERO, 0);
+    while started.elapsed() < time {
+        let began = Instant::now();
+        received += u32::from(socket.recv(&mut buffer).is_ok());
+        longest = longest.max(began.elapsed());
+    }
+    assert!(received > 0, "the stream runs");
+    longest
+}
+
+/// One stall with this buffer; `None` where this user does not get it.
+fn stalled(address: SocketAddr, buffer_bytes: usize, stall: Duration) -> Option<Stalled> {
     let socket = UdpSocket::bind(address).expect("bound");
     if force_receive_buffer(&socket, buffer_bytes).is_err() {
         set_receive_buffer(&socket, buffer_bytes).expect("asked");
@@ -67,24 +91,15 @@ fn stalled(address: SocketAddr, buffer_bytes: usize, stall: Duration) -> Option<
         return None;
     }
     socket.set_read_timeout(Some(Duration::from_millis(1))).expect("set");
-    let mut buffer = vec![0; payload_bytes()];
-    let mut read_for = |time: Duration| {
-        let started = Instant::now();
-        let mut received = 0;
-        while started.elapsed() < time {
-            received += u32::from(socket.recv(&mut buffer).is_ok());
-        }
-        received
-    };
-    assert!(read_for(Duration::from_millis(60)) > 0, "the stream runs");
-    let before = socket_memory(&socket).expect("told").refused;
+    let before = read_for(&socket, Duration::from_millis(60));
+    let refused = socket_memory(&socket).expect("told").refused;
     let stopped = Instant::now();
     std::thread::sleep(stall);
     let stood = stopped.elapsed();
     // What waited is read, and the stream read on: losses of that time count.
-    assert!(read_for(Duration::from_millis(40)) > 0, "the stream runs on");
-    let refused = socket_memory(&socket).expect("told").refused;
-    Some((refused - before, stood))
+    let after = read_for(&socket, Duration::from_millis(40));
+    let refused = socket_memory(&socket).expect("told").refused - refused;
+    Some(Stalled { refused, stood, kept_away: before.max(after) })
 }
 
 /// Trials in which nothing was lost with the whole buffer, and in which something was with half of it.
@@ -94,15 +109,15 @@ fn judge(address: SocketAddr, charge_bytes: u64) -> Option<(u32, u32)> {
         // 40 to 135 ms, as compilers cause them.
         let stall = Duration::from_millis(40 + 5 * u64::from(trial));
         let whole = ask(stall, charge_bytes);
-        // Twenty stalls that were planted; the machine's own, on top of one, is another experiment.
+        // Stalls that were planted: one of the machine's own on top is another experiment, whatever came of it.
         let of = |bytes| {
-            (0..5).find_map(|_| match stalled(address, bytes, stall) {
-                Some((_, stood)) if stood > stall.mul_f64(1.1) => None,
+            (0..TRIES_MAX).find_map(|_| match stalled(address, bytes, stall) {
+                Some(one) if one.stood > stall.mul_f64(1.1) || one.kept_away > stall / 5 => None,
                 result => Some(result),
             })
         };
-        enough += u32::from(of(whole)??.0 == 0);
-        lossy += u32::from(of(whole / 2)??.0 > 0);
+        enough += u32::from(of(whole)??.refused == 0);
+        lossy += u32::from(of(whole / 2)??.refused > 0);
     }
     println!("{enough} of {TRIALS} stalls without loss, {lossy} of {TRIALS} with loss at half the buffer");
     Some((enough, lossy))

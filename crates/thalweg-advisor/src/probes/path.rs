@@ -106,6 +106,15 @@ mod tests {
     }
 
     #[test]
+    fn the_sixth_version_of_ip_confirms_as_well() {
+        // A system may do without it.
+        if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+            let path = measure_path(Ipv6Addr::LOCALHOST.into(), 9000).expect("a route");
+            assert!(path.is_confirmed && path.bytes == 9000, "{path:?}");
+        }
+    }
+
+    #[test]
     fn a_peer_of_this_host_is_reached_by_loopback() {
         assert_eq!(device_towards(Ipv4Addr::LOCALHOST.into()).expect("a route").as_deref(), Some("lo"));
     }

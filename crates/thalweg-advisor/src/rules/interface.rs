@@ -7,6 +7,7 @@ use crate::advice::{AdviceStep, Effect, Setting};
 use crate::figures::{grouped, time, whole};
 use crate::place::{CoalescingKnob, SettingPlace};
 use crate::probes::ProbeKind;
+use crate::system::VIRTUAL;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let Some(device) = context.device() else { return Vec::new() };
@@ -92,12 +93,19 @@ fn moderation(context: &Context<'_>, device: &str) -> Vec<Setting> {
         ));
         return vec![Draft::new(why, changes).effect(none).keep(&rx_usecs.to_string(), None, Some(value.to_string()))];
     };
+    let effect = match context.system.kind() {
+        VIRTUAL => {
+            Effect::Unknown("drivers of virtual machines' interfaces show moderation and often refuse it".to_owned())
+        }
+        _ => Effect::Works,
+    };
     let was_adaptive = if now.adaptive_rx { "on" } else { "off" }.to_owned();
     vec![
         Draft::new("a fixed wait is even; an adaptive one changes with the load, and RTT and jitter with it", changes)
+            .effect(effect.clone())
             .shown_by(ProbeKind::Path)
             .write(adaptive, Some(was_adaptive), "off".to_owned()),
-        Draft::new(why, changes).shown_by(ProbeKind::Path).write(
+        Draft::new(why, changes).effect(effect).shown_by(ProbeKind::Path).write(
             rx_usecs,
             Some(now.rx_usecs.to_string()),
             value.to_string(),

@@ -113,13 +113,15 @@ impl HostSettings {
         match (driver, self.has_hardware(), self.device_name()) {
             (_, _, "lo") => "loopback",
             (Some("veth"), ..) => "a veth pair",
-            (Some("virtio_net"), ..) => "a virtual machine's interface",
+            (Some("virtio_net" | "vmxnet3" | "ena" | "hv_netvsc" | "gve" | "xen-netfront"), ..) => VIRTUAL,
             (_, true, _) => "hardware",
             _ => "an interface without hardware",
         }
     }
 }
 
+/// An interface that a hypervisor makes.
+pub(crate) const VIRTUAL: &str = "a virtual machine's interface";
 /// Beginnings of the names of interfaces that carry no stream.
 const WITHOUT_LINK: [&str; 7] = ["dummy", "erspan", "gre", "ifb", "ip6", "sit", "tunl"];
 

@@ -92,12 +92,12 @@ impl StreamProfile {
 
     /// The usual stream of this kind.
     pub fn stream(self) -> AdvisedStream {
-        let stream = |rate_hz, sample_bytes, writers, deadline_ms, departing| AdvisedStream {
+        let stream = |rate_hz, sample_bytes, writers, deadline_us, departing| AdvisedStream {
             profile: self,
             rate_hz,
             sample_bytes,
             writers,
-            deadline: Duration::from_micros(deadline_ms),
+            deadline: Duration::from_micros(deadline_us),
             departing,
             datagram_bytes: None,
         };

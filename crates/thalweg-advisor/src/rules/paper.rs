@@ -69,7 +69,7 @@ fn memory(context: &Context<'_>) -> [PaperSetting; 3] {
         PaperSetting {
             name: "net.core.optmem_max",
             paper: "524288",
-            today: "left alone (131072 since Linux 6.7)".to_owned(),
+            today: "left alone (131072 since Linux 6.8)".to_owned(),
             here: sysctl("net.core.optmem_max"),
             verdict: "it bounds control messages and filters, not data: without effect on this stream".to_owned(),
         },

@@ -1,4 +1,4 @@
-//! The `thalweg` command: publish, subscribe, list, explain, look around, measure, simulate, experiment.
+//! The `thalweg` command: publish, subscribe, list, explain, look around, advise, measure, simulate, experiment.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -38,6 +38,7 @@ enum Command {
     Ls(commands::list::ListOptions),
     Why(commands::why::WhyOptions),
     Doctor(commands::doctor::DoctorOptions),
+    Advisor(commands::advisor::AdvisorOptions),
     Perf(commands::measure::MeasureOptions),
     Sim(commands::simulate::SimulateOptions),
     Lab(commands::laboratory::LaboratoryOptions),
@@ -69,6 +70,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Ls(options) => commands::list::run(options, interrupt),
         Command::Why(options) => commands::why::run(options, interrupt),
         Command::Doctor(options) => commands::doctor::run(options, interrupt),
+        Command::Advisor(options) => commands::advisor::run(options),
         Command::Perf(options) => commands::measure::run(options, interrupt),
         Command::Sim(options) => commands::simulate::run(options, interrupt),
         Command::Lab(options) => commands::laboratory::run(options, interrupt),

@@ -50,6 +50,10 @@ impl HostFiles {
         fs::read_to_string(self.root.join(path)).ok()
     }
 
+    pub(crate) fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        fs::read(self.root.join(path)).ok()
+    }
+
     /// The entries of a folder, by name; none of one that is not there.
     pub(crate) fn entries(&self, folder: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten();

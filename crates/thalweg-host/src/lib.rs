@@ -7,25 +7,31 @@
 //! * [`Layers`] holds the counters of every layer below the middleware;
 //! * [`TaskStat`], [`TaskStatus`] and [`ThreadSchedule`] tell of processes and threads, [`ProcessUsage`] of this process as a whole,
 //!   [`Energy`] of all processors;
+//! * [`NetworkDevice`] and [`ProcessorRules`] show how interfaces and processors are set;
 //! * [`Namespace`] is a network namespace that this process makes, [`CpuQuota`] a limit on processor time;
 //! * [`monotonic_nanos`] is the clock that all processes of a host share.
 #![forbid(unsafe_code)]
 
+mod devices;
 mod energy;
 mod environment;
 mod files;
 mod layers;
+mod limits;
 mod load;
 mod namespace;
 mod process;
 mod process_usage;
 mod processors;
 mod quota;
+mod writing;
 
+pub use devices::{BusReads, NetworkDevice, PollingSettings};
 pub use energy::Energy;
 pub use environment::{Environment, HostEnvironment};
 pub use files::HostFiles;
 pub use layers::Layers;
+pub use limits::{ProcessorQuota, ProcessorRules};
 pub use load::{Conditions, ConditionsWatch, SecondConditions, SecondWatch};
 pub use namespace::{Namespace, NamespaceError, NamespaceRemover, may_make_namespaces};
 pub use process::{Task, TaskStat, TaskStatus, ThreadSchedule};

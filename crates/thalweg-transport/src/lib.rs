@@ -24,11 +24,15 @@ mod intake;
 #[forbid(unsafe_code)]
 pub mod interfaces;
 #[forbid(unsafe_code)]
+pub mod nic;
+#[forbid(unsafe_code)]
 mod outgo;
 #[forbid(unsafe_code)]
 pub mod ports;
 #[forbid(unsafe_code)]
 pub mod probes;
+#[forbid(unsafe_code)]
+pub mod queueing;
 #[forbid(unsafe_code)]
 mod socket;
 #[forbid(unsafe_code)]
@@ -36,5 +40,7 @@ pub mod survey;
 mod sys;
 #[forbid(unsafe_code)]
 pub mod thread;
+#[forbid(unsafe_code)]
+pub mod tuning;
 #[forbid(unsafe_code)]
 pub mod udp;

@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -14,6 +14,7 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
+    ("thalweg-advisor", &["thalweg-host", "thalweg-transport"]),
     ("thalweg-report", &[]),
     (
         "thalweg-lab",
@@ -32,6 +33,7 @@ const CRATES: [(&str, &[&str]); 16] = [
         "thalweg-cli",
         &[
             "thalweg",
+            "thalweg-advisor",
             "thalweg-cdr",
             "thalweg-coap",
             "thalweg-host",

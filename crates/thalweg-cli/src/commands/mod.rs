@@ -1,5 +1,6 @@
 //! One module for each command: its options and its action.
 
+pub mod advisor;
 pub mod agent;
 pub mod coap;
 pub mod doctor;

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod control;
+pub(crate) mod ethtool;
 pub(crate) mod interfaces;
 pub(crate) mod options;
 pub(crate) mod packet;

@@ -1,0 +1,190 @@
+//! Memory of sockets and of fragments.
+
+use super::{Context, Draft};
+use crate::advice::{AdviceStep, Effect, Setting};
+use crate::figures::{grouped, rate, whole};
+use crate::probes::ProbeKind;
+
+pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
+    let mut settings = vec![receive_buffer(context), receive_cap(context), receive_default(context)];
+    settings.extend([send_cap(context), udp_pages(context), option_memory(context)]);
+    settings.extend(fragments(context));
+    settings
+}
+
+fn receive_buffer(context: &Context<'_>) -> Setting {
+    let ask = context.numbers.receive_buffer_ask();
+    let why = format!(
+        "half of {} B, since the kernel doubles what is asked for; with joined datagrams (UDP_GRO) {} B would do",
+        grouped(context.numbers.receive_buffer.value),
+        grouped(context.numbers.receive_buffer_joined_ask())
+    );
+    let granted = context.answers.granted_buffer;
+    let cap = receive_cap(context);
+    let effect = match granted {
+        Some(granted) if granted.best_bytes() >= ask => Effect::Works,
+        Some(granted) if matches!(cap.step, AdviceStep::Write { .. }) => Effect::Unknown(format!(
+            "{} B are granted until net.core.rmem_max is raised",
+            grouped(granted.best_bytes())
+        )),
+        Some(granted) => Effect::NoneHere(format!(
+            "only {} B are granted; raise net.core.rmem_max, or pace the writers, or let them keep at most {} B under way",
+            grouped(granted.best_bytes()),
+            grouped(payload_of(context, granted.best_bytes()))
+        )),
+        None => Effect::Unknown("no receive buffer could be asked for".to_owned()),
+    };
+    let step = match &effect {
+        Effect::NoneHere(reason) => AdviceStep::Refused { reason: reason.clone() },
+        _ => AdviceStep::InProgram,
+    };
+    let now = granted.map(|granted| granted.default_bytes.to_string());
+    Draft::new(
+        why,
+        "datagrams that arrive while the reader does not run wait instead of being lost (UdpRcvbufErrors, SO_RXQ_OVFL)",
+    )
+    .effect(effect)
+    .shown_by(ProbeKind::GrantedBuffer)
+    .into_setting("SO_RCVBUF", now, Some(ask.to_string()), step)
+}
+
+/// Bytes of samples that fit a buffer of which this much was granted.
+fn payload_of(context: &Context<'_>, granted_bytes: u64) -> u64 {
+    let plan = context.stream.datagrams(context.measured.mtu_bytes);
+    let share = plan.carried_bytes as f64 / context.measured.charge_bytes.max(1) as f64;
+    whole(2.0 * granted_bytes as f64 * share / 1.25)
+}
+
+fn receive_cap(context: &Context<'_>) -> Setting {
+    let ask = context.numbers.receive_buffer_ask();
+    let draft = Draft::new(
+        format!(
+            "a program gets at most this, and this stream's asks for {} B; never lower, and no larger than computed",
+            grouped(ask)
+        ),
+        "SO_RCVBUF is granted in full",
+    )
+    .shown_by(ProbeKind::GrantedBuffer);
+    let is_forced =
+        context.answers.granted_buffer.and_then(|granted| granted.forced_bytes).is_some_and(|bytes| bytes >= ask);
+    let now = context.system.number("net.core.rmem_max");
+    match now {
+        Some(now)
+            if now < ask
+                && is_forced
+                && context.system.settings.get("net.core.rmem_max").is_none_or(|one| !one.is_writable) =>
+        {
+            let reason = "this user may exceed it (SO_RCVBUFFORCE), as Thalweg does".to_owned();
+            draft.effect(Effect::NoneHere(reason)).keep(
+                "net.core.rmem_max",
+                Some(now.to_string()),
+                Some(ask.to_string()),
+            )
+        }
+        None if is_forced => {
+            let reason = "it is not shown here, and this user may exceed it (SO_RCVBUFFORCE)".to_owned();
+            draft.effect(Effect::NoneHere(reason)).keep("net.core.rmem_max", None, Some(ask.to_string()))
+        }
+        _ => context.at_least("net.core.rmem_max", ask, draft),
+    }
+}
+
+fn receive_default(context: &Context<'_>) -> Setting {
+    let now = context.system.setting("net.core.rmem_default").map(str::to_owned);
+    Draft::new(
+        "it changes every socket of the host; a program that needs more asks for more",
+        "nothing for this stream",
+    )
+    .effect(Effect::NoneHere("this stream does not depend on it".to_owned()))
+    .keep("net.core.rmem_default", now, None)
+}
+
+fn send_cap(context: &Context<'_>) -> Setting {
+    let link = context.measured.link_bits_per_second;
+    let in_flight = link.map_or(0, |link| link / 8 / 1000);
+    let least = in_flight.max(SEND_MIN_BYTES);
+    let words = link.map_or("the speed of the link is not known".to_owned(), |link| {
+        format!("{} / 8 · 1 ms until a sent packet is freed = {} B", rate(link as f64), grouped(in_flight))
+    });
+    let draft = Draft::new(
+        format!("max(two datagrams of 64 kB as they are charged = {} B, {words})", grouped(SEND_MIN_BYTES)),
+        "a batch leaves by one system call instead of waiting for room (UdpSndbufErrors)",
+    );
+    context.at_least("net.core.wmem_max", least, draft)
+}
+
+fn udp_pages(context: &Context<'_>) -> Setting {
+    const NAME: &str = "net.ipv4.udp_mem";
+    let now = context.system.setting(NAME);
+    let pages = context.numbers.receive_buffer.value.div_ceil(PAGE_BYTES) * 3 / 2;
+    let words: Vec<u64> = now.unwrap_or_default().split(' ').filter_map(|word| word.parse().ok()).collect();
+    let draft = Draft::new(
+        format!(
+            "{} B of buffer / 4,096 · 1.5 = {} pages; the least, the pressure and the most of all UDP sockets",
+            grouped(context.numbers.receive_buffer.value),
+            grouped(pages)
+        ),
+        "datagrams are not refused for want of memory for all UDP sockets (UdpMemErrors)",
+    );
+    match words[..] {
+        [least, pressure, most] if most < pages => {
+            let value = format!("{} {} {pages}", least.max(pages / 2), pressure.max(pages * 3 / 4));
+            let step = context.sysctl(NAME, &value);
+            draft.into_setting(NAME, now.map(str::to_owned), Some(value), step)
+        }
+        _ => draft.keep(NAME, now.map(str::to_owned), Some(format!("at least {pages} pages"))),
+    }
+}
+
+fn option_memory(context: &Context<'_>) -> Setting {
+    let now = context.system.setting("net.core.optmem_max").map(str::to_owned);
+    Draft::new(
+        "control messages of a send take 80 B and a filter a few kilobytes; only zero-copy sends need more",
+        "nothing for this stream",
+    )
+    .effect(Effect::NoneHere("this stream does not depend on it".to_owned()))
+    .keep("net.core.optmem_max", now, None)
+}
+
+fn fragments(context: &Context<'_>) -> Vec<Setting> {
+    let needed = &context.numbers.fragment_memory;
+    let names = ["net.ipv4.ipfrag_high_thresh", "net.ipv4.ipfrag_time", "net.ipv4.ipfrag_low_thresh"];
+    let changes = "datagrams that lack a fragment do not keep out those that are complete (ReasmFails)";
+    let now = |name: &str| context.system.setting(name).map(str::to_owned);
+    if needed.value == 0 {
+        let none = Effect::NoneHere("this stream's datagrams are not cut".to_owned());
+        let keep =
+            |name: &&str| Draft::new(needed.why.clone(), changes).effect(none.clone()).keep(name, now(name), None);
+        return names.iter().map(keep).collect();
+    }
+    // A fragment that has not come within four round trips does not come.
+    let wait = whole(4.0 * context.measured.round_trip.as_secs_f64()).max(1);
+    let waiting = needed.value / context.measured.fragment_time_s.max(1) * wait;
+    let high = (2 * waiting).max(FRAGMENT_MIN_BYTES).next_multiple_of(PAGE_BYTES);
+    let why = format!(
+        "{}; with a wait of max(1 s, 4 round trips) = {wait} s they are {} B, which may fill half. Datagrams within the MTU need none",
+        needed.why,
+        grouped(waiting)
+    );
+    let time_step = match now("net.ipv4.ipfrag_time") {
+        Some(now) if now == wait.to_string() => AdviceStep::Keep,
+        _ => context.sysctl("net.ipv4.ipfrag_time", &wait.to_string()),
+    };
+    let time_setting = Draft::new(why.clone(), changes).into_setting(
+        "net.ipv4.ipfrag_time",
+        now("net.ipv4.ipfrag_time"),
+        Some(wait.to_string()),
+        time_step,
+    );
+    // The kernel refuses a low threshold above the high one: the high one comes first.
+    let high_setting = context.at_least("net.ipv4.ipfrag_high_thresh", high, Draft::new(why, changes));
+    let low = high / 4 * 3;
+    let low_setting =
+        context.at_least("net.ipv4.ipfrag_low_thresh", low, Draft::new(format!("3/4 of {} B", grouped(high)), changes));
+    vec![high_setting, low_setting, time_setting]
+}
+
+/// Twice what a datagram of 64 kB is charged.
+const SEND_MIN_BYTES: u64 = 212_992;
+const FRAGMENT_MIN_BYTES: u64 = 4 << 20;
+const PAGE_BYTES: u64 = 4096;

@@ -1,0 +1,197 @@
+use std::collections::BTreeMap;
+
+use super::store::MemoryStore;
+use super::*;
+
+/// Places in memory; one of them takes multiples of 8 only.
+#[derive(Default)]
+struct Board(BTreeMap<SettingPlace, String>);
+
+impl SettingPlaces for Board {
+    fn read(&self, place: &SettingPlace) -> io::Result<Option<String>> {
+        Ok(self.0.get(place).cloned())
+    }
+
+    fn write(&mut self, place: &SettingPlace, value: Option<&str>) -> io::Result<()> {
+        match value {
+            Some("refused") => return Err(io::ErrorKind::PermissionDenied.into()),
+            Some(value) if place.to_string() == "rounds" => {
+                let rounded = value.parse::<u64>().map_err(io::Error::other)? / 8 * 8;
+                self.0.insert(place.clone(), rounded.to_string())
+            }
+            Some(value) => self.0.insert(place.clone(), value.to_owned()),
+            None => self.0.remove(place),
+        };
+        Ok(())
+    }
+}
+
+fn place(name: &str) -> SettingPlace {
+    SettingPlace::Sysctl { name: name.to_owned() }
+}
+
+fn file(path: &str) -> SettingPlace {
+    SettingPlace::File { path: path.into() }
+}
+
+fn host(boot: &str, namespace: &str) -> HostIdentity {
+    HostIdentity { boot: Some(boot.to_owned()), namespace: Some(namespace.to_owned()) }
+}
+
+fn board(values: &[(&str, &str)]) -> Board {
+    Board(values.iter().map(|(name, value)| (place(name), (*value).to_owned())).collect())
+}
+
+fn open(store: &mut MemoryStore) -> UndoLog<&mut MemoryStore> {
+    UndoLog::open(store, host("boot", "net")).expect("read")
+}
+
+fn revert(store: &mut MemoryStore, board: &mut Board, strangers: ForeignChanges) -> Vec<RevertEnding> {
+    let reverted = open(store).revert(board, strangers).expect("reverted");
+    reverted.into_iter().map(|one| one.ending).collect()
+}
+
+#[test]
+fn two_applications_go_back_to_before_the_first() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1"), ("b", "x")]));
+    open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
+    let mut second = open(&mut store);
+    second.change(&mut board, &place("b"), Some("y")).expect("changed");
+    second.change(&mut board, &place("a"), Some("3")).expect("changed");
+    assert_eq!(
+        revert(&mut store, &mut board, ForeignChanges::Respect),
+        [RevertEnding::Restored, RevertEnding::Restored]
+    );
+    assert_eq!(board.0, self::board(&[("a", "1"), ("b", "x")]).0);
+    assert!(store.0.is_empty(), "nothing is left to do");
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), []);
+}
+
+#[test]
+fn a_value_of_somebody_else_stays_unless_it_is_to_be_overridden() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
+    open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
+    board.write(&place("a"), Some("7")).expect("written");
+    let theirs = RevertEnding::ChangedByOthers(Some("7".to_owned()));
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), std::slice::from_ref(&theirs));
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [theirs], "still known");
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Override), [RevertEnding::Restored]);
+    assert_eq!(board.0[&place("a")], "1");
+}
+
+#[test]
+fn a_stranger_between_two_applications_is_gone_back_to() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
+    open(&mut store).change(&mut board, &place("a"), Some("2")).expect("changed");
+    board.write(&place("a"), Some("7")).expect("written");
+    open(&mut store).change(&mut board, &place("a"), Some("9")).expect("changed");
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::Restored]);
+    assert_eq!(board.0[&place("a")], "7");
+}
+
+#[test]
+fn a_value_that_the_system_rounds_is_ours_all_the_same() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("rounds", "16")]));
+    let taken = open(&mut store).change(&mut board, &place("rounds"), Some("45")).expect("changed");
+    assert_eq!(taken.as_deref(), Some("40"));
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::Restored]);
+    assert_eq!(board.0[&place("rounds")], "16");
+}
+
+#[test]
+fn a_refused_change_leaves_nothing_to_undo() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
+    let refusal = open(&mut store).change(&mut board, &place("a"), Some("refused")).expect_err("refused").to_string();
+    assert!(refusal.contains("a needs root"), "{refusal}");
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::AlreadySo]);
+}
+
+#[test]
+fn a_file_that_was_not_there_is_removed() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), Board::default());
+    open(&mut store).change(&mut board, &file("/etc/x"), Some("text\n")).expect("changed");
+    assert_eq!(revert(&mut store, &mut board, ForeignChanges::Respect), [RevertEnding::Restored]);
+    assert!(board.0.is_empty());
+}
+
+#[test]
+fn another_namespace_is_left_alone_and_a_restart_undoes_by_itself() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1"), ("b", "1")]));
+    let mut log = open(&mut store);
+    log.change(&mut board, &place("a"), Some("2")).expect("changed");
+    log.change(&mut board, &file("/etc/x"), Some("text\n")).expect("changed");
+    let there = UndoLog::open(&mut store, host("boot", "other")).expect("read");
+    let endings = there.revert(&mut board, ForeignChanges::Override).expect("reverted");
+    let endings: Vec<RevertEnding> = endings.into_iter().map(|one| one.ending).collect();
+    assert_eq!(endings, [RevertEnding::Restored, RevertEnding::Elsewhere("net".to_owned())]);
+    // The kernel's default, which is neither value.
+    board.write(&place("a"), Some("0")).expect("written");
+    let later = UndoLog::open(&mut store, host("later", "other")).expect("read");
+    let endings = later.revert(&mut board, ForeignChanges::Respect).expect("reverted");
+    assert!(endings.iter().all(|one| one.ending.is_final()), "{endings:?}");
+    assert_eq!(board.0[&place("a")], "0");
+}
+
+#[test]
+fn a_torn_last_line_stands_for_nothing_and_any_other_is_told() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
+    let mut log = open(&mut store);
+    log.change(&mut board, &place("a"), Some("2")).expect("changed");
+    log.change(&mut board, &place("a"), Some("3")).expect("changed");
+    let whole = store.0.clone();
+    let ends: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] == b'\n').map(|at| at + 1).collect();
+    for cut in 0..=whole.len() {
+        let mut torn = MemoryStore(whole[..cut].to_vec());
+        let count = open(&mut torn).past().count();
+        let complete = ends.iter().filter(|end| **end <= cut).count();
+        assert_eq!(count, usize::from(complete >= 2), "cut at {cut}");
+        assert_eq!(torn.0.len(), ends.iter().rev().find(|end| **end <= cut).copied().unwrap_or(0), "cut at {cut}");
+    }
+    let mut damaged = whole;
+    damaged[ends[0] + 3] = 0xff;
+    let mut damaged = MemoryStore(damaged);
+    let refusal = UndoLog::open(&mut damaged, host("boot", "net")).err().expect("damaged");
+    assert!(matches!(refusal, UndoError::Damaged { line: 2 }), "{refusal}");
+}
+
+#[test]
+fn arbitrary_changes_of_the_file_never_panic_and_what_stays_is_read_the_same() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1"), ("b", "1")]));
+    let mut log = open(&mut store);
+    for (name, value) in [("a", "2"), ("b", "3"), ("a", "4")] {
+        log.change(&mut board, &place(name), Some(value)).expect("changed");
+    }
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut readable = 0;
+    for _ in 0..3000 {
+        let mut bytes = store.0.clone();
+        for _ in 0..random(4) {
+            let at = random(bytes.len());
+            bytes[at] = random(256) as u8;
+        }
+        bytes.truncate(random(bytes.len() + 1));
+        if let Some((places, kept)) = read_any(&bytes) {
+            readable += 1;
+            assert_eq!(read_any(&kept), Some((places, kept.clone())));
+        }
+    }
+    assert!(readable > 500, "{readable} were readable");
+}
+
+#[test]
+fn a_file_has_one_user_at_a_time() {
+    let folder = std::env::temp_dir().join(format!("thalweg-undo-{}", std::process::id()));
+    let path = folder.join("undo.jsonl");
+    let mut board = board(&[("a", "1")]);
+    let mut log = UndoLog::open(FileStore::at(&path), host("boot", "net")).expect("none yet");
+    log.change(&mut board, &place("a"), Some("2")).expect("changed");
+    let busy = UndoLog::open(FileStore::at(&path), host("boot", "net")).err().expect("locked");
+    assert!(matches!(busy, UndoError::Busy), "{busy}");
+    log.revert(&mut board, ForeignChanges::Respect).expect("reverted");
+    assert!(!path.exists() && board.0[&place("a")] == "1");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

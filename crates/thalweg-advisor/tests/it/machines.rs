@@ -1,0 +1,111 @@
+//! Advice for recorded machines, compared with texts.
+//!
+//! `THALWEG_ADVICE_WRITE=1` writes the texts anew; a reader of the difference decides whether they are right.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use thalweg_advisor::{
+    AdviceStep, Effect, HostAdvice, HostPlaces, NetworkFacts, PlantedProbes, Setting, StreamProfile,
+};
+
+fn folder(machine: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(machine)
+}
+
+fn advise(machine: &str, profile: StreamProfile, device: &str) -> HostAdvice {
+    let folder = folder(machine);
+    let places = HostPlaces::recorded(&folder);
+    let answers = fs::read_to_string(folder.join("probes.json")).expect("recorded");
+    let mut probes = PlantedProbes::parse(&answers).expect("answers");
+    let peer = probes.answers.path.map(|_| "192.0.2.1".parse().expect("an address"));
+    let surroundings = NetworkFacts { device: Some(device), peer, link_bits_per_second: None };
+    HostAdvice::make(&profile.stream(), &surroundings, (places.files(), places.nics()), &mut probes).expect("advice")
+}
+
+#[track_caller]
+fn check(machine: &str, profile: StreamProfile, device: &str) -> HostAdvice {
+    let advice = advise(machine, profile, device);
+    let path = folder(machine).join(format!("advice-{}.txt", profile.name()));
+    let text = advice.to_text();
+    if std::env::var_os("THALWEG_ADVICE_WRITE").is_some() {
+        fs::write(&path, &text).expect("written");
+    }
+    let expect = fs::read_to_string(&path).expect("a text");
+    for (line, (got, wanted)) in text.lines().zip(expect.lines()).enumerate() {
+        assert_eq!(got, wanted, "{}:{}", path.display(), line + 1);
+    }
+    assert_eq!(text, expect, "{}", path.display());
+    advice
+}
+
+#[track_caller]
+fn find<'a>(advice: &'a HostAdvice, name: &str) -> &'a Setting {
+    advice.settings.iter().find(|setting| setting.name == name).unwrap_or_else(|| panic!("no advice on {name}"))
+}
+
+#[test]
+fn a_server_with_ten_gigabit_gets_larger_buffers_a_fixed_wait_and_fq() {
+    let advice = check("server-10g", StreamProfile::Video, "eno1");
+    assert!(
+        matches!(&find(&advice, "net.core.rmem_max").step, AdviceStep::Write { value, .. } if value.parse::<u64>().is_ok_and(|value| value > 212_992))
+    );
+    assert!(matches!(find(&advice, "eno1 adaptive-rx").step, AdviceStep::Write { .. }));
+    assert!(matches!(&find(&advice, "eno1 root qdisc").step, AdviceStep::Write { value, .. } if value == "fq"));
+    assert!(
+        matches!(&find(&advice, "net.ipv4.conf.eno1.rp_filter").step, AdviceStep::Write { value, .. } if value == "2")
+    );
+    assert!(matches!(&find(&advice, "net.core.netdev_budget").step, AdviceStep::Write { value, .. } if value == "600"));
+    check("server-10g", StreamProfile::Telemetry, "eno1");
+}
+
+#[test]
+fn a_laptop_that_wakes_late_gets_another_governor_and_keeps_its_configured_queue() {
+    let advice = check("laptop-powersave", StreamProfile::Telemetry, "enp3s0");
+    assert!(
+        matches!(&find(&advice, "cpu0 scaling_governor").step, AdviceStep::Write { value, .. } if value == "performance")
+    );
+    let video = check("laptop-powersave", StreamProfile::Video, "enp3s0");
+    assert!(
+        matches!(&find(&video, "enp3s0 root qdisc").step, AdviceStep::Refused { reason } if reason.contains("cake"))
+    );
+    assert!(
+        matches!(&find(&video, "net.core.rmem_max").step, AdviceStep::Refused { reason } if reason.contains("bpftune"))
+    );
+    assert!(video.remarks.iter().any(|remark| remark.contains("bpftune")));
+}
+
+#[test]
+fn a_container_is_told_what_its_host_has_to_set() {
+    let advice = check("container-quota", StreamProfile::Video, "eth0");
+    assert_eq!(advice.writes().count(), 0, "nothing can be written there");
+    assert!(
+        matches!(&find(&advice, "net.core.rmem_max").step, AdviceStep::Refused { reason } if reason.contains("on the host: sysctl -w"))
+    );
+    assert!(
+        matches!(&find(&advice, "eth0 gro_flush_timeout").effect, Effect::NoneHere(reason) if reason.contains("veth"))
+    );
+    assert!(
+        matches!(&find(&advice, "cgroup cpu.max").step, AdviceStep::ByHand { command } if command.contains("5000 10000"))
+    );
+    assert!(matches!(&find(&advice, "SO_RCVBUF").step, AdviceStep::Refused { reason } if reason.contains("under way")));
+}
+
+#[test]
+fn a_small_board_keeps_what_its_driver_cannot_change() {
+    let advice = check("raspberry-pi", StreamProfile::Bulk, "eth0");
+    assert!(matches!(&find(&advice, "eth0 feature tx-udp-segmentation").effect, Effect::NoneHere(_)));
+    assert!(matches!(&find(&advice, "eth0 rx ring").effect, Effect::NoneHere(_)));
+    assert!(matches!(find(&advice, "net.core.rmem_max").step, AdviceStep::Write { .. }));
+}
+
+#[test]
+fn the_machine_of_the_paper_is_told_what_became_of_its_settings() {
+    let advice = check("paper-pci-x", StreamProfile::Paper2006, "eth1");
+    assert_eq!(advice.paper.len(), 10);
+    assert!(
+        matches!(&find(&advice, "eth1 bus reads").step, AdviceStep::ByHand { command } if command.contains("2048"))
+    );
+    let row = advice.paper.iter().find(|row| row.name == "MMRBC").expect("a row");
+    assert_eq!(row.here.as_deref(), Some("512 (PCI-X)"));
+}

@@ -1,0 +1,8 @@
+//! The advisor as programs use it: on recorded machines, and on this one.
+
+mod applying;
+mod killed;
+mod live;
+mod machines;
+mod stalls;
+mod tree;

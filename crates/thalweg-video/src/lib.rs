@@ -6,3 +6,4 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
+pub mod rtp;

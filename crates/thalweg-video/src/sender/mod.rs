@@ -8,6 +8,8 @@ mod history;
 mod pace;
 mod resend;
 
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;

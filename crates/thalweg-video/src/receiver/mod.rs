@@ -7,8 +7,15 @@
 #![allow(dead_code, unused_imports, reason = "the receiver that is made of these parts follows")]
 
 mod conceal;
+mod config;
+mod counters;
 mod coverage;
 mod lines;
+mod numbering;
+mod playout;
+mod source;
 
 pub use conceal::Concealment;
+pub use config::{Paths, ReceiverConfig, ReceiverError, Repair};
+pub use counters::{FrameCounters, PacketCounters, PathCounters, ReceiverCounters, RefusalCounters, RequestCounters};
 pub use lines::LineSet;

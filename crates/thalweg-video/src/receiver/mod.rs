@@ -12,10 +12,21 @@ mod counters;
 mod coverage;
 mod lines;
 mod numbering;
+mod numbers;
 mod playout;
+mod sequence;
 mod source;
 
 pub use conceal::Concealment;
 pub use config::{Paths, ReceiverConfig, ReceiverError, Repair};
 pub use counters::{FrameCounters, PacketCounters, PathCounters, ReceiverCounters, RefusalCounters, RequestCounters};
 pub use lines::LineSet;
+
+/// One of two paths of a stream (ST 2022-7); the first where there is only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkPath {
+    /// The first path.
+    First,
+    /// The second path.
+    Second,
+}

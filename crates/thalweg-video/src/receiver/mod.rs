@@ -14,13 +14,16 @@ mod lines;
 mod numbering;
 mod numbers;
 mod playout;
+mod repair;
 mod sequence;
+mod slots;
 mod source;
 
 pub use conceal::Concealment;
 pub use config::{Paths, ReceiverConfig, ReceiverError, Repair};
 pub use counters::{FrameCounters, PacketCounters, PathCounters, ReceiverCounters, RefusalCounters, RequestCounters};
 pub use lines::LineSet;
+pub use repair::{NACK_ITEMS_MAX, NackItem};
 
 /// One of two paths of a stream (ST 2022-7); the first where there is only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,4 +32,12 @@ pub enum NetworkPath {
     First,
     /// The second path.
     Second,
+}
+
+/// The pieces of a packet within the frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct FramePiece {
+    line: u16,
+    first_group: u16,
+    groups: u16,
 }

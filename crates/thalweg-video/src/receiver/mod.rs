@@ -18,6 +18,8 @@ mod sequence;
 mod slots;
 mod source;
 
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
+pub mod picture;
 pub mod receiver;
 pub mod rfc4175;
 pub mod rtp;

@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use thalweg_base::time::Instant;
 use thalweg_video::format::{PixelFormat, Scan, VideoFormat};
 use thalweg_video::receiver::{Concealment, NACK_ITEMS_MAX, NetworkPath, Paths, ReceiverConfig, Repair, VideoReceiver};
-use thalweg_video::rfc4175::{Packing, PacketPlan};
+use thalweg_video::rfc4175::{PacketPlan, Packing};
 use thalweg_video::sender::{Resend, SenderConfig, VideoSender};
 
 /// Frames that may wait for a driver: two that are ready and nine slots.

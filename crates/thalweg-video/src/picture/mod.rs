@@ -164,7 +164,7 @@ impl TestPicture {
     /// `octets` are not as many as a line of the format has.
     pub fn line_origin(&mut self, line: u16, octets: &[u8], guess: u32) -> LineOrigin {
         assert_eq!(octets.len(), self.format.line_octets(), "a line of the picture's format");
-        if self.is_equal(guess, line, octets, 0..octets.len()) {
+        if self.compare(guess, line, octets, 0..octets.len()) {
             return LineOrigin::Frame(guess);
         }
         let mut first = None;
@@ -174,7 +174,7 @@ impl TestPicture {
             let Some(number) = code.filter(|code| code.line == line).map(|code| code.number) else {
                 return LineOrigin::Damaged;
             };
-            if !self.is_equal(number, line, octets, range) {
+            if !self.compare(number, line, octets, range) {
                 return LineOrigin::Damaged;
             }
             is_mixed |= *first.get_or_insert(number) != number;
@@ -223,8 +223,8 @@ impl TestPicture {
         number
     }
 
-    /// Whether a range of a line is as frame `number` has it.
-    fn is_equal(&mut self, number: u32, line: u16, octets: &[u8], range: Range<usize>) -> bool {
+    /// Compares a range of a line with that of frame `number`.
+    fn compare(&mut self, number: u32, line: u16, octets: &[u8], range: Range<usize>) -> bool {
         let mut expected = std::mem::take(&mut self.expected);
         self.draw_line(number, usize::from(line), &mut expected);
         let is_equal = expected[range.clone()] == octets[range];

@@ -2,3 +2,12 @@
 //!
 //! Senders and receivers are state machines without I/O: datagrams, frames and the time go in; datagrams, frames and
 //! deadlines come out.
+
+#![forbid(unsafe_code)]
+
+pub mod format;
+pub mod picture;
+pub mod receiver;
+pub mod rfc4175;
+pub mod rtp;
+pub mod sender;

@@ -6,6 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
-
 pub mod rfc4175;
+pub mod rtcp;
 pub mod rtp;

@@ -98,6 +98,16 @@ impl MediaClock {
     }
 }
 
+/// A duration in units of 1/65,536 s, as DLSR and DLRR carry it; saturates at 18 hours.
+pub(super) fn to_compact(duration: Duration) -> u32 {
+    u32::try_from((duration.as_nanos() << 16) / 1_000_000_000).unwrap_or(u32::MAX)
+}
+
+/// Nanoseconds of a duration in units of 1/65,536 s.
+pub(super) fn compact_nanos(compact: u32) -> u64 {
+    (u64::from(compact) * 1_000_000_000) >> 16
+}
+
 /// Nanoseconds from `earlier` to `later`, negative when they are the other way round.
 fn signed_nanos(later: Instant, earlier: Instant) -> i64 {
     let difference = i128::from(later.as_nanos()) - i128::from(earlier.as_nanos());

@@ -84,6 +84,16 @@ fn compounds_and_reduced_sizes_are_read_alike() {
     check("81 cd 0003 00000001 00000002 ffff 8001", &["NACK 1 2 [65535, 0, 15]"]);
     check("81 ca 0003 00000001 01 03 612e62 00 0000", &["SDES [(1, 1, \"a.b\")]"]);
     check("82 ca 0004 00000001 01 01 61 00 00000002 00000000", &["SDES [(1, 1, \"a\")]"]);
+    // A chunk ends with one to four zero octets.
+    for (items, text) in
+        [("01 00 00 00", ""), ("01 02 6162 00000000", "ab"), ("01 07 61626364656667 000000", "abcdefg")]
+    {
+        let words = 3 + (items.replace(' ', "").len() / 8);
+        check(
+            &format!("82 ca {words:04x} 00000001 {items} 00000002 01 01 63 00"),
+            &[&format!("SDES [(1, 1, \"{text}\"), (2, 1, \"c\")]")],
+        );
+    }
     check("80 cc 0002 00000001 41424344", &["204/0: 8"]);
 }
 

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 pub mod format;
 pub mod rfc4175;
 pub mod rtcp;

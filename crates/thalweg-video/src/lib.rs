@@ -10,3 +10,4 @@ pub mod format;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;
+pub mod sdp;

@@ -7,6 +7,7 @@
 
 pub mod conformance;
 pub mod format;
+pub mod jitter;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;

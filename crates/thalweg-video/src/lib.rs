@@ -11,4 +11,5 @@ pub mod jitter;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;
+pub mod sap;
 pub mod sdp;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod conformance;
 pub mod format;
 pub mod jitter;

@@ -1,0 +1,13 @@
+//! Linear audio over RTP: L16 (RFC 3551 §4.5.11) and L24 (RFC 3190) at 48 kHz, as AES67 and ST 2110-30 use them.
+//!
+//! [`AudioSender`] makes packets of samples, as a state machine without I/O. Deliberately absent: other rates than 48 kHz,
+//! resampling (blocks carry the time at which they are to be played, which follows the sender's clock), and codecs.
+
+mod format;
+mod samples;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use format::{AudioFormat, AudioRefusal, CHANNELS_MAX, PacketTime, SAMPLE_RATE_HZ};
+pub use sender::{AudioSender, AudioSenderConfig};

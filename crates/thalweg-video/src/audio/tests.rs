@@ -1,0 +1,3 @@
+//! Tests of audio: forms and the sender.
+
+mod form;

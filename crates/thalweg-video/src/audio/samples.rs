@@ -15,3 +15,12 @@ pub(super) fn write(encoding: AudioEncoding, samples: impl Iterator<Item = i32>,
         }
     }
 }
+
+/// The samples of a payload as 24 bits; octets of an incomplete one at the end are passed over.
+pub(super) fn read(encoding: AudioEncoding, payload: &[u8]) -> impl Iterator<Item = i32> {
+    payload.chunks_exact(encoding.octets()).map(|octets| {
+        let low = octets.get(2).copied().unwrap_or_default();
+        // The sign of 24 bits is that of the upper ones of 32.
+        i32::from_be_bytes([octets[0], octets[1], low, 0]) >> 8
+    })
+}

@@ -214,6 +214,21 @@ fn sound_follows_its_picture() {
 }
 
 #[test]
+fn a_report_half_a_wrap_away_moves_the_sound_once() {
+    let mut receiver = receiver_with(AudioConcealment::Silence);
+    receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
+    let ntp = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
+    // From the third packet on, time stamps are nearer to the report the other way round.
+    let clock = MediaClock::new(ntp, FIRST.wrapping_sub((1 << 31) - 100), 48_000).unwrap();
+    receiver.set_picture(WallClock::new(at(66_700), clock.ntp_of(FIRST)), clock);
+    for index in 1..50 {
+        receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
+    }
+    assert_eq!(play(&mut receiver, at(115_700)), (0..50).map(|index| (index + 1, 0)).collect::<Vec<_>>());
+    assert_eq!(receiver.steps(), 1);
+}
+
+#[test]
 fn sound_that_steps_back_to_its_picture_passes_over_samples() {
     let mut receiver = receiver_with(AudioConcealment::Silence);
     for index in 0..100 {

@@ -51,7 +51,7 @@ pub struct SentStream {
 pub struct LocalStreams<'a> {
     /// The stream that it sends, under the session's SSRC.
     pub sent: Option<SentStream>,
-    /// The streams that it receives; the first 31 are reported.
+    /// The streams that it receives; the first 16 are reported.
     pub received: &'a [ReceivedStream],
 }
 

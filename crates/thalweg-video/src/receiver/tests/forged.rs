@@ -41,6 +41,35 @@ fn one_packet_does_not_change_the_line_numbering() {
 }
 
 #[test]
+fn a_packet_a_second_of_another_source_does_not_keep_out_a_stream() {
+    for first in [0, 100] {
+        let mut peer = Peer::new(ST_2110, Scan::Progressive);
+        let mut receiver = peer.receiver(|_| {});
+        let mut other = Peer { ssrc: 666, sequence: 77, timestamp: 5, ..Peer::new(ST_2110, Scan::Progressive) };
+        let before = play(&mut peer, &mut receiver, 0..first, nothing);
+        assert_eq!(complete(&before) as u64, first.saturating_sub(2));
+        // After the stream was silent for 1.5 s the other source is first.
+        let pictures = play(&mut peer, &mut receiver, first + 45..first + 200, |index| {
+            let forged = other.packet(5 + index as u32 * FRAME, Field::First, &[3], 99);
+            if (index - first - 45).is_multiple_of(25) { vec![forged] } else { Vec::new() }
+        });
+        assert!(complete(&pictures) >= 150, "{} of 155 after {first}", complete(&pictures));
+        assert_eq!(receiver.ssrc(), Some(1));
+    }
+}
+
+#[test]
+fn two_streams_do_not_take_turns() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    let mut other = Peer { ssrc: 666, ..Peer::new(ST_2110, Scan::Progressive) };
+    let pictures = play(&mut peer, &mut receiver, 0..60, |index| if index > 2 { other.frame(200) } else { Vec::new() });
+    assert_eq!((complete(&pictures), pictures.len()), (58, 58));
+    assert!(pictures.iter().all(|picture| picture.octets[0] != 200));
+    assert_eq!(receiver.counters().refused.foreign, 57 * 48);
+}
+
+#[test]
 fn packets_without_pixels_change_nothing() {
     let mut peer = Peer::new(ST_2110, Scan::Progressive);
     let mut receiver = peer.receiver(|_| {});

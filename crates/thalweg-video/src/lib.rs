@@ -2,3 +2,6 @@
 //!
 //! Senders and receivers are state machines without I/O: datagrams, frames and the time go in; datagrams, frames and
 //! deadlines come out.
+#![forbid(unsafe_code)]
+
+pub mod io;

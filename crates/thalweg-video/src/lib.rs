@@ -2,6 +2,11 @@
 //!
 //! Senders and receivers are state machines without I/O: datagrams, frames and the time go in; datagrams, frames and
 //! deadlines come out.
+
 #![forbid(unsafe_code)]
 
+pub mod format;
+
 pub mod io;
+pub mod rfc4175;
+pub mod rtp;

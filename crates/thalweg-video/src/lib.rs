@@ -10,3 +10,4 @@ pub mod format;
 pub mod io;
 pub mod rfc4175;
 pub mod rtp;
+pub mod y4m;

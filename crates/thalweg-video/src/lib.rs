@@ -10,4 +10,5 @@ pub mod format;
 pub mod io;
 pub mod rfc4175;
 pub mod rtp;
+pub mod source;
 pub mod y4m;

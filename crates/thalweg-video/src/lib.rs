@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
-
 pub mod io;
 pub mod rfc4175;
 pub mod rtp;
+pub mod sender;
 pub mod source;
 pub mod y4m;

@@ -5,10 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 pub mod format;
 pub mod io;
 pub mod rfc4175;
+pub mod rtcp;
 pub mod rtp;
 pub mod sender;
 pub mod source;
 pub mod y4m;
+pub mod sdp;

@@ -11,7 +11,7 @@ pub mod io;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;
+pub mod sdp;
 pub mod sender;
 pub mod source;
 pub mod y4m;
-pub mod sdp;

@@ -8,6 +8,8 @@ use thalweg_transport::stream::{
     ReceiveCounts, StreamArrival, StreamOptions, StreamReceiver, StreamSocket, Waker, Wakeup,
 };
 
+use crate::rtp;
+
 /// Where the RTCP of a stream goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ControlPort {
@@ -51,10 +53,7 @@ pub enum Protocol {
 impl Protocol {
     /// What a datagram on a port of both is (RFC 5761 §4): packet types 192 to 223 are RTCP's.
     pub fn of(datagram: &[u8]) -> Protocol {
-        match datagram.get(1) {
-            Some(192..=223) => Protocol::Control,
-            _ => Protocol::Media,
-        }
+        if rtp::is_rtcp(datagram) { Protocol::Control } else { Protocol::Media }
     }
 }
 
@@ -290,11 +289,12 @@ mod tests {
         let to = there.media().local_address();
         let mut receiver = MediaReceiver::new(&[there]).unwrap();
         // With the marker bit payload type 96 reads 224, which is beyond RTCP's.
-        send(here.media(), to, &[&[1, 96], &[2, 224], &[3, 200], &[4, 207], &[5, 191], &[6]]);
+        send(here.media(), to, &[&[129, 96], &[130, 224], &[131, 200], &[132, 207], &[133, 191], &[6]]);
         let (media, control) = (Protocol::Media, Protocol::Control);
-        let expect = [(0, media, 1), (0, media, 2), (0, control, 3), (0, control, 4), (0, media, 5), (0, media, 6)];
+        let expect =
+            [(0, media, 129), (0, media, 130), (0, control, 131), (0, control, 132), (0, media, 133), (0, media, 6)];
         assert_eq!(receive(&mut receiver), expect);
-        send(here.media(), to, &[&[7, 201]]);
+        send(here.media(), to, &[&[128, 201]]);
         let mut heard = 0;
         receiver.receive_control(|arrival| heard += arrival.datagrams().count());
         assert_eq!(heard, 1, "without being told of it");

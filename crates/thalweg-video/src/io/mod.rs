@@ -1,10 +1,13 @@
 //! Sockets, threads and clocks around the state machines of this crate.
 
+mod control;
 mod frames;
 mod pace;
+mod send;
 mod socket;
 mod windows;
 
 pub use pace::Lateness;
+pub use send::{PeerReport, SendError, SendOptions, SendReport, SendSecond, run_sender};
 pub use socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
 pub use windows::Windows;

@@ -1,0 +1,5 @@
+//! The drivers between sockets of the loopback interface.
+
+mod listener;
+mod sending;
+mod sources;

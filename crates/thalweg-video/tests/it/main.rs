@@ -1,5 +1,8 @@
-//! The drivers between sockets of the loopback interface.
+//! Laws of the sender and the receiver together, over a network whose weather follows from a seed; and their drivers, between
+//! sockets of the loopback interface.
 
+mod laws;
 mod listener;
 mod sending;
 mod sources;
+mod world;

@@ -5,10 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod conformance;
 pub mod format;
 pub mod jitter;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;
+pub mod sap;
 pub mod sdp;

@@ -5,13 +5,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod conformance;
 pub mod format;
 pub mod io;
 pub mod receiver;
+pub mod jitter;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;
+pub mod sap;
 pub mod sdp;
 pub mod sender;
 pub mod source;

@@ -10,7 +10,7 @@ use thalweg_base::time::Instant;
 use thalweg_transport::stream::{IcmpNews, SendCounts, Sent, StreamOptions, StreamScratch};
 use thalweg_transport::{clock, entropy, stream, thread};
 
-use super::control::Control;
+use super::control::{Control, ControlPeer};
 use super::frames::{Prepared, PreparedFrames, prepare};
 use super::pace::{Ask, Lateness, Waits};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
@@ -212,7 +212,8 @@ impl<'options> Sending<'options> {
         seconds: SyncSender<SendSecond>,
     ) -> io::Result<Sending<'options>> {
         let now = clock::now();
-        let peers: io::Result<Vec<SocketAddr>> = options.to.iter().map(|to| options.control.beside(*to)).collect();
+        let peers: io::Result<Vec<ControlPeer>> =
+            options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
         let control = Control::new(now, sender.config().ssrc, options.rtcp.clone(), peers?);
         let tally = Tally {
             begun: now,
@@ -329,8 +330,8 @@ impl<'options> Sending<'options> {
         let handle = |arrival: MediaArrival<'_>| {
             for (protocol, datagram) in arrival.datagrams() {
                 if protocol == Protocol::Control {
-                    let message = arrival.message;
-                    control.handle_datagram(message.arrived, message.source, datagram);
+                    let MediaArrival { path, message, .. } = arrival;
+                    control.handle_datagram(message.arrived, path, message.source, datagram);
                 }
             }
         };

@@ -3,6 +3,7 @@
 
 mod laws;
 mod listener;
+mod receiving;
 mod sending;
 mod sources;
 mod world;

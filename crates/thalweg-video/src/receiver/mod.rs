@@ -121,7 +121,7 @@ impl VideoReceiver {
         config.check()?;
         let repairs = match config.repair {
             Repair::Off => None,
-            Repair::Nack { reorder_window, .. } => Some(Repairs::new(reorder_window)),
+            Repair::Nack { reorder_window, .. } => Some(Repairs::new(reorder_window, config.playout)),
         };
         Ok(VideoReceiver {
             source: Source::new(config.ssrc),

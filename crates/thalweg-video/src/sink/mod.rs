@@ -1,6 +1,7 @@
 //! Where the frames of a receiver go.
 
 mod file;
+mod verify;
 
 use std::fmt;
 use std::io;
@@ -10,6 +11,7 @@ use crate::receiver::ReceivedPicture;
 use crate::y4m::Y4mError;
 
 pub use file::{RawSink, Y4mSink};
+pub use verify::{VerifySink, VerifySummary};
 
 /// Takes frames, one after the other.
 pub trait FrameSink: Send {

@@ -79,3 +79,40 @@ fn what_cannot_be_written_is_named() {
     let mut full = RawSink::create(Path::new("/dev/full")).unwrap();
     assert!(full.take(&picture(format(PixelFormat::Rgb8), 1)).unwrap_err().to_string().contains("/dev/full"));
 }
+
+/// What a check finds in test pictures of these numbers after `damage`, with the first `concealed` lines called concealed.
+fn verify(numbers: &[u32], concealed: u16, damage: impl Fn(&mut [u8])) -> VerifySummary {
+    let format = VideoFormat::new(PixelFormat::Yuv422Bits10, (64, 20), FrameRate::NTSC, Scan::Progressive).unwrap();
+    let mut sink = VerifySink::new(format).unwrap();
+    let drawn = crate::picture::TestPicture::new(format).unwrap();
+    for number in numbers {
+        let mut octets = vec![0; format.frame_octets()];
+        drawn.draw(*number, &mut octets);
+        damage(&mut octets);
+        let mut concealed_lines = LineSet::default();
+        (0..concealed).for_each(|line| concealed_lines.insert(line));
+        sink.take(&ReceivedPicture { octets: Arc::from(octets), concealed_lines, ..picture(format, 0) }).unwrap();
+    }
+    sink.summary()
+}
+
+#[test]
+fn each_line_is_proved_or_not() {
+    let sound = verify(&[7, 8, 11], 0, |_| ());
+    let expect = VerifySummary { frames: 3, proved: 3, numbers_missing: 2, last: Some(11), ..VerifySummary::default() };
+    assert!(sound == expect && sound.is_proved());
+    // The first line has 160 octets.
+    let damaged = verify(&[7], 0, |octets| octets[100] ^= 0x40);
+    assert!((damaged.wrong, damaged.lines_wrong, damaged.is_proved()) == (1, 1, false), "{damaged:?}");
+    let concealed = verify(&[7], 2, |octets| octets[100] ^= 0x40);
+    assert!((concealed.wrong, concealed.lines_concealed, concealed.proved) == (0, 2, 0) && concealed.is_proved());
+    let black = verify(&[7], 20, |octets| octets.fill(0));
+    assert_eq!((black.wrong, black.last), (0, None));
+    let foreign = verify(&[7], 0, |octets| octets.fill(0));
+    assert_eq!((foreign.wrong, foreign.lines_wrong), (1, 20));
+    let twice = verify(&[8, 8, 7], 0, |_| ());
+    assert!(twice.out_of_order == 2 && !twice.is_proved());
+    let wrapped = verify(&[u32::MAX, 0], 0, |_| ());
+    assert!(wrapped.is_proved() && wrapped.numbers_missing == 0);
+    assert!(!VerifySummary::default().is_proved(), "nothing was checked");
+}

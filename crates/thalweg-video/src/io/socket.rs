@@ -210,7 +210,7 @@ impl MediaReceiver {
                 self.receive_from(place, &mut handle);
             }
         }
-        (0..self.places.len()).any(|place| self.receiver.is_ready(place))
+        self.is_more()
     }
 
     /// Asks the sockets of RTCP although nobody told that something is queued: one system call a path.
@@ -220,6 +220,24 @@ impl MediaReceiver {
                 self.receive_from(place, &mut handle);
             }
         }
+    }
+
+    /// Asks all sockets although nobody told that something is queued, until each is empty or has given 64 messages: one system call
+    /// a socket at least. Returns whether more may be queued.
+    pub fn receive_untold(&mut self, mut handle: impl FnMut(MediaArrival<'_>)) -> bool {
+        for place in 0..self.places.len() {
+            for _ in 0..UNTOLD_BATCHES_MAX {
+                self.receive_from(place, &mut handle);
+                if !self.receiver.is_ready(place) {
+                    break;
+                }
+            }
+        }
+        self.is_more()
+    }
+
+    fn is_more(&self) -> bool {
+        (0..self.places.len()).any(|place| self.receiver.is_ready(place))
     }
 
     fn receive_from(&mut self, place: usize, handle: &mut impl FnMut(MediaArrival<'_>)) {
@@ -233,6 +251,8 @@ impl MediaReceiver {
     }
 }
 
+/// Batches of messages that one socket gives before others have their turn.
+const UNTOLD_BATCHES_MAX: usize = 8;
 /// Times that another pair of ports is tried: each fails only when somebody holds a pair's second port alone.
 const PAIRS_TRIED_MAX: usize = 64;
 /// Bytes of receive buffer of RTCP: 100 reports and requests of 1,500 bytes as the kernel charges them.
@@ -298,6 +318,11 @@ mod tests {
         let mut heard = 0;
         receiver.receive_control(|arrival| heard += arrival.datagrams().count());
         assert_eq!(heard, 1, "without being told of it");
+        send(here.media(), to, &[&[128, 96], &[129, 200]]);
+        let mut heard = Vec::new();
+        let is_more =
+            receiver.receive_untold(|arrival| heard.extend(arrival.datagrams().map(|(protocol, _)| protocol)));
+        assert_eq!((heard, is_more), (vec![media, control], false));
     }
 
     #[test]

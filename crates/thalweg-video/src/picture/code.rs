@@ -5,8 +5,8 @@ use crate::format::PixelFormat;
 
 /// Pixel groups that carry a code: four bits each.
 pub(super) const CODE_GROUPS: usize = 16;
-/// Pixel groups from one code to the next: each quarter of a line of 1920 pixels has two.
-pub(super) const SEGMENT_GROUPS: usize = 120;
+/// Pixels from one code to the next: each quarter of a line of 1920 pixels has two.
+pub(super) const SEGMENT_PIXELS: usize = 240;
 
 /// What a code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub(super) struct LineCode {
 impl LineCode {
     /// Writes the code into the first groups of a segment.
     pub(super) fn write(self, pixels: PixelFormat, segment: usize, octets: &mut [u8]) {
-        let mut code = self.bits(segment);
-        for group in octets.chunks_exact_mut(usize::from(pixels.group().octets)).take(CODE_GROUPS) {
-            code = code.rotate_left(4);
-            let octet = &mut group[place(pixels)];
-            *octet = *octet & 0xf0 | (code & 0x0f) as u8;
+        let code = self.bits(segment);
+        let (step, first) = (usize::from(pixels.group().octets), place(pixels));
+        for (index, shift) in (0..64).step_by(4).rev().enumerate() {
+            let octet = &mut octets[first + index * step];
+            *octet = *octet & 0xf0 | (code >> shift & 0x0f) as u8;
         }
     }
 

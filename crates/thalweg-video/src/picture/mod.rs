@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use crate::format::VideoFormat;
 use crate::receiver::LineSet;
-use code::{CODE_GROUPS, LineCode, SEGMENT_GROUPS, checksum};
+use code::{CODE_GROUPS, LineCode, SEGMENT_PIXELS, checksum};
 use font::{DIGIT_HEIGHT, DIGIT_WIDTH};
 use palette::Colour;
 
@@ -47,6 +47,7 @@ pub struct TestPicture {
 struct Layout {
     group_octets: usize,
     line_groups: usize,
+    segment_groups: usize,
     height: usize,
     box_lines: usize,
     box_groups: usize,
@@ -163,7 +164,7 @@ impl TestPicture {
     /// `octets` are not as many as a line of the format has.
     pub fn line_origin(&mut self, line: u16, octets: &[u8], guess: u32) -> LineOrigin {
         assert_eq!(octets.len(), self.format.line_octets(), "a line of the picture's format");
-        if self.is_equal(guess, line, octets, 0..octets.len()) {
+        if self.compare(guess, line, octets, 0..octets.len()) {
             return LineOrigin::Frame(guess);
         }
         let mut first = None;
@@ -173,7 +174,7 @@ impl TestPicture {
             let Some(number) = code.filter(|code| code.line == line).map(|code| code.number) else {
                 return LineOrigin::Damaged;
             };
-            if !self.is_equal(number, line, octets, range) {
+            if !self.compare(number, line, octets, range) {
                 return LineOrigin::Damaged;
             }
             is_mixed |= *first.get_or_insert(number) != number;
@@ -222,8 +223,8 @@ impl TestPicture {
         number
     }
 
-    /// Whether a range of a line is as frame `number` has it.
-    fn is_equal(&mut self, number: u32, line: u16, octets: &[u8], range: Range<usize>) -> bool {
+    /// Compares a range of a line with that of frame `number`.
+    fn compare(&mut self, number: u32, line: u16, octets: &[u8], range: Range<usize>) -> bool {
         let mut expected = std::mem::take(&mut self.expected);
         self.draw_line(number, usize::from(line), &mut expected);
         let is_equal = expected[range.clone()] == octets[range];
@@ -270,6 +271,7 @@ impl Layout {
         let layout = Layout {
             group_octets: usize::from(group.octets),
             line_groups,
+            segment_groups: SEGMENT_PIXELS / usize::from(group.pixels),
             height,
             box_lines: (height / 6).max(1),
             box_groups: (line_groups / 12).max(1),
@@ -296,13 +298,13 @@ impl Layout {
 
     /// The parts of a line that carry a code each; the last one reaches to the end of the line.
     fn segments(self) -> impl Iterator<Item = (usize, Range<usize>)> {
-        let rest = self.line_groups % SEGMENT_GROUPS;
-        let whole = self.line_groups / SEGMENT_GROUPS;
+        let groups = self.segment_groups;
+        let (whole, rest) = (self.line_groups / groups, self.line_groups % groups);
         // What is too short for a code belongs to the part before.
         let count = if whole == 0 || rest >= CODE_GROUPS { whole + 1 } else { whole };
         (0..count).map(move |segment| {
-            let start = segment * SEGMENT_GROUPS;
-            let end = if segment + 1 == count { self.line_groups } else { start + SEGMENT_GROUPS };
+            let start = segment * groups;
+            let end = if segment + 1 == count { self.line_groups } else { start + groups };
             (segment, self.octets(start, end - start))
         })
     }

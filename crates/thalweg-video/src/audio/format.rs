@@ -59,7 +59,9 @@ pub enum AudioRefusal {
 impl std::fmt::Display for AudioRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            AudioRefusal::Channels(channels) => write!(f, "audio of {channels} channels instead of 1 to {CHANNELS_MAX}"),
+            AudioRefusal::Channels(channels) => {
+                write!(f, "audio of {channels} channels instead of 1 to {CHANNELS_MAX}")
+            }
             AudioRefusal::Rate(rate_hz) => write!(f, "audio of {rate_hz} samples a second instead of {SAMPLE_RATE_HZ}"),
             AudioRefusal::PacketTime(time) => write!(f, "audio packets of {time:?} instead of 1 ms or 125 µs"),
         }

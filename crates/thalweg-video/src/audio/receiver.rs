@@ -226,7 +226,7 @@ impl AudioReceiver {
     /// When the player is more than 100 ms late, what should have been played is passed over.
     pub fn poll_block(&mut self, now: Instant, out: &mut Vec<i32>) -> Option<AudioBlock> {
         let first = self.track.next();
-        self.timeline.follow(now, first);
+        self.timeline.follow(now);
         let stream = self.stream.as_mut().filter(|stream| stream.is_playing)?;
         if now >= stream.last_heard + SILENCE.max(self.config.delay) && stream.last < first {
             stream.is_playing = false;
@@ -271,7 +271,7 @@ impl AudioReceiver {
 
     /// Milliseconds by which sound is played after its picture; negative when before it. None until both are known.
     pub fn picture_offset_millis(&self) -> Option<f64> {
-        self.timeline.behind_picture(self.track.next()).map(|nanos| nanos as f64 / 1e6)
+        self.timeline.behind_picture().map(|nanos| nanos as f64 / 1e6)
     }
 
     /// How often the times of playing stepped since the stream began: to meet the picture, or over 40 ms or more. Smaller
@@ -297,13 +297,8 @@ impl AudioReceiver {
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {
         let (ssrc, sequence) = (packet.header.ssrc, u64::from(packet.header.sequence));
-        let received = ReceivedStream {
-            ssrc,
-            first_sequence: sequence,
-            highest_sequence: sequence,
-            received: 0,
-            jitter: 0,
-        };
+        let received =
+            ReceivedStream { ssrc, first_sequence: sequence, highest_sequence: sequence, received: 0, jitter: 0 };
         self.stream = Some(Stream {
             ssrc,
             first_timestamp: packet.header.timestamp,
@@ -327,11 +322,9 @@ impl AudioReceiver {
 
     fn apply_picture(&mut self) {
         let follows = self.config.sync == PictureSync::Follow;
-        let picture = self.picture.zip(self.stream.as_ref()).map(|((presentation, clock), stream)| Picture {
-            presentation,
-            clock,
-            first_timestamp: stream.first_timestamp,
-            follows,
+        let picture = self.picture.zip(self.stream.as_ref()).map(|((presentation, clock), stream)| {
+            let timestamp = stream.first_timestamp.wrapping_add(stream.last as u32);
+            Picture::new(presentation.instant(clock.ntp_of(timestamp)), stream.last, follows)
         });
         self.timeline.set_picture(picture);
     }
@@ -359,7 +352,7 @@ impl AudioReceiver {
         stream.last_heard = now;
         stream.jitter.handle_packet(now, timestamp, 0);
         self.timeline.handle_arrival(now, first);
-        self.timeline.follow(now, self.track.next());
+        self.timeline.follow(now);
         let samples = samples::read(self.config.format.encoding(), packet.payload);
         let placed = self.track.place(first, samples, frames);
         self.counters.frames_placed += placed.placed as u64;

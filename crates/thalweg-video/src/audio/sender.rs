@@ -113,11 +113,7 @@ impl AudioSender {
         SentStream {
             packets: self.packets,
             octets: self.packets * packet as u64,
-            clock: MediaClock {
-                ntp: wall_clock.ntp(self.start),
-                rtp: self.config.timestamp,
-                rate_hz: SAMPLE_RATE_HZ,
-            },
+            clock: MediaClock { ntp: wall_clock.ntp(self.start), rtp: self.config.timestamp, rate_hz: SAMPLE_RATE_HZ },
         }
     }
 

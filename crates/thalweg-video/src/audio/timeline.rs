@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use crate::rtcp::{MediaClock, WallClock};
-
 /// How long the earliest arrival counts.
 const SECONDS_OBSERVED: usize = 5;
 
@@ -34,21 +32,17 @@ pub(super) struct Timeline {
 /// What brings sound and picture together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Picture {
-    /// When pictures of the sender's wall clock are shown.
-    pub(super) presentation: WallClock,
-    /// How sample 0 and the others map to the sender's wall clock.
-    pub(super) clock: MediaClock,
-    /// The time stamp of sample 0.
-    pub(super) first_timestamp: u32,
+    /// When sample 0 would be played with the picture.
+    base: i64,
     /// Whether the sound follows, or the difference is only told.
-    pub(super) follows: bool,
+    follows: bool,
 }
 
 impl Picture {
-    /// When sample 0 would be played with the picture, judged at a sample near the present.
-    fn base(&self, sample: i64) -> i64 {
-        let timestamp = self.first_timestamp.wrapping_add(sample as u32);
-        signed(self.presentation.instant(self.clock.ntp_of(timestamp))).saturating_sub(sample_nanos(sample))
+    /// The picture's time for sample 0, from that of a recent one: `shown` is when the picture of its time is shown. All samples
+    /// have this base, also when their time stamps are half a wrap away from the report that told it.
+    pub(super) fn new(shown: Instant, sample: i64, follows: bool) -> Picture {
+        Picture { base: signed(shown).saturating_sub(sample_nanos(sample)), follows }
     }
 }
 
@@ -76,8 +70,8 @@ impl Timeline {
 
     /// Moves the times towards the earliest arrival or the picture, as far as the time since the last call allows. A large
     /// difference is a step, and so is the first one to the picture.
-    pub(super) fn follow(&mut self, now: Instant, sample: i64) {
-        let Some(target) = self.target(sample) else { return };
+    pub(super) fn follow(&mut self, now: Instant) {
+        let Some(target) = self.target() else { return };
         let meets_picture = self.picture.is_some_and(|picture| picture.follows) && !self.has_met_picture;
         self.has_met_picture |= meets_picture;
         let Some(base) = self.base else {
@@ -109,18 +103,18 @@ impl Timeline {
         self.base.map(|base| (signed(now).saturating_sub(base) as i128 * 3).div_euclid(62_500) as i64)
     }
 
-    /// Nanoseconds by which a sample is played after the picture of its time; negative when before it.
-    pub(super) fn behind_picture(&self, sample: i64) -> Option<i64> {
-        self.picture.zip(self.base).map(|(picture, base)| base.saturating_sub(picture.base(sample)))
+    /// Nanoseconds by which samples are played after the picture of their time; negative when before it.
+    pub(super) fn behind_picture(&self) -> Option<i64> {
+        self.picture.zip(self.base).map(|(picture, base)| base.saturating_sub(picture.base))
     }
 
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    fn target(&self, sample: i64) -> Option<i64> {
+    fn target(&self) -> Option<i64> {
         match &self.picture {
-            Some(picture) if picture.follows => Some(picture.base(sample)),
+            Some(picture) if picture.follows => Some(picture.base),
             _ => self.earliest.minimum().map(|earliest| earliest.saturating_add(self.delay.as_nanos() as i64)),
         }
     }

@@ -11,6 +11,8 @@ pub(super) struct Track {
     channels: usize,
     samples: Vec<i32>,
     is_there: Vec<bool>,
+    /// How many of them are there.
+    waiting: u64,
     /// The next sample to be played.
     next: i64,
     /// Samples concealed one after the other.
@@ -28,7 +30,8 @@ pub(super) struct Placed {
 impl Track {
     /// A track that holds `capacity` samples of each channel.
     pub(super) fn new(channels: usize, capacity: usize) -> Track {
-        Track { channels, samples: vec![0; capacity * channels], is_there: vec![false; capacity], next: 0, gap: 0 }
+        let (samples, is_there) = (vec![0; capacity * channels], vec![false; capacity]);
+        Track { channels, samples, is_there, waiting: 0, next: 0, gap: 0 }
     }
 
     pub(super) fn next(&self) -> i64 {
@@ -37,16 +40,19 @@ impl Track {
 
     /// Begins anew at a sample; returns how many samples waited.
     pub(super) fn restart(&mut self, next: i64) -> u64 {
-        let waiting = self.waiting();
         self.is_there.fill(false);
-        self.samples.fill(0);
         (self.next, self.gap) = (next, 0);
-        waiting
+        // What repetition would read; a jump is no reason to go through the whole ring.
+        for frame in next - REPEATED_FRAMES_MAX as i64..next {
+            let slot = self.slot(frame);
+            self.samples[slot * self.channels..][..self.channels].fill(0);
+        }
+        std::mem::take(&mut self.waiting)
     }
 
     /// How many samples wait to be played.
     pub(super) fn waiting(&self) -> u64 {
-        self.is_there.iter().filter(|is_there| **is_there).count() as u64
+        self.waiting
     }
 
     /// Whether a packet of so many samples fits before the track is full; a late one does.
@@ -71,6 +77,7 @@ impl Track {
                 }
             }
             self.is_there[slot] |= is_new;
+            self.waiting += u64::from(is_new);
             match (is_late, is_new) {
                 (true, _) => placed.late += 1,
                 (_, true) => placed.placed += 1,
@@ -87,6 +94,7 @@ impl Track {
             let slot = self.slot(self.next);
             if std::mem::take(&mut self.is_there[slot]) {
                 self.gap = 0;
+                self.waiting -= 1;
             } else {
                 concealed += 1;
                 self.gap += 1;
@@ -106,6 +114,7 @@ impl Track {
             skipped += u64::from(std::mem::take(&mut self.is_there[slot]));
         }
         self.next += frames.max(0);
+        self.waiting -= skipped;
         skipped
     }
 

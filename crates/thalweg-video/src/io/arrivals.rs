@@ -11,8 +11,8 @@ use super::send::CLOCK_HZ;
 use super::socket::{MediaArrival, Protocol};
 use crate::jitter::{FrameIntervals, IntervalFigures, JitterMeter};
 use crate::receiver::{
-    Arrival, NackItem, NetworkPath, PathCounters, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError,
-    VideoReceiver,
+    NackItem, NetworkPath, PacketArrival, PathCounters, ReceivedPicture, ReceiverConfig, ReceiverCounters,
+    ReceiverError, VideoReceiver,
 };
 use crate::rtcp::ReceivedStream;
 
@@ -56,8 +56,8 @@ impl Arrivals {
                 continue;
             }
             let taken = self.receiver.handle_datagram_from(self.now, path, datagram);
-            is_stream |= taken != Arrival::Refused;
-            if let Arrival::Placed(place) = taken {
+            is_stream |= taken != PacketArrival::Refused;
+            if let PacketArrival::Placed(place) = taken {
                 // A frame has at most FRAME_OCTETS_MAX octets.
                 self.jitter.handle_packet(self.now, place.timestamp, place.octets_before as u32);
             }

@@ -41,7 +41,7 @@ fn check_parameters(parameters: &str, reason: &str) {
 
 #[test]
 fn a_studio_stream_is_read_with_all_its_keys() {
-    // In the form of the example in ST 2110-20 Annex: every key ends with a semicolon.
+    // In the form of the example in ST 2110-20: every key ends with a semicolon.
     let keys = "sampling=YCbCr-4:2:2; width=1280; height=720; exactframerate=60000/1001; depth=10; TCS=HLG; \
                 colorimetry=BT2100; RANGE=FULL; PM=2110BPM; SSN=ST2110-20:2022; TP=2110TPNL; TROFF=37; CMAX=4; \
                 MAXUDP=8960; PAR=12:11; x-unknown=1; ";

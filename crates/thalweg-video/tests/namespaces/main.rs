@@ -1,6 +1,6 @@
 //! High definition between two hosts of our own, network namespaces joined by a link of two virtual devices.
 //!
-//! These tests need root, so cargo leaves them out: `cargo xtask test namespaces` runs them. Each end is a process of its own: this
+//! These tests need root, so cargo leaves them out: `cargo xtask test video` runs them. Each end is a process of its own: this
 //! program again, as [`role`].
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ pub(super) fn at(micros: u64) -> Instant {
     Instant::from_nanos(1_000_000_000 + micros * 1000)
 }
 
-fn receiver(concealment: AudioConcealment) -> AudioReceiver {
+fn receiver_with(concealment: AudioConcealment) -> AudioReceiver {
     let format = AudioFormat::new(AudioEncoding::L16, 1, PacketTime::Millisecond).unwrap();
     AudioReceiver::new(AudioReceiverConfig { concealment, ..AudioReceiverConfig::new(format, 97) })
 }
@@ -47,8 +47,8 @@ fn play(receiver: &mut AudioReceiver, now: Instant) -> Vec<(i32, u64)> {
 
 #[test]
 fn packets_are_played_in_order_after_the_delay() {
-    let mut receiver = receiver(AudioConcealment::Silence);
-    for (index, micros) in [(0, 0), (2, 2000), (1, 2100), (3, 3000), (3, 3001), (4, 4000)] {
+    let mut receiver = receiver_with(AudioConcealment::Silence);
+    for (index, micros) in [(0, 0), (2, 2000), (1, 2100), (4, 4000), (3, 4100), (3, 4101)] {
         receiver.handle_datagram(at(micros), &packet(1, index)).unwrap();
     }
     assert_eq!(receiver.poll_timeout(), at(20_000));
@@ -60,13 +60,16 @@ fn packets_are_played_in_order_after_the_delay() {
     let counters = receiver.counters();
     assert_eq!((counters.packets, counters.frames_placed, counters.frames_duplicate), (6, 240, 48));
     let received = receiver.received().unwrap();
-    assert_eq!((received.ssrc, received.first_sequence, received.highest_sequence, received.received), (1, 65_530, 65_534, 6));
+    assert_eq!(
+        (received.ssrc, received.first_sequence, received.highest_sequence, received.received),
+        (1, 65_530, 65_534, 6)
+    );
 }
 
 #[test]
 fn gaps_are_filled_with_silence_or_with_repetition_for_ten_milliseconds() {
     for (concealment, value) in [(AudioConcealment::Silence, 0), (AudioConcealment::Repeat, 2)] {
-        let mut receiver = receiver(concealment);
+        let mut receiver = receiver_with(concealment);
         for index in [0, 1, 14, 15] {
             receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
         }
@@ -77,11 +80,17 @@ fn gaps_are_filled_with_silence_or_with_repetition_for_ten_milliseconds() {
         assert_eq!(blocks, expected);
         assert_eq!(receiver.counters().frames_concealed, 12 * 48);
     }
+    let mut receiver = receiver_with(AudioConcealment::Repeat);
+    for index in [0, 8, 16] {
+        receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
+    }
+    let values: Vec<i32> = play(&mut receiver, at(36_000)).into_iter().map(|(value, _)| value).collect();
+    assert_eq!(values, [[1; 8], [9; 8]].concat().into_iter().chain([17]).collect::<Vec<_>>(), "each gap counts anew");
 }
 
 #[test]
 fn late_packets_are_counted_and_not_played() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
     receiver.handle_datagram(at(2000), &packet(1, 2)).unwrap();
     assert_eq!(play(&mut receiver, at(21_500)), [(1, 0), (0, 48)]);
@@ -92,9 +101,10 @@ fn late_packets_are_counted_and_not_played() {
 
 #[test]
 fn packets_of_other_times_are_taken_and_cut_to_blocks() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     for index in 0..16u32 {
-        let header = RtpHeader { payload_type: 97, sequence: index as u16, timestamp: 1000 + index * 6, ssrc: 1, marker: false };
+        let header =
+            RtpHeader { payload_type: 97, sequence: index as u16, timestamp: 1000 + index * 6, ssrc: 1, marker: false };
         let payload: Vec<u8> = (0..6).flat_map(|_| 9u16.to_be_bytes()).collect();
         receiver.handle_datagram(at(u64::from(index) * 125), &[&header.to_octets()[..], &payload].concat()).unwrap();
     }
@@ -103,7 +113,7 @@ fn packets_of_other_times_are_taken_and_cut_to_blocks() {
 
 #[test]
 fn what_is_no_audio_of_the_stream_is_told_or_counted() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
     receiver.handle_datagram(at(1), &packet(2, 1)).unwrap();
     let mut other = packet(1, 1);
@@ -119,7 +129,7 @@ fn what_is_no_audio_of_the_stream_is_told_or_counted() {
 
 #[test]
 fn another_sender_takes_over_after_a_second_of_silence() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
     receiver.handle_datagram(at(999_000), &packet(2, 999)).unwrap();
     assert_eq!(receiver.counters().packets_foreign, 1);
@@ -132,7 +142,7 @@ fn another_sender_takes_over_after_a_second_of_silence() {
 
 #[test]
 fn a_stream_that_pauses_goes_on_with_its_next_packet() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
     let blocks = play(&mut receiver, at(5_000_000));
     assert_eq!((blocks[0], blocks[1]), ((1, 0), (0, 48)));
@@ -143,7 +153,7 @@ fn a_stream_that_pauses_goes_on_with_its_next_packet() {
 
 #[test]
 fn one_stray_packet_changes_nothing_and_two_that_follow_begin_anew() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
     receiver.handle_datagram(at(500), &packet(1, 1_000_000)).unwrap();
     receiver.handle_datagram(at(1000), &packet(1, 1)).unwrap();
@@ -160,7 +170,7 @@ fn one_stray_packet_changes_nothing_and_two_that_follow_begin_anew() {
 
 #[test]
 fn a_late_player_passes_over_what_should_have_been_played() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     for index in 0..300 {
         receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
     }
@@ -182,7 +192,7 @@ fn picture(after: Duration) -> (WallClock, MediaClock) {
 
 #[test]
 fn sound_follows_its_picture() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     assert_eq!(receiver.picture_offset_millis(), None);
     for index in 0..100 {
         receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
@@ -204,8 +214,23 @@ fn sound_follows_its_picture() {
 }
 
 #[test]
+fn a_report_half_a_wrap_away_moves_the_sound_once() {
+    let mut receiver = receiver_with(AudioConcealment::Silence);
+    receiver.handle_datagram(at(0), &packet(1, 0)).unwrap();
+    let ntp = NtpTime::from_unix(Duration::from_secs(1_800_000_000));
+    // From the third packet on, time stamps are nearer to the report the other way round.
+    let clock = MediaClock::new(ntp, FIRST.wrapping_sub((1 << 31) - 100), 48_000).unwrap();
+    receiver.set_picture(WallClock::new(at(66_700), clock.ntp_of(FIRST)), clock);
+    for index in 1..50 {
+        receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
+    }
+    assert_eq!(play(&mut receiver, at(115_700)), (0..50).map(|index| (index + 1, 0)).collect::<Vec<_>>());
+    assert_eq!(receiver.steps(), 1);
+}
+
+#[test]
 fn sound_that_steps_back_to_its_picture_passes_over_samples() {
-    let mut receiver = receiver(AudioConcealment::Silence);
+    let mut receiver = receiver_with(AudioConcealment::Silence);
     for index in 0..100 {
         receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
     }

@@ -8,6 +8,7 @@
 pub mod audio;
 pub mod conformance;
 pub mod format;
+pub mod io;
 pub mod jitter;
 pub mod picture;
 pub mod receiver;
@@ -17,3 +18,6 @@ pub mod rtp;
 pub mod sap;
 pub mod sdp;
 pub mod sender;
+pub mod sink;
+pub mod source;
+pub mod y4m;

@@ -37,6 +37,8 @@ pub mod stream;
 pub mod survey;
 mod sys;
 #[forbid(unsafe_code)]
+pub mod tcp;
+#[forbid(unsafe_code)]
 pub mod thread;
 #[forbid(unsafe_code)]
 pub mod udp;

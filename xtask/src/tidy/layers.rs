@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -14,6 +14,7 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
+    ("thalweg-probe", &["thalweg-base", "thalweg-host", "thalweg-lab-station", "thalweg-transport"]),
     ("thalweg-report", &[]),
     (
         "thalweg-lab",
@@ -23,6 +24,7 @@ const CRATES: [(&str, &[&str]); 16] = [
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab-station",
+            "thalweg-probe",
             "thalweg-report",
             "thalweg-sim",
             "thalweg-transport",
@@ -36,6 +38,7 @@ const CRATES: [(&str, &[&str]); 16] = [
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab",
+            "thalweg-probe",
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",

@@ -1,0 +1,18 @@
+//! Plain UDP and TCP between two hosts: throughput by streams, sizes and rates, round trips, and where datagrams got lost.
+//!
+//! It answers what Iperf, Netperf and Hpcbench answer, and what they leave open: which layer lost a datagram, and what both ends
+//! paid.
+//!
+//! * [`account`] is what a receiver counts and when a sender sends: without I/O or a clock.
+//!
+//! Datagrams carry a number and the measurement's token, so that whatever is not of this measurement counts nothing, and the law
+//! `received + lost = offered` holds exactly.
+#![forbid(unsafe_code)]
+
+pub mod account;
+mod order;
+
+pub use order::{
+    DURATION_MAX, Direction, Fragments, Joining, OrderError, ProbeOrder, Protocol, RATE_MAX, STREAMS_MAX, Shape,
+    TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,
+};

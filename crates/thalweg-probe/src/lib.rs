@@ -3,6 +3,7 @@
 //! It answers what Iperf, Netperf and Hpcbench answer, and what they leave open: which layer lost a datagram, and what both ends
 //! paid.
 //!
+//! * [`control`] is the conversation of the ends, one JSON object a line over TCP: codec and sessions without I/O.
 //! * [`account`] is what a receiver counts and when a sender sends: without I/O or a clock.
 //!
 //! Datagrams carry a number and the measurement's token, so that whatever is not of this measurement counts nothing, and the law
@@ -10,9 +11,12 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod control;
 mod order;
+mod reports;
 
 pub use order::{
     DURATION_MAX, Direction, Fragments, Joining, OrderError, ProbeOrder, Protocol, RATE_MAX, STREAMS_MAX, Shape,
     TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,
 };
+pub use reports::{EndReport, ProbeSecond, ReceivedReport, SentReport};

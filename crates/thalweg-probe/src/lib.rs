@@ -16,7 +16,7 @@ mod order;
 mod reports;
 
 pub use order::{
-    DURATION_MAX, Direction, Fragments, Joining, OrderError, ProbeOrder, Protocol, RATE_MAX, STREAMS_MAX, Shape,
-    TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,
+    DURATION_MAX, Fragments, Joining, OrderError, ProbeOrder, ProbeProtocol, RATE_MAX, STREAMS_MAX, Shape,
+    StreamDirection, TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,
 };
 pub use reports::{EndReport, ProbeSecond, ReceivedReport, SentReport};

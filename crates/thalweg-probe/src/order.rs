@@ -14,7 +14,7 @@ pub struct ProbeOrder {
     /// The version of this conversation, [`VERSION`].
     pub version: u32,
     /// UDP or TCP.
-    pub protocol: Protocol,
+    pub protocol: ProbeProtocol,
     /// A stream or round trips.
     pub shape: Shape,
     /// Payload bytes of a datagram, of a TCP write, or of a request and its answer.
@@ -37,7 +37,7 @@ pub struct ProbeOrder {
 /// The protocol below the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Protocol {
+pub enum ProbeProtocol {
     /// Datagrams; what is lost stays lost.
     Udp,
     /// Byte streams.
@@ -51,7 +51,7 @@ pub enum Shape {
     /// One way.
     Stream {
         /// Who sends.
-        direction: Direction,
+        direction: StreamDirection,
         /// Payload bits a second of all streams together, by a schedule that does not wait for the network (an open loop);
         /// `None` sends as fast as the kernel takes it (a closed loop).
         rate_bit_per_s: Option<f64>,
@@ -63,7 +63,7 @@ pub enum Shape {
 /// Who sends a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum StreamDirection {
     /// The client, which asked.
     ToServer,
     /// The server.
@@ -138,8 +138,8 @@ impl ProbeOrder {
     /// The figure that is not.
     pub fn checked(self) -> Result<ProbeOrder, OrderError> {
         let sizes = match (self.protocol, self.shape) {
-            (Protocol::Udp, _) => UDP_SIZE_MIN..=UDP_SIZE_MAX,
-            (Protocol::Tcp, _) => 1..=TCP_SIZE_MAX,
+            (ProbeProtocol::Udp, _) => UDP_SIZE_MIN..=UDP_SIZE_MAX,
+            (ProbeProtocol::Tcp, _) => 1..=TCP_SIZE_MAX,
         };
         let fails = [
             (self.version != VERSION, OrderError::Version(self.version)),
@@ -171,22 +171,22 @@ impl ProbeOrder {
     }
 }
 
-impl Protocol {
+impl ProbeProtocol {
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Protocol::Udp => "UDP",
-            Protocol::Tcp => "TCP",
+            ProbeProtocol::Udp => "UDP",
+            ProbeProtocol::Tcp => "TCP",
         }
     }
 }
 
-impl Direction {
+impl StreamDirection {
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::ToServer => "to the server",
-            Direction::ToClient => "to the client",
+            StreamDirection::ToServer => "to the server",
+            StreamDirection::ToClient => "to the client",
         }
     }
 }
@@ -250,8 +250,8 @@ mod tests {
     fn order() -> ProbeOrder {
         ProbeOrder {
             version: VERSION,
-            protocol: Protocol::Udp,
-            shape: Shape::Stream { direction: Direction::ToServer, rate_bit_per_s: None },
+            protocol: ProbeProtocol::Udp,
+            shape: Shape::Stream { direction: StreamDirection::ToServer, rate_bit_per_s: None },
             size_bytes: 1472,
             streams: 1,
             duration_ms: 1_000,
@@ -270,7 +270,7 @@ mod tests {
     }
 
     fn rate(rate: f64) -> Shape {
-        Shape::Stream { direction: Direction::ToServer, rate_bit_per_s: Some(rate) }
+        Shape::Stream { direction: StreamDirection::ToServer, rate_bit_per_s: Some(rate) }
     }
 
     #[test]
@@ -291,8 +291,8 @@ mod tests {
         }
         check(|order| order.shape = rate(11_775.0), Err(OrderError::TooSlow));
         check(|order| order.shape = rate(11_776.0), Ok(()));
-        check(|order| (order.protocol, order.size_bytes) = (Protocol::Tcp, TCP_SIZE_MAX), Ok(()));
+        check(|order| (order.protocol, order.size_bytes) = (ProbeProtocol::Tcp, TCP_SIZE_MAX), Ok(()));
         let big = TCP_SIZE_MAX + 1;
-        check(|order| (order.protocol, order.size_bytes) = (Protocol::Tcp, big), Err(OrderError::Size(big)));
+        check(|order| (order.protocol, order.size_bytes) = (ProbeProtocol::Tcp, big), Err(OrderError::Size(big)));
     }
 }

@@ -6,7 +6,7 @@ mod schedule;
 
 pub use arrivals::{ArrivalCounts, Arrivals, WINDOW};
 pub use datagram::{DatagramHeader, HEADER_BYTES};
-pub use schedule::{BURST_TIME, MESSAGES_MAX, Schedule};
+pub use schedule::{BURST_TIME, MESSAGES_MAX, SendSchedule};
 
 #[cfg(test)]
 mod tests;

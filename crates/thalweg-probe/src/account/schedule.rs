@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use crate::order::{ProbeOrder, Protocol, Shape};
+use crate::order::{ProbeOrder, ProbeProtocol, Shape};
 
 /// The due times of one stream's messages: t₀ + k/f, the streams spread evenly over the period. A late sender catches up, so that
 /// the offered load is what was asked for; how late it was is told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schedule {
+pub struct SendSchedule {
     start: Instant,
     period_ns: f64,
     /// What the stream is behind the first one.
@@ -18,15 +18,15 @@ pub struct Schedule {
     burst: u64,
 }
 
-impl Schedule {
+impl SendSchedule {
     /// That of stream `stream` of an order whose measurement begins at `start`; `None` of one without a rate.
-    pub fn of(order: &ProbeOrder, stream: u32, start: Instant) -> Option<Schedule> {
+    pub fn of(order: &ProbeOrder, stream: u32, start: Instant) -> Option<SendSchedule> {
         let Shape::Stream { rate_bit_per_s: Some(rate), .. } = order.shape else { return None };
         let period_ns = f64::from(order.size_bytes) * 8.0 * f64::from(order.streams) / rate * 1e9;
         // One that is due at the end itself is not part of the time; a rate that divides it evenly must not lose one by rounding.
         let count = (order.duration().as_nanos() as f64 / period_ns + 1e-6) as u64;
-        let burst_max = if order.protocol == Protocol::Udp { MESSAGES_MAX } else { 1 };
-        Some(Schedule {
+        let burst_max = if order.protocol == ProbeProtocol::Udp { MESSAGES_MAX } else { 1 };
+        Some(SendSchedule {
             start,
             period_ns,
             phase_ns: period_ns * f64::from(stream) / f64::from(order.streams),

@@ -3,7 +3,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::*;
-use crate::order::{Direction, Fragments, Joining, ProbeOrder, Protocol, Shape, VERSION};
+use crate::order::{Fragments, Joining, ProbeOrder, ProbeProtocol, Shape, StreamDirection, VERSION};
 
 const TOKEN: u32 = 7;
 
@@ -85,11 +85,11 @@ fn jitter_is_that_of_rfc_3550_and_needs_no_common_clock() {
     assert_eq!(steady.duration(), Duration::from_micros(1_160));
 }
 
-fn order(protocol: Protocol, size_bytes: u32, streams: u32, rate: f64) -> ProbeOrder {
+fn order(protocol: ProbeProtocol, size_bytes: u32, streams: u32, rate: f64) -> ProbeOrder {
     ProbeOrder {
         version: VERSION,
         protocol,
-        shape: Shape::Stream { direction: Direction::ToServer, rate_bit_per_s: Some(rate) },
+        shape: Shape::Stream { direction: StreamDirection::ToServer, rate_bit_per_s: Some(rate) },
         size_bytes,
         streams,
         duration_ms: 1_000,
@@ -104,13 +104,13 @@ fn order(protocol: Protocol, size_bytes: u32, streams: u32, rate: f64) -> ProbeO
 fn a_schedule_offers_the_rate_over_all_streams() {
     for (streams, rate, size, each) in [(1, 8e6, 1_000, 1_000), (4, 8e6, 1_000, 250), (3, 1.2e9, 1_000, 50_000)] {
         for stream in 0..streams {
-            let schedule = Schedule::of(&order(Protocol::Udp, size, streams, rate), stream, at(0)).unwrap();
+            let schedule = SendSchedule::of(&order(ProbeProtocol::Udp, size, streams, rate), stream, at(0)).unwrap();
             assert_eq!(schedule.count(), each, "{streams} streams");
             assert!(schedule.due(schedule.count() - 1) < at(1_000_000));
         }
     }
     let spread: Vec<_> = (0..4)
-        .map(|stream| Schedule::of(&order(Protocol::Udp, 1_000, 4, 8e6), stream, at(0)).unwrap().due(1))
+        .map(|stream| SendSchedule::of(&order(ProbeProtocol::Udp, 1_000, 4, 8e6), stream, at(0)).unwrap().due(1))
         .collect();
     assert_eq!(spread, [4_000, 5_000, 6_000, 7_000].map(at));
 }
@@ -118,7 +118,7 @@ fn a_schedule_offers_the_rate_over_all_streams() {
 #[test]
 fn messages_leave_when_they_are_due_in_bursts_of_a_bounded_time() {
     // One each 8 µs, 25 in a burst time.
-    let fast = Schedule::of(&order(Protocol::Udp, 1_000, 1, 1e9), 0, at(100)).unwrap();
+    let fast = SendSchedule::of(&order(ProbeProtocol::Udp, 1_000, 1, 1e9), 0, at(100)).unwrap();
     assert_eq!([fast.ready(at(99), 0), fast.ready(at(100), 0), fast.ready(at(100), 1)], [0, 25, 0]);
     assert_eq!(
         [fast.ready(at(100 + 400), 0), fast.ready(at(500_000), 0)],
@@ -126,8 +126,8 @@ fn messages_leave_when_they_are_due_in_bursts_of_a_bounded_time() {
         "a late one catches up by the call"
     );
     assert_eq!([fast.ready(at(2_000_000), 124_990), fast.ready(at(2_000_000), 125_000)], [10, 0]);
-    let slow = Schedule::of(&order(Protocol::Udp, 1_000, 1, 8e6), 0, at(0)).unwrap();
+    let slow = SendSchedule::of(&order(ProbeProtocol::Udp, 1_000, 1, 8e6), 0, at(0)).unwrap();
     assert_eq!([slow.ready(at(0), 0), slow.ready(at(999), 1), slow.ready(at(1_000), 1)], [1, 0, 1]);
-    let stream = Schedule::of(&order(Protocol::Tcp, 1_000, 1, 1e9), 0, at(0)).unwrap();
+    let stream = SendSchedule::of(&order(ProbeProtocol::Tcp, 1_000, 1, 1e9), 0, at(0)).unwrap();
     assert_eq!(stream.ready(at(0), 0), 1);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::message::ControlMessage;
-use crate::order::{Direction, ProbeOrder, Protocol, Shape};
+use crate::order::{ProbeOrder, ProbeProtocol, Shape, StreamDirection};
 
 /// Which end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,14 +191,14 @@ impl Conversation {
     /// The end that sends and the one that receives; the server answers requests.
     fn ends(&self) -> (EndRole, EndRole) {
         match self.order.as_ref().map(|order| order.shape) {
-            Some(Shape::Stream { direction: Direction::ToClient, .. }) => (EndRole::Server, EndRole::Client),
+            Some(Shape::Stream { direction: StreamDirection::ToClient, .. }) => (EndRole::Server, EndRole::Client),
             _ => (EndRole::Client, EndRole::Server),
         }
     }
 
     /// Ports that the client has to tell.
     fn client_ports(&self) -> usize {
-        let is_udp = |order: &&ProbeOrder| order.protocol == Protocol::Udp && self.ends().0 == EndRole::Server;
+        let is_udp = |order: &&ProbeOrder| order.protocol == ProbeProtocol::Udp && self.ends().0 == EndRole::Server;
         self.order.as_ref().filter(is_udp).map_or(0, |order| order.streams as usize)
     }
 }

@@ -4,13 +4,13 @@ use thalweg_base::time::Instant;
 
 use super::EndRole::{Client, Server};
 use super::*;
-use crate::order::{Direction, Fragments, Joining, ProbeOrder, Protocol, Shape, VERSION};
+use crate::order::{Fragments, Joining, ProbeOrder, ProbeProtocol, Shape, StreamDirection, VERSION};
 use crate::reports::{EndReport, ProbeSecond, ReceivedReport, SentReport};
 
 fn order(shape: Shape) -> ControlMessage {
     ControlMessage::Order(ProbeOrder {
         version: VERSION,
-        protocol: Protocol::Udp,
+        protocol: ProbeProtocol::Udp,
         shape,
         size_bytes: 1472,
         streams: 2,
@@ -22,7 +22,7 @@ fn order(shape: Shape) -> ControlMessage {
     })
 }
 
-fn stream(direction: Direction) -> Shape {
+fn stream(direction: StreamDirection) -> Shape {
     Shape::Stream { direction, rate_bit_per_s: Some(1e9) }
 }
 
@@ -74,7 +74,7 @@ fn check(says: &[(EndRole, ControlMessage)], expect: Result<bool, &'static str>)
 fn a_stream_to_the_server_is_told_by_the_second_and_reported() {
     let second = || ControlMessage::Second(ProbeSecond::default());
     let mut says = vec![
-        (Client, order(stream(Direction::ToServer))),
+        (Client, order(stream(StreamDirection::ToServer))),
         (Server, ready()),
         (Client, begin(&[])),
         (Server, ControlMessage::Begun),
@@ -91,7 +91,7 @@ fn a_stream_to_the_server_is_told_by_the_second_and_reported() {
 
 #[test]
 fn a_stream_to_the_client_needs_its_ports() {
-    let head = [(Client, order(stream(Direction::ToClient))), (Server, ready())];
+    let head = [(Client, order(stream(StreamDirection::ToClient))), (Server, ready())];
     let then = |more: &[(EndRole, ControlMessage)]| [&head[..], more].concat();
     check(&then(&[(Client, begin(&[]))]), Err("refused"));
     check(&then(&[(Client, begin(&[1, 0]))]), Err("refused"));
@@ -159,7 +159,7 @@ fn every_phase_has_its_time() {
         server.handle_bytes(&message.to_line()).unwrap();
         server.poll_message(NOW).unwrap();
     };
-    hear(&mut server, order(stream(Direction::ToServer)));
+    hear(&mut server, order(stream(StreamDirection::ToServer)));
     server.create_message(NOW, &ready()).unwrap();
     hear(&mut server, begin(&[]));
     server.create_message(NOW, &ControlMessage::Begun).unwrap();

@@ -52,12 +52,12 @@ pub struct StreamOptions {
     /// What becomes of a datagram that is larger than its path. Default: it is refused.
     pub oversize: Oversize,
     /// Whether the kernel handles several datagrams as one message. Default: on both ways.
-    pub joining: Joining,
+    pub joining: KernelJoining,
 }
 
 /// On which ways the kernel handles several datagrams as one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joining {
+pub enum KernelJoining {
     /// Out (GSO) and in (GRO), as far as it can.
     Both,
     /// Out alone.
@@ -88,7 +88,7 @@ impl Default for StreamOptions {
             multicast_interface: None,
             icmp: IcmpNews::Ignored,
             oversize: Oversize::Refuse,
-            joining: Joining::Both,
+            joining: KernelJoining::Both,
         }
     }
 }
@@ -112,7 +112,7 @@ impl StreamSocket {
         let buffers = Buffers { receive_bytes: options.receive_buffer_bytes, send_bytes: options.send_buffer_bytes };
         let socket =
             UdpSocket::bind(address, options.sharing, buffers, |socket, family| prepare(socket, family, options))?;
-        let cuts = AtomicBool::new(matches!(options.joining, Joining::Both | Joining::Sent));
+        let cuts = AtomicBool::new(matches!(options.joining, KernelJoining::Both | KernelJoining::Sent));
         Ok(StreamSocket { socket: Arc::new(socket), cuts, counters: SendCounters::default() })
     }
 
@@ -185,7 +185,7 @@ fn prepare(socket: &Socket, family: Family, settings: &StreamOptions) -> io::Res
     }
     socket::set_oversize(socket, family, settings.oversize)?;
     // The kernel lacks them before Linux 5.0, and a stream then arrives by the datagram and is timed on arrival here.
-    if matches!(settings.joining, Joining::Both | Joining::Received) {
+    if matches!(settings.joining, KernelJoining::Both | KernelJoining::Received) {
         let _ = options::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
     }
     let _ = options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);

@@ -91,21 +91,24 @@ fn without_segmentation_the_datagrams_leave_singly() {
 
 /// Calls and messages that arrive of eight equal datagrams between sockets of these settings.
 #[track_caller]
-fn check_joining(sender: Joining, receiver: Joining, messages: usize) {
+fn check_joining(sender: KernelJoining, receiver: KernelJoining, messages: usize) {
     let with = |joining| bind("127.0.0.1:0", &StreamOptions { joining, ..StreamOptions::default() });
     let (here, there) = (with(sender), with(receiver));
     let mut receiver = StreamReceiver::new(&[&there]).unwrap();
     send(&here, there.local_address(), &[1220; 8]);
     assert_eq!(receive(&mut receiver).len(), messages);
-    assert_eq!(here.counts().segmented_messages, u64::from(matches!(sender, Joining::Both | Joining::Sent)));
+    assert_eq!(
+        here.counts().segmented_messages,
+        u64::from(matches!(sender, KernelJoining::Both | KernelJoining::Sent))
+    );
 }
 
 #[test]
 fn each_way_is_joined_only_where_it_is_asked_for() {
-    check_joining(Joining::Sent, Joining::Received, 1);
-    check_joining(Joining::Sent, Joining::Sent, 8);
-    check_joining(Joining::Received, Joining::Both, 8);
-    check_joining(Joining::Neither, Joining::Neither, 8);
+    check_joining(KernelJoining::Sent, KernelJoining::Received, 1);
+    check_joining(KernelJoining::Sent, KernelJoining::Sent, 8);
+    check_joining(KernelJoining::Received, KernelJoining::Both, 8);
+    check_joining(KernelJoining::Neither, KernelJoining::Neither, 8);
 }
 
 #[test]

@@ -12,9 +12,15 @@
 
 pub mod account;
 pub mod control;
+#[allow(dead_code)]
+mod error;
+#[allow(dead_code)]
+mod figures;
 mod order;
 mod reports;
 
+pub use error::ProbeError;
+pub use figures::{DatagramFigures, ProbeFigures, ProbeTripFigures, StreamFigures};
 pub use order::{
     DURATION_MAX, Fragments, Joining, OrderError, ProbeOrder, ProbeProtocol, RATE_MAX, STREAMS_MAX, Shape,
     StreamDirection, TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,

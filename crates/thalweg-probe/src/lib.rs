@@ -5,6 +5,7 @@
 //!
 //! * [`control`] is the conversation of the ends, one JSON object a line over TCP: codec and sessions without I/O.
 //! * [`account`] is what a receiver counts and when a sender sends: without I/O or a clock.
+//! * `io` drives both with sockets of [`thalweg_transport::stream`] and with TCP.
 //!
 //! Datagrams carry a number and the measurement's token, so that whatever is not of this measurement counts nothing, and the law
 //! `received + lost = offered` holds exactly.
@@ -12,10 +13,11 @@
 
 pub mod account;
 pub mod control;
-#[allow(dead_code)]
 mod error;
 #[allow(dead_code)]
 mod figures;
+#[allow(dead_code)]
+mod io;
 mod order;
 mod reports;
 

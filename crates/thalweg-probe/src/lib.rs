@@ -1,7 +1,7 @@
 //! Plain UDP and TCP between two hosts: throughput by streams, sizes and rates, round trips, and where datagrams got lost.
 //!
 //! It answers what Iperf, Netperf and Hpcbench answer, and what they leave open: which layer lost a datagram, and what both ends
-//! paid.
+//! paid. The end that asks is the client, [`measure`]; the other one is a [`ProbeServer`].
 //!
 //! * [`control`] is the conversation of the ends, one JSON object a line over TCP: codec and sessions without I/O.
 //! * [`account`] is what a receiver counts and when a sender sends: without I/O or a clock.
@@ -14,15 +14,14 @@
 pub mod account;
 pub mod control;
 mod error;
-#[allow(dead_code)]
 mod figures;
-#[allow(dead_code)]
 mod io;
 mod order;
 mod reports;
 
 pub use error::ProbeError;
 pub use figures::{DatagramFigures, ProbeFigures, ProbeTripFigures, StreamFigures};
+pub use io::{ClientOptions, ProbeServer, ProbeServerOptions, Repeat, measure};
 pub use order::{
     DURATION_MAX, Fragments, Joining, OrderError, ProbeOrder, ProbeProtocol, RATE_MAX, STREAMS_MAX, Shape,
     StreamDirection, TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,

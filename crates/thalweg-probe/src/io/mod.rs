@@ -15,3 +15,5 @@ mod workers;
 pub use client::{ClientOptions, measure};
 pub use server::{ProbeServer, ProbeServerOptions, Repeat};
 
+#[cfg(test)]
+mod tests;

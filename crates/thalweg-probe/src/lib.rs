@@ -24,6 +24,6 @@ pub use figures::{DatagramFigures, ProbeFigures, ProbeTripFigures, StreamFigures
 pub use io::{ClientOptions, ProbeServer, ProbeServerOptions, Repeat, measure};
 pub use order::{
     DURATION_MAX, Fragments, Joining, OrderError, ProbeOrder, ProbeProtocol, RATE_MAX, STREAMS_MAX, Shape,
-    StreamDirection, TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION,
+    StreamDirection, TCP_SIZE_MAX, UDP_SIZE_MIN, VERSION, datagram_payload,
 };
 pub use reports::{EndReport, ProbeSecond, ReceivedReport, SentReport};

@@ -1,6 +1,7 @@
 //! What a client asks the other end to take part in.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -222,6 +223,11 @@ impl fmt::Display for OrderError {
 }
 
 impl std::error::Error for OrderError {}
+
+/// The longest payload of a UDP datagram in bytes that one packet of `mtu_bytes` carries to `destination`.
+pub fn datagram_payload(mtu_bytes: u32, destination: IpAddr) -> usize {
+    thalweg_transport::stream::payload_max(mtu_bytes, destination)
+}
 
 /// The version of the conversation that this program speaks.
 pub const VERSION: u32 = 1;

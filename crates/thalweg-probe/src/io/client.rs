@@ -114,6 +114,9 @@ impl Course<'_> {
     fn receive(mut self, links: &Links) -> Result<ProbeFigures, ProbeError> {
         let progress = Arc::new(ReceiveProgress::new(self.order.streams));
         let workers = links.receive(self.order, &progress)?;
+        if let Links::Datagrams(links) = links {
+            links::knock(links);
+        }
         let meter = self.begin(links.ports())?;
         let mut cutter = SecondCutter::new(clock::now());
         let theirs = loop {

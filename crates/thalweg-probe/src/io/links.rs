@@ -2,15 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thalweg_transport::clock;
-use thalweg_transport::stream::{self, Oversize, StreamOptions, StreamSocket};
+use thalweg_transport::stream::{self, Oversize, StreamOptions, StreamReceiver, StreamScratch, StreamSocket};
 
 use super::received::{ReceiveProgress, StreamReceived};
 use super::sent::StreamSent;
 use super::tcp::TcpLink;
 use super::workers::Workers;
 use super::{datagrams, tcp};
+use crate::account::DatagramHeader;
 use crate::error::ProbeError;
 use crate::order::{Fragments, Joining, ProbeOrder};
 
@@ -135,6 +137,35 @@ pub(super) fn link_datagrams(
     sockets.into_iter().zip(ports).enumerate().map(link).collect()
 }
 
+/// Sends a datagram from each socket to the other end: packet filters and address translation on the way then let the other end's in.
+pub(super) fn knock(links: &[DatagramLink]) {
+    let mut scratch = StreamScratch::default();
+    for link in links {
+        let head = DatagramHeader { number: 0, token: link.token, sent_us: 0 }.to_wire();
+        let mut burst = link.socket.burst(&mut scratch, link.peer);
+        burst.push([&head[..]]);
+        // Where it does not leave, nothing else will, and the stream tells so.
+        burst.send(KNOCK_PATIENCE);
+    }
+}
+
+/// Takes the address that a knock comes from for the other end's, which address translation may have changed; only the port, so that
+/// nobody lets this host send to somebody else. A knock that got lost leaves the port that was named.
+pub(super) fn hear_knocks(links: &mut [DatagramLink]) -> Result<(), ProbeError> {
+    for link in links {
+        let mut receiver = StreamReceiver::new(&[&link.socket]).map_err(ProbeError::system("preparing to receive"))?;
+        receiver.wait_until(clock::now() + KNOCK_PATIENCE).map_err(ProbeError::system("waiting for a knock"))?;
+        receiver.receive(0).map_err(ProbeError::system("receiving"))?;
+        while let Some(arrival) = receiver.next_arrival() {
+            let is_ours = |datagram| DatagramHeader::from_wire(datagram).is_some_and(|head| head.token == link.token);
+            if arrival.source.ip() == link.peer.ip() && arrival.datagrams().any(is_ours) {
+                link.peer.set_port(arrival.source.port());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What stands in the datagrams of a stream: those of another stream of the same measurement are as foreign as any.
 fn token_of(token: u32, stream: usize) -> u32 {
     token.wrapping_add(stream as u32)
@@ -152,3 +183,6 @@ pub(super) fn check_path(order: &ProbeOrder, peer: SocketAddr) -> Result<(), Pro
     }
     Ok(())
 }
+
+/// How long a knock is waited for; it was sent before the client's last word, and mostly is there.
+const KNOCK_PATIENCE: Duration = Duration::from_millis(50);

@@ -50,7 +50,7 @@ pub(super) fn ask_by_datagrams(
 pub(super) fn ask_by_tcp(order: &ProbeOrder, links: &[Arc<TcpLink>], start: Instant) -> Workers<StreamTrips> {
     let size = order.size_bytes as usize;
     let asker = |link: &Arc<TcpLink>| {
-        let asker = TcpAsker { link: Arc::clone(link), request: vec![b'?'; size], answer: vec![0; size] };
+        let asker = TcpAsker { link: Arc::clone(link), request: vec![b'?'; size], answer: vec![0; size], calls: 0 };
         (asker, start, start + order.duration())
     };
     Workers::start(links.iter().map(asker).collect(), |(asker, start, end), stop| run(asker, start, end, stop))
@@ -155,19 +155,19 @@ struct TcpAsker {
     link: Arc<TcpLink>,
     request: Vec<u8>,
     answer: Vec<u8>,
+    calls: u64,
 }
 
 impl Ask for TcpAsker {
     fn ask(&mut self, _number: u64, stop: &Stop) -> Result<bool, ProbeError> {
-        self.link.write_until(&self.request, Instant::NEVER, stop)?;
-        match self.link.read_full(&mut self.answer, stop)? {
-            count if count == self.answer.len() => Ok(true),
-            _ => Err(ProbeError::Left),
-        }
+        let (_, writes) = self.link.write_until(&self.request, Instant::NEVER, stop)?;
+        let (count, reads) = self.link.read_full(&mut self.answer, stop)?;
+        self.calls += writes + reads;
+        if count == self.answer.len() { Ok(true) } else { Err(ProbeError::Left) }
     }
 
     fn finish(self, sent: &mut StreamSent) -> Result<(), ProbeError> {
-        sent.bytes = sent.offered * self.request.len() as u64;
+        (sent.bytes, sent.calls) = (sent.offered * self.request.len() as u64, self.calls);
         self.link.finish_sending()
     }
 }
@@ -235,7 +235,9 @@ pub(super) fn answer_tcp(order: &ProbeOrder, links: &[Arc<TcpLink>]) -> Workers<
     Workers::start(links.iter().map(work).collect(), |(link, mut bytes), stop| {
         let mut received = StreamReceived::default();
         loop {
-            match link.read_full(&mut bytes, stop)? {
+            let (count, calls) = link.read_full(&mut bytes, stop)?;
+            received.calls += calls;
+            match count {
                 0 => return Ok(received),
                 count if count < bytes.len() => return Err(ProbeError::Left),
                 _ => {}

@@ -197,7 +197,8 @@ fn prepare(channel: &mut ControlChannel, order: &ProbeOrder, shared: &Shared) ->
     let token = entropy::seed().map_err(ProbeError::system("drawing a token"))? as u32;
     match order.protocol {
         ProbeProtocol::Udp => {
-            if matches!(order.shape, Shape::Stream { direction: StreamDirection::ToClient, .. }) {
+            let sends = matches!(order.shape, Shape::Stream { direction: StreamDirection::ToClient, .. });
+            if sends {
                 links::check_path(order, there)?;
             }
             let sockets = links::open_datagram_sockets(order, here, shared.options.data_port)?;
@@ -207,7 +208,11 @@ fn prepare(channel: &mut ControlChannel, order: &ProbeOrder, shared: &Shared) ->
             // Of a stream from the client no address is needed; what is compared is the token.
             let mut peers = begin.ports;
             peers.resize(sockets.len(), 0);
-            Ok(Links::Datagrams(links::link_datagrams(sockets, there, &peers, token)))
+            let mut links = links::link_datagrams(sockets, there, &peers, token);
+            if sends {
+                links::hear_knocks(&mut links)?;
+            }
+            Ok(Links::Datagrams(links))
         }
         ProbeProtocol::Tcp => {
             let door = TcpDoor::open(order, here, shared.options.data_port, token)?;

@@ -31,16 +31,17 @@ impl TcpLink {
         Ok(TcpLink(stream))
     }
 
-    /// Reads until `bytes` is full or the other end has no more; returns how many came.
-    pub(super) fn read_full(&self, bytes: &mut [u8], stop: &Stop) -> Result<usize, ProbeError> {
-        let mut filled = 0;
+    /// Reads until `bytes` is full or the other end has no more; returns how many came, and the calls made.
+    pub(super) fn read_full(&self, bytes: &mut [u8], stop: &Stop) -> Result<(usize, u64), ProbeError> {
+        let (mut filled, mut calls) = (0, 0);
         while filled < bytes.len() {
+            calls += 1;
             match self.read_some(&mut bytes[filled..], stop)? {
                 0 => break,
                 count => filled += count,
             }
         }
-        Ok(filled)
+        Ok((filled, calls))
     }
 
     /// What one call that finds something brings; 0 at the end.

@@ -127,6 +127,9 @@ fn round_trips_are_measured_and_counted_by_both_ends() {
         let all: u64 = figures.client.sent.as_ref().unwrap().offered.iter().sum();
         let answered: u64 = figures.server.received.as_ref().unwrap().received.iter().sum();
         assert_eq!((all, figures.lost), (answered, 0), "{protocol:?} {size_bytes}");
+        // A round trip is a call that sends and one that receives, at both ends.
+        let calls = [figures.client.sent.as_ref().unwrap().calls, figures.server.received.as_ref().unwrap().calls];
+        assert!(calls[0] >= 2 * all && calls[1] >= all, "{calls:?} for {all}");
         assert_eq!(figures.round_trips, all - 2 * super::round_trips::WARM_UP.min(all / 2), "{figures:?}");
         assert!(
             0.0 < figures.min_us && figures.min_us <= figures.p50_us.unwrap() && figures.p50_us <= Some(figures.max_us)
@@ -203,6 +206,34 @@ fn every_hundredth_datagram_that_a_relay_drops_is_counted() {
         // The last one of all is behind the highest number that arrived.
         assert!((18..=20).contains(&missing), "{missing}");
     });
+}
+
+/// The port that a server sends to after knocks with these tokens, the port of the last of them, and the port that was named.
+fn port_after(tokens: &[u32]) -> (u16, u16, u16) {
+    use super::links::{hear_knocks, knock, link_datagrams, open_datagram_sockets};
+    let asked = order(ProbeProtocol::Udp, stream(StreamDirection::ToClient, None));
+    let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let open = || open_datagram_sockets(&asked, here, 0).unwrap();
+    let mut links = link_datagrams(open(), here, &[9], 5);
+    let server_port = links[0].socket.local_address().port();
+    let mut knocking = 0;
+    for token in tokens {
+        let translated = link_datagrams(open(), here, &[server_port], *token);
+        knocking = translated[0].socket.local_address().port();
+        knock(&translated);
+    }
+    hear_knocks(&mut links).unwrap();
+    (links[0].peer.port(), knocking, 9)
+}
+
+#[test]
+fn a_server_sends_to_the_port_that_a_knock_comes_from() {
+    let (port, knocking, _) = port_after(&[5]);
+    assert_eq!(port, knocking);
+    let (port, _, named) = port_after(&[6]);
+    assert_eq!(port, named, "a stranger's knock changes nothing");
+    let (port, _, named) = port_after(&[]);
+    assert_eq!(port, named);
 }
 
 #[test]

@@ -156,7 +156,7 @@ impl ProbeFigures {
             rate_asked_mbit_per_s: rate_bit_per_s.map(|rate| rate / 1e6),
             sent_mbit_per_s: megabits(sent.bytes, sent.seconds),
             goodput_mbit_per_s: megabits(received.bytes, received.seconds),
-            goodput_mbit_per_s_sd: deviation(&windows),
+            goodput_mbit_per_s_sd: deviation(&windows, order.duration().as_secs_f64()),
             datagrams,
             sender,
             receiver,
@@ -326,9 +326,10 @@ fn micros(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e3
 }
 
-/// The sample's standard deviation of the rates of whole seconds.
-fn deviation(windows: &[ProbeSecond]) -> Option<f64> {
-    let rates: Vec<f64> = windows.iter().map(|window| megabits(window.bytes, window.seconds)).collect();
+/// The sample's standard deviation of the rates of whole seconds, without those in which the tail came.
+fn deviation(windows: &[ProbeSecond], seconds: f64) -> Option<f64> {
+    let whole = windows.iter().filter(|window| window.start_s + window.seconds < seconds + LATE_S);
+    let rates: Vec<f64> = whole.map(|window| megabits(window.bytes, window.seconds)).collect();
     if rates.len() < 2 {
         return None;
     }
@@ -336,6 +337,9 @@ fn deviation(windows: &[ProbeSecond]) -> Option<f64> {
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     Some((squares / (rates.len() - 1) as f64).sqrt())
 }
+
+/// How late a second may be cut on a busy machine and still be one of the stream.
+const LATE_S: f64 = 0.5;
 
 #[cfg(test)]
 mod tests;

@@ -104,6 +104,8 @@ pub enum OrderError {
     Size(u32),
     /// Too many streams, or none.
     Streams(u32),
+    /// Each end would hold too much for all streams.
+    Memory,
     /// No time, or too long.
     Duration(u64),
     /// No rate in bits a second.
@@ -146,6 +148,7 @@ impl ProbeOrder {
             (self.version != VERSION, OrderError::Version(self.version)),
             (!sizes.contains(&self.size_bytes), OrderError::Size(self.size_bytes)),
             (!(1..=STREAMS_MAX).contains(&self.streams), OrderError::Streams(self.streams)),
+            (u64::from(self.size_bytes) * u64::from(self.streams) > MEMORY_MAX, OrderError::Memory),
             (self.duration_ms == 0 || self.duration() > DURATION_MAX, OrderError::Duration(self.duration_ms)),
             (
                 self.receive_buffer_bytes.is_some_and(|bytes| !(1..=RECEIVE_BUFFER_MAX).contains(&bytes)),
@@ -204,6 +207,9 @@ impl fmt::Display for OrderError {
                 "a size of {size} B is out of range: {UDP_SIZE_MIN} to {UDP_SIZE_MAX} B for UDP, 1 to {TCP_SIZE_MAX} B for TCP"
             ),
             OrderError::Streams(streams) => write!(f, "{streams} streams are out of range: 1 to {STREAMS_MAX}"),
+            OrderError::Memory => {
+                write!(f, "size and streams together need more than {MEMORY_MAX} B at each end: lower one of them")
+            }
             OrderError::Duration(millis) => {
                 write!(f, "{millis} ms are out of range: more than 0 and at most {} s", DURATION_MAX.as_secs())
             }
@@ -243,8 +249,10 @@ pub const UDP_SIZE_MIN: u32 = HEADER_BYTES as u32;
 const UDP_SIZE_MAX: u32 = 65_507;
 /// The longest TCP message. Chosen here: a buffer of this size is held for each stream.
 pub const TCP_SIZE_MAX: u32 = 16 << 20;
-/// Half of what the kernel's option can say, since it doubles what it is told.
-const RECEIVE_BUFFER_MAX: u32 = 1 << 30;
+/// The most that messages of all streams take in memory. Chosen here: a stranger's order costs no more.
+const MEMORY_MAX: u64 = 128 << 20;
+/// The largest receive buffer. Chosen here: twice that of the paper on HDTV over 10-gigabit Ethernet (Jo et al., 2006).
+const RECEIVE_BUFFER_MAX: u32 = 1 << 28;
 /// The least MTU of IPv4 that a TCP segment size is set for, Linux's own least (RFC 791 §3.2 allows 68), and the largest.
 const MTU_MIN: u32 = 128;
 const MTU_MAX: u32 = 65_535;
@@ -288,6 +296,13 @@ mod tests {
         check(|order| order.size_bytes = 65_508, Err(OrderError::Size(65_508)));
         check(|order| order.streams = 0, Err(OrderError::Streams(0)));
         check(|order| order.streams = 65, Err(OrderError::Streams(65)));
+        let large = |streams| {
+            move |order: &mut ProbeOrder| {
+                (order.protocol, order.size_bytes, order.streams) = (ProbeProtocol::Tcp, TCP_SIZE_MAX, streams);
+            }
+        };
+        check(large(8), Ok(()));
+        check(large(9), Err(OrderError::Memory));
         check(|order| order.duration_ms = 0, Err(OrderError::Duration(0)));
         check(|order| order.duration_ms = u64::MAX, Err(OrderError::Duration(u64::MAX)));
         check(|order| order.receive_buffer_bytes = Some(u32::MAX), Err(OrderError::ReceiveBuffer(u32::MAX)));

@@ -37,12 +37,12 @@ fn figures(protocol: ProbeProtocol, offered: [u64; 2], received: [u64; 2]) -> Re
         seconds: 2.0,
         ..ReceivedReport::default()
     };
-    let second = |bytes| ProbeSecond { seconds: 1.0, bytes, ..ProbeSecond::default() };
+    let second = |start_s, bytes| ProbeSecond { start_s, seconds: 1.0, bytes, ..ProbeSecond::default() };
     ProbeFigures::of_stream(
         &order(protocol, Shape::Stream { direction: StreamDirection::ToServer, rate_bit_per_s: Some(8e6) }),
         EndReport { sent: Some(sent), ..EndReport::default() },
         EndReport { received: Some(got), socket_drops: 3, ..EndReport::default() },
-        vec![second(1_000_000), second(1_500_000)],
+        vec![second(0.0, 1_000_000), second(1.0, 1_500_000), second(2.0, 5)],
     )
 }
 
@@ -54,7 +54,7 @@ fn what_was_received_and_what_was_lost_are_what_was_offered() {
     let expect = DatagramFigures { offered: 2_000, received: 1_980, lost: 20, lost_percent: 1.0, lost_at_sender: 1 };
     assert_eq!(stream.datagrams, Some(expect));
     assert_eq!((stream.sent_mbit_per_s, stream.goodput_mbit_per_s), (8.0, 7.92));
-    // Windows of 8 and 12 Mbit/s.
+    // Windows of 8 and 12 Mbit/s; the third is the tail's.
     assert!((stream.goodput_mbit_per_s_sd.unwrap() - 8_f64.sqrt()).abs() < 1e-9);
 }
 

@@ -55,6 +55,7 @@ struct Shared {
     is_measuring: AtomicBool,
     conversations: AtomicUsize,
     measured: AtomicUsize,
+    failed: AtomicUsize,
 }
 
 impl ProbeServer {
@@ -91,11 +92,15 @@ impl ProbeServer {
             is_measuring: AtomicBool::new(false),
             conversations: AtomicUsize::new(0),
             measured: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
         };
         std::thread::scope(|scope| {
             while !stop.is_requested() {
                 if shared.options.repeat == Repeat::Once && shared.measured.load(Ordering::Acquire) > 0 {
-                    return Ok(());
+                    return match shared.failed.load(Ordering::Relaxed) {
+                        0 => Ok(()),
+                        _ => Err(ProbeError::Failed("the measurement did not come to its end".to_owned())),
+                    };
                 }
                 match self.listener.accept() {
                     Ok((stream, peer)) if shared.conversations.load(Ordering::Relaxed) < CONVERSATIONS_MAX => {
@@ -138,6 +143,7 @@ fn converse(stream: TcpStream, peer: SocketAddr, shared: &Shared, note: &(impl F
     match outcome {
         Ok(()) => note(&format!("{peer}: {}: done", order.summary())),
         Err(error) => {
+            shared.failed.fetch_add(1, Ordering::Relaxed);
             channel.give_up(&error);
             note(&format!("{peer}: {}: {error}", order.summary()));
         }

@@ -306,3 +306,17 @@ fn a_stop_ends_a_measurement_at_both_ends() {
         assert!(free);
     });
 }
+
+#[test]
+fn the_stream_that_failed_tells_why_and_not_those_that_it_stopped() {
+    let workers = super::workers::Workers::start(vec![1, 2, 3], |number, stop| {
+        if number == 3 {
+            return Err::<(), _>(ProbeError::Failed("no room".to_owned()));
+        }
+        while !stop.is_requested() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(ProbeError::Interrupted)
+    });
+    assert_eq!(workers.finish().unwrap_err().to_string(), "no room");
+}

@@ -54,7 +54,12 @@ impl<Outcome: Send + 'static> Workers<Outcome> {
                 thread.join().unwrap_or_else(|_| Err(ProbeError::Failed("a thread of a stream panicked".to_owned())))
             })
             .collect();
-        outcomes.into_iter().collect()
+        // One that failed has stopped the others, whose ends tell nothing.
+        let is_cause = |outcome: &Result<Outcome, ProbeError>| {
+            outcome.as_ref().is_err_and(|error| !matches!(error, ProbeError::Interrupted))
+        };
+        let (causes, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(is_cause);
+        causes.into_iter().chain(others).collect()
     }
 }
 

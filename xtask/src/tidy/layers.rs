@@ -34,6 +34,7 @@ const CRATES: [(&str, &[&str]); 17] = [
         &[
             "thalweg",
             "thalweg-advisor",
+            "thalweg-base",
             "thalweg-cdr",
             "thalweg-coap",
             "thalweg-host",
@@ -41,6 +42,7 @@ const CRATES: [(&str, &[&str]); 17] = [
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",
+            "thalweg-video",
         ],
     ),
     ("thalweg-testing", &[]),

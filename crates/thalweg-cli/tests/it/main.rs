@@ -21,5 +21,6 @@ mod peers;
 mod profile;
 mod program;
 mod scenario;
+mod video;
 mod why;
 mod workers;

@@ -252,17 +252,40 @@ impl SettingPlaces for HostPlaces {
     }
 }
 
-/// Writes a file so that it is there as a whole or not at all, whatever happens meanwhile.
+/// Writes a file so that it is there as a whole or not at all, whatever happens meanwhile. A file that was there keeps its mode.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| invalid(format!("{} has no folder", path.display())))?;
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     let name = path.file_name().ok_or_else(|| invalid(format!("{} is no file", path.display())))?;
+    let mode = existing_file(path)?.map(|there| there.permissions());
     let temporary = folder.join(temporary_name(name));
-    let mut file = File::create(&temporary)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
+    // A writer that was killed may have left it. It is made anew: whoever may write to the folder can guess the name, and put
+    // a link to another file there.
+    remove_if_there(&temporary)?;
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        if let Some(mode) = mode {
+            file.set_permissions(mode)?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })?;
     File::open(folder)?.sync_all()
+}
+
+/// What is at the place of a file. A symbolic link is refused: replaced by a file, it could not be put back.
+fn existing_file(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_symlink() => {
+            Err(invalid(format!("{} is a symbolic link; name its target", path.display())))
+        }
+        Ok(there) => Ok(Some(there)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Hidden, and without an ending that any program looks for.
@@ -275,10 +298,17 @@ fn remove(path: &Path) -> io::Result<()> {
     if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
         let _ = fs::remove_file(folder.join(temporary_name(name)));
     }
+    if existing_file(path)?.is_none() {
+        return Ok(());
+    }
+    remove_if_there(path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()),
+        result => result,
     }
 }
 
@@ -300,3 +330,70 @@ fn invalid(text: String) -> io::Error {
 
 /// The root queueing discipline that the kernel chooses.
 pub(crate) const DEFAULT: &str = "default";
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A folder of its own for `test`; gone when dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Folder {
+            let folder = std::env::temp_dir().join(format!("thalweg-place-{test}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).expect("made");
+            Folder(folder)
+        }
+
+        fn write(&self, name: &str, text: Option<&str>) -> io::Result<()> {
+            let place = SettingPlace::File { path: Path::new("/").join(name) };
+            HostPlaces::recorded(&self.0).write(&place, text)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_temporary_file_is_not_followed() {
+        let folder = Folder::new("temporary");
+        let victim = folder.0.join("victim");
+        fs::write(&victim, "precious").expect("written");
+        symlink(&victim, folder.0.join(".stream.toml.thalweg")).expect("linked");
+        folder.write("stream.toml", Some("profile")).expect("written");
+        assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
+        let written = folder.0.join("stream.toml");
+        assert_eq!(fs::read_to_string(&written).expect("read"), "profile");
+        assert!(fs::symlink_metadata(&written).expect("there").is_file());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_file_is_refused_and_stays() {
+        let folder = Folder::new("link");
+        let victim = folder.0.join("victim");
+        fs::write(&victim, "precious").expect("written");
+        symlink(&victim, folder.0.join("stream.toml")).expect("linked");
+        for text in [Some("profile"), None] {
+            let error = folder.write("stream.toml", text).expect_err("refused").to_string();
+            assert!(error.contains("symbolic link"), "{error}");
+        }
+        assert_eq!(fs::read_link(folder.0.join("stream.toml")).expect("a link"), victim);
+        assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode() {
+        let folder = Folder::new("mode");
+        let path = folder.0.join("stream.toml");
+        fs::write(&path, "secret").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("set");
+        folder.write("stream.toml", Some("profile")).expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+}

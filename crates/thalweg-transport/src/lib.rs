@@ -41,6 +41,8 @@ pub mod stream;
 pub mod survey;
 mod sys;
 #[forbid(unsafe_code)]
+pub mod tcp;
+#[forbid(unsafe_code)]
 pub mod thread;
 #[forbid(unsafe_code)]
 pub mod tuning;

@@ -29,7 +29,7 @@ pub(crate) struct UdpSocket {
 
 /// Treatment of a datagram that is larger than its path's MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Oversize {
+pub enum Oversize {
     /// This host and the routers on the way cut it into IP fragments (RFC 791 §2.3; by this host only over IPv6).
     Cut,
     /// It is refused here, so that its writer learns the path's MTU and cuts better itself.

@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 17] = [
+const CRATES: [(&str, &[&str]); 18] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -15,6 +15,7 @@ const CRATES: [(&str, &[&str]); 17] = [
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
     ("thalweg-advisor", &["thalweg-host", "thalweg-transport"]),
+    ("thalweg-probe", &["thalweg-base", "thalweg-host", "thalweg-lab-station", "thalweg-transport"]),
     ("thalweg-report", &[]),
     (
         "thalweg-lab",
@@ -24,6 +25,7 @@ const CRATES: [(&str, &[&str]); 17] = [
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab-station",
+            "thalweg-probe",
             "thalweg-report",
             "thalweg-sim",
             "thalweg-transport",
@@ -39,6 +41,7 @@ const CRATES: [(&str, &[&str]); 17] = [
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab",
+            "thalweg-probe",
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",

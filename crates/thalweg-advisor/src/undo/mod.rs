@@ -169,7 +169,11 @@ impl<Store: UndoStore> UndoLog<Store> {
         if self.bytes + text.len() > FILE_MAX_BYTES {
             return Err(UndoError::Full);
         }
-        self.store.append(&text)?;
+        if let Err(error) = self.store.append(&text) {
+            // A full disk may have taken a part of the line, after which no other one could be read.
+            self.store.truncate(self.bytes)?;
+            return Err(error.into());
+        }
         self.bytes += text.len();
         let mut writer = self.host.clone();
         self.take(line.clone(), &mut writer);

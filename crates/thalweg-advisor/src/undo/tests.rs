@@ -195,3 +195,45 @@ fn a_file_has_one_user_at_a_time() {
     assert!(!path.exists() && board.0[&place("a")] == "1");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+/// A store of which the next append stops after some bytes, as on a full disk.
+struct FullDisk<'a>(&'a mut MemoryStore, Option<usize>);
+
+impl UndoStore for FullDisk<'_> {
+    fn load(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.0.0.clone())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let written = self.1.take().unwrap_or(bytes.len());
+        self.0.0.extend(&bytes[..written]);
+        if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+    }
+
+    fn truncate(&mut self, bytes: usize) -> io::Result<()> {
+        self.0.0.truncate(bytes);
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.0.0.clear();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_disk_that_was_full_leaves_a_file_that_can_be_read() {
+    let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1"), ("b", "1")]));
+    let mut log = UndoLog::open(FullDisk(&mut store, None), host("boot", "net")).expect("read");
+    log.change(&mut board, &place("a"), Some("2")).expect("changed");
+    log.store.1 = Some(7);
+    assert!(matches!(log.change(&mut board, &place("b"), Some("2")), Err(UndoError::Io(_))));
+    assert_eq!(board.0[&place("b")], "1", "nothing is changed without its way back");
+    // Somebody has made room.
+    log.change(&mut board, &place("b"), Some("3")).expect("changed");
+    assert_eq!(
+        revert(&mut store, &mut board, ForeignChanges::Respect),
+        [RevertEnding::Restored, RevertEnding::Restored]
+    );
+    assert_eq!(board.0.values().collect::<Vec<_>>(), ["1", "1"]);
+}

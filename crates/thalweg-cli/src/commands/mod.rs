@@ -9,6 +9,7 @@ pub mod list;
 pub mod measure;
 pub mod page;
 pub mod peers;
+pub mod probe;
 pub mod profile;
 pub mod publish;
 pub mod run;

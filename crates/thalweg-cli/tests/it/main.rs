@@ -19,6 +19,7 @@ mod paper4;
 mod paper5;
 mod peers;
 mod profile;
+mod probe;
 mod program;
 mod scenario;
 mod video;

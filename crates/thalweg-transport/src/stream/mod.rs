@@ -2,8 +2,8 @@
 //! message without a copy, and arrive joined, with the time at which the kernel took them.
 //!
 //! It sends and receives by the same ways as participants and servers with many peers (`outgo`, `intake`). What differs: one thread
-//! sends while another receives, a datagram larger than its path is always refused (a lost fragment would cost all of it), and the
-//! kernel joins arriving datagrams (GRO).
+//! sends while another receives, a datagram larger than its path is refused unless asked for otherwise (a lost fragment would cost
+//! all of it), and the kernel joins arriving datagrams (GRO).
 
 mod receive;
 mod send;
@@ -18,14 +18,14 @@ use socket2::Socket;
 use thalweg_base::traffic_class::TrafficClass;
 
 use crate::counters::SendCounters;
-use crate::socket::{self, Buffers, Oversize, UdpSocket};
+use crate::socket::{self, Buffers, UdpSocket};
 use crate::sys::address::Family;
 use crate::sys::{multicast, options};
 
 pub use crate::counters::{ReceiveCounts, SendCounts};
 pub use crate::intake::{Waker, Wakeup};
 pub use crate::outgo::Sent;
-pub use crate::socket::PortSharing;
+pub use crate::socket::{Oversize, PortSharing};
 pub use receive::{StreamArrival, StreamReceiver};
 pub use send::{StreamBurst, StreamScratch};
 
@@ -49,6 +49,23 @@ pub struct StreamOptions {
     pub multicast_interface: Option<u32>,
     /// Whether the network's answers to what is sent are heard. Default: no.
     pub icmp: IcmpNews,
+    /// What becomes of a datagram that is larger than its path. Default: it is refused.
+    pub oversize: Oversize,
+    /// Whether the kernel handles several datagrams as one message. Default: on both ways.
+    pub joining: KernelJoining,
+}
+
+/// On which ways the kernel handles several datagrams as one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelJoining {
+    /// Out (GSO) and in (GRO), as far as it can.
+    Both,
+    /// Out alone.
+    Sent,
+    /// In alone.
+    Received,
+    /// Each datagram is a message of its own, for comparison.
+    Neither,
 }
 
 /// Whether a socket hears by ICMP what became of what it sent.
@@ -70,6 +87,8 @@ impl Default for StreamOptions {
             hops: None,
             multicast_interface: None,
             icmp: IcmpNews::Ignored,
+            oversize: Oversize::Refuse,
+            joining: KernelJoining::Both,
         }
     }
 }
@@ -93,7 +112,8 @@ impl StreamSocket {
         let buffers = Buffers { receive_bytes: options.receive_buffer_bytes, send_bytes: options.send_buffer_bytes };
         let socket =
             UdpSocket::bind(address, options.sharing, buffers, |socket, family| prepare(socket, family, options))?;
-        Ok(StreamSocket { socket: Arc::new(socket), cuts: AtomicBool::new(true), counters: SendCounters::default() })
+        let cuts = AtomicBool::new(matches!(options.joining, KernelJoining::Both | KernelJoining::Sent));
+        Ok(StreamSocket { socket: Arc::new(socket), cuts, counters: SendCounters::default() })
     }
 
     /// The address and port it is bound to.
@@ -129,8 +149,8 @@ impl StreamSocket {
         self.socket.take_path_news()
     }
 
-    /// Whether the kernel still cuts messages into datagrams for this socket (GSO): it is taken to until it has refused
-    /// one whose datagrams it took singly.
+    /// Whether the kernel still cuts messages into datagrams for this socket (GSO): it is taken to where the options ask for it, until
+    /// it has refused one whose datagrams it took singly.
     pub fn cuts(&self) -> bool {
         self.cuts.load(Ordering::Relaxed)
     }
@@ -163,9 +183,11 @@ fn prepare(socket: &Socket, family: Family, settings: &StreamOptions) -> io::Res
     if settings.icmp == IcmpNews::Heard {
         socket::ask_for_errors(socket, family)?;
     }
-    socket::set_oversize(socket, family, Oversize::Refuse)?;
+    socket::set_oversize(socket, family, settings.oversize)?;
     // The kernel lacks them before Linux 5.0, and a stream then arrives by the datagram and is timed on arrival here.
-    let _ = options::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+    if matches!(settings.joining, KernelJoining::Both | KernelJoining::Received) {
+        let _ = options::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
+    }
     let _ = options::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
     let octet = u32::from(settings.traffic_class.code_point()) << 2;
     let hops = settings.hops.map(u32::from);

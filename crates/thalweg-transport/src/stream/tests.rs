@@ -89,6 +89,38 @@ fn without_segmentation_the_datagrams_leave_singly() {
     assert_eq!((here.counts().segmented_messages, here.counts().datagrams), (0, 10));
 }
 
+/// Calls and messages that arrive of eight equal datagrams between sockets of these settings.
+#[track_caller]
+fn check_joining(sender: KernelJoining, receiver: KernelJoining, messages: usize) {
+    let with = |joining| bind("127.0.0.1:0", &StreamOptions { joining, ..StreamOptions::default() });
+    let (here, there) = (with(sender), with(receiver));
+    let mut receiver = StreamReceiver::new(&[&there]).unwrap();
+    send(&here, there.local_address(), &[1220; 8]);
+    assert_eq!(receive(&mut receiver).len(), messages);
+    assert_eq!(
+        here.counts().segmented_messages,
+        u64::from(matches!(sender, KernelJoining::Both | KernelJoining::Sent))
+    );
+}
+
+#[test]
+fn each_way_is_joined_only_where_it_is_asked_for() {
+    check_joining(KernelJoining::Sent, KernelJoining::Received, 1);
+    check_joining(KernelJoining::Sent, KernelJoining::Sent, 8);
+    check_joining(KernelJoining::Received, KernelJoining::Both, 8);
+    check_joining(KernelJoining::Neither, KernelJoining::Neither, 8);
+}
+
+#[test]
+fn what_is_larger_than_its_path_travels_in_fragments_where_it_may() {
+    // The path of loopback: 65,507 bytes with the heads of UDP and IPv4 are its whole MTU, so that nothing larger can be tried here; the
+    // kernel's setting is what decides.
+    for (oversize, expect) in [(Oversize::Refuse, libc::IP_PMTUDISC_DO), (Oversize::Cut, libc::IP_PMTUDISC_DONT)] {
+        let socket = bind("127.0.0.1:0", &StreamOptions { oversize, ..StreamOptions::default() });
+        assert_eq!(options::get(socket.socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER).unwrap(), expect);
+    }
+}
+
 #[test]
 fn what_is_too_large_is_refused_and_does_not_end_segmentation() {
     let (here, there) = (hearing(), local());

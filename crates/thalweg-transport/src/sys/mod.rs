@@ -12,3 +12,4 @@ pub(crate) mod probes;
 pub(crate) mod process;
 pub(crate) mod receive;
 pub(crate) mod send;
+pub(crate) mod tcp;

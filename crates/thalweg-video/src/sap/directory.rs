@@ -1,5 +1,6 @@
 //! What others announce.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,11 +9,17 @@ use thalweg_base::time::Instant;
 use super::packet::{SapError, SapKind, SapPacket};
 use crate::sdp::SessionDescription;
 
-/// How many announcements are remembered; further ones are counted and dropped. Chosen by us: a studio has some hundred streams.
+/// How many announcements are remembered. Chosen by us: a studio has some hundred streams. When there are more, an address that
+/// announces less than another takes the place of that one's announcement that was not heard for the longest time; others are
+/// dropped. Both are counted.
 pub const DIRECTORY_MAX: usize = 512;
 
 /// How long an announcement lives without being repeated, at least (RFC 2974 §4).
 const LIFETIME_MIN: Duration = Duration::from_secs(3600);
+
+/// The longest interval that counts: a host that slept, or one that repeats as rarely as it can, would be remembered ten times
+/// as long each time. Chosen by us: it is more than the 1,024 s of a full group at the usual bandwidth.
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
 /// A session that someone announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +41,7 @@ pub enum SapEvent {
     Changed(SapSession),
     /// A session was deleted by its announcer.
     Deleted(SapSession),
-    /// A session was not announced for an hour or ten of its intervals.
+    /// A session was not announced for an hour or ten of its intervals, or gave its place to one of another address.
     Expired(SapSession),
 }
 
@@ -42,6 +49,8 @@ pub enum SapEvent {
 #[derive(Clone, Debug, Default)]
 pub struct SapDirectory {
     entries: Vec<Entry>,
+    /// Sessions that gave their place away and are not told yet; at most [`DIRECTORY_MAX`].
+    displaced: Vec<SapSession>,
     dropped: u64,
 }
 
@@ -72,7 +81,8 @@ impl Entry {
 impl SapDirectory {
     /// Takes in a datagram from the address `from`; returns what it changed.
     ///
-    /// A deletion counts from the address that announced only: it is not authenticated.
+    /// Nothing is authenticated: what an address announced is changed and deleted by the same address only, and a copy from another
+    /// one is a session of its own.
     ///
     /// # Errors
     /// That of a datagram that is no announcement.
@@ -83,24 +93,28 @@ impl SapDirectory {
         datagram: &[u8],
     ) -> Result<Option<SapEvent>, SapError> {
         let packet = SapPacket::parse(datagram)?;
-        let index = self.entries.iter().position(|entry| (entry.source, entry.hash) == (packet.source, packet.hash));
+        let is_same = |entry: &Entry| (entry.from, entry.source, entry.hash) == (from, packet.source, packet.hash);
+        let index = self.entries.iter().position(is_same);
         match (packet.kind, index) {
             (SapKind::Announcement, Some(index)) if packet.hash != 0 => {
                 let entry = &mut self.entries[index];
-                entry.interval = entry.interval.max(now.since(entry.last_heard));
-                (entry.last_heard, entry.from) = (now, from);
+                entry.interval = entry.interval.max(now.since(entry.last_heard)).min(INTERVAL_MAX);
+                entry.last_heard = now;
                 Ok(None)
             }
             (SapKind::Announcement, _) => Ok(self.add(now, from, &packet)),
-            (SapKind::Deletion, Some(index)) if self.entries[index].from == from => {
+            (SapKind::Deletion, Some(index)) => {
                 Ok(self.entries.swap_remove(index).into_session().map(SapEvent::Deleted))
             }
-            (SapKind::Deletion, _) => Ok(None),
+            (SapKind::Deletion, None) => Ok(None),
         }
     }
 
     /// The next session that expired; call it until there is none.
     pub fn poll_expired(&mut self, now: Instant) -> Option<SapEvent> {
+        if let Some(session) = self.displaced.pop() {
+            return Some(SapEvent::Expired(session));
+        }
         while let Some(index) = self.entries.iter().position(|entry| now >= entry.expiry()) {
             if let Some(session) = self.entries.swap_remove(index).into_session() {
                 return Some(SapEvent::Expired(session));
@@ -109,8 +123,11 @@ impl SapDirectory {
         None
     }
 
-    /// When a session expires next.
+    /// When [`SapDirectory::poll_expired`] has something.
     pub fn poll_timeout(&self) -> Instant {
+        if !self.displaced.is_empty() {
+            return Instant::ZERO;
+        }
         self.entries.iter().map(Entry::expiry).min().unwrap_or(Instant::NEVER)
     }
 
@@ -129,7 +146,7 @@ impl SapDirectory {
         self.entries.is_empty()
     }
 
-    /// Announcements dropped because the directory was full.
+    /// Announcements dropped or displaced because the directory was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -149,7 +166,8 @@ impl SapDirectory {
             (Some(old), Some(new)) => old.id == new.id && old.origin == new.origin,
             _ => entry.hash == packet.hash,
         };
-        let before = self.entries.iter().position(|entry| entry.source == packet.source && is_same(entry));
+        let before =
+            self.entries.iter().position(|entry| (entry.from, entry.source) == (from, packet.source) && is_same(entry));
         let session = new.clone().into_session();
         if let Some(index) = before {
             let old = std::mem::replace(&mut self.entries[index], new);
@@ -158,9 +176,22 @@ impl SapDirectory {
         }
         if self.entries.len() >= DIRECTORY_MAX {
             self.dropped += 1;
-            return None;
+            let index = self.displaceable(from)?;
+            let displaced = self.entries.swap_remove(index).into_session();
+            self.displaced.extend(displaced.filter(|_| self.displaced.len() < DIRECTORY_MAX));
         }
         self.entries.push(new);
         session.map(SapEvent::Announced)
+    }
+
+    /// The entry that gives its place to one of `from`: of the address with the most, if that has two more than `from`, the one
+    /// that was not heard for the longest time.
+    fn displaceable(&self, from: IpAddr) -> Option<usize> {
+        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        self.entries.iter().for_each(|entry| *counts.entry(entry.from).or_default() += 1);
+        let own = counts.get(&from).copied().unwrap_or_default();
+        let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > own + 1)?;
+        let entries = self.entries.iter().enumerate().filter(|(_, entry)| entry.from == most);
+        entries.min_by_key(|(_, entry)| entry.last_heard).map(|(index, _)| index)
     }
 }

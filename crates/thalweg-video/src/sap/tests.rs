@@ -4,6 +4,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::*;
+use crate::sdp::SessionDescription;
 
 const CAMERA: &str = "v=0\r\no=- 7 1 IN IP4 192.0.2.1\r\ns=Camera 1\r\nt=0 0\r\nm=video 5004 RTP/AVP 96\r\n\
                       c=IN IP4 239.1.2.3/32\r\na=rtpmap:96 raw/90000\r\n\
@@ -166,5 +167,65 @@ fn groups_follow_the_scope() {
         ("2001:db8::1", "[ff05::2:7ffe]:9875"),
     ] {
         assert_eq!(announcement_group(ip(destination)).to_string(), group, "{destination}");
+    }
+}
+
+/// An announcement of session `id` from the source that it names, whatever address sends it.
+fn forged(kind: SapKind, hash: u16, id: u32, source: &str) -> Vec<u8> {
+    let text = CAMERA.replace("- 7 1", &format!("- {id} 1"));
+    let mut out = Vec::new();
+    SapPacket { kind, hash, source: ip(source), description: text.as_bytes() }.write(&mut out);
+    out
+}
+
+#[test]
+fn a_copy_from_another_address_neither_changes_nor_deletes_a_session() {
+    let mut directory = SapDirectory::default();
+    let original = forged(SapKind::Announcement, 5, 7, "192.0.2.1");
+    assert!(matches!(directory.handle_datagram(at(0), ip("192.0.2.1"), &original), Ok(Some(SapEvent::Announced(_)))));
+    // The same announcement, a deletion of it, and another version that leads to another host.
+    directory.handle_datagram(at(1), ip("192.0.2.66"), &original).unwrap();
+    let deletion = forged(SapKind::Deletion, 5, 7, "192.0.2.1");
+    directory.handle_datagram(at(2), ip("192.0.2.66"), &deletion).unwrap();
+    let elsewhere = String::from_utf8(original.clone()[8..].to_vec()).unwrap().replace("239.1.2.3", "239.6.6.6");
+    let elsewhere = [&original[..2], &[0, 9], &original[4..8], elsewhere.as_bytes()].concat();
+    let event = directory.handle_datagram(at(3), ip("192.0.2.66"), &elsewhere).unwrap();
+    assert!(!matches!(event, Some(SapEvent::Changed(_))), "{event:?}");
+    let expected = SessionDescription::parse(CAMERA.as_bytes()).unwrap();
+    assert!(directory.sessions().any(|session| *session == expected), "it stays as it was announced");
+    // Its own address still deletes it.
+    let event = directory.handle_datagram(at(4), ip("192.0.2.1"), &deletion).unwrap();
+    assert!(matches!(event, Some(SapEvent::Deleted(_))), "{event:?}");
+}
+
+#[test]
+fn an_address_that_announces_much_does_not_keep_out_others() {
+    let mut directory = SapDirectory::default();
+    for id in 0..4 * DIRECTORY_MAX as u32 {
+        let datagram = forged(SapKind::Announcement, 1 + id as u16, 1000 + id, "192.0.2.66");
+        directory.handle_datagram(at(0), ip("192.0.2.66"), &datagram).unwrap();
+        assert!(directory.len() <= DIRECTORY_MAX);
+    }
+    assert_eq!(directory.dropped(), 3 * DIRECTORY_MAX as u64, "it does not push out its own");
+    for host in 1..=9 {
+        let address = format!("192.0.2.{host}");
+        let datagram = forged(SapKind::Announcement, 5, 7, &address);
+        let event = directory.handle_datagram(at(1), ip(&address), &datagram).unwrap();
+        assert!(matches!(event, Some(SapEvent::Announced(_))), "{address}: {event:?}");
+    }
+    assert_eq!((directory.len(), directory.dropped()), (DIRECTORY_MAX, 3 * DIRECTORY_MAX as u64 + 9));
+}
+
+#[test]
+fn a_rare_announcement_does_not_live_for_ever() {
+    let mut directory = SapDirectory::default();
+    let datagram = forged(SapKind::Announcement, 5, 7, "192.0.2.1");
+    let mut now = at(0);
+    for _ in 0..4 {
+        directory.handle_datagram(now, ip("192.0.2.1"), &datagram).unwrap();
+        // Just before it would expire: its interval is the longest that it can show.
+        let life = directory.poll_timeout().since(now);
+        assert!(life <= Duration::from_secs(36_000), "{life:?}");
+        now = now + life - Duration::from_secs(1);
     }
 }

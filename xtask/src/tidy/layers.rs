@@ -36,6 +36,7 @@ const CRATES: [(&str, &[&str]); 18] = [
         &[
             "thalweg",
             "thalweg-advisor",
+            "thalweg-base",
             "thalweg-cdr",
             "thalweg-coap",
             "thalweg-host",
@@ -44,6 +45,7 @@ const CRATES: [(&str, &[&str]); 18] = [
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",
+            "thalweg-video",
         ],
     ),
     ("thalweg-testing", &[]),

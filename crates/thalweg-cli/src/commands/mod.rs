@@ -17,4 +17,5 @@ pub mod simulate;
 pub mod study;
 pub mod subscribe;
 pub mod top;
+pub mod video;
 pub mod why;

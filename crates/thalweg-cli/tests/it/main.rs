@@ -22,5 +22,6 @@ mod profile;
 mod probe;
 mod program;
 mod scenario;
+mod video;
 mod why;
 mod workers;

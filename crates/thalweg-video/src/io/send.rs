@@ -15,6 +15,7 @@ use super::frames::{Prepared, PreparedFrames, prepare};
 use super::pace::{Ask, Lateness, Waits};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
 use super::windows::{Seconds, Windows};
+use crate::format::VideoFormat;
 use crate::rfc4175::{PacketPlan, Packing, PlanError};
 use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpConfig, RtcpEvent, SentStream};
 use crate::sender::{FRAMES_KEPT, FrameRefusal, PacketBatch, SenderConfig, SenderCounters, SenderError, VideoSender};
@@ -65,6 +66,16 @@ impl SendOptions {
             frames_max: u64::MAX,
             duration: Duration::MAX,
         })
+    }
+
+    /// How frames of `format` are cut for this path.
+    ///
+    /// # Errors
+    /// No route leads there, or the format cannot be cut for it.
+    pub fn plan(&self, format: VideoFormat) -> Result<PacketPlan, SendError> {
+        let mtu = self.mtu.map_or_else(|| narrowest(&self.to), Ok).map_err(SendError::Socket)?;
+        let payload = self.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
+        PacketPlan::new(format, self.packing, payload).map_err(SendError::Plan)
     }
 }
 
@@ -132,9 +143,7 @@ pub fn run_sender(
     mut each_second: impl FnMut(&SendSecond),
 ) -> Result<SendReport, SendError> {
     let paths = open_paths(options).map_err(SendError::Socket)?;
-    let mtu = options.mtu.map_or_else(|| narrowest(&options.to), Ok).map_err(SendError::Socket)?;
-    let payload = options.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
-    let plan = PacketPlan::new(source.format(), options.packing, payload).map_err(SendError::Plan)?;
+    let plan = options.plan(source.format())?;
     let sender = VideoSender::new(plan, options.sender).map_err(SendError::Config)?;
     let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
     let held = FRAMES_KEPT + 2;

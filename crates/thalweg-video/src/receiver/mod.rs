@@ -313,7 +313,7 @@ impl VideoReceiver {
     fn locate(&mut self, payload: &VideoPayload<'_>) -> Located {
         let format = self.config.format;
         let group = format.pixels().group();
-        payload.pieces().for_each(|(header, _)| self.numbering.handle_piece(format, &header));
+        self.numbering.handle_packet(format, payload.pieces().map(|(header, _)| header));
         let mut pieces = [FramePiece::default(); PIECES_MAX];
         for (piece, (header, _)) in pieces.iter_mut().zip(payload.pieces()) {
             let Some(pixels) = pixels_of(&header, format.pixels()) else { return Located::Outside };

@@ -32,6 +32,8 @@ pub mod probes;
 #[forbid(unsafe_code)]
 mod socket;
 #[forbid(unsafe_code)]
+pub mod stream;
+#[forbid(unsafe_code)]
 pub mod survey;
 mod sys;
 #[forbid(unsafe_code)]

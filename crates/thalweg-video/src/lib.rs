@@ -2,3 +2,16 @@
 //!
 //! Senders and receivers are state machines without I/O: datagrams, frames and the time go in; datagrams, frames and
 //! deadlines come out.
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+pub mod format;
+pub mod io;
+pub mod rfc4175;
+pub mod rtcp;
+pub mod rtp;
+pub mod sender;
+pub mod source;
+pub mod y4m;
+pub mod sdp;

@@ -3,6 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod control;
 pub(crate) mod interfaces;
+pub(crate) mod multicast;
 pub(crate) mod options;
 pub(crate) mod packet;
 pub(crate) mod poll;

@@ -1,0 +1,417 @@
+//! The sender of a picture: frames and the time in, batches of datagrams out.
+//!
+//! Packets are spread evenly over the frame time and leave in batches. A sender that comes late sends somewhat faster
+//! until it has caught up, never a burst; if it is late by more than a frame, it drops whole frames.
+
+mod batch;
+mod history;
+mod pace;
+mod resend;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use thalweg_base::time::Instant;
+
+pub use batch::{PacketBatch, PacketParts};
+pub use history::FRAMES_KEPT;
+pub use resend::{RESEND_QUEUE_MAX, Resend};
+
+use crate::format::{Field, Scan};
+use crate::rfc4175::PacketPlan;
+use crate::rtp::PAYLOAD_TYPE_MAX;
+use batch::Headers;
+use history::{SentFrame, SentFrames};
+use pace::{FrameClock, Pacer};
+use resend::Resends;
+
+/// Datagrams of a batch at most: what Linux cuts out of one message (`UDP_MAX_SEGMENTS`, before 6.9).
+pub const BATCH_PACKETS_MAX: usize = 64;
+/// Octets of a batch at most: the largest UDP payload over IPv4, which one message is before it is cut.
+pub const BATCH_OCTETS_MAX: usize = 65_507;
+
+/// How many packets leave together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Batching {
+    /// As many as a "wide" sender of ST 2110-21 may: 16, or more at more than 345,600 packets a second.
+    #[default]
+    Wide,
+    /// As many as one message holds (65,507 octets): the fewest system calls, for networks whose switches and receivers
+    /// have buffers for it.
+    Lan,
+    /// This many, from 1 to [`BATCH_PACKETS_MAX`].
+    Packets(u8),
+}
+
+/// What a sender of a picture is told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderConfig {
+    /// The payload type, 0 to 127; dynamic ones begin at 96 (default).
+    pub payload_type: u8,
+    /// The synchronization source; random in production (RFC 3550 §8).
+    pub ssrc: u32,
+    /// The number of the first packet; random in production.
+    pub first_sequence: u32,
+    /// The time stamp of the first frame; random in production, or the time of a common clock.
+    pub first_timestamp: u32,
+    /// When the first frame is sent; with the first one that is given if this is `None` (default).
+    pub start: Option<Instant>,
+    /// The part of a frame time (or field time) in which packets are sent, in thousandths, 100 to 1000. Default 960: the
+    /// active lines of high definition, 1080 of 1125 (ST 2110-21 §6.3).
+    pub active_per_mille: u16,
+    /// How many packets leave together.
+    pub batching: Batching,
+    /// How lost packets are sent again.
+    pub resend: Resend,
+}
+
+impl Default for SenderConfig {
+    fn default() -> SenderConfig {
+        SenderConfig {
+            payload_type: 96,
+            ssrc: 0,
+            first_sequence: 0,
+            first_timestamp: 0,
+            start: None,
+            active_per_mille: 960,
+            batching: Batching::Wide,
+            resend: Resend::Never,
+        }
+    }
+}
+
+/// What a sender has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Frames of which every packet was given out.
+    pub frames_sent: u64,
+    /// Frames dropped whole because the sender was late by more than a frame.
+    pub frames_dropped: u64,
+    /// Frame times without a frame because the source was late.
+    pub frames_missed: u64,
+    /// Packets given out, without repeated ones.
+    pub packets_sent: u64,
+    /// Octets of RTP payload given out, without repeated ones, as sender reports count them (RFC 3550 §6.4.1).
+    pub payload_octets_sent: u64,
+    /// Packets given out again.
+    pub packets_resent: u64,
+    /// Packets asked for that were sent too long ago, or never.
+    pub requests_unknown: u64,
+    /// Packets asked for again before they were sent again, or beyond [`RESEND_QUEUE_MAX`].
+    pub requests_refused: u64,
+}
+
+/// The sender of one picture stream.
+#[derive(Debug)]
+pub struct VideoSender {
+    plan: PacketPlan,
+    config: SenderConfig,
+    /// The first packet of each batch of a field.
+    batches: Vec<u32>,
+    clock: FrameClock,
+    pacer: Pacer,
+    waiting: Option<Waiting>,
+    progress: Option<Progress>,
+    frames: SentFrames,
+    resends: Resends,
+    headers: Headers,
+    next_sequence: u32,
+    counters: SenderCounters,
+}
+
+/// A frame that is not begun.
+#[derive(Debug)]
+struct Waiting {
+    /// Its place in the stream, in frames.
+    index: u64,
+    octets: Arc<[u8]>,
+}
+
+/// How far the newest frame has been given out.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    index: u64,
+    field: Field,
+    /// The next batch of the field.
+    batch: usize,
+}
+
+impl VideoSender {
+    /// A sender of frames as `plan` cuts them.
+    ///
+    /// # Errors
+    ///
+    /// A number of the configuration is outside its range.
+    pub fn new(plan: PacketPlan, config: SenderConfig) -> Result<VideoSender, SenderError> {
+        let payload_types = [Some(config.payload_type), config.resend.payload_type()];
+        if let Some(found) = payload_types.into_iter().flatten().find(|found| *found > PAYLOAD_TYPE_MAX) {
+            return Err(SenderError::PayloadType(found));
+        }
+        if !(100..=1000).contains(&config.active_per_mille) {
+            return Err(SenderError::Active(config.active_per_mille));
+        }
+        let batches = cut_batches(&plan, config.batching)?;
+        let pacer = Pacer::new(&plan, &batches, config.active_per_mille);
+        Ok(VideoSender {
+            clock: FrameClock::new(plan.format().rate(), config.start),
+            resends: Resends::new(&plan, config.resend),
+            frames: SentFrames::new(plan.frame_packets()),
+            headers: Headers::default(),
+            waiting: None,
+            progress: None,
+            next_sequence: config.first_sequence,
+            counters: SenderCounters::default(),
+            batches,
+            pacer,
+            plan,
+            config,
+        })
+    }
+
+    /// How frames are cut.
+    pub fn plan(&self) -> &PacketPlan {
+        &self.plan
+    }
+
+    /// What was configured.
+    pub fn config(&self) -> &SenderConfig {
+        &self.config
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> SenderCounters {
+        self.counters
+    }
+
+    /// Whether [`VideoSender::handle_frame`] would take a frame: none waits to be begun.
+    pub fn wants_frame(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    /// Whether everything that was given has been sent or dropped, apart from repetitions.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_none() && self.progress.is_none()
+    }
+
+    /// When the first packet of the next frame that is given is due; `None` before the first one.
+    pub fn next_frame_start(&self) -> Option<Instant> {
+        self.clock.next_start()
+    }
+
+    /// The time stamp that belongs to `now`, for sender reports; that of the first frame before the stream begins.
+    pub fn timestamp_at(&self, now: Instant) -> u32 {
+        self.config.first_timestamp.wrapping_add(self.clock.ticks_at(now))
+    }
+
+    /// Takes the next frame: its lines from top to bottom. It is not copied; keep the memory alone until this sender
+    /// lets go of it, which is when it has sent [`FRAMES_KEPT`] later ones.
+    ///
+    /// Returns the frame's time stamp. A source that comes late by more than a frame continues at the next whole frame
+    /// time; the times between stay empty.
+    ///
+    /// # Errors
+    ///
+    /// A frame waits already, or this one has the wrong size.
+    pub fn handle_frame(&mut self, now: Instant, octets: Arc<[u8]>) -> Result<u32, FrameRefusal> {
+        let expected = self.plan.format().frame_octets();
+        if octets.len() != expected {
+            return Err(FrameRefusal::Size { found: octets.len(), expected });
+        }
+        if self.waiting.is_some() {
+            return Err(FrameRefusal::Full);
+        }
+        let (index, missed) = self.clock.take_index(now);
+        self.counters.frames_missed += missed;
+        self.waiting = Some(Waiting { index, octets });
+        Ok(self.timestamp(index, Field::First))
+    }
+
+    /// Takes the numbers of packets that a receiver asks for again (RFC 4585 §6.2.1); they are sent again within the
+    /// limit of [`Resend`] if their frames are kept.
+    pub fn handle_nack(&mut self, sequences: impl IntoIterator<Item = u16>) {
+        // A NACK has 16 bits: the newest packet that ends in them is meant.
+        let newest = self.next_sequence.wrapping_sub(1);
+        for sequence in sequences {
+            let back = (newest as u16).wrapping_sub(sequence);
+            self.resends.push(newest.wrapping_sub(u32::from(back)), &mut self.frames, &mut self.counters);
+        }
+    }
+
+    /// Gives out a batch that is due; call again until `None`.
+    pub fn poll_batch(&mut self, now: Instant) -> Option<PacketBatch<'_>> {
+        self.begin_frame(now);
+        if let Some(due) = self.resends.due(&self.frames, &mut self.counters)
+            && due <= now
+        {
+            return Some(self.create_resends(now));
+        }
+        match self.stream_due() {
+            Some(due) if due <= now => Some(self.create_batch(now)),
+            _ => None,
+        }
+    }
+
+    /// When [`VideoSender::poll_batch`] gives the next batch; [`Instant::NEVER`] without anything to send.
+    pub fn poll_timeout(&mut self) -> Instant {
+        let waiting = self.waiting.as_ref().filter(|_| self.progress.is_none());
+        let begins = waiting.map(|waiting| self.clock.start(waiting.index));
+        let resends = self.resends.due(&self.frames, &mut self.counters);
+        [begins, self.stream_due(), resends].into_iter().flatten().min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Begins the frame that waits when its time has come and the one before is sent; drops it when it is too late.
+    fn begin_frame(&mut self, now: Instant) {
+        if self.progress.is_some() {
+            return;
+        }
+        let Some(Waiting { index, octets }) = self.waiting.take_if(|waiting| self.clock.start(waiting.index) <= now)
+        else {
+            return;
+        };
+        if now > self.clock.start(index + 1) {
+            self.counters.frames_dropped += 1;
+            return;
+        }
+        let timestamps = [Field::First, Field::Second].map(|field| self.timestamp(index, field));
+        self.frames.push(SentFrame::new(octets, self.next_sequence, timestamps));
+        self.progress = Some(Progress { index, field: Field::First, batch: 0 });
+    }
+
+    fn timestamp(&self, index: u64, field: Field) -> u32 {
+        let format = self.plan.format();
+        // Both segments of a segmented frame show one moment.
+        let second = u64::from(field == Field::Second && format.scan() == Scan::Interlaced);
+        // The clock wraps: the lower 32 bits count.
+        self.config.first_timestamp.wrapping_add(format.rate().ticks_of_halves(2 * index + second) as u32)
+    }
+
+    /// When the next batch of the newest frame is due.
+    fn stream_due(&self) -> Option<Instant> {
+        let Progress { index, field, batch } = self.progress?;
+        let start = self.clock.field_start(index, field);
+        Some(self.pacer.due(start, self.batches[batch]))
+    }
+
+    fn create_batch(&mut self, now: Instant) -> PacketBatch<'_> {
+        let progress = self.progress.as_mut().expect("a batch is due");
+        let first = self.batches[progress.batch] as usize;
+        let field_packets = self.plan.field_packets();
+        let end = self.batches.get(progress.batch + 1).map_or(field_packets, |end| *end as usize);
+        let field = progress.field;
+        progress.batch += 1;
+        if end == field_packets {
+            let has_second = field == Field::First && self.plan.format().scan() != Scan::Progressive;
+            self.progress = has_second.then_some(Progress { index: progress.index, field: Field::Second, batch: 0 });
+            self.counters.frames_sent += u64::from(self.progress.is_none());
+        }
+        let count = u32::try_from(end - first).expect("a batch is small");
+        self.pacer.record(now, count);
+        self.next_sequence = self.next_sequence.wrapping_add(count);
+        self.counters.packets_sent += u64::from(count);
+        let frame = self.frames.newest_mut();
+        frame.packets_sent += count;
+        self.headers.clear();
+        for packet in first..end {
+            self.headers.push(&self.plan, &self.config, frame, (field, packet));
+        }
+        self.counters.payload_octets_sent += self.headers.payload_octets();
+        self.headers.batch(&frame.octets)
+    }
+
+    fn create_resends(&mut self, now: Instant) -> PacketBatch<'_> {
+        self.headers.clear();
+        let index = self.resends.take(now, &mut self.frames, &self.plan, |frame, place, resend_sequence| {
+            self.headers.push_again(&self.plan, &self.config, frame, place, resend_sequence);
+        });
+        self.counters.packets_resent += self.headers.count();
+        self.headers.batch(&self.frames.get(index).octets)
+    }
+}
+
+/// The first packet of each batch of a field: batches hold packets of one size, of which the last may be smaller.
+fn cut_batches(plan: &PacketPlan, batching: Batching) -> Result<Vec<u32>, SenderError> {
+    let count_max = match batching {
+        Batching::Wide => {
+            let packets_per_second = plan.frame_packets() as f64 * plan.format().rate().hertz();
+            // C_max of ST 2110-21 §7.1.2.
+            ((packets_per_second / 21_600.0) as usize).clamp(16, BATCH_PACKETS_MAX)
+        }
+        Batching::Lan => BATCH_PACKETS_MAX,
+        Batching::Packets(count) if (1..=BATCH_PACKETS_MAX).contains(&usize::from(count)) => usize::from(count),
+        Batching::Packets(count) => return Err(SenderError::Batch(count)),
+    };
+    let mut batches = vec![0];
+    let (mut first, mut octets, mut previous) = (0, 0, None);
+    for packet in 0..plan.field_packets() {
+        let size = usize::from(plan.packet(packet).0.datagram_octets);
+        let size_of_first = usize::from(plan.packet(first).0.datagram_octets);
+        let is_after_a_smaller = previous.is_some_and(|previous| previous < size_of_first);
+        let is_full = packet - first == count_max || octets + size > BATCH_OCTETS_MAX;
+        if packet > first && (is_full || is_after_a_smaller || size > size_of_first) {
+            batches.push(u32::try_from(packet).expect("a field has at most PACKETS_MAX packets"));
+            (first, octets) = (packet, 0);
+        }
+        octets += size;
+        previous = Some(size);
+    }
+    Ok(batches)
+}
+
+/// Why a sender cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderError {
+    /// A payload type has more than 7 bits.
+    PayloadType(u8),
+    /// The active part of a frame time is outside its range.
+    Active(u16),
+    /// The number of packets of a batch is outside its range.
+    Batch(u8),
+}
+
+impl fmt::Display for SenderError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SenderError::PayloadType(found) => {
+                write!(formatter, "payload type {found} is above {PAYLOAD_TYPE_MAX}; give one from 96 to 127")
+            }
+            SenderError::Active(found) => {
+                write!(formatter, "an active part of {found} thousandths of a frame is not between 100 and 1000")
+            }
+            SenderError::Batch(found) => {
+                write!(formatter, "a batch of {found} packets is not between 1 and {BATCH_PACKETS_MAX}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SenderError {}
+
+/// Why a frame is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameRefusal {
+    /// A frame waits already.
+    Full,
+    /// It has the wrong size.
+    Size {
+        /// Octets of the frame.
+        found: usize,
+        /// Octets of the format.
+        expected: usize,
+    },
+}
+
+impl fmt::Display for FrameRefusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameRefusal::Full => formatter.write_str("a frame waits to be sent already"),
+            FrameRefusal::Size { found, expected } => {
+                write!(formatter, "a frame of {found} octets does not have the {expected} octets of the format")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FrameRefusal {}

@@ -1,0 +1,135 @@
+//! Packets that are sent again because a receiver asked for them.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+
+use super::history::{SentFrame, SentFrames};
+use super::{BATCH_OCTETS_MAX, SenderCounters};
+use crate::rfc4175::PacketPlan;
+
+/// Packets that wait to be sent again, at most: more than a tenth of a frame of 4K in small packets, which is what the
+/// limit on the rate lets pass in a frame time.
+pub const RESEND_QUEUE_MAX: usize = 2048;
+/// Repeated packets that leave together at most: as many as a "wide" sender's regular ones (ST 2110-21 §7.1.2).
+const RESEND_BATCH_MAX: usize = 16;
+/// Batches of repeated packets that may follow each other at once.
+const RESEND_BURST_BATCHES: u64 = 2;
+/// The part of the stream's octets that repetitions may add: one in this many.
+const RESEND_DIVISOR: f64 = 10.0;
+
+/// How packets are sent again that a receiver asked for (RFC 4585). Repetitions add at most a tenth to the stream's rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resend {
+    /// Not at all; requests are counted.
+    #[default]
+    Never,
+    /// Unchanged, in the same stream: for receivers without RFC 4588. They cannot tell repetitions from delayed packets.
+    Same,
+    /// In a stream of their own, each with its original number (RFC 4588 §4).
+    Retransmission {
+        /// The payload type of the stream of repetitions.
+        payload_type: u8,
+        /// Its synchronization source.
+        ssrc: u32,
+        /// The number of its first packet.
+        first_sequence: u16,
+    },
+}
+
+impl Resend {
+    pub(super) fn payload_type(self) -> Option<u8> {
+        match self {
+            Resend::Retransmission { payload_type, .. } => Some(payload_type),
+            Resend::Never | Resend::Same => None,
+        }
+    }
+}
+
+/// The queue of repetitions and the limit of their rate.
+#[derive(Debug)]
+pub(super) struct Resends {
+    resend: Resend,
+    queue: VecDeque<u32>,
+    next_sequence: u16,
+    octet_nanos: f64,
+    tolerance: Duration,
+    /// When the repetitions so far would end at the highest rate.
+    busy_until: Instant,
+}
+
+impl Resends {
+    pub(super) fn new(plan: &PacketPlan, resend: Resend) -> Resends {
+        let octets_per_second = plan.frame_datagram_octets() as f64 * plan.format().rate().hertz();
+        let octet_nanos = 1e9 * RESEND_DIVISOR / octets_per_second;
+        let batch_octets = u64::from(plan.datagram_octets_max()) * RESEND_BATCH_MAX as u64;
+        let tolerance = batch_octets * (RESEND_BURST_BATCHES - 1);
+        let queue = if resend == Resend::Never { VecDeque::new() } else { VecDeque::with_capacity(RESEND_QUEUE_MAX) };
+        let next_sequence = match resend {
+            Resend::Retransmission { first_sequence, .. } => first_sequence,
+            Resend::Never | Resend::Same => 0,
+        };
+        let tolerance = Duration::from_nanos((tolerance as f64 * octet_nanos) as u64);
+        Resends { resend, queue, next_sequence, octet_nanos, tolerance, busy_until: Instant::ZERO }
+    }
+
+    /// Takes a request for one packet.
+    pub(super) fn push(&mut self, sequence: u32, frames: &mut SentFrames, counters: &mut SenderCounters) {
+        let Some((frame, packet)) = frames.find(sequence) else {
+            counters.requests_unknown += 1;
+            return;
+        };
+        let is_taken = self.resend != Resend::Never
+            && self.queue.len() < RESEND_QUEUE_MAX
+            && frames.get_mut(frame).mark_pending(packet);
+        if is_taken {
+            self.queue.push_back(sequence);
+        } else {
+            counters.requests_refused += 1;
+        }
+    }
+
+    /// When the next repetitions may leave; forgets those whose frames are gone.
+    pub(super) fn due(&mut self, frames: &SentFrames, counters: &mut SenderCounters) -> Option<Instant> {
+        while let Some(sequence) = self.queue.front() {
+            if frames.find(*sequence).is_some() {
+                return Some(self.busy_until - self.tolerance);
+            }
+            self.queue.pop_front();
+            counters.requests_unknown += 1;
+        }
+        None
+    }
+
+    /// Takes the next packets of one frame and one size; tells `each` the frame, the packet's place and the number of
+    /// the repetition. Returns the frame's index.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        frames: &mut SentFrames,
+        plan: &PacketPlan,
+        mut each: impl FnMut(&SentFrame, usize, u16),
+    ) -> usize {
+        let mut taken: Option<(usize, u16)> = None;
+        let (mut count, mut octets) = (0, 0);
+        while let Some((index, packet)) = self.queue.front().and_then(|sequence| frames.find(*sequence)) {
+            let size = plan.packet(packet % plan.field_packets()).0.datagram_octets;
+            let is_full =
+                count == RESEND_BATCH_MAX || octets + usize::from(size) > BATCH_OCTETS_MAX - 2 * RESEND_BATCH_MAX;
+            if is_full || taken.is_some_and(|taken| taken != (index, size)) {
+                break;
+            }
+            self.queue.pop_front();
+            frames.get_mut(index).clear_pending(packet);
+            each(frames.get(index), packet, self.next_sequence);
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+            taken = Some((index, size));
+            count += 1;
+            octets += usize::from(size);
+        }
+        let cost = Duration::from_nanos((octets as f64 * self.octet_nanos) as u64);
+        self.busy_until = self.busy_until.max(now) + cost;
+        taken.expect("a repetition is due").0
+    }
+}

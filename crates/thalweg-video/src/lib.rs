@@ -8,6 +8,7 @@
 pub mod conformance;
 pub mod format;
 pub mod io;
+pub mod receiver;
 pub mod rfc4175;
 pub mod rtcp;
 pub mod rtp;

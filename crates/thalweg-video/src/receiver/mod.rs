@@ -1,0 +1,455 @@
+//! The receiver of a picture: datagrams and the time in, frames and requests for missing packets out.
+//!
+//! A packet is placed by its time stamp, field, line and offset, in any order and from any path; its number serves to
+//! count, to find what is missing and to ask for it. Frames are presented in their order at fixed times after the
+//! earliest arrival, complete or concealed, and never before the first complete one.
+
+mod conceal;
+mod config;
+mod counters;
+mod coverage;
+mod lines;
+mod numbering;
+mod numbers;
+mod playout;
+mod presentation;
+mod repair;
+mod sequence;
+mod slots;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+
+pub use conceal::Concealment;
+pub use config::{Paths, ReceiverConfig, ReceiverError, Repair};
+pub use counters::{FrameCounters, PacketCounters, PathCounters, ReceiverCounters, RefusalCounters, RequestCounters};
+pub use lines::LineSet;
+pub use presentation::ReceivedPicture;
+pub use repair::{NACK_ITEMS_MAX, NackItem};
+
+use crate::format::{Field, VideoFormat};
+use crate::rfc4175::{PIECES_MAX, VideoPayload, pixels_of};
+use crate::rtp::{RtpHeader, RtpPacket};
+use numbering::{LineNumbering, LinePlace};
+use numbers::Numbers;
+use playout::Playout;
+use presentation::Presentation;
+use repair::Repairs;
+use sequence::Seen;
+use slots::{Slot, SlotPlace, Slots};
+use source::{Origin, Source};
+
+/// Packets of a frame after which its first arrival counts for the playout: one alone may be damaged or forged.
+const CREDIBLE_PACKETS: u32 = 8;
+/// One of two paths of a stream (ST 2022-7); the first where there is only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkPath {
+    /// The first path.
+    First,
+    /// The second path.
+    Second,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// Its pixels are in their frame.
+    Placed(PicturePlace),
+    /// It came before.
+    Duplicate,
+    /// Its frame is gone.
+    Late,
+    /// It counts, and its place is not known yet.
+    Unplaced,
+    /// It is not of this stream; see [`RefusalCounters`].
+    Refused,
+}
+
+/// Where a packet belongs, as measurements of jitter need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PicturePlace {
+    /// The time stamp of the packet.
+    pub timestamp: u32,
+    /// The field of its first piece.
+    pub field: Field,
+    /// The octets of the frame that are sent before it, in the order of the scan.
+    pub octets_before: usize,
+}
+
+/// The receiver of one picture stream.
+#[derive(Debug)]
+pub struct VideoReceiver {
+    config: ReceiverConfig,
+    source: Source,
+    numbers: Numbers,
+    numbering: LineNumbering,
+    slots: Slots,
+    playout: Playout,
+    repairs: Option<Repairs>,
+    presentation: Presentation,
+    is_finished: bool,
+    counters: ReceiverCounters,
+}
+
+/// The pieces of a packet within the frame.
+#[derive(Clone, Copy, Debug, Default)]
+struct FramePiece {
+    line: u16,
+    first_group: u16,
+    groups: u16,
+}
+
+/// Pieces, or why there are none.
+enum Located {
+    Pieces([FramePiece; PIECES_MAX]),
+    Unknown,
+    Outside,
+}
+
+impl VideoReceiver {
+    /// A receiver of one stream.
+    ///
+    /// # Errors
+    ///
+    /// A number of the configuration is outside its range.
+    pub fn new(config: ReceiverConfig) -> Result<VideoReceiver, ReceiverError> {
+        config.check()?;
+        let repairs = match config.repair {
+            Repair::Off => None,
+            Repair::Nack { reorder_window, .. } => Some(Repairs::new(reorder_window)),
+        };
+        Ok(VideoReceiver {
+            source: Source::new(config.ssrc),
+            numbers: Numbers::new(&config),
+            numbering: LineNumbering::new(),
+            slots: Slots::new(config.format, config.slots()),
+            playout: Playout::new(config.playout),
+            repairs,
+            presentation: Presentation::new(&config),
+            is_finished: false,
+            counters: ReceiverCounters::default(),
+            config,
+        })
+    }
+
+    /// What was configured.
+    pub fn config(&self) -> &ReceiverConfig {
+        &self.config
+    }
+
+    /// The source that is listened to.
+    pub fn ssrc(&self) -> Option<u32> {
+        self.source.current()
+    }
+
+    /// The highest number so far, counted on in 32 bits as receiver reports have it (RFC 3550 §6.4.1).
+    pub fn highest_sequence(&self) -> Option<u32> {
+        self.numbers.window.newest().map(|number| number as u32)
+    }
+
+    /// What became of packets and frames.
+    pub fn counters(&self) -> ReceiverCounters {
+        let mut counters = self.counters;
+        self.numbers.total(&mut counters.packets);
+        if let Some(repairs) = &self.repairs {
+            let made = repairs.counters;
+            let repair = &mut counters.repair;
+            (repair.lists, repair.requests, repair.given_up) = (made.lists, made.requests, made.given_up);
+        }
+        counters
+    }
+
+    /// The counts of one path; `None` where there is only one.
+    pub fn path_counters(&self, path: NetworkPath) -> Option<PathCounters> {
+        self.numbers.path_counters(path)
+    }
+
+    /// By how many millionths the sender's frame time is longer than it should be by our clock; negative for a shorter
+    /// one, `None` in the first 5 s.
+    pub fn drift_ppm(&self) -> Option<f64> {
+        self.playout.drift_ppm()
+    }
+
+    /// After how many seconds the drift amounts to one frame: a display with a clock of its own repeats or drops one
+    /// then. Infinite without drift, `None` in the first 5 s.
+    pub fn seconds_per_slipped_frame(&self) -> Option<f64> {
+        let drift = self.drift_ppm()?.abs() / 1e6;
+        Some(self.config.format.frame_time().as_secs_f64() / drift)
+    }
+
+    /// The round trip that requests reckon with.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.repairs.as_ref().and_then(Repairs::round_trip)
+    }
+
+    /// Takes a datagram of the stream, or of its repetitions; RTCP goes elsewhere ([`crate::rtp::is_rtcp`]).
+    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Arrival {
+        self.handle_datagram_from(now, NetworkPath::First, datagram)
+    }
+
+    /// Takes a datagram that came on `path`.
+    pub fn handle_datagram_from(&mut self, now: Instant, path: NetworkPath, datagram: &[u8]) -> Arrival {
+        let Ok(packet) = RtpPacket::parse(datagram) else { return self.refuse_malformed() };
+        let payload_type = Some(packet.header.payload_type);
+        if payload_type == self.config.repair.retransmission() {
+            return self.handle_repetition(now, &packet);
+        }
+        if self.config.payload_type.is_some() && self.config.payload_type != payload_type {
+            self.counters.refused.foreign += 1;
+            return Arrival::Refused;
+        }
+        let Ok(payload) = VideoPayload::parse(packet.payload) else { return self.refuse_malformed() };
+        match self.source.judge(now, packet.header.ssrc) {
+            Origin::Own => {}
+            Origin::Successor => self.begin_anew(),
+            Origin::Foreign => {
+                self.counters.refused.foreign += 1;
+                return Arrival::Refused;
+            }
+        }
+        let located = self.locate(&payload);
+        if matches!(located, Located::Outside) {
+            self.counters.refused.outside += 1;
+            return Arrival::Refused;
+        }
+        let seen = self.count(now, path, &packet.header, payload.extended_sequence);
+        self.place(now, &packet.header, &payload, &located, seen)
+    }
+
+    /// Takes a round trip that reports measured; requests reckon with it.
+    pub fn handle_round_trip(&mut self, round_trip: Duration) {
+        if let Some(repairs) = &mut self.repairs {
+            repairs.handle_round_trip(round_trip);
+        }
+    }
+
+    /// Ends the stream: what is missing is lost, and every frame is due.
+    pub fn finish(&mut self) {
+        self.numbers.finish();
+        self.is_finished = true;
+    }
+
+    /// Gives out the next frame whose time has come; call again until `None`.
+    pub fn poll_frame(&mut self, now: Instant) -> Option<ReceivedPicture> {
+        while !self.presentation.has_ready() && self.oldest_deadline().is_some_and(|deadline| deadline <= now) {
+            self.close_oldest();
+        }
+        self.presentation.pop(&mut self.counters.frames)
+    }
+
+    /// Gives out missing packets to ask for, at most [`NACK_ITEMS_MAX`] entries; call again until `None`.
+    pub fn poll_nack(&mut self, now: Instant) -> Option<&[NackItem]> {
+        let playout = &self.playout;
+        self.repairs.as_mut()?.poll(now, &mut self.numbers.window, |timestamp| playout.deadline(timestamp))
+    }
+
+    /// When [`VideoReceiver::poll_frame`] or [`VideoReceiver::poll_nack`] has something; [`Instant::NEVER`] if nothing
+    /// is expected without further datagrams.
+    pub fn poll_timeout(&mut self) -> Instant {
+        if self.presentation.has_ready() {
+            return Instant::ZERO;
+        }
+        let frame = self.oldest_deadline().unwrap_or(Instant::NEVER);
+        self.repairs.as_mut().map_or(frame, |repairs| repairs.due(&self.numbers.window).min(frame))
+    }
+}
+
+// Packets.
+impl VideoReceiver {
+    fn refuse_malformed(&mut self) -> Arrival {
+        self.counters.refused.malformed += 1;
+        Arrival::Refused
+    }
+
+    /// Takes a packet that was sent again: its payload begins with the original number (RFC 4588 §4).
+    fn handle_repetition(&mut self, now: Instant, packet: &RtpPacket<'_>) -> Arrival {
+        let original = packet.payload.split_first_chunk();
+        let read = original.and_then(|(number, payload)| Some((number, VideoPayload::parse(payload).ok()?)));
+        let Some((sequence, payload)) = read else { return self.refuse_malformed() };
+        let window = &mut self.numbers.window;
+        let Some(number) = window.number_of_original(u16::from_be_bytes(*sequence)) else {
+            self.counters.refused.foreign += 1;
+            return Arrival::Refused;
+        };
+        let located = self.locate(&payload);
+        if matches!(located, Located::Outside) {
+            self.counters.refused.outside += 1;
+            return Arrival::Refused;
+        }
+        self.counters.repair.repetitions += 1;
+        if let Some(repairs) = &mut self.repairs {
+            repairs.handle_repetition(now, number);
+        }
+        let seen = match self.numbers.window.insert_again(number) {
+            Seen::New(gap) => Seen::New(gap),
+            other => {
+                self.counters.repair.needless += 1;
+                other
+            }
+        };
+        self.place(now, &packet.header, &payload, &located, (number, seen))
+    }
+
+    /// Counts a packet of the stream, and notes what is missing before it.
+    fn count(&mut self, now: Instant, path: NetworkPath, header: &RtpHeader, extended: u16) -> (u64, Seen) {
+        let timestamp = self.slots.extend(header.timestamp);
+        let times = (timestamp, self.slots.newest());
+        let (number, seen) = self.numbers.insert(path, header, extended, times);
+        if let (Seen::New(gap), Some(repairs)) = (&seen, &mut self.repairs) {
+            if gap.is_empty() && self.config.repair.retransmission().is_none() {
+                self.numbers.window.count_if_asked(number);
+            }
+            repairs.handle_gap(now, gap.clone(), timestamp);
+        }
+        (number, seen)
+    }
+
+    /// The pieces of a packet within the frame; each is checked before any is placed.
+    fn locate(&mut self, payload: &VideoPayload<'_>) -> Located {
+        let format = self.config.format;
+        let group = format.pixels().group();
+        payload.pieces().for_each(|(header, _)| self.numbering.handle_piece(format, &header));
+        let mut pieces = [FramePiece::default(); PIECES_MAX];
+        for (piece, (header, _)) in pieces.iter_mut().zip(payload.pieces()) {
+            let Some(pixels) = pixels_of(&header, format.pixels()) else { return Located::Outside };
+            if u32::from(header.offset) + u32::from(pixels) > u32::from(format.width()) {
+                return Located::Outside;
+            }
+            let line = match self.numbering.place(format, &header) {
+                LinePlace::Line(line) => line,
+                LinePlace::Unknown => return Located::Unknown,
+                LinePlace::Outside => return Located::Outside,
+            };
+            *piece = FramePiece { line, first_group: header.offset / group.pixels, groups: pixels / group.pixels };
+        }
+        Located::Pieces(pieces)
+    }
+
+    fn place(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &VideoPayload<'_>,
+        located: &Located,
+        (number, seen): (u64, Seen),
+    ) -> Arrival {
+        if seen == Seen::Duplicate {
+            return Arrival::Duplicate;
+        }
+        let is_new = matches!(seen, Seen::New(_));
+        let field = payload.pieces().next().map_or(Field::First, |(header, _)| header.field);
+        let index = match located {
+            Located::Pieces(_) => self.slot_of(now, header.timestamp, field, number),
+            Located::Unknown | Located::Outside => Err(Arrival::Unplaced),
+        };
+        let (pieces, index) = match (located, index) {
+            (Located::Pieces(pieces), Ok(index)) => (pieces, index),
+            (_, Err(Arrival::Late)) => {
+                self.counters.packets.late += u64::from(is_new);
+                return Arrival::Late;
+            }
+            _ => {
+                self.counters.packets.unplaced += u64::from(is_new);
+                return Arrival::Unplaced;
+            }
+        };
+        let slot = self.slots.get_mut(index);
+        slot.add(now, payload, &pieces[..payload.piece_count()], self.config.format);
+        if is_new {
+            slot.numbers = (slot.numbers.0.min(number), slot.numbers.1.max(number));
+        }
+        if slot.packets == 1 || slot.packets == CREDIBLE_PACKETS || slot.completed == Some(now) {
+            let (arrival, timestamp, packets) = (slot.first_arrival, slot.timestamp, slot.packets);
+            if packets >= CREDIBLE_PACKETS || slot.completed.is_some() || self.playout.deadline(timestamp).is_none() {
+                self.playout.record(arrival, timestamp);
+            }
+        }
+        let octets_before = pieces[0].octets_before(self.config.format, field);
+        Arrival::Placed(PicturePlace { timestamp: header.timestamp, field, octets_before })
+    }
+
+    /// The slot of a frame, opened if it is a new one.
+    fn slot_of(&mut self, now: Instant, timestamp: u32, field: Field, number: u64) -> Result<usize, Arrival> {
+        let mut found = self.slots.find(timestamp, field);
+        if found == Ok(SlotPlace::Jump) {
+            self.begin_at_another_time();
+            found = self.slots.find(timestamp, field);
+        }
+        let (first, mut place) = match found {
+            Ok(SlotPlace::Slot(index)) => return Ok(index),
+            Ok(SlotPlace::Late) => return Err(Arrival::Late),
+            Ok(SlotPlace::Unknown | SlotPlace::Jump) => return Err(Arrival::Unplaced),
+            Err(new) => new,
+        };
+        if self.slots.is_full() {
+            if place == 0 {
+                return Err(Arrival::Late);
+            }
+            self.close_oldest();
+            place -= 1;
+        }
+        self.numbers.note_opening(first, number);
+        self.slots.open(now, first, place);
+        Ok(place)
+    }
+
+    /// Another sender takes the place of the one before.
+    fn begin_anew(&mut self) {
+        self.numbers.finish();
+        self.numbering = LineNumbering::new();
+        self.presentation.forget_pictures();
+        self.begin_at_another_time();
+    }
+
+    /// The sender's clock has jumped: frames and times before it mean nothing any more.
+    fn begin_at_another_time(&mut self) {
+        self.counters.frames.discarded += self.slots.reset();
+        self.playout.reset();
+        self.numbers.forget_openings();
+        if let Some(repairs) = &mut self.repairs {
+            repairs.reset();
+        }
+        self.presentation.begin_anew();
+    }
+
+    fn oldest_deadline(&self) -> Option<Instant> {
+        let oldest = self.slots.oldest()?;
+        if self.is_finished { Some(Instant::ZERO) } else { self.playout.deadline(oldest.timestamp) }
+    }
+
+    /// Takes the oldest frame out of its slot, at its time or because a new one needs the slot.
+    fn close_oldest(&mut self) {
+        let Some(slot) = self.slots.close_oldest() else { return };
+        self.count_absent(&slot);
+        let deadline = self.playout.deadline(slot.timestamp).unwrap_or_default();
+        self.presentation.push(slot, deadline, &mut self.slots, &mut self.counters.frames);
+    }
+
+    /// Counts the frames between the last one and this one of which nothing came.
+    fn count_absent(&mut self, slot: &Slot) {
+        let Some((timestamp, highest)) = self.presentation.follow(slot) else { return };
+        let frame = i64::from(self.config.format.rate().frame_ticks());
+        let absent = u64::try_from((slot.timestamp - timestamp + frame / 2) / frame - 1).unwrap_or(0);
+        if absent > 0 {
+            let lost = self.numbers.lost_frames(absent, highest.saturating_add(1)..slot.numbers.0);
+            self.counters.frames.lost += lost;
+            self.counters.frames.skipped += absent - lost;
+        }
+    }
+}
+
+impl FramePiece {
+    /// The octets of the frame that are sent before it.
+    fn octets_before(self, format: VideoFormat, field: Field) -> usize {
+        let start = usize::from(field.bit()) * format.field_octets();
+        let lines = usize::from(self.line / format.scan().fields());
+        start
+            + lines * format.line_octets()
+            + usize::from(self.first_group) * usize::from(format.pixels().group().octets)
+    }
+}

@@ -1,0 +1,145 @@
+//! How a sender counts the lines of fields: ST 2110-20, FFmpeg and MTL count them in the field, GStreamer in the frame.
+
+use crate::format::{Field, Scan, VideoFormat};
+use crate::rfc4175::LineHeader;
+
+/// Pieces in a row against what was found before it is given up: damaged packets show anything.
+const CONTRADICTIONS_MAX: u8 = 16;
+
+/// What is known of a sender's line numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counting {
+    /// Nothing: each number so far means a line in both ways.
+    Unknown,
+    /// From 0 to half the height in each field.
+    InField,
+    /// Even numbers in the first field, odd ones in the second.
+    InFrame,
+}
+
+/// The line numbers of one sender.
+#[derive(Clone, Debug)]
+pub(super) struct LineNumbering {
+    counting: Counting,
+    contradictions: u8,
+}
+
+/// What a line number means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinePlace {
+    /// This line of the frame.
+    Line(u16),
+    /// Not to be told before more lines came.
+    Unknown,
+    /// None of the format.
+    Outside,
+}
+
+impl LineNumbering {
+    pub(super) fn new() -> LineNumbering {
+        LineNumbering { counting: Counting::Unknown, contradictions: 0 }
+    }
+
+    /// Learns from the numbers of a packet; before [`LineNumbering::place`], as a later piece may tell of an earlier one.
+    pub(super) fn handle_piece(&mut self, format: VideoFormat, header: &LineHeader) {
+        if format.scan() != Scan::Progressive && header.line < format.height() {
+            self.learn(format, header);
+        }
+    }
+
+    /// The line of the frame that a header means.
+    pub(super) fn place(&self, format: VideoFormat, header: &LineHeader) -> LinePlace {
+        if header.line >= format.height() {
+            return LinePlace::Outside;
+        }
+        if format.scan() == Scan::Progressive {
+            return if header.field == Field::First { LinePlace::Line(header.line) } else { LinePlace::Outside };
+        }
+        match self.counting {
+            // Both ways begin with it.
+            Counting::Unknown if header.field == Field::First && header.line == 0 => LinePlace::Line(0),
+            Counting::Unknown => LinePlace::Unknown,
+            Counting::InField if header.line < format.field_height() => {
+                LinePlace::Line(format.frame_line(header.field, header.line))
+            }
+            Counting::InFrame => LinePlace::Line(header.line),
+            Counting::InField => LinePlace::Outside,
+        }
+    }
+
+    fn learn(&mut self, format: VideoFormat, header: &LineHeader) {
+        // Only one of the two ways of counting gives such a number.
+        let shown = if header.line >= format.field_height() {
+            Counting::InFrame
+        } else if header.line % 2 != header.field.bit() {
+            Counting::InField
+        } else {
+            return;
+        };
+        if shown == self.counting {
+            self.contradictions = 0;
+            return;
+        }
+        self.contradictions += 1;
+        if self.counting == Counting::Unknown || self.contradictions >= CONTRADICTIONS_MAX {
+            *self = LineNumbering { counting: shown, contradictions: 0 };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{FrameRate, PixelFormat};
+
+    fn format(scan: Scan) -> VideoFormat {
+        VideoFormat::new(PixelFormat::Yuv422Bits8, (2, 100), FrameRate::PAL, scan).unwrap()
+    }
+
+    fn header(field: u16, line: u16) -> LineHeader {
+        let field = if field == 0 { Field::First } else { Field::Second };
+        LineHeader { length: 4, field, line, offset: 0 }
+    }
+
+    /// The places of `lines`, after the numbers in `before` were seen.
+    #[track_caller]
+    fn check(before: &[(u16, u16)], field: u16, line: u16, expect: LinePlace) {
+        let mut numbering = LineNumbering::new();
+        for (field, line) in before.iter().chain(&[(field, line)]) {
+            numbering.handle_piece(format(Scan::Interlaced), &header(*field, *line));
+        }
+        assert_eq!(numbering.place(format(Scan::Interlaced), &header(field, line)), expect);
+    }
+
+    #[test]
+    fn both_ways_of_counting_are_told_by_the_numbers_that_only_one_has() {
+        check(&[], 0, 0, LinePlace::Line(0));
+        check(&[], 0, 2, LinePlace::Unknown);
+        check(&[(0, 0), (0, 2)], 0, 4, LinePlace::Unknown);
+        check(&[], 0, 1, LinePlace::Line(2));
+        check(&[], 1, 0, LinePlace::Line(1));
+        check(&[(0, 1)], 0, 49, LinePlace::Line(98));
+        check(&[(0, 1)], 1, 49, LinePlace::Line(99));
+        check(&[(0, 50)], 0, 2, LinePlace::Line(2));
+        check(&[(1, 51)], 1, 1, LinePlace::Line(1));
+        check(&[(0, 50)], 0, 100, LinePlace::Outside);
+        check(&[(0, 1)], 0, 50, LinePlace::Outside);
+    }
+
+    #[test]
+    fn a_single_wrong_number_changes_nothing_and_a_row_of_them_does() {
+        check(&[(0, 1), (0, 50), (0, 1)], 0, 3, LinePlace::Line(6));
+        check(&[&[(0, 1)][..], &[(0, 50); 15]].concat(), 0, 2, LinePlace::Line(4));
+        check(&[&[(0, 1)][..], &[(0, 50); 16]].concat(), 0, 2, LinePlace::Line(2));
+        check(&[&[(0, 50)][..], &[(1, 0); 16]].concat(), 0, 1, LinePlace::Line(2));
+    }
+
+    #[test]
+    fn a_progressive_frame_has_one_field() {
+        let numbering = LineNumbering::new();
+        let progressive = format(Scan::Progressive);
+        assert_eq!(numbering.place(progressive, &header(0, 99)), LinePlace::Line(99));
+        assert_eq!(numbering.place(progressive, &header(1, 0)), LinePlace::Outside);
+        assert_eq!(numbering.place(progressive, &header(0, 100)), LinePlace::Outside);
+    }
+}

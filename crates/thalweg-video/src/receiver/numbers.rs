@@ -1,0 +1,163 @@
+//! Numbers of packets, of the stream and of each path.
+
+use std::ops::Range;
+
+use super::sequence::{Seen, SequenceWindow};
+use super::{NetworkPath, PacketCounters, PathCounters, Paths, ReceiverConfig};
+use crate::rfc4175::PACKETS_MAX;
+use crate::rtp::RtpHeader;
+
+/// A packet of a peer has so many octets of picture at least, for the size of windows; smaller ones shorten them.
+const PACKET_OCTETS_USUAL: usize = 1000;
+/// Frame times within which the number of packets is reckoned from their usual number.
+const FRAMES_FAR_MAX: u64 = 1000;
+
+/// The numbers of packets, of the stream and of each path, and how many a frame has.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    pub(super) window: SequenceWindow,
+    paths: Option<Box<[SequenceWindow; 2]>>,
+    frame_ticks: i64,
+    /// The newest frame that began, with the number of the packet that showed it.
+    opening: Option<(i64, u64)>,
+    /// Packets of a frame as the last ones show it; 0 before.
+    frame_packets: u64,
+}
+
+impl Numbers {
+    pub(super) fn new(config: &ReceiverConfig) -> Numbers {
+        let packets = config.format.frame_octets() / PACKET_OCTETS_USUAL * (config.slots() + 3);
+        let paths = (config.paths == Paths::Two).then(|| Box::new([packets; 2].map(SequenceWindow::new)));
+        let frame_ticks = i64::from(config.format.rate().frame_ticks());
+        Numbers { window: SequenceWindow::new(packets), paths, frame_ticks, opening: None, frame_packets: 0 }
+    }
+
+    /// Notes a packet of the stream; `newest` is the newest frame's time stamp so far.
+    pub(super) fn insert(
+        &mut self,
+        path: NetworkPath,
+        header: &RtpHeader,
+        extended_sequence: u16,
+        (timestamp, newest): (i64, Option<i64>),
+    ) -> (u64, Seen) {
+        let around = self.expected(timestamp, newest);
+        let number = self.window.number(header.sequence, extended_sequence, around);
+        if let Some(paths) = &mut self.paths {
+            paths[path as usize].insert(number);
+        }
+        (number, self.window.insert(number))
+    }
+
+    /// Notes that the first packet of a frame came.
+    pub(super) fn note_opening(&mut self, timestamp: i64, number: u64) {
+        let Some((before, first)) = self.opening else {
+            self.opening = Some((timestamp, number));
+            return;
+        };
+        let distance = timestamp - before;
+        if (distance - self.frame_ticks).abs() <= 2 {
+            self.frame_packets = number.saturating_sub(first).min(2 * PACKETS_MAX as u64);
+        }
+        if distance > 0 {
+            self.opening = Some((timestamp, number));
+        }
+    }
+
+    /// Of `absent` frame times without a frame, those in which frames were sent and lost, as the numbers between those of
+    /// the frames around tell. Late packets are among them, and are not missing.
+    pub(super) fn lost_frames(&self, absent: u64, between: Range<u64>) -> u64 {
+        let missing = self.window.count_missing(between);
+        match self.frame_packets {
+            0 if missing == 0 => 0,
+            0 => absent,
+            packets => ((missing + packets / 2) / packets).min(absent),
+        }
+    }
+
+    /// Forgets when frames began.
+    pub(super) fn forget_openings(&mut self) {
+        self.opening = None;
+    }
+
+    /// Gives up all that is missing.
+    pub(super) fn finish(&mut self) {
+        self.window.finish();
+        self.paths.iter_mut().flat_map(|paths| paths.iter_mut()).for_each(SequenceWindow::finish);
+    }
+
+    /// Writes the totals into `packets`.
+    pub(super) fn total(&self, packets: &mut PacketCounters) {
+        let totals = self.window.totals();
+        (packets.expected, packets.received, packets.recovered) = (totals.expected, totals.received, totals.recovered);
+        (packets.lost, packets.outstanding) = (totals.lost, totals.outstanding);
+        (packets.duplicates, packets.stale, packets.implausible) =
+            (totals.duplicates, totals.stale, totals.implausible);
+        (packets.reordered, packets.reorder_distance_max) = (totals.reordered, totals.reorder_distance_max);
+        if let Some(paths) = &self.paths {
+            // What one path brings later than the other was not overtaken on its own path.
+            let totals = paths.each_ref().map(SequenceWindow::totals);
+            packets.reordered = totals.iter().map(|totals| totals.reordered).sum();
+            packets.reorder_distance_max = totals.iter().map(|totals| totals.reorder_distance_max).max().unwrap_or(0);
+        }
+    }
+
+    pub(super) fn path_counters(&self, path: NetworkPath) -> Option<PathCounters> {
+        let totals = self.paths.as_ref()?[path as usize].totals();
+        Some(PathCounters {
+            packets_expected: totals.expected,
+            packets_received: totals.received,
+            packets_duplicate: totals.duplicates,
+            packets_lost: totals.lost,
+            packets_reordered: totals.reordered,
+        })
+    }
+
+    /// The number that a packet of this time should have about: after a long gap 16 bits alone do not tell it.
+    fn expected(&self, timestamp: i64, newest: Option<i64>) -> Option<u64> {
+        let number = self.window.newest()?;
+        match u64::try_from((timestamp - newest?) / self.frame_ticks) {
+            Ok(frames @ 2..=FRAMES_FAR_MAX) => Some(number + frames * self.frame_packets),
+            _ => Some(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
+
+    /// High definition in 4,320 packets a frame, whose numbers have 16 bits (FFmpeg, GStreamer) or 32; then `silence` frames
+    /// are lost. The packets that are counted as lost.
+    fn lost(extends: bool, silence: u64) -> u64 {
+        let size = (1920, 1080);
+        let format = VideoFormat::new(PixelFormat::Yuv422Bits10, size, FrameRate::NTSC, Scan::Progressive).unwrap();
+        let mut numbers = Numbers::new(&ReceiverConfig::new(format));
+        let mut newest = None;
+        for frame in (0..3).chain(3 + silence..5 + silence) {
+            let timestamp = 3003 * i64::try_from(frame).unwrap();
+            for packet in 4320 * frame..4320 * (frame + 1) {
+                let header = RtpHeader { sequence: packet as u16, ..RtpHeader::default() };
+                let extended = if extends { (packet >> 16) as u16 } else { 0 };
+                let (number, _) = numbers.insert(NetworkPath::First, &header, extended, (timestamp, newest));
+                if newest != Some(timestamp) {
+                    numbers.note_opening(timestamp, number);
+                    newest = Some(timestamp);
+                }
+            }
+        }
+        numbers.finish();
+        let mut packets = PacketCounters::default();
+        numbers.total(&mut packets);
+        assert_eq!((packets.received, packets.implausible, packets.stale), (5 * 4320, 0, 0));
+        packets.lost
+    }
+
+    #[test]
+    fn an_outage_is_counted_though_sixteen_bits_turn_within_half_a_second() {
+        for silence in [1, 7, 8, 15, 16, 30, 300] {
+            assert_eq!(lost(false, silence), silence * 4320, "{silence} frames, by the time");
+            assert_eq!(lost(true, silence), silence * 4320, "{silence} frames");
+        }
+    }
+}

@@ -42,7 +42,7 @@ const CRATES: [(&str, &[&str]); 16] = [
         ],
     ),
     ("thalweg-testing", &[]),
-    ("thalweg-video", &["thalweg-base", "thalweg-host", "thalweg-transport"]),
+    ("thalweg-video", &["thalweg", "thalweg-base", "thalweg-host", "thalweg-transport"]),
     ("xtask", &["thalweg-host"]),
 ];
 

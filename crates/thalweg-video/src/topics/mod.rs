@@ -1,9 +1,18 @@
 //! The same pictures as DDS topics: what RTP does for one stream between two addresses, with discovery, QoS and late joining.
 
+#[cfg(test)]
+mod deadline;
 mod error;
 mod format_words;
+#[cfg(test)]
+mod qos;
 mod statistics;
 mod types;
+#[cfg(test)]
+mod wire;
+
+#[cfg(test)]
+mod tests;
 
 pub use error::TopicError;
 pub use format_words::FormatWords;

@@ -1,0 +1,176 @@
+//! The quality of service of video topics.
+
+use std::fmt;
+use std::time::Duration;
+
+use thalweg::flow_controller::{Amount, FlowControllerSettings, Scheduling};
+use thalweg::qos::{Durability, History, Method, ReaderQos, Representation, Transmission, WriterQos, WriterTiming};
+
+use super::{SLICE_LINES_MAX, SLICE_LINES_MIN, TopicError};
+use crate::format::VideoFormat;
+
+/// Frames that a writer holds and a reader keeps.
+pub(super) const FRAMES_KEPT: u32 = 3;
+/// Name of the topic of whole frames.
+pub(super) const FRAMES: &str = "video/frames";
+/// Name of the topic of slices.
+pub(super) const SLICES: &str = "video/slices";
+/// Name of the topic of descriptions.
+pub(super) const DESCRIPTIONS: &str = "video/descriptions";
+/// Name of the topic of statistics.
+pub(super) const STATISTICS: &str = "video/statistics";
+
+/// Whether lost fragments are sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// Never: what is lost is concealed (slices) or missing (frames).
+    BestEffort,
+    /// As long as the frame is one of the newest three (default).
+    #[default]
+    Reliable,
+}
+
+impl Reliability {
+    pub(super) fn policy(self, max_blocking_time: Duration) -> thalweg::qos::Reliability {
+        match self {
+            Reliability::BestEffort => thalweg::qos::Reliability::BestEffort,
+            Reliability::Reliable => thalweg::qos::Reliability::Reliable { max_blocking_time },
+        }
+    }
+}
+
+impl fmt::Display for Reliability {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Reliability::BestEffort => "best-effort",
+            Reliability::Reliable => "reliable",
+        })
+    }
+}
+
+/// What a sample holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleUnit {
+    /// A whole frame (default): the fewest copies.
+    #[default]
+    Frame,
+    /// So many lines, [`SLICE_LINES_MIN`] to [`SLICE_LINES_MAX`]; the last slice of a field may have fewer. A slice can
+    /// be sent and shown before the frame is complete, and a lost one costs its lines alone.
+    Slice(u16),
+}
+
+impl SampleUnit {
+    /// Samples of a frame.
+    pub fn samples(self, format: VideoFormat) -> u32 {
+        match self {
+            SampleUnit::Frame => 1,
+            SampleUnit::Slice(lines) => {
+                u32::from(format.field_height().div_ceil(lines)) * u32::from(format.scan().fields())
+            }
+        }
+    }
+
+    pub(super) fn check(self, format: VideoFormat) -> Result<(), TopicError> {
+        let SampleUnit::Slice(lines) = self else { return Ok(()) };
+        let field_lines = format.field_height();
+        if !(SLICE_LINES_MIN..=SLICE_LINES_MAX).contains(&lines) || lines > field_lines {
+            return Err(TopicError::SliceLines { lines, field_lines });
+        }
+        Ok(())
+    }
+}
+
+/// Whether samples have a checksum of their octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checksum {
+    /// None: UDP has one of each datagram.
+    Off,
+    /// CRC-32C (default): checked by the subscriber over the octets that it hands out.
+    #[default]
+    Crc32c,
+}
+
+/// How the octets of a frame leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// As fast as the readers' receive buffers take them, on the thread that writes (default). For links and hosts that
+    /// are faster than the stream by far, and for RELIABLE: a writer stops at a reader's window.
+    #[default]
+    AtOnce,
+    /// At a rate that sends a frame in this percentage of a frame time, 10 to 100: by a flow controller, on the
+    /// participant's own thread. For BEST_EFFORT, whose readers cannot say that their buffers are full.
+    Over(u8),
+}
+
+impl Spread {
+    /// The settings of the flow controller; `None` without one.
+    pub(super) fn settings(self, format: VideoFormat) -> Option<FlowControllerSettings> {
+        let Spread::Over(percent) = self else { return None };
+        let share = f64::from(percent.clamp(10, 100)) / 100.0;
+        // Heads of fragments are 3 to 5 per cent of a datagram of 1,472 octets.
+        let rate = (format.octets_per_second() * 1.06 / share).min(f64::from(u32::MAX));
+        Some(FlowControllerSettings {
+            // 2 ms: a receive buffer of the default size takes as much at the rates of high definition.
+            max_tokens: Amount::Limited((rate / 500.0) as u32 + 65_536),
+            tokens_added_per_period: Amount::Limited(rate as u32),
+            bytes_per_token: Amount::Limited(1),
+            scheduling: Scheduling::HighestPriorityFirst,
+            ..FlowControllerSettings::default()
+        })
+    }
+}
+
+/// The partition of a stream's frames and slices.
+pub(super) fn partition(stream: u32) -> Vec<String> {
+    vec![format!("stream {stream}")]
+}
+
+/// The writer of frames or slices; `flow_controller` is the name of its flow controller.
+pub(super) fn writer(
+    format: VideoFormat,
+    unit: SampleUnit,
+    reliability: Reliability,
+    flow_controller: Option<&str>,
+) -> WriterQos {
+    let frame = format.frame_time();
+    WriterQos {
+        reliability: reliability.policy(frame),
+        history: History::KeepLast(FRAMES_KEPT * unit.samples(format)),
+        timing: WriterTiming { latency_budget: frame, ..WriterTiming::default() },
+        data_representation: vec![Representation::Xcdr1],
+        transmission: flow_controller
+            .map_or_else(Transmission::default, |name| Transmission::by(Method::asynchronous(name))),
+        ..WriterQos::default()
+    }
+}
+
+/// The reader of frames or slices.
+pub(super) fn reader(format: VideoFormat, unit: SampleUnit, reliability: Reliability) -> ReaderQos {
+    let mut qos = ReaderQos {
+        reliability: reliability.policy(Duration::ZERO),
+        history: History::KeepLast(FRAMES_KEPT * unit.samples(format)),
+        ..ReaderQos::default()
+    };
+    qos.timing.latency_budget = format.frame_time();
+    qos
+}
+
+/// Writers of descriptions and statistics.
+pub(super) fn kept_writer() -> WriterQos {
+    WriterQos { durability: Durability::TransientLocal, history: History::KeepLast(1), ..WriterQos::default() }
+}
+
+/// Readers of descriptions and statistics.
+pub(super) fn kept_reader() -> ReaderQos {
+    ReaderQos {
+        reliability: thalweg::qos::Reliability::RELIABLE,
+        durability: Durability::TransientLocal,
+        history: History::KeepLast(1),
+        ..ReaderQos::default()
+    }
+}
+
+/// How long a frame is of use: LIFESPAN.
+pub(super) fn lifespan(format: VideoFormat) -> Duration {
+    2 * format.frame_time()
+}

@@ -2,7 +2,6 @@ use thalweg::TopicType;
 use thalweg::cdr::{self, Representation};
 use thalweg_base::rng::Rng;
 
-use super::qos::SampleUnit;
 use super::wire::{FrameWords, SliceField, SliceWords};
 use super::*;
 use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};

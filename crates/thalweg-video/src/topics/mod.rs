@@ -1,6 +1,34 @@
 //! The same pictures as DDS topics: what RTP does for one stream between two addresses, with discovery, QoS and late joining.
 //!
-//! A [`VideoPublisher`] writes frames, whole ([`VideoFrame`]) or in slices of lines ([`VideoSlice`]).
+//! A [`VideoPublisher`] writes frames, whole ([`VideoFrame`]) or in slices of lines ([`VideoSlice`]), and a
+//! [`VideoSubscriber`] takes them. A stream has a number. Its description ([`VideoStreamDescription`]) is kept for late
+//! joiners, so that a subscriber knows the format, or refuses another one, before the first picture.
+//!
+//! # Topics
+//!
+//! | topic | type | QoS of the writer |
+//! |---|---|---|
+//! | `video/frames` | [`VideoFrame`] | BEST_EFFORT or RELIABLE, KEEP_LAST 3, LATENCY_BUDGET one frame time |
+//! | `video/slices` | [`VideoSlice`] | the same, KEEP_LAST three frames of slices |
+//! | `video/descriptions` | [`VideoStreamDescription`] | RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1 |
+//! | `video/statistics` | [`VideoStreamStatistics`] | RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1 |
+//!
+//! Frames and slices travel in the partition `stream N`, so that a subscriber gets only those of its stream;
+//! descriptions and statistics have no partition, so that one reader finds all. Key of all types is the stream; statistics
+//! have who reports as well.
+//!
+//! DEADLINE (one frame time) and LIFESPAN (two) are kept here and not by the middleware, which refuses both policies:
+//! [`TopicCounters::deadlines_missed`] counts frame times without a frame, and a frame that comes later than its
+//! lifetime after the earliest one is late and not presented. Writers hold three frames at most, so that nothing older is
+//! sent or repaired.
+//!
+//! # Copies
+//!
+//! A whole frame is copied once on its way out, from the caller's memory to the buffer that history and datagrams share,
+//! and not at all when the picture is made in place ([`VideoPublisher::lend_frame`]). It is copied once on its way in,
+//! from the fragments to the sample, which the subscriber then lends out. Slices are copied once more on their way in,
+//! to their place in the frame. Datagrams go through the kernel also between processes of one host: shared memory is not
+//! there.
 //!
 //! # The wire
 //!
@@ -48,9 +76,11 @@ mod deadline;
 mod description;
 mod error;
 mod format_words;
+mod picture;
 mod publisher;
 mod qos;
 mod statistics;
+mod subscriber;
 mod types;
 mod wire;
 
@@ -60,9 +90,11 @@ mod tests;
 pub use description::{list_streams, wait_for_stream};
 pub use error::TopicError;
 pub use format_words::FormatWords;
+pub use picture::{PictureOctets, TopicPicture};
 pub use publisher::{FrameLoan, FrameTime, PublisherConfig, PublisherCounters, VideoPublisher};
 pub use qos::{Checksum, Reliability, SampleUnit, Spread};
 pub use statistics::{FrameStatistics, SampleStatistics, StatisticsRole, VideoStreamStatistics};
+pub use subscriber::{SubscriberConfig, TopicCounters, VideoSubscriber};
 pub use types::{VideoFrame, VideoSlice, VideoStreamDescription};
 
 /// The fewest lines of a slice: below, the heads of samples cost more than the latency is worth.

@@ -1,0 +1,4 @@
+//! Streams as topics, over loopback and between network namespaces.
+
+mod exchange;
+mod fixture;

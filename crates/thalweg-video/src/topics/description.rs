@@ -30,7 +30,6 @@ pub(super) fn describe(config: &PublisherConfig, source: u32) -> Result<VideoStr
             return Err(TopicError::TextLength { what, octets, octets_max });
         }
     }
-    let lifespan = qos::lifespan(config.format);
     Ok(VideoStreamDescription {
         stream: config.stream,
         source,
@@ -41,7 +40,7 @@ pub(super) fn describe(config: &PublisherConfig, source: u32) -> Result<VideoStr
             SampleUnit::Slice(lines) => lines,
         },
         is_reliable: config.reliability == Reliability::Reliable,
-        lifespan_nanos: u64::try_from(lifespan.as_nanos()).unwrap_or(u64::MAX),
+        lifespan_nanos: u64::try_from(config.lifespan.as_nanos()).unwrap_or(u64::MAX),
         sdp,
     })
 }

@@ -54,6 +54,13 @@ pub enum TopicError {
         /// The lines of a field.
         field_lines: u16,
     },
+    /// A lifespan outside its range.
+    Lifespan {
+        /// The lifespan.
+        lifespan: Duration,
+        /// The frame time.
+        frame: Duration,
+    },
     /// The stream is published the other way: whole frames or slices.
     OtherUnit,
     /// Memory that is not a frame, or not the lines that were told.
@@ -111,6 +118,9 @@ impl fmt::Display for TopicError {
                 super::SLICE_LINES_MIN,
                 super::SLICE_LINES_MAX
             ),
+            TopicError::Lifespan { lifespan, frame } => {
+                write!(formatter, "a lifespan of {lifespan:?} is not between half a frame time and eight of {frame:?}")
+            }
             TopicError::OtherUnit => {
                 formatter.write_str("the publisher writes the other unit; frames and slices of one stream do not mix")
             }

@@ -8,7 +8,7 @@
 //!
 //! | topic | type | QoS of the writer |
 //! |---|---|---|
-//! | `video/frames` | [`VideoFrame`] | BEST_EFFORT or RELIABLE, KEEP_LAST 3, LATENCY_BUDGET one frame time |
+//! | `video/frames` | [`VideoFrame`] | BEST_EFFORT or RELIABLE, KEEP_LAST 3, LATENCY_BUDGET a frame time |
 //! | `video/slices` | [`VideoSlice`] | the same, KEEP_LAST three frames of slices |
 //! | `video/descriptions` | [`VideoStreamDescription`] | RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1 |
 //! | `video/statistics` | [`VideoStreamStatistics`] | RELIABLE, TRANSIENT_LOCAL, KEEP_LAST 1 |
@@ -17,10 +17,10 @@
 //! descriptions and statistics have no partition, so that one reader finds all. Key of all types is the stream; statistics
 //! have who reports as well.
 //!
-//! DEADLINE (one frame time) and LIFESPAN (two) are kept here and not by the middleware, which refuses both policies:
+//! DEADLINE (one frame time) and LIFESPAN (two, or as configured) are kept here and not by the middleware, which refuses both policies:
 //! [`TopicCounters::deadlines_missed`] counts frame times without a frame, and a frame that comes later than its
-//! lifetime after the earliest one is late and not presented. Writers hold three frames at most, so that nothing older is
-//! sent or repaired.
+//! lifetime after the earliest one is late and not presented. Writers hold the frames of that time and one, three by
+//! default, so that nothing older is sent or repaired.
 //!
 //! # Copies
 //!

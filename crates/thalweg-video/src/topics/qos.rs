@@ -9,8 +9,6 @@ use thalweg::qos::{Durability, History, Method, ReaderQos, Representation, Trans
 use super::{SLICE_LINES_MAX, SLICE_LINES_MIN, TopicError};
 use crate::format::VideoFormat;
 
-/// Frames that a writer holds and a reader keeps.
-pub(super) const FRAMES_KEPT: u32 = 3;
 /// Name of the topic of whole frames.
 pub(super) const FRAMES: &str = "video/frames";
 /// Name of the topic of slices.
@@ -25,7 +23,7 @@ pub(super) const STATISTICS: &str = "video/statistics";
 pub enum Reliability {
     /// Never: what is lost is concealed (slices) or missing (frames).
     BestEffort,
-    /// As long as the frame is one of the newest three (default).
+    /// As long as the frame is one of the newest, three by default (default).
     #[default]
     Reliable,
 }
@@ -91,15 +89,20 @@ pub enum Checksum {
 }
 
 /// How the octets of a frame leave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// As fast as the readers' receive buffers take them, on the thread that writes (default). For links and hosts that
-    /// are faster than the stream by far, and for RELIABLE: a writer stops at a reader's window.
-    #[default]
+    /// As fast as the readers' receive buffers take them, on the thread that writes: the least delay and work where
+    /// the link carries many times the stream, behind queues that hold a frame. A shorter queue loses much of each frame.
     AtOnce,
-    /// At a rate that sends a frame in this percentage of a frame time, 10 to 100: by a flow controller, on the
-    /// participant's own thread. For BEST_EFFORT, whose readers cannot say that their buffers are full.
+    /// At a rate that sends a frame in this percentage of a frame time, 10 to 100; default 80: by a flow controller, on
+    /// the participant's own thread. What is left of the frame time is for repairs.
     Over(u8),
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread::Over(80)
+    }
 }
 
 impl Spread {
@@ -125,17 +128,18 @@ pub(super) fn partition(stream: u32) -> Vec<String> {
     vec![format!("stream {stream}")]
 }
 
-/// The writer of frames or slices; `flow_controller` is the name of its flow controller.
+/// The writer of frames or slices, which holds `kept` frames; `flow_controller` is the name of its flow controller.
 pub(super) fn writer(
     format: VideoFormat,
     unit: SampleUnit,
+    kept: u32,
     reliability: Reliability,
     flow_controller: Option<&str>,
 ) -> WriterQos {
     let frame = format.frame_time();
     WriterQos {
         reliability: reliability.policy(frame),
-        history: History::KeepLast(FRAMES_KEPT * unit.samples(format)),
+        history: History::KeepLast(kept * unit.samples(format)),
         timing: WriterTiming { latency_budget: frame, ..WriterTiming::default() },
         data_representation: vec![Representation::Xcdr1],
         transmission: flow_controller
@@ -145,10 +149,10 @@ pub(super) fn writer(
 }
 
 /// The reader of frames or slices.
-pub(super) fn reader(format: VideoFormat, unit: SampleUnit, reliability: Reliability) -> ReaderQos {
+pub(super) fn reader(format: VideoFormat, unit: SampleUnit, kept: u32, reliability: Reliability) -> ReaderQos {
     let mut qos = ReaderQos {
         reliability: reliability.policy(Duration::ZERO),
-        history: History::KeepLast(FRAMES_KEPT * unit.samples(format)),
+        history: History::KeepLast(kept * unit.samples(format)),
         ..ReaderQos::default()
     };
     qos.timing.latency_budget = format.frame_time();
@@ -170,7 +174,17 @@ pub(super) fn kept_reader() -> ReaderQos {
     }
 }
 
-/// How long a frame is of use: LIFESPAN.
-pub(super) fn lifespan(format: VideoFormat) -> Duration {
-    2 * format.frame_time()
+/// Frames that a writer holds and a reader keeps, where a frame is of use for `lifespan`: those that are, and the one
+/// that fills. Three for two frame times.
+///
+/// # Errors
+/// The lifespan is not between half a frame time and eight.
+pub(super) fn frames_kept(format: VideoFormat, lifespan: Duration) -> Result<u32, TopicError> {
+    let frame = format.frame_time();
+    // A few nanoseconds more: those of eight rounded frame times.
+    if lifespan < frame / 2 || lifespan > 8 * frame + Duration::from_nanos(8) {
+        return Err(TopicError::Lifespan { lifespan, frame });
+    }
+    let frames = lifespan.as_nanos().saturating_sub(8).div_ceil(frame.as_nanos());
+    Ok(u32::try_from(frames).expect("eight at most") + 1)
 }

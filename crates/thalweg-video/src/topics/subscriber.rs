@@ -357,7 +357,9 @@ fn create_input(
     reliability: Reliability,
 ) -> Result<Input, TopicError> {
     let SubscriberConfig { stream, concealment, start_frames_max, .. } = *config;
-    let assembler = AssemblerConfig { concealment, start_frames_max, ..AssemblerConfig::new(format) };
+    let patience = Duration::from_nanos(description.lifespan_nanos);
+    let kept = qos::frames_kept(format, patience)?;
+    let assembler = AssemblerConfig { format, concealment, patience, start_frames_max };
     let subscriber =
         participant.create_subscriber(SubscriberQos { partition: qos::partition(stream), ..SubscriberQos::default() });
     let unit = match description.slice_lines {
@@ -365,7 +367,7 @@ fn create_input(
         lines => SampleUnit::Slice(lines),
     };
     unit.check(format)?;
-    let qos = qos::reader(format, unit, reliability);
+    let qos = qos::reader(format, unit, kept, reliability);
     Ok(match unit {
         SampleUnit::Frame => {
             let reader = subscriber.create_reader(&participant.create_topic(qos::FRAMES), qos)?;

@@ -175,3 +175,13 @@ fn the_wire_names_of_the_types_stay() {
         ]
     );
 }
+
+#[test]
+fn writers_hold_the_frames_that_are_of_use_and_one() {
+    let frame = format().frame_time();
+    for (halves, expect) in
+        [(0, None), (1, Some(2)), (2, Some(2)), (3, Some(3)), (4, Some(3)), (16, Some(9)), (17, None)]
+    {
+        assert_eq!(qos::frames_kept(format(), frame * halves / 2).ok(), expect, "{halves} halves of a frame time");
+    }
+}

@@ -17,14 +17,14 @@ use crate::fixture::*;
 const FIRST: u32 = u32::MAX - 4000;
 
 fn time(frame: u64) -> FrameTime {
-    FrameTime::now(FIRST.wrapping_add(frame as u32 * FrameRate::NTSC.frame_ticks()))
+    FrameTime::now(FIRST.wrapping_add(frame as u32 * 90_000))
 }
 
 /// Twelve frames, one after the other, arrive as they were sent.
 #[track_caller]
 fn check(unit: SampleUnit, reliability: Reliability, scan: Scan, adjust: impl Fn(&mut PublisherConfig)) {
     let format = format((320, 180), scan);
-    let mut config = PublisherConfig { unit, reliability, ..PublisherConfig::new(STREAM, format) };
+    let mut config = PublisherConfig { unit, reliability, ..config(format) };
     adjust(&mut config);
     let Pair { mut publisher, mut subscriber, participants: _alive } = pair(config, |_| ());
     for frame in 0..12 {
@@ -49,15 +49,14 @@ fn frames_arrive_as_they_were_sent_in_every_unit() {
     check(SampleUnit::Slice(8), Reliability::Reliable, Scan::Progressive, |_| ());
     check(SampleUnit::Slice(60), Reliability::BestEffort, Scan::Interlaced, |_| ());
     check(SampleUnit::Slice(16), Reliability::Reliable, Scan::SegmentedFrame, |config| config.checksum = Checksum::Off);
-    check(SampleUnit::Slice(20), Reliability::BestEffort, Scan::Progressive, |config| config.spread = Spread::Over(50));
-    check(SampleUnit::Frame, Reliability::Reliable, Scan::Progressive, |config| config.spread = Spread::Over(80));
+    check(SampleUnit::Slice(20), Reliability::BestEffort, Scan::Progressive, |config| config.spread = Spread::Over(10));
+    check(SampleUnit::Frame, Reliability::Reliable, Scan::Progressive, |config| config.spread = Spread::Over(10));
 }
 
 #[test]
 fn a_lent_frame_is_written_without_a_copy_and_handed_out_where_it_came() {
     let format = format((320, 180), Scan::Progressive);
-    let Pair { mut publisher, mut subscriber, participants: _alive } =
-        pair(PublisherConfig::new(STREAM, format), |_| ());
+    let Pair { mut publisher, mut subscriber, participants: _alive } = pair(config(format), |_| ());
     let mut held = Vec::new();
     for frame in 0..6 {
         let mut loan = publisher.lend_frame().unwrap();
@@ -74,7 +73,7 @@ fn lines_are_sent_before_the_rest_of_their_frame_is_there() {
     let format = format((320, 180), Scan::Interlaced);
     let unit = SampleUnit::Slice(40);
     let Pair { mut publisher, mut subscriber, participants: _alive } =
-        pair(PublisherConfig { unit, ..PublisherConfig::new(STREAM, format) }, |_| ());
+        pair(PublisherConfig { unit, ..config(format) }, |_| ());
     let whole = picture(format, 0);
     let lines = |field: Field, first: u16| -> Vec<u8> {
         let line = |line: u16| whole.chunks(format.line_octets()).nth(format.frame_line(field, line).into()).unwrap();
@@ -105,7 +104,7 @@ fn a_frame_that_is_given_up_is_concealed_with_the_one_before() {
     let format = format((320, 180), Scan::Progressive);
     let unit = SampleUnit::Slice(60);
     let Pair { mut publisher, mut subscriber, participants: _alive } =
-        pair(PublisherConfig { unit, ..PublisherConfig::new(STREAM, format) }, |config| {
+        pair(PublisherConfig { unit, ..config(format) }, |config| {
             config.concealment = Concealment::Previous;
         });
     publisher.write_frame(time(0), &picture(format, 0)).unwrap();
@@ -127,9 +126,9 @@ fn a_late_joiner_gets_the_description_and_a_list_has_every_stream() {
     let (here, there) = (participant(domain), participant(domain));
     let format = format((320, 180), Scan::SegmentedFrame);
     let unit = SampleUnit::Slice(16);
-    let config = PublisherConfig { name: "gate".into(), unit, ..PublisherConfig::new(STREAM, format) };
-    let mut publisher = VideoPublisher::new(&here, config).unwrap();
-    let _other = VideoPublisher::new(&here, PublisherConfig::new(9, format)).unwrap();
+    let gate = PublisherConfig { name: "gate".into(), unit, ..config(format) };
+    let mut publisher = VideoPublisher::new(&here, gate).unwrap();
+    let _other = VideoPublisher::new(&here, PublisherConfig { stream: 9, ..config(format) }).unwrap();
     // Long before anybody listens.
     publisher.write_frame(time(0), &picture(format, 0)).unwrap();
     let subscriber = VideoSubscriber::open(&there, SubscriberConfig::new(STREAM), PATIENCE).unwrap();
@@ -148,8 +147,8 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     let domain = domain();
     let (here, there) = (participant(domain), participant(domain));
     let offered = format((320, 180), Scan::Progressive);
-    let config = PublisherConfig { reliability: Reliability::BestEffort, ..PublisherConfig::new(STREAM, offered) };
-    let _publisher = VideoPublisher::new(&here, config).unwrap();
+    let best_effort = PublisherConfig { reliability: Reliability::BestEffort, ..config(offered) };
+    let _publisher = VideoPublisher::new(&here, best_effort).unwrap();
     let check = |config: SubscriberConfig, patience: Duration, expect: &str| {
         let told = VideoSubscriber::open(&there, config, patience).expect_err(expect).to_string();
         assert!(told.contains(expect), "{told}");
@@ -158,23 +157,23 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     check(
         SubscriberConfig { expected, ..SubscriberConfig::new(STREAM) },
         PATIENCE,
-        "stream 7 is 320x180 yuv422-10 30000/1001 progressive, and 1280x720 yuv422-10 30000/1001 progressive was asked for",
+        "stream 7 is 320x180 yuv422-10 1 progressive, and 1280x720 yuv422-10 1 progressive was asked for",
     );
     let reliability = Some(Reliability::Reliable);
     check(SubscriberConfig { reliability, ..SubscriberConfig::new(STREAM) }, PATIENCE, "is offered BEST_EFFORT");
     check(SubscriberConfig::new(8), Duration::from_secs(1), "nobody described stream 8 within 1s; there are [7]");
-    let config = PublisherConfig { unit: SampleUnit::Slice(4), ..PublisherConfig::new(8, offered) };
-    assert!(matches!(VideoPublisher::new(&here, config), Err(TopicError::SliceLines { lines: 4, .. })));
+    let thin = PublisherConfig { unit: SampleUnit::Slice(4), stream: 8, ..config(offered) };
+    assert!(matches!(VideoPublisher::new(&here, thin), Err(TopicError::SliceLines { lines: 4, .. })));
 }
 
 #[test]
 fn a_stream_that_goes_on_in_another_format_is_refused() {
     let (small, large) = (format((320, 180), Scan::Progressive), format((640, 360), Scan::Progressive));
-    let Pair { mut publisher, mut subscriber, participants } = pair(PublisherConfig::new(STREAM, small), |_| ());
+    let Pair { mut publisher, mut subscriber, participants } = pair(config(small), |_| ());
     publisher.write_frame(time(0), &picture(small, 0)).unwrap();
     subscriber.next_picture(PATIENCE).unwrap().expect("a frame");
     drop(publisher);
-    let mut publisher = VideoPublisher::new(&participants.0, PublisherConfig::new(STREAM, large)).unwrap();
+    let mut publisher = VideoPublisher::new(&participants.0, config(large)).unwrap();
     publisher.wait_for_subscribers(1, PATIENCE).unwrap();
     let told = (0..200).find_map(|frame| {
         publisher.write_frame(time(frame), &picture(large, frame)).unwrap();
@@ -188,7 +187,7 @@ fn a_stream_that_goes_on_in_another_format_is_refused() {
 #[test]
 fn damaged_and_foreign_samples_are_counted_and_not_shown() {
     let format = format((320, 180), Scan::Progressive);
-    let Pair { mut publisher, mut subscriber, participants } = pair(PublisherConfig::new(STREAM, format), |_| ());
+    let Pair { mut publisher, mut subscriber, participants } = pair(config(format), |_| ());
     publisher.write_frame(time(0), &picture(format, 0)).unwrap();
     subscriber.next_picture(PATIENCE).unwrap().expect("a frame");
     let partition = vec![format!("stream {STREAM}")];
@@ -234,7 +233,7 @@ fn damaged_and_foreign_samples_are_counted_and_not_shown() {
 #[test]
 fn statistics_of_both_ends_are_a_topic() {
     let format = format((320, 180), Scan::Progressive);
-    let Pair { mut publisher, mut subscriber, participants } = pair(PublisherConfig::new(STREAM, format), |_| ());
+    let Pair { mut publisher, mut subscriber, participants } = pair(config(format), |_| ());
     for frame in 0..3 {
         publisher.write_frame(time(frame), &picture(format, frame)).unwrap();
         subscriber.next_picture(PATIENCE).unwrap().expect("a frame");

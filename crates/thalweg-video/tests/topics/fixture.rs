@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg::DomainParticipant;
 use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat};
-use thalweg_video::topics::{PublisherConfig, SubscriberConfig, TopicPicture, VideoPublisher, VideoSubscriber};
+use thalweg_video::topics::{PublisherConfig, Spread, SubscriberConfig, TopicPicture, VideoPublisher, VideoSubscriber};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -13,8 +13,14 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The number of the stream of every test: each has a domain of its own.
 pub const STREAM: u32 = 7;
 
+/// A format of one frame a second: whatever a loaded machine does, no frame is late.
 pub fn format(size: (u16, u16), scan: Scan) -> VideoFormat {
-    VideoFormat::new(PixelFormat::Yuv422Bits10, size, FrameRate::NTSC, scan).unwrap()
+    VideoFormat::new(PixelFormat::Yuv422Bits10, size, FrameRate::new(1, 1).unwrap(), scan).unwrap()
+}
+
+/// A publisher of that format: frames leave at once, since a second is long.
+pub fn config(format: VideoFormat) -> PublisherConfig {
+    PublisherConfig { spread: Spread::AtOnce, ..PublisherConfig::new(STREAM, format) }
 }
 
 /// A domain of this test alone, among the processes that run at once on a host.
@@ -61,7 +67,7 @@ pub fn fill(octets: &mut [u8], frame: u64) {
 
 /// The frame times since `first` of a time stamp.
 pub fn frame_of(timestamp: u32, first: u32) -> u64 {
-    u64::from(timestamp.wrapping_sub(first) / FrameRate::NTSC.frame_ticks())
+    u64::from(timestamp.wrapping_sub(first) / 90_000)
 }
 
 #[track_caller]

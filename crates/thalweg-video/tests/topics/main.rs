@@ -2,3 +2,5 @@
 
 mod exchange;
 mod fixture;
+mod network;
+mod processes;

@@ -24,6 +24,9 @@ pub struct PublisherConfig {
     pub checksum: Checksum,
     /// How fast a frame leaves.
     pub spread: Spread,
+    /// How long a frame is of use: half a frame time to eight, two by default. Frames that take longer are not
+    /// presented, and the writer holds no more than fit this time, and one: three by default.
+    pub lifespan: Duration,
     /// The session description, where the stream is sent by RTP as well; one without an address by default.
     pub sdp: Option<String>,
 }
@@ -39,6 +42,7 @@ impl PublisherConfig {
             reliability: Reliability::default(),
             checksum: Checksum::default(),
             spread: Spread::default(),
+            lifespan: 2 * format.frame_time(),
             sdp: None,
         }
     }

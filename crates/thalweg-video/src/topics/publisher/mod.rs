@@ -6,6 +6,8 @@ mod payload;
 use std::sync::Arc;
 use std::time::Duration;
 
+use thalweg::counters::WriterCounters;
+use thalweg::explain::WriterExplanation;
 use thalweg::types::{KeyHash, Timestamp};
 use thalweg::{
     DataWriter, DomainParticipant, FlowController, Payload, PublisherQos, TopicType, WriterOptions, cdr, clock,
@@ -24,8 +26,8 @@ use super::{
 use crate::format::{Field, Scan};
 pub use config::{FrameTime, PublisherConfig, PublisherCounters};
 
-/// Buffers of frames that a publisher keeps: those of the history, one under way and one that fills.
-const BUFFERED_FRAMES: usize = qos::FRAMES_KEPT as usize + 2;
+/// Buffers of frames beside those of the history: one that is on its way though newer ones took its place, and one that fills.
+const FRAMES_SPARE: u32 = 2;
 
 /// Memory of a frame that is written without a copy: fill it and give it to [`VideoPublisher::publish`]. It is lost when
 /// it is dropped.
@@ -89,6 +91,9 @@ impl VideoPublisher {
     /// The format does not fit the unit, a text is too long, or the middleware refuses.
     pub fn new(participant: &DomainParticipant, config: PublisherConfig) -> Result<VideoPublisher, TopicError> {
         config.unit.check(config.format)?;
+        let kept = qos::frames_kept(config.format, config.lifespan)?;
+        let frame_bytes = (config.format.frame_octets() + FRAME_HEAD_BYTES).next_power_of_two();
+        let buffered = (kept + FRAMES_SPARE) as usize * frame_bytes;
         let source = u32::from_ne_bytes(entropy::bytes().map_err(TopicError::Entropy)?);
         let description = description::describe(&config, source)?;
         let name = format!("video {} {source:08x}", config.stream);
@@ -96,7 +101,7 @@ impl VideoPublisher {
             Some(settings) => Some(Controller(participant.create_flow_controller(&name, settings)?)),
             None => None,
         };
-        let output = create_output(participant, &config, controller.as_ref().map(|_| name.as_str()))?;
+        let output = create_output(participant, &config, (kept, buffered), controller.as_ref().map(|_| name.as_str()))?;
         let topic = participant.create_topic(qos::DESCRIPTIONS);
         let descriptions = participant.create_writer(&topic, qos::kept_writer())?;
         let topic = participant.create_topic(qos::STATISTICS);
@@ -108,9 +113,7 @@ impl VideoPublisher {
             _controller: controller,
             descriptions,
             statistics,
-            pool: PayloadPool::new(
-                BUFFERED_FRAMES * (config.format.frame_octets() + FRAME_HEAD_BYTES).next_power_of_two(),
-            ),
+            pool: PayloadPool::new(buffered),
             instance: instance_of(&VideoFrame { stream: config.stream, ..VideoFrame::default() }),
             frame: 0,
             number: 0,
@@ -134,6 +137,22 @@ impl VideoPublisher {
     /// What was written so far.
     pub fn counters(&self) -> PublisherCounters {
         PublisherCounters { deadlines_missed: self.deadline.missed(clock::now()), ..self.counters }
+    }
+
+    /// What the middleware's writer counts: datagrams, repairs, frames that were overwritten before every subscriber had them.
+    pub fn writer_counters(&self) -> WriterCounters {
+        match &self.output {
+            Output::Frames(writer) => writer.counters(),
+            Output::Slices(writer, _) => writer.counters(),
+        }
+    }
+
+    /// How the middleware's writer sends, and the state of the paths to its subscribers.
+    pub fn explain(&self) -> WriterExplanation {
+        match &self.output {
+            Output::Frames(writer) => writer.explain(),
+            Output::Slices(writer, _) => writer.explain(),
+        }
     }
 
     /// Waits until so many subscribers are there.
@@ -388,14 +407,15 @@ impl VideoPublisher {
 fn create_output(
     participant: &DomainParticipant,
     config: &PublisherConfig,
+    (kept, buffered): (u32, usize),
     controller: Option<&str>,
 ) -> Result<Output, TopicError> {
     let PublisherConfig { stream, format, unit, reliability, .. } = config;
     let publisher =
         participant.create_publisher(PublisherQos { partition: qos::partition(*stream), ..PublisherQos::default() });
-    let qos = qos::writer(*format, *unit, *reliability, controller);
+    let qos = qos::writer(*format, *unit, kept, *reliability, controller);
     let default = WriterOptions::default();
-    let history_bytes_max = default.history_bytes_max.max(BUFFERED_FRAMES * (format.frame_octets() + (1 << 20)));
+    let history_bytes_max = default.history_bytes_max.max(buffered);
     let options = WriterOptions { history_bytes_max, ..default };
     Ok(match unit {
         SampleUnit::Frame => {

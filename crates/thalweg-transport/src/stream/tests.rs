@@ -102,7 +102,10 @@ fn what_is_too_large_is_refused_and_does_not_end_segmentation() {
 
 #[test]
 fn nobody_listening_stops_no_stream_and_is_counted() {
-    let (here, closed) = (hearing(), local().local_address());
+    let (here, socket) = (hearing(), std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    // Connected to somebody else it refuses all others, and nobody takes its port meanwhile.
+    socket.connect("127.0.0.1:9").unwrap();
+    let closed = socket.local_addr().unwrap();
     for _ in 0..50 {
         let sent = send(&here, closed, &[1220; 4]);
         assert_eq!((sent.datagrams, sent.lost), (4, 0));

@@ -16,7 +16,7 @@ mod tests;
 pub use limits::{FramePacing, PACKETS_MAX, PacingRefusal};
 pub use meter::{Alignment, BufferFigures, FramePacingFigures, PacingFault, PacingMeter, PacingSummary};
 
-/// How evenly a sender sends (ST 2110-21 §7.1).
+/// How evenly a sender sends (ST 2110-21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacingKind {
     /// Narrow: in the active part of a frame time, as SDI would.

@@ -1,4 +1,4 @@
-//! How pixels are packed into octets (RFC 4175 §4.3, the same in ST 2110-20 §6.2).
+//! How pixels are packed into octets (RFC 4175 §4.3, the same in ST 2110-20).
 
 use std::fmt;
 use std::str::FromStr;

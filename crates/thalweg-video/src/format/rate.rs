@@ -12,7 +12,7 @@ const CLOCK_HZ: u128 = 90_000;
 pub(super) const HERTZ_MIN: u32 = 1;
 /// Frames a second at most.
 pub(super) const HERTZ_MAX: u32 = 1000;
-/// The largest number of the fraction; ST 2110-20 §7.2 asks for the smallest numbers, and broadcast needs 120000/1001.
+/// The largest number of the fraction; ST 2110-20 asks for the smallest numbers, and broadcast needs 120000/1001.
 pub(super) const NUMBER_MAX: u32 = 1_000_000;
 
 /// Frames a second as an exact fraction in lowest terms, such as 30000/1001.

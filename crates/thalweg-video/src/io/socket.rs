@@ -8,6 +8,8 @@ use thalweg_transport::stream::{
     ReceiveCounts, StreamArrival, StreamOptions, StreamReceiver, StreamSocket, Waker, Wakeup,
 };
 
+use crate::rtp;
+
 /// Where the RTCP of a stream goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ControlPort {
@@ -51,10 +53,7 @@ pub enum Protocol {
 impl Protocol {
     /// What a datagram on a port of both is (RFC 5761 §4): packet types 192 to 223 are RTCP's.
     pub fn of(datagram: &[u8]) -> Protocol {
-        match datagram.get(1) {
-            Some(192..=223) => Protocol::Control,
-            _ => Protocol::Media,
-        }
+        if rtp::is_rtcp(datagram) { Protocol::Control } else { Protocol::Media }
     }
 }
 
@@ -211,7 +210,7 @@ impl MediaReceiver {
                 self.receive_from(place, &mut handle);
             }
         }
-        (0..self.places.len()).any(|place| self.receiver.is_ready(place))
+        self.is_more()
     }
 
     /// Asks the sockets of RTCP although nobody told that something is queued: one system call a path.
@@ -221,6 +220,24 @@ impl MediaReceiver {
                 self.receive_from(place, &mut handle);
             }
         }
+    }
+
+    /// Asks all sockets although nobody told that something is queued, until each is empty or has given 64 messages: one system call
+    /// a socket at least. Returns whether more may be queued.
+    pub fn receive_untold(&mut self, mut handle: impl FnMut(MediaArrival<'_>)) -> bool {
+        for place in 0..self.places.len() {
+            for _ in 0..UNTOLD_BATCHES_MAX {
+                self.receive_from(place, &mut handle);
+                if !self.receiver.is_ready(place) {
+                    break;
+                }
+            }
+        }
+        self.is_more()
+    }
+
+    fn is_more(&self) -> bool {
+        (0..self.places.len()).any(|place| self.receiver.is_ready(place))
     }
 
     fn receive_from(&mut self, place: usize, handle: &mut impl FnMut(MediaArrival<'_>)) {
@@ -234,6 +251,8 @@ impl MediaReceiver {
     }
 }
 
+/// Batches of messages that one socket gives before others have their turn.
+const UNTOLD_BATCHES_MAX: usize = 8;
 /// Times that another pair of ports is tried: each fails only when somebody holds a pair's second port alone.
 const PAIRS_TRIED_MAX: usize = 64;
 /// Bytes of receive buffer of RTCP: 100 reports and requests of 1,500 bytes as the kernel charges them.
@@ -290,14 +309,20 @@ mod tests {
         let to = there.media().local_address();
         let mut receiver = MediaReceiver::new(&[there]).unwrap();
         // With the marker bit payload type 96 reads 224, which is beyond RTCP's.
-        send(here.media(), to, &[&[1, 96], &[2, 224], &[3, 200], &[4, 207], &[5, 191], &[6]]);
+        send(here.media(), to, &[&[129, 96], &[130, 224], &[131, 200], &[132, 207], &[133, 191], &[6]]);
         let (media, control) = (Protocol::Media, Protocol::Control);
-        let expect = [(0, media, 1), (0, media, 2), (0, control, 3), (0, control, 4), (0, media, 5), (0, media, 6)];
+        let expect =
+            [(0, media, 129), (0, media, 130), (0, control, 131), (0, control, 132), (0, media, 133), (0, media, 6)];
         assert_eq!(receive(&mut receiver), expect);
-        send(here.media(), to, &[&[7, 201]]);
+        send(here.media(), to, &[&[128, 201]]);
         let mut heard = 0;
         receiver.receive_control(|arrival| heard += arrival.datagrams().count());
         assert_eq!(heard, 1, "without being told of it");
+        send(here.media(), to, &[&[128, 96], &[129, 200]]);
+        let mut heard = Vec::new();
+        let is_more =
+            receiver.receive_untold(|arrival| heard.extend(arrival.datagrams().map(|(protocol, _)| protocol)));
+        assert_eq!((heard, is_more), (vec![media, control], false));
     }
 
     #[test]

@@ -58,9 +58,10 @@ pub(super) fn conceal(
 ) -> LineSet {
     let mut concealed = LineSet::default();
     let (line_octets, group) = (format.line_octets(), usize::from(format.pixels().group().octets));
-    for line in 0..usize::from(format.height()) {
+    for number in 0..format.height() {
+        let line = usize::from(number);
         for run in coverage.missing_runs(line) {
-            concealed.insert(line);
+            concealed.insert(number);
             let octets = run.start * group..run.end * group;
             let at = line * line_octets + octets.start..line * line_octets + octets.end;
             let sources = match policy {

@@ -16,7 +16,7 @@ pub enum Repair {
     /// By generic NACK (RFC 4585 §6.2.1).
     Nack {
         /// How long a gap may be due to reordering: default 500 µs. Give more than the difference of the two paths'
-        /// delays where there are two (ST 2022-7 §7: 10 ms or more).
+        /// delays where there are two (ST 2022-7: 10 ms or more).
         reorder_window: Duration,
         /// The payload type of the stream in which packets are sent again (RFC 4588); `None` if they come in the stream
         /// itself.

@@ -15,8 +15,11 @@ impl Default for LineSet {
 }
 
 impl LineSet {
-    pub(super) fn insert(&mut self, line: usize) {
-        self.words[line / 64] |= 1 << (line % 64);
+    /// Adds a line; those beyond [`HEIGHT_MAX`] are none.
+    pub fn insert(&mut self, line: u16) {
+        if let Some(word) = self.words.get_mut(usize::from(line / 64)) {
+            *word |= 1 << (line % 64);
+        }
     }
 
     /// The number of lines.

@@ -62,7 +62,7 @@ pub enum NetworkPath {
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum PacketArrival {
     /// Its pixels are in their frame.
     Placed(PicturePlace),
     /// It came before.
@@ -126,7 +126,7 @@ impl VideoReceiver {
         config.check()?;
         let repairs = match config.repair {
             Repair::Off => None,
-            Repair::Nack { reorder_window, .. } => Some(Repairs::new(reorder_window)),
+            Repair::Nack { reorder_window, .. } => Some(Repairs::new(reorder_window, config.playout)),
         };
         Ok(VideoReceiver {
             source: Source::new(config.ssrc),
@@ -193,12 +193,12 @@ impl VideoReceiver {
     }
 
     /// Takes a datagram of the stream, or of its repetitions; RTCP goes elsewhere ([`crate::rtp::is_rtcp`]).
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Arrival {
+    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> PacketArrival {
         self.handle_datagram_from(now, NetworkPath::First, datagram)
     }
 
     /// Takes a datagram that came on `path`.
-    pub fn handle_datagram_from(&mut self, now: Instant, path: NetworkPath, datagram: &[u8]) -> Arrival {
+    pub fn handle_datagram_from(&mut self, now: Instant, path: NetworkPath, datagram: &[u8]) -> PacketArrival {
         let Ok(packet) = RtpPacket::parse(datagram) else { return self.refuse_malformed() };
         let payload_type = Some(packet.header.payload_type);
         if payload_type == self.config.repair.retransmission() {
@@ -206,7 +206,7 @@ impl VideoReceiver {
         }
         if self.config.payload_type.is_some() && self.config.payload_type != payload_type {
             self.counters.refused.foreign += 1;
-            return Arrival::Refused;
+            return PacketArrival::Refused;
         }
         let Ok(payload) = VideoPayload::parse(packet.payload) else { return self.refuse_malformed() };
         match self.source.judge(now, packet.header.ssrc) {
@@ -214,13 +214,13 @@ impl VideoReceiver {
             Origin::Successor => self.begin_anew(),
             Origin::Foreign => {
                 self.counters.refused.foreign += 1;
-                return Arrival::Refused;
+                return PacketArrival::Refused;
             }
         }
         let located = self.locate(&payload);
         if matches!(located, Located::Outside) {
             self.counters.refused.outside += 1;
-            return Arrival::Refused;
+            return PacketArrival::Refused;
         }
         let seen = self.count(now, path, &packet.header, payload.extended_sequence);
         self.place(now, &packet.header, &payload, &located, seen)
@@ -266,25 +266,25 @@ impl VideoReceiver {
 
 // Packets.
 impl VideoReceiver {
-    fn refuse_malformed(&mut self) -> Arrival {
+    fn refuse_malformed(&mut self) -> PacketArrival {
         self.counters.refused.malformed += 1;
-        Arrival::Refused
+        PacketArrival::Refused
     }
 
     /// Takes a packet that was sent again: its payload begins with the original number (RFC 4588 §4).
-    fn handle_repetition(&mut self, now: Instant, packet: &RtpPacket<'_>) -> Arrival {
+    fn handle_repetition(&mut self, now: Instant, packet: &RtpPacket<'_>) -> PacketArrival {
         let original = packet.payload.split_first_chunk();
         let read = original.and_then(|(number, payload)| Some((number, VideoPayload::parse(payload).ok()?)));
         let Some((sequence, payload)) = read else { return self.refuse_malformed() };
         let window = &mut self.numbers.window;
         let Some(number) = window.number_of_original(u16::from_be_bytes(*sequence)) else {
             self.counters.refused.foreign += 1;
-            return Arrival::Refused;
+            return PacketArrival::Refused;
         };
         let located = self.locate(&payload);
         if matches!(located, Located::Outside) {
             self.counters.refused.outside += 1;
-            return Arrival::Refused;
+            return PacketArrival::Refused;
         }
         self.counters.repair.repetitions += 1;
         if let Some(repairs) = &mut self.repairs {
@@ -342,25 +342,25 @@ impl VideoReceiver {
         payload: &VideoPayload<'_>,
         located: &Located,
         (number, seen): (u64, Seen),
-    ) -> Arrival {
+    ) -> PacketArrival {
         if seen == Seen::Duplicate {
-            return Arrival::Duplicate;
+            return PacketArrival::Duplicate;
         }
         let is_new = matches!(seen, Seen::New(_));
         let field = payload.pieces().next().map_or(Field::First, |(header, _)| header.field);
         let index = match located {
             Located::Pieces(_) => self.slot_of(now, header.timestamp, field, number),
-            Located::Unknown | Located::Outside => Err(Arrival::Unplaced),
+            Located::Unknown | Located::Outside => Err(PacketArrival::Unplaced),
         };
         let (pieces, index) = match (located, index) {
             (Located::Pieces(pieces), Ok(index)) => (pieces, index),
-            (_, Err(Arrival::Late)) => {
+            (_, Err(PacketArrival::Late)) => {
                 self.counters.packets.late += u64::from(is_new);
-                return Arrival::Late;
+                return PacketArrival::Late;
             }
             _ => {
                 self.counters.packets.unplaced += u64::from(is_new);
-                return Arrival::Unplaced;
+                return PacketArrival::Unplaced;
             }
         };
         let slot = self.slots.get_mut(index);
@@ -375,11 +375,11 @@ impl VideoReceiver {
             }
         }
         let octets_before = pieces[0].octets_before(self.config.format, field);
-        Arrival::Placed(PicturePlace { timestamp: header.timestamp, field, octets_before })
+        PacketArrival::Placed(PicturePlace { timestamp: header.timestamp, field, octets_before })
     }
 
     /// The slot of a frame, opened if it is a new one.
-    fn slot_of(&mut self, now: Instant, timestamp: u32, field: Field, number: u64) -> Result<usize, Arrival> {
+    fn slot_of(&mut self, now: Instant, timestamp: u32, field: Field, number: u64) -> Result<usize, PacketArrival> {
         let mut found = self.slots.find(timestamp, field);
         if found == Ok(SlotPlace::Jump) {
             self.begin_at_another_time();
@@ -387,13 +387,13 @@ impl VideoReceiver {
         }
         let (first, mut place) = match found {
             Ok(SlotPlace::Slot(index)) => return Ok(index),
-            Ok(SlotPlace::Late) => return Err(Arrival::Late),
-            Ok(SlotPlace::Unknown | SlotPlace::Jump) => return Err(Arrival::Unplaced),
+            Ok(SlotPlace::Late) => return Err(PacketArrival::Late),
+            Ok(SlotPlace::Unknown | SlotPlace::Jump) => return Err(PacketArrival::Unplaced),
             Err(new) => new,
         };
         if self.slots.is_full() {
             if place == 0 {
-                return Err(Arrival::Late);
+                return Err(PacketArrival::Late);
             }
             self.close_oldest();
             place -= 1;

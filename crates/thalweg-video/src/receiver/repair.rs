@@ -44,6 +44,8 @@ struct MissingPacket {
     /// The frame that it belongs to, or the one after it.
     timestamp: i64,
     due: Instant,
+    /// When it is useless at the latest, whatever its time stamp says.
+    expires: Instant,
     asks: u32,
 }
 
@@ -51,6 +53,7 @@ struct MissingPacket {
 #[derive(Debug)]
 pub(super) struct Repairs {
     reorder_window: Duration,
+    playout: Duration,
     /// Not asked for yet, in the order in which it is due.
     fresh: VecDeque<MissingPacket>,
     /// Asked for already, in that order.
@@ -72,9 +75,10 @@ pub(super) struct RepairCounters {
 }
 
 impl Repairs {
-    pub(super) fn new(reorder_window: Duration) -> Repairs {
+    pub(super) fn new(reorder_window: Duration, playout: Duration) -> Repairs {
         Repairs {
             reorder_window,
+            playout,
             fresh: VecDeque::with_capacity(MISSING_MAX),
             asked: VecDeque::with_capacity(MISSING_MAX),
             round_trip: None,
@@ -90,8 +94,10 @@ impl Repairs {
         let room = (MISSING_MAX - self.fresh.len()) as u64;
         self.counters.given_up += (gap.end - gap.start).saturating_sub(room);
         let due = on_grid(now + self.reorder_window);
+        // No frame waits longer after the arrival of its first packet, which is not later than this one's.
+        let expires = now + self.playout;
         let newest = gap.start.max(gap.end.saturating_sub(room))..gap.end;
-        self.fresh.extend(newest.map(|number| MissingPacket { number, timestamp, due, asks: 0 }));
+        self.fresh.extend(newest.map(|number| MissingPacket { number, timestamp, due, expires, asks: 0 }));
     }
 
     /// Takes a round trip that reports measured.
@@ -128,8 +134,8 @@ impl Repairs {
                 continue;
             }
             let answer = now + self.round_trip.unwrap_or_default();
-            if deadline(missing.timestamp).is_some_and(|deadline| answer > deadline) || self.asked.len() == MISSING_MAX
-            {
+            let deadline = deadline(missing.timestamp).unwrap_or(Instant::NEVER).min(missing.expires);
+            if answer > deadline || self.asked.len() == MISSING_MAX {
                 self.counters.given_up += 1;
                 continue;
             }
@@ -240,7 +246,7 @@ mod tests {
             window.insert(number);
         }
         window.insert(100);
-        let mut repairs = Repairs::new(Duration::from_micros(500));
+        let mut repairs = Repairs::new(Duration::from_micros(500), Duration::from_secs(1));
         numbers.iter().for_each(|number| repairs.handle_gap(at(1000), *number..*number + 1, 7));
         (window, repairs)
     }
@@ -297,12 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn a_time_stamp_from_far_ahead_is_not_asked_for_for_ever() {
+        let (mut window, mut repairs) = missing(&[9]);
+        repairs.handle_round_trip(Duration::from_millis(100));
+        let times: Vec<u64> =
+            lists(&mut window, &mut repairs, u64::MAX / 1000, u64::MAX / 1000).iter().map(|list| list.0).collect();
+        assert_eq!(times, (0..8).map(|ask| 1500 + 125_000 * ask).collect::<Vec<_>>(), "for a second");
+    }
+
+    #[test]
     fn lists_and_memory_are_bounded() {
         let mut window = SequenceWindow::new(1 << 15);
         for number in (0..10_000).step_by(20) {
             window.insert(number);
         }
-        let mut repairs = Repairs::new(Duration::ZERO);
+        let mut repairs = Repairs::new(Duration::ZERO, Duration::from_secs(1));
         repairs.handle_gap(at(0), 0..10_000, 7);
         assert_eq!(repairs.fresh.len(), MISSING_MAX);
         assert_eq!(repairs.counters.given_up, 10_000 - MISSING_MAX as u64);
@@ -323,7 +338,7 @@ mod tests {
         let mut window = SequenceWindow::new(1);
         window.insert(0x1_fffe);
         window.insert(0x2_0020);
-        let mut repairs = Repairs::new(Duration::ZERO);
+        let mut repairs = Repairs::new(Duration::ZERO, Duration::from_secs(1));
         repairs.handle_gap(at(0), 0x1_ffff..0x2_0020, 7);
         let items = repairs.poll(at(0), &mut window, |_| None).unwrap().to_vec();
         let pairs: Vec<(u16, u16)> = items.iter().map(|item| (item.packet, item.following)).collect();

@@ -180,7 +180,7 @@ fn pieces_outside_the_picture_are_refused_and_touch_nothing() {
     let mut peer = Peer::new(ST_2110, Scan::Progressive);
     let mut receiver = peer.receiver(|_| {});
     let good = peer.packet(5, Field::First, &[0, 1], 7);
-    assert!(matches!(receiver.handle_datagram(at(0), &good), Arrival::Placed(_)));
+    assert!(matches!(receiver.handle_datagram(at(0), &good), PacketArrival::Placed(_)));
     let change = |offset: usize, octets: [u8; 2]| {
         let mut bad = good.clone();
         bad[3] += 1;
@@ -190,11 +190,15 @@ fn pieces_outside_the_picture_are_refused_and_touch_nothing() {
     // The second header: length, field and line, offset.
     let outside = [(20, [0, 15]), (22, [0, 48]), (22, [0x80, 1]), (24, [0, 1]), (24, [0, 2])];
     for (offset, octets) in outside {
-        assert_eq!(receiver.handle_datagram(at(0), &change(offset, octets)), Arrival::Refused, "{offset} {octets:?}");
+        assert_eq!(
+            receiver.handle_datagram(at(0), &change(offset, octets)),
+            PacketArrival::Refused,
+            "{offset} {octets:?}"
+        );
     }
-    assert_eq!(receiver.handle_datagram(at(0), &change(20, [0, 32])), Arrival::Refused, "beyond its end");
-    assert_eq!(receiver.handle_datagram(at(0), &change(8, [9, 9])), Arrival::Refused, "another source");
-    assert_eq!(receiver.handle_datagram(at(0), &good[..11]), Arrival::Refused);
+    assert_eq!(receiver.handle_datagram(at(0), &change(20, [0, 32])), PacketArrival::Refused, "beyond its end");
+    assert_eq!(receiver.handle_datagram(at(0), &change(8, [9, 9])), PacketArrival::Refused, "another source");
+    assert_eq!(receiver.handle_datagram(at(0), &good[..11]), PacketArrival::Refused);
     assert_eq!(receiver.counters().refused, RefusalCounters { malformed: 2, foreign: 1, outside: 5 });
     assert_eq!(receiver.counters().packets.expected, 1, "what is refused is not counted");
 }
@@ -218,7 +222,7 @@ fn another_sender_is_taken_after_a_silence_of_one_second() {
     assert_eq!((receiver.ssrc(), counters.packets.expected, counters.packets.lost), (Some(2), 11 * 48, 0));
     assert!(counters.packets.are_consistent());
     let mut fixed = peer.receiver(|config| config.ssrc = Some(1));
-    assert!(peer.frame(1).iter().all(|packet| fixed.handle_datagram(at(99), packet) == Arrival::Refused));
+    assert!(peer.frame(1).iter().all(|packet| fixed.handle_datagram(at(99), packet) == PacketArrival::Refused));
 }
 
 #[test]
@@ -230,7 +234,7 @@ fn a_jump_of_the_senders_clock_is_followed_and_a_single_one_is_not() {
     }
     let regular = peer.timestamp;
     let forged = peer.packet(regular.wrapping_add(1 << 30), Field::First, &[0], 99);
-    assert_eq!(receiver.handle_datagram(at(5), &forged), Arrival::Unplaced);
+    assert_eq!(receiver.handle_datagram(at(5), &forged), PacketArrival::Unplaced);
     let shown: Vec<u8> = (5..8)
         .flat_map(|index| exchange(&mut receiver, index, &peer.frame(index as u8)))
         .map(|picture| picture.octets[0])
@@ -301,15 +305,15 @@ fn arrivals_tell_where_they_belong() {
     let places: Vec<usize> = frame
         .iter()
         .map(|packet| match receiver.handle_datagram(at(0), packet) {
-            Arrival::Placed(place) => place.octets_before,
+            PacketArrival::Placed(place) => place.octets_before,
             other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(places, (0..48).map(|line| 16 * line).collect::<Vec<_>>(), "in the order of sending");
-    assert_eq!(receiver.handle_datagram(at(0), &frame[3]), Arrival::Duplicate);
+    assert_eq!(receiver.handle_datagram(at(0), &frame[3]), PacketArrival::Duplicate);
     exchange(&mut receiver, 3, &[]);
     let late = peer.packet(peer.timestamp.wrapping_sub(FRAME), Field::First, &[0], 5);
-    assert_eq!(receiver.handle_datagram(at(3), &late), Arrival::Late);
+    assert_eq!(receiver.handle_datagram(at(3), &late), PacketArrival::Late);
     assert_eq!(receiver.counters().packets.late, 1);
 }
 

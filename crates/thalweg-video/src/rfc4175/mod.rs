@@ -1,5 +1,5 @@
 //! The payload of uncompressed video: an extended sequence number and pieces of lines (RFC 4175 §4.2, the same in
-//! ST 2110-20 §6.1).
+//! ST 2110-20).
 
 mod planner;
 
@@ -19,7 +19,7 @@ pub use planner::{
 pub const EXTENDED_SEQUENCE_OCTETS: usize = 2;
 /// Octets of the header of one piece.
 pub const LINE_HEADER_OCTETS: usize = 6;
-/// Pieces of lines in a packet at most: ST 2110-20 §6.2.1 allows 3 and FFmpeg 5.1 sends 4; small pictures in jumbo
+/// Pieces of lines in a packet at most: ST 2110-20 allows 3 and FFmpeg 5.1 sends 4; small pictures in jumbo
 /// frames may have more.
 pub const PIECES_MAX: usize = 16;
 

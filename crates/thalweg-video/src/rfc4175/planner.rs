@@ -11,9 +11,9 @@ pub const PACKETS_MAX: usize = 1 << 17;
 /// The largest datagram of [`Packing::Equal`]. Linux charges a datagram to the socket's buffer by the memory it lies
 /// in: 1.08 times its size at 7,800 octets and 2.05 times at 8,132, so that filling a jumbo frame halves the buffer.
 pub const EQUAL_DATAGRAM_OCTETS_MAX: usize = 7800;
-/// The largest datagram of ST 2110-10 §6.3's standard size limit: 1460 octets with the 8 of UDP.
+/// The largest datagram of ST 2110-10's standard size limit: 1460 octets with the 8 of UDP.
 pub const STANDARD_DATAGRAM_OCTETS: usize = 1452;
-/// Pieces of a packet of this planner at most (ST 2110-20 §6.2.1).
+/// Pieces of a packet of this planner at most (ST 2110-20).
 const PLANNED_PIECES_MAX: usize = 3;
 /// A block of ST 2110-20's block packing mode in octets: whole pixel groups of every format.
 const BLOCK_OCTETS: usize = 180;
@@ -47,7 +47,7 @@ pub enum Packing {
     /// and 7200 from 7,300 on.
     #[default]
     Equal,
-    /// Whole blocks of 180 octets, across the ends of lines: the block packing mode of ST 2110-20 §6.3.3 (1260 octets of
+    /// Whole blocks of 180 octets, across the ends of lines: the block packing mode of ST 2110-20 (1260 octets of
     /// picture in [`STANDARD_DATAGRAM_OCTETS`]). The sizes of datagrams differ by their line headers.
     Blocks,
     /// As much as fits: the form of the paper of 2006 (8,945 octets of picture at an MTU of 9000, 580 packets a frame).

@@ -43,7 +43,7 @@ pub struct AudioDescription {
     pub channels: u8,
     /// `ptime`: time in a packet; none when the description does not tell. AES67 requires 1 ms.
     pub packet_time: Option<Duration>,
-    /// `channel-order`, such as `SMPTE2110.(ST)` (ST 2110-30 §6.2.2).
+    /// `channel-order`, such as `SMPTE2110.(ST)` (ST 2110-30).
     pub channel_order: Option<String>,
 }
 

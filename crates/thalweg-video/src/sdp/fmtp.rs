@@ -78,7 +78,7 @@ pub(super) fn digits(text: &str) -> Option<u32> {
     text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// `25` or `30000/1001` (ST 2110-20 §7.2).
+/// `25` or `30000/1001` (ST 2110-20).
 pub(super) fn exact_rate(key: &str, text: &str) -> Result<FrameRate, SdpFault> {
     let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
     let numbers = digits(numerator.trim()).zip(digits(denominator.trim()));

@@ -9,6 +9,8 @@ mod error;
 mod fmtp;
 mod read;
 mod session;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod video;
 mod write;

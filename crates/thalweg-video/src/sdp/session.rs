@@ -97,7 +97,7 @@ pub enum ReferenceClock {
         /// The domain, 0 to 127; none when not told.
         domain: Option<u8>,
     },
-    /// `localmac=address`: a clock of the sender's own (ST 2110-10 §8.2).
+    /// `localmac=address`: a clock of the sender's own (ST 2110-10).
     LocalMac(String),
     /// Any other, as it stands.
     Other(String),

@@ -34,7 +34,7 @@ macro_rules! words {
 }
 
 words!(
-    /// Color components and their subsampling (RFC 4175 §6.1, ST 2110-20 §7.4.1).
+    /// Color components and their subsampling (RFC 4175 §6.1, ST 2110-20).
     ColorSampling, "a sampling of RFC 4175 or ST 2110-20, such as YCbCr-4:2:2 or RGB", {
         /// Non-constant luminance YCbCr, both color differences at each pixel.
         YCbCr444 = "YCbCr-4:4:4",
@@ -72,7 +72,7 @@ words!(
 );
 
 words!(
-    /// What the colors mean (ST 2110-20 §7.5; RFC 4175 §6.1 for the older words).
+    /// What the colors mean (ST 2110-20; RFC 4175 §6.1 for the older words).
     Colorimetry, "a colorimetry of RFC 4175 or ST 2110-20, such as BT709", {
         /// ITU-R BT.601.
         Bt601 = "BT601",
@@ -98,7 +98,7 @@ words!(
 );
 
 words!(
-    /// How light becomes numbers: `TCS` (ST 2110-20 §7.6). The default is SDR.
+    /// How light becomes numbers: `TCS` (ST 2110-20). The default is SDR.
     TransferCharacteristics, "a TCS of ST 2110-20, such as SDR, PQ or HLG", {
         /// Standard dynamic range.
         Sdr = "SDR",
@@ -126,7 +126,7 @@ words!(
 );
 
 words!(
-    /// Which codes carry the signal: `RANGE` (ST 2110-20 §7.3). The default is narrow.
+    /// Which codes carry the signal: `RANGE` (ST 2110-20). The default is narrow.
     QuantizationRange, "NARROW, FULLPROTECT or FULL", {
         /// Head- and footroom as in BT.709.
         Narrow = "NARROW",
@@ -138,7 +138,7 @@ words!(
 );
 
 words!(
-    /// How lines are cut into packets: `PM` (ST 2110-20 §6.3).
+    /// How lines are cut into packets: `PM` (ST 2110-20).
     PackingMode, "2110GPM or 2110BPM", {
         /// Pieces of any length.
         General = "2110GPM",

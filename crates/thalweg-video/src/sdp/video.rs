@@ -8,13 +8,13 @@ use super::tokens::{ColorSampling, Colorimetry, PackingMode, QuantizationRange, 
 use crate::conformance::PacingKind;
 use crate::format::{FormatError, FrameRate, PixelFormat, Scan, VideoFormat};
 
-/// The largest UDP datagram of ST 2110-10 §6.3 without `MAXUDP`, in octets with the UDP header.
+/// The largest UDP datagram of ST 2110-10 without `MAXUDP`, in octets with the UDP header.
 const STANDARD_UDP_OCTETS: u16 = 1460;
 
-/// The largest UDP datagram that `MAXUDP` may tell (ST 2110-10 §6.4).
+/// The largest UDP datagram that `MAXUDP` may tell (ST 2110-10).
 const EXTENDED_UDP_OCTETS: u16 = 8960;
 
-/// Raw video: the parameters of RFC 4175 §6.1 and, in a studio, those of ST 2110-20 §7.
+/// Raw video: the parameters of RFC 4175 §6.1 and, in a studio, those of ST 2110-20.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VideoDescription {
     /// Color components.
@@ -48,7 +48,7 @@ pub struct StudioParameters {
     pub packing: PackingMode,
     /// `SSN`: the edition of the standard, such as `ST2110-20:2017`.
     pub standard: String,
-    /// `TP`: how evenly the sender promises to send (ST 2110-21 §8.1); none when it promises nothing.
+    /// `TP`: how evenly the sender promises to send (ST 2110-21); none when it promises nothing.
     pub pacing: Option<PacingKind>,
     /// `TROFF`: microseconds from the beginning of a frame time to its first packet, where not the default.
     pub offset_micros: Option<u32>,

@@ -60,7 +60,7 @@ pub struct SenderConfig {
     /// When the first frame is sent; with the first one that is given if this is `None` (default).
     pub start: Option<Instant>,
     /// The part of a frame time (or field time) in which packets are sent, in thousandths, 100 to 1000. Default 960: the
-    /// active lines of high definition, 1080 of 1125 (ST 2110-21 §6.3).
+    /// active lines of high definition, 1080 of 1125 (ST 2110-21).
     pub active_per_mille: u16,
     /// How many packets leave together.
     pub batching: Batching,
@@ -240,7 +240,8 @@ impl VideoSender {
         }
     }
 
-    /// Gives out a batch that is due; call again until `None`.
+    /// Gives out a batch that is due; call again until `None`. A frame that is too late is dropped here, so that
+    /// [`VideoSender::wants_frame`] may be true afterwards.
     pub fn poll_batch(&mut self, now: Instant) -> Option<PacketBatch<'_>> {
         self.begin_frame(now);
         if let Some(due) = self.resends.due(&self.frames, &mut self.counters)
@@ -336,7 +337,7 @@ fn cut_batches(plan: &PacketPlan, batching: Batching) -> Result<Vec<u32>, Sender
     let count_max = match batching {
         Batching::Wide => {
             let packets_per_second = plan.frame_packets() as f64 * plan.format().rate().hertz();
-            // C_max of ST 2110-21 §7.1.2.
+            // C_max of ST 2110-21.
             ((packets_per_second / 21_600.0) as usize).clamp(16, BATCH_PACKETS_MAX)
         }
         Batching::Lan => BATCH_PACKETS_MAX,

@@ -12,7 +12,7 @@ use crate::rfc4175::PacketPlan;
 /// Packets that wait to be sent again, at most: more than a tenth of a frame of 4K in small packets, which is what the
 /// limit on the rate lets pass in a frame time.
 pub const RESEND_QUEUE_MAX: usize = 2048;
-/// Repeated packets that leave together at most: as many as a "wide" sender's regular ones (ST 2110-21 §7.1.2).
+/// Repeated packets that leave together at most: as many as a "wide" sender's regular ones (ST 2110-21).
 const RESEND_BATCH_MAX: usize = 16;
 /// Batches of repeated packets that may follow each other at once.
 const RESEND_BURST_BATCHES: u64 = 2;

@@ -219,6 +219,7 @@ fn a_late_sender_drops_whole_frames_and_never_bursts() {
         let last = u64::from(frames.last().unwrap().0 / 3003);
         assert!((frames.len() as u64..=frames.len() as u64 + 1).contains(&(last + 1 - absent)));
         // A frame is late by more than a frame time once the stall has lasted a frame longer than its slack.
+        assert_eq!(counters.frames_dropped > 0, stall_millis >= 70, "the frame that waited");
         assert_eq!(absent > 0, stall_millis >= 70, "{counters:?} after {stall_millis} ms");
         assert!(absent <= 1 + stall_millis * 1_000_000 / period);
         // It is back in time at the end.

@@ -1,6 +1,7 @@
 //! Where the frames of a sender come from.
 
 mod file;
+mod picture;
 
 use std::fmt;
 use std::io;
@@ -10,6 +11,7 @@ use crate::format::VideoFormat;
 use crate::y4m::Y4mError;
 
 pub use file::{RawSource, Y4mSource};
+pub use picture::PictureSource;
 
 /// Gives frames, one after the other.
 pub trait FrameSource: Send {

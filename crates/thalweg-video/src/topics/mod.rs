@@ -22,6 +22,10 @@
 //! lifetime after the earliest one is late and not presented. Writers hold the frames of that time and one, three by
 //! default, so that nothing older is sent or repaired.
 //!
+//! A publisher that gets ahead of its RELIABLE subscribers, or of its flow controller, passes frames over
+//! ([`Published::PassedOver`]): on a path that is too slow each frame would otherwise be given up for the next ones
+//! before it is whole, and none would arrive. A subscriber that stands still for half a second is given up.
+//!
 //! # Copies
 //!
 //! A whole frame is copied once on its way out, from the caller's memory to the buffer that history and datagrams share,
@@ -92,7 +96,7 @@ pub use description::{list_streams, wait_for_stream};
 pub use error::TopicError;
 pub use format_words::FormatWords;
 pub use picture::{PictureOctets, TopicPicture};
-pub use publisher::{FrameLoan, FrameTime, PublisherConfig, PublisherCounters, VideoPublisher};
+pub use publisher::{FrameLoan, FrameTime, Published, PublisherConfig, PublisherCounters, VideoPublisher};
 pub use qos::{Checksum, Reliability, SampleUnit, Spread};
 pub use run::{PublishError, PublishOptions, run_publisher};
 pub use statistics::{FrameStatistics, SampleStatistics, StatisticsRole, VideoStreamStatistics};

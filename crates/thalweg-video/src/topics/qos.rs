@@ -9,6 +9,8 @@ use thalweg::qos::{Durability, History, Method, ReaderQos, Representation, Trans
 use super::{SLICE_LINES_MAX, SLICE_LINES_MIN, TopicError};
 use crate::format::VideoFormat;
 
+/// How long a reliable subscriber may stand still before it is given up; others would lose frames for it.
+const READER_PATIENCE: Duration = Duration::from_millis(500);
 /// Name of the topic of whole frames.
 pub(super) const FRAMES: &str = "video/frames";
 /// Name of the topic of slices.
@@ -141,6 +143,7 @@ pub(super) fn writer(
         reliability: reliability.policy(frame),
         history: History::KeepLast(kept * unit.samples(format)),
         timing: WriterTiming { latency_budget: frame, ..WriterTiming::default() },
+        reader_patience: READER_PATIENCE,
         data_representation: vec![Representation::Xcdr1],
         transmission: flow_controller
             .map_or_else(Transmission::default, |name| Transmission::by(Method::asynchronous(name))),

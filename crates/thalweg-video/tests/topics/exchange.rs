@@ -8,7 +8,7 @@ use thalweg_video::format::{Field, FrameRate, Scan};
 use thalweg_video::receiver::Concealment;
 use thalweg_video::sdp::{MediaDescription, SessionDescription};
 use thalweg_video::topics::{
-    Checksum, FrameTime, PublisherConfig, Reliability, SampleUnit, Spread, StatisticsRole, SubscriberConfig,
+    Checksum, FrameTime, Published, PublisherConfig, Reliability, SampleUnit, Spread, StatisticsRole, SubscriberConfig,
     TopicError, VideoFrame, VideoPublisher, VideoStreamStatistics, VideoSubscriber, list_streams,
 };
 
@@ -28,7 +28,7 @@ fn check(unit: SampleUnit, reliability: Reliability, scan: Scan, adjust: impl Fn
     adjust(&mut config);
     let Pair { mut publisher, mut subscriber, participants: _alive } = pair(config, |_| ());
     for frame in 0..12 {
-        assert_eq!(publisher.write_frame(time(frame), &picture(format, frame)).unwrap(), frame);
+        assert_eq!(publisher.write_frame(time(frame), &picture(format, frame)).unwrap(), Published::Frame(frame));
         let got = subscriber.next_picture(PATIENCE).unwrap().expect("a frame comes");
         assert_eq!(frame_of(got.timestamp, FIRST), frame);
         assert!(got.is_complete() && got.captured.is_some());

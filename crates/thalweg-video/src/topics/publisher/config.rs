@@ -68,11 +68,23 @@ impl FrameTime {
     }
 }
 
+/// What became of a frame that was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// It has this number.
+    Frame(u64),
+    /// It was passed over, since frames before it are still on their way: one more would only delay them, and be late
+    /// itself. It takes no number.
+    PassedOver,
+}
+
 /// What a publisher has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherCounters {
     /// Frames, all of their slices included.
     pub frames_sent: u64,
+    /// Frames passed over because those before were still on their way.
+    pub frames_passed_over: u64,
     /// Frames of which the last slices were never written.
     pub frames_broken: u64,
     /// Samples.

@@ -24,7 +24,7 @@ use super::{
     VideoStreamStatistics, description,
 };
 use crate::format::{Field, Scan};
-pub use config::{FrameTime, PublisherConfig, PublisherCounters};
+pub use config::{FrameTime, Published, PublisherConfig, PublisherCounters};
 
 /// Buffers of frames beside those of the history: one that is on its way though newer ones took its place, and one that fills.
 const FRAMES_SPARE: u32 = 2;
@@ -59,6 +59,8 @@ pub struct VideoPublisher {
     statistics: DataWriter<VideoStreamStatistics>,
     pool: PayloadPool,
     instance: KeyHash,
+    /// Samples on their way at most when a frame begins.
+    held_max: usize,
     frame: u64,
     number: u64,
     /// The field and line that a slice is due for, within a frame.
@@ -115,6 +117,7 @@ impl VideoPublisher {
             statistics,
             pool: PayloadPool::new(buffered),
             instance: instance_of(&VideoFrame { stream: config.stream, ..VideoFrame::default() }),
+            held_max: (kept as usize - 1) * config.unit.samples(config.format) as usize - 1,
             frame: 0,
             number: 0,
             due: None,
@@ -155,6 +158,18 @@ impl VideoPublisher {
         }
     }
 
+    /// Whether so many frames are on their way that another one would only delay them: all that the history holds but one.
+    /// [`VideoPublisher::write_frame`] passes a frame over then. A link that is too slow so carries fewer frames, and
+    /// not parts of all.
+    /// Asks for acknowledgements before it says so, and waits for them for an eighth of a frame time at most.
+    pub fn is_behind(&self) -> bool {
+        let patience = self.config.format.frame_time() / 8;
+        match &self.output {
+            Output::Frames(writer) => is_behind(writer, self.held_max, patience),
+            Output::Slices(writer, _) => is_behind(writer, self.held_max, patience),
+        }
+    }
+
     /// Waits until so many subscribers are there.
     ///
     /// # Errors
@@ -179,14 +194,17 @@ impl VideoPublisher {
         Ok(())
     }
 
-    /// Writes a frame, as one sample or in slices; returns its number. `octets` are copied once.
+    /// Writes a frame, as one sample or in slices. `octets` are copied once.
     ///
     /// # Errors
     /// They are not a frame, or the middleware refuses.
-    pub fn write_frame(&mut self, time: FrameTime, octets: &[u8]) -> Result<u64, TopicError> {
+    pub fn write_frame(&mut self, time: FrameTime, octets: &[u8]) -> Result<Published, TopicError> {
         let format = self.config.format;
         if octets.len() != format.frame_octets() {
             return Err(TopicError::Octets { got: octets.len(), expected: format.frame_octets() });
+        }
+        if self.is_behind() {
+            return Ok(self.pass_over());
         }
         match self.output {
             Output::Frames(_) => {
@@ -204,7 +222,7 @@ impl VideoPublisher {
                         self.send_slice(time, *field, first, |line| frame_line(format, octets, *field, line))?;
                     }
                 }
-                Ok(self.frame - 1)
+                Ok(Published::Frame(self.frame - 1))
             }
         }
     }
@@ -223,15 +241,19 @@ impl VideoPublisher {
         }
     }
 
-    /// Writes a lent frame; returns its number. Nothing is copied.
+    /// Writes a lent frame. Nothing is copied.
     ///
     /// # Errors
     /// The middleware refuses, or the loan is of a publisher with another format.
-    pub fn publish(&mut self, time: FrameTime, mut loan: FrameLoan) -> Result<u64, TopicError> {
+    pub fn publish(&mut self, time: FrameTime, mut loan: FrameLoan) -> Result<Published, TopicError> {
         let octets = loan.buffer.len() - FRAME_HEAD_BYTES;
         let expected = self.config.format.frame_octets();
         if octets != expected {
             return Err(TopicError::Octets { got: octets, expected });
+        }
+        if self.is_behind() {
+            self.pool.remember(&loan.buffer);
+            return Ok(self.pass_over());
         }
         let checksum = self.sums().then(|| crc32c::crc32c(loan.octets_mut()));
         let words = self.words(time, checksum);
@@ -245,7 +267,7 @@ impl VideoPublisher {
 
     /// Writes the next slice of a frame: whole lines from `first_line` of `field`. The slice that begins with the first
     /// line begins a frame; slices follow each other, each of as many lines as the unit has, fewer only at the end of a
-    /// field.
+    /// field. Slices are never passed over: [`VideoPublisher::is_behind`] tells before a frame whether it would be late.
     ///
     /// # Errors
     /// The slice is not the one that is due, has other lines, or the middleware refuses.
@@ -331,13 +353,13 @@ impl VideoPublisher {
         })
     }
 
-    fn send_frame(&mut self, time: FrameTime, payload: &Payload) -> Result<u64, TopicError> {
+    fn send_frame(&mut self, time: FrameTime, payload: &Payload) -> Result<Published, TopicError> {
         let Output::Frames(writer) = &self.output else { return Err(TopicError::OtherUnit) };
         self.deadline.handle_frame(clock::now());
         writer.write_payload(payload, Some(self.instance), Some(Timestamp::from_unix(time.captured)))?;
         self.counters.samples_sent += 1;
         self.counters.octets_sent += self.config.format.frame_octets() as u64;
-        Ok(self.end_frame())
+        Ok(Published::Frame(self.end_frame()))
     }
 
     /// Sends the lines of a slice from `first_line` of a field, which `line` gives.
@@ -388,6 +410,11 @@ impl VideoPublisher {
         Ok(())
     }
 
+    fn pass_over(&mut self) -> Published {
+        self.counters.frames_passed_over += 1;
+        Published::PassedOver
+    }
+
     /// A frame that is not complete ends: its number is taken.
     fn abandon_frame(&mut self) {
         if self.due.take().is_some() {
@@ -431,4 +458,14 @@ fn create_output(
 /// The instance of a sample; all types with the one key member have the same.
 fn instance_of<T: TopicType>(sample: &T) -> KeyHash {
     KeyHash(cdr::key_hash(sample).expect("a number is always a key"))
+}
+
+/// Whether a writer holds more samples than `held_max` although readers were asked what they have.
+fn is_behind<T>(writer: &DataWriter<T>, held_max: usize, patience: Duration) -> bool {
+    if writer.held() <= held_max {
+        return false;
+    }
+    // Acknowledgements come with the next samples otherwise. A timeout means that some are owed, as the history tells.
+    let _ = writer.wait_for_acknowledgments(patience);
+    writer.held() > held_max
 }

@@ -102,6 +102,7 @@ pub use run::{PublishError, PublishOptions, run_publisher};
 pub use statistics::{FrameStatistics, SampleStatistics, StatisticsRole, VideoStreamStatistics};
 pub use subscriber::{SubscriberConfig, TopicCounters, VideoSubscriber};
 pub use types::{VideoFrame, VideoSlice, VideoStreamDescription};
+pub use wire::{FrameWords, SliceField, SliceWords};
 
 /// The fewest lines of a slice: below, the heads of samples cost more than the latency is worth.
 pub const SLICE_LINES_MIN: u16 = 8;

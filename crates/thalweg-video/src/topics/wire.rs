@@ -1,4 +1,5 @@
-//! Frames and slices as bytes, without a copy of their octets in between.
+//! Frames and slices as bytes, without a copy of their octets in between: for the publisher and the subscriber here, and for
+//! programs that read and write samples by themselves.
 
 use std::ops::Range;
 
@@ -14,37 +15,54 @@ const IS_LAST: u8 = 2;
 
 /// The members of a [`VideoFrame`](super::VideoFrame) before its octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameWords {
-    pub(super) stream: u32,
-    pub(super) source: u32,
-    pub(super) frame: u64,
-    pub(super) captured: u64,
-    pub(super) timestamp: u32,
-    pub(super) checksum: Option<u32>,
-    pub(super) format: FormatWords,
+pub struct FrameWords {
+    /// The stream.
+    pub stream: u32,
+    /// Drawn by each publisher when it starts.
+    pub source: u32,
+    /// Counts the frames of the source from 0.
+    pub frame: u64,
+    /// When the frame was taken: nanoseconds since 1970 of the sender's clock.
+    pub captured: u64,
+    /// The time stamp of 90 kHz.
+    pub timestamp: u32,
+    /// CRC-32C of the octets, where there is one.
+    pub checksum: Option<u32>,
+    /// The format, unchecked.
+    pub format: FormatWords,
 }
 
 /// The members of a [`VideoSlice`](super::VideoSlice) before its octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SliceWords {
-    pub(super) frame: FrameWords,
-    pub(super) number: u64,
-    pub(super) field: SliceField,
-    pub(super) is_last: bool,
-    pub(super) first_line: u16,
-    pub(super) lines: u16,
+pub struct SliceWords {
+    /// What frames have as well.
+    pub frame: FrameWords,
+    /// Counts the slices of the source from 0.
+    pub number: u64,
+    /// The lines that it is of.
+    pub field: SliceField,
+    /// Whether it ends its field.
+    pub is_last: bool,
+    /// The first line, counted in its field from 0.
+    pub first_line: u16,
+    /// The number of lines.
+    pub lines: u16,
 }
 
 /// The lines that a slice is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SliceField {
+pub enum SliceField {
+    /// Of a progressive frame.
     Frame,
+    /// Of the first field.
     First,
+    /// Of the second field.
     Second,
 }
 
 impl SliceField {
-    pub(super) fn field(self) -> Field {
+    /// The field; the first one of a progressive frame.
+    pub fn field(self) -> Field {
         match self {
             SliceField::Frame | SliceField::First => Field::First,
             SliceField::Second => Field::Second,
@@ -66,12 +84,17 @@ impl SliceField {
 
 /// Bytes before the octets of a frame: encapsulation header, members, length of the sequence.
 pub(super) const FRAME_HEAD_BYTES: usize = ENCAPSULATION_BYTES + 52;
+/// Where the checksum of a frame lies.
+pub(super) const FRAME_CHECKSUM_AT: usize = ENCAPSULATION_BYTES + 28;
+/// Where the checksum of a slice lies.
+pub(super) const SLICE_CHECKSUM_AT: usize = ENCAPSULATION_BYTES + 36;
 /// Bytes before the octets of a slice.
 pub(super) const SLICE_HEAD_BYTES: usize = ENCAPSULATION_BYTES + 64;
 
 impl FrameWords {
-    /// Appends the head of a frame of so many octets; the caller appends them.
-    pub(super) fn append_head(&self, octets: usize, out: &mut Vec<u8>) {
+    /// Appends the head of a sample of so many octets, at most `u32::MAX`; the caller appends them. The encoding is XCDR1,
+    /// little endian.
+    pub fn append_head(&self, octets: usize, out: &mut Vec<u8>) {
         let start = out.len();
         append_encapsulation(out);
         out.extend_from_slice(&self.stream.to_le_bytes());
@@ -95,8 +118,9 @@ impl FrameWords {
         out.extend_from_slice(&[pixels, scan]);
     }
 
-    /// Reads a frame in place: its head and where its octets lie. `None` for bytes that are none.
-    pub(super) fn parse(payload: &[u8]) -> Option<(FrameWords, Range<usize>)> {
+    /// Reads a sample in place, with its encapsulation header: its head and where its octets lie. `None` for bytes that are
+    /// no frame.
+    pub fn parse(payload: &[u8]) -> Option<(FrameWords, Range<usize>)> {
         let mut reader = Reader::begin(payload)?;
         let mut words = reader.identity()?;
         reader.times(&mut words)?;
@@ -111,7 +135,7 @@ impl FrameWords {
 
 impl SliceWords {
     /// As [`FrameWords::append_head`] for a slice.
-    pub(super) fn append_head(&self, octets: usize, out: &mut Vec<u8>) {
+    pub fn append_head(&self, octets: usize, out: &mut Vec<u8>) {
         let start = out.len();
         append_encapsulation(out);
         out.extend_from_slice(&self.frame.stream.to_le_bytes());
@@ -128,8 +152,8 @@ impl SliceWords {
         debug_assert_eq!(out.len() - start, SLICE_HEAD_BYTES);
     }
 
-    /// Reads a slice in place: its head and where its octets lie. `None` for bytes that are none.
-    pub(super) fn parse(payload: &[u8]) -> Option<(SliceWords, Range<usize>)> {
+    /// As [`FrameWords::parse`] for a slice.
+    pub fn parse(payload: &[u8]) -> Option<(SliceWords, Range<usize>)> {
         let mut reader = Reader::begin(payload)?;
         let mut frame = reader.identity()?;
         let number = reader.u64()?;

@@ -159,7 +159,8 @@ impl FrameAssembler {
         };
         let slot = self.slots.get_mut(index);
         slot.add_lines(now, lines, octets, self.format);
-        slot.numbers = (slot.numbers.0.min(head.frame), slot.numbers.1.max(head.frame));
+        let (first, last) = slot.numbers.unwrap_or((head.frame, head.frame));
+        slot.numbers = Some((first.min(head.frame), last.max(head.frame)));
         let ends_frame = head.is_last && (self.format.scan() == Scan::Progressive || head.field == Field::Second);
         if ends_frame {
             let timestamp = slot.timestamp;
@@ -264,7 +265,8 @@ impl FrameAssembler {
         let ticks = i64::from(self.format.rate().frame_ticks());
         let absent = u64::try_from((slot.timestamp - timestamp + ticks / 2) / ticks - 1).unwrap_or(0);
         // The numbers are believed as far as time allows.
-        let lost = slot.numbers.0.saturating_sub(frame).saturating_sub(1).min(absent);
+        let first = slot.numbers.map_or(frame, |(first, _)| first);
+        let lost = first.saturating_sub(frame).saturating_sub(1).min(absent);
         self.counters.frames.lost += lost;
         self.counters.frames.skipped += absent - lost;
     }

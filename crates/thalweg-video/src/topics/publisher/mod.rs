@@ -15,10 +15,12 @@ use thalweg::{
 use thalweg_base::payload::PayloadPool;
 use thalweg_transport::entropy;
 
-use self::payload::{CHUNK_OCTETS, fill, frame_line, write_head};
+use self::payload::{CHUNK_OCTETS, fill, frame_line};
 use super::deadline::DeadlineMeter;
 use super::qos::{self, Checksum, SampleUnit};
-use super::wire::{FRAME_HEAD_BYTES, FrameWords, SLICE_HEAD_BYTES, SliceField, SliceWords};
+use super::wire::{
+    FRAME_CHECKSUM_AT, FRAME_HEAD_BYTES, FrameWords, SLICE_CHECKSUM_AT, SLICE_HEAD_BYTES, SliceField, SliceWords,
+};
 use super::{
     FrameStatistics, SampleStatistics, StatisticsRole, TopicError, VideoFrame, VideoSlice, VideoStreamDescription,
     VideoStreamStatistics, description,
@@ -58,15 +60,25 @@ pub struct VideoPublisher {
     descriptions: DataWriter<VideoStreamDescription>,
     statistics: DataWriter<VideoStreamStatistics>,
     pool: PayloadPool,
+    /// The head of a lent frame; keeps its memory.
+    head: Vec<u8>,
     instance: KeyHash,
     /// Samples on their way at most when a frame begins.
     held_max: usize,
-    frame: u64,
-    number: u64,
-    /// The field and line that a slice is due for, within a frame.
-    due: Option<(Field, u16)>,
+    next: Next,
     deadline: DeadlineMeter,
     counters: PublisherCounters,
+}
+
+/// What is written next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Next {
+    /// The number of the frame, or of the one that slices are written of.
+    frame: u64,
+    /// The number of the slice.
+    slice: u64,
+    /// The field and line that a slice is due for, within a frame.
+    due: Option<(Field, u16)>,
 }
 
 #[derive(Debug)]
@@ -116,11 +128,10 @@ impl VideoPublisher {
             descriptions,
             statistics,
             pool: PayloadPool::new(buffered),
+            head: Vec::with_capacity(FRAME_HEAD_BYTES),
             instance: instance_of(&VideoFrame { stream: config.stream, ..VideoFrame::default() }),
             held_max: (kept as usize - 1) * config.unit.samples(config.format) as usize - 1,
-            frame: 0,
-            number: 0,
-            due: None,
+            next: Next::default(),
             deadline: DeadlineMeter::new(config.format.frame_time()),
             counters: PublisherCounters::default(),
             config,
@@ -222,7 +233,7 @@ impl VideoPublisher {
                         self.send_slice(time, *field, first, |line| frame_line(format, octets, *field, line))?;
                     }
                 }
-                Ok(Published::Frame(self.frame - 1))
+                Ok(Published::Frame(self.next.frame - 1))
             }
         }
     }
@@ -256,9 +267,10 @@ impl VideoPublisher {
             return Ok(self.pass_over());
         }
         let checksum = self.sums().then(|| crc32c::crc32c(loan.octets_mut()));
-        let words = self.words(time, checksum);
+        self.head.clear();
+        self.words(time, checksum).append_head(octets, &mut self.head);
         let buffer = Arc::get_mut(&mut loan.buffer).expect("a loan is alone until it is published");
-        write_head(buffer, FRAME_HEAD_BYTES, |head| words.append_head(octets, head));
+        buffer[..FRAME_HEAD_BYTES].copy_from_slice(&self.head);
         let payload = Payload::new(Arc::clone(&loan.buffer));
         self.pool.remember(&loan.buffer);
         drop(loan);
@@ -283,7 +295,7 @@ impl VideoPublisher {
         if (field, first_line) == (Field::First, 0) {
             self.abandon_frame();
         }
-        let (due_field, due_line) = self.due.unwrap_or((Field::First, 0));
+        let (due_field, due_line) = self.next.due.unwrap_or((Field::First, 0));
         if (field, first_line) != (due_field, due_line) {
             return Err(TopicError::SliceOrder { line: first_line, expected: due_line });
         }
@@ -302,7 +314,7 @@ impl VideoPublisher {
     /// # Errors
     /// The middleware refuses.
     pub fn publish_statistics(&self, seconds: f64, cpu_seconds: f64) -> Result<(), TopicError> {
-        let PublisherCounters { frames_sent, samples_sent, deadlines_missed, .. } = self.counters();
+        let PublisherCounters { frames_sent, frames_passed_over, samples_sent, deadlines_missed, .. } = self.counters();
         self.statistics.write(&VideoStreamStatistics {
             stream: self.config.stream,
             reporter: self.source,
@@ -310,7 +322,12 @@ impl VideoPublisher {
             seconds,
             cpu_seconds,
             deadlines_missed,
-            frames: FrameStatistics { expected: frames_sent, complete: frames_sent, ..FrameStatistics::default() },
+            frames: FrameStatistics {
+                expected: frames_sent + frames_passed_over,
+                complete: frames_sent,
+                discarded: frames_passed_over,
+                ..FrameStatistics::default()
+            },
             samples: SampleStatistics { expected: samples_sent, received: samples_sent, ..SampleStatistics::default() },
         })?;
         Ok(())
@@ -338,7 +355,7 @@ impl VideoPublisher {
         FrameWords {
             stream: self.config.stream,
             source: self.source,
-            frame: self.frame,
+            frame: self.next.frame,
             captured: time.nanos(),
             timestamp: time.timestamp,
             checksum,
@@ -347,10 +364,11 @@ impl VideoPublisher {
     }
 
     fn frame_payload(&mut self, time: FrameTime, octets: &[u8]) -> Payload {
-        let (sums, words) = (self.sums(), self.words(time, None));
-        fill(&mut self.pool, FRAME_HEAD_BYTES, octets.len(), sums, octets.chunks(CHUNK_OCTETS), |checksum, head| {
-            FrameWords { checksum, ..words }.append_head(octets.len(), head);
-        })
+        let words = self.words(time, self.sums().then_some(0));
+        let bytes = FRAME_HEAD_BYTES + octets.len();
+        let head = |buffer: &mut Vec<u8>| words.append_head(octets.len(), buffer);
+        let checksum_at = self.sums().then_some(FRAME_CHECKSUM_AT);
+        fill(&mut self.pool, bytes, checksum_at, head, octets.chunks(CHUNK_OCTETS))
     }
 
     fn send_frame(&mut self, time: FrameTime, payload: &Payload) -> Result<Published, TopicError> {
@@ -374,8 +392,8 @@ impl VideoPublisher {
         let format = self.config.format;
         let end = (first_line + lines).min(format.field_height());
         let words = SliceWords {
-            frame: self.words(time, None),
-            number: self.number,
+            frame: self.words(time, self.sums().then_some(0)),
+            number: self.next.slice,
             field: match (format.scan(), field) {
                 (Scan::Progressive, _) => SliceField::Frame,
                 (_, Field::First) => SliceField::First,
@@ -386,20 +404,19 @@ impl VideoPublisher {
             lines: end - first_line,
         };
         let octets = usize::from(words.lines) * format.line_octets();
-        let sums = self.sums();
-        let payload = fill(&mut self.pool, SLICE_HEAD_BYTES, octets, sums, (first_line..end).map(line), |sum, head| {
-            let frame = FrameWords { checksum: sum, ..words.frame };
-            SliceWords { frame, ..words }.append_head(octets, head);
-        });
+        let checksum_at = self.sums().then_some(SLICE_CHECKSUM_AT);
+        let head = |buffer: &mut Vec<u8>| words.append_head(octets, buffer);
+        let lines = (first_line..end).map(line);
+        let payload = fill(&mut self.pool, SLICE_HEAD_BYTES + octets, checksum_at, head, lines);
         if (field, first_line) == (Field::First, 0) {
             self.deadline.handle_frame(clock::now());
         }
         let Output::Slices(writer, _) = &self.output else { return Err(TopicError::OtherUnit) };
         writer.write_payload(&payload, Some(self.instance), Some(Timestamp::from_unix(time.captured)))?;
-        self.number += 1;
+        self.next.slice += 1;
         self.counters.samples_sent += 1;
         self.counters.octets_sent += octets as u64;
-        self.due = Some(match (words.is_last, field) {
+        self.next.due = Some(match (words.is_last, field) {
             (false, _) => (field, end),
             (true, Field::First) => (Field::Second, 0),
             (true, Field::Second) => (Field::First, 0),
@@ -417,17 +434,17 @@ impl VideoPublisher {
 
     /// A frame that is not complete ends: its number is taken.
     fn abandon_frame(&mut self) {
-        if self.due.take().is_some() {
-            self.frame += 1;
+        if self.next.due.take().is_some() {
+            self.next.frame += 1;
             self.counters.frames_broken += 1;
         }
     }
 
     fn end_frame(&mut self) -> u64 {
-        self.due = None;
+        self.next.due = None;
         self.counters.frames_sent += 1;
-        self.frame += 1;
-        self.frame - 1
+        self.next.frame += 1;
+        self.next.frame - 1
     }
 }
 

@@ -16,36 +16,31 @@ pub(super) fn frame_line(format: VideoFormat, octets: &[u8], field: Field, line:
     &octets[start..start + format.line_octets()]
 }
 
-/// A payload of parts behind a head, which is written last since it has their checksum.
+/// A payload of `bytes` in all: what `head` appends, and `parts` behind it, whose checksum is put to `checksum_at` where
+/// there is one.
 pub(super) fn fill<'a>(
     pool: &mut PayloadPool,
-    head_bytes: usize,
-    octets: usize,
-    sums: bool,
+    bytes: usize,
+    checksum_at: Option<usize>,
+    head: impl FnOnce(&mut Vec<u8>),
     parts: impl Iterator<Item = &'a [u8]>,
-    head: impl FnOnce(Option<u32>, &mut Vec<u8>),
 ) -> Payload {
-    let filled = pool.fill(head_bytes + octets, |buffer| -> Result<(), Infallible> {
-        buffer.resize(head_bytes, 0);
+    let filled = pool.fill(bytes, |buffer| -> Result<(), Infallible> {
+        head(buffer);
         let mut sum = 0;
         for part in parts {
-            if sums {
+            if checksum_at.is_some() {
                 sum = crc32c::crc32c_append(sum, part);
             }
             buffer.extend_from_slice(part);
         }
-        write_head(buffer, head_bytes, |bytes| head(sums.then_some(sum), bytes));
+        if let Some(at) = checksum_at {
+            buffer[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+        }
         Ok(())
     });
     match filled {
         Ok(payload) => payload,
         Err(never) => match never {},
     }
-}
-
-/// Puts a head of `head_bytes` to the beginning of `buffer`.
-pub(super) fn write_head(buffer: &mut [u8], head_bytes: usize, head: impl FnOnce(&mut Vec<u8>)) {
-    let mut bytes = Vec::with_capacity(head_bytes);
-    head(&mut bytes);
-    buffer[..head_bytes].copy_from_slice(&bytes);
 }

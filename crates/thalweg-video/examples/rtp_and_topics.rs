@@ -23,7 +23,7 @@ use thalweg_video::receiver::{ReceiverConfig, ReceiverCounters};
 use thalweg_video::sink::NullSink;
 use thalweg_video::source::{Filled, FrameSource, SourceError};
 use thalweg_video::topics::{
-    Checksum, PublishOptions, PublisherConfig, Reliability, SampleUnit, Spread, SubscriberConfig, VideoPublisher,
+    Checksum, PublicationRun, PublisherConfig, SampleUnit, Spread, SubscriberConfig, TopicReliability, VideoPublisher,
     VideoSubscriber, run_publisher,
 };
 
@@ -103,8 +103,8 @@ fn send_topics(how: &str, format: VideoFormat, frames: u64) -> Result<(), Box<dy
     let mut config = PublisherConfig::new(STREAM, format);
     for word in how.split(',') {
         match word.split_once('=') {
-            None if word == "reliable" => config.reliability = Reliability::Reliable,
-            None if word == "best-effort" => config.reliability = Reliability::BestEffort,
+            None if word == "reliable" => config.reliability = TopicReliability::Reliable,
+            None if word == "best-effort" => config.reliability = TopicReliability::BestEffort,
             None if word == "at-once" => config.spread = Spread::AtOnce,
             None if word == "no-checksum" => config.checksum = Checksum::Off,
             Some(("slice", lines)) => config.unit = SampleUnit::Slice(lines.parse()?),
@@ -117,9 +117,9 @@ fn send_topics(how: &str, format: VideoFormat, frames: u64) -> Result<(), Box<dy
     publisher.wait_for_subscribers(1, PATIENCE)?;
     let mut source = Turns::new(format)?;
     let cost = Cost::begin();
-    let options = PublishOptions { frames: Some(frames), ..PublishOptions::default() };
+    let options = PublicationRun { frames: Some(frames), ..PublicationRun::default() };
     let passed_over = run_publisher(&mut publisher, &mut source, options)?;
-    if publisher.config().reliability == Reliability::Reliable {
+    if publisher.config().reliability == TopicReliability::Reliable {
         publisher.wait_for_acknowledgments(PATIENCE)?;
     } else {
         // The last frame is spread over its time, and nobody tells when it has left.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg::{DataReader, DomainParticipant, clock};
 
 use super::qos::{self, DESCRIPTIONS};
-use super::{PublisherConfig, Reliability, SampleUnit, TopicError, VideoStreamDescription};
+use super::{PublisherConfig, SampleUnit, TopicError, TopicReliability, VideoStreamDescription};
 use crate::sdp::{
     MediaDescription, SDP_OCTETS_MAX, SessionDescription, StreamDescription, StreamPath, VideoDescription,
 };
@@ -39,7 +39,7 @@ pub(super) fn describe(config: &PublisherConfig, source: u32) -> Result<VideoStr
             SampleUnit::Frame => 0,
             SampleUnit::Slice(lines) => lines,
         },
-        is_reliable: config.reliability == Reliability::Reliable,
+        is_reliable: config.reliability == TopicReliability::Reliable,
         lifespan_nanos: u64::try_from(config.lifespan.as_nanos()).unwrap_or(u64::MAX),
         sdp,
     })

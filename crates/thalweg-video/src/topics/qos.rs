@@ -22,7 +22,7 @@ pub(super) const STATISTICS: &str = "video/statistics";
 
 /// Whether lost fragments are sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reliability {
+pub enum TopicReliability {
     /// Never: what is lost is concealed (slices) or missing (frames).
     BestEffort,
     /// As long as the frame is one of the newest, three by default (default).
@@ -30,20 +30,20 @@ pub enum Reliability {
     Reliable,
 }
 
-impl Reliability {
+impl TopicReliability {
     pub(super) fn policy(self, max_blocking_time: Duration) -> thalweg::qos::Reliability {
         match self {
-            Reliability::BestEffort => thalweg::qos::Reliability::BestEffort,
-            Reliability::Reliable => thalweg::qos::Reliability::Reliable { max_blocking_time },
+            TopicReliability::BestEffort => thalweg::qos::Reliability::BestEffort,
+            TopicReliability::Reliable => thalweg::qos::Reliability::Reliable { max_blocking_time },
         }
     }
 }
 
-impl fmt::Display for Reliability {
+impl fmt::Display for TopicReliability {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Reliability::BestEffort => "best-effort",
-            Reliability::Reliable => "reliable",
+            TopicReliability::BestEffort => "best-effort",
+            TopicReliability::Reliable => "reliable",
         })
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn writer(
     format: VideoFormat,
     unit: SampleUnit,
     kept: u32,
-    reliability: Reliability,
+    reliability: TopicReliability,
     flow_controller: Option<&str>,
 ) -> WriterQos {
     let frame = format.frame_time();
@@ -152,7 +152,7 @@ pub(super) fn writer(
 }
 
 /// The reader of frames or slices.
-pub(super) fn reader(format: VideoFormat, unit: SampleUnit, kept: u32, reliability: Reliability) -> ReaderQos {
+pub(super) fn reader(format: VideoFormat, unit: SampleUnit, kept: u32, reliability: TopicReliability) -> ReaderQos {
     let mut qos = ReaderQos {
         reliability: reliability.policy(Duration::ZERO),
         history: History::KeepLast(kept * unit.samples(format)),

@@ -10,20 +10,14 @@ use super::{FrameTime, SampleUnit, TopicError, VideoPublisher};
 use crate::source::{Filled, FrameSource, SourceError};
 
 /// What a run of a publisher is told.
-#[derive(Clone, Copy, Debug)]
-pub struct PublishOptions<'a> {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PublicationRun<'a> {
     /// Frames to publish, those dropped included; `None` (default) for all that the source gives.
     pub frames: Option<u64>,
     /// The time stamp of the first frame. Default 0.
     pub first_timestamp: u32,
     /// Ends the run when it becomes true.
     pub stop: Option<&'a AtomicBool>,
-}
-
-impl Default for PublishOptions<'_> {
-    fn default() -> Self {
-        PublishOptions { frames: None, first_timestamp: 0, stop: None }
-    }
 }
 
 /// Why a run ended before its time.
@@ -63,7 +57,7 @@ impl std::error::Error for PublishError {
 pub fn run_publisher(
     publisher: &mut VideoPublisher,
     source: &mut dyn FrameSource,
-    options: PublishOptions<'_>,
+    options: PublicationRun<'_>,
 ) -> Result<u64, PublishError> {
     let format = publisher.config().format;
     if source.format() != format {

@@ -9,7 +9,7 @@ use thalweg::{DataReader, DataWriter, DomainParticipant, Sample, SubscriberQos, 
 use thalweg_transport::entropy;
 
 use super::deadline::DeadlineMeter;
-use super::qos::{self, Reliability, SampleUnit};
+use super::qos::{self, SampleUnit, TopicReliability};
 use super::wire::{FrameWords, SliceWords};
 use super::{
     FormatWords, PictureOctets, TopicError, TopicPicture, VideoFrame, VideoSlice, VideoStreamDescription,
@@ -31,7 +31,7 @@ pub struct SubscriberConfig {
     /// The format that is expected; `None` (default) takes any.
     pub expected: Option<VideoFormat>,
     /// Whether lost fragments are asked for again; `None` (default) does so where the publisher offers it.
-    pub reliability: Option<Reliability>,
+    pub reliability: Option<TopicReliability>,
     /// What becomes of frames that lack slices.
     pub concealment: Concealment,
     /// How many incomplete frames are passed over at the beginning. Default 10.
@@ -82,7 +82,7 @@ pub struct VideoSubscriber {
 
 #[derive(Debug)]
 enum Input {
-    Frames(DataReader<VideoFrame>, WholeFrames),
+    Frames(DataReader<VideoFrame>, Box<WholeFrames>),
     Slices(DataReader<VideoSlice>, Box<FrameAssembler>),
 }
 
@@ -100,9 +100,9 @@ impl VideoSubscriber {
         let descriptions = description::create_reader(participant)?;
         let description = description::wait_in(&descriptions, config.stream, patience)?;
         let format = check_format(&description, config.expected)?;
-        let offered = if description.is_reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let offered = if description.is_reliable { TopicReliability::Reliable } else { TopicReliability::BestEffort };
         let reliability = config.reliability.unwrap_or(offered);
-        if reliability == Reliability::Reliable && offered == Reliability::BestEffort {
+        if reliability == TopicReliability::Reliable && offered == TopicReliability::BestEffort {
             return Err(TopicError::NotReliable { stream: config.stream });
         }
         let topic = participant.create_topic(qos::STATISTICS);
@@ -354,7 +354,7 @@ fn create_input(
     config: &SubscriberConfig,
     description: &VideoStreamDescription,
     format: VideoFormat,
-    reliability: Reliability,
+    reliability: TopicReliability,
 ) -> Result<Input, TopicError> {
     let SubscriberConfig { stream, concealment, start_frames_max, .. } = *config;
     let patience = Duration::from_nanos(description.lifespan_nanos);
@@ -371,7 +371,7 @@ fn create_input(
     Ok(match unit {
         SampleUnit::Frame => {
             let reader = subscriber.create_reader(&participant.create_topic(qos::FRAMES), qos)?;
-            Input::Frames(reader, WholeFrames::new(assembler)?)
+            Input::Frames(reader, Box::new(WholeFrames::new(assembler)?))
         }
         SampleUnit::Slice(_) => {
             let reader = subscriber.create_reader(&participant.create_topic(qos::SLICES), qos)?;

@@ -8,8 +8,8 @@ use thalweg_video::format::{Field, FrameRate, Scan};
 use thalweg_video::receiver::Concealment;
 use thalweg_video::sdp::{MediaDescription, SessionDescription};
 use thalweg_video::topics::{
-    Checksum, FrameTime, Published, PublisherConfig, Reliability, SampleUnit, Spread, StatisticsRole, SubscriberConfig,
-    TopicError, VideoFrame, VideoPublisher, VideoStreamStatistics, VideoSubscriber, list_streams,
+    Checksum, FrameTime, Published, PublisherConfig, SampleUnit, Spread, StatisticsRole, SubscriberConfig, TopicError,
+    TopicReliability, VideoFrame, VideoPublisher, VideoStreamStatistics, VideoSubscriber, list_streams,
 };
 
 use crate::fixture::*;
@@ -22,7 +22,7 @@ fn time(frame: u64) -> FrameTime {
 
 /// Twelve frames, one after the other, arrive as they were sent.
 #[track_caller]
-fn check(unit: SampleUnit, reliability: Reliability, scan: Scan, adjust: impl Fn(&mut PublisherConfig)) {
+fn check(unit: SampleUnit, reliability: TopicReliability, scan: Scan, adjust: impl Fn(&mut PublisherConfig)) {
     let format = format((320, 180), scan);
     let mut config = PublisherConfig { unit, reliability, ..config(format) };
     adjust(&mut config);
@@ -44,13 +44,17 @@ fn check(unit: SampleUnit, reliability: Reliability, scan: Scan, adjust: impl Fn
 
 #[test]
 fn frames_arrive_as_they_were_sent_in_every_unit() {
-    check(SampleUnit::Frame, Reliability::Reliable, Scan::Progressive, |_| ());
-    check(SampleUnit::Frame, Reliability::BestEffort, Scan::Interlaced, |_| ());
-    check(SampleUnit::Slice(8), Reliability::Reliable, Scan::Progressive, |_| ());
-    check(SampleUnit::Slice(60), Reliability::BestEffort, Scan::Interlaced, |_| ());
-    check(SampleUnit::Slice(16), Reliability::Reliable, Scan::SegmentedFrame, |config| config.checksum = Checksum::Off);
-    check(SampleUnit::Slice(20), Reliability::BestEffort, Scan::Progressive, |config| config.spread = Spread::Over(10));
-    check(SampleUnit::Frame, Reliability::Reliable, Scan::Progressive, |config| config.spread = Spread::Over(10));
+    check(SampleUnit::Frame, TopicReliability::Reliable, Scan::Progressive, |_| ());
+    check(SampleUnit::Frame, TopicReliability::BestEffort, Scan::Interlaced, |_| ());
+    check(SampleUnit::Slice(8), TopicReliability::Reliable, Scan::Progressive, |_| ());
+    check(SampleUnit::Slice(60), TopicReliability::BestEffort, Scan::Interlaced, |_| ());
+    check(SampleUnit::Slice(16), TopicReliability::Reliable, Scan::SegmentedFrame, |config| {
+        config.checksum = Checksum::Off
+    });
+    check(SampleUnit::Slice(20), TopicReliability::BestEffort, Scan::Progressive, |config| {
+        config.spread = Spread::Over(10)
+    });
+    check(SampleUnit::Frame, TopicReliability::Reliable, Scan::Progressive, |config| config.spread = Spread::Over(10));
 }
 
 #[test]
@@ -66,6 +70,28 @@ fn a_lent_frame_is_written_without_a_copy_and_handed_out_where_it_came() {
     }
     // Pictures that the user holds stay what they are.
     held.iter().for_each(|picture| check_picture(picture, format, FIRST));
+}
+
+#[test]
+fn a_publisher_ahead_of_its_path_passes_frames_over_and_those_written_arrive() {
+    for unit in [SampleUnit::Frame, SampleUnit::Slice(45)] {
+        let format = format((320, 180), Scan::Progressive);
+        // Three frame times of use: three frames may be on their way, each of which takes a second.
+        let slow =
+            PublisherConfig { unit, spread: Spread::Over(100), lifespan: 3 * format.frame_time(), ..config(format) };
+        let Pair { mut publisher, mut subscriber, participants: _alive } = pair(slow, |_| ());
+        let write = |frame| publisher.write_frame(time(frame), &picture(format, frame)).unwrap();
+        let told: Vec<Published> = (0..8).map(write).collect();
+        assert_eq!(told[..3], [Published::Frame(0), Published::Frame(1), Published::Frame(2)], "{unit:?}");
+        assert!(told.contains(&Published::PassedOver), "{unit:?}: {told:?}");
+        let written = told.iter().filter(|told| **told != Published::PassedOver).count() as u64;
+        for _ in 0..written {
+            check_picture(&subscriber.next_picture(PATIENCE).unwrap().expect("what was written"), format, FIRST);
+        }
+        let counters = publisher.counters();
+        assert_eq!((counters.frames_sent, counters.frames_passed_over), (written, 8 - written));
+        assert_eq!(subscriber.counters().received.frames.lost, 0, "frames passed over take no number");
+    }
 }
 
 #[test]
@@ -147,7 +173,7 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     let domain = domain();
     let (here, there) = (participant(domain), participant(domain));
     let offered = format((320, 180), Scan::Progressive);
-    let best_effort = PublisherConfig { reliability: Reliability::BestEffort, ..config(offered) };
+    let best_effort = PublisherConfig { reliability: TopicReliability::BestEffort, ..config(offered) };
     let _publisher = VideoPublisher::new(&here, best_effort).unwrap();
     let check = |config: SubscriberConfig, patience: Duration, expect: &str| {
         let told = VideoSubscriber::open(&there, config, patience).expect_err(expect).to_string();
@@ -159,7 +185,7 @@ fn what_does_not_fit_is_refused_with_the_reason() {
         PATIENCE,
         "stream 7 is 320x180 yuv422-10 1 progressive, and 1280x720 yuv422-10 1 progressive was asked for",
     );
-    let reliability = Some(Reliability::Reliable);
+    let reliability = Some(TopicReliability::Reliable);
     check(SubscriberConfig { reliability, ..SubscriberConfig::new(STREAM) }, PATIENCE, "is offered BEST_EFFORT");
     check(SubscriberConfig::new(8), Duration::from_secs(1), "nobody described stream 8 within 1s; there are [7]");
     let thin = PublisherConfig { unit: SampleUnit::Slice(4), stream: 8, ..config(offered) };

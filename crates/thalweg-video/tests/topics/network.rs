@@ -1,5 +1,5 @@
 //! Two hosts of our own, joined by a relay that loses datagrams. Root and iproute2 are needed: `cargo xtask test
-//! namespaces` runs these tests.
+//! video` runs these tests.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thalweg_base::rng::Rng;
 use thalweg_host::Namespace;
 use thalweg_transport::frames::FramePort;
-use thalweg_video::topics::{Reliability, SampleUnit, Spread};
+use thalweg_video::topics::{SampleUnit, Spread, TopicReliability};
 
 use crate::fixture::domain;
 use crate::processes::{Findings, Other, Task};
@@ -84,7 +84,7 @@ fn run(task: Task, mtu: u32, loss: u64) -> (Findings, Findings) {
     (sent, subscriber.finish())
 }
 
-fn task(unit: SampleUnit, reliability: Reliability) -> Task {
+fn task(unit: SampleUnit, reliability: TopicReliability) -> Task {
     let (size, spread) = ((640, 360), Spread::default());
     Task { domain: domain(), size, rate: 10, unit, reliability, spread, frames: 40, on_loopback: false }
 }
@@ -93,7 +93,7 @@ fn task(unit: SampleUnit, reliability: Reliability) -> Task {
 #[ignore = "needs root and iproute2"]
 fn a_reliable_stream_stays_complete_where_a_hundredth_is_lost() {
     for unit in [SampleUnit::Frame, SampleUnit::Slice(24)] {
-        let (sent, got) = run(task(unit, Reliability::Reliable), 1500, 10);
+        let (sent, got) = run(task(unit, TopicReliability::Reliable), 1500, 10);
         assert_eq!(got.number("wrong"), 0.0, "{got:?}");
         assert_eq!(got.number("complete"), sent.number("sent"), "{unit:?}: {sent:?} {got:?}");
     }
@@ -102,7 +102,7 @@ fn a_reliable_stream_stays_complete_where_a_hundredth_is_lost() {
 #[test]
 #[ignore = "needs root and iproute2"]
 fn a_best_effort_stream_conceals_what_is_lost_and_counts_it() {
-    let (sent, got) = run(task(SampleUnit::Slice(24), Reliability::BestEffort), 1500, 10);
+    let (sent, got) = run(task(SampleUnit::Slice(24), TopicReliability::BestEffort), 1500, 10);
     assert_eq!(got.number("wrong"), 0.0, "{got:?}");
     assert!(got.number("concealed") > 0.0, "{got:?}");
     assert!(got.number("expected") <= sent.number("sent"), "{sent:?} {got:?}");

@@ -9,7 +9,7 @@ use thalweg_host::ProcessUsage;
 use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat, parse_size};
 use thalweg_video::source::{Filled, FrameSource, SourceError};
 use thalweg_video::topics::{
-    PublishOptions, PublisherConfig, Reliability, SampleUnit, Spread, SubscriberConfig, VideoPublisher,
+    PublicationRun, PublisherConfig, SampleUnit, Spread, SubscriberConfig, TopicReliability, VideoPublisher,
     VideoSubscriber, run_publisher,
 };
 
@@ -26,7 +26,7 @@ pub struct Task {
     /// Frames a second.
     pub rate: u32,
     pub unit: SampleUnit,
-    pub reliability: Reliability,
+    pub reliability: TopicReliability,
     pub spread: Spread,
     pub frames: u64,
     pub on_loopback: bool,
@@ -60,7 +60,11 @@ impl Task {
             size: parse_size(size).unwrap(),
             rate: rate.parse().unwrap(),
             unit: if lines == "0" { SampleUnit::Frame } else { SampleUnit::Slice(lines.parse().unwrap()) },
-            reliability: if reliability == "reliable" { Reliability::Reliable } else { Reliability::BestEffort },
+            reliability: if reliability == "reliable" {
+                TopicReliability::Reliable
+            } else {
+                TopicReliability::BestEffort
+            },
             spread: if percent == "0" { Spread::AtOnce } else { Spread::Over(percent.parse().unwrap()) },
             frames: frames.parse().unwrap(),
             on_loopback: network == "loopback",
@@ -170,9 +174,9 @@ fn publish(task: Task) -> String {
     let mut publisher = VideoPublisher::new(&participant, config).unwrap();
     publisher.wait_for_subscribers(1, PATIENCE).unwrap();
     let before = ProcessUsage::read();
-    let options = PublishOptions { frames: Some(frames), ..PublishOptions::default() };
+    let options = PublicationRun { frames: Some(frames), ..PublicationRun::default() };
     let passed_over = run_publisher(&mut publisher, &mut Numbered { format, next: 0 }, options).unwrap();
-    if reliability == Reliability::Reliable {
+    if reliability == TopicReliability::Reliable {
         publisher.wait_for_acknowledgments(PATIENCE).unwrap();
     } else {
         std::thread::sleep(Duration::from_millis(200));
@@ -216,7 +220,7 @@ fn subscribe(task: Task) -> String {
 
 /// All frames of a stream of two seconds arrive in another process.
 #[track_caller]
-fn check(unit: SampleUnit, reliability: Reliability) {
+fn check(unit: SampleUnit, reliability: TopicReliability) {
     let task = Task {
         domain: domain(),
         size: (640, 360),
@@ -236,10 +240,10 @@ fn check(unit: SampleUnit, reliability: Reliability) {
 
 #[test]
 fn frames_go_to_another_process() {
-    check(SampleUnit::Frame, Reliability::Reliable);
+    check(SampleUnit::Frame, TopicReliability::Reliable);
 }
 
 #[test]
 fn slices_go_to_another_process() {
-    check(SampleUnit::Slice(24), Reliability::Reliable);
+    check(SampleUnit::Slice(24), TopicReliability::Reliable);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg::clock;
 
 use crate::format::VideoFormat;
-use crate::topics::{Checksum, Reliability, SampleUnit, Spread};
+use crate::topics::{Checksum, SampleUnit, Spread, TopicReliability};
 
 /// What a publisher is told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct PublisherConfig {
     /// Whether samples are frames or slices.
     pub unit: SampleUnit,
     /// Whether lost fragments are sent again.
-    pub reliability: Reliability,
+    pub reliability: TopicReliability,
     /// Whether samples have a checksum.
     pub checksum: Checksum,
     /// How fast a frame leaves.
@@ -39,7 +39,7 @@ impl PublisherConfig {
             name: String::new(),
             format,
             unit: SampleUnit::default(),
-            reliability: Reliability::default(),
+            reliability: TopicReliability::default(),
             checksum: Checksum::default(),
             spread: Spread::default(),
             lifespan: 2 * format.frame_time(),

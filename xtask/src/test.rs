@@ -14,7 +14,7 @@ use crate::{Outcome, browser, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 14] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -22,6 +22,8 @@ const SUITES: [Suite; 12] = [
     ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
     ("namespaces", || peer_tests("namespaces::")),
+    ("video", video),
+    ("probe", probe),
     ("ssh", ssh),
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
@@ -110,6 +112,29 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
         let programs = [("TSHARK", &tshark), ("PEER_PYTHON", &python), ("SSHD", &sshd)];
         command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
     })
+}
+
+/// High definition between hosts of our own: optimized, since it is 130,000 packets a second, and one stream at a time.
+fn video() -> Outcome<Tally> {
+    netns::available()?;
+    let tests = ["--release", "--package", "thalweg-video", "--test", "namespaces", "--test", "topics"];
+    cargo_test(&tests, &["--include-ignored", "--test-threads=1"], |_| ())
+}
+
+/// Probes of plain UDP and TCP between two hosts, and beside iperf3. Where that is not to be had, its tests alone are left out.
+fn probe() -> Outcome<Tally> {
+    netns::available()?;
+    peers::packet_filter()?;
+    let (mut arguments, mut missing) = (vec!["probe::", "--test-threads=1"], String::new());
+    if let Err(reason) = peers::iperf3() {
+        println!("*** iperf3 is UNAVAILABLE: {reason}: nothing is compared with it ***");
+        arguments.extend(["--skip", "probe::iperf3::"]);
+        missing = format!("iperf3 is missing: {reason} ");
+    }
+    let mut tally = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &arguments, |_| ())?;
+    tally.failed += usize::from(in_ci() && !missing.is_empty());
+    tally.reason.insert_str(0, &missing);
+    Ok(tally)
 }
 
 /// Runs on another machine, which is this one, by OpenSSH; root is not needed where its server is installed.

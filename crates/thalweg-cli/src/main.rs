@@ -1,4 +1,4 @@
-//! The `thalweg` command: publish, subscribe, list, explain, look around, advise, measure, simulate, experiment.
+//! The `thalweg` command: publish, subscribe, list, explain, look around, advise, measure, simulate, experiment, show.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -43,6 +43,7 @@ enum Command {
     Sim(commands::simulate::SimulateOptions),
     Lab(commands::laboratory::LaboratoryOptions),
     Coap(commands::coap::CoapOptions),
+    Video(commands::video::VideoOptions),
     /// A process of an experiment; takes its orders from standard input.
     #[command(hide = true)]
     Worker,
@@ -75,6 +76,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Sim(options) => commands::simulate::run(options, interrupt),
         Command::Lab(options) => commands::laboratory::run(options, interrupt),
         Command::Coap(options) => commands::coap::run(options, interrupt),
+        Command::Video(options) => commands::video::run(options, interrupt),
         Command::Worker => Ok(()),
     }
 }

@@ -39,6 +39,28 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Bits a second, with `k`, `M` or `G` for powers of 1000: `200M`, `1.25G`.
+pub fn bit_rate(text: &str) -> Result<f64, String> {
+    scaled(text, &[("k", 1e3), ("M", 1e6), ("G", 1e9)])
+        .filter(|rate| *rate > 0.0)
+        .ok_or_else(|| "not a number of bits a second; give one such as 200M or 1.25G".to_owned())
+}
+
+/// Bytes, with `K` or `M` for powers of 1024: `1472`, `128K`, `32M`.
+pub fn byte_count(text: &str) -> Result<u32, String> {
+    scaled(text, &[("K", 1024.0), ("M", 1024.0 * 1024.0)])
+        .filter(|bytes| bytes.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(bytes))
+        .map(|bytes| bytes as u32)
+        .ok_or_else(|| "not a number of bytes; give one such as 1472, 128K or 32M".to_owned())
+}
+
+/// A finite number with one of these units behind it, or with none.
+fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let unit = units.iter().find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, *unit)));
+    let (number, unit) = unit.unwrap_or((text, 1.0));
+    number.parse().ok().map(|number: f64| number * unit).filter(|number| number.is_finite())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +75,13 @@ mod tests {
         assert!(duration("5").is_err() && duration("-1s").is_err() && duration("x ms").is_err());
         assert_eq!(lease("30s"), Ok(Duration::from_secs(30)));
         assert!(lease("999ms").is_err() && lease("3601s").is_err() && lease("30").is_err());
+        assert_eq!((bit_rate("200M"), bit_rate("1.25G"), bit_rate("5000")), (Ok(200e6), Ok(1.25e9), Ok(5_000.0)));
+        assert!(["0", "-1M", "NaN", "1e999", "fast", "", "M"].iter().all(|text| bit_rate(text).is_err()));
+        assert_eq!(
+            (byte_count("1472"), byte_count("128K"), byte_count("1.5M")),
+            (Ok(1_472), Ok(131_072), Ok(1_572_864))
+        );
+        assert!(["-1", "0.5", "4096M", "64k", ""].iter().all(|text| byte_count(text).is_err()));
         assert_eq!(rate("0"), Ok(0.0));
         assert!(rate("-1").is_err() && rate("NaN").is_err());
     }

@@ -30,6 +30,14 @@ impl Latencies {
         self.sum += u128::from(nanos);
     }
 
+    /// Adds all latencies of another distribution.
+    pub fn add(&mut self, other: &Latencies) {
+        self.histogram.add(&other.histogram).expect("both have the same bounds");
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+    }
+
     /// Number of latencies recorded.
     pub fn count(&self) -> u64 {
         self.histogram.len()

@@ -9,7 +9,7 @@ use crate::benchmark::{self, BesideOrder, BurstOrder};
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
 use crate::paper5::{self, LoadOrder};
-use crate::perf::{self, Measurement, PerfOptions};
+use crate::perf::{self, Measurement, PerfOptions, ProbeEndOrder};
 use crate::process::ParentPipe;
 use crate::station::Setup;
 use crate::trial::{self, TrialOrder};
@@ -21,6 +21,8 @@ pub(crate) enum Order {
     PerfReader(PerfOptions<Setup>),
     /// The writing end.
     PerfWriter(PerfOptions<Setup>),
+    /// The serving end of probes.
+    ProbeEnd(ProbeEndOrder),
     /// The process that makes bursts on demand.
     BurstPublisher(BurstOrder),
     /// The one that echoes them.
@@ -52,6 +54,7 @@ fn obey(order: Order, link: &ParentPipe) -> Result<serde_json::Value, LabError> 
             Measurement::Latency => to_value(&perf::ping(&options, link.stop())?),
             Measurement::Throughput => to_value(&perf::write(&options, link.stop())?),
         },
+        Order::ProbeEnd(order) => to_value(&perf::serve(&order, link)?),
         Order::BurstPublisher(order) => to_value(&benchmark::publish(&order, link)?),
         Order::BurstSubscriber(order) => to_value(&benchmark::subscribe(&order, link)?),
         Order::BesideSender(order) => to_value(&benchmark::send(&order, link)?),

@@ -36,8 +36,12 @@ pub mod queueing;
 #[forbid(unsafe_code)]
 mod socket;
 #[forbid(unsafe_code)]
+pub mod stream;
+#[forbid(unsafe_code)]
 pub mod survey;
 mod sys;
+#[forbid(unsafe_code)]
+pub mod tcp;
 #[forbid(unsafe_code)]
 pub mod thread;
 #[forbid(unsafe_code)]

@@ -95,6 +95,11 @@ pub fn packet_filter() -> Outcome {
     if has("nft") { Ok(()) } else { debian_package("nftables") }
 }
 
+/// The probe that ours is compared with; installed like the dissector.
+pub fn iperf3() -> Outcome {
+    if has("iperf3") { Ok(()) } else { debian_package("iperf3") }
+}
+
 /// The programs with Fast DDS and RustDDS; built at the same time, once.
 pub fn vendors() -> Outcome<(PathBuf, PathBuf)> {
     std::thread::scope(|scope| {

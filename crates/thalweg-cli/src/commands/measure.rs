@@ -1,4 +1,4 @@
-//! `thalweg perf`: latency, throughput and bursts between processes.
+//! `thalweg perf`: latency, throughput and bursts between processes, and probes of plain UDP and TCP.
 
 use std::io::BufReader;
 
@@ -10,6 +10,7 @@ use thalweg_lab::process::{Launcher, Stop};
 use thalweg_lab::station::{Setup, StationNetwork, Thalweg, Wait, Work};
 
 use super::laboratory::{WORKER, from_lab};
+use super::probe::{self, ProbeServeOptions, TcpProbeOptions, UdpProbeOptions};
 use crate::interrupt::Interrupt;
 use crate::network_options::NetworkOptions;
 use crate::outcome::{Failure, print_line, remark};
@@ -18,9 +19,10 @@ use crate::sending_options::SendingOptions;
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
     "thalweg perf latency --role both --size 64 --seconds 5",
-    "thalweg perf throughput --method batch --size 1024 --seconds 5 --json"
+    "thalweg perf throughput --method batch --size 1024 --seconds 5 --json",
+    "thalweg perf udp 192.168.1.20 --rate 200M"
 ))]
-/// Measures the middleware between processes.
+/// Measures the middleware between processes, and plain UDP and TCP below it.
 pub struct MeasureOptions {
     /// The subcommand.
     #[command(subcommand)]
@@ -49,6 +51,24 @@ pub enum MeasureCommand {
         "thalweg perf burst --role pub --method batch"
     ))]
     Burst(BurstEndOptions),
+    /// Measures plain UDP to `thalweg perf serve` on another host, or to a process that it starts here: what arrives and what is lost at
+    /// which layer, at a rate or as fast as possible, or round trips. Each datagram is counted by its number.
+    #[command(after_help = crate::after_help!(
+        "thalweg perf udp 192.168.1.20 --rate 1.25G --streams 2 --mtu-size 9000",
+        "thalweg perf udp --round-trips --size 64,512,1400 --json",
+        "thalweg perf udp 192.168.1.20 --no-gso --receive-buffer 4M"
+    ))]
+    Udp(UdpProbeOptions),
+    /// Measures plain TCP in the same way as `thalweg perf udp`: streams, as fast as possible or at a rate, or round trips.
+    #[command(after_help = crate::after_help!(
+        "thalweg perf tcp 192.168.1.20 --streams 1,2,4 --seconds 10",
+        "thalweg perf tcp --round-trips --size 1,1K,64K"
+    ))]
+    Tcp(TcpProbeOptions),
+    /// Takes part in the measurements of `thalweg perf udp` and `thalweg perf tcp` from other hosts, one at a time, until Ctrl-C.
+    /// Whoever reaches the port may make this host send to them and receive from them at full speed.
+    #[command(after_help = crate::after_help!("thalweg perf serve", "thalweg perf serve --bind 192.168.1.20:7399 --data-port 7400"))]
+    Serve(ProbeServeOptions),
 }
 
 /// Which end of a series of bursts this process is.
@@ -211,6 +231,9 @@ pub fn run(options: &MeasureOptions, interrupt: &Interrupt) -> Result<(), Failur
         MeasureCommand::Latency(end) => (perf::Measurement::Latency, end, 1),
         MeasureCommand::Throughput(options) => (perf::Measurement::Throughput, &options.end, options.readers),
         MeasureCommand::Burst(options) => return burst(options, interrupt),
+        MeasureCommand::Udp(options) => return probe::run_udp(options, interrupt),
+        MeasureCommand::Tcp(options) => return probe::run_tcp(options, interrupt),
+        MeasureCommand::Serve(options) => return probe::serve(options, interrupt),
     };
     let perf_options = end.perf_options(measurement, readers)?;
     let stop = Stop::watching(interrupt.flag());

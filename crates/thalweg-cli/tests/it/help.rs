@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 39] = [
+const COMMANDS: [&[&str]; 42] = [
     &[],
     &["pub"],
     &["sub"],
@@ -13,6 +13,9 @@ const COMMANDS: [&[&str]; 39] = [
     &["perf", "latency"],
     &["perf", "throughput"],
     &["perf", "burst"],
+    &["perf", "udp"],
+    &["perf", "tcp"],
+    &["perf", "serve"],
     &["sim"],
     &["lab"],
     &["lab", "quick"],

@@ -13,6 +13,7 @@ mod host;
 mod namespaces;
 mod oscore;
 mod peer;
+mod probe;
 mod program;
 mod ssh;
 mod sshd;

@@ -1,0 +1,124 @@
+//! Session descriptions: made from options, and read from files.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::ValueEnum;
+use thalweg_video::conformance::PacingKind;
+use thalweg_video::format::VideoFormat;
+use thalweg_video::io::ControlPort;
+use thalweg_video::rfc4175::Packing;
+use thalweg_video::sdp::{
+    MediaClockSource, MediaDescription, PackingMode, ReferenceClock, Retransmission, SDP_OCTETS_MAX,
+    SessionDescription, StreamDescription, StreamPath, StudioParameters, VideoDescription,
+};
+use thalweg_video::sender::{Batching, FRAMES_KEPT};
+
+use super::path::{PAYLOAD_TYPE, RETRANSMISSION, RepairName};
+use crate::outcome::Failure;
+
+/// The vocabulary of a description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VocabularyName {
+    /// That of ST 2110-20, which receivers by RFC 4175 read too.
+    #[value(name = "2110")]
+    Studio,
+    /// That of RFC 4175 alone.
+    #[value(name = "4175")]
+    Plain,
+}
+
+/// A stream that is to be described.
+#[derive(Clone, Copy, Debug)]
+pub struct OfferedStream<'options> {
+    pub format: VideoFormat,
+    pub to: &'options [SocketAddr],
+    pub hops: Option<u8>,
+    pub control: ControlPort,
+    pub packing: Packing,
+    pub batching: Batching,
+    pub repair: RepairName,
+    pub vocabulary: VocabularyName,
+    /// The largest datagram, which a studio is told where it exceeds the standard size.
+    pub datagram_octets: Option<u16>,
+}
+
+impl OfferedStream<'_> {
+    /// The description as text.
+    ///
+    /// # Errors
+    /// No port is left for RTCP, or the clock of this host is before 1970.
+    pub fn to_text(self) -> Result<String, Failure> {
+        let usage = |error: std::io::Error| Failure::Usage(error.to_string());
+        let mut paths = Vec::new();
+        for to in self.to {
+            let rtcp_port = self.control.beside(*to).map_err(usage)?.port();
+            paths.push(StreamPath { ttl: self.hops, rtcp_port, ..StreamPath::new(*to) });
+        }
+        let is_studio = self.vocabulary == VocabularyName::Studio;
+        let video = VideoDescription {
+            studio: is_studio.then(|| self.studio()),
+            ..VideoDescription::from_format(&self.format)
+        };
+        let kept_for = self.format.frame_time() * u32::try_from(FRAMES_KEPT).unwrap_or(1);
+        let retransmission = Retransmission { payload_type: RETRANSMISSION, kept_for: Some(kept_for) };
+        let stream = StreamDescription {
+            media: MediaDescription::Video(video),
+            payload_type: PAYLOAD_TYPE,
+            paths,
+            accepts_nack: self.repair != RepairName::Off,
+            retransmission: (self.repair == RepairName::Rtx).then_some(retransmission),
+            // The clock of this host, which nobody else follows.
+            reference_clocks: if is_studio { vec![ReferenceClock::Other("local".to_owned())] } else { Vec::new() },
+            media_clock: is_studio.then_some(MediaClockSource::Sender),
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_err(Failure::from_cause)?;
+        let session = SessionDescription {
+            name: format!("Thalweg {}", self.format),
+            id: since.as_secs(),
+            version: since.as_secs(),
+            origin: self.to.first().map_or_else(|| "127.0.0.1".to_owned(), |to| origin(*to).to_string()),
+            streams: vec![stream],
+        };
+        Ok(session.to_text())
+    }
+
+    fn studio(&self) -> StudioParameters {
+        let packing = match self.packing {
+            Packing::Blocks => PackingMode::Block,
+            Packing::Equal | Packing::Fill => PackingMode::General,
+        };
+        let mut studio = StudioParameters::new(packing);
+        studio.pacing = (self.batching == Batching::Wide).then_some(PacingKind::Wide);
+        // With the header of UDP.
+        if let Some(octets) = self.datagram_octets.map(|octets| octets.saturating_add(8)) {
+            studio.udp_octets_max = studio.udp_octets_max.max(octets);
+        }
+        studio
+    }
+}
+
+/// The address that this host sends to `to` from; the unspecified one where no route leads there.
+fn origin(to: SocketAddr) -> IpAddr {
+    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    // Connecting chooses the address and sends nothing.
+    let socket = UdpSocket::bind(any).and_then(|socket| socket.connect(to).map(|()| socket));
+    let address = socket.and_then(|socket| socket.local_addr()).map(|address| address.ip());
+    address.unwrap_or(if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() })
+}
+
+/// Reads the description in a file.
+///
+/// # Errors
+/// It cannot be read or is refused.
+pub fn read(path: &Path) -> Result<SessionDescription, Failure> {
+    let failed = |error| Failure::Failed(format!("cannot read {}: {error}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.is_file() && metadata.len() > SDP_OCTETS_MAX as u64 {
+        let octets = metadata.len();
+        return Err(Failure::Failed(format!("{} has {octets} octets and is no session description", path.display())));
+    }
+    let octets = std::fs::read(path).map_err(failed)?;
+    SessionDescription::parse(&octets).map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,68 @@
+//! `thalweg video`: uncompressed pictures over RTP.
+
+mod description;
+mod ends;
+mod figures;
+mod live;
+mod offered;
+mod packets;
+mod path;
+mod picture;
+mod received;
+mod recv;
+mod sdp;
+mod send;
+mod sent;
+
+use clap::{Args, Subcommand};
+
+use crate::interrupt::Interrupt;
+use crate::outcome::Failure;
+
+/// Sends and receives uncompressed video over RTP (RFC 4175, SMPTE ST 2110-20).
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg video recv --bind 127.0.0.1:5004 & thalweg video send --to 127.0.0.1:5004 --seconds 5"
+))]
+pub struct VideoOptions {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub action: VideoAction,
+}
+
+/// Subcommands of `video`.
+#[derive(Debug, Subcommand)]
+pub enum VideoAction {
+    /// Sends a test picture or a file, paced over each frame time, and repeats packets that receivers ask for. Exit code 1 when frames were
+    /// dropped here.
+    #[command(after_help = crate::after_help!(
+        "thalweg video send --to 127.0.0.1:5004 --seconds 5",
+        "thalweg video send --to 239.1.2.3:5004 --source y4m:film.y4m --sdp film.sdp",
+        "thalweg video send --to 192.0.2.7:5004 --size 1280x720 --rate 60000/1001 --mtu 1500 --json"
+    ))]
+    Send(send::VideoSendOptions),
+    /// Receives a picture, asks for lost packets, and presents each frame at its time. Exit code 1 when frames were lost or a check failed.
+    #[command(after_help = crate::after_help!(
+        "thalweg video recv --bind 0.0.0.0:5004 --seconds 5 --json",
+        "thalweg video recv --sdp film.sdp --sink file:film.y4m --playout-frames 4 --conceal interpolate"
+    ))]
+    Recv(recv::VideoReceiveOptions),
+    /// Writes the session description (SDP) of a stream, or explains one.
+    #[command(after_help = crate::after_help!(
+        "thalweg video sdp --to 239.1.2.3:5004 --size 1280x720 --rate 50 --out film.sdp",
+        "thalweg video sdp --explain film.sdp"
+    ))]
+    Sdp(sdp::VideoDescribeOptions),
+}
+
+/// Does what the subcommand says.
+///
+/// # Errors
+/// As the subcommand.
+pub fn run(options: &VideoOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    match &options.action {
+        VideoAction::Send(options) => send::run(options, interrupt),
+        VideoAction::Recv(options) => recv::run(options, interrupt),
+        VideoAction::Sdp(options) => sdp::run(options),
+    }
+}

@@ -1,0 +1,252 @@
+//! `thalweg video recv`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_host::{HostFiles, Task};
+use thalweg_video::format::VideoFormat;
+use thalweg_video::io::{
+    ControlPort, Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, run_receiver,
+};
+use thalweg_video::receiver::{Concealment, ReceiverConfig, Repair};
+use thalweg_video::sink::{FrameSink, NullSink, RawSink, VerifySink, Y4mSink};
+
+use super::description::read;
+use super::ends::{LimitOptions, after};
+use super::live::{LiveLine, micros_or_dash};
+use super::offered::{OfferedPicture, first_picture};
+use super::path::{RETRANSMISSION, RepairName, control_port};
+use super::picture::PictureOptions;
+use super::received::ReceivedFigures;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_either};
+
+/// Options of `video recv`.
+#[derive(Args, Clone, Debug)]
+pub struct VideoReceiveOptions {
+    /// Hear packets at ADDR:PORT, an address of this host or a group; given twice, hear two paths (ST 2022-7). Default: where the session
+    /// description sends them.
+    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "sdp")]
+    pub bind: Vec<SocketAddr>,
+
+    /// Receive the first picture of the session description in FILE (default: the options tell the picture).
+    #[arg(long, value_name = "FILE")]
+    pub sdp: Option<PathBuf>,
+
+    /// The form of the picture, where no session description tells it.
+    #[command(flatten)]
+    pub picture: PictureOptions,
+
+    /// Give frames to verify, which proves of each line of the test picture that it is from its frame, to null, or into file:PATH: YUV4MPEG2
+    /// if the path ends in .y4m, frames as they lay in packets otherwise (default: verify).
+    #[arg(long, value_name = "SINK", default_value = "verify", hide_default_value = true, value_parser = sink)]
+    pub sink: SinkName,
+
+    /// How packets become frames.
+    #[command(flatten)]
+    pub playout: PlayoutOptions,
+
+    /// When it ends.
+    #[command(flatten)]
+    pub limit: LimitOptions,
+
+    /// Go on when the sender leaves, for another one (default: end).
+    #[arg(long)]
+    pub stay: bool,
+
+    /// Print one JSON object at the end instead of text (default: text).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How packets become frames.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct PlayoutOptions {
+    /// Present a frame N frame times after its first packet came, 0.5 to 8; lost packets can come again until then (default: 2).
+    #[arg(long, value_name = "N", default_value_t = 2.0, hide_default_value = true, value_parser = playout_frames)]
+    pub playout_frames: f64,
+
+    /// Show previous pixels where some are missing, interpolate them from the lines beside, flag them black, or drop the frame (default:
+    /// previous).
+    #[arg(long, value_name = "HOW", default_value_t = Concealment::Previous, hide_default_value = true)]
+    pub conceal: Concealment,
+
+    /// Ask for lost packets (default: as the session description says, rtx without one).
+    #[arg(long, value_enum)]
+    pub repair: Option<RepairName>,
+
+    /// Hear RTCP at the next port, mux: at that of RTP, or at PORT (default: as the session description says, next without one).
+    #[arg(long, value_name = "PORT", value_parser = control_port)]
+    pub rtcp: Option<ControlPort>,
+
+    /// Ask for a receive buffer of BYTES (default: 33554432).
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4096..=1 << 30))]
+    pub buffer: Option<u32>,
+}
+
+/// Where frames go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SinkName {
+    Verify,
+    Null,
+    File(PathBuf),
+}
+
+/// The sink of a run.
+enum OpenSink {
+    Verify(Box<VerifySink>),
+    Null(NullSink),
+    Raw(RawSink),
+    Y4m(Y4mSink),
+}
+
+/// Receives until the sender leaves or a limit ends it, and prints what was done.
+///
+/// # Errors
+/// The options do not fit, the network or the sink fails, nothing came, frames were lost, or a check failed.
+pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let receive = options.driver_options()?;
+    let mut sink = options.open_sink(receive.receiver.format)?;
+    let (line, files) = (LiveLine::open(), HostFiles::here());
+    let mut drops = 0;
+    let report = run_receiver(sink.as_dyn(), &receive, &interrupt.flag(), |second| {
+        // The sockets are gone when the report is there.
+        drops = files.socket_drops(Task::This);
+        line.show(live_text(second));
+    });
+    drop(line);
+    let report: ReceiveReport = report.map_err(from_receive)?;
+    let verified = match &sink {
+        OpenSink::Verify(sink) => Some(sink.summary()),
+        _ => None,
+    };
+    let figures = ReceivedFigures::new(receive.receiver.format, &report, drops, verified);
+    print_either(options.json, &figures, &figures)?;
+    let is_short = options.limit.seconds.is_some() || options.limit.frames.is_some();
+    if report.receiver.packets.expected == 0 && !interrupt.came() {
+        let refused = report.receiver.refused;
+        return Err(Failure::TimedOut(match refused.malformed + refused.foreign + refused.outside {
+            0 => "no packet came; check address, port and firewall, and whether the sender runs".to_owned(),
+            _ => format!("packets came and none fits: {}; check --size, --format and --scan", figures.refusals()),
+        }));
+    }
+    match figures.complaint() {
+        Some(complaint) => Err(Failure::Failed(complaint)),
+        None if is_short && interrupt.came() => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}
+
+impl VideoReceiveOptions {
+    fn driver_options(&self) -> Result<ReceiveOptions, Failure> {
+        let offered = self.offered()?;
+        let format = offered.as_ref().map_or_else(|| self.picture.format(), |offered| Ok(offered.format))?;
+        let told = offered.as_ref().map_or(Repair::by_retransmission(RETRANSMISSION), |offered| offered.repair);
+        let mut config = ReceiverConfig::new(format);
+        config.payload_type = offered.as_ref().map(|offered| offered.payload_type);
+        config.playout = format.frame_time().mul_f64(self.playout.playout_frames);
+        config.concealment = self.playout.conceal;
+        config.repair = match self.playout.repair {
+            None => told,
+            Some(RepairName::Off) => Repair::Off,
+            Some(RepairName::Rtx) => {
+                let payload_type = match told {
+                    Repair::Nack { retransmission: Some(told), .. } => told,
+                    _ => RETRANSMISSION,
+                };
+                Repair::by_retransmission(payload_type)
+            }
+            Some(RepairName::Same) => Repair::Nack { reorder_window: Repair::REORDER_WINDOW, retransmission: None },
+        };
+        let bind = match &offered {
+            Some(offered) if self.bind.is_empty() => &offered.to,
+            _ => &self.bind,
+        };
+        let (Some(first), 1..=2) = (bind.first(), bind.len()) else {
+            return Err(Failure::Usage(format!("{} addresses are given; a stream has one or two paths", bind.len())));
+        };
+        let mut receive = ReceiveOptions::new(*first, config).map_err(Failure::from_cause)?;
+        receive.bind.clone_from(bind);
+        receive.control = self.playout.rtcp.or(offered.as_ref().map(|offered| offered.control)).unwrap_or_default();
+        receive.group_source = offered.and_then(|offered| offered.source);
+        if let Some(bytes) = self.playout.buffer {
+            receive.stream.receive_buffer_bytes = bytes as usize;
+        }
+        receive.frames_max = self.limit.frames.unwrap_or(u64::MAX);
+        receive.duration = self.limit.seconds.unwrap_or(Duration::MAX);
+        receive.farewell = if self.stay { Farewell::Continue } else { Farewell::End };
+        Ok(receive)
+    }
+
+    fn offered(&self) -> Result<Option<OfferedPicture>, Failure> {
+        let Some(path) = &self.sdp else { return Ok(None) };
+        // Plain descriptions may leave the rate out.
+        PictureOptions { rate: None, ..self.picture.clone() }.refuse_beside("a session description")?;
+        first_picture(&read(path)?, &self.picture).map(Some)
+    }
+
+    fn open_sink(&self, format: VideoFormat) -> Result<OpenSink, Failure> {
+        Ok(match &self.sink {
+            SinkName::Verify => {
+                let sink = VerifySink::new(format).map_err(|error| Failure::Usage(error.to_string()))?;
+                OpenSink::Verify(Box::new(sink))
+            }
+            SinkName::Null => OpenSink::Null(NullSink),
+            SinkName::File(path) if path.extension().is_some_and(|extension| extension == "y4m") => {
+                OpenSink::Y4m(Y4mSink::create(path, format).map_err(Failure::from_cause)?)
+            }
+            SinkName::File(path) => OpenSink::Raw(RawSink::create(path).map_err(Failure::from_cause)?),
+        })
+    }
+}
+
+impl OpenSink {
+    fn as_dyn(&mut self) -> &mut dyn FrameSink {
+        match self {
+            OpenSink::Verify(sink) => sink.as_mut(),
+            OpenSink::Null(sink) => sink,
+            OpenSink::Raw(sink) => sink,
+            OpenSink::Y4m(sink) => sink,
+        }
+    }
+}
+
+fn live_text(second: &ReceiveSecond) -> String {
+    let report = &second.report;
+    let (packets, frames) = (report.receiver.packets, report.receiver.frames);
+    format!(
+        "{:6.2} fps, {} frames complete, {} concealed, {} packets lost, {} recovered, {:.2} CPU, RTT {}, jitter {}",
+        second.fps,
+        frames.complete,
+        frames.concealed,
+        packets.lost,
+        packets.recovered,
+        second.processors,
+        micros_or_dash(report.times.round_trip),
+        micros_or_dash(Some(report.times.jitter_schedule)),
+    )
+}
+
+fn from_receive(error: ReceiveError) -> Failure {
+    match error {
+        ReceiveError::Config(_) => Failure::Usage(error.to_string()),
+        ReceiveError::Socket(_) | ReceiveError::Sink(_) => Failure::Failed(error.to_string()),
+    }
+}
+
+fn sink(text: &str) -> Result<SinkName, String> {
+    match text {
+        "verify" => Ok(SinkName::Verify),
+        "null" => Ok(SinkName::Null),
+        _ => after(text, "file")
+            .map(|path| SinkName::File(path.into()))
+            .ok_or_else(|| "no sink; give verify, null or file:PATH".to_owned()),
+    }
+}
+
+fn playout_frames(text: &str) -> Result<f64, String> {
+    let frames = text.parse().ok().filter(|frames| (0.5..=8.0).contains(frames));
+    frames.ok_or_else(|| "no playout delay; give 0.5 to 8 frame times, such as 2".to_owned())
+}

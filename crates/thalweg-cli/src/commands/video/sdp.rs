@@ -1,0 +1,176 @@
+//! `thalweg video sdp`: writes session descriptions, and explains them.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use thalweg_video::format::FrameRate;
+use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription, VideoDescription};
+
+use super::description::{OfferedStream, read};
+use super::packets::{PacketOptions, from_send};
+use super::picture::PictureOptions;
+use crate::outcome::{Failure, print_either, print_line};
+
+/// Options of `video sdp`.
+#[derive(Args, Clone, Debug)]
+pub struct VideoDescribeOptions {
+    /// Describe the stream that `video send` sends to ADDR:PORT with the same options; given twice, one of two paths (ST 2022-7).
+    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "explain", conflicts_with = "explain")]
+    pub to: Vec<SocketAddr>,
+
+    /// Explain the session description in FILE, and what of it is received here (default: one is written).
+    #[arg(long, value_name = "FILE")]
+    pub explain: Option<PathBuf>,
+
+    /// Write into FILE (default: standard output).
+    #[arg(long, value_name = "FILE", conflicts_with = "explain")]
+    pub out: Option<PathBuf>,
+
+    /// Print one JSON object; with --explain (default: text).
+    #[arg(long, requires = "explain")]
+    pub json: bool,
+
+    /// The form of the picture.
+    #[command(flatten)]
+    pub picture: PictureOptions,
+
+    /// How packets are made and leave.
+    #[command(flatten)]
+    pub packets: PacketOptions,
+}
+
+/// A description explained.
+#[derive(Serialize)]
+struct Explanation {
+    name: String,
+    origin: String,
+    streams: Vec<ExplainedStream>,
+}
+
+/// One stream of a description.
+#[derive(Serialize)]
+struct ExplainedStream {
+    /// What it carries.
+    media: String,
+    payload_type: u8,
+    /// Where packets go, and where RTCP does.
+    to: Vec<SocketAddr>,
+    rtcp_ports: Vec<u16>,
+    /// The payload type of repetitions; null when they come in the stream or not at all.
+    retransmission: Option<u8>,
+    accepts_nack: bool,
+    /// What it promises by ST 2110-21; null when nothing.
+    pacing: Option<&'static str>,
+    mbit_per_s: Option<f64>,
+    /// Why `video recv` does not receive it; null when it does.
+    refusal: Option<String>,
+}
+
+/// Writes or explains a session description.
+///
+/// # Errors
+/// The options do not fit, or a file cannot be read or written.
+pub fn run(options: &VideoDescribeOptions) -> Result<(), Failure> {
+    if let Some(path) = &options.explain {
+        options.picture.refuse_beside("the session description")?;
+        let explanation = Explanation::of(&read(path)?);
+        return print_either(options.json, &explanation, explanation.to_text());
+    }
+    let format = options.picture.format()?;
+    let send = options.packets.driver_options(&options.to)?;
+    let datagram_octets = Some(send.plan(format).map_err(from_send)?.datagram_octets_max());
+    let text = OfferedStream { datagram_octets, ..options.packets.offered(format, &options.to) }.to_text()?;
+    match &options.out {
+        None => print_line(text.trim_end()),
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display()))),
+    }
+}
+
+impl Explanation {
+    fn of(session: &SessionDescription) -> Explanation {
+        let streams = session.streams.iter().map(ExplainedStream::of).collect();
+        Explanation { name: session.name.clone(), origin: session.origin.clone(), streams }
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!("session {:?} of {}", self.name, self.origin);
+        for (stream, number) in self.streams.iter().zip(1..) {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "\nstream {number}: {}", stream.to_text());
+        }
+        text
+    }
+}
+
+impl ExplainedStream {
+    fn of(stream: &StreamDescription) -> ExplainedStream {
+        let (media, rate, pacing, refusal) = match &stream.media {
+            MediaDescription::Video(video) => explain_video(video),
+            MediaDescription::Audio(audio) => {
+                let text = format!("{} {} Hz, {} channels", audio.encoding.word(), audio.rate_hz, audio.channels);
+                (text, None, None, Some("`thalweg video recv` receives pictures alone".to_owned()))
+            }
+        };
+        ExplainedStream {
+            media,
+            payload_type: stream.payload_type,
+            to: stream.paths.iter().map(|path| path.destination).collect(),
+            rtcp_ports: stream.paths.iter().map(|path| path.rtcp_port).collect(),
+            retransmission: stream.retransmission.map(|again| again.payload_type),
+            accepts_nack: stream.accepts_nack,
+            pacing,
+            mbit_per_s: rate,
+            refusal,
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = format!("{}, payload type {}", self.media, self.payload_type);
+        for (to, rtcp) in self.to.iter().zip(&self.rtcp_ports) {
+            let _ = write!(text, "\n  to {to}, RTCP at port {rtcp}");
+        }
+        let _ = write!(
+            text,
+            "\n  lost packets {}",
+            match (self.accepts_nack, self.retransmission) {
+                (false, _) => "are not sent again".to_owned(),
+                (true, None) => "can be asked for and come in the stream".to_owned(),
+                (true, Some(payload_type)) => format!("can be asked for and come with payload type {payload_type}"),
+            }
+        );
+        if let Some(rate) = self.mbit_per_s {
+            let _ = write!(text, "\n  {rate:.1} Mbit/s of picture");
+        }
+        if let Some(word) = self.pacing {
+            let _ = write!(text, ", paced as {word}");
+        }
+        match &self.refusal {
+            None => text.push_str("\n  `thalweg video recv` receives it"),
+            Some(refusal) => {
+                let _ = write!(text, "\n  not received here: {refusal}");
+            }
+        }
+        text
+    }
+}
+
+fn explain_video(video: &VideoDescription) -> (String, Option<f64>, Option<&'static str>, Option<String>) {
+    let rate = video.rate.map_or_else(|| "untold rate".to_owned(), |rate| rate.to_string());
+    let text = format!(
+        "{} with {} bits, {}x{}, {rate}, {}",
+        video.sampling.word(),
+        video.depth,
+        video.width,
+        video.height,
+        video.scan
+    );
+    let pacing = video.studio.as_ref().and_then(|studio| studio.pacing).map(|pacing| pacing.word());
+    match video.to_format(FrameRate::NTSC) {
+        Err(error) => (text, None, pacing, Some(error.to_string())),
+        Ok(format) => (text, video.rate.map(|_| format.octets_per_second() * 8e-6), pacing, None),
+    }
+}

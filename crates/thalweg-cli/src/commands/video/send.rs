@@ -1,0 +1,149 @@
+//! `thalweg video send`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_video::format::VideoFormat;
+use thalweg_video::io::{SendOptions, SendSecond, run_sender};
+use thalweg_video::source::{AtEnd, FrameSource, PictureSource, RawSource, Y4mSource};
+
+use super::description::OfferedStream;
+use super::ends::{LimitOptions, after};
+use super::live::{LiveLine, micros_or_dash};
+use super::packets::{PacketOptions, from_send};
+use super::picture::PictureOptions;
+use super::sent::SentFigures;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_either, remark};
+
+/// Options of `video send`.
+#[derive(Args, Clone, Debug)]
+pub struct VideoSendOptions {
+    /// Send to ADDR:PORT, one host or a group; given twice, send the same by two paths (ST 2022-7).
+    #[arg(long, value_name = "ADDR:PORT", required = true)]
+    pub to: Vec<SocketAddr>,
+
+    /// Send picture (bars with a moving box, and a number in each line that a receiver proves), y4m:PATH, or raw:PATH, frames as they
+    /// lie in packets (default: picture).
+    #[arg(long, value_name = "SOURCE", default_value = "picture", hide_default_value = true, value_parser = source)]
+    pub source: SourceName,
+
+    /// Begin a file again at its end (default: the stream ends with it).
+    #[arg(long)]
+    pub repeat: bool,
+
+    /// The form of the picture, where no file tells it.
+    #[command(flatten)]
+    pub picture: PictureOptions,
+
+    /// How packets are made and leave.
+    #[command(flatten)]
+    pub packets: PacketOptions,
+
+    /// When it ends.
+    #[command(flatten)]
+    pub limit: LimitOptions,
+
+    /// Write a session description for receivers into FILE before the first packet (default: none).
+    #[arg(long, value_name = "FILE")]
+    pub sdp: Option<PathBuf>,
+
+    /// Print one JSON object at the end instead of text (default: text).
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where frames come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceName {
+    Picture,
+    Y4m(PathBuf),
+    Raw(PathBuf),
+}
+
+/// Sends until the source or a limit ends it, and prints what was done.
+///
+/// # Errors
+/// The options do not fit, the source or the network fails, or frames were lost here.
+pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut source = options.open_source()?;
+    let send = options.driver_options()?;
+    options.write_description(&send, source.format())?;
+    let line = LiveLine::open();
+    let report = run_sender(source.as_mut(), &send, &interrupt.flag(), |second| line.show(live_text(second)));
+    drop(line);
+    let figures = SentFigures::new(source.format(), &report.map_err(from_send)?);
+    print_either(options.json, &figures, &figures)?;
+    if figures.socket_errors > 0 {
+        remark("Somebody answered that a datagram cannot be delivered; is the receiver running at this port?");
+    }
+    let is_short = options.limit.seconds.is_some() || options.limit.frames.is_some();
+    match figures.complaint() {
+        Some(complaint) => Err(Failure::Failed(complaint)),
+        None if is_short && interrupt.came() => Err(Failure::Interrupted),
+        None => Ok(()),
+    }
+}
+
+impl VideoSendOptions {
+    fn open_source(&self) -> Result<Box<dyn FrameSource>, Failure> {
+        let at_end = if self.repeat { AtEnd::Repeat } else { AtEnd::Stop };
+        Ok(match &self.source {
+            SourceName::Picture if self.repeat => {
+                return Err(Failure::Usage("the test picture has no end; leave --repeat out".to_owned()));
+            }
+            SourceName::Picture => {
+                let source = PictureSource::new(self.picture.format()?);
+                Box::new(source.map_err(|error| Failure::Usage(error.to_string()))?)
+            }
+            SourceName::Y4m(path) => {
+                self.picture.refuse_beside("a y4m file")?;
+                Box::new(Y4mSource::open(path, at_end).map_err(Failure::from_cause)?)
+            }
+            SourceName::Raw(path) => {
+                Box::new(RawSource::open(path, self.picture.format()?, at_end).map_err(Failure::from_cause)?)
+            }
+        })
+    }
+
+    fn driver_options(&self) -> Result<SendOptions, Failure> {
+        let mut send = self.packets.driver_options(&self.to)?;
+        send.frames_max = self.limit.frames.unwrap_or(u64::MAX);
+        send.duration = self.limit.seconds.unwrap_or(Duration::MAX);
+        Ok(send)
+    }
+
+    fn write_description(&self, send: &SendOptions, format: VideoFormat) -> Result<(), Failure> {
+        let Some(path) = &self.sdp else { return Ok(()) };
+        let plan = send.plan(format).map_err(from_send)?;
+        let offered = self.packets.offered(format, &self.to);
+        let text = OfferedStream { datagram_octets: Some(plan.datagram_octets_max()), ..offered }.to_text()?;
+        std::fs::write(path, text).map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
+    }
+}
+
+fn live_text(second: &SendSecond) -> String {
+    let report = &second.report;
+    let peer = report.peer.unwrap_or_default();
+    format!(
+        "{:6.2} fps, {} frames, {} dropped, {:.2} CPU, receiver: {} lost, RTT {}, jitter {}",
+        second.fps,
+        report.sender.frames_sent,
+        report.sender.frames_dropped,
+        second.processors,
+        peer.lost,
+        micros_or_dash(peer.round_trip),
+        micros_or_dash(report.peer.map(|peer| peer.jitter)),
+    )
+}
+
+fn source(text: &str) -> Result<SourceName, String> {
+    if text == "picture" {
+        return Ok(SourceName::Picture);
+    }
+    let y4m = after(text, "y4m").map(|path| SourceName::Y4m(path.into()));
+    let source = y4m.or_else(|| after(text, "raw").map(|path| SourceName::Raw(path.into())));
+    source.ok_or_else(|| "no source; give picture, y4m:PATH or raw:PATH".to_owned())
+}

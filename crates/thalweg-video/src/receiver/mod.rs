@@ -399,7 +399,7 @@ impl VideoReceiver {
             Ok(SlotPlace::Unknown | SlotPlace::Jump) => return Err(PacketArrival::Unplaced),
             Err(new) => new,
         };
-        if self.slots.is_full() {
+        if self.slots.is_full() && !self.slots.drop_doubtful(first) {
             if place == 0 {
                 return Err(PacketArrival::Late);
             }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
-use super::FramePiece;
 use super::assembler::SliceLines;
 use super::coverage::Coverage;
+use super::{CREDIBLE_PACKETS, FramePiece};
 use crate::format::{Field, Scan, VideoFormat};
 use crate::rfc4175::VideoPayload;
 
@@ -209,6 +209,19 @@ impl Slots {
         let slot = self.slots.pop_front()?;
         self.gone = Some(slot.timestamp);
         Some(slot)
+    }
+
+    /// Gives up the newest frame if a few packets alone tell of it, from beyond all frames that may be held together with one of
+    /// time stamp `timestamp`: somebody else may have sent them. Tells whether there is room now.
+    pub(super) fn drop_doubtful(&mut self, timestamp: i64) -> bool {
+        let span = i64::from(self.format.rate().frame_ticks()) * self.capacity as i64;
+        let is_doubtful = |slot: &Slot| {
+            slot.packets < CREDIBLE_PACKETS && slot.completed.is_none() && slot.timestamp - timestamp > span
+        };
+        let Some(slot) = self.slots.pop_back_if(|slot| is_doubtful(slot)) else { return false };
+        self.retire(slot.octets, slot.coverage);
+        self.newest = self.slots.back().map(|slot| slot.timestamp).or(self.gone).or(self.newest);
+        true
     }
 
     /// Takes back what a closed slot held; `octets` may be with the user as well.

@@ -70,6 +70,22 @@ fn two_streams_do_not_take_turns() {
 }
 
 #[test]
+fn single_packets_of_frames_to_come_do_not_stop_the_stream() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    let pictures = play(&mut peer, &mut receiver, 0..40, |_| Vec::new());
+    assert_eq!(complete(&pictures), 38);
+    let mut other = Peer::new(ST_2110, Scan::Progressive);
+    let now = peer.timestamp;
+    let pictures = play(&mut peer, &mut receiver, 40..80, |index| {
+        other.sequence = 0x1_fff0 + 48 * index as u32;
+        let forged = |ahead: u32| other.packet(now.wrapping_add(ahead), Field::First, &[3], 99);
+        if index == 45 { [80_000, 84_000, 88_000].map(forged).into() } else { Vec::new() }
+    });
+    assert!(complete(&pictures) >= 38, "{} of 40", complete(&pictures));
+}
+
+#[test]
 fn a_stream_goes_on_after_an_outage_of_any_length() {
     for silence in [20, 29, 31, 45, 300, 3000] {
         for scan in [Scan::Progressive, Scan::Interlaced] {

@@ -18,7 +18,6 @@ mod repair;
 mod sample_numbers;
 mod sequence;
 mod slots;
-mod source;
 mod whole;
 
 #[cfg(test)]
@@ -38,6 +37,7 @@ pub use repair::{NACK_ITEMS_MAX, NackItem};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
 use crate::format::{Field, VideoFormat};
+use crate::origin::{Origin, Source};
 use crate::rfc4175::{PIECES_MAX, VideoPayload, pixels_of};
 use crate::rtp::{RtpHeader, RtpPacket};
 use numbering::{LineNumbering, LinePlace};
@@ -47,7 +47,6 @@ use presentation::Presentation;
 use repair::Repairs;
 use sequence::Seen;
 use slots::{NumberOrder, Slot, SlotPlace, Slots};
-use source::{Origin, Source};
 
 /// Packets of a frame after which its first arrival counts for the playout: one alone may be damaged or forged.
 const CREDIBLE_PACKETS: u32 = 8;

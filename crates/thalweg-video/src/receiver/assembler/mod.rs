@@ -12,11 +12,11 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::format::{Field, Scan, VideoFormat};
+use crate::origin::{Origin, Source};
 use crate::receiver::playout::Playout;
 use crate::receiver::presentation::Presentation;
 use crate::receiver::sample_numbers::{Numbered, SampleNumbers};
 use crate::receiver::slots::{NumberOrder, Slot, SlotPlace, Slots};
-use crate::receiver::source::{Origin, Source};
 use crate::receiver::{Concealment, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError};
 
 /// Frames that fill at once, at most: slices of a writer come in their order, so that a third one ends the first.

@@ -14,7 +14,7 @@ use crate::{Outcome, browser, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 13] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
@@ -22,6 +22,7 @@ const SUITES: [Suite; 12] = [
     ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
     ("namespaces", || peer_tests("namespaces::")),
+    ("video", video),
     ("ssh", ssh),
     ("capture", || peer_tests("capture::")),
     ("vendors", vendors),
@@ -110,6 +111,12 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
         let programs = [("TSHARK", &tshark), ("PEER_PYTHON", &python), ("SSHD", &sshd)];
         command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
     })
+}
+
+/// High definition between hosts of our own: optimized, since it is 130,000 packets a second, and one stream at a time.
+fn video() -> Outcome<Tally> {
+    netns::available()?;
+    cargo_test(&["--release", "--package", "thalweg-video", "--test", "namespaces"], &["--test-threads=1"], |_| ())
 }
 
 /// Runs on another machine, which is this one, by OpenSSH; root is not needed where its server is installed.

@@ -36,6 +36,8 @@ pub mod queueing;
 #[forbid(unsafe_code)]
 mod socket;
 #[forbid(unsafe_code)]
+pub mod stream;
+#[forbid(unsafe_code)]
 pub mod survey;
 mod sys;
 #[forbid(unsafe_code)]

@@ -5,7 +5,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use crate::socket::UdpSocket;
 use crate::sys::poll::wait_writable;
+use crate::sys::send::{Addressing, Gather};
 
 /// What became of the datagrams of one call that sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,15 +69,17 @@ pub(crate) struct Patience {
     deadline: Option<Instant>,
     /// The next pause for a queue below the socket.
     pause: Duration,
+    waits: usize,
 }
 
 impl Patience {
     pub(crate) fn new(total: Duration) -> Patience {
-        Patience { total, deadline: None, pause: QUEUE_PAUSE }
+        Patience { total, deadline: None, pause: QUEUE_PAUSE, waits: 0 }
     }
 
     /// Waits until the kernel may take more after `error`, which [`lacks_room`]; false when patience has ended.
     pub(crate) fn wait(&mut self, error: &io::Error, socket: &impl AsFd) -> bool {
+        self.waits += 1;
         let now = Instant::now();
         let deadline = *self.deadline.get_or_insert(now + self.total);
         let left = deadline.saturating_duration_since(now);
@@ -90,10 +94,62 @@ impl Patience {
         wait_writable(socket.as_fd(), left)
     }
 
+    /// How often it was asked to wait.
+    pub(crate) fn waits(&self) -> usize {
+        self.waits
+    }
+
     /// Notes that the kernel has taken something: its queue is served, and the next pause is short again.
     pub(crate) fn note_progress(&mut self) {
         self.pause = QUEUE_PAUSE;
     }
+}
+
+/// What becomes of a message that the kernel refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is offered once more: the error was news of an earlier one.
+    Again,
+    /// Its datagrams were queued anew behind the others.
+    Replaced,
+    /// Its datagrams are lost.
+    Lost,
+}
+
+/// Hands all messages of `gather`, which bring their addresses, to the kernel. A message that it refuses for another reason than
+/// room goes to `judge`, with its index and the number of such refusals in a row.
+pub(crate) fn transmit_all(
+    gather: &mut Gather<'_, '_>,
+    socket: &UdpSocket,
+    patience: &mut Patience,
+    mut judge: impl FnMut(&mut Gather<'_, '_>, usize, u32, &io::Error) -> Verdict,
+) -> Sent {
+    let (mut sent, mut next, mut attempts) = (Sent::default(), 0, 0);
+    let datagrams = |gather: &Gather<'_, '_>, index| gather.message(index).map_or(0, |message| message.datagrams.len());
+    while next < gather.len() {
+        sent.calls += 1;
+        let end = gather.len().min(next + MESSAGES_MAX);
+        match gather.transmit(socket.as_fd(), next..end, Addressing::Each) {
+            Ok(count) => {
+                let taken = next..next + count.max(1);
+                sent.datagrams += taken.clone().map(|index| datagrams(gather, index)).sum::<usize>();
+                patience.note_progress();
+                (next, attempts) = (taken.end, 0);
+            }
+            Err(error) if lacks_room(&error) && patience.wait(&error, socket) => {}
+            // The first of the batch is the one that was refused: unreachable, too large, no room, or nobody to cut it.
+            Err(error) => {
+                attempts += 1;
+                let verdict = judge(gather, next, attempts, &error);
+                if verdict == Verdict::Again {
+                    continue;
+                }
+                sent.lost += if verdict == Verdict::Lost { datagrams(gather, next) } else { 0 };
+                (next, attempts) = (next + 1, 0);
+            }
+        }
+    }
+    sent
 }
 
 /// Whether a datagram was refused because the socket's buffer or a queue below it is full.

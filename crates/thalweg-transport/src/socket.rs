@@ -11,7 +11,7 @@ use crate::filter::FilterInstruction;
 use crate::interfaces::Interface;
 use crate::sys::address::Family;
 use crate::sys::control::AsyncError;
-use crate::sys::options;
+use crate::sys::{multicast, options};
 use crate::udp::UdpConfig;
 
 /// A UDP socket.
@@ -185,6 +185,11 @@ impl UdpSocket {
         }
     }
 
+    /// Hears what `source` alone sends to the multicast group `group` on the interface with this index (RFC 4607).
+    pub(crate) fn join_source(&self, group: IpAddr, source: IpAddr, interface: u32) -> io::Result<()> {
+        multicast::join_source(self.socket.as_fd(), group, source, interface)
+    }
+
     /// Bounds what may wait in the receive buffer; the kernel counts its own bookkeeping as well and doubles the value.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         grow_receive_buffer(&self.socket, bytes).map(drop)
@@ -214,7 +219,7 @@ fn ask_for_destination(socket: &Socket, family: Family) -> io::Result<()> {
 
 /// Asks the kernel to tell what became of earlier datagrams. Not of a server's: anybody could make it read error queues by
 /// forging the addresses it answers to.
-fn ask_for_errors(socket: &Socket, family: Family) -> io::Result<()> {
+pub(crate) fn ask_for_errors(socket: &Socket, family: Family) -> io::Result<()> {
     match family {
         Family::V4 => options::set(socket.as_fd(), libc::IPPROTO_IP, libc::IP_RECVERR, 1),
         Family::V6 => options::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1),
@@ -248,7 +253,7 @@ pub(crate) fn route_mtu(destination: SocketAddr) -> io::Result<u32> {
     u32::try_from(mtu).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-fn set_oversize(socket: &Socket, family: Family, oversize: Oversize) -> io::Result<()> {
+pub(crate) fn set_oversize(socket: &Socket, family: Family, oversize: Oversize) -> io::Result<()> {
     let (level, option, value) = match (family, oversize) {
         (Family::V4, Oversize::Refuse) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
         (Family::V4, Oversize::Cut) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT),

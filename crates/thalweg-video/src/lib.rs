@@ -5,9 +5,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audio;
+pub mod conformance;
 pub mod format;
+pub mod io;
+pub mod jitter;
 pub mod picture;
 pub mod receiver;
 pub mod rfc4175;
+pub mod rtcp;
 pub mod rtp;
+pub mod sap;
+pub mod sdp;
 pub mod sender;
+pub mod sink;
+pub mod source;
+pub mod y4m;

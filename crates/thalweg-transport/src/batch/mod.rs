@@ -18,12 +18,12 @@ use thalweg_base::time::Instant;
 
 use crate::filter::FilterInstruction;
 use crate::intake::{Guessing, Intake, Message};
-use crate::outgo::{MESSAGES_MAX, Patience, Run, lacks_room};
+use crate::outgo::{self, Patience, Run, Verdict};
 use crate::socket::{Buffers, UdpSocket};
 use crate::sys::address::RawAddress;
 use crate::sys::control::{Exit, SendControl};
 use crate::sys::options;
-use crate::sys::send::{Addressing, Gather, OutMessage, SendScratch};
+use crate::sys::send::{Gather, OutMessage, SendScratch};
 
 pub use crate::counters::ReceiveCounts;
 pub use crate::intake::{Waker, Wakeup};
@@ -167,7 +167,6 @@ impl BatchSocket {
         scratch: &mut BatchScratch,
         departures: impl IntoIterator<Item = Departure<'bytes>>,
     ) -> Sent {
-        let mut sent = Sent::default();
         let mut gather = Gather::new(&mut scratch.0);
         let cuts = self.cuts.load(Ordering::Relaxed);
         let mut joined: Option<Joined> = None;
@@ -183,33 +182,15 @@ impl BatchSocket {
             }
         }
         joined.iter().for_each(|joined| gather.push_message(joined.message()));
-        let (mut next, mut end) = (0, gather.len());
         let mut patience = Patience::new(SEND_PATIENCE);
-        while next < end {
-            sent.calls += 1;
-            match gather.transmit(self.socket.as_fd(), next..end.min(next + MESSAGES_MAX), Addressing::Each) {
-                Ok(count) => {
-                    let taken = next..next + count.max(1);
-                    let datagrams = |index| gather.message(index).map_or(0, |message| message.datagrams.len());
-                    sent.datagrams += taken.clone().map(datagrams).sum::<usize>();
-                    patience.note_progress();
-                    next = taken.end;
-                }
-                Err(error) if lacks_room(&error) && patience.wait(&error, &*self.socket) => {}
-                // The first of the batch is the one that was refused: unreachable, too large, no room, or nobody to cut it.
-                Err(error) => {
-                    let refused = gather.message(next).cloned();
-                    let joined = refused.filter(|message| message.datagrams.len() > 1);
-                    let is_uncut = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL));
-                    self.cuts.fetch_and(joined.is_none() || !is_uncut, Ordering::Relaxed);
-                    sent.lost += usize::from(joined.is_none());
-                    joined.iter().for_each(|message| split(message, &mut gather));
-                    next += 1;
-                    end = gather.len();
-                }
-            }
-        }
-        sent
+        outgo::transmit_all(&mut gather, &self.socket, &mut patience, |gather, index, _, error| {
+            let refused = gather.message(index).cloned();
+            let Some(joined) = refused.filter(|message| message.datagrams.len() > 1) else { return Verdict::Lost };
+            let is_uncut = matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL));
+            self.cuts.fetch_and(!is_uncut, Ordering::Relaxed);
+            split(&joined, gather);
+            Verdict::Replaced
+        })
     }
 }
 

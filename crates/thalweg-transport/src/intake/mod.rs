@@ -18,6 +18,7 @@ use thalweg_base::time::Instant;
 
 use crate::counters::{ReceiveCounters, ReceiveCounts, bump};
 use crate::socket::UdpSocket;
+use crate::sys::control::Control;
 use crate::sys::interfaces::Watcher;
 use crate::sys::receive::{Armed, Arrival, ReceiveSlots, take_error};
 use queue::Queue;
@@ -42,7 +43,7 @@ pub(crate) struct Intake {
 pub(crate) struct Message {
     pub(crate) bytes: usize,
     /// Length of each of its datagrams but the last, which may be shorter.
-    segment_bytes: usize,
+    pub(crate) segment_bytes: usize,
     pub(crate) source: SocketAddr,
     /// The address it was sent to, where the socket asks for that.
     pub(crate) destination: Option<IpAddr>,
@@ -50,6 +51,8 @@ pub(crate) struct Message {
     pub(crate) interface: u32,
     /// Datagrams that this socket's full buffer or its filter refused since the message before.
     pub(crate) kernel_drops: u32,
+    /// Wall-clock time since 1970 at which the kernel took it from the device, where the socket asks for that.
+    pub(crate) kernel_time: Option<Duration>,
 }
 
 impl Message {
@@ -193,8 +196,8 @@ impl Intake {
         bump(&self.counters.bytes, bytes);
         bump(&self.counters.joined_messages, usize::from(segment_bytes < bytes));
         bump(&self.counters.datagrams, if segment_bytes < bytes { bytes.div_ceil(segment_bytes) } else { 1 });
-        let (interface, destination) = (control.interface, control.destination);
-        Some(Message { bytes, segment_bytes, source, destination, interface, kernel_drops })
+        let Control { interface, destination, kernel_time, .. } = control;
+        Some(Message { bytes, segment_bytes, source, destination, interface, kernel_drops, kernel_time })
     }
 
     /// What the kernel stored in `slot`, and what lay there before behind it.

@@ -1,6 +1,7 @@
 //! Control messages (`cmsg`) built and parsed as bytes, without pointers: a lie in a length cannot lead outside the buffer.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use super::address::Family;
 
@@ -20,6 +21,8 @@ pub(crate) struct Control {
     pub(crate) segment_bytes: Option<usize>,
     /// Datagrams this socket's full receive buffer has refused since it was opened (wraps at 2³²).
     pub(crate) kernel_drops: Option<u32>,
+    /// Wall-clock time since 1970 at which the kernel took the datagram from the device, where the socket asks for that.
+    pub(crate) kernel_time: Option<Duration>,
     /// An asynchronous error taken from the error queue.
     pub(crate) error: Option<AsyncError>,
 }
@@ -196,6 +199,7 @@ fn read_one(control: &mut Control, level: i32, kind: i32, data: &[u8]) {
             control.segment_bytes = size.map(|size| size as usize).filter(|size| *size > 0);
         }
         (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => control.kernel_drops = word(data, 0),
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS) => control.kernel_time = time(data),
         (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
             // sock_extended_err: errno, origin, type, code, pad, info, data.
             let (Some(errno), Some(info)) = (word(data, 0), word(data, 8)) else { return };
@@ -203,6 +207,15 @@ fn read_one(control: &mut Control, level: i32, kind: i32, data: &[u8]) {
         }
         _ => {}
     }
+}
+
+/// A `timespec`: two machine words, of which the second is below a second.
+fn time(data: &[u8]) -> Option<Duration> {
+    let (seconds, rest) = data.split_first_chunk::<WORD>()?;
+    let nanos = rest.first_chunk::<WORD>()?;
+    let seconds = u64::try_from(isize::from_ne_bytes(*seconds)).ok()?;
+    let nanos = u32::try_from(isize::from_ne_bytes(*nanos)).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    Some(Duration::new(seconds, nanos))
 }
 
 fn word(data: &[u8], at: usize) -> Option<u32> {
@@ -244,6 +257,7 @@ mod tests {
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO),
             (libc::SOL_UDP, libc::UDP_GRO),
             (libc::SOL_SOCKET, libc::SO_RXQ_OVFL),
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
             (libc::IPPROTO_IP, libc::IP_RECVERR),
         ];
         let rounds = if cfg!(miri) { 100 } else { 20_000 };
@@ -259,6 +273,13 @@ mod tests {
             let cut = rng.below(129) as usize;
             parse(&bytes[..cut]);
         }
+    }
+
+    #[test]
+    fn a_time_is_read_and_an_impossible_one_is_none() {
+        let time = |seconds: isize, nanos: isize| super::time(&[seconds.to_ne_bytes(), nanos.to_ne_bytes()].concat());
+        assert_eq!(time(5, 999_999_999), Some(Duration::new(5, 999_999_999)));
+        assert_eq!([time(5, 1_000_000_000), time(5, -1), time(-1, 0)], [None; 3]);
     }
 
     #[test]

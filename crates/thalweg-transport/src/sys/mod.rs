@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod control;
 pub(crate) mod ethtool;
 pub(crate) mod interfaces;
+pub(crate) mod multicast;
 pub(crate) mod options;
 pub(crate) mod packet;
 pub(crate) mod poll;

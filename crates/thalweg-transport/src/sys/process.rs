@@ -11,6 +11,23 @@ pub(crate) fn monotonic_nanos() -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
+/// Lets the calling thread sleep until `CLOCK_MONOTONIC` shows `nanos`; returns at once when it has passed.
+pub(crate) fn sleep_until(nanos: u64) {
+    // Later moments are cut to about 68 years, which fit every `time_t`.
+    let seconds = (nanos / 1_000_000_000).min(i32::MAX as u64);
+    let deadline = libc::timespec { tv_sec: seconds as libc::time_t, tv_nsec: (nanos % 1_000_000_000) as _ };
+    loop {
+        // SAFETY: `deadline` is live for the call; with TIMER_ABSTIME the kernel writes no rest, so that pointer may be null.
+        let result = unsafe {
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const deadline, std::ptr::null_mut())
+        };
+        // The clock exists and the deadline is well formed: a signal is the only reason to return early.
+        if result != libc::EINTR {
+            return;
+        }
+    }
+}
+
 /// Fills `bytes` from the kernel's random source.
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;

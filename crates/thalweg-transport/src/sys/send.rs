@@ -16,6 +16,10 @@ pub(crate) struct SendScratch {
     headers: Vec<libc::mmsghdr>,
 }
 
+// SAFETY: the raw pointers in `pieces` and `headers` are set anew by each `Gather` and followed only while its `'bytes` lasts; left
+// over from an earlier one they are just numbers.
+unsafe impl Send for SendScratch {}
+
 /// One message for the kernel: some pieces to one address; with GSO it becomes several datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct OutMessage {

@@ -1,4 +1,9 @@
-//! Laws of the sender and the receiver together, over a network whose weather follows from a seed.
+//! Laws of the sender and the receiver together, over a network whose weather follows from a seed; and their drivers, between
+//! sockets of the loopback interface.
 
 mod laws;
+mod listener;
+mod receiving;
+mod sending;
+mod sources;
 mod world;

@@ -1,0 +1,20 @@
+//! Linear audio over RTP: L16 (RFC 3551 §4.5.11) and L24 (RFC 3190) at 48 kHz, as AES67 and ST 2110-30 use them.
+//!
+//! [`AudioSender`] makes packets of samples, [`AudioReceiver`] makes blocks of samples of packets, each to be played at a time
+//! that it shares with the picture. Both are state machines without I/O. Deliberately absent: other rates than 48 kHz,
+//! resampling (blocks carry the time at which they are to be played, which follows the sender's clock), and codecs.
+
+mod format;
+mod receiver;
+mod samples;
+mod sender;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod track;
+
+pub use format::{AudioFormat, AudioRefusal, CHANNELS_MAX, PacketTime, SAMPLE_RATE_HZ};
+pub use receiver::{
+    AudioBlock, AudioConcealment, AudioCounters, AudioError, AudioReceiver, AudioReceiverConfig, PictureSync,
+};
+pub use sender::{AudioSender, AudioSenderConfig};

@@ -1,0 +1,133 @@
+//! Making packets of samples.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+
+use super::format::{AudioFormat, SAMPLE_RATE_HZ};
+use super::samples;
+use crate::rtcp::{MediaClock, SentStream, WallClock};
+use crate::rtp::RtpHeader;
+
+/// The most samples of each channel that wait to be sent: a second.
+const PENDING_FRAMES_MAX: usize = SAMPLE_RATE_HZ as usize;
+
+/// A packet that could not be sent for so long is dropped: the receiver has played silence by then.
+const LATE_MAX: Duration = Duration::from_millis(100);
+
+/// Names and numbers of a stream, all random for safety (RFC 3550 §5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AudioSenderConfig {
+    /// The form of audio.
+    pub format: AudioFormat,
+    /// RTP payload type, 96 to 127.
+    pub payload_type: u8,
+    /// The stream.
+    pub ssrc: u32,
+    /// Sequence number of the first packet.
+    pub sequence: u16,
+    /// Time stamp of the first sample; 48 kHz.
+    pub timestamp: u32,
+}
+
+/// Takes samples and gives a packet each time that one is full and due.
+#[derive(Clone, Debug)]
+pub struct AudioSender {
+    config: AudioSenderConfig,
+    start: Instant,
+    pending: VecDeque<i32>,
+    /// Samples of each channel that were sent or dropped.
+    frames_done: u64,
+    packets: u64,
+    packets_dropped: u64,
+}
+
+impl AudioSender {
+    /// A sender whose first sample is taken at `start`.
+    pub fn new(start: Instant, config: AudioSenderConfig) -> AudioSender {
+        AudioSender { config, start, pending: VecDeque::new(), frames_done: 0, packets: 0, packets_dropped: 0 }
+    }
+
+    /// Takes samples of 24 bits, the channels in turn; returns how many it took. It takes whole sets of channels, and no more than
+    /// a second waits.
+    ///
+    /// When a source paused for longer than 100 ms, the time stamps pass over the pause.
+    pub fn handle_samples(&mut self, now: Instant, samples: &[i32]) -> usize {
+        let channels = self.config.format.channels();
+        let behind = now.since(self.start + frames_to_time(self.frames_done));
+        if self.pending.is_empty() && behind > LATE_MAX {
+            // The first of these samples was taken before now.
+            let taken = frames_to_time((samples.len() / channels) as u64);
+            self.frames_done += time_to_frames(behind.saturating_sub(taken));
+        }
+        let room = PENDING_FRAMES_MAX * channels - self.pending.len();
+        let taken = samples.len().min(room) / channels * channels;
+        self.pending.extend(&samples[..taken]);
+        taken
+    }
+
+    /// Appends the next packet to `out`; returns whether one is due: its last sample must have been taken.
+    pub fn poll_packet(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        let format = self.config.format;
+        let frames = format.packet_time().frames();
+        while now >= self.poll_timeout() {
+            let is_late = now > self.poll_timeout() + LATE_MAX;
+            let samples = self.pending.drain(..frames * format.channels());
+            if is_late {
+                drop(samples);
+                self.packets_dropped += 1;
+                self.frames_done += frames as u64;
+                continue;
+            }
+            let header = RtpHeader {
+                marker: false,
+                payload_type: self.config.payload_type,
+                // Dropped packets leave a gap, so that the receiver counts them.
+                sequence: self.config.sequence.wrapping_add((self.packets + self.packets_dropped) as u16),
+                timestamp: self.config.timestamp.wrapping_add(self.frames_done as u32),
+                ssrc: self.config.ssrc,
+            };
+            out.extend(header.to_octets());
+            samples::write(format.encoding(), samples, out);
+            self.packets += 1;
+            self.frames_done += frames as u64;
+            return true;
+        }
+        false
+    }
+
+    /// When the next packet is due; [`Instant::NEVER`] until its samples are there.
+    pub fn poll_timeout(&self) -> Instant {
+        let format = self.config.format;
+        let frames = format.packet_time().frames();
+        if self.pending.len() < frames * format.channels() {
+            return Instant::NEVER;
+        }
+        self.start + frames_to_time(self.frames_done + frames as u64)
+    }
+
+    /// What was sent, for a sender report.
+    pub fn sent(&self, wall_clock: &WallClock) -> SentStream {
+        let packet = self.config.format.packet_time().frames() * self.config.format.frame_octets();
+        SentStream {
+            packets: self.packets,
+            octets: self.packets * packet as u64,
+            clock: MediaClock { ntp: wall_clock.ntp(self.start), rtp: self.config.timestamp, rate_hz: SAMPLE_RATE_HZ },
+        }
+    }
+
+    /// Packets dropped because they were more than 100 ms late.
+    pub fn packets_dropped(&self) -> u64 {
+        self.packets_dropped
+    }
+}
+
+fn frames_to_time(frames: u64) -> Duration {
+    // A sample takes 62,500/3 ns.
+    Duration::from_nanos((u128::from(frames) * 62_500 / 3) as u64)
+}
+
+fn time_to_frames(time: Duration) -> u64 {
+    (time.as_nanos() * 3 / 62_500) as u64
+}

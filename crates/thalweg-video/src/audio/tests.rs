@@ -1,0 +1,5 @@
+//! Tests of audio: forms, the sender, the receiver, and both over a network.
+
+mod form;
+mod network;
+mod receiver;

@@ -1,0 +1,175 @@
+//! RTCP of one end: the session, the sockets that it sends by, and where to.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+use thalweg_transport::clock;
+use thalweg_transport::stream::StreamScratch;
+
+use super::socket::MediaSocket;
+use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpSession, WallClock};
+
+/// The control of a stream: reports go out by every path, requests by the first.
+pub(super) struct Control {
+    session: RtcpSession,
+    /// Where reports go, for each path.
+    peers: Vec<ControlPeer>,
+    scratch: StreamScratch,
+    datagram: Vec<u8>,
+    entries: Vec<NackEntry>,
+}
+
+/// Where the reports of a path go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ControlPeer {
+    /// Nobody is heard yet.
+    Unknown,
+    /// To where the sender of a picture has its port of RTCP by the rule.
+    Guessed(SocketAddr),
+    /// To where its RTCP comes from.
+    Heard(SocketAddr),
+    /// To where the user said.
+    Told(SocketAddr),
+}
+
+impl ControlPeer {
+    fn address(self) -> Option<SocketAddr> {
+        match self {
+            ControlPeer::Unknown => None,
+            ControlPeer::Guessed(address) | ControlPeer::Heard(address) | ControlPeer::Told(address) => Some(address),
+        }
+    }
+
+    /// After RTCP came from `from`; only the host that sends the picture may move a guess.
+    fn hearing(self, from: SocketAddr) -> ControlPeer {
+        match self {
+            ControlPeer::Unknown => ControlPeer::Heard(from),
+            ControlPeer::Guessed(guess) if guess.ip() == from.ip() => ControlPeer::Heard(from),
+            other => other,
+        }
+    }
+}
+
+impl Control {
+    pub(super) fn new(now: Instant, ssrc: u32, config: RtcpConfig, peers: Vec<ControlPeer>) -> Control {
+        let session = RtcpSession::new(now, ssrc, wall_clock(now), config);
+        Control { session, peers, scratch: StreamScratch::default(), datagram: Vec::new(), entries: Vec::new() }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Instant {
+        self.session.poll_timeout()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<RtcpEvent> {
+        self.session.poll_event()
+    }
+
+    /// Takes in a datagram that came on a path. What cannot be read is counted by the session.
+    pub(super) fn handle_datagram(&mut self, now: Instant, path: usize, from: SocketAddr, datagram: &[u8]) {
+        if self.session.handle_datagram(now, from, datagram).is_ok()
+            && let Some(peer) = self.peers.get_mut(path)
+        {
+            *peer = peer.hearing(from);
+        }
+    }
+
+    /// Notes where RTP comes from on a path: reports go there while nobody has sent any.
+    pub(super) fn handle_media_source(&mut self, path: usize, control: SocketAddr) {
+        if let Some(peer @ ControlPeer::Unknown) = self.peers.get_mut(path) {
+            *peer = ControlPeer::Guessed(control);
+        }
+    }
+
+    /// Whether the report of some time is due, and the counts for it are to be had.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.session.poll_timeout() <= now
+    }
+
+    /// Sends the report that is due.
+    pub(super) fn send_report(&mut self, now: Instant, paths: &[MediaSocket], local: &LocalStreams<'_>) {
+        // The wall clock may have been set since.
+        self.session.set_wall_clock(wall_clock(now));
+        self.datagram.clear();
+        if self.session.poll_report(now, local, &mut self.datagram) {
+            self.send_by(paths);
+        }
+    }
+
+    /// Asks for packets of the stream `media`, by the first path: a repetition of it would be another request.
+    pub(super) fn send_nack(&mut self, paths: &[MediaSocket], media: u32, entries: impl Iterator<Item = NackEntry>) {
+        self.datagram.clear();
+        self.entries.clear();
+        self.entries.extend(entries);
+        self.session.create_nack(media, &self.entries, &mut self.datagram);
+        let known = self.peers.iter().position(|peer| peer.address().is_some()).unwrap_or(0);
+        self.send_by(paths.get(..=known).unwrap_or_default());
+    }
+
+    /// Sends the last report and leaves.
+    pub(super) fn send_bye(&mut self, now: Instant, paths: &[MediaSocket], local: &LocalStreams<'_>, reason: &str) {
+        self.datagram.clear();
+        self.session.create_bye(now, local, reason, &mut self.datagram);
+        self.send_by(paths);
+    }
+
+    /// Sends what was written by these paths, as far as somebody is known there.
+    fn send_by(&mut self, paths: &[MediaSocket]) {
+        let Control { peers, scratch, datagram, .. } = self;
+        for (path, peer) in paths.iter().zip(peers) {
+            let Some(to) = peer.address() else { continue };
+            let mut burst = path.control().burst(scratch, to);
+            burst.push([&datagram[..]]);
+            // The next one makes up for one that the system did not take.
+            burst.send(CONTROL_PATIENCE);
+        }
+    }
+}
+
+fn wall_clock(now: Instant) -> WallClock {
+    WallClock::new(now, NtpTime::from_unix(clock::wall_clock().to_unix()))
+}
+
+/// How long a report waits for room: it must not delay a picture's packets for longer than a batch of them takes.
+const CONTROL_PATIENCE: Duration = Duration::from_micros(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtcp::CompoundWriter;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    /// Where reports go after the source of a picture was seen and then these were heard.
+    fn after(first: ControlPeer, source: Option<&str>, heard: &[&str]) -> Option<SocketAddr> {
+        let now = clock::now();
+        let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![first]);
+        source.iter().for_each(|source| control.handle_media_source(0, address(source)));
+        let mut datagram = Vec::new();
+        CompoundWriter::new(&mut datagram).receiver_report(7, &[]);
+        for from in heard {
+            control.handle_datagram(now, 0, address(from), &datagram);
+            control.handle_datagram(now, 0, address("192.0.2.9:9"), b"no RTCP");
+        }
+        control.peers[0].address()
+    }
+
+    #[test]
+    fn reports_go_to_where_those_of_the_sender_come_from() {
+        let unknown = ControlPeer::Unknown;
+        assert_eq!(after(unknown, None, &[]), None);
+        assert_eq!(after(unknown, Some("192.0.2.1:5005"), &[]), Some(address("192.0.2.1:5005")));
+        assert_eq!(after(unknown, None, &["192.0.2.1:6000", "192.0.2.2:1"]), Some(address("192.0.2.1:6000")));
+        assert_eq!(after(unknown, Some("192.0.2.1:5005"), &["192.0.2.1:6000"]), Some(address("192.0.2.1:6000")));
+    }
+
+    #[test]
+    fn nobody_else_moves_them() {
+        let unknown = ControlPeer::Unknown;
+        assert_eq!(after(unknown, Some("192.0.2.1:5005"), &["192.0.2.2:6000"]), Some(address("192.0.2.1:5005")));
+        let told = ControlPeer::Told(address("192.0.2.3:7"));
+        assert_eq!(after(told, Some("192.0.2.1:5005"), &["192.0.2.1:6000"]), Some(address("192.0.2.3:7")));
+    }
+}

@@ -1,0 +1,139 @@
+//! Waiting for the times at which packets are due, while RTCP is heard.
+
+use std::io;
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+use thalweg_transport::clock;
+
+use super::socket::MediaReceiver;
+
+/// The waits of a paced sender, and how late it woke from them.
+#[derive(Debug)]
+pub(super) struct Waits {
+    /// When RTCP was last asked for without being told of it.
+    asked: Instant,
+    lateness: Lateness,
+}
+
+/// How late waits for a packet's time ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lateness {
+    /// Waits.
+    pub waits: u64,
+    /// The sum of all delays.
+    pub total: Duration,
+    /// The longest delay.
+    pub max: Duration,
+}
+
+impl Lateness {
+    /// The mean delay; zero without waits.
+    pub fn mean(&self) -> Duration {
+        self.total.checked_div(u32::try_from(self.waits).unwrap_or(u32::MAX)).unwrap_or_default()
+    }
+
+    fn note(&mut self, delay: Duration) {
+        self.waits += 1;
+        self.total += delay;
+        self.max = self.max.max(delay);
+    }
+}
+
+/// What a wait leaves to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// The sockets that the wait told of are to be read.
+    Told,
+    /// Those of RTCP are to be asked: nobody has listened for a while.
+    Control,
+    /// None.
+    Nothing,
+}
+
+impl Waits {
+    pub(super) fn new(now: Instant) -> Waits {
+        Waits { asked: now, lateness: Lateness::default() }
+    }
+
+    pub(super) fn lateness(&self) -> Lateness {
+        self.lateness
+    }
+
+    /// Waits until `due`, of which `packet` is the time of a packet alone, not of any other reason to wake.
+    ///
+    /// A short wait is a sleep, which costs half of what waiting for sockets as well does; RTCP then waits for
+    /// [`CONTROL_DELAY`] at most.
+    pub(super) fn wait(
+        &mut self,
+        receiver: &mut MediaReceiver,
+        now: Instant,
+        due: Instant,
+        packet: Instant,
+    ) -> io::Result<Ask> {
+        if due.since(now) > SLEEP_MAX {
+            receiver.wait_until(due)?;
+            return Ok(Ask::Told);
+        }
+        if due > now {
+            clock::sleep_until(due);
+            if packet == due {
+                self.lateness.note(clock::now().since(due));
+            }
+        }
+        if due < self.asked + CONTROL_DELAY {
+            return Ok(Ask::Nothing);
+        }
+        self.asked = due;
+        Ok(Ask::Control)
+    }
+}
+
+/// The longest sleep during which nothing is heard.
+const SLEEP_MAX: Duration = Duration::from_millis(1);
+/// How long RTCP waits to be read at most while packets leave: a fraction of the round trip that repairs take.
+const CONTROL_DELAY: Duration = Duration::from_micros(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{MediaOptions, MediaSocket};
+
+    fn receiver() -> MediaReceiver {
+        let socket = MediaSocket::bind("127.0.0.1:0".parse().unwrap(), &MediaOptions::default()).unwrap();
+        MediaReceiver::new(&[socket]).unwrap()
+    }
+
+    #[test]
+    fn short_waits_sleep_and_ask_for_rtcp_now_and_then() {
+        let (mut receiver, start) = (receiver(), clock::now());
+        let mut waits = Waits::new(start);
+        let mut asks = Vec::new();
+        for step in 1..=10 {
+            let due = start + Duration::from_micros(100) * step;
+            asks.push(waits.wait(&mut receiver, due - Duration::from_micros(100), due, due).unwrap());
+            assert!(clock::now() >= due);
+        }
+        let asked: Vec<usize> = (1..=10).filter(|step| asks[step - 1] == Ask::Control).collect();
+        assert_eq!(asked, [5, 10], "each half of a millisecond");
+        assert_eq!(waits.lateness().waits, 10);
+        assert!(waits.lateness().max >= waits.lateness().mean());
+    }
+
+    #[test]
+    fn long_waits_listen() {
+        let (mut receiver, now) = (receiver(), clock::now());
+        let mut waits = Waits::new(now);
+        receiver.waker().wake();
+        let due = now + Duration::from_secs(60);
+        assert_eq!(waits.wait(&mut receiver, now, due, due).unwrap(), Ask::Told, "long before it is due");
+        assert_eq!(waits.lateness(), Lateness::default());
+    }
+
+    #[test]
+    fn what_is_due_already_is_not_waited_for() {
+        let (mut receiver, now) = (receiver(), clock::now());
+        let mut waits = Waits::new(now);
+        assert_eq!(waits.wait(&mut receiver, now, Instant::ZERO, Instant::ZERO).unwrap(), Ask::Nothing);
+    }
+}

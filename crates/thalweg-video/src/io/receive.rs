@@ -1,0 +1,476 @@
+//! The driver of a receiver: what arrives becomes frames for a sink, and the sender hears reports and requests.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+use std::{fmt, io};
+
+use thalweg_base::time::Instant;
+use thalweg_host::{HostFiles, Layers};
+use thalweg_transport::stream::{PortSharing, ReceiveCounts, StreamOptions};
+use thalweg_transport::{clock, thread};
+
+use super::arrivals::Arrivals;
+use super::control::{Control, ControlPeer};
+use super::send::{SECONDS_MAX, STOP_DELAY, TIMER_SLACK, TOOL, random_words};
+use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket};
+use super::windows::{Seconds, Windows};
+use crate::jitter::IntervalFigures;
+use crate::receiver::{
+    NackItem, PathCounters, Paths, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError,
+};
+use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpConfig, RtcpEvent};
+use crate::sink::{FrameSink, SinkError};
+
+/// How a stream is received.
+#[derive(Clone, Debug)]
+pub struct ReceiveOptions {
+    /// Where RTP is heard: one address, or two for the two paths of ST 2022-7. A multicast address is joined.
+    pub bind: Vec<SocketAddr>,
+    /// Where RTCP is heard. Default: at the next port.
+    pub control: ControlPort,
+    /// Whom a group is heard from. Default: from everybody.
+    pub group_source: Option<IpAddr>,
+    /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
+    pub group_interface: u32,
+    /// Of every socket.
+    pub stream: StreamOptions,
+    /// How long arrivals are gathered before they are read: a thread that wakes for each batch of packets costs as much for waking
+    /// as for reading. Default 500 µs. It delays requests for lost packets by as much, and no frame, since arrivals have the
+    /// kernel's times; zero reads at once. More than the receive buffer holds is lost.
+    pub gathering: Duration,
+    /// Format, playout, concealment and repair.
+    pub receiver: ReceiverConfig,
+    /// The source of our reports; random.
+    pub ssrc: u32,
+    /// Names and times of reports.
+    pub rtcp: RtcpConfig,
+    /// Where reports go on each path. Default: to where the sender's reports come from, and until then to the port of RTCP beside
+    /// the one that its packets come from.
+    pub control_to: Vec<SocketAddr>,
+    /// Frames after which receiving ends. Default: none.
+    pub frames_max: u64,
+    /// Time after which it ends. Default: never.
+    pub duration: Duration,
+    /// What a sender's farewell means. Default: the end.
+    pub farewell: Farewell,
+}
+
+/// What follows when the sender of the stream says that it leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Farewell {
+    /// Its last frames are presented, and receiving ends.
+    #[default]
+    End,
+    /// Another sender may come.
+    Continue,
+}
+
+impl ReceiveOptions {
+    /// Receives frames as `receiver` tells at `bind`, with random identities.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(bind: SocketAddr, receiver: ReceiverConfig) -> io::Result<ReceiveOptions> {
+        let [ssrc, ..] = random_words()?;
+        Ok(ReceiveOptions {
+            bind: vec![bind],
+            control: ControlPort::Next,
+            group_source: None,
+            group_interface: 0,
+            stream: StreamOptions::default(),
+            gathering: GATHERING,
+            receiver,
+            ssrc,
+            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            control_to: Vec::new(),
+            frames_max: u64::MAX,
+            duration: Duration::MAX,
+            farewell: Farewell::End,
+        })
+    }
+}
+
+/// What a receiver did until a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReceiveReport {
+    /// Since the first packet; zero before it.
+    pub elapsed: Duration,
+    /// Processor time of the process since then.
+    pub cpu: Duration,
+    /// Packets and frames.
+    pub receiver: ReceiverCounters,
+    /// Packets by path, where there are two.
+    pub paths: Vec<PathCounters>,
+    /// What the sockets counted, of all paths. The kernel counts a joined message that found no room once.
+    pub sockets: ReceiveCounts,
+    /// Bytes of receive buffer that the kernel granted each path.
+    pub receive_buffer_bytes: Vec<usize>,
+    /// Counters of the network layers of this host that grew meanwhile, other programs' traffic included.
+    pub layers: Layers,
+    /// Frames presented in each whole second.
+    pub fps: Windows,
+    /// Frames that the sink was too slow for.
+    pub sink_missed: u64,
+    /// Times of arrival and presentation.
+    pub times: ReceiveTimes,
+}
+
+/// Times of arrival and presentation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReceiveTimes {
+    /// From a frame's first packet to its last one, of complete frames.
+    pub latency: IntervalFigures,
+    /// Between frames that became complete.
+    pub intervals: IntervalFigures,
+    /// How long after its time a frame was presented at most.
+    pub late_max: Duration,
+    /// The estimate of RFC 3550: the spacing of packets rather than jitter (see [`crate::jitter`]).
+    pub jitter_rfc3550: Duration,
+    /// The estimate of deviations from the schedule of packets within the frame.
+    pub jitter_schedule: Duration,
+    /// There and back, once it is known.
+    pub round_trip: Option<Duration>,
+    /// The drift of the sender's clock in millionths; `None` in the first 5 s.
+    pub drift_ppm: Option<f64>,
+}
+
+/// One second of a running receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceiveSecond {
+    /// Frames presented in it.
+    pub fps: f64,
+    /// Processors that the process used in it.
+    pub processors: f64,
+    /// Everything until its end.
+    pub report: ReceiveReport,
+}
+
+/// Receives frames and gives them to `sink` until the sender leaves, a limit of `options` is reached or `stop` is set; calls
+/// `each_second` on the calling thread while threads of its own receive and feed the sink.
+///
+/// # Errors
+/// The sockets cannot be opened, a number of the configuration is outside its range, the sink fails, or the system's timers do.
+pub fn run_receiver(
+    sink: &mut dyn FrameSink,
+    options: &ReceiveOptions,
+    stop: &AtomicBool,
+    mut each_second: impl FnMut(&ReceiveSecond),
+) -> Result<ReceiveReport, ReceiveError> {
+    let paths = open_paths(options).map_err(ReceiveError::Socket)?;
+    let receiver = MediaReceiver::new(&paths).map_err(ReceiveError::Socket)?;
+    let (seconds, told) = sync_channel(SECONDS_MAX);
+    let (pictures, shown) = sync_channel(PICTURES_MAX);
+    let receiving = Receiving::new(options, paths, receiver, pictures, seconds)?;
+    let sink_failed = Arc::clone(&receiving.sink_failed);
+    std::thread::scope(|scope| {
+        let feed = std::thread::Builder::new().name("video-sink".to_owned());
+        let receive = std::thread::Builder::new().name("video-receive".to_owned());
+        let feeding = move || feed_sink(sink, &shown, &sink_failed);
+        let feed = feed.spawn_scoped(scope, feeding).map_err(ReceiveError::Socket)?;
+        let receive = receive.spawn_scoped(scope, || receiving.run(stop)).map_err(ReceiveError::Socket)?;
+        // They end with the thread that receives.
+        told.into_iter().for_each(|second| each_second(&second));
+        let report = receive.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        feed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(ReceiveError::Sink)?;
+        Ok(report)
+    })
+}
+
+/// Gives pictures to the sink until none follows; the first failure is told and the rest let go.
+fn feed_sink(
+    sink: &mut dyn FrameSink,
+    pictures: &Receiver<ReceivedPicture>,
+    failed: &AtomicBool,
+) -> Result<(), SinkError> {
+    for picture in pictures {
+        if let Err(error) = sink.take(&picture) {
+            failed.store(true, Ordering::Relaxed);
+            return Err(error);
+        }
+    }
+    sink.finish()
+}
+
+fn open_paths(options: &ReceiveOptions) -> io::Result<Vec<MediaSocket>> {
+    let open = |bind: &SocketAddr| {
+        let mut stream = options.stream;
+        if bind.ip().is_multicast() {
+            stream.sharing = PortSharing::Shared;
+        }
+        let socket = MediaSocket::bind(*bind, &MediaOptions { stream, control: options.control })?;
+        if bind.ip().is_multicast() {
+            socket.join(bind.ip(), options.group_source, options.group_interface)?;
+        }
+        Ok(socket)
+    };
+    options.bind.iter().map(open).collect()
+}
+
+/// The thread that receives.
+struct Receiving<'options> {
+    options: &'options ReceiveOptions,
+    arrivals: Arrivals,
+    paths: Vec<MediaSocket>,
+    receiver: MediaReceiver,
+    control: Control,
+    /// To the sink.
+    pictures: SyncSender<ReceivedPicture>,
+    sink_failed: Arc<AtomicBool>,
+    tally: Tally,
+    seconds: SyncSender<ReceiveSecond>,
+}
+
+/// What is told of the stream.
+struct Tally {
+    begun: Option<Instant>,
+    cpu: Duration,
+    layers: Layers,
+    fps: Windows,
+    window: Seconds,
+    presented: u64,
+    sink_missed: u64,
+    late_max: Duration,
+    round_trip: Option<Duration>,
+    /// The sender has left; what still waits is presented until then.
+    ends: Instant,
+}
+
+/// How the next arrivals are awaited.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The system tells of them.
+    Wait,
+    /// They are read after a while: a stream flows.
+    Gather,
+    /// Some are there.
+    Go,
+}
+
+impl<'options> Receiving<'options> {
+    fn new(
+        options: &'options ReceiveOptions,
+        paths: Vec<MediaSocket>,
+        receiver: MediaReceiver,
+        pictures: SyncSender<ReceivedPicture>,
+        seconds: SyncSender<ReceiveSecond>,
+    ) -> Result<Receiving<'options>, ReceiveError> {
+        let now = clock::now();
+        let number = if paths.len() > 1 { Paths::Two } else { Paths::One };
+        let config = ReceiverConfig { paths: number, ..options.receiver };
+        let arrivals = Arrivals::new(config).map_err(ReceiveError::Config)?;
+        let told = |path: usize| options.control_to.get(path).copied();
+        let peers = (0..paths.len()).map(|path| told(path).map_or(ControlPeer::Unknown, ControlPeer::Told)).collect();
+        let control = Control::new(now, options.ssrc, options.rtcp.clone(), peers);
+        let tally = Tally {
+            begun: None,
+            cpu: thalweg_host::cpu_time(),
+            layers: Layers::read(&HostFiles::here()),
+            fps: Windows::default(),
+            window: Seconds::new(now),
+            presented: 0,
+            sink_missed: 0,
+            late_max: Duration::ZERO,
+            round_trip: None,
+            ends: now + options.duration,
+        };
+        let sink_failed = Arc::default();
+        Ok(Receiving { options, arrivals, paths, receiver, control, pictures, sink_failed, tally, seconds })
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> Result<ReceiveReport, ReceiveError> {
+        thread::set_timer_slack(TIMER_SLACK);
+        let mut turn = Turn::Wait;
+        loop {
+            let is_stopped = stop.load(Ordering::Relaxed) || self.sink_failed.load(Ordering::Relaxed);
+            let now = clock::now();
+            if is_stopped || now >= self.tally.ends || self.tally.presented >= self.options.frames_max {
+                break;
+            }
+            let due = self.arrivals.poll_timeout().min(self.control.poll_timeout());
+            let due = due.min(self.tally.window.end()).min(self.tally.ends).min(now + STOP_DELAY);
+            match turn {
+                Turn::Wait => self.receiver.wait_until(due).map(drop).map_err(ReceiveError::Socket)?,
+                Turn::Gather => clock::sleep_until(due.min(now + self.options.gathering)),
+                Turn::Go => {}
+            }
+            turn = self.hear(turn);
+            self.present(clock::now());
+            self.report_due(clock::now());
+        }
+        Ok(self.finish())
+    }
+
+    /// Takes what arrived, in a bounded amount; returns what to do next.
+    fn hear(&mut self, turn: Turn) -> Turn {
+        let Receiving { arrivals, receiver, control, options, tally, .. } = self;
+        let mut has_come = false;
+        let handle = |arrival: MediaArrival<'_>| {
+            has_come = true;
+            if arrivals.handle_message(&arrival, |path, from, at, datagram| {
+                control.handle_datagram(at, path, from, datagram);
+            }) {
+                begin(tally, &arrival);
+                guess_control(control, options, &arrival);
+            }
+        };
+        let is_more = if turn == Turn::Gather { receiver.receive_untold(handle) } else { receiver.receive(handle) };
+        while let Some(event) = self.control.poll_event() {
+            self.handle_event(&event);
+        }
+        match (is_more, has_come) {
+            (true, _) => Turn::Go,
+            (false, true) if !self.options.gathering.is_zero() => Turn::Gather,
+            (false, _) => Turn::Wait,
+        }
+    }
+
+    fn handle_event(&mut self, event: &RtcpEvent) {
+        match event {
+            RtcpEvent::RoundTrip { round_trip, .. } => {
+                self.tally.round_trip = Some(*round_trip);
+                self.arrivals.handle_round_trip(*round_trip);
+            }
+            RtcpEvent::Left { ssrc, .. }
+                if self.options.farewell == Farewell::End && self.arrivals.ssrc() == Some(*ssrc) =>
+            {
+                // Packets that were sent before it may still be on their way, and frames wait for their times.
+                let last = clock::now() + self.options.receiver.playout + self.options.receiver.format.frame_time();
+                self.tally.ends = self.tally.ends.min(last);
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives frames whose time has come to the sink, and asks for what is missing.
+    fn present(&mut self, now: Instant) {
+        while let Some(picture) = self.arrivals.poll_frame(now) {
+            self.tally.late_max = self.tally.late_max.max(now.since(picture.deadline));
+            self.give(picture);
+        }
+        let Receiving { arrivals, control, paths, .. } = self;
+        let Some(ssrc) = arrivals.ssrc() else { return };
+        arrivals.poll_nacks(now, |items| {
+            let entry = |item: &NackItem| NackEntry { first: item.packet, following: item.following };
+            control.send_nack(paths, ssrc, items.iter().map(entry));
+        });
+    }
+
+    fn give(&mut self, picture: ReceivedPicture) {
+        self.tally.presented += 1;
+        // A sink that is slow loses frames; one that is gone has failed.
+        let is_missed = matches!(self.pictures.try_send(picture), Err(TrySendError::Full(_)));
+        self.tally.sink_missed += u64::from(is_missed);
+    }
+
+    fn report_due(&mut self, now: Instant) {
+        if self.control.is_due(now) {
+            let received = self.received();
+            self.control.send_report(now, &self.paths, &LocalStreams { sent: None, received: received.as_slice() });
+        }
+        if now >= self.tally.window.end() {
+            let (fps, processors) = self.tally.window.finish(now, self.tally.presented);
+            if self.tally.begun.is_some() {
+                self.tally.fps.add(fps);
+            }
+            let report = self.report(now);
+            // Nobody waits for a second that nobody took.
+            let _ = self.seconds.try_send(ReceiveSecond { fps, processors, report });
+        }
+    }
+
+    fn received(&self) -> Option<ReceivedStream> {
+        self.arrivals.received()
+    }
+
+    fn report(&self, now: Instant) -> ReceiveReport {
+        let Tally { begun, cpu, layers, fps, sink_missed, late_max, round_trip, .. } = &self.tally;
+        ReceiveReport {
+            elapsed: begun.map_or(Duration::ZERO, |begun| now.since(begun)),
+            cpu: thalweg_host::cpu_time().saturating_sub(*cpu),
+            receiver: self.arrivals.counters(),
+            paths: self.arrivals.path_counters(),
+            sockets: self.receiver.counts(),
+            receive_buffer_bytes: self.paths.iter().map(|path| path.media().receive_buffer_bytes()).collect(),
+            layers: Layers::read(&HostFiles::here()).since(layers),
+            fps: *fps,
+            sink_missed: *sink_missed,
+            times: ReceiveTimes { late_max: *late_max, round_trip: *round_trip, ..self.arrivals.times() },
+        }
+    }
+
+    /// Presents what is left, reports and leaves.
+    fn finish(mut self) -> ReceiveReport {
+        let now = clock::now();
+        self.arrivals.finish();
+        while self.tally.presented < self.options.frames_max
+            && let Some(picture) = self.arrivals.poll_frame(now)
+        {
+            self.tally.presented += 1;
+            // The sink has all the time that it needs; a failed one takes nothing.
+            let _ = self.pictures.send(picture);
+        }
+        let report = self.report(now);
+        let received = self.received();
+        let local = LocalStreams { sent: None, received: received.as_slice() };
+        self.control.send_bye(now, &self.paths, &local, "receiver ends");
+        report
+    }
+}
+
+/// Time and figures begin with the first packet.
+fn begin(tally: &mut Tally, arrival: &MediaArrival<'_>) {
+    if tally.begun.is_none() {
+        let now = clock::now();
+        tally.begun = Some(arrival.message.arrived);
+        tally.cpu = thalweg_host::cpu_time();
+        tally.window = Seconds::new(now);
+    }
+}
+
+/// Until the sender reports, its port of RTCP is taken to be the one beside that of its packets.
+fn guess_control(control: &mut Control, options: &ReceiveOptions, arrival: &MediaArrival<'_>) {
+    let rule = if options.control == ControlPort::Multiplexed { ControlPort::Multiplexed } else { ControlPort::Next };
+    if let Ok(address) = rule.beside(arrival.message.source) {
+        control.handle_media_source(arrival.path, address);
+    }
+}
+
+/// Why a stream was not received to its end.
+#[derive(Debug)]
+pub enum ReceiveError {
+    /// The system refused a socket, a thread or a wait.
+    Socket(io::Error),
+    /// A number of the configuration is outside its range.
+    Config(ReceiverError),
+    /// The sink failed.
+    Sink(SinkError),
+}
+
+impl fmt::Display for ReceiveError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReceiveError::Socket(error) => write!(formatter, "cannot receive: {error}"),
+            ReceiveError::Config(error) => error.fmt(formatter),
+            ReceiveError::Sink(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for ReceiveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            ReceiveError::Socket(error) => error,
+            ReceiveError::Config(error) => error,
+            ReceiveError::Sink(error) => error,
+        })
+    }
+}
+
+/// The default of [`ReceiveOptions::gathering`]: four batches of 1080p30 at MTU 1500, and a thirtieth of the time in which a lost
+/// packet can be asked for again.
+const GATHERING: Duration = Duration::from_micros(500);
+/// Pictures that wait for the sink.
+const PICTURES_MAX: usize = 2;

@@ -1,0 +1,471 @@
+//! The driver of a sender: a source's frames leave by the sockets at their times, and receivers are answered.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+use std::{fmt, io};
+
+use thalweg_base::time::Instant;
+use thalweg_transport::stream::{IcmpNews, SendCounts, Sent, StreamOptions, StreamScratch};
+use thalweg_transport::{clock, entropy, stream, thread};
+
+use super::control::{Control, ControlPeer};
+use super::frames::{Prepared, PreparedFrames, prepare};
+use super::pace::{Ask, Lateness, Waits};
+use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
+use super::windows::{Seconds, Windows};
+use crate::rfc4175::{PacketPlan, Packing, PlanError};
+use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpConfig, RtcpEvent, SentStream};
+use crate::sender::{FRAMES_KEPT, FrameRefusal, PacketBatch, SenderConfig, SenderCounters, SenderError, VideoSender};
+use crate::source::{FrameSource, SourceError};
+
+/// How a stream is sent.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// Where RTP goes: one address, or two for the two paths of ST 2022-7.
+    pub to: Vec<SocketAddr>,
+    /// Where RTP leaves from, for each address; the system chooses where there is none.
+    pub from: Vec<SocketAddr>,
+    /// Where RTCP goes and is heard. Default: the next port.
+    pub control: ControlPort,
+    /// Of every socket. Default: those of [`StreamOptions`], refusals heard, 1 MiB of receive buffer.
+    pub stream: StreamOptions,
+    /// The MTU in bytes that packets fit. Default `None`: that of the narrowest path.
+    pub mtu: Option<u32>,
+    /// How frames are cut into packets.
+    pub packing: Packing,
+    /// Numbers, pacing and repetition.
+    pub sender: SenderConfig,
+    /// Names and times of reports.
+    pub rtcp: RtcpConfig,
+    /// Frames after which the stream ends. Default: none.
+    pub frames_max: u64,
+    /// Time after which it ends. Default: never.
+    pub duration: Duration,
+}
+
+impl SendOptions {
+    /// Sends to `to` with random identities.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(to: SocketAddr) -> io::Result<SendOptions> {
+        let [ssrc, first_sequence, first_timestamp] = random_words()?;
+        let stream = StreamOptions { receive_buffer_bytes: 1 << 20, icmp: IcmpNews::Heard, ..StreamOptions::default() };
+        Ok(SendOptions {
+            to: vec![to],
+            from: Vec::new(),
+            control: ControlPort::Next,
+            stream,
+            mtu: None,
+            packing: Packing::Equal,
+            sender: SenderConfig { ssrc, first_sequence, first_timestamp, ..SenderConfig::default() },
+            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            frames_max: u64::MAX,
+            duration: Duration::MAX,
+        })
+    }
+}
+
+/// Three random numbers.
+pub(super) fn random_words() -> io::Result<[u32; 3]> {
+    let octets = entropy::bytes::<12>()?;
+    let (words, _) = octets.as_chunks::<4>();
+    Ok([0, 1, 2].map(|word| words.get(word).copied().map_or(0, u32::from_ne_bytes)))
+}
+
+/// What a sender did until a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SendReport {
+    /// Since its first frame.
+    pub elapsed: Duration,
+    /// Processor time of the process since then.
+    pub cpu: Duration,
+    /// Frames and packets.
+    pub sender: SenderCounters,
+    /// Datagrams that the system did not take, of all paths.
+    pub lost: u64,
+    /// Calls and datagrams at the sockets, of all paths.
+    pub sockets: SendCounts,
+    /// How late waits for packets ended.
+    pub lateness: Lateness,
+    /// Frames in each whole second.
+    pub fps: Windows,
+    /// What the last report of a receiver said.
+    pub peer: Option<PeerReport>,
+}
+
+/// What a receiver last said of the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PeerReport {
+    /// Its SSRC.
+    pub ssrc: u32,
+    /// There and back, once it is known.
+    pub round_trip: Option<Duration>,
+    /// Packets that it lacks; negative when more came than were sent.
+    pub lost: i32,
+    /// Its estimate of jitter (RFC 3550 §6.4.1).
+    pub jitter: Duration,
+}
+
+/// One second of a running sender.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SendSecond {
+    /// Frames a second in it.
+    pub fps: f64,
+    /// Processors that the process used in it.
+    pub processors: f64,
+    /// Everything until its end.
+    pub report: SendReport,
+}
+
+/// Sends the frames of `source` until it ends, a limit of `options` is reached or `stop` is set; calls `each_second` on the calling
+/// thread while threads of its own send and prepare frames. A source that blocks, such as a pipe that nobody fills, delays the return.
+///
+/// # Errors
+/// The sockets cannot be opened, the format does not fit the path, the source fails, or the system's timers do.
+pub fn run_sender(
+    source: &mut dyn FrameSource,
+    options: &SendOptions,
+    stop: &AtomicBool,
+    mut each_second: impl FnMut(&SendSecond),
+) -> Result<SendReport, SendError> {
+    let paths = open_paths(options).map_err(SendError::Socket)?;
+    let mtu = options.mtu.map_or_else(|| narrowest(&options.to), Ok).map_err(SendError::Socket)?;
+    let payload = options.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
+    let plan = PacketPlan::new(source.format(), options.packing, payload).map_err(SendError::Plan)?;
+    let sender = VideoSender::new(plan, options.sender).map_err(SendError::Config)?;
+    let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
+    let held = FRAMES_KEPT + 2;
+    let (preparation, frames) = prepare(source, options.frames_max, held, receiver.waker());
+    let (seconds, told) = sync_channel(SECONDS_MAX);
+    let sending = Sending::new(options, sender, paths, receiver, seconds).map_err(SendError::Socket)?;
+    std::thread::scope(|scope| {
+        let prepare = std::thread::Builder::new().name("video-source".to_owned());
+        let send = std::thread::Builder::new().name("video-send".to_owned());
+        prepare.spawn_scoped(scope, || preparation.run()).map_err(SendError::Socket)?;
+        let send = send.spawn_scoped(scope, || sending.run(frames, stop)).map_err(SendError::Socket)?;
+        // They end with the thread that sends.
+        told.into_iter().for_each(|second| each_second(&second));
+        send.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn open_paths(options: &SendOptions) -> io::Result<Vec<MediaSocket>> {
+    let open = |(place, to): (usize, &SocketAddr)| {
+        let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let from = options.from.get(place).copied().unwrap_or(SocketAddr::new(any, 0));
+        MediaSocket::bind(from, &MediaOptions { stream: options.stream, control: local_control(options.control) })
+    };
+    options.to.iter().enumerate().map(open).collect()
+}
+
+/// Where RTCP is heard here: a port that the user gave is the peer's.
+fn local_control(control: ControlPort) -> ControlPort {
+    if control == ControlPort::Multiplexed { control } else { ControlPort::Next }
+}
+
+fn narrowest(to: &[SocketAddr]) -> io::Result<u32> {
+    let mut mtu = u32::from(u16::MAX);
+    for to in to {
+        mtu = mtu.min(stream::path_mtu(*to)?);
+    }
+    Ok(mtu)
+}
+
+/// The thread that sends.
+struct Sending<'options> {
+    options: &'options SendOptions,
+    sender: VideoSender,
+    paths: Vec<MediaSocket>,
+    receiver: MediaReceiver,
+    control: Control,
+    scratch: StreamScratch,
+    tally: Tally,
+    seconds: SyncSender<SendSecond>,
+}
+
+/// What is told of the stream.
+struct Tally {
+    begun: Instant,
+    cpu: Duration,
+    lost: u64,
+    fps: Windows,
+    window: Seconds,
+    peer: Option<PeerReport>,
+}
+
+/// Whether more frames come.
+enum Supply {
+    Open(PreparedFrames),
+    /// None any more; packets are repeated until then.
+    Ended(Instant),
+}
+
+impl<'options> Sending<'options> {
+    fn new(
+        options: &'options SendOptions,
+        sender: VideoSender,
+        paths: Vec<MediaSocket>,
+        receiver: MediaReceiver,
+        seconds: SyncSender<SendSecond>,
+    ) -> io::Result<Sending<'options>> {
+        let now = clock::now();
+        let peers: io::Result<Vec<ControlPeer>> =
+            options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
+        let control = Control::new(now, sender.config().ssrc, options.rtcp.clone(), peers?);
+        let tally = Tally {
+            begun: now,
+            cpu: thalweg_host::cpu_time(),
+            lost: 0,
+            fps: Windows::default(),
+            window: Seconds::new(now),
+            peer: None,
+        };
+        Ok(Sending { options, sender, paths, receiver, control, scratch: StreamScratch::default(), tally, seconds })
+    }
+
+    fn run(mut self, frames: PreparedFrames, stop: &AtomicBool) -> Result<SendReport, SendError> {
+        thread::set_timer_slack(TIMER_SLACK);
+        let end = self.tally.begun + self.options.duration;
+        let mut waits = Waits::new(self.tally.begun);
+        let mut supply = Supply::Open(frames);
+        let mut failure = None;
+        loop {
+            let now = clock::now();
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if now >= end && matches!(supply, Supply::Open(_)) {
+                supply = self.ended(now);
+            }
+            if let Err(error) = self.take_frame(now, &mut supply) {
+                // What was given before it is still sent.
+                failure = Some(error);
+                supply = self.ended(now);
+            }
+            if let Supply::Ended(until) = supply
+                && self.sender.is_idle()
+                && now >= until
+            {
+                break;
+            }
+            self.send_due(now);
+            self.report_due(now, &waits);
+            let packet = self.sender.poll_timeout();
+            let due = packet.min(self.control.poll_timeout()).min(self.tally.window.end()).min(now + STOP_DELAY);
+            match waits.wait(&mut self.receiver, clock::now(), due, packet).map_err(SendError::Socket)? {
+                Ask::Told => while self.hear(false) {},
+                Ask::Control => {
+                    self.hear(true);
+                }
+                Ask::Nothing => {}
+            }
+        }
+        let now = clock::now();
+        let report = self.report(now, waits.lateness());
+        self.leave(now);
+        failure.map_or(Ok(report), Err)
+    }
+
+    /// The state after the last frame: repetitions are asked for until receivers have presented it.
+    fn ended(&self, now: Instant) -> Supply {
+        Supply::Ended(now + self.sender.plan().format().frame_time() * LINGER_FRAMES)
+    }
+
+    /// Takes the next frame when there is room and it is ready.
+    fn take_frame(&mut self, now: Instant, supply: &mut Supply) -> Result<(), SendError> {
+        let Supply::Open(frames) = supply else { return Ok(()) };
+        if !self.sender.wants_frame() {
+            return Ok(());
+        }
+        match frames.take() {
+            None => {}
+            Some(Prepared::Frame(frame)) => {
+                if self.sender.next_frame_start().is_none() {
+                    self.begin(now);
+                }
+                self.sender.handle_frame(now, frame).map_err(SendError::Frame)?;
+            }
+            Some(Prepared::End) => *supply = self.ended(now),
+            Some(Prepared::Failed(error)) => return Err(SendError::Source(error)),
+        }
+        Ok(())
+    }
+
+    /// Time and figures begin with the first frame.
+    fn begin(&mut self, now: Instant) {
+        self.tally.begun = now;
+        self.tally.cpu = thalweg_host::cpu_time();
+        self.tally.window = Seconds::new(now);
+    }
+
+    fn send_due(&mut self, now: Instant) {
+        let Sending { options, sender, paths, scratch, tally, .. } = self;
+        while let Some(batch) = sender.poll_batch(now) {
+            for (path, to) in paths.iter().zip(&options.to) {
+                tally.lost += send_batch(path, scratch, *to, &batch).lost as u64;
+            }
+        }
+    }
+
+    fn report_due(&mut self, now: Instant, waits: &Waits) {
+        if self.control.is_due(now) {
+            let local = LocalStreams { sent: self.sent(now), received: &[] };
+            self.control.send_report(now, &self.paths, &local);
+        }
+        if now >= self.tally.window.end() {
+            let (fps, processors) = self.tally.window.finish(now, self.sender.counters().frames_sent);
+            self.tally.fps.add(fps);
+            let report = self.report(now, waits.lateness());
+            // Nobody waits for a second that nobody took.
+            let _ = self.seconds.try_send(SendSecond { fps, processors, report });
+        }
+    }
+
+    /// Hears RTCP; returns whether more may be queued.
+    fn hear(&mut self, asks: bool) -> bool {
+        let Sending { receiver, control, .. } = self;
+        let handle = |arrival: MediaArrival<'_>| {
+            for (protocol, datagram) in arrival.datagrams() {
+                if protocol == Protocol::Control {
+                    let MediaArrival { path, message, .. } = arrival;
+                    control.handle_datagram(message.arrived, path, message.source, datagram);
+                }
+            }
+        };
+        let is_more = if asks {
+            receiver.receive_control(handle);
+            false
+        } else {
+            receiver.receive(handle)
+        };
+        while let Some(event) = self.control.poll_event() {
+            self.handle_event(&event);
+        }
+        is_more
+    }
+
+    fn handle_event(&mut self, event: &RtcpEvent) {
+        match event {
+            RtcpEvent::Nack { entries, .. } => {
+                self.sender.handle_nack(entries.iter().flat_map(|entry| entry.sequence_numbers()));
+            }
+            RtcpEvent::Report { from, block } => {
+                let jitter = Duration::from_nanos(u64::from(block.jitter) * 100_000 / 9);
+                let before = self.tally.peer.filter(|peer| peer.ssrc == *from);
+                let round_trip = before.and_then(|peer| peer.round_trip);
+                self.tally.peer = Some(PeerReport { ssrc: *from, round_trip, lost: block.cumulative_lost, jitter });
+            }
+            RtcpEvent::RoundTrip { ssrc, round_trip } => {
+                let peer = self.tally.peer.get_or_insert(PeerReport { ssrc: *ssrc, ..PeerReport::default() });
+                peer.round_trip = Some(*round_trip);
+            }
+            _ => {}
+        }
+    }
+
+    fn sent(&self, now: Instant) -> Option<SentStream> {
+        let counters = self.sender.counters();
+        let ntp = NtpTime::from_unix(clock::wall_clock().to_unix());
+        let clock = MediaClock::new(ntp, self.sender.timestamp_at(now), CLOCK_HZ)?;
+        Some(SentStream { packets: counters.packets_sent, octets: counters.payload_octets_sent, clock })
+    }
+
+    fn report(&self, now: Instant, lateness: Lateness) -> SendReport {
+        let sockets = self.paths.iter().map(|path| path.media().counts());
+        let mut sockets = sockets.fold(SendCounts::default(), plus);
+        // News that came during a wait.
+        sockets.asynchronous_errors += self.receiver.counts().asynchronous_errors;
+        SendReport {
+            elapsed: now.since(self.tally.begun),
+            cpu: thalweg_host::cpu_time().saturating_sub(self.tally.cpu),
+            sender: self.sender.counters(),
+            lost: self.tally.lost,
+            sockets,
+            lateness,
+            fps: self.tally.fps,
+            peer: self.tally.peer,
+        }
+    }
+
+    fn leave(mut self, now: Instant) {
+        let local = LocalStreams { sent: self.sent(now), received: &[] };
+        self.control.send_bye(now, &self.paths, &local, "end of stream");
+    }
+}
+
+fn send_batch(path: &MediaSocket, scratch: &mut StreamScratch, to: SocketAddr, batch: &PacketBatch<'_>) -> Sent {
+    let mut burst = path.media().burst(scratch, to);
+    batch.packets().for_each(|packet| burst.push(packet.slices()));
+    burst.send(SEND_PATIENCE)
+}
+
+fn plus(left: SendCounts, right: SendCounts) -> SendCounts {
+    SendCounts {
+        calls: left.calls + right.calls,
+        datagrams: left.datagrams + right.datagrams,
+        segmented_messages: left.segmented_messages + right.segmented_messages,
+        waits: left.waits + right.waits,
+        dropped: left.dropped + right.dropped,
+        fragmented: left.fragmented + right.fragmented,
+        refused: left.refused + right.refused,
+        asynchronous_errors: left.asynchronous_errors + right.asynchronous_errors,
+        unroutable: left.unroutable + right.unroutable,
+    }
+}
+
+/// Why a stream was not sent to its end.
+#[derive(Debug)]
+pub enum SendError {
+    /// The system refused a socket, a thread or a wait.
+    Socket(io::Error),
+    /// The format cannot be cut for this path.
+    Plan(PlanError),
+    /// A number of the configuration is outside its range.
+    Config(SenderError),
+    /// A frame does not fit the format.
+    Frame(FrameRefusal),
+    /// The source failed; what it gave before was sent.
+    Source(SourceError),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendError::Socket(error) => write!(formatter, "cannot send: {error}"),
+            SendError::Plan(error) => error.fmt(formatter),
+            SendError::Config(error) => error.fmt(formatter),
+            SendError::Frame(error) => error.fmt(formatter),
+            SendError::Source(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for SendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            SendError::Socket(error) => error,
+            SendError::Plan(error) => error,
+            SendError::Config(error) => error,
+            SendError::Frame(error) => error,
+            SendError::Source(error) => error,
+        })
+    }
+}
+
+/// Name and version of this program, in reports.
+pub(super) const TOOL: &str = concat!("thalweg ", env!("CARGO_PKG_VERSION"));
+/// Ticks a second of a picture's time stamps (RFC 4175 §4.1).
+pub(super) const CLOCK_HZ: u32 = 90_000;
+/// A batch lasts 120 µs at 1080p30 and less at higher rates: Linux's default slack of 50 µs would be half of it.
+pub(super) const TIMER_SLACK: Duration = Duration::from_micros(1);
+/// The longest time until a stop is seen.
+pub(super) const STOP_DELAY: Duration = Duration::from_millis(50);
+/// How long packets wait for room: longer than any queue of a working device needs, shorter than half a frame time.
+const SEND_PATIENCE: Duration = Duration::from_millis(5);
+/// Frame times after the last frame in which packets are sent again.
+const LINGER_FRAMES: u32 = 2;
+/// Seconds that wait for who shows them; what is shown late is not worth more.
+pub(super) const SECONDS_MAX: usize = 4;

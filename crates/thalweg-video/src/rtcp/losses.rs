@@ -1,0 +1,57 @@
+//! Losses as reports tell them, from the counts of a receiver.
+
+/// What this end received of one stream until now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceivedStream {
+    /// The stream.
+    pub ssrc: u32,
+    /// Sequence number of the first packet, extended by the number of wraps.
+    pub first_sequence: u64,
+    /// Highest sequence number, extended by the number of wraps; wide, since 32 bits pass in nine hours of HD video.
+    pub highest_sequence: u64,
+    /// Packets that came, with duplicates and late ones (RFC 3550 A.3).
+    pub received: u64,
+    /// Estimate of jitter in ticks of the stream's time stamp (RFC 3550 A.8).
+    pub jitter: u32,
+}
+
+impl ReceivedStream {
+    /// Packets that the sequence numbers promise.
+    fn expected(&self) -> u64 {
+        self.highest_sequence.saturating_sub(self.first_sequence).saturating_add(1)
+    }
+
+    /// Packets lost since the start; negative when duplicates outnumber losses. Saturates at 24 bits.
+    pub(super) fn cumulative_lost(&self) -> i32 {
+        let lost = i128::from(self.expected()) - i128::from(self.received);
+        lost.clamp(-(1 << 23), (1 << 23) - 1) as i32
+    }
+}
+
+/// What the report before said, so that the next one tells the share lost since then.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LossHistory {
+    /// As many as streams in the last report.
+    before: Vec<ReceivedStream>,
+}
+
+impl LossHistory {
+    /// Packets lost since the report before as a share of those expected, in 1/256; zero when duplicates outnumber losses
+    /// (RFC 3550 A.3).
+    pub(super) fn fraction_lost(&self, stream: &ReceivedStream) -> u8 {
+        let before = self.before.iter().find(|before| before.ssrc == stream.ssrc);
+        let expected = stream.expected().saturating_sub(before.map_or(0, ReceivedStream::expected));
+        let received = stream.received.saturating_sub(before.map_or(0, |before| before.received));
+        if expected == 0 || received >= expected {
+            return 0;
+        }
+        // All lost would be 256/256, which the octet does not hold.
+        (u128::from(expected - received) * 256 / u128::from(expected)).min(255) as u8
+    }
+
+    /// Remembers what a report says.
+    pub(super) fn record(&mut self, streams: &[ReceivedStream]) {
+        self.before.clear();
+        self.before.extend_from_slice(streams);
+    }
+}

@@ -1,0 +1,111 @@
+//! Where the frames of a sender come from.
+
+mod file;
+mod picture;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::format::VideoFormat;
+use crate::y4m::Y4mError;
+
+pub use file::{RawSource, Y4mSource};
+pub use picture::PictureSource;
+
+/// Gives frames, one after the other.
+pub trait FrameSource: Send {
+    /// The format of every frame.
+    fn format(&self) -> VideoFormat;
+
+    /// Writes the next frame into `frame`, which has the octets of one.
+    ///
+    /// # Errors
+    ///
+    /// The frame cannot be had; the stream then ends.
+    fn fill(&mut self, frame: &mut [u8]) -> Result<Filled, SourceError>;
+}
+
+/// What a source made of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// The frame is written.
+    Frame,
+    /// There is none any more; what was written does not count.
+    End,
+}
+
+/// What happens at the end of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AtEnd {
+    /// The stream ends.
+    #[default]
+    Stop,
+    /// The file begins again, for ever.
+    Repeat,
+}
+
+/// Why a source gives no frame.
+#[derive(Debug)]
+pub enum SourceError {
+    /// The file cannot be opened or read.
+    Read {
+        /// Its path.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file is no such file, or its pictures cannot be sent.
+    Refused {
+        /// Its path.
+        path: PathBuf,
+        /// The reason.
+        source: Y4mError,
+    },
+    /// The file has no whole number of frames, or none.
+    Length {
+        /// Its path.
+        path: PathBuf,
+        /// Octets of it, or of its last frame.
+        octets: u64,
+        /// Octets of a frame.
+        frame_octets: usize,
+    },
+    /// A line of the file is longer than lines are or begins no frame.
+    Line {
+        /// Its path.
+        path: PathBuf,
+        /// Frames before it.
+        frames: u64,
+    },
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SourceError::Read { path, source } => write!(formatter, "cannot read {}: {source}", path.display()),
+            SourceError::Refused { path, source } => write!(formatter, "{}: {source}", path.display()),
+            SourceError::Length { path, octets, frame_octets } => write!(
+                formatter,
+                "{} ends after {octets} octets, and a frame takes {frame_octets}: check size and format",
+                path.display()
+            ),
+            SourceError::Line { path, frames } => {
+                write!(formatter, "{} has no FRAME line after {frames} frames", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for SourceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SourceError::Read { source, .. } => Some(source),
+            SourceError::Refused { source, .. } => Some(source),
+            SourceError::Length { .. } | SourceError::Line { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

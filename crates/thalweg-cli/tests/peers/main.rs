@@ -13,8 +13,9 @@ mod host;
 mod namespaces;
 mod oscore;
 mod peer;
-mod program;
 mod ssh;
 mod sshd;
 mod thalweg;
 mod vendors;
+
+use thalweg_testing::program;

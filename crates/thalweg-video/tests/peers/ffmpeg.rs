@@ -83,7 +83,7 @@ fn check_received(pixels: PixelFormat, scan: Scan, octets: u32) {
     sending.finish().well();
     let packets = received.report.receiver.packets;
     assert_eq!((packets.lost, received.concealed), (0, 0), "{:?}", received.report.receiver);
-    pictures.check(&received.frames, FRAMES.into());
+    received.check(&pictures, FRAMES);
 }
 
 /// What packs the pixels as they lie in packets.

@@ -1,5 +1,7 @@
 //! Pictures to and from GStreamer: `rtpvrawdepay`, and `rtpvrawpay` with both of its scans.
 
+mod control;
+
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,8 +16,14 @@ use crate::stream::{Receiver, description, receive_options, send, send_options};
 /// A pipeline of these words.
 #[track_caller]
 pub fn launch(words: &str) -> Program {
+    launch_with_log(words, "*:1")
+}
+
+/// A pipeline that says what GStreamer's parts do, each in so much detail, such as `rtpsource:5`.
+#[track_caller]
+pub fn launch_with_log(words: &str, log: &str) -> Program {
     let mut command = Command::new("gst-launch-1.0");
-    command.arg("-q").args(words.split_whitespace());
+    command.arg("-q").args(words.split_whitespace()).env("GST_DEBUG", log).env("GST_DEBUG_NO_COLOR", "1");
     Program::start("gst-launch-1.0", &command)
 }
 
@@ -143,7 +151,7 @@ fn check_received(pixels: PixelFormat, size: (u16, u16), scan: Scan, mtu: u32) {
     pipeline.finish().well();
     let packets = received.report.receiver.packets;
     assert_eq!((packets.lost, received.concealed), (0, 0), "{:?}", received.report.receiver);
-    pictures.check(&received.frames, expected.into());
+    received.check(&pictures, expected);
 }
 
 #[test]

@@ -7,4 +7,5 @@ mod ffmpeg;
 mod gstreamer;
 mod network;
 mod pictures;
+mod relay;
 mod stream;

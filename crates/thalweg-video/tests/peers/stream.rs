@@ -12,6 +12,8 @@ use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription
 use thalweg_video::sink::{FrameSink, SinkError};
 use thalweg_video::source::PictureSource;
 
+use crate::pictures::Pictures;
+
 /// A port of this host.
 pub fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
@@ -57,6 +59,15 @@ pub fn receive_options(format: VideoFormat, port: u16, frames: u32) -> ReceiveOp
     let config = ReceiverConfig { playout: 8 * format.frame_time(), ..ReceiverConfig::new(format) };
     let options = ReceiveOptions::new(local(port), config).expect("random numbers");
     ReceiveOptions { frames_max: frames.into(), duration: RECEIVE_MAX, ..options }
+}
+
+impl Received {
+    /// Fails unless these are all the pictures that were expected, but for those that a busy machine had no time to keep.
+    #[track_caller]
+    pub fn check(&self, pictures: &Pictures, expected: u32) {
+        assert!(self.report.sink_missed < u64::from(expected) / 2, "the machine is too busy");
+        pictures.check(&self.frames, u64::from(expected) - self.report.sink_missed);
+    }
 }
 
 /// A receiver on a thread of its own.

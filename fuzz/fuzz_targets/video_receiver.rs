@@ -71,6 +71,22 @@ impl World {
         self.datagrams.drain(..first);
     }
 
+    /// Lets a frame time pass in eight parts; what is sent in a part arrives unless `lost` has its bit.
+    fn pass_frame(&mut self, lost: u8) {
+        for part in 0..8 {
+            let before = self.datagrams.len();
+            self.send(lost);
+            let first = before.min(self.datagrams.len());
+            if lost >> part & 1 == 0 {
+                for datagram in &self.datagrams[first..] {
+                    self.receiver.handle_datagram(self.now, datagram);
+                }
+            }
+            self.settle();
+            self.now += self.format.frame_time() / 8;
+        }
+    }
+
     /// Takes what the receiver has, and checks it.
     fn settle(&mut self) {
         let mut pictures = 0;
@@ -95,15 +111,15 @@ fuzz_target!(|input: &[u8]| {
     let mut world = World::new(*choice);
     while let Some(([kind, value], rest)) = steps.split_first_chunk() {
         steps = rest;
-        match kind % 6 {
+        match kind % 7 {
             0 => world.now += Duration::from_micros(u64::from(*value).pow(3)),
             1 => world.send(*value),
             2 | 3 => {
-                let path = [NetworkPath::First, NetworkPath::Second][usize::from(kind / 6 % 2)];
+                let path = [NetworkPath::First, NetworkPath::Second][usize::from(kind / 7 % 2)];
                 let Some(index) = world.datagrams.len().checked_sub(1 + usize::from(*value)) else { continue };
                 let mut datagram = world.datagrams[index].clone();
                 // Changed in one octet, or as it is.
-                if kind % 6 == 3
+                if kind % 7 == 3
                     && let Some(([place, octet], rest)) = steps.split_first_chunk()
                 {
                     steps = rest;
@@ -117,6 +133,7 @@ fuzz_target!(|input: &[u8]| {
                 steps = rest;
                 world.receiver.handle_datagram(world.now, datagram);
             }
+            5 => world.pass_frame(*value),
             _ => world.receiver.handle_round_trip(Duration::from_micros(u64::from(*value).pow(3))),
         }
         world.settle();

@@ -7,6 +7,8 @@ use thalweg_base::locator::Locator;
 use thalweg_base::outbox::Outbox;
 use thalweg_base::payload::Payload;
 use thalweg_testing::allocations::{self, Counting};
+use thalweg_transport::clock;
+use thalweg_transport::stream::{StreamOptions, StreamReceiver, StreamScratch, StreamSocket};
 use thalweg_transport::udp::{self, Datagram, Origin, UdpConfig, UdpTransport};
 
 #[global_allocator]
@@ -36,8 +38,50 @@ fn exchange(here: &UdpTransport, there: &mut UdpTransport, rounds: usize, count:
     }
 }
 
+/// Sends `rounds` bursts of 16 datagrams of two pieces, and reads what arrives where it lies.
+fn stream(
+    here: &StreamSocket,
+    receiver: &mut StreamReceiver,
+    scratch: &mut StreamScratch,
+    to: SocketAddr,
+    rounds: usize,
+) {
+    let (head, rest) = ([1; 20], [2; 1200]);
+    for _ in 0..rounds {
+        let mut burst = here.burst(scratch, to);
+        (0..16).for_each(|_| burst.push([&head[..], &rest[..]]));
+        assert_eq!(burst.send(Duration::from_millis(5)).datagrams, 16);
+        let mut arrived = 0;
+        while arrived < 16 {
+            receiver.wait_until(clock::now() + Duration::from_secs(1)).unwrap();
+            receiver.receive(0).unwrap();
+            while let Some(message) = receiver.next_arrival() {
+                arrived += message.datagrams().filter(|datagram| datagram.len() == 1220).count();
+            }
+        }
+    }
+}
+
+/// One test after the other: the allocator counts what all threads do.
 #[test]
-fn nothing_is_allocated_and_one_datagram_is_one_call() {
+fn nothing_is_allocated_in_steady_state() {
+    one_datagram_is_one_call();
+    a_stream_allocates_nothing();
+}
+
+fn a_stream_allocates_nothing() {
+    let bind = || StreamSocket::bind("127.0.0.1:0".parse().unwrap(), &StreamOptions::default()).unwrap();
+    let (here, there) = (bind(), bind());
+    let (mut receiver, mut scratch) = (StreamReceiver::new(&[&there]).unwrap(), StreamScratch::default());
+    let to = there.local_address();
+    stream(&here, &mut receiver, &mut scratch, to, 10);
+    let (before, calls) = (allocations::of_all_threads(), here.counts().calls);
+    stream(&here, &mut receiver, &mut scratch, to, 500);
+    assert_eq!(allocations::of_all_threads() - before, 0);
+    assert_eq!(here.counts().calls - calls, 500, "one system call a burst");
+}
+
+fn one_datagram_is_one_call() {
     let config = UdpConfig { domain_id: 20 + std::process::id() % 200, ..UdpConfig::default() };
     let (here, mut there) = (udp::open(&config).unwrap(), udp::open(&config).unwrap());
     let shapes = [(1, 64), (1, 4000), (1, 60_000), (20, 1400), (5, 20_000), (3, 300)];

@@ -296,9 +296,8 @@ impl AudioReceiver {
     }
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {
-        let (ssrc, sequence) = (packet.header.ssrc, u64::from(packet.header.sequence));
-        let received =
-            ReceivedStream { ssrc, first_sequence: sequence, highest_sequence: sequence, received: 0, jitter: 0 };
+        let (ssrc, highest_sequence) = (packet.header.ssrc, u32::from(packet.header.sequence));
+        let received = ReceivedStream { ssrc, highest_sequence, expected: 1, received: 0, jitter: 0 };
         self.stream = Some(Stream {
             ssrc,
             first_timestamp: packet.header.timestamp,
@@ -366,7 +365,9 @@ impl Stream {
     fn count(&mut self, sequence: u16) {
         let step = sequence.wrapping_sub(self.sequence.highest_sequence as u16) as i16;
         if step > 0 {
-            self.sequence.highest_sequence += u64::from(step.unsigned_abs());
+            let step = u32::from(step.unsigned_abs());
+            self.sequence.highest_sequence = self.sequence.highest_sequence.wrapping_add(step);
+            self.sequence.expected += u64::from(step);
         }
         self.sequence.received += 1;
     }

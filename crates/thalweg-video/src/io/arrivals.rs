@@ -115,12 +115,10 @@ impl Arrivals {
     /// What reports say: what was sent again counts as lost, since it came in another stream (RFC 4588 §5).
     pub(super) fn received(&self) -> Option<ReceivedStream> {
         let packets = self.receiver.counters().packets;
-        // Reports tell the lower 32 bits, and from both numbers their difference.
-        let highest_sequence = NUMBERS_BEFORE + u64::from(self.receiver.highest_sequence()?);
         Some(ReceivedStream {
             ssrc: self.receiver.ssrc()?,
-            first_sequence: (highest_sequence + 1).saturating_sub(packets.expected),
-            highest_sequence,
+            expected: packets.expected,
+            highest_sequence: self.receiver.highest_sequence()?,
             received: packets.received,
             jitter: self.jitter.rfc3550_ticks(),
         })
@@ -149,7 +147,5 @@ fn figures(histogram: &Histogram<u64>) -> IntervalFigures {
 
 /// The part of a frame time in which a sender by ST 2110-21 sends packets: 1080 of 1125 lines.
 const ACTIVE: f64 = 0.96;
-/// More numbers than a stream has packets in a year, so that the first one lies above zero; the lower 32 bits are zero.
-const NUMBERS_BEFORE: u64 = 1 << 48;
 /// The longest latency that is told apart: longer than eight frames at one a second.
 const LATENCY_MAX_NANOS: u64 = 10_000_000_000;

@@ -361,7 +361,8 @@ impl VideoReceiver {
         let slot = self.slots.get_mut(index);
         slot.add(now, payload, &pieces[..payload.piece_count()], self.config.format);
         if is_new {
-            slot.numbers = (slot.numbers.0.min(number), slot.numbers.1.max(number));
+            let (lowest, highest) = slot.numbers.unwrap_or((number, number));
+            slot.numbers = Some((lowest.min(number), highest.max(number)));
         }
         if slot.packets == 1 || slot.packets == CREDIBLE_PACKETS || slot.completed == Some(now) {
             let (arrival, timestamp, packets) = (slot.first_arrival, slot.timestamp, slot.packets);
@@ -436,7 +437,9 @@ impl VideoReceiver {
         let frame = i64::from(self.config.format.rate().frame_ticks());
         let absent = u64::try_from((slot.timestamp - timestamp + frame / 2) / frame - 1).unwrap_or(0);
         if absent > 0 {
-            let lost = self.numbers.lost_frames(absent, highest.saturating_add(1)..slot.numbers.0);
+            // Without a number of its own, the newest one of all bounds what is missing before the frame.
+            let end = slot.numbers.map(|(lowest, _)| lowest).or(self.numbers.window.newest()).unwrap_or_default();
+            let lost = self.numbers.lost_frames(absent, highest.saturating_add(1)..end);
             self.counters.frames.lost += lost;
             self.counters.frames.skipped += absent - lost;
         }

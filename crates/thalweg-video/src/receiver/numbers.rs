@@ -70,7 +70,7 @@ impl Numbers {
         match self.frame_packets {
             0 if missing == 0 => 0,
             0 => absent,
-            packets => ((missing + packets / 2) / packets).min(absent),
+            packets => (missing.saturating_add(packets / 2) / packets).min(absent),
         }
     }
 

@@ -72,7 +72,10 @@ impl Presentation {
 
     /// The frame before `slot` that left, with its highest number; `slot` is the last one from now on.
     pub(super) fn follow(&mut self, slot: &Slot) -> Option<(i64, u64)> {
-        self.last.replace((slot.timestamp, slot.numbers.1))
+        let before = self.last;
+        let highest = slot.numbers.map(|(_, highest)| highest).or(before.map(|(_, highest)| highest));
+        self.last = Some((slot.timestamp, highest.unwrap_or_default()));
+        before
     }
 
     /// Makes a frame ready that leaves its slot, or passes it over. Its memory goes back to `slots`.

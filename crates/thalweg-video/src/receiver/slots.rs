@@ -29,8 +29,8 @@ pub(super) struct Slot {
     pub(super) completed: Option<Instant>,
     /// Packets placed.
     pub(super) packets: u32,
-    /// The lowest and the highest number of a packet placed.
-    pub(super) numbers: (u64, u64),
+    /// The lowest and the highest number of a packet placed; `None` while no number is believed.
+    pub(super) numbers: Option<(u64, u64)>,
 }
 
 impl Slot {
@@ -149,15 +149,7 @@ impl Slots {
         let octets = self.take_buffer();
         let mut coverage = self.coverages.pop().unwrap_or_else(|| Coverage::new(self.format));
         coverage.clear();
-        let slot = Slot {
-            timestamp,
-            octets,
-            coverage,
-            first_arrival: now,
-            completed: None,
-            packets: 0,
-            numbers: (u64::MAX, 0),
-        };
+        let slot = Slot { timestamp, octets, coverage, first_arrival: now, completed: None, packets: 0, numbers: None };
         self.slots.insert(place, slot);
     }
 

@@ -267,6 +267,27 @@ fn a_forged_time_does_not_move_the_playout() {
 }
 
 #[test]
+fn a_frame_whose_numbers_are_not_believed_counts_no_losses() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    for index in 0..3 {
+        exchange(&mut receiver, index, &peer.frame(index as u8));
+    }
+    // Two frames are skipped, and the only packet of the next one has a number from nowhere.
+    let (timestamp, sequence) = (peer.timestamp.wrapping_add(2 * FRAME), peer.sequence);
+    peer.sequence = sequence + 30_000;
+    let strange = peer.packet(timestamp, Field::First, &[0], 5);
+    assert!(matches!(receiver.handle_datagram(at(5), &strange), PacketArrival::Placed(_)));
+    (peer.sequence, peer.timestamp) = (sequence, timestamp.wrapping_add(FRAME));
+    for index in 6..10 {
+        exchange(&mut receiver, index, &peer.frame(index as u8));
+    }
+    receiver.finish();
+    let counters = receiver.counters();
+    assert_eq!((counters.frames.skipped, counters.frames.lost, counters.packets.implausible), (2, 0, 1));
+}
+
+#[test]
 fn what_nobody_fetches_is_bounded() {
     let mut peer = Peer::new(ST_2110, Scan::Progressive);
     let mut receiver = peer.receiver(|_| {});

@@ -51,7 +51,7 @@ pub struct SentStream {
 pub struct LocalStreams<'a> {
     /// The stream that it sends, under the session's SSRC.
     pub sent: Option<SentStream>,
-    /// The streams that it receives; the first 31 are reported.
+    /// The streams that it receives; the first 16 are reported.
     pub received: &'a [ReceivedStream],
 }
 
@@ -63,7 +63,7 @@ pub enum RtcpEvent {
         /// Its SSRC.
         ssrc: u32,
     },
-    /// A sender told how its time stamps map to its clock; see [`RtcpPeer::media_clock`].
+    /// A sender told how its time stamps map to its clock; see [`RtcpPeer::media_clock`](super::RtcpPeer::media_clock).
     SenderReport {
         /// Its SSRC.
         ssrc: u32,
@@ -103,7 +103,8 @@ pub enum RtcpEvent {
         /// Its SSRC.
         ssrc: u32,
     },
-    /// Another participant uses our SSRC; answer with [`RtcpSession::create_new_identity`] (RFC 3550 §8.2).
+    /// Another participant uses our SSRC; answer with
+    /// [`RtcpSession::create_new_identity`](super::RtcpSession::create_new_identity) (RFC 3550 §8.2).
     Collision {
         /// Where the other one is.
         from: SocketAddr,

@@ -5,10 +5,11 @@
 pub struct ReceivedStream {
     /// The stream.
     pub ssrc: u32,
-    /// Sequence number of the first packet, extended by the number of wraps.
-    pub first_sequence: u64,
-    /// Highest sequence number, extended by the number of wraps; wide, since 32 bits pass in nine hours of HD video.
-    pub highest_sequence: u64,
+    /// Highest sequence number, with the number of wraps in the upper half.
+    pub highest_sequence: u32,
+    /// Packets that the sequence numbers promise, from the first to the highest; wide, since 32 bits pass in nine hours of HD
+    /// video.
+    pub expected: u64,
     /// Packets that came, with duplicates and late ones (RFC 3550 A.3).
     pub received: u64,
     /// Estimate of jitter in ticks of the stream's time stamp (RFC 3550 A.8).
@@ -16,14 +17,9 @@ pub struct ReceivedStream {
 }
 
 impl ReceivedStream {
-    /// Packets that the sequence numbers promise.
-    fn expected(&self) -> u64 {
-        self.highest_sequence.saturating_sub(self.first_sequence).saturating_add(1)
-    }
-
     /// Packets lost since the start; negative when duplicates outnumber losses. Saturates at 24 bits.
     pub(super) fn cumulative_lost(&self) -> i32 {
-        let lost = i128::from(self.expected()) - i128::from(self.received);
+        let lost = i128::from(self.expected) - i128::from(self.received);
         lost.clamp(-(1 << 23), (1 << 23) - 1) as i32
     }
 }
@@ -40,7 +36,7 @@ impl LossHistory {
     /// (RFC 3550 A.3).
     pub(super) fn fraction_lost(&self, stream: &ReceivedStream) -> u8 {
         let before = self.before.iter().find(|before| before.ssrc == stream.ssrc);
-        let expected = stream.expected().saturating_sub(before.map_or(0, ReceivedStream::expected));
+        let expected = stream.expected.saturating_sub(before.map_or(0, |before| before.expected));
         let received = stream.received.saturating_sub(before.map_or(0, |before| before.received));
         if expected == 0 || received >= expected {
             return 0;

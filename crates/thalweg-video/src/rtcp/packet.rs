@@ -2,6 +2,7 @@
 
 use super::clock::NtpTime;
 use super::read::{Delays, NackEntries, ReportBlocks, SdesItems, Sources, XrBlocks};
+use crate::receiver::NackItem;
 
 pub(super) const PT_SENDER_REPORT: u8 = 200;
 pub(super) const PT_RECEIVER_REPORT: u8 = 201;
@@ -162,6 +163,12 @@ impl NackEntry {
     pub fn sequence_numbers(self) -> impl Iterator<Item = u16> {
         let following = (0..16).filter(move |bit| self.following >> bit & 1 == 1);
         std::iter::once(self.first).chain(following.map(move |bit| self.first.wrapping_add(bit + 1)))
+    }
+}
+
+impl From<NackItem> for NackEntry {
+    fn from(item: NackItem) -> NackEntry {
+        NackEntry { first: item.packet, following: item.following }
     }
 }
 

@@ -24,8 +24,12 @@ const REPORTS_REMEMBERED_MAX: usize = 16;
 /// The shortest time between reports.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
-/// Reported streams and answered reference times in one compound, so that it fits a datagram of 1,500 octets.
-const BLOCKS_MAX: usize = 31;
+/// Reported streams and answered reference times in one compound, so that it fits a datagram of 1,472 octets with the longest
+/// names and a farewell.
+const BLOCKS_MAX: usize = 16;
+
+/// Canonical names that are looked at in a datagram: as many as a description holds.
+const NAMES_MAX: usize = 31;
 
 /// The state machine of one participant.
 ///
@@ -323,7 +327,7 @@ impl RtcpSession {
             ssrc: stream.ssrc,
             fraction_lost: self.losses.fraction_lost(stream),
             cumulative_lost: stream.cumulative_lost(),
-            highest_sequence: stream.highest_sequence as u32,
+            highest_sequence: stream.highest_sequence,
             jitter: stream.jitter,
             last_sender_report: last.map_or(0, |(info, _)| info.ntp.compact()),
             delay_since_last: last.map_or(0, |(_, arrival)| to_compact(now.since(arrival))),
@@ -376,14 +380,14 @@ impl ReportLog {
 struct Names(Vec<(u32, String)>);
 
 impl Names {
-    /// The first [`BLOCKS_MAX`] of them.
+    /// The first [`NAMES_MAX`] of them.
     fn collect(packets: RtcpPackets<'_>) -> Names {
         let descriptions = packets.filter_map(|packet| match packet {
             Ok(RtcpPacket::SourceDescription(items)) => Some(items),
             _ => None,
         });
         let names = descriptions.flatten().filter(|item| item.kind == SDES_CNAME);
-        Names(names.take(BLOCKS_MAX).map(|item| (item.ssrc, String::from_utf8_lossy(item.text).into_owned())).collect())
+        Names(names.take(NAMES_MAX).map(|item| (item.ssrc, String::from_utf8_lossy(item.text).into_owned())).collect())
     }
 
     fn of(&self, ssrc: u32) -> Option<&str> {

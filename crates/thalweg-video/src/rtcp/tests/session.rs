@@ -50,7 +50,7 @@ fn types(datagram: &[u8]) -> Vec<u8> {
 #[test]
 fn both_ends_measure_the_round_trip() {
     let (mut sender, mut receiver) = (session(1, "camera"), session(2, "screen"));
-    let received = [ReceivedStream { ssrc: 1, first_sequence: 10, highest_sequence: 19, received: 10, jitter: 3 }];
+    let received = [ReceivedStream { ssrc: 1, highest_sequence: 19, expected: 10, received: 10, jitter: 3 }];
     let receives = LocalStreams { sent: None, received: &received };
     // The way there takes 5 ms, the way back 15 ms.
     let first = report(&mut sender, at(100), &sent(10));
@@ -97,8 +97,14 @@ fn an_answer_to_a_report_never_sent_gives_no_round_trip() {
 #[test]
 fn losses_are_told_since_the_report_before_and_since_the_start() {
     let mut receiver = session(2, "screen");
-    let blocks = |receiver: &mut RtcpSession, millis, highest, received| {
-        let stream = ReceivedStream { ssrc: 1, first_sequence: 65_530, highest_sequence: highest, received, jitter: 7 };
+    let blocks = |receiver: &mut RtcpSession, millis, highest: u64, received| {
+        let stream = ReceivedStream {
+            ssrc: 1,
+            highest_sequence: highest as u32,
+            expected: highest - 65_529,
+            received,
+            jitter: 7,
+        };
         let datagram = report(receiver, at(millis), &LocalStreams { sent: None, received: &[stream] });
         let packet = RtcpPackets::parse(&datagram).unwrap().next().unwrap().unwrap();
         let RtcpPacket::ReceiverReport { mut reports, .. } = packet else { panic!("{packet:?}") };
@@ -241,6 +247,24 @@ fn of_two_peers_with_one_ssrc_the_first_one_counts_and_a_peer_may_move() {
     assert_eq!(receiver.peer(1).unwrap().sender_report.unwrap().0.packets, 3);
     receiver.handle_datagram(at(104), address(8005), &first).unwrap();
     assert_eq!(receiver.peer(1).unwrap().address, address(8005), "its name stays");
+}
+
+#[test]
+fn the_longest_report_fits_a_datagram() {
+    let wall = WallClock::new(at(0), NtpTime(1));
+    let config = RtcpConfig { tool: "t".repeat(300), ..RtcpConfig::new("c".repeat(300)) };
+    let mut sender = RtcpSession::new(at(0), 1, wall, config);
+    for ssrc in 100..140 {
+        let mut datagram = Vec::new();
+        CompoundWriter::new(&mut datagram).extended_report(ssrc, Some(NtpTime(7)), &[]);
+        sender.handle_datagram(at(1), address(6005), &datagram).unwrap();
+    }
+    let received = [ReceivedStream::default(); 40];
+    let local = LocalStreams { received: &received, ..sent(5) };
+    let mut out = Vec::new();
+    sender.create_bye(at(2), &local, &"r".repeat(300), &mut out);
+    assert_eq!(types(&out), [200, 202, 207, 203]);
+    assert!((1300..=1472).contains(&out.len()), "{}", out.len());
 }
 
 #[test]

@@ -17,7 +17,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut end = Conversation::new(role, now);
     let mut order = None;
     if role == EndRole::Client
-        && let Ok(ControlMessage::Order(asked)) = ControlMessage::from_line(ORDERS[usize::from(first >> 1) % ORDERS.len()])
+        && let Ok(ControlMessage::Order(asked)) =
+            ControlMessage::from_line(ORDERS[usize::from(first >> 1) % ORDERS.len()])
     {
         end.create_message(now, &ControlMessage::Order(asked.clone())).expect("the client begins");
         order = Some(asked);
@@ -35,7 +36,10 @@ fuzz_target!(|bytes: &[u8]| {
                     if let ControlMessage::Order(asked) = &message {
                         order = asked.clone().checked().ok();
                         let Some(order) = &order else { return };
-                        assert!(order.streams <= thalweg_probe::STREAMS_MAX && order.duration() <= thalweg_probe::DURATION_MAX);
+                        assert!(
+                            order.streams <= thalweg_probe::STREAMS_MAX
+                                && order.duration() <= thalweg_probe::DURATION_MAX
+                        );
                     }
                     answer(&mut end, now, order.as_ref());
                 }

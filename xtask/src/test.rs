@@ -117,7 +117,8 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
 /// High definition between hosts of our own: optimized, since it is 130,000 packets a second, and one stream at a time.
 fn video() -> Outcome<Tally> {
     netns::available()?;
-    cargo_test(&["--release", "--package", "thalweg-video", "--test", "namespaces"], &["--test-threads=1"], |_| ())
+    let tests = ["--release", "--package", "thalweg-video", "--test", "namespaces", "--test", "topics"];
+    cargo_test(&tests, &["--include-ignored", "--test-threads=1"], |_| ())
 }
 
 /// Probes of plain UDP and TCP between two hosts, and beside iperf3. Where that is not to be had, its tests alone are left out.

@@ -1,7 +1,7 @@
 //! Uncompressed video and audio over RTP: RFC 4175 with the conventions of SMPTE ST 2110-20, and L24 audio of ST 2110-30.
 //!
 //! Senders and receivers are state machines without I/O: datagrams, frames and the time go in; datagrams, frames and
-//! deadlines come out.
+//! deadlines come out. [`topics`] has the same pictures as DDS topics.
 
 #![forbid(unsafe_code)]
 
@@ -20,4 +20,5 @@ pub mod sdp;
 pub mod sender;
 pub mod sink;
 pub mod source;
+pub mod topics;
 pub mod y4m;

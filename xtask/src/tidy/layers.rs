@@ -49,7 +49,7 @@ const CRATES: [(&str, &[&str]); 18] = [
         ],
     ),
     ("thalweg-testing", &[]),
-    ("thalweg-video", &["thalweg-base", "thalweg-host", "thalweg-transport"]),
+    ("thalweg-video", &["thalweg", "thalweg-base", "thalweg-host", "thalweg-transport"]),
     ("xtask", &["thalweg-host"]),
 ];
 
@@ -66,6 +66,23 @@ const LAYERS: [&[&str]; 7] = [
 
 /// Neighbours in a layer that must not know each other.
 const STRANGERS: [(&str, &str); 1] = [("writer", "reader")];
+
+/// Where the DDS API stays out, and the one module of it that may use the API: state machines there know no middleware.
+const WITHOUT_MIDDLEWARE: (&str, &str) = ("crates/thalweg-video/src/", "topics/");
+
+/// Reports each line that names the DDS API where it stays out.
+pub fn check_middleware(files: &[File], findings: &mut Findings) {
+    let (source, user) = WITHOUT_MIDDLEWARE;
+    let is_kept_out = |file: &&File| file.path.strip_prefix(source).is_some_and(|path| !path.starts_with(user));
+    for file in files.iter().filter(is_kept_out).filter(|file| file.is_production()) {
+        for (number, line) in file.production_lines() {
+            let code = line.split("//").next().unwrap_or_default();
+            if code.contains("thalweg::") {
+                findings.error(format!("{}:{number}", file.path), format!("only {user} may use the DDS API"));
+            }
+        }
+    }
+}
 
 /// Reports each workspace dependency that points the wrong way. Development dependencies are free.
 pub fn check_crates(files: &[File], findings: &mut Findings) {
@@ -166,6 +183,7 @@ mod tests {
         let files = [File { path: path.to_owned(), text: text.to_owned() }];
         let mut findings = Findings::default();
         check_modules(&files, &mut findings);
+        check_middleware(&files, &mut findings);
         check_crates(&files, &mut findings);
         assert_eq!(findings.errors.len(), errors, "{path}: {:?}", findings.errors);
     }
@@ -182,6 +200,13 @@ mod tests {
         check("crates/thalweg-rtps/src/wire/mod.rs", "    let x = crate::participant::Participant::new();\n", 1);
         check("crates/thalweg-rtps/src/discovery/mod.rs", "use crate::wire::{self, Header};\n", 0);
         check("crates/thalweg-rtps/src/novelty.rs", "", 1);
+    }
+
+    #[test]
+    fn pictures_know_no_middleware_but_in_their_topics() {
+        check("crates/thalweg-video/src/receiver/mod.rs", "use thalweg::DataReader;\n", 1);
+        check("crates/thalweg-video/src/receiver/mod.rs", "use thalweg_base::time::Instant; // thalweg::types\n", 0);
+        check("crates/thalweg-video/src/topics/subscriber.rs", "use thalweg::DataReader;\n", 0);
     }
 
     #[test]

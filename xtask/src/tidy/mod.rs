@@ -63,6 +63,7 @@ pub fn run() -> Outcome {
     items::check(&files, &mut findings);
     layers::check_crates(&files, &mut findings);
     layers::check_modules(&files, &mut findings);
+    layers::check_middleware(&files, &mut findings);
     names::check(&files, &mut findings);
     source::check(&files, &mut findings);
     texts::check(&files, &root(), &mut findings);

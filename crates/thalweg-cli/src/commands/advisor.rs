@@ -49,7 +49,7 @@ pub enum AdvisorAction {
 
 /// The stream, and how to measure for it.
 #[derive(Args, Debug)]
-pub struct AdvisedStreamOptions {
+pub struct AdvisedOptions {
     /// Take the usual figures of a kind of stream: video (1080 lines, 10 bits, 29.97 Hz), telemetry (10 writers of 256 bytes at 1000 Hz),
     /// bulk (1 MiB at 50 Hz), or paper-2006, the video of the paper with what became of its settings (default: video).
     #[arg(long, value_name = "KIND", default_value = "video", hide_default_value = true,
@@ -106,7 +106,7 @@ pub struct AdvisedStreamOptions {
 pub struct AdviseOptions {
     /// The stream.
     #[command(flatten)]
-    pub stream: AdvisedStreamOptions,
+    pub stream: AdvisedOptions,
 
     /// Advise on a recorded machine: FOLDER holds its proc and sys, nic/INTERFACE.json and probes.json (default: this host).
     #[arg(long, value_name = "FOLDER")]
@@ -118,7 +118,7 @@ pub struct AdviseOptions {
 pub struct ApplyOptions {
     /// The stream.
     #[command(flatten)]
-    pub stream: AdvisedStreamOptions,
+    pub stream: AdvisedOptions,
 
     /// Write the profile of the stream, which commands read by --profile, into FILE (default: stream.toml).
     #[arg(long, value_name = "FILE", default_value = "stream.toml", hide_default_value = true)]
@@ -143,7 +143,7 @@ pub struct ApplyOptions {
 pub struct StreamVerifyOptions {
     /// The stream.
     #[command(flatten)]
-    pub stream: AdvisedStreamOptions,
+    pub stream: AdvisedOptions,
 
     /// Where the way back is kept.
     #[command(flatten)]
@@ -305,7 +305,7 @@ fn restored(reverted: &[Reverted]) -> String {
     reverted.iter().map(line).collect()
 }
 
-impl AdvisedStreamOptions {
+impl AdvisedOptions {
     fn stream(&self) -> AdvisedStream {
         let profile = StreamProfile::ALL.iter().find(|(name, _)| *name == self.profile);
         let usual = profile.map_or(StreamProfile::Video, |(_, profile)| *profile).stream();

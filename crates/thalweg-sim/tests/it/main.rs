@@ -10,6 +10,7 @@ mod links;
 mod lossy;
 mod moves;
 mod numbers;
+mod pictures;
 mod scenario;
 mod seeds;
 mod sharing;

@@ -59,7 +59,8 @@ pub struct ReceiverConfig {
     /// The payload type; `None` (default) takes any but that of repetitions.
     pub payload_type: Option<u8>,
     /// The synchronization source; `None` (default) takes the first one, and another one when that has been silent for
-    /// a second.
+    /// a second, or sends fewer than 16 packets a second and the other one 16 in a row: no stream, but a forged packet now
+    /// and then.
     pub ssrc: Option<u32>,
     /// The time from the earliest arrival of a frame's first packet to its presentation: half a frame time to eight;
     /// two by default. A sender that spreads its packets over the frame needs more than one.

@@ -4,6 +4,7 @@
 //! count, to find what is missing and to ask for it. Frames are presented in their order at fixed times after the
 //! earliest arrival, complete or concealed, and never before the first complete one.
 
+mod assembler;
 mod conceal;
 mod config;
 mod counters;
@@ -14,9 +15,11 @@ mod numbers;
 mod playout;
 mod presentation;
 mod repair;
+mod sample_numbers;
 mod sequence;
 mod slots;
 mod source;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -25,12 +28,14 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
+pub use assembler::{AssemblerConfig, FRAMES_FILLING_MAX, FrameAssembler, SliceArrival, SliceHead};
 pub use conceal::Concealment;
 pub use config::{Paths, ReceiverConfig, ReceiverError, Repair};
 pub use counters::{FrameCounters, PacketCounters, PathCounters, ReceiverCounters, RefusalCounters, RequestCounters};
 pub use lines::LineSet;
 pub use presentation::ReceivedPicture;
 pub use repair::{NACK_ITEMS_MAX, NackItem};
+pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
 use crate::format::{Field, VideoFormat};
 use crate::rfc4175::{PIECES_MAX, VideoPayload, pixels_of};
@@ -313,7 +318,7 @@ impl VideoReceiver {
     fn locate(&mut self, payload: &VideoPayload<'_>) -> Located {
         let format = self.config.format;
         let group = format.pixels().group();
-        payload.pieces().for_each(|(header, _)| self.numbering.handle_piece(format, &header));
+        self.numbering.handle_packet(format, payload.pieces().map(|(header, _)| header));
         let mut pieces = [FramePiece::default(); PIECES_MAX];
         for (piece, (header, _)) in pieces.iter_mut().zip(payload.pieces()) {
             let Some(pixels) = pixels_of(&header, format.pixels()) else { return Located::Outside };

@@ -3,7 +3,7 @@
 use crate::format::{Field, Scan, VideoFormat};
 use crate::rfc4175::LineHeader;
 
-/// Pieces in a row against what was found before it is given up: damaged packets show anything.
+/// Packets in a row against what was found before it is given up: damaged packets show anything.
 const CONTRADICTIONS_MAX: u8 = 16;
 
 /// What is known of a sender's line numbers.
@@ -40,10 +40,18 @@ impl LineNumbering {
         LineNumbering { counting: Counting::Unknown, contradictions: 0 }
     }
 
-    /// Learns from the numbers of a packet; before [`LineNumbering::place`], as a later piece may tell of an earlier one.
-    pub(super) fn handle_piece(&mut self, format: VideoFormat, header: &LineHeader) {
-        if format.scan() != Scan::Progressive && header.line < format.height() {
-            self.learn(format, header);
+    /// Learns from the numbers of a packet; before [`LineNumbering::place`], as a later piece may tell of an earlier one. A packet
+    /// counts once, however many pieces it has.
+    pub(super) fn handle_packet(&mut self, format: VideoFormat, pieces: impl Iterator<Item = LineHeader>) {
+        if format.scan() == Scan::Progressive {
+            return;
+        }
+        let mut shown =
+            pieces.filter(|header| header.line < format.height()).filter_map(|header| shows(format, &header));
+        let Some(first) = shown.next() else { return };
+        // Both at once are nonsense.
+        if shown.all(|other| other == first) {
+            self.learn(first);
         }
     }
 
@@ -67,15 +75,7 @@ impl LineNumbering {
         }
     }
 
-    fn learn(&mut self, format: VideoFormat, header: &LineHeader) {
-        // Only one of the two ways of counting gives such a number.
-        let shown = if header.line >= format.field_height() {
-            Counting::InFrame
-        } else if header.line % 2 != header.field.bit() {
-            Counting::InField
-        } else {
-            return;
-        };
+    fn learn(&mut self, shown: Counting) {
         if shown == self.counting {
             self.contradictions = 0;
             return;
@@ -84,6 +84,15 @@ impl LineNumbering {
         if self.counting == Counting::Unknown || self.contradictions >= CONTRADICTIONS_MAX {
             *self = LineNumbering { counting: shown, contradictions: 0 };
         }
+    }
+}
+
+/// The way of counting that alone gives such a number; none if both do.
+fn shows(format: VideoFormat, header: &LineHeader) -> Option<Counting> {
+    if header.line >= format.field_height() {
+        Some(Counting::InFrame)
+    } else {
+        (header.line % 2 != header.field.bit()).then_some(Counting::InField)
     }
 }
 
@@ -106,7 +115,7 @@ mod tests {
     fn check(before: &[(u16, u16)], field: u16, line: u16, expect: LinePlace) {
         let mut numbering = LineNumbering::new();
         for (field, line) in before.iter().chain(&[(field, line)]) {
-            numbering.handle_piece(format(Scan::Interlaced), &header(*field, *line));
+            numbering.handle_packet(format(Scan::Interlaced), [header(*field, *line)].into_iter());
         }
         assert_eq!(numbering.place(format(Scan::Interlaced), &header(field, line)), expect);
     }

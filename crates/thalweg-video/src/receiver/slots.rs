@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thalweg_base::time::Instant;
 
 use super::FramePiece;
+use super::assembler::SliceLines;
 use super::coverage::Coverage;
 use crate::format::{Field, Scan, VideoFormat};
 use crate::rfc4175::VideoPayload;
@@ -44,6 +45,29 @@ impl Slot {
             frame[start..start + octets.len()].copy_from_slice(octets);
             self.coverage.cover(line, first..first + groups);
         }
+        self.note_added(now);
+    }
+
+    /// Copies whole lines to their places.
+    pub(super) fn add_lines(&mut self, now: Instant, lines: SliceLines, octets: &[u8], format: VideoFormat) {
+        let line_octets = format.line_octets();
+        let groups = usize::from(format.width() / format.pixels().group().pixels);
+        let frame = Arc::get_mut(&mut self.octets).expect("a slot's memory is its own");
+        if lines.step == 1 {
+            let start = lines.first * line_octets;
+            frame[start..start + octets.len()].copy_from_slice(octets);
+        }
+        for (index, from) in octets.chunks_exact(line_octets).enumerate() {
+            let line = lines.first + index * lines.step;
+            if lines.step > 1 {
+                frame[line * line_octets..][..line_octets].copy_from_slice(from);
+            }
+            self.coverage.cover(line, 0..groups);
+        }
+        self.note_added(now);
+    }
+
+    fn note_added(&mut self, now: Instant) {
         self.packets = self.packets.saturating_add(1);
         if self.completed.is_none() && self.coverage.is_complete() {
             self.completed = Some(now);

@@ -6,6 +6,9 @@ use thalweg_base::time::Instant;
 
 /// After this silence another sender is taken: a restarted one has another source, and two at once would mix.
 const SILENCE: Duration = Duration::from_secs(1);
+/// Packets within a second that show a stream. A source that sends fewer may be a forged packet now and then: it gives way to
+/// another one that sends as many in a row.
+const STREAM_PACKETS: u32 = 16;
 
 /// Which synchronization source is taken.
 #[derive(Debug)]
@@ -13,6 +16,11 @@ pub(super) struct Source {
     wanted: Option<u32>,
     current: Option<u32>,
     last_arrival: Instant,
+    /// When the second began in which packets of the current source are counted, and their number.
+    second: (Instant, u32),
+    is_stream: bool,
+    /// Another source, and the packets that it sent in a row.
+    rival: (u32, u32),
 }
 
 /// Whether a packet is of the sender that is listened to.
@@ -20,7 +28,7 @@ pub(super) struct Source {
 pub(super) enum Origin {
     /// It is.
     Own,
-    /// It is of a sender that takes the place of a silent one: begin anew.
+    /// It is of a sender that takes the place of a silent one, or of one that is no stream: begin anew.
     Successor,
     /// It is not.
     Foreign,
@@ -28,7 +36,14 @@ pub(super) enum Origin {
 
 impl Source {
     pub(super) fn new(wanted: Option<u32>) -> Source {
-        Source { wanted, current: wanted, last_arrival: Instant::ZERO }
+        Source {
+            wanted,
+            current: wanted,
+            last_arrival: Instant::ZERO,
+            second: (Instant::ZERO, 0),
+            is_stream: false,
+            rival: (0, 0),
+        }
     }
 
     pub(super) fn current(&self) -> Option<u32> {
@@ -36,15 +51,35 @@ impl Source {
     }
 
     pub(super) fn judge(&mut self, now: Instant, ssrc: u32) -> Origin {
-        let origin = match self.current {
-            Some(current) if current == ssrc => Origin::Own,
-            None => Origin::Own,
-            Some(_) if self.wanted.is_none() && now.since(self.last_arrival) >= SILENCE => Origin::Successor,
-            Some(_) => Origin::Foreign,
-        };
-        if origin != Origin::Foreign {
-            (self.current, self.last_arrival) = (Some(ssrc), now);
+        let is_own = self.current.is_none_or(|current| current == ssrc);
+        if !is_own && (self.wanted.is_some() || !self.gives_way(now, ssrc)) {
+            return Origin::Foreign;
         }
-        origin
+        if self.current.replace(ssrc) != Some(ssrc) {
+            (self.second, self.is_stream) = ((now, self.rival_packets(ssrc).saturating_sub(1)), false);
+        }
+        self.note_packet(now);
+        if is_own { Origin::Own } else { Origin::Successor }
+    }
+
+    /// Counts a packet of another source; tells whether that one takes the place of the current one.
+    fn gives_way(&mut self, now: Instant, ssrc: u32) -> bool {
+        self.rival = (ssrc, self.rival_packets(ssrc).saturating_add(1));
+        now.since(self.last_arrival) >= SILENCE || (!self.is_stream && self.rival.1 >= STREAM_PACKETS)
+    }
+
+    fn rival_packets(&self, ssrc: u32) -> u32 {
+        if self.rival.0 == ssrc { self.rival.1 } else { 0 }
+    }
+
+    fn note_packet(&mut self, now: Instant) {
+        (self.last_arrival, self.rival) = (now, (0, 0));
+        let (start, packets) = self.second;
+        if now.since(start) >= SILENCE {
+            self.is_stream = packets >= STREAM_PACKETS;
+            self.second = (now, 0);
+        }
+        self.second.1 = self.second.1.saturating_add(1);
+        self.is_stream |= self.second.1 >= STREAM_PACKETS;
     }
 }

@@ -1,3 +1,5 @@
+mod forged;
+
 use std::sync::Arc;
 
 use super::*;

@@ -98,7 +98,8 @@ pub enum RtcpEvent {
         /// Its reason; may be empty.
         reason: String,
     },
-    /// A participant was silent for longer than [`RtcpConfig::peer_timeout`].
+    /// A participant was silent for longer than [`RtcpConfig::peer_timeout`], or gave its place to one of another host; see
+    /// [`PEERS_MAX`](super::PEERS_MAX).
     TimedOut {
         /// Its SSRC.
         ssrc: u32,

@@ -1,6 +1,6 @@
 //! The other participants of a session: what each said last, and who speaks for which SSRC.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
@@ -8,7 +8,8 @@ use thalweg_base::time::Instant;
 use super::clock::MediaClock;
 use super::packet::{Dlrr, ReportBlock, SenderInfo};
 
-/// How many participants a session remembers; reports of others are counted and not kept.
+/// How many participants a session remembers; reports of others are counted and not kept. When there are more, a host that has
+/// fewer than another takes the place of that one's participant that was silent for the longest time.
 ///
 /// Chosen by us: video of a gigabit a second goes to one receiver, or to a few by multicast.
 pub const PEERS_MAX: usize = 64;
@@ -85,8 +86,8 @@ impl RtcpPeer {
 pub(super) enum Speaker<'a> {
     /// A peer heard before.
     Known(&'a mut RtcpPeer),
-    /// A peer heard for the first time.
-    New(&'a mut RtcpPeer),
+    /// A peer heard for the first time, and the SSRC of the active one that gave its place to it.
+    New(&'a mut RtcpPeer, Option<u32>),
     /// Another participant has this SSRC already; true when this is told for the first time.
     Conflict(bool),
     /// It has left, or the table is full.
@@ -113,11 +114,14 @@ impl PeerTable {
     /// The first address speaks for an SSRC. A peer that keeps its canonical name may move (RFC 3550 §8.2).
     pub(super) fn hear(&mut self, now: Instant, ssrc: u32, from: SocketAddr, cname: Option<&str>) -> Speaker<'_> {
         let Some(index) = self.peers.iter().position(|peer| peer.ssrc == ssrc) else {
+            let mut displaced = None;
             if self.peers.len() >= PEERS_MAX {
-                return Speaker::Ignored;
+                let Some(index) = self.displaceable(from.ip()) else { return Speaker::Ignored };
+                let peer = self.peers.swap_remove(index);
+                displaced = (peer.presence == Presence::Active).then_some(peer.ssrc);
             }
             self.peers.push(RtcpPeer::new(now, ssrc, from));
-            return self.peers.last_mut().map_or(Speaker::Ignored, Speaker::New);
+            return self.peers.last_mut().map_or(Speaker::Ignored, |peer| Speaker::New(peer, displaced));
         };
         let peer = &mut self.peers[index];
         if peer.presence != Presence::Active {
@@ -130,6 +134,18 @@ impl PeerTable {
         }
         (peer.last_heard, peer.address) = (now, from);
         Speaker::Known(peer)
+    }
+
+    /// The peer that gives its place to one of the host `from`: of the host with the most, if that has two more than `from`, the
+    /// one that was silent for the longest time.
+    fn displaceable(&self, from: IpAddr) -> Option<usize> {
+        let count = |host: IpAddr| self.peers.iter().filter(|peer| peer.address.ip() == host).count();
+        let most = self.peers.iter().map(|peer| peer.address.ip()).max_by_key(|host| count(*host))?;
+        if count(most) <= count(from) + 1 {
+            return None;
+        }
+        let peers = self.peers.iter().enumerate().filter(|(_, peer)| peer.address.ip() == most);
+        peers.min_by_key(|(_, peer)| peer.last_heard).map(|(index, _)| index)
     }
 
     /// Marks a peer as gone if it is known and the farewell comes from its address.

@@ -234,7 +234,10 @@ impl RtcpSession {
         }
         match self.peers.hear(now, ssrc, from, names.of(ssrc)) {
             Speaker::Known(peer) => Some(peer),
-            Speaker::New(peer) => {
+            Speaker::New(peer, displaced) => {
+                if let Some(ssrc) = displaced {
+                    push(&mut self.events, &mut self.counters, RtcpEvent::TimedOut { ssrc });
+                }
                 push(&mut self.events, &mut self.counters, RtcpEvent::Joined { ssrc });
                 Some(peer)
             }

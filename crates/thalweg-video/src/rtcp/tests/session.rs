@@ -281,3 +281,31 @@ fn peers_and_events_are_bounded() {
     assert_eq!(sender.counters().ignored, 4 * 9 * PEERS_MAX as u64);
     assert_eq!((events(&mut sender).len(), sender.counters().events_dropped), (256, 64));
 }
+
+#[test]
+fn a_host_of_many_names_does_not_keep_out_a_receiver() {
+    let mut sender = session(1, "camera");
+    let flood = |sender: &mut RtcpSession, from: u32| {
+        for ssrc in from..from + 4 * PEERS_MAX as u32 {
+            let mut datagram = Vec::new();
+            CompoundWriter::new(&mut datagram).receiver_report(ssrc, &[]);
+            // A port for each name: the host counts.
+            let from = SocketAddr::from(([192, 0, 2, 66], 1024 + (ssrc % 60_000) as u16));
+            sender.handle_datagram(at(1), from, &datagram).unwrap();
+        }
+        events(sender)
+    };
+    flood(&mut sender, 1000);
+    let mut request = Vec::new();
+    session(7, "screen").create_nack(1, &[NackEntry { first: 3, following: 0 }], &mut request);
+    sender.handle_datagram(at(2), address(6005), &request).unwrap();
+    let told = events(&mut sender);
+    assert!(told.iter().any(|event| matches!(event, RtcpEvent::Nack { from: 7, .. })), "{told:?}");
+    assert!(
+        told.iter().any(|event| matches!(event, RtcpEvent::TimedOut { ssrc: 1000.. })),
+        "one gave its place: {told:?}"
+    );
+    assert_eq!(sender.peers().count(), PEERS_MAX);
+    let told = flood(&mut sender, 5000);
+    assert!(told.is_empty() && sender.peer(7).is_some(), "a flood pushes nobody out: {told:?}");
+}

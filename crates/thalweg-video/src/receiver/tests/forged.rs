@@ -1,0 +1,88 @@
+//! Packets that somebody else sends, and times that step: what a few datagrams may not do.
+
+use super::*;
+
+/// Plays `frames` frames from frame time `index` on, and before each what `disturb` gives; the pictures that come.
+fn play(
+    peer: &mut Peer,
+    receiver: &mut VideoReceiver,
+    frames: std::ops::Range<u64>,
+    mut disturb: impl FnMut(u64) -> Vec<Vec<u8>>,
+) -> Vec<ReceivedPicture> {
+    let mut pictures = Vec::new();
+    for index in frames {
+        let packets = [disturb(index), peer.frame(index as u8)].concat();
+        pictures.extend(exchange(receiver, index, &packets));
+    }
+    pictures
+}
+
+/// The number of complete pictures; each that says so must be one frame's.
+#[track_caller]
+fn complete(pictures: &[ReceivedPicture]) -> usize {
+    let complete = pictures.iter().filter(|picture| picture.is_complete());
+    complete.inspect(|picture| assert_eq!(picture.octets[..], whole(picture.octets[0]))).count()
+}
+
+fn nothing(_: u64) -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+#[test]
+fn one_packet_does_not_change_the_line_numbering() {
+    let mut peer = Peer::new(ST_2110, Scan::Interlaced);
+    let mut receiver = peer.receiver(|_| {});
+    let mut other = Peer::new(Dialect { pieces: 16, ..GSTREAMER }, Scan::Interlaced);
+    let pictures = play(&mut peer, &mut receiver, 0..12, |index| {
+        // As many pieces as a packet holds, all of which only the other way of counting has, of a frame that is gone.
+        if index == 5 { vec![other.packet(u32::MAX - 5000, Field::Second, &[23; 16], 99)] } else { Vec::new() }
+    });
+    assert_eq!((complete(&pictures), pictures.len()), (10, 10));
+}
+
+#[test]
+fn a_packet_a_second_of_another_source_does_not_keep_out_a_stream() {
+    for first in [0, 100] {
+        let mut peer = Peer::new(ST_2110, Scan::Progressive);
+        let mut receiver = peer.receiver(|_| {});
+        let mut other = Peer { ssrc: 666, sequence: 77, timestamp: 5, ..Peer::new(ST_2110, Scan::Progressive) };
+        let before = play(&mut peer, &mut receiver, 0..first, nothing);
+        assert_eq!(complete(&before) as u64, first.saturating_sub(2));
+        // After the stream was silent for 1.5 s the other source is first.
+        let pictures = play(&mut peer, &mut receiver, first + 45..first + 200, |index| {
+            let forged = other.packet(5 + index as u32 * FRAME, Field::First, &[3], 99);
+            if (index - first - 45).is_multiple_of(25) { vec![forged] } else { Vec::new() }
+        });
+        assert!(complete(&pictures) >= 150, "{} of 155 after {first}", complete(&pictures));
+        assert_eq!(receiver.ssrc(), Some(1));
+    }
+}
+
+#[test]
+fn two_streams_do_not_take_turns() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    let mut other = Peer { ssrc: 666, ..Peer::new(ST_2110, Scan::Progressive) };
+    let pictures = play(&mut peer, &mut receiver, 0..60, |index| if index > 2 { other.frame(200) } else { Vec::new() });
+    assert_eq!((complete(&pictures), pictures.len()), (58, 58));
+    assert!(pictures.iter().all(|picture| picture.octets[0] != 200));
+    assert_eq!(receiver.counters().refused.foreign, 57 * 48);
+}
+
+#[test]
+fn packets_without_pixels_change_nothing() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    let format = peer.format;
+    let pictures = play(&mut peer, &mut receiver, 0..20, |index| {
+        let header =
+            RtpHeader { payload_type: 96, sequence: 9, timestamp: index as u32, ssrc: 1, ..RtpHeader::default() };
+        let piece = |line, offset| {
+            let mut octets = [0; LINE_HEADER_OCTETS];
+            LineHeader { length: 0, field: Field::First, line, offset }.write(Continuation::Last, &mut octets);
+            [&header.to_octets()[..], &[0, 0], &octets].concat()
+        };
+        if index > 2 { vec![piece(format.height() - 1, format.width()), piece(0, 0)] } else { Vec::new() }
+    });
+    assert_eq!((complete(&pictures), pictures.len()), (18, 18));
+}

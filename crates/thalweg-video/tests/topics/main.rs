@@ -1,0 +1,6 @@
+//! Streams as topics, over loopback and between network namespaces.
+
+mod exchange;
+mod fixture;
+mod network;
+mod processes;

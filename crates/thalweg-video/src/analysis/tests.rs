@@ -120,7 +120,8 @@ fn losses_are_counted_and_move_no_frame() {
     let frame = sent.len() / 40;
     // Those at the ends and at the beginnings of frames among them.
     let is_lost = |place: usize| {
-        place > frame * 10 && (place % frame == 0 || place % frame == 30 || (place + 1) % (7 * frame) == 0)
+        place > frame * 10
+            && (place.is_multiple_of(frame) || place % frame == 30 || (place + 1).is_multiple_of(7 * frame))
     };
     let came: Vec<&Sent> =
         sent.iter().enumerate().filter(|(place, _)| !is_lost(*place)).map(|(_, sent)| sent).collect();

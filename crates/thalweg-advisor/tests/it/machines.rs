@@ -140,3 +140,15 @@ fn no_more_memory_is_written_than_the_kernel_grants_or_the_host_has() {
     let usual = advise_video(tree.path(), &HostPlaces::recorded(tree.path()), &mut recorded_probes(tree.path()));
     assert!(matches!(find(&usual, "net.core.rmem_max").step, AdviceStep::Write { .. }));
 }
+
+#[test]
+fn a_stream_that_its_link_does_not_carry_is_told() {
+    let tree = Tree::of("server-10g");
+    let tells = |link: Option<u64>| {
+        let advice = advise_much(tree.path(), 1, link);
+        advice.remarks.iter().find(|remark| remark.contains("more than the link carries")).cloned()
+    };
+    assert_eq!(tells(Some(10_000_000_000)), None);
+    let remark = tells(Some(1_000_000)).expect("told");
+    assert!(remark.contains("1 Mbit/s") && remark.contains("4.29 Gbit/s"), "{remark}");
+}

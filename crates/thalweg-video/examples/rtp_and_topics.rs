@@ -23,8 +23,8 @@ use thalweg_video::receiver::{ReceiverConfig, ReceiverCounters};
 use thalweg_video::sink::NullSink;
 use thalweg_video::source::{Filled, FrameSource, SourceError};
 use thalweg_video::topics::{
-    Checksum, PublicationRun, PublisherConfig, SampleUnit, Spread, SubscriberConfig, TopicReliability, VideoPublisher,
-    VideoSubscriber, run_publisher, run_subscriber,
+    Checksum, PublicationRun, PublisherConfig, SampleUnit, Spread, SubscriberConfig, SubscriptionRun, TopicReliability,
+    VideoPublisher, VideoSubscriber, run_publisher, run_subscriber,
 };
 
 /// Pictures that take turns: they are drawn once, so that both ways pay for a copy of a frame and no more.

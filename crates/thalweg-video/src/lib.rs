@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod audio;
 pub mod conformance;
 pub mod format;

@@ -1,7 +1,10 @@
 //! `video` with both ends, over loopback.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -84,6 +87,12 @@ fn address() -> String {
 /// Starts a receiver and waits until it hears.
 fn receiver(address: &str, options: &[&str]) -> Running {
     let running = Running::start(command(&[&["video", "recv"], options].concat()));
+    wait_for_listener(address);
+    running
+}
+
+/// Waits until somebody hears at an address of loopback.
+fn wait_for_listener(address: &str) {
     let port: u16 = address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let socket = format!(":{port:04X} ");
     let deadline = Instant::now() + PATIENCE;
@@ -91,7 +100,6 @@ fn receiver(address: &str, options: &[&str]) -> Running {
         assert!(Instant::now() < deadline, "nobody hears at {address}");
         std::thread::sleep(Duration::from_millis(10));
     }
-    running
 }
 
 /// Sends from one process to the other; returns what both said, the sender first.
@@ -294,4 +302,147 @@ fn files_that_cannot_be_used_are_named() {
     check(&["recv", "--sdp", &sdp], "refused");
     check(&["recv", "--bind", "192.0.2.1:5004", "--sink", "file:/nonexistent/x.y4m"], "/nonexistent/x.y4m");
     check(&["recv", "--bind", "192.0.2.1:5004"], "cannot receive");
+}
+
+/// A host between sender and receiver that loses every 17th packet of the picture, and tells how many those were.
+struct Relay {
+    lost: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Passes packets from `here` on to `to`, and RTCP of the next ports in both directions.
+    fn start(here: &str, to: &str) -> Relay {
+        let above = |address: &str| {
+            let address: SocketAddr = address.parse().expect("an address");
+            SocketAddr::new(address.ip(), address.port() + 1)
+        };
+        let (media, control) = (UdpSocket::bind(here).expect("free"), UdpSocket::bind(above(here)).expect("free"));
+        let (lost, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        for socket in [&media, &control] {
+            socket.set_read_timeout(Some(Duration::from_millis(50))).expect("set");
+        }
+        let (to, receiver): (SocketAddr, SocketAddr) = (to.parse().expect("an address"), above(to));
+        let (losing, stopped) = (Arc::clone(&lost), Arc::clone(&stop));
+        let pictures = std::thread::spawn(move || {
+            let (mut buffer, mut count) = ([0; 65_536], 0_u64);
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((octets, _)) = media.recv_from(&mut buffer) else { continue };
+                // Repetitions have payload type 97.
+                let is_picture = buffer[1] & 0x7f == 96;
+                count += u64::from(is_picture);
+                if is_picture && count % 17 == 5 {
+                    losing.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    media.send_to(&buffer[..octets], to).expect("sent");
+                }
+            }
+        });
+        let stopped = Arc::clone(&stop);
+        let reports = std::thread::spawn(move || {
+            let (mut buffer, mut sender) = ([0; 65_536], None);
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((octets, from)) = control.recv_from(&mut buffer) else { continue };
+                if from == receiver {
+                    sender.map(|sender| control.send_to(&buffer[..octets], sender));
+                } else {
+                    sender = Some(from);
+                    control.send_to(&buffer[..octets], receiver).expect("sent");
+                }
+            }
+        });
+        Relay { lost, stop, threads: vec![pictures, reports] }
+    }
+
+    /// Ends it; returns how many packets it lost.
+    fn finish(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().expect("no panic"));
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// A stream through a relay: what both ends say, and how many packets the relay lost.
+fn lossy_stream(send: &[&str], receive: &[&str]) -> ([Said; 2], u64) {
+    let (between, end) = (address(), address());
+    let relay = Relay::start(&between, &end);
+    let receiver = receiver(&end, &[&["--bind", &end, "--playout-frames", "3", "--json"], &SIZE[..], receive].concat());
+    let sent = run(&[&["video", "send", "--to", &between, "--frames", "6", "--json"], &SIZE[..], send].concat());
+    ([sent, receiver.finish()], relay.finish())
+}
+
+#[test]
+fn lost_packets_come_again_and_are_counted_as_often_as_they_were_lost() {
+    let ([sent, received], lost) = lossy_stream(&[], &[]);
+    let (sent, received) = (json(&sent.expect_code(0)), json(&received.expect_code(0)));
+    assert!(lost > 10, "{lost}");
+    assert_eq!((figure(&received, "packets_recovered"), figure(&received, "packets_lost")), (lost as f64, 0.0));
+    assert_eq!(received["layers"]["wire_gaps"], lost);
+    assert_eq!(figure(&received, "frames_complete"), figure(&sent, "frames_sent"), "{received}");
+    assert!(figure(&sent, "packets_resent") >= lost as f64, "{sent}");
+}
+
+#[test]
+fn without_repair_lost_packets_are_lost_and_the_exit_code_says_so() {
+    let ([sent, received], lost) = lossy_stream(&[], &["--repair", "off", "--conceal", "drop"]);
+    sent.expect_code(0);
+    let received = received.expect_code(1);
+    assert!(received.stderr.contains(&format!("{lost} packets were lost")), "{}", received.stderr);
+    let figures = json(&received);
+    assert_eq!(
+        (figure(&figures, "packets_lost"), figure(&figures, "frames_complete")),
+        (lost as f64, 0.0),
+        "{figures}"
+    );
+    assert_eq!(figures["law"]["holds"], true, "a loss breaks no law");
+}
+
+#[test]
+fn an_analyser_tells_how_a_stream_is_cut_and_counted() {
+    let address = address();
+    let picture = ["--size", "320x180", "--rate", "10", "--scan", "interlaced"];
+    let options = [&["video", "analyse", "--bind", &address, "--seconds", "4", "--json"], &picture[..]].concat();
+    let analyser = Running::start(command(&[&options[..], &["--expect", "2110TPN"]].concat()));
+    wait_for_listener(&address);
+    let send = ["--mtu", "1500", "--batching", "lan", "--seconds", "2"];
+    run(&[&["video", "send", "--to", &address], &picture[..], &send].concat());
+    let said = analyser.finish().expect_code(1);
+    assert!(said.stderr.contains("not 2110TPN: bursts of"), "{}", said.stderr);
+    let figures = json(&said);
+    // 144,000 octets of a frame in equal packets of at most 1,472 octets, an even number of them in each field.
+    let (packets, octets) = (figure(&figures, "packets_a_frame"), figure(&figures, "datagram_octets_max"));
+    assert!(
+        packets % 2.0 == 0.0 && packets * (octets - 32.0) <= 144_000.0 && packets * octets > 144_000.0,
+        "{figures}"
+    );
+    assert_eq!(figures["datagram_octets_min"], figures["datagram_octets_max"]);
+    assert_eq!((&figures["line_numbering"], &figures["line_max"]), (&"in-field".into(), &89.into()));
+    assert_eq!((&figures["frame_ticks"], &figures["fps_of_ticks"]), (&9000.into(), &10.0.into()));
+    assert_eq!((&figures["packets_missing"], &figures["outside"]), (&0.into(), &0.into()));
+    assert_eq!(figures["kinds"].as_array().map(Vec::len), Some(3));
+    for key in ["jitter_rfc3550_us", "jitter_schedule_us", "frame_interval_p50_us"] {
+        assert!(figure(&figures, key) > 0.0, "{key}");
+    }
+}
+
+#[test]
+fn an_announced_session_is_heard_with_its_picture() {
+    let name = ["--size", "322x182", "--rate", "5"];
+    let send = ["video", "send", "--to", "239.255.77.1:5004", "--interface", "lo", "--announce", "--seconds", "20"];
+    let listener = Running::start(command(&["video", "sdp", "--listen", "6", "--interface", "lo", "--json"]));
+    // The first announcement is sent at once, and the next one after half a minute.
+    let deadline = Instant::now() + PATIENCE;
+    while !std::fs::read_to_string("/proc/net/udp").expect("Linux").contains("00000000:2693 ") {
+        assert!(Instant::now() < deadline, "nobody hears announcements");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let sender = Running::start(command(&[&send[..], &name].concat()));
+    let heard = listener.finish();
+    drop(sender);
+    let sessions = json(&heard.expect_code(0));
+    let ours = |session: &&Value| session["name"].as_str().is_some_and(|name| name.contains("322x182"));
+    let found = sessions.as_array().expect("a list").iter().find(ours);
+    let stream = &found.unwrap_or_else(|| panic!("{sessions}"))["streams"][0];
+    assert_eq!((&stream["to"][0], &stream["refusal"]), (&"239.255.77.1:5004".into(), &Value::Null));
 }

@@ -194,7 +194,7 @@ fn feed_sink(
     sink.finish()
 }
 
-fn open_paths(options: &ReceiveOptions) -> io::Result<Vec<MediaSocket>> {
+pub(super) fn open_paths(options: &ReceiveOptions) -> io::Result<Vec<MediaSocket>> {
     let open = |bind: &SocketAddr| {
         let mut stream = options.stream;
         if bind.ip().is_multicast() {

@@ -8,8 +8,8 @@ const CONTRADICTIONS_MAX: u8 = 16;
 
 /// What is known of a sender's line numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counting {
-    /// Nothing: each number so far means a line in both ways.
+pub enum LineDialect {
+    /// Nothing: each number so far means a line in both ways, as in progressive frames.
     Unknown,
     /// From 0 to half the height in each field.
     InField,
@@ -19,8 +19,8 @@ enum Counting {
 
 /// The line numbers of one sender.
 #[derive(Clone, Debug)]
-pub(super) struct LineNumbering {
-    counting: Counting,
+pub(crate) struct LineNumbering {
+    counting: LineDialect,
     contradictions: u8,
 }
 
@@ -36,13 +36,18 @@ pub(super) enum LinePlace {
 }
 
 impl LineNumbering {
-    pub(super) fn new() -> LineNumbering {
-        LineNumbering { counting: Counting::Unknown, contradictions: 0 }
+    pub(crate) fn new() -> LineNumbering {
+        LineNumbering { counting: LineDialect::Unknown, contradictions: 0 }
+    }
+
+    /// How lines are counted.
+    pub(crate) fn dialect(&self) -> LineDialect {
+        self.counting
     }
 
     /// Learns from the numbers of a packet; before [`LineNumbering::place`], as a later piece may tell of an earlier one. A packet
     /// counts once, however many pieces it has.
-    pub(super) fn handle_packet(&mut self, format: VideoFormat, pieces: impl Iterator<Item = LineHeader>) {
+    pub(crate) fn handle_packet(&mut self, format: VideoFormat, pieces: impl Iterator<Item = LineHeader>) {
         if format.scan() == Scan::Progressive {
             return;
         }
@@ -65,34 +70,34 @@ impl LineNumbering {
         }
         match self.counting {
             // Both ways begin with it.
-            Counting::Unknown if header.field == Field::First && header.line == 0 => LinePlace::Line(0),
-            Counting::Unknown => LinePlace::Unknown,
-            Counting::InField if header.line < format.field_height() => {
+            LineDialect::Unknown if header.field == Field::First && header.line == 0 => LinePlace::Line(0),
+            LineDialect::Unknown => LinePlace::Unknown,
+            LineDialect::InField if header.line < format.field_height() => {
                 LinePlace::Line(format.frame_line(header.field, header.line))
             }
-            Counting::InFrame => LinePlace::Line(header.line),
-            Counting::InField => LinePlace::Outside,
+            LineDialect::InFrame => LinePlace::Line(header.line),
+            LineDialect::InField => LinePlace::Outside,
         }
     }
 
-    fn learn(&mut self, shown: Counting) {
+    fn learn(&mut self, shown: LineDialect) {
         if shown == self.counting {
             self.contradictions = 0;
             return;
         }
         self.contradictions += 1;
-        if self.counting == Counting::Unknown || self.contradictions >= CONTRADICTIONS_MAX {
+        if self.counting == LineDialect::Unknown || self.contradictions >= CONTRADICTIONS_MAX {
             *self = LineNumbering { counting: shown, contradictions: 0 };
         }
     }
 }
 
 /// The way of counting that alone gives such a number; none if both do.
-fn shows(format: VideoFormat, header: &LineHeader) -> Option<Counting> {
+fn shows(format: VideoFormat, header: &LineHeader) -> Option<LineDialect> {
     if header.line >= format.field_height() {
-        Some(Counting::InFrame)
+        Some(LineDialect::InFrame)
     } else {
-        (header.line % 2 != header.field.bit()).then_some(Counting::InField)
+        (header.line % 2 != header.field.bit()).then_some(LineDialect::InField)
     }
 }
 

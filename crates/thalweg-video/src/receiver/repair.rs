@@ -11,8 +11,11 @@ use super::sequence::SequenceWindow;
 const MISSING_MAX: usize = 8192;
 /// Entries of a list of missing packets at most: one RTCP packet of about 1 KB.
 pub const NACK_ITEMS_MAX: usize = 256;
-/// The shortest time between two requests for one packet.
+/// The shortest time between two requests for one packet; it doubles with each one, since a sender that was not scheduled
+/// answers every request once it is.
 const ASK_AGAIN_MIN: Duration = Duration::from_micros(250);
+/// How often that time doubles: to 8 ms.
+const MIN_DOUBLINGS_MAX: u32 = 5;
 /// The time before a second request while no round trip is known; it doubles with each one.
 const ASK_AGAIN_UNKNOWN: Duration = Duration::from_millis(5);
 /// How often that time doubles.
@@ -208,7 +211,7 @@ impl Repairs {
     fn ask_again(&self, asks: u32) -> Duration {
         match self.round_trip {
             // A quarter more: an answer that is under way needs no second one.
-            Some(round_trip) => (round_trip * 5 / 4).max(ASK_AGAIN_MIN),
+            Some(round_trip) => (round_trip * 5 / 4).max(ASK_AGAIN_MIN * 2_u32.pow(asks.min(MIN_DOUBLINGS_MAX))),
             None => ASK_AGAIN_UNKNOWN * 2_u32.pow(asks.min(DOUBLINGS_MAX)),
         }
     }
@@ -289,6 +292,14 @@ mod tests {
         assert_eq!(lists(&mut window, &mut repairs, 11_200, 100_000), expect, "until an answer would be too late");
         assert_eq!(repairs.counters, RepairCounters { lists: 4, requests: 16, given_up: 4 });
         assert_eq!(repairs.due(&window), Instant::NEVER);
+    }
+
+    #[test]
+    fn a_sender_that_does_not_answer_in_a_short_round_trip_is_asked_less_and_less() {
+        let (mut window, mut repairs) = missing(&[9]);
+        repairs.handle_round_trip(Duration::from_micros(100));
+        let times: Vec<u64> = lists(&mut window, &mut repairs, 999_000, 30_000).iter().map(|list| list.0).collect();
+        assert_eq!(times, [1500, 1750, 2250, 3250, 5250, 9250, 17_250, 25_250]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl OfferedStream<'_> {
 }
 
 /// The address that this host sends to `to` from; the unspecified one where no route leads there.
-fn origin(to: SocketAddr) -> IpAddr {
+pub fn origin(to: SocketAddr) -> IpAddr {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     // Connecting chooses the address and sends nothing.
     let socket = UdpSocket::bind(any).and_then(|socket| socket.connect(to).map(|()| socket));

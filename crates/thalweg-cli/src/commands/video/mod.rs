@@ -1,8 +1,11 @@
 //! `thalweg video`: uncompressed pictures over RTP.
 
+mod analyse;
+mod analysed;
 mod description;
 mod ends;
 mod figures;
+mod hearing;
 mod live;
 mod offered;
 mod packets;
@@ -47,10 +50,18 @@ pub enum VideoAction {
         "thalweg video recv --sdp film.sdp --sink file:film.y4m --playout-frames 4 --conceal interpolate"
     ))]
     Recv(recv::VideoReceiveOptions),
-    /// Writes the session description (SDP) of a stream, or explains one.
+    /// Measures a stream without putting its pictures together: how it is cut and its lines are counted, whether it is paced as ST 2110-21
+    /// asks, and how regularly it arrives. It takes the place of the receiver, or hears a group beside it.
+    #[command(after_help = crate::after_help!(
+        "thalweg video analyse --bind 0.0.0.0:5004 --seconds 10",
+        "thalweg video analyse --sdp film.sdp --json"
+    ))]
+    Analyse(analyse::VideoAnalyseOptions),
+    /// Writes the session description (SDP) of a stream, or explains one, or those that are announced.
     #[command(after_help = crate::after_help!(
         "thalweg video sdp --to 239.1.2.3:5004 --size 1280x720 --rate 50 --out film.sdp",
-        "thalweg video sdp --explain film.sdp"
+        "thalweg video sdp --explain film.sdp",
+        "thalweg video sdp --listen 40"
     ))]
     Sdp(sdp::VideoDescribeOptions),
 }
@@ -63,6 +74,7 @@ pub fn run(options: &VideoOptions, interrupt: &Interrupt) -> Result<(), Failure>
     match &options.action {
         VideoAction::Send(options) => send::run(options, interrupt),
         VideoAction::Recv(options) => recv::run(options, interrupt),
-        VideoAction::Sdp(options) => sdp::run(options),
+        VideoAction::Analyse(options) => analyse::run(options, interrupt),
+        VideoAction::Sdp(options) => sdp::run(options, interrupt),
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use clap::Args;
 use thalweg_base::traffic_class::TrafficClass;
 use thalweg_video::format::VideoFormat;
-use thalweg_video::io::{ControlPort, SendError, SendOptions};
+use thalweg_video::io::{ControlPort, SendError, SendOptions, interface_index};
 use thalweg_video::rfc4175::Packing;
 use thalweg_video::sender::{Batching, Resend};
 
@@ -47,6 +47,10 @@ pub struct PacketOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub ttl: Option<u8>,
 
+    /// Let groups leave by interface NAME (default: where the routing table leads).
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+
     /// Describe the session in the words of ST 2110-20 or of RFC 4175 alone (default: 2110).
     #[arg(long, value_enum, default_value = "2110", hide_default_value = true)]
     pub vocabulary: VocabularyName,
@@ -82,6 +86,8 @@ impl PacketOptions {
         send.sender.batching = self.batching;
         send.sender.resend = resend(self.repair, send.sender.ssrc);
         send.stream.hops = self.ttl;
+        let index = self.interface.as_deref().map(interface_index);
+        send.stream.multicast_interface = index.transpose().map_err(|error| Failure::Usage(error.to_string()))?;
         if let Some(code_point) = self.dscp {
             send.stream.traffic_class = TrafficClass::of(code_point.into());
         }

@@ -1,24 +1,19 @@
 //! `thalweg video recv`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use thalweg_host::{HostFiles, Task};
 use thalweg_video::format::VideoFormat;
-use thalweg_video::io::{
-    ControlPort, Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, run_receiver,
-};
-use thalweg_video::receiver::{Concealment, ReceiverConfig, Repair};
+use thalweg_video::io::{Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, run_receiver};
+use thalweg_video::receiver::{Concealment, Repair};
 use thalweg_video::sink::{FrameSink, NullSink, RawSink, VerifySink, Y4mSink};
 
-use super::description::read;
 use super::ends::{LimitOptions, after};
+use super::hearing::HearingOptions;
 use super::live::{LiveLine, micros_or_dash};
-use super::offered::{OfferedPicture, first_picture};
-use super::path::{RETRANSMISSION, RepairName, control_port};
-use super::picture::PictureOptions;
+use super::path::{RETRANSMISSION, RepairName};
 use super::received::ReceivedFigures;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either};
@@ -26,18 +21,9 @@ use crate::outcome::{Failure, print_either};
 /// Options of `video recv`.
 #[derive(Args, Clone, Debug)]
 pub struct VideoReceiveOptions {
-    /// Hear packets at ADDR:PORT, an address of this host or a group; given twice, hear two paths (ST 2022-7). Default: where the session
-    /// description sends them.
-    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "sdp")]
-    pub bind: Vec<SocketAddr>,
-
-    /// Receive the first picture of the session description in FILE (default: the options tell the picture).
-    #[arg(long, value_name = "FILE")]
-    pub sdp: Option<PathBuf>,
-
-    /// The form of the picture, where no session description tells it.
+    /// Where packets are heard, and what they are.
     #[command(flatten)]
-    pub picture: PictureOptions,
+    pub hearing: HearingOptions,
 
     /// Give frames to verify, which proves of each line of the test picture that it is from its frame, to null, or into file:PATH: YUV4MPEG2
     /// if the path ends in .y4m, frames as they lay in packets otherwise (default: verify).
@@ -76,14 +62,6 @@ pub struct PlayoutOptions {
     /// Ask for lost packets (default: as the session description says, rtx without one).
     #[arg(long, value_enum)]
     pub repair: Option<RepairName>,
-
-    /// Hear RTCP at the next port, mux: at that of RTP, or at PORT (default: as the session description says, next without one).
-    #[arg(long, value_name = "PORT", value_parser = control_port)]
-    pub rtcp: Option<ControlPort>,
-
-    /// Ask for a receive buffer of BYTES (default: 33554432).
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(4096..=1 << 30))]
-    pub buffer: Option<u32>,
 }
 
 /// Where frames go.
@@ -141,18 +119,15 @@ pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), F
 
 impl VideoReceiveOptions {
     fn driver_options(&self) -> Result<ReceiveOptions, Failure> {
-        let offered = self.offered()?;
-        let format = offered.as_ref().map_or_else(|| self.picture.format(), |offered| Ok(offered.format))?;
-        let told = offered.as_ref().map_or(Repair::by_retransmission(RETRANSMISSION), |offered| offered.repair);
-        let mut config = ReceiverConfig::new(format);
-        config.payload_type = offered.as_ref().map(|offered| offered.payload_type);
-        config.playout = format.frame_time().mul_f64(self.playout.playout_frames);
+        let mut receive = self.hearing.driver_options()?;
+        let config = &mut receive.receiver;
+        config.playout = config.format.frame_time().mul_f64(self.playout.playout_frames);
         config.concealment = self.playout.conceal;
         config.repair = match self.playout.repair {
-            None => told,
+            None => config.repair,
             Some(RepairName::Off) => Repair::Off,
             Some(RepairName::Rtx) => {
-                let payload_type = match told {
+                let payload_type = match config.repair {
                     Repair::Nack { retransmission: Some(told), .. } => told,
                     _ => RETRANSMISSION,
                 };
@@ -160,31 +135,10 @@ impl VideoReceiveOptions {
             }
             Some(RepairName::Same) => Repair::Nack { reorder_window: Repair::REORDER_WINDOW, retransmission: None },
         };
-        let bind = match &offered {
-            Some(offered) if self.bind.is_empty() => &offered.to,
-            _ => &self.bind,
-        };
-        let (Some(first), 1..=2) = (bind.first(), bind.len()) else {
-            return Err(Failure::Usage(format!("{} addresses are given; a stream has one or two paths", bind.len())));
-        };
-        let mut receive = ReceiveOptions::new(*first, config).map_err(Failure::from_cause)?;
-        receive.bind.clone_from(bind);
-        receive.control = self.playout.rtcp.or(offered.as_ref().map(|offered| offered.control)).unwrap_or_default();
-        receive.group_source = offered.and_then(|offered| offered.source);
-        if let Some(bytes) = self.playout.buffer {
-            receive.stream.receive_buffer_bytes = bytes as usize;
-        }
         receive.frames_max = self.limit.frames.unwrap_or(u64::MAX);
         receive.duration = self.limit.seconds.unwrap_or(Duration::MAX);
         receive.farewell = if self.stay { Farewell::Continue } else { Farewell::End };
         Ok(receive)
-    }
-
-    fn offered(&self) -> Result<Option<OfferedPicture>, Failure> {
-        let Some(path) = &self.sdp else { return Ok(None) };
-        // Plain descriptions may leave the rate out.
-        PictureOptions { rate: None, ..self.picture.clone() }.refuse_beside("a session description")?;
-        first_picture(&read(path)?, &self.picture).map(Some)
     }
 
     fn open_sink(&self, format: VideoFormat) -> Result<OpenSink, Failure> {
@@ -229,7 +183,8 @@ fn live_text(second: &ReceiveSecond) -> String {
     )
 }
 
-fn from_receive(error: ReceiveError) -> Failure {
+/// A failure of the driver: wrong options, or a network or sink that fails.
+pub fn from_receive(error: ReceiveError) -> Failure {
     match error {
         ReceiveError::Config(_) => Failure::Usage(error.to_string()),
         ReceiveError::Socket(_) | ReceiveError::Sink(_) => Failure::Failed(error.to_string()),

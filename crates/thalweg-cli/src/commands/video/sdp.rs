@@ -3,34 +3,41 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use thalweg_video::format::FrameRate;
+use thalweg_video::io::{hear_sessions, interface_index};
 use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription, VideoDescription};
 
 use super::description::{OfferedStream, read};
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
+use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, print_line};
 
 /// Options of `video sdp`.
 #[derive(Args, Clone, Debug)]
 pub struct VideoDescribeOptions {
     /// Describe the stream that `video send` sends to ADDR:PORT with the same options; given twice, one of two paths (ST 2022-7).
-    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "explain", conflicts_with = "explain")]
+    #[arg(long, value_name = "ADDR:PORT", required_unless_present_any = ["explain", "listen"], conflicts_with_all = ["explain", "listen"])]
     pub to: Vec<SocketAddr>,
 
     /// Explain the session description in FILE, and what of it is received here (default: one is written).
     #[arg(long, value_name = "FILE")]
     pub explain: Option<PathBuf>,
 
+    /// Listen for SECONDS to sessions that are announced by SAP, and explain them (default: one is written).
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds, conflicts_with = "explain")]
+    pub listen: Option<Duration>,
+
     /// Write into FILE (default: standard output).
-    #[arg(long, value_name = "FILE", conflicts_with = "explain")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["explain", "listen"])]
     pub out: Option<PathBuf>,
 
-    /// Print one JSON object; with --explain (default: text).
-    #[arg(long, requires = "explain")]
+    /// Print JSON: one object with --explain, a list with --listen (default: text).
+    #[arg(long, conflicts_with = "to")]
     pub json: bool,
 
     /// The form of the picture.
@@ -73,7 +80,10 @@ struct ExplainedStream {
 ///
 /// # Errors
 /// The options do not fit, or a file cannot be read or written.
-pub fn run(options: &VideoDescribeOptions) -> Result<(), Failure> {
+pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(duration) = options.listen {
+        return listen(options, duration, interrupt);
+    }
     if let Some(path) = &options.explain {
         options.picture.refuse_beside("the session description")?;
         let explanation = Explanation::of(&read(path)?);
@@ -88,6 +98,21 @@ pub fn run(options: &VideoDescribeOptions) -> Result<(), Failure> {
         Some(path) => std::fs::write(path, text)
             .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display()))),
     }
+}
+
+/// Explains what is announced.
+fn listen(options: &VideoDescribeOptions, duration: Duration, interrupt: &Interrupt) -> Result<(), Failure> {
+    options.picture.refuse_beside("an announcement")?;
+    let index = options.packets.interface.as_deref().map_or(Ok(0), interface_index);
+    let index = index.map_err(|error| Failure::Usage(error.to_string()))?;
+    let sessions = hear_sessions(index, duration, &interrupt.flag())
+        .map_err(|error| Failure::Failed(format!("no announcement can be heard: {error}; --interface may help")))?;
+    let explained: Vec<Explanation> = sessions.iter().map(Explanation::of).collect();
+    let text = match &explained[..] {
+        [] => "nobody announces a session".to_owned(),
+        explained => explained.iter().map(Explanation::to_text).collect::<Vec<_>>().join("\n\n"),
+    };
+    print_either(options.json, &explained, text)
 }
 
 impl Explanation {

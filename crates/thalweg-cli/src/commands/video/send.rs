@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_video::format::VideoFormat;
-use thalweg_video::io::{SendOptions, SendSecond, run_sender};
+use thalweg_video::io::{SendOptions, SendSecond, SessionAnnouncement, run_sender};
+use thalweg_video::sap::SapConfig;
 use thalweg_video::source::{AtEnd, FrameSource, PictureSource, RawSource, Y4mSource};
 
-use super::description::OfferedStream;
+use super::description::{OfferedStream, origin};
 use super::ends::{LimitOptions, after};
 use super::live::{LiveLine, micros_or_dash};
 use super::packets::{PacketOptions, from_send};
@@ -50,6 +51,10 @@ pub struct VideoSendOptions {
     #[arg(long, value_name = "FILE")]
     pub sdp: Option<PathBuf>,
 
+    /// Announce the session to everybody in its scope by SAP, each 30 seconds, until it ends (default: not).
+    #[arg(long)]
+    pub announce: bool,
+
     /// Print one JSON object at the end instead of text (default: text).
     #[arg(long)]
     pub json: bool,
@@ -70,10 +75,11 @@ pub enum SourceName {
 pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut source = options.open_source()?;
     let send = options.driver_options()?;
-    options.write_description(&send, source.format())?;
+    let announcement = options.publish_description(&send, source.format())?;
     let line = LiveLine::open();
     let report = run_sender(source.as_mut(), &send, &interrupt.flag(), |second| line.show(live_text(second)));
     drop(line);
+    drop(announcement);
     let figures = SentFigures::new(source.format(), &report.map_err(from_send)?);
     print_either(options.json, &figures, &figures)?;
     if figures.socket_errors > 0 {
@@ -115,12 +121,29 @@ impl VideoSendOptions {
         Ok(send)
     }
 
-    fn write_description(&self, send: &SendOptions, format: VideoFormat) -> Result<(), Failure> {
-        let Some(path) = &self.sdp else { return Ok(()) };
+    /// Writes and announces what receivers need, as far as it is asked for.
+    fn publish_description(
+        &self,
+        send: &SendOptions,
+        format: VideoFormat,
+    ) -> Result<Option<SessionAnnouncement>, Failure> {
+        if self.sdp.is_none() && !self.announce {
+            return Ok(None);
+        }
         let plan = send.plan(format).map_err(from_send)?;
         let offered = self.packets.offered(format, &self.to);
         let text = OfferedStream { datagram_octets: Some(plan.datagram_octets_max()), ..offered }.to_text()?;
-        std::fs::write(path, text).map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
+        if let Some(path) = &self.sdp {
+            std::fs::write(path, &text)
+                .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
+        }
+        let Some(to) = self.to.first().filter(|_| self.announce) else { return Ok(None) };
+        let config = SapConfig { interval_min: ANNOUNCEMENT_INTERVAL, ..SapConfig::new(origin(*to)) };
+        let interface = send.stream.multicast_interface.unwrap_or(0);
+        let announcement = SessionAnnouncement::start(text, to.ip(), config, interface);
+        announcement
+            .map(Some)
+            .map_err(|error| Failure::Failed(format!("the session cannot be announced: {error}; --interface may help")))
     }
 }
 
@@ -147,3 +170,6 @@ fn source(text: &str) -> Result<SourceName, String> {
     let source = y4m.or_else(|| after(text, "raw").map(|path| SourceName::Raw(path.into())));
     source.ok_or_else(|| "no source; give picture, y4m:PATH or raw:PATH".to_owned())
 }
+
+/// What devices of studios use instead of RFC 2974's five minutes.
+const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(30);

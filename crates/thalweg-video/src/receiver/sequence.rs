@@ -14,6 +14,8 @@ const CONFIRM_MAX: u64 = 64;
 const RESTART_PACKETS: u32 = 16;
 /// Packets in a row whose upper halves agree before they are used.
 const EXTENDED_TRUST: u32 = 64;
+/// Packets in a row whose upper halves differ before that trust ends: a single one may be damaged or forged.
+const EXTENDED_DOUBT: u32 = 16;
 
 /// How a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,19 +286,26 @@ impl SequenceWindow {
 /// Whether the upper halves of a sender's numbers count on as they should.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extended {
+    /// Packets that agreed, until one does not before there is trust.
     agreeing: u32,
-    is_refuted: bool,
+    /// Packets in a row that did not.
+    differing: u32,
 }
 
 impl Extended {
     fn record(&mut self, number: u64, extended: u16) {
-        let agrees = (number >> 16) as u16 == extended;
-        self.is_refuted |= !agrees;
-        self.agreeing = self.agreeing.saturating_add(1);
+        if (number >> 16) as u16 == extended {
+            (self.agreeing, self.differing) = (self.agreeing.saturating_add(1), 0);
+            return;
+        }
+        self.differing = self.differing.saturating_add(1);
+        if !self.is_trusted() || self.differing >= EXTENDED_DOUBT {
+            self.agreeing = 0;
+        }
     }
 
     fn is_trusted(self) -> bool {
-        !self.is_refuted && self.agreeing >= EXTENDED_TRUST
+        self.agreeing >= EXTENDED_TRUST
     }
 }
 

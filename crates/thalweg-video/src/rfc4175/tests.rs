@@ -165,6 +165,18 @@ fn blocks_stay_within_the_datagram_where_they_touch_three_lines() {
 }
 
 #[test]
+fn the_largest_pictures_are_cut() {
+    for pixels in PixelFormat::ALL {
+        let format = format(pixels, (8192, 4320), Scan::Progressive);
+        for packing in [Packing::Equal, Packing::Blocks, Packing::Fill] {
+            let plan = PacketPlan::new(format, packing, 1452).unwrap();
+            check_plan(&plan, 1452);
+            assert!(plan.frame_packets() <= PACKETS_MAX);
+        }
+    }
+}
+
+#[test]
 fn an_awkward_width_costs_no_crowd_of_small_packets() {
     // 4,098 octets a line have no divisor between 6 and 683 groups of 3 octets that fits 1,452.
     let awkward = format(PixelFormat::Rgb8, (1366, 768), Scan::Progressive);

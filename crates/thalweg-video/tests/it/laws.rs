@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
-use thalweg_video::format::{PixelFormat, Scan, VideoFormat};
+use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat};
 use thalweg_video::receiver::{Concealment, NetworkPath, Paths, ReceiverConfig, Repair};
 use thalweg_video::rfc4175::Packing;
 
@@ -277,4 +277,23 @@ fn time_passes_only_as_the_driver_says() {
     assert_eq!(world.receiver.poll_timeout(), Instant::NEVER);
     world.run(3);
     assert_eq!((world.receiver.poll_timeout(), world.sender.poll_timeout()), (Instant::NEVER, Instant::NEVER));
+}
+
+#[test]
+fn every_size_and_rate_comes_whole_in_calm_weather() {
+    let sizes = [(1, 1), (2, 2), (7, 3), (34, 6), (8191, 1), (8192, 2), (2, 8192)];
+    for (size, pixels) in sizes.iter().flat_map(|size| PixelFormat::ALL.map(|pixels| (*size, pixels))) {
+        for rate in ["1", "3/2", "24000/1001", "240", "1000"] {
+            for scan in SCANS {
+                let Ok(format) = VideoFormat::new(pixels, size, rate.parse().unwrap(), scan) else { continue };
+                let mut world = World::new(1, format, (Packing::Equal, 1452), |_| {});
+                world.run(8);
+                world.finish();
+                check(&world);
+                let frames = world.receiver.counters().frames;
+                assert_eq!((frames.complete, frames.expected()), (8, 8), "{format}: {frames:?}");
+            }
+        }
+    }
+    assert!("1/10".parse::<FrameRate>().is_err(), "less than one frame a second is refused");
 }

@@ -136,3 +136,41 @@ fn packets_without_pixels_change_nothing() {
     });
     assert_eq!((complete(&pictures), pictures.len()), (18, 18));
 }
+
+#[test]
+fn a_reader_that_stood_still_for_a_second_goes_on() {
+    // What the socket kept of the second, in frames.
+    for kept in [0, 10, 30] {
+        for scan in [Scan::Progressive, Scan::Interlaced] {
+            let mut peer = Peer::new(ST_2110, scan);
+            let mut receiver = peer.receiver(|config| config.repair = Repair::by_retransmission(97));
+            play(&mut peer, &mut receiver, 0..30, nothing);
+            let backlog: Vec<Vec<Vec<u8>>> = (30..60).map(|index| peer.frame(index)).collect();
+            let backlog = backlog[..kept].concat();
+            let late = exchange(&mut receiver, 60, &backlog);
+            assert!(late.len() <= 5, "three that fill and two that wait: {}", late.len());
+            let pictures = play(&mut peer, &mut receiver, 60..100, nothing);
+            assert!(complete(&pictures) >= 38, "{} of 40 after {kept} kept frames, {scan}", complete(&pictures));
+            let requests = receiver.counters().repair.requests;
+            assert!(requests <= 30 * 48, "{requests} requests");
+            assert!(receiver.counters().packets.are_consistent());
+        }
+    }
+}
+
+#[test]
+fn one_packet_does_not_end_the_trust_in_the_numbers() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    let mut other = Peer::new(Dialect { extends: false, ..ST_2110 }, Scan::Progressive);
+    play(&mut peer, &mut receiver, 0..20, |index| {
+        // The upper half of its number is not that of the others.
+        if index == 10 { vec![other.packet(u32::MAX - 5000, Field::First, &[3], 99)] } else { Vec::new() }
+    });
+    let before = receiver.counters().packets;
+    // More than 16 bits can tell are lost, in the time of one frame.
+    peer.sequence += 100_000;
+    play(&mut peer, &mut receiver, 20..23, nothing);
+    let packets = receiver.counters().packets;
+    assert_eq!(packets.lost + packets.outstanding - before.lost - before.outstanding, 100_000, "{packets:?}");
+}

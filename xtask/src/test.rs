@@ -1,5 +1,6 @@
 //! `cargo xtask test`: sets up what the tests need and runs every suite.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -114,11 +115,20 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
     })
 }
 
-/// High definition between hosts of our own: optimized, since it is 130,000 packets a second, and one stream at a time.
+/// High definition between hosts of our own, and pictures and sound to and from programs of others. Optimized, since it is 130,000
+/// packets a second, and one stream at a time. A program that is not to be had leaves out its own tests.
 fn video() -> Outcome<Tally> {
     netns::available()?;
-    let tests = ["--release", "--package", "thalweg-video", "--test", "namespaces", "--test", "topics"];
-    cargo_test(&tests, &["--include-ignored", "--test-threads=1"], |_| ())
+    let ready = ReadyPeers::prepare(&peers::VIDEO_PEERS);
+    let left_out: Vec<String> = ready.missing.iter().map(|(name, _)| format!("--skip={name}::")).collect();
+    let arguments: Vec<&str> =
+        left_out.iter().map(String::as_str).chain(["--include-ignored", "--test-threads=1"]).collect();
+    let tests =
+        ["--release", "--package", "thalweg-video", "--test", "namespaces", "--test", "topics", "--test", "peers"];
+    let tally = cargo_test(&tests, &arguments, |command| {
+        command.envs(ready.environment.iter().cloned());
+    })?;
+    Ok(ready.count_missing(tally))
 }
 
 /// Probes of plain UDP and TCP between two hosts, and beside iperf3. Where that is not to be had, its tests alone are left out.
@@ -169,28 +179,51 @@ fn coap() -> Outcome<Tally> {
     netns::available()?;
     let tshark = peers::tshark()?;
     peers::packet_filter()?;
-    let (mut filters, mut environment, mut missing) = (vec!["coap::wire::".to_owned()], Vec::new(), Vec::new());
-    for peer in &peers::COAP_PEERS {
-        match (peer.prepare)() {
-            Ok(variables) => {
-                filters.push(format!("coap::{}::", peer.name));
-                environment.extend(variables);
-            }
-            Err(reason) => {
-                println!("*** {} is UNAVAILABLE: {reason}: its tests do not run ***", peer.name);
-                missing.push(format!("{} is missing: {reason}", peer.name));
+    let ready = ReadyPeers::prepare(&peers::COAP_PEERS);
+    let mut filters = vec!["coap::wire::".to_owned()];
+    filters.extend(ready.names.iter().map(|name| format!("coap::{name}::")));
+    let arguments: Vec<&str> = filters.iter().map(String::as_str).chain(["--test-threads=4"]).collect();
+    let tally = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &arguments, |command| {
+        command.env("THALWEG_TSHARK", &tshark).envs(ready.environment.iter().cloned());
+    })?;
+    Ok(ready.count_missing(tally))
+}
+
+/// The peers of a suite that are to be had.
+#[derive(Default)]
+struct ReadyPeers {
+    names: Vec<&'static str>,
+    environment: Vec<(&'static str, OsString)>,
+    missing: Vec<(&'static str, String)>,
+}
+
+impl ReadyPeers {
+    /// Sets them up; says which are not to be had.
+    fn prepare(all: &[peers::TestPeer]) -> ReadyPeers {
+        let mut ready = ReadyPeers::default();
+        for peer in all {
+            match (peer.prepare)() {
+                Ok(variables) => {
+                    ready.names.push(peer.name);
+                    ready.environment.extend(variables);
+                }
+                Err(reason) => {
+                    println!("*** {} is UNAVAILABLE: {reason}: its tests do not run ***", peer.name);
+                    ready.missing.push((peer.name, reason));
+                }
             }
         }
+        ready
     }
-    let arguments: Vec<&str> = filters.iter().map(String::as_str).chain(["--test-threads=4"]).collect();
-    let mut tally = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &arguments, |command| {
-        command.env("THALWEG_TSHARK", &tshark).envs(environment.iter().cloned());
-    })?;
-    if !missing.is_empty() {
-        tally.reason = format!("{} {}", missing.join("; "), tally.reason);
-        tally.failed += usize::from(in_ci()) * missing.len();
+
+    /// A suite's report with the missing ones, each of which is a failure in CI.
+    fn count_missing(&self, mut tally: Tally) -> Tally {
+        let missing = self.missing.iter().map(|(name, reason)| format!("{name} is missing: {reason}"));
+        let failed = Some(std::mem::take(&mut tally.reason)).filter(|reason| !reason.is_empty());
+        tally.reason = missing.chain(failed).collect::<Vec<_>>().join("; ");
+        tally.failed += usize::from(in_ci()) * self.missing.len();
+        tally
     }
-    Ok(tally)
 }
 
 /// The report of a short run in a real browser.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 use thalweg_host::HostFiles;
 
-use crate::figures::{grouped, time};
+use crate::figures::{grouped, rate, time};
 use crate::numbers::{FiveNumbers, Measured};
 use crate::place::SettingPlace;
 use crate::probes::{ProbeAnswers, ProbeKind, ProbePlan, Probes};
@@ -298,6 +298,15 @@ fn remarks(context: &rules::Context<'_>) -> Vec<String> {
             "a veth pair says 10 Gbit/s whatever it carries; give --link where something behind it is slower"
                 .to_owned(),
         );
+    }
+    let (needed, link) = (context.stream.bits_per_second(), context.measured.link_bits_per_second);
+    if let Some(link) = link.filter(|link| needed > *link as f64) {
+        remarks.push(format!(
+            "the stream has {} without headers, more than the link carries ({}): no setting helps; send less, or name the link's \
+             speed by --link if it is another one",
+            rate(needed),
+            rate(link as f64)
+        ));
     }
     if context.system.has_hardware() {
         remarks.push(

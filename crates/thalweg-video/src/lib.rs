@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod format;
 pub mod io;
 pub mod jitter;
+mod origin;
 pub mod picture;
 pub mod receiver;
 pub mod rfc4175;

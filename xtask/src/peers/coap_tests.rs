@@ -2,23 +2,15 @@
 
 use std::ffi::OsString;
 
-use super::{californium, coap, debian_package, folder};
+use super::{TestPeer, californium, coap, debian_package, folder};
 use crate::Outcome;
 use crate::workspace::{has, root};
 
-/// One of the middleware that the tests meet.
-pub struct CoapPeer {
-    /// The name of its tests.
-    pub name: &'static str,
-    /// Sets it up and names it in environment variables.
-    pub prepare: fn() -> Outcome<Vec<(&'static str, OsString)>>,
-}
-
 /// All of them.
-pub const PEERS: [CoapPeer; 3] = [
-    CoapPeer { name: "libcoap", prepare: libcoap },
-    CoapPeer { name: "aiocoap", prepare: aiocoap },
-    CoapPeer { name: "californium", prepare: californium },
+pub const PEERS: [TestPeer; 3] = [
+    TestPeer { name: "libcoap", prepare: libcoap },
+    TestPeer { name: "aiocoap", prepare: aiocoap },
+    TestPeer { name: "californium", prepare: californium },
 ];
 
 fn libcoap() -> Outcome<Vec<(&'static str, OsString)>> {

@@ -7,17 +7,28 @@ mod coap;
 mod coap_tests;
 mod fastdds;
 mod programs;
+mod video_tests;
 
 use burst::Burst;
 pub use coap_tests::PEERS as COAP_PEERS;
 use programs::FASTDDS;
 pub use programs::{CYCLONE, run};
+pub use video_tests::PEERS as VIDEO_PEERS;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Outcome;
 use crate::workspace::{has, is_root, output, root, target};
+
+/// One of the programs that a suite meets; where it is not to be had, its own tests are left out.
+pub struct TestPeer {
+    /// The name of its tests.
+    pub name: &'static str,
+    /// Sets it up and names it in environment variables.
+    pub prepare: fn() -> Outcome<Vec<(&'static str, OsString)>>,
+}
 
 /// Folder of the peers: `THALWEG_PEERS`, or `peers` in cargo's build folder.
 fn folder() -> PathBuf {
@@ -145,13 +156,18 @@ fn install(python: &Path, package: &str) -> Outcome {
 }
 
 fn debian_package(name: &str) -> Outcome {
+    debian_packages(&[name])
+}
+
+fn debian_packages(names: &[&str]) -> Outcome {
+    let list = names.join(" ");
     if !is_root() || !has("apt-get") {
-        return Err(format!("{name} is missing and only root can install it: apt-get install {name}"));
+        return Err(format!("{list} is missing and only root can install it: apt-get install {list}"));
     }
-    println!("installing {name} from Debian's packages");
+    println!("installing {list} from Debian's packages");
     let install = || {
         let mut command = Command::new("apt-get");
-        command.args(["install", "--yes", "--quiet", "--no-install-recommends", name]);
+        command.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(names);
         output(command.env("DEBIAN_FRONTEND", "noninteractive"))
     };
     if install().is_err() {

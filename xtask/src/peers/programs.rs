@@ -10,7 +10,7 @@ use crate::Outcome;
 use crate::workspace::{output, root, run as run_command};
 
 /// A program below `peers/`, in a workspace of its own.
-pub struct Program {
+pub struct PeerBuild {
     /// Its name on the command line; the folder is `<name>-perf`.
     pub name: &'static str,
     /// Sets up the build's requirements and names them in environment variables.
@@ -18,32 +18,32 @@ pub struct Program {
 }
 
 /// Eclipse Cyclone DDS, which the comparison measures as well.
-pub const CYCLONE: Program = Program { name: "cyclone", environment: bindings };
+pub const CYCLONE: PeerBuild = PeerBuild { name: "cyclone", environment: bindings };
 
 /// eProsima Fast DDS, to which the tests send bursts and which the comparison measures as well.
-pub const FASTDDS: Program = Program { name: "fastdds", environment: fastdds::environment };
+pub const FASTDDS: PeerBuild = PeerBuild { name: "fastdds", environment: fastdds::environment };
 
 /// RustDDS, to which the tests send bursts.
-pub const RUSTDDS: Program = Program { name: "rustdds", environment: || Ok(Vec::new()) };
+pub const RUSTDDS: PeerBuild = PeerBuild { name: "rustdds", environment: || Ok(Vec::new()) };
 
 /// Eclipse Zenoh, which the comparison measures as well.
-pub const ZENOH: Program = Program { name: "zenoh", environment: || Ok(Vec::new()) };
+pub const ZENOH: PeerBuild = PeerBuild { name: "zenoh", environment: || Ok(Vec::new()) };
 
 /// Plain UDP sockets, the floor of the comparison.
-pub const RAW: Program = Program { name: "raw", environment: || Ok(Vec::new()) };
+pub const RAW: PeerBuild = PeerBuild { name: "raw", environment: || Ok(Vec::new()) };
 
-const PROGRAMS: [Program; 8] = [
+const PROGRAMS: [PeerBuild; 8] = [
     RAW,
     CYCLONE,
     ZENOH,
     FASTDDS,
     RUSTDDS,
-    Program { name: "dust", environment: || Ok(Vec::new()) },
-    Program { name: "hdds", environment: || Ok(Vec::new()) },
-    Program { name: "iceoryx", environment: || Ok(Vec::new()) },
+    PeerBuild { name: "dust", environment: || Ok(Vec::new()) },
+    PeerBuild { name: "hdds", environment: || Ok(Vec::new()) },
+    PeerBuild { name: "iceoryx", environment: || Ok(Vec::new()) },
 ];
 
-impl Program {
+impl PeerBuild {
     /// Builds the program if it is not up to date, and returns where it is.
     pub fn build(&self) -> Outcome<PathBuf> {
         let program = format!("{}-perf", self.name);

@@ -85,8 +85,30 @@ fn receive_cap(context: &Context<'_>) -> Setting {
             let reason = "it is not shown here, and this user may exceed it (SO_RCVBUFFORCE)".to_owned();
             draft.effect(Effect::NoneHere(reason)).keep("net.core.rmem_max", None, Some(ask.to_string()))
         }
-        _ => context.at_least("net.core.rmem_max", ask, draft),
+        _ => match too_much(context, ask) {
+            Some(reason) => {
+                let step = AdviceStep::Refused { reason };
+                draft.into_setting("net.core.rmem_max", now.map(|now| now.to_string()), Some(ask.to_string()), step)
+            }
+            None => context.at_least("net.core.rmem_max", ask, draft),
+        },
     }
+}
+
+/// Why a receive buffer of which `ask` bytes are asked for is not to be had; `None` where it is.
+fn too_much(context: &Context<'_>, ask: u64) -> Option<String> {
+    const REMEDY: &str = "pace the writers, or spread them over sockets and hosts";
+    if ask > SOCKET_MAX_BYTES {
+        return Some(format!("the kernel grants a socket no more than 1 GiB; {REMEDY}"));
+    }
+    more_than_memory(context).map(|reason| format!("{reason}; {REMEDY}"))
+}
+
+/// Whether the receive buffer takes more of the host's memory than a stream may.
+fn more_than_memory(context: &Context<'_>) -> Option<String> {
+    let (needed, memory) = (context.numbers.receive_buffer.value, context.system.memory_bytes?);
+    (needed > memory / MEMORY_DIVISOR)
+        .then(|| format!("{} B are more than a quarter of the {} B of memory", grouped(needed), grouped(memory)))
 }
 
 fn receive_default(context: &Context<'_>) -> Setting {
@@ -126,9 +148,13 @@ fn udp_pages(context: &Context<'_>) -> Setting {
         ),
         "datagrams are not refused for want of memory for all UDP sockets (UdpMemErrors)",
     );
-    match words[..] {
-        [least, pressure, most] if most < pages => {
-            let value = format!("{} {} {pages}", least.max(pages / 2), pressure.max(pages * 3 / 4));
+    match (&words[..], more_than_memory(context)) {
+        ([_, _, most], Some(reason)) if *most < pages => {
+            let step = AdviceStep::Refused { reason };
+            draft.into_setting(NAME, now.map(str::to_owned), Some(format!("at least {pages} pages")), step)
+        }
+        ([least, pressure, most], None) if *most < pages => {
+            let value = format!("{} {} {pages}", least.max(&(pages / 2)), pressure.max(&(pages * 3 / 4)));
             let step = context.sysctl(NAME, &value);
             draft.into_setting(NAME, now.map(str::to_owned), Some(value), step)
         }
@@ -188,3 +214,7 @@ fn fragments(context: &Context<'_>) -> Vec<Setting> {
 const SEND_MIN_BYTES: u64 = 212_992;
 const FRAGMENT_MIN_BYTES: u64 = 4 << 20;
 const PAGE_BYTES: u64 = 4096;
+/// Half of the largest `int`: the kernel doubles what is asked for (`sock_setsockopt`).
+const SOCKET_MAX_BYTES: u64 = (i32::MAX / 2) as u64;
+/// A stream's buffer takes a quarter of the host's memory at most: the programs that read it need the rest.
+const MEMORY_DIVISOR: u64 = 4;

@@ -29,6 +29,8 @@ pub struct HostSettings {
     pub counters: Layers,
     /// Seconds since then.
     pub uptime_s: Option<f64>,
+    /// All memory of the host.
+    pub memory_bytes: Option<u64>,
     /// Whether this network namespace is the first one, where alone some settings can be changed.
     pub is_first_namespace: Option<bool>,
     /// Whether bpftune(8) runs, which changes some of the same settings all the time.
@@ -61,6 +63,7 @@ impl HostSettings {
             processors: ProcessorRules::read(files),
             counters: Layers::read(files),
             uptime_s: files.uptime_s(),
+            memory_bytes: files.memory_kib().map(|(all, _)| all.saturating_mul(1024)),
             is_first_namespace: files.is_first_network_namespace(),
             has_bpftune: files.has_process_named("bpftune"),
         }

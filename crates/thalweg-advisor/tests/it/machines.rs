@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use thalweg_advisor::{
-    AdviceStep, Effect, HostAdvice, HostPlaces, NetworkFacts, PlantedProbes, Setting, StreamProfile,
+    AdviceStep, AdvisedStream, Effect, HostAdvice, HostPlaces, NetworkFacts, PlantedProbes, Setting, StreamProfile,
 };
+
+use crate::tree::{Tree, advise as advise_video, recorded_probes};
 
 fn folder(machine: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(machine)
@@ -108,4 +110,45 @@ fn the_machine_of_the_paper_is_told_what_became_of_its_settings() {
     );
     let row = advice.paper.iter().find(|row| row.name == "MMRBC").expect("a row");
     assert_eq!(row.here.as_deref(), Some("512 (PCI-X)"));
+}
+
+/// Advice on a bulk stream of 1 GiB samples that so many writers send at once, over the server's link or a slower one.
+fn advise_much(root: &Path, writers: u32, link_bits_per_second: Option<u64>) -> HostAdvice {
+    let places = HostPlaces::recorded(root);
+    let mut probes = recorded_probes(root);
+    let surroundings = NetworkFacts { device: Some("eno1"), peer: None, link_bits_per_second };
+    let usual = StreamProfile::Bulk.stream();
+    let stream = AdvisedStream { rate_hz: 0.5, sample_bytes: 1 << 30, writers, ..usual };
+    HostAdvice::make(&stream, &surroundings, (places.files(), places.nics()), &mut probes).expect("advice")
+}
+
+#[test]
+fn no_more_memory_is_written_than_the_kernel_grants_or_the_host_has() {
+    let is_refused = |advice: &HostAdvice, name: &str, words: &str| {
+        let step = &find(advice, name).step;
+        assert!(matches!(step, AdviceStep::Refused { reason } if reason.contains(words)), "{name}: {step:?}");
+    };
+    let tree = Tree::of("server-10g");
+    // 2.5 GB and more: beyond what a socket gets, whatever memory there is.
+    is_refused(&advise_much(tree.path(), 2, None), "net.core.rmem_max", "1 GiB");
+    fs::write(tree.path().join("proc/meminfo"), "MemTotal: 8000000 kB\nMemAvailable: 7000000 kB\n").expect("written");
+    let advice = advise_much(tree.path(), 2, None);
+    is_refused(&advice, "net.core.rmem_max", "1 GiB");
+    is_refused(&advice, "net.ipv4.udp_mem", "a quarter of the 8,192,000,000 B of memory");
+    assert!(!advice.writes().any(|(_, place, _)| place.to_string() == "net.ipv4.udp_mem"));
+    // What the usual stream needs is written as before.
+    let usual = advise_video(tree.path(), &HostPlaces::recorded(tree.path()), &mut recorded_probes(tree.path()));
+    assert!(matches!(find(&usual, "net.core.rmem_max").step, AdviceStep::Write { .. }));
+}
+
+#[test]
+fn a_stream_that_its_link_does_not_carry_is_told() {
+    let tree = Tree::of("server-10g");
+    let tells = |link: Option<u64>| {
+        let advice = advise_much(tree.path(), 1, link);
+        advice.remarks.iter().find(|remark| remark.contains("more than the link carries")).cloned()
+    };
+    assert_eq!(tells(Some(10_000_000_000)), None);
+    let remark = tells(Some(1_000_000)).expect("told");
+    assert!(remark.contains("1 Mbit/s") && remark.contains("4.29 Gbit/s"), "{remark}");
 }

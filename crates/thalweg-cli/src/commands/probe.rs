@@ -19,8 +19,8 @@ use crate::parse;
 /// Options of both protocols.
 #[derive(Args, Clone, Debug)]
 pub struct ProbeOptions {
-    /// Measure to `thalweg perf serve` at HOST[:PORT], an IPv6 address in brackets where a port follows (default: a process that this
-    /// command starts on this host; port 7399).
+    /// Measure to `thalweg perf serve` at HOST or HOST:PORT, an IPv6 address in brackets where a port follows (default: a process
+    /// that this command starts on this host; port 7399).
     #[arg(value_name = "HOST")]
     pub server: Option<String>,
 

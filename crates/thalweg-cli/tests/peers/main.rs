@@ -14,8 +14,9 @@ mod namespaces;
 mod oscore;
 mod peer;
 mod probe;
-mod program;
 mod ssh;
 mod sshd;
 mod thalweg;
 mod vendors;
+
+use thalweg_testing::program;

@@ -9,13 +9,14 @@ use super::samples;
 use super::timeline::{Picture, Timeline};
 use super::track::Track;
 use crate::jitter::JitterMeter;
+use crate::origin::{Origin, Source};
 use crate::rtcp::{MediaClock, ReceivedStream, WallClock};
 use crate::rtp::{RtpError, RtpPacket};
 
 /// The longest delay: half of what a track holds is in the future.
 const DELAY_MAX: Duration = Duration::from_secs(2);
 
-/// Silence of the sender after which playing stops, and after which another sender may take over.
+/// Silence of the sender after which playing stops.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A block that could not be played for so long is passed over.
@@ -153,6 +154,7 @@ pub struct AudioReceiver {
     config: AudioReceiverConfig,
     track: Track,
     timeline: Timeline,
+    source: Source,
     stream: Option<Stream>,
     /// The picture's times and the clock of the audio, as they were set.
     picture: Option<(WallClock, MediaClock)>,
@@ -164,7 +166,6 @@ pub struct AudioReceiver {
 /// The stream that is received.
 #[derive(Clone, Debug)]
 struct Stream {
-    ssrc: u32,
     first_timestamp: u32,
     /// The last sample that a packet began with.
     last: i64,
@@ -186,12 +187,14 @@ impl AudioReceiver {
         let track = Track::new(config.format.channels(), 2 * frames);
         let timeline = Timeline::new(config.delay);
         let counters = AudioCounters::default();
-        AudioReceiver { config, track, timeline, stream: None, picture: None, steps_followed: 0, counters }
+        let source = Source::new(None);
+        AudioReceiver { config, track, timeline, source, stream: None, picture: None, steps_followed: 0, counters }
     }
 
     /// Takes in a datagram; nothing is copied but samples that are new.
     ///
-    /// The first stream is received until it is silent for a second. A stream whose time stamps jump begins anew with the second
+    /// The first stream is received until it is silent for a second, or sends fewer than 16 packets a second while another one
+    /// sends 16 in a row. A stream whose time stamps jump begins anew with the second
     /// packet behind the jump.
     ///
     /// # Errors
@@ -208,13 +211,13 @@ impl AudioReceiver {
             self.counters.packets_malformed += 1;
             return Err(AudioError::Payload { octets, multiple });
         }
-        match &self.stream {
-            Some(stream) if stream.ssrc == packet.header.ssrc => {}
-            Some(stream) if now < stream.last_heard + SILENCE => {
+        match self.source.judge(now, packet.header.ssrc) {
+            Origin::Own if self.stream.is_some() => {}
+            Origin::Own | Origin::Successor => self.start(now, &packet),
+            Origin::Foreign => {
                 self.counters.packets_foreign += 1;
                 return Ok(());
             }
-            _ => self.start(now, &packet),
         }
         self.counters.packets += 1;
         self.handle_packet(now, &packet, octets / multiple);
@@ -299,7 +302,6 @@ impl AudioReceiver {
         let (ssrc, highest_sequence) = (packet.header.ssrc, u32::from(packet.header.sequence));
         let received = ReceivedStream { ssrc, highest_sequence, expected: 1, received: 0, jitter: 0 };
         self.stream = Some(Stream {
-            ssrc,
             first_timestamp: packet.header.timestamp,
             last: 0,
             last_heard: now,

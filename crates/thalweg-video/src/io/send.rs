@@ -75,6 +75,7 @@ impl SendOptions {
     pub fn plan(&self, format: VideoFormat) -> Result<PacketPlan, SendError> {
         let mtu = self.mtu.map_or_else(|| narrowest(&self.to), Ok).map_err(SendError::Socket)?;
         let payload = self.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
+        let payload = payload.saturating_sub(self.sender.resend.added_octets());
         PacketPlan::new(format, self.packing, payload).map_err(SendError::Plan)
     }
 }

@@ -18,7 +18,6 @@ mod repair;
 mod sample_numbers;
 mod sequence;
 mod slots;
-mod source;
 mod whole;
 
 #[cfg(test)]
@@ -40,6 +39,7 @@ pub use repair::{NACK_ITEMS_MAX, NackItem};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
 use crate::format::{Field, VideoFormat};
+use crate::origin::{Origin, Source};
 use crate::rfc4175::{PIECES_MAX, VideoPayload, pixels_of};
 use crate::rtp::{RtpHeader, RtpPacket};
 use numbering::LinePlace;
@@ -48,8 +48,7 @@ use playout::Playout;
 use presentation::Presentation;
 use repair::Repairs;
 use sequence::Seen;
-use slots::{Slot, SlotPlace, Slots};
-use source::{Origin, Source};
+use slots::{NumberOrder, Slot, SlotPlace, Slots};
 
 /// Packets of a frame after which its first arrival counts for the playout: one alone may be damaged or forged.
 const CREDIBLE_PACKETS: u32 = 8;
@@ -351,7 +350,7 @@ impl VideoReceiver {
         let is_new = matches!(seen, Seen::New(_));
         let field = payload.pieces().next().map_or(Field::First, |(header, _)| header.field);
         let index = match located {
-            Located::Pieces(_) => self.slot_of(now, header.timestamp, field, number),
+            Located::Pieces(_) => self.slot_of(now, (header.timestamp, field), (number, is_new)),
             Located::Unknown | Located::Outside => Err(PacketArrival::Unplaced),
         };
         let (pieces, index) = match (located, index) {
@@ -382,11 +381,18 @@ impl VideoReceiver {
     }
 
     /// The slot of a frame, opened if it is a new one.
-    fn slot_of(&mut self, now: Instant, timestamp: u32, field: Field, number: u64) -> Result<usize, PacketArrival> {
-        let mut found = self.slots.find(timestamp, field);
+    fn slot_of(
+        &mut self,
+        now: Instant,
+        frame: (u32, Field),
+        (number, is_new): (u64, bool),
+    ) -> Result<usize, PacketArrival> {
+        let is_newest = is_new && self.numbers.window.newest() == Some(number);
+        let order = if is_newest { NumberOrder::Newest } else { NumberOrder::Older };
+        let mut found = self.slots.find(now, frame, order);
         if found == Ok(SlotPlace::Jump) {
             self.begin_at_another_time();
-            found = self.slots.find(timestamp, field);
+            found = self.slots.find(now, frame, order);
         }
         let (first, mut place) = match found {
             Ok(SlotPlace::Slot(index)) => return Ok(index),
@@ -394,7 +400,7 @@ impl VideoReceiver {
             Ok(SlotPlace::Unknown | SlotPlace::Jump) => return Err(PacketArrival::Unplaced),
             Err(new) => new,
         };
-        if self.slots.is_full() {
+        if self.slots.is_full() && !self.slots.drop_doubtful(first) {
             if place == 0 {
                 return Err(PacketArrival::Late);
             }

@@ -11,12 +11,18 @@ use super::sequence::SequenceWindow;
 const MISSING_MAX: usize = 8192;
 /// Entries of a list of missing packets at most: one RTCP packet of about 1 KB.
 pub const NACK_ITEMS_MAX: usize = 256;
-/// The shortest time between two requests for one packet.
+/// The shortest time between two requests for one packet; it doubles with each one, since a sender that was not scheduled
+/// answers every request once it is.
 const ASK_AGAIN_MIN: Duration = Duration::from_micros(250);
+/// How often that time doubles: to 8 ms.
+const MIN_DOUBLINGS_MAX: u32 = 5;
 /// The time before a second request while no round trip is known; it doubles with each one.
 const ASK_AGAIN_UNKNOWN: Duration = Duration::from_millis(5);
 /// How often that time doubles.
 const DOUBLINGS_MAX: u32 = 3;
+/// The time without requests after which one is made though its answer would be too late by the known round trip: nothing
+/// else may tell that it is short again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Requests are due at multiples of this time, so that each lost packet does not take a message of its own.
 const GRID: Duration = Duration::from_micros(250);
 
@@ -61,6 +67,7 @@ pub(super) struct Repairs {
     round_trip: Option<Duration>,
     /// A number asked for once, and when: its arrival measures the round trip.
     probe: Option<(u64, Instant)>,
+    last_list: Option<Instant>,
     numbers: Vec<u64>,
     items: Vec<NackItem>,
     pub(super) counters: RepairCounters,
@@ -83,6 +90,7 @@ impl Repairs {
             asked: VecDeque::with_capacity(MISSING_MAX),
             round_trip: None,
             probe: None,
+            last_list: None,
             numbers: Vec::with_capacity(NACK_ITEMS_MAX),
             items: Vec::with_capacity(NACK_ITEMS_MAX),
             counters: RepairCounters::default(),
@@ -102,7 +110,11 @@ impl Repairs {
 
     /// Takes a round trip that reports measured.
     pub(super) fn handle_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = Some(self.round_trip.map_or(round_trip, |known| (known * 7 + round_trip) / 8));
+        self.round_trip = Some(match self.round_trip {
+            // A mean would keep a single slow answer for many round trips.
+            Some(known) if round_trip >= known / 2 => known.saturating_mul(7).saturating_add(round_trip) / 8,
+            _ => round_trip,
+        });
     }
 
     /// Notes that a packet was sent again.
@@ -127,6 +139,7 @@ impl Repairs {
         if self.due(window) > now {
             return None;
         }
+        let tries_again = self.last_list.is_none_or(|last| now.since(last) >= TRY_AGAIN);
         // What is asked for now is due later, and visited no more.
         while self.numbers.len() < NACK_ITEMS_MAX {
             let Some(mut missing) = self.take_due(now) else { break };
@@ -135,7 +148,8 @@ impl Repairs {
             }
             let answer = now + self.round_trip.unwrap_or_default();
             let deadline = deadline(missing.timestamp).unwrap_or(Instant::NEVER).min(missing.expires);
-            if answer > deadline || self.asked.len() == MISSING_MAX {
+            let is_late = now > deadline || (answer > deadline && !tries_again);
+            if is_late || self.asked.len() == MISSING_MAX {
                 self.counters.given_up += 1;
                 continue;
             }
@@ -145,6 +159,9 @@ impl Repairs {
             missing.due = on_grid(now + self.ask_again(missing.asks));
             missing.asks += 1;
             self.asked.push_back(missing);
+        }
+        if !self.numbers.is_empty() {
+            self.last_list = Some(now);
         }
         self.pack()
     }
@@ -163,7 +180,7 @@ impl Repairs {
     pub(super) fn reset(&mut self) {
         self.fresh.clear();
         self.asked.clear();
-        self.probe = None;
+        (self.probe, self.last_list) = (None, None);
     }
 
     fn earliest(&self) -> Option<&MissingPacket> {
@@ -194,7 +211,7 @@ impl Repairs {
     fn ask_again(&self, asks: u32) -> Duration {
         match self.round_trip {
             // A quarter more: an answer that is under way needs no second one.
-            Some(round_trip) => (round_trip * 5 / 4).max(ASK_AGAIN_MIN),
+            Some(round_trip) => (round_trip * 5 / 4).max(ASK_AGAIN_MIN * 2_u32.pow(asks.min(MIN_DOUBLINGS_MAX))),
             None => ASK_AGAIN_UNKNOWN * 2_u32.pow(asks.min(DOUBLINGS_MAX)),
         }
     }
@@ -278,6 +295,14 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_that_does_not_answer_in_a_short_round_trip_is_asked_less_and_less() {
+        let (mut window, mut repairs) = missing(&[9]);
+        repairs.handle_round_trip(Duration::from_micros(100));
+        let times: Vec<u64> = lists(&mut window, &mut repairs, 999_000, 30_000).iter().map(|list| list.0).collect();
+        assert_eq!(times, [1500, 1750, 2250, 3250, 5250, 9250, 17_250, 25_250]);
+    }
+
+    #[test]
     fn what_came_is_not_asked_for() {
         let (mut window, mut repairs) = missing(&[3, 4, 20]);
         repairs.handle_round_trip(Duration::from_millis(2));
@@ -300,6 +325,26 @@ mod tests {
         lists(&mut window, &mut repairs, 999_000, 2000);
         repairs.handle_repetition(at(3700), 9);
         assert_eq!(repairs.round_trip(), Some(Duration::from_micros(2200)));
+    }
+
+    #[test]
+    fn one_slow_answer_does_not_end_requests() {
+        let (mut window, _) = missing(&[3, 20, 50]);
+        let mut repairs = Repairs::new(Duration::from_micros(500), Duration::from_millis(60));
+        repairs.handle_gap(at(1000), 3..4, 7);
+        assert_eq!(lists(&mut window, &mut repairs, 61_000, 2000), [(1500, vec![3])]);
+        // It waited in the sender's queue, as repetitions do beyond a tenth of the stream.
+        window.insert_again(3);
+        repairs.handle_repetition(at(801_500), 3);
+        repairs.handle_gap(at(900_000), 20..21, 7);
+        assert_eq!(lists(&mut window, &mut repairs, 960_000, 950_000), [], "the answer would be too late");
+        repairs.handle_gap(at(2_000_000), 50..51, 7);
+        assert_eq!(lists(&mut window, &mut repairs, 2_060_000, 2_001_000), [(2_000_500, vec![50])], "once a second");
+        window.insert_again(50);
+        repairs.handle_repetition(at(2_002_500), 50);
+        assert_eq!(repairs.round_trip(), Some(Duration::from_millis(2)));
+        repairs.handle_round_trip(Duration::MAX);
+        assert!(repairs.round_trip() > Some(Duration::from_secs(3600)), "no time is too long to be reckoned with");
     }
 
     #[test]

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
-use super::FramePiece;
 use super::assembler::SliceLines;
 use super::coverage::Coverage;
+use super::{CREDIBLE_PACKETS, FramePiece};
 use crate::format::{Field, Scan, VideoFormat};
 use crate::rfc4175::VideoPayload;
 
 /// Buffers that are remembered at most while the user holds them; what is held beyond is allocated anew.
 const BUFFERS_MAX: usize = 8;
-/// A time stamp at most so far from the newest one is believed at once: a second, in ticks.
+/// A time stamp at most so far from the newest one is believed at once, or so far beyond the time that has passed since: a
+/// second, in ticks.
 const FAR_TICKS: i64 = 90_000;
-/// Packets in a row from farther away that show a jump of the sender's clock.
+/// Packets in a row from farther away, or from before frames that are gone, that show a jump of the sender's clock.
 const JUMP_PACKETS: u32 = 16;
 
 /// A frame that fills.
@@ -88,6 +89,15 @@ pub(super) enum SlotPlace {
     Jump,
 }
 
+/// Where the number of a packet lies among those that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumberOrder {
+    /// Above all others.
+    Newest,
+    /// Below another one, or not known.
+    Older,
+}
+
 /// The slots, the oldest first, and buffers for them.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -97,8 +107,12 @@ pub(super) struct Slots {
     /// The time stamp of the last frame that is gone.
     gone: Option<i64>,
     newest: Option<i64>,
+    /// When its first packet came.
+    newest_arrival: Instant,
     /// A time stamp from far away, and how many came from there in a row.
     far: (u32, u32),
+    /// Packets in a row with the newest numbers and times before the last frame that is gone.
+    backward: u32,
     retired: VecDeque<Arc<[u8]>>,
     coverages: Vec<Coverage>,
 }
@@ -111,7 +125,9 @@ impl Slots {
             capacity,
             gone: None,
             newest: None,
+            newest_arrival: Instant::ZERO,
             far: (0, 0),
+            backward: 0,
             retired: VecDeque::with_capacity(BUFFERS_MAX + 1),
             coverages: Vec::with_capacity(capacity),
         }
@@ -149,27 +165,38 @@ impl Slots {
     }
 
     /// The slot of a frame, or the place of a new one: `Err` with the frame's time stamp and the place in the order.
-    pub(super) fn find(&mut self, timestamp: u32, field: Field) -> Result<SlotPlace, (i64, usize)> {
+    /// `number` tells whether the packet is the newest one by its number: with an old time stamp it shows a step.
+    pub(super) fn find(
+        &mut self,
+        now: Instant,
+        (timestamp, field): (u32, Field),
+        number: NumberOrder,
+    ) -> Result<SlotPlace, (i64, usize)> {
         let extended = self.extend(timestamp);
         if let Some(index) = self.slots.iter().rposition(|slot| self.belongs(slot.timestamp, extended, field)) {
-            self.far.1 = 0;
+            (self.far.1, self.backward) = (0, 0);
             return Ok(SlotPlace::Slot(index));
         }
-        if self.newest.is_some_and(|newest| (extended - newest).abs() > FAR_TICKS) {
+        if self.is_far(now, extended) {
             return Ok(self.handle_far(timestamp));
         }
-        if self.gone.is_some_and(|gone| extended < gone || self.belongs(gone, extended, field)) {
-            return Ok(SlotPlace::Late);
+        if let Some(gone) = self.gone
+            && (extended < gone || self.belongs(gone, extended, field))
+        {
+            let is_backward = number == NumberOrder::Newest && !self.belongs(gone, extended, field);
+            return Ok(if is_backward { self.handle_backward() } else { SlotPlace::Late });
         }
         let Some(first) = self.first_field(extended, field) else { return Ok(SlotPlace::Unknown) };
-        self.far.1 = 0;
+        (self.far.1, self.backward) = (0, 0);
         let place = self.slots.iter().position(|slot| slot.timestamp > first).unwrap_or(self.slots.len());
         Err((first, place))
     }
 
     /// Opens a slot at a place of the order.
     pub(super) fn open(&mut self, now: Instant, timestamp: i64, place: usize) {
-        self.newest = Some(self.newest.map_or(timestamp, |newest| newest.max(timestamp)));
+        if self.newest.is_none_or(|newest| newest < timestamp) {
+            (self.newest, self.newest_arrival) = (Some(timestamp), now);
+        }
         let octets = self.take_buffer();
         let mut coverage = self.coverages.pop().unwrap_or_else(|| Coverage::new(self.format));
         coverage.clear();
@@ -182,6 +209,19 @@ impl Slots {
         let slot = self.slots.pop_front()?;
         self.gone = Some(slot.timestamp);
         Some(slot)
+    }
+
+    /// Gives up the newest frame if a few packets alone tell of it, from beyond all frames that may be held together with one of
+    /// time stamp `timestamp`: somebody else may have sent them. Tells whether there is room now.
+    pub(super) fn drop_doubtful(&mut self, timestamp: i64) -> bool {
+        let span = i64::from(self.format.rate().frame_ticks()) * self.capacity as i64;
+        let is_doubtful = |slot: &Slot| {
+            slot.packets < CREDIBLE_PACKETS && slot.completed.is_none() && slot.timestamp - timestamp > span
+        };
+        let Some(slot) = self.slots.pop_back_if(|slot| is_doubtful(slot)) else { return false };
+        self.retire(slot.octets, slot.coverage);
+        self.newest = self.slots.back().map(|slot| slot.timestamp).or(self.gone).or(self.newest);
+        true
     }
 
     /// Takes back what a closed slot held; `octets` may be with the user as well.
@@ -199,7 +239,7 @@ impl Slots {
         while let Some(slot) = self.slots.pop_front() {
             self.retire(slot.octets, slot.coverage);
         }
-        (self.gone, self.newest, self.far) = (None, None, (0, 0));
+        (self.gone, self.newest, self.far, self.backward) = (None, None, (0, 0), 0);
         ended
     }
 
@@ -225,6 +265,20 @@ impl Slots {
         let known = self.slots.back().map(|slot| slot.timestamp).or(self.gone)?;
         let frame = i64::from(self.format.rate().frame_ticks());
         Some(known + (timestamp - known + frame / 4).div_euclid(frame) * frame)
+    }
+
+    /// Whether a time stamp is not to be believed at once.
+    fn is_far(&self, now: Instant, timestamp: i64) -> bool {
+        let passed = now.since(self.newest_arrival).as_nanos() * 9 / 100_000;
+        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+        self.newest.is_some_and(|newest| {
+            timestamp < newest - FAR_TICKS || timestamp > newest.saturating_add(passed).saturating_add(FAR_TICKS)
+        })
+    }
+
+    fn handle_backward(&mut self) -> SlotPlace {
+        self.backward += 1;
+        if self.backward < JUMP_PACKETS { SlotPlace::Late } else { SlotPlace::Jump }
     }
 
     fn handle_far(&mut self, timestamp: u32) -> SlotPlace {

@@ -7,9 +7,9 @@ use thalweg_base::time::Instant;
 
 use super::playout::Playout;
 use super::sample_numbers::{Numbered, SampleNumbers};
-use super::source::{Origin, Source};
 use super::{AssemblerConfig, ReceiverCounters, ReceiverError};
 use crate::format::VideoFormat;
+use crate::origin::{Origin, Source};
 
 /// A time stamp at most so far from the last one belongs to the same clock: a second, in ticks.
 const FAR_TICKS: i64 = 90_000;

@@ -270,8 +270,9 @@ impl Cutter {
             return Err(PlanError::Datagram { octets: self.datagram_max, needed });
         }
         let fits = |start: usize| {
-            let pieces = self.pieces(start, octets.min(self.field - start));
-            pieces <= PLANNED_PIECES_MAX
+            let octets = octets.min(self.field - start);
+            let pieces = self.pieces(start, octets);
+            pieces <= PLANNED_PIECES_MAX && octets <= self.room(pieces)
         };
         let starts: Vec<usize> = (0..self.field).step_by(octets).collect();
         // Short lines leave room for fewer blocks.

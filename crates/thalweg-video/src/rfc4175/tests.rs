@@ -155,6 +155,16 @@ fn any_size_is_cut_without_gaps() {
 }
 
 #[test]
+fn blocks_stay_within_the_datagram_where_they_touch_three_lines() {
+    for width in [360, 500, 604, 1000] {
+        let format = format(PixelFormat::Yuv422Bits8, (width, 40), Scan::Progressive);
+        for octets in 206..3000 {
+            check_plan(&PacketPlan::new(format, Packing::Blocks, octets).unwrap(), octets);
+        }
+    }
+}
+
+#[test]
 fn an_awkward_width_costs_no_crowd_of_small_packets() {
     // 4,098 octets a line have no divisor between 6 and 683 groups of 3 octets that fits 1,452.
     let awkward = format(PixelFormat::Rgb8, (1366, 768), Scan::Progressive);

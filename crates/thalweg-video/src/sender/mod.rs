@@ -22,7 +22,7 @@ pub use resend::{RESEND_QUEUE_MAX, Resend};
 
 use crate::format::{Field, Scan};
 use crate::rfc4175::PacketPlan;
-use crate::rtp::PAYLOAD_TYPE_MAX;
+use crate::rtp::{HEADER_OCTETS, PAYLOAD_TYPE_MAX};
 use batch::Headers;
 use history::{SentFrame, SentFrames};
 use pace::{FrameClock, Pacer};
@@ -318,7 +318,9 @@ impl VideoSender {
         for packet in first..end {
             self.headers.push(&self.plan, &self.config, frame, (field, packet));
         }
-        self.counters.payload_octets_sent += self.headers.payload_octets();
+        let payload_octets = self.headers.payload_octets();
+        self.counters.payload_octets_sent += payload_octets;
+        self.resends.note_stream(payload_octets + u64::from(count) * HEADER_OCTETS as u64);
         self.headers.batch(&frame.octets)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::history::{SentFrame, SentFrames};
+use super::history::{FRAMES_KEPT, SentFrame, SentFrames};
 use super::{BATCH_OCTETS_MAX, SenderCounters};
 use crate::rfc4175::PacketPlan;
 
@@ -17,9 +17,14 @@ const RESEND_BATCH_MAX: usize = 16;
 /// Batches of repeated packets that may follow each other at once.
 const RESEND_BURST_BATCHES: u64 = 2;
 /// The part of the stream's octets that repetitions may add: one in this many.
-const RESEND_DIVISOR: f64 = 10.0;
+const RESEND_DIVISOR: u64 = 10;
+/// Frames whose tenth may be saved up for repetitions: those that are kept.
+const SAVED_FRAMES_MAX: u64 = FRAMES_KEPT as u64 + 1;
+/// Octets before the payload of a repetition: its original number (RFC 4588 §4).
+const ORIGINAL_NUMBER_OCTETS: usize = 2;
 
-/// How packets are sent again that a receiver asked for (RFC 4585). Repetitions add at most a tenth to the stream's rate.
+/// How packets are sent again that a receiver asked for (RFC 4585). Repetitions add at most a tenth to the stream's rate, and to
+/// what was sent: requests that go on while the stream pauses are not answered for long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resend {
     /// Not at all; requests are counted.
@@ -39,6 +44,14 @@ pub enum Resend {
 }
 
 impl Resend {
+    /// The octets that a repetition has more than its original: plan datagrams that leave room for them.
+    pub const fn added_octets(self) -> usize {
+        match self {
+            Resend::Retransmission { .. } => ORIGINAL_NUMBER_OCTETS,
+            Resend::Never | Resend::Same => 0,
+        }
+    }
+
     pub(super) fn payload_type(self) -> Option<u8> {
         match self {
             Resend::Retransmission { payload_type, .. } => Some(payload_type),
@@ -57,12 +70,21 @@ pub(super) struct Resends {
     tolerance: Duration,
     /// When the repetitions so far would end at the highest rate.
     busy_until: Instant,
+    allowance: Allowance,
+}
+
+/// What repetitions may still add, in tenths of octets: each octet of the stream earns one.
+#[derive(Debug)]
+struct Allowance {
+    tenths: u64,
+    tenths_max: u64,
 }
 
 impl Resends {
     pub(super) fn new(plan: &PacketPlan, resend: Resend) -> Resends {
-        let octets_per_second = plan.frame_datagram_octets() as f64 * plan.format().rate().hertz();
-        let octet_nanos = 1e9 * RESEND_DIVISOR / octets_per_second;
+        let frame_octets = plan.frame_datagram_octets() as u64;
+        let octets_per_second = frame_octets as f64 * plan.format().rate().hertz();
+        let octet_nanos = 1e9 * RESEND_DIVISOR as f64 / octets_per_second;
         let batch_octets = u64::from(plan.datagram_octets_max()) * RESEND_BATCH_MAX as u64;
         let tolerance = batch_octets * (RESEND_BURST_BATCHES - 1);
         let queue = if resend == Resend::Never { VecDeque::new() } else { VecDeque::with_capacity(RESEND_QUEUE_MAX) };
@@ -71,7 +93,14 @@ impl Resends {
             Resend::Never | Resend::Same => 0,
         };
         let tolerance = Duration::from_nanos((tolerance as f64 * octet_nanos) as u64);
-        Resends { resend, queue, next_sequence, octet_nanos, tolerance, busy_until: Instant::ZERO }
+        let burst = batch_octets * RESEND_BURST_BATCHES * RESEND_DIVISOR;
+        let allowance = Allowance { tenths: burst, tenths_max: burst.max(frame_octets * SAVED_FRAMES_MAX) };
+        Resends { resend, queue, next_sequence, octet_nanos, tolerance, busy_until: Instant::ZERO, allowance }
+    }
+
+    /// Notes that the stream sent so many octets.
+    pub(super) fn note_stream(&mut self, octets: u64) {
+        self.allowance.tenths = self.allowance.tenths.saturating_add(octets).min(self.allowance.tenths_max);
     }
 
     /// Takes a request for one packet.
@@ -90,11 +119,11 @@ impl Resends {
         }
     }
 
-    /// When the next repetitions may leave; forgets those whose frames are gone.
+    /// When the next repetitions may leave; `None` also until the stream has sent more. Forgets those whose frames are gone.
     pub(super) fn due(&mut self, frames: &SentFrames, counters: &mut SenderCounters) -> Option<Instant> {
         while let Some(sequence) = self.queue.front() {
             if frames.find(*sequence).is_some() {
-                return Some(self.busy_until - self.tolerance);
+                return (self.allowance.tenths > 0).then(|| self.busy_until - self.tolerance);
             }
             self.queue.pop_front();
             counters.requests_unknown += 1;
@@ -111,12 +140,13 @@ impl Resends {
         plan: &PacketPlan,
         mut each: impl FnMut(&SentFrame, usize, u16),
     ) -> usize {
+        let added = self.resend.added_octets();
         let mut taken: Option<(usize, u16)> = None;
         let (mut count, mut octets) = (0, 0);
         while let Some((index, packet)) = self.queue.front().and_then(|sequence| frames.find(*sequence)) {
             let size = plan.packet(packet % plan.field_packets()).0.datagram_octets;
-            let is_full =
-                count == RESEND_BATCH_MAX || octets + usize::from(size) > BATCH_OCTETS_MAX - 2 * RESEND_BATCH_MAX;
+            let datagram_octets = usize::from(size) + added;
+            let is_full = count == RESEND_BATCH_MAX || octets + datagram_octets > BATCH_OCTETS_MAX;
             if is_full || taken.is_some_and(|taken| taken != (index, size)) {
                 break;
             }
@@ -126,8 +156,9 @@ impl Resends {
             self.next_sequence = self.next_sequence.wrapping_add(1);
             taken = Some((index, size));
             count += 1;
-            octets += usize::from(size);
+            octets += datagram_octets;
         }
+        self.allowance.tenths = self.allowance.tenths.saturating_sub(octets as u64 * RESEND_DIVISOR);
         let cost = Duration::from_nanos((octets as f64 * self.octet_nanos) as u64);
         self.busy_until = self.busy_until.max(now) + cost;
         taken.expect("a repetition is due").0

@@ -352,6 +352,35 @@ fn repetitions_add_at_most_a_tenth_to_the_rate() {
 }
 
 #[test]
+fn repetitions_end_when_the_stream_pauses() {
+    for size in [(120, 40), (2, 2)] {
+        let format = format(size, Scan::Progressive);
+        let config = SenderConfig { resend: RETRANSMISSION, ..Default::default() };
+        let mut sender = sender(format, Packing::Equal, 320, config);
+        let (mut regular, mut again, mut most) = (0, 0, 0);
+        for millis in 0..20_000 {
+            let now = at(millis * 1_000_000);
+            // A second of the stream, and then nothing for a long time.
+            if millis < 1000 && sender.wants_frame() {
+                sender.handle_frame(now, frame(format, millis)).unwrap();
+            }
+            while let Some(batch) = sender.poll_batch(now) {
+                for datagram in datagrams(&batch) {
+                    let ssrc = RtpPacket::parse(&datagram).unwrap().header.ssrc;
+                    *(if ssrc == 9 { &mut again } else { &mut regular }) += datagram.len();
+                    most = most.max(datagram.len());
+                }
+            }
+            let newest = sender.counters().packets_sent;
+            sender.handle_nack((newest.saturating_sub(160)..newest).map(|number| number as u16));
+        }
+        // Two batches of 16 may come first, and one may begin with the last octet of what is left.
+        assert!(again <= regular / 10 + 3 * 16 * most, "{again} octets again for {regular} octets of {size:?}");
+        assert!(again >= regular / 20, "{again} octets again for {regular} octets of {size:?}");
+    }
+}
+
+#[test]
 fn numbers_outside_their_ranges_are_refused() {
     let refused = |config| {
         let plan = PacketPlan::new(format((120, 40), Scan::Progressive), Packing::Equal, 320).unwrap();

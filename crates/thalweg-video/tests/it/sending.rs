@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thalweg_transport::stream::StreamOptions;
-use thalweg_video::format::{Scan, VideoFormat};
+use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat};
 use thalweg_video::io::{ControlPort, MediaOptions, MediaSocket, SendOptions, SendReport, run_sender};
+use thalweg_video::rfc4175::Packing;
 use thalweg_video::rtcp::{CompoundWriter, NackEntry, RtcpPacket, RtcpPackets};
 use thalweg_video::sender::{Resend, SenderConfig};
 
@@ -210,4 +211,21 @@ fn a_picture_that_does_not_fit_the_path_is_refused() {
     let mut source = Numbered::new(small(Scan::Progressive), 1);
     let error = run_sender(&mut source, &options, &AtomicBool::new(false), |_| ()).unwrap_err();
     assert!(error.to_string().contains("hold no picture"), "{error}");
+}
+
+#[test]
+fn a_repetition_fits_the_path_as_its_original_does() {
+    let format = VideoFormat::new(PixelFormat::Yuv422Bits10, (1920, 1080), FrameRate::NTSC, Scan::Progressive).unwrap();
+    let again = Resend::Retransmission { payload_type: REPETITIONS, ssrc: 9, first_sequence: 0 };
+    for (mtu, room) in [(1500, 1472), (4000, 3972), (9000, 8972)] {
+        for packing in [Packing::Equal, Packing::Blocks, Packing::Fill] {
+            for resend in [Resend::Never, Resend::Same, again] {
+                let mut options = options("192.0.2.1:5004".parse().unwrap());
+                (options.mtu, options.packing, options.sender.resend) = (Some(mtu), packing, resend);
+                let plan = options.plan(format).unwrap();
+                let octets = usize::from(plan.datagram_octets_max()) + resend.added_octets();
+                assert!(octets <= room, "{octets} octets at an MTU of {mtu}, {packing:?}, {resend:?}");
+            }
+        }
+    }
 }

@@ -252,3 +252,26 @@ fn the_offset_can_be_told_without_following() {
     assert_eq!(play(&mut receiver, at(30_000)).len(), 11);
     assert_eq!((receiver.picture_offset_millis(), receiver.steps()), (Some(15.0), 0));
 }
+
+#[test]
+fn a_packet_a_second_of_another_source_does_not_keep_out_a_stream() {
+    // Before the stream begins, and in a pause of it.
+    for pause in [0, 500] {
+        let mut receiver = receiver_with(AudioConcealment::Silence);
+        for index in 0..pause {
+            receiver.handle_datagram(at(u64::from(index) * 1000), &packet(1, index)).unwrap();
+            play(&mut receiver, at(u64::from(index) * 1000));
+        }
+        let mut heard = 0;
+        for index in pause + 1500..pause + 4500 {
+            let now = at(u64::from(index) * 1000);
+            if index % 900 == 0 || index == pause + 1500 {
+                receiver.handle_datagram(now, &packet(666, 30_000)).unwrap();
+            }
+            receiver.handle_datagram(now, &packet(1, index)).unwrap();
+            heard += play(&mut receiver, now).iter().filter(|(value, _)| *value != 0 && *value != 30_001).count();
+        }
+        assert!(heard >= 2950, "{heard} of 3000 blocks after {pause}");
+        assert_eq!(receiver.received().unwrap().ssrc, 1);
+    }
+}

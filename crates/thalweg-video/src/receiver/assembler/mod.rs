@@ -12,11 +12,11 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::format::{Field, Scan, VideoFormat};
+use crate::origin::{Origin, Source};
 use crate::receiver::playout::Playout;
 use crate::receiver::presentation::Presentation;
 use crate::receiver::sample_numbers::{Numbered, SampleNumbers};
-use crate::receiver::slots::{Slot, SlotPlace, Slots};
-use crate::receiver::source::{Origin, Source};
+use crate::receiver::slots::{NumberOrder, Slot, SlotPlace, Slots};
 use crate::receiver::{Concealment, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError};
 
 /// Frames that fill at once, at most: slices of a writer come in their order, so that a third one ends the first.
@@ -204,10 +204,12 @@ impl FrameAssembler {
 
     /// The slot of a frame, opened if it is a new one.
     fn slot_of(&mut self, now: Instant, head: &SliceHead) -> Result<usize, SliceArrival> {
-        let mut found = self.slots.find(head.timestamp, head.field);
+        // Samples come in the order of their numbers.
+        let (frame, order) = ((head.timestamp, head.field), NumberOrder::Newest);
+        let mut found = self.slots.find(now, frame, order);
         if found == Ok(SlotPlace::Jump) {
             self.begin_at_another_time();
-            found = self.slots.find(head.timestamp, head.field);
+            found = self.slots.find(now, frame, order);
         }
         let (first, mut place) = match found {
             Ok(SlotPlace::Slot(index)) => return Ok(index),

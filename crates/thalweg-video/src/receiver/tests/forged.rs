@@ -70,6 +70,56 @@ fn two_streams_do_not_take_turns() {
 }
 
 #[test]
+fn single_packets_of_frames_to_come_do_not_stop_the_stream() {
+    let mut peer = Peer::new(ST_2110, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    let pictures = play(&mut peer, &mut receiver, 0..40, |_| Vec::new());
+    assert_eq!(complete(&pictures), 38);
+    let mut other = Peer::new(ST_2110, Scan::Progressive);
+    let now = peer.timestamp;
+    let pictures = play(&mut peer, &mut receiver, 40..80, |index| {
+        other.sequence = 0x1_fff0 + 48 * index as u32;
+        let forged = |ahead: u32| other.packet(now.wrapping_add(ahead), Field::First, &[3], 99);
+        if index == 45 { [80_000, 84_000, 88_000].map(forged).into() } else { Vec::new() }
+    });
+    assert!(complete(&pictures) >= 38, "{} of 40", complete(&pictures));
+}
+
+#[test]
+fn a_stream_goes_on_after_an_outage_of_any_length() {
+    for silence in [20, 29, 31, 45, 300, 3000] {
+        for scan in [Scan::Progressive, Scan::Interlaced] {
+            let mut peer = Peer::new(ST_2110, scan);
+            let mut receiver = peer.receiver(|_| {});
+            play(&mut peer, &mut receiver, 0..10, nothing);
+            for index in 10..10 + silence {
+                peer.frame(0);
+                exchange(&mut receiver, index, &[]);
+            }
+            let first = 10 + silence;
+            let pictures = play(&mut peer, &mut receiver, first..first + 10, nothing);
+            assert_eq!((complete(&pictures), pictures.len()), (8, 8), "after {silence} frame times, {scan}");
+            assert_eq!(receiver.counters().packets.unplaced, 0);
+        }
+    }
+}
+
+#[test]
+fn a_stream_goes_on_after_a_step_of_its_clock() {
+    for step in [-200_000_000_i64, -85_000, -30_000, -9000, 9000, 30_000, 85_000, 200_000_000] {
+        for scan in [Scan::Progressive, Scan::Interlaced] {
+            let mut peer = Peer::new(ST_2110, scan);
+            let mut receiver = peer.receiver(|_| {});
+            play(&mut peer, &mut receiver, 0..60, nothing);
+            peer.timestamp = peer.timestamp.wrapping_add(step as u32);
+            // A frame in which the step shows, and two frame times until the next one is due.
+            let pictures = play(&mut peer, &mut receiver, 60..100, nothing);
+            assert!(complete(&pictures) >= 36, "{} of 40 after {step}, {scan}", complete(&pictures));
+        }
+    }
+}
+
+#[test]
 fn packets_without_pixels_change_nothing() {
     let mut peer = Peer::new(ST_2110, Scan::Progressive);
     let mut receiver = peer.receiver(|_| {});

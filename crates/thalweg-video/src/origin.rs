@@ -11,8 +11,8 @@ const SILENCE: Duration = Duration::from_secs(1);
 const STREAM_PACKETS: u32 = 16;
 
 /// Which synchronization source is taken.
-#[derive(Debug)]
-pub(super) struct Source {
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
     wanted: Option<u32>,
     current: Option<u32>,
     last_arrival: Instant,
@@ -25,7 +25,7 @@ pub(super) struct Source {
 
 /// Whether a packet is of the sender that is listened to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// It is.
     Own,
     /// It is of a sender that takes the place of a silent one, or of one that is no stream: begin anew.
@@ -35,7 +35,7 @@ pub(super) enum Origin {
 }
 
 impl Source {
-    pub(super) fn new(wanted: Option<u32>) -> Source {
+    pub(crate) fn new(wanted: Option<u32>) -> Source {
         Source {
             wanted,
             current: wanted,
@@ -46,11 +46,11 @@ impl Source {
         }
     }
 
-    pub(super) fn current(&self) -> Option<u32> {
+    pub(crate) fn current(&self) -> Option<u32> {
         self.current
     }
 
-    pub(super) fn judge(&mut self, now: Instant, ssrc: u32) -> Origin {
+    pub(crate) fn judge(&mut self, now: Instant, ssrc: u32) -> Origin {
         let is_own = self.current.is_none_or(|current| current == ssrc);
         if !is_own && (self.wanted.is_some() || !self.gives_way(now, ssrc)) {
             return Origin::Foreign;

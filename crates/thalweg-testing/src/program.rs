@@ -172,7 +172,9 @@ fn listen(pipe: Option<impl Read + Send + 'static>, mark: &'static str, sender: 
 /// What an ended program said.
 pub struct Said {
     name: String,
+    /// How it ended.
     pub status: ExitStatus,
+    /// Its lines of output; those of standard error begin with `! `.
     pub lines: Vec<String>,
 }
 

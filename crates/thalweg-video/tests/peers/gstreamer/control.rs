@@ -1,0 +1,196 @@
+//! Reports and repetitions between us and GStreamer's sessions.
+
+use std::path::Path;
+use std::time::Duration;
+
+use thalweg_video::format::{PixelFormat, Scan, VideoFormat};
+use thalweg_video::io::{ControlPort, SendOptions, run_sender};
+use thalweg_video::receiver::Repair;
+use thalweg_video::sender::Resend;
+use thalweg_video::source::PictureSource;
+
+use super::{caps, launch, launch_with_log};
+use crate::network::{file_fills, ports, wait_for_listener};
+use crate::pictures::{Pictures, file, format, read_raw};
+use crate::relay::{Route, drop_one_in, keep};
+use crate::stream::{Receiver, local, receive_options, send, send_options};
+
+fn small(rate: u32) -> VideoFormat {
+    format(PixelFormat::Yuv422Bits10, (160, 90), rate, Scan::Progressive)
+}
+
+/// Sends from a known port, so that reports find the way back.
+fn answered_options(own: u16, to: u16, frames: u32) -> SendOptions {
+    let mut options = send_options(to, frames);
+    options.from = vec![local(own)];
+    options.rtcp.interval = REPORTS;
+    options
+}
+
+#[test]
+fn round_trips_to_gstreamer_are_those_of_the_network() {
+    let format = small(20);
+    let (own, relay, peer) = (ports(), ports(), ports());
+    let routes = [
+        Route::start(relay, peer, DELAY, keep()),
+        Route::start(relay + 1, peer + 1, DELAY, keep()),
+        Route::start(relay + 2, own + 1, DELAY, keep()),
+    ];
+    let pipeline = launch(&format!(
+        "rtpbin name=bin rtpsession0::rtcp-min-interval=200000000 \
+         udpsrc address=127.0.0.1 port={peer} caps={} ! bin.recv_rtp_sink_0 bin. ! rtpvrawdepay ! fakesink sync=false \
+         udpsrc address=127.0.0.1 port={} ! bin.recv_rtcp_sink_0 \
+         bin.send_rtcp_src_0 ! udpsink host=127.0.0.1 port={} sync=false async=false",
+        caps(&format, peer),
+        peer + 1,
+        relay + 2,
+    ));
+    wait_for_listener(peer);
+    wait_for_listener(peer + 1);
+    let options = answered_options(own, relay, 120);
+    let mut round_trips = Vec::new();
+    let mut source = PictureSource::new(format).expect("the picture is wide enough");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    run_sender(&mut source, &options, &stop, |second| {
+        round_trips.extend(second.report.peer.and_then(|peer| peer.round_trip))
+    })
+    .expect("a sender");
+    pipeline.kill();
+    check_round_trips(round_trips, &routes[1..]);
+}
+
+#[test]
+fn round_trips_that_gstreamer_measures_to_us_are_those_of_the_network() {
+    const FRAMES: u32 = 30;
+    let format = small(10);
+    let (own, relay, peer) = (ports(), ports(), ports());
+    let mut options = receive_options(format, own, FRAMES);
+    options.rtcp.interval = REPORTS;
+    options.control_to = vec![local(relay + 1)];
+    let pictures = Pictures::new(format, FRAMES);
+    let input = pictures.write_raw(&format!("reported-{own}.raw"));
+    let routes = [Route::start(relay, own + 1, DELAY, keep()), Route::start(relay + 1, peer + 1, DELAY, keep())];
+    let receiver = Receiver::start(options);
+    let words = format!(
+        "rtpsession name=session rtcp-min-interval=200000000 bandwidth=10000000 {} ! session.send_rtp_sink \
+         session.send_rtp_src ! udpsink host=127.0.0.1 port={own} \
+         session.send_rtcp_src ! udpsink host=127.0.0.1 port={relay} sync=false async=false \
+         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink",
+        source(&input, &format),
+        peer + 1,
+    );
+    let pipeline = launch_with_log(&words, "rtpsource:5");
+    receiver.finish().check(&pictures, FRAMES);
+    let said = pipeline.interrupt().lines;
+    let reports = said.iter().filter(|line| line.contains("got RB packet"));
+    assert!(reports.into_iter().all(|line| line.contains("FL  0, PL 0,")), "losses that there were not");
+    check_round_trips(said.iter().filter_map(|line| logged_round_trip(line)).collect(), &routes);
+}
+
+/// A time that GStreamer logs as seconds and their fraction, 16 bits each in hexadecimal; zero where it has none.
+fn logged_round_trip(line: &str) -> Option<Duration> {
+    let (seconds, fraction) = line.split_once("round trip ")?.1.split_once(':')?;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    let time = Duration::from_secs_f64(f64::from(number(seconds)? << 16 | number(fraction)?) / 65_536.0);
+    Some(time).filter(|time| !time.is_zero())
+}
+
+/// Compares the least of them with what the routes there and back took.
+#[track_caller]
+fn check_round_trips(round_trips: Vec<Duration>, routes: &[Route]) {
+    let least = *round_trips.iter().min().expect("a report that answers one");
+    let delay = routes.iter().map(Route::least_delay).sum::<Duration>();
+    // A busy machine makes single ones longer, never shorter.
+    let range = delay - RESOLUTION..=delay + Duration::from_millis(1);
+    assert!(range.contains(&least), "{least:?} of {round_trips:?} is not in {range:?}");
+    assert!(delay >= 2 * DELAY);
+}
+
+/// A file of test pictures as packets.
+fn source(input: &Path, format: &VideoFormat) -> String {
+    format!(
+        "filesrc location={} ! rawvideoparse format=uyvp width={} height={} framerate={}/1 ! rtpvrawpay mtu=1472",
+        input.display(),
+        format.width(),
+        format.height(),
+        format.rate().numerator(),
+    )
+}
+
+#[test]
+fn gstreamer_sends_again_what_we_ask_for() {
+    const FRAMES: u32 = 20;
+    let format = small(10);
+    let (own, relay, peer) = (ports(), ports(), ports());
+    let mut options = receive_options(format, own, FRAMES);
+    options.rtcp.interval = REPORTS;
+    options.control_to = vec![local(peer + 1)];
+    options.receiver.repair = Repair::by_retransmission(97);
+    let pictures = Pictures::new(format, FRAMES);
+    // GStreamer ends with its file, and answers no request after it.
+    let input = Pictures::new(format, FRAMES + 1).write_raw(&format!("repeated-{own}.raw"));
+    let receiver = Receiver::start(options);
+    let route = Route::start(relay, own, Duration::ZERO, drop_one_in(16, 0));
+    let pipeline = launch(&format!(
+        "rtpsession name=session rtp-profile=avpf {} ! \
+         rtprtxsend payload-type-map=application/x-rtp-pt-map,96=(uint)97 max-size-packets=4000 ! session.send_rtp_sink \
+         session.send_rtp_src ! udpsink host=127.0.0.1 port={relay} \
+         session.send_rtcp_src ! udpsink host=127.0.0.1 port={} sync=false async=false \
+         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink",
+        source(&input, &format),
+        own + 1,
+        peer + 1,
+    ));
+    let received = receiver.finish();
+    pipeline.kill();
+    let packets = received.report.receiver.packets;
+    assert_eq!(received.concealed, 0, "{:?}", received.report.receiver);
+    // The frame after the last one is given up.
+    assert_eq!(packets.recovered + packets.lost, route.dropped(), "{packets:?}");
+    assert!(packets.recovered > 20);
+    received.check(&pictures, FRAMES);
+}
+
+#[test]
+fn we_send_again_what_gstreamer_asks_for() {
+    const FRAMES: u32 = 30;
+    let format = small(10);
+    let (own, relay, peer) = (ports(), ports(), ports());
+    let pictures = Pictures::new(format, FRAMES);
+    let output = file(&format!("repaired-{peer}.raw"));
+    let route = Route::start(relay, peer, Duration::ZERO, drop_one_in(64, 150));
+    let mut options = answered_options(own, relay, FRAMES);
+    options.mtu = Some(1500);
+    options.control = ControlPort::At(peer + 1);
+    options.sender.resend = Resend::Retransmission { payload_type: 97, ssrc: 0x0bad_cafe, first_sequence: 65_530 };
+    let pipeline = launch(&format!(
+        "rtpsession name=session rtp-profile=avpf rtcp-min-interval=10000000 bandwidth=10000000 \
+         udpsrc address=127.0.0.1 port={peer} buffer-size=16777216 caps={} ! session.recv_rtp_sink \
+         session.recv_rtp_src ! rtprtxreceive payload-type-map=application/x-rtp-pt-map,96=(uint)97 ! \
+         rtpssrcdemux ! rtpjitterbuffer latency=300 do-retransmission=true ! rtpvrawdepay ! \
+         filesink location={} buffer-mode=unbuffered sync=false \
+         udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink \
+         session.send_rtcp_src ! udpsink host=127.0.0.1 port={} sync=false async=false",
+        caps(&format, peer),
+        output.display(),
+        peer + 1,
+        own + 1,
+    ));
+    wait_for_listener(peer);
+    wait_for_listener(peer + 1);
+    let report = send(format, &options);
+    let octets = report.sender.frames_sent * format.frame_octets() as u64;
+    let is_whole = file_fills(&output, octets, Duration::from_secs(10));
+    println!("{:?} dropped {}", report.sender, route.dropped());
+    pipeline.kill();
+    assert!(is_whole, "GStreamer wrote too little");
+    pictures.check(&read_raw(&output, format), report.sender.frames_sent);
+    assert!(route.dropped() > 9 && report.sender.packets_resent >= route.dropped(), "{:?}", report.sender);
+}
+
+/// Of the network in each direction.
+const DELAY: Duration = Duration::from_millis(20);
+/// How often our ends report: often, since only some of the reports are answered.
+const REPORTS: Duration = Duration::from_millis(100);
+/// Of round trips computed from the 32 middle bits of NTP times.
+const RESOLUTION: Duration = Duration::from_micros(31);

@@ -37,8 +37,8 @@ const WAY: Way = Way { loss: 0.01, latency: Duration::from_micros(50), spread: S
 
 /// The settings of the flow controller that spreads a frame.
 fn settings(share: f64) -> FlowControllerSettings {
-    // Heads of fragments are 4 per cent of a datagram of 1,472 bytes.
-    let rate = FRAME_BYTES as f64 / PERIOD.as_secs_f64() * 1.06 / share;
+    // A datagram of 1,472 bytes has 1,304 of a fragment.
+    let rate = FRAME_BYTES as f64 / PERIOD.as_secs_f64() * 1.13 / share;
     FlowControllerSettings {
         max_tokens: Amount::Limited((rate / 500.0) as u32 + 65_536),
         tokens_added_per_period: Amount::Limited(rate as u32),

@@ -322,7 +322,7 @@ impl<'options> Sending<'options> {
 
     fn report_due(&mut self, now: Instant, waits: &Waits) {
         if self.control.is_due(now) {
-            let local = LocalStreams { sent: self.sent(now), received: &[] };
+            let local = LocalStreams { sent: self.sent(), received: &[] };
             self.control.send_report(now, &self.paths, &local);
         }
         if now >= self.tally.window.end() {
@@ -376,9 +376,11 @@ impl<'options> Sending<'options> {
         }
     }
 
-    fn sent(&self, now: Instant) -> Option<SentStream> {
+    fn sent(&self) -> Option<SentStream> {
         let counters = self.sender.counters();
-        let ntp = NtpTime::from_unix(clock::wall_clock().to_unix());
+        // One right after the other: time between the two readings would shift sound against the picture.
+        let (now, wall_clock) = (clock::now(), clock::wall_clock());
+        let ntp = NtpTime::from_unix(wall_clock.to_unix());
         let clock = MediaClock::new(ntp, self.sender.timestamp_at(now), CLOCK_HZ)?;
         Some(SentStream { packets: counters.packets_sent, octets: counters.payload_octets_sent, clock })
     }
@@ -401,7 +403,7 @@ impl<'options> Sending<'options> {
     }
 
     fn leave(mut self, now: Instant) {
-        let local = LocalStreams { sent: self.sent(now), received: &[] };
+        let local = LocalStreams { sent: self.sent(), received: &[] };
         self.control.send_bye(now, &self.paths, &local, "end of stream");
     }
 }

@@ -12,6 +12,7 @@ mod coverage;
 mod lines;
 mod numbering;
 mod numbers;
+mod octets;
 mod playout;
 mod presentation;
 mod repair;
@@ -34,6 +35,7 @@ pub use counters::{FrameCounters, PacketCounters, PathCounters, ReceiverCounters
 pub use lines::LineSet;
 pub use numbering::LineDialect;
 pub(crate) use numbering::LineNumbering;
+pub use octets::PictureOctets;
 pub use presentation::ReceivedPicture;
 pub use repair::{NACK_ITEMS_MAX, NackItem};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};

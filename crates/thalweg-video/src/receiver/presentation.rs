@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::slots::{Slot, Slots};
-use super::{Concealment, FrameCounters, LineSet, ReceiverConfig, conceal};
+use super::{Concealment, FrameCounters, LineSet, PictureOctets, ReceiverConfig, conceal};
 
 /// Frames that wait to be fetched because newer ones needed their slots: the driver has not asked for them in time.
 const READY_MAX: usize = 2;
@@ -16,7 +16,7 @@ const READY_MAX: usize = 2;
 #[derive(Clone, Debug)]
 pub struct ReceivedPicture {
     /// Its lines from top to bottom. Let go of it to have the memory used again.
-    pub octets: Arc<[u8]>,
+    pub octets: PictureOctets,
     /// The time stamp of the frame, or of its first field.
     pub timestamp: u32,
     /// Lines of which at least one pixel is not from this frame; empty for a complete one.
@@ -98,7 +98,7 @@ impl Presentation {
             frames.discarded += 1;
         }
         self.ready.push_back(ReceivedPicture {
-            octets: slot.octets,
+            octets: slot.octets.into(),
             // The clock wraps.
             timestamp: slot.timestamp as u32,
             concealed_lines,

@@ -28,8 +28,11 @@ pub struct FrameHead {
 /// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameArrival {
-    /// It is presented.
-    Present,
+    /// It is presented; it is of use until its deadline.
+    Present {
+        /// The earliest arrival, its time since then, and the patience.
+        deadline: Instant,
+    },
     /// It came before, or one after it did.
     Duplicate,
     /// It came after its time.
@@ -101,13 +104,14 @@ impl WholeFrames {
         }
         let timestamp = self.follow(head);
         self.playout.record(now, timestamp);
-        if self.playout.deadline(timestamp).is_some_and(|deadline| deadline < now) {
+        let deadline = self.playout.deadline(timestamp).unwrap_or(now);
+        if deadline < now {
             self.counters.packets.late += 1;
             self.counters.frames.discarded += 1;
             return FrameArrival::Late;
         }
         self.counters.frames.complete += 1;
-        FrameArrival::Present
+        FrameArrival::Present { deadline }
     }
 
     fn begin_anew(&mut self) {
@@ -192,10 +196,11 @@ mod tests {
         check(&[(0, 0, 0), (60, 60, 300), (61, 61, 300)], "3 complete, 59 lost, 0 skipped, 0 late, 0 again");
         let mut frames = frames();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(frames.handle_frame(at(0), &head(9, 9), OCTETS), FrameArrival::Present);
+        assert!(matches!(frames.handle_frame(at(0), &head(9, 9), OCTETS), FrameArrival::Present { .. }));
         let other = FrameHead { source: 2, ..head(0, 500) };
         assert_eq!(frames.handle_frame(at(40), &other, OCTETS), FrameArrival::Refused);
-        assert_eq!(frames.handle_frame(at(1000), &other, OCTETS), FrameArrival::Present);
+        let due = FrameArrival::Present { deadline: at(1080) };
+        assert_eq!(frames.handle_frame(at(1000), &other, OCTETS), due);
         assert_eq!(frames.handle_frame(at(1040), &head(10, 501), OCTETS - 1), FrameArrival::Refused);
         let counters = frames.counters();
         assert_eq!((counters.frames.lost, counters.refused.foreign, counters.refused.outside), (0, 1, 1));

@@ -1,5 +1,4 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
@@ -11,7 +10,7 @@ use crate::source::{AtEnd, Filled, FrameSource, RawSource, Y4mSource};
 fn picture(format: VideoFormat, number: u8) -> ReceivedPicture {
     let octets: Vec<u8> = (0..format.frame_octets()).map(|place| (place as u8).wrapping_mul(number)).collect();
     ReceivedPicture {
-        octets: Arc::from(octets),
+        octets: octets.into(),
         timestamp: 0,
         concealed_lines: LineSet::default(),
         concealed_groups: 0,
@@ -91,7 +90,7 @@ fn verify(numbers: &[u32], concealed: u16, damage: impl Fn(&mut [u8])) -> Verify
         damage(&mut octets);
         let mut concealed_lines = LineSet::default();
         (0..concealed).for_each(|line| concealed_lines.insert(line));
-        sink.take(&ReceivedPicture { octets: Arc::from(octets), concealed_lines, ..picture(format, 0) }).unwrap();
+        sink.take(&ReceivedPicture { octets: octets.into(), concealed_lines, ..picture(format, 0) }).unwrap();
     }
     sink.summary()
 }

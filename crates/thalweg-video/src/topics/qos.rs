@@ -112,8 +112,8 @@ impl Spread {
     pub(super) fn settings(self, format: VideoFormat) -> Option<FlowControllerSettings> {
         let Spread::Over(percent) = self else { return None };
         let share = f64::from(percent.clamp(10, 100)) / 100.0;
-        // Heads of fragments are 3 to 5 per cent of a datagram of 1,472 octets.
-        let rate = (format.octets_per_second() * 1.06 / share).min(f64::from(u32::MAX));
+        // A datagram of 1,472 octets has 1,304 of a fragment; larger ones have a greater share, and a frame leaves sooner.
+        let rate = (format.octets_per_second() * 1.13 / share).min(f64::from(u32::MAX));
         Some(FlowControllerSettings {
             // 2 ms: a receive buffer of the default size takes as much at the rates of high definition.
             max_tokens: Amount::Limited((rate / 500.0) as u32 + 65_536),

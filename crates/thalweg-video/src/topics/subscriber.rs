@@ -12,12 +12,13 @@ use super::deadline::DeadlineMeter;
 use super::qos::{self, SampleUnit, TopicReliability};
 use super::wire::{FrameWords, SliceWords};
 use super::{
-    FormatWords, PictureOctets, TopicError, TopicPicture, VideoFrame, VideoSlice, VideoStreamDescription,
-    VideoStreamStatistics, description,
+    FormatWords, TopicError, TopicPicture, VideoFrame, VideoSlice, VideoStreamDescription, VideoStreamStatistics,
+    description,
 };
 use crate::format::VideoFormat;
 use crate::receiver::{
-    AssemblerConfig, Concealment, FrameArrival, FrameAssembler, FrameHead, ReceiverCounters, SliceHead, WholeFrames,
+    AssemblerConfig, Concealment, FrameArrival, FrameAssembler, FrameHead, LineSet, PictureOctets, ReceivedPicture,
+    ReceiverCounters, SliceHead, WholeFrames,
 };
 
 /// Frames whose capture times are remembered: those that fill, and those that wait to be fetched.
@@ -241,10 +242,11 @@ impl VideoSubscriber {
         let now = sample.info().received;
         let head = FrameHead { source: words.source, frame: words.frame, timestamp: words.timestamp };
         let arrival = frames.handle_frame(now, &head, octets.len());
-        if matches!(arrival, FrameArrival::Present | FrameArrival::Late) {
+        if matches!(arrival, FrameArrival::Present { .. } | FrameArrival::Late) {
             self.deadline.handle_frame(now);
         }
-        (arrival == FrameArrival::Present).then(|| picture_of(sample, &words, range, now))
+        let FrameArrival::Present { deadline } = arrival else { return None };
+        Some(picture_of(sample, &words, range, (now, deadline)))
     }
 
     fn handle_slice(&mut self, sample: &Sample<VideoSlice>) {
@@ -310,15 +312,8 @@ impl VideoSubscriber {
         let Input::Slices(_, assembler) = &mut self.input else { return None };
         let picture = assembler.poll_frame(clock::now())?;
         let captured = self.times.iter().find(|(timestamp, _)| *timestamp == picture.timestamp);
-        Some(TopicPicture {
-            octets: PictureOctets::assembled(picture.octets),
-            timestamp: picture.timestamp,
-            captured: captured.map(|(_, nanos)| Duration::from_nanos(*nanos)),
-            first_arrival: picture.first_arrival,
-            completed: picture.completed,
-            concealed_lines: picture.concealed_lines,
-            concealed_groups: picture.concealed_groups,
-        })
+        let captured = captured.map(|(_, nanos)| Duration::from_nanos(*nanos));
+        Some(TopicPicture { picture, captured })
     }
 
     /// Takes newer descriptions of the stream.
@@ -381,14 +376,20 @@ fn create_input(
 }
 
 /// A frame whose octets stay in their sample.
-fn picture_of(sample: &Sample<VideoFrame>, words: &FrameWords, range: Range<usize>, now: Instant) -> TopicPicture {
-    TopicPicture {
+fn picture_of(
+    sample: &Sample<VideoFrame>,
+    words: &FrameWords,
+    range: Range<usize>,
+    (now, deadline): (Instant, Instant),
+) -> TopicPicture {
+    let picture = ReceivedPicture {
         octets: PictureOctets::of_sample(sample.payload(), range),
         timestamp: words.timestamp,
-        captured: Some(Duration::from_nanos(words.captured)),
+        concealed_lines: LineSet::default(),
+        concealed_groups: 0,
         first_arrival: now,
         completed: Some(now),
-        concealed_lines: crate::receiver::LineSet::default(),
-        concealed_groups: 0,
-    }
+        deadline,
+    };
+    TopicPicture { picture, captured: Some(Duration::from_nanos(words.captured)) }
 }

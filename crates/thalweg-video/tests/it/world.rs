@@ -8,7 +8,9 @@ use std::time::Duration;
 use thalweg_base::rng::Rng;
 use thalweg_base::time::Instant;
 use thalweg_video::format::{PixelFormat, Scan, VideoFormat};
-use thalweg_video::receiver::{NetworkPath, Paths, ReceivedPicture, ReceiverConfig, Repair, VideoReceiver};
+use thalweg_video::receiver::{
+    NetworkPath, Paths, PictureOctets, ReceivedPicture, ReceiverConfig, Repair, VideoReceiver,
+};
 use thalweg_video::rfc4175::{PacketPlan, Packing, VideoPayload};
 use thalweg_video::rtp::RtpPacket;
 use thalweg_video::sender::{Resend, SenderConfig, VideoSender};
@@ -103,7 +105,7 @@ enum Traffic {
 pub struct Shown {
     pub picture: ReceivedPicture,
     pub sent: Arc<[u8]>,
-    pub before: Option<Arc<[u8]>>,
+    pub before: Option<PictureOctets>,
 }
 
 pub struct World {

@@ -1,5 +1,7 @@
 //! Pictures to and from FFmpeg, compared by the MD5 of their frames or octet by octet.
 
+mod sound;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

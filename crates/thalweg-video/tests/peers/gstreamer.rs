@@ -1,6 +1,7 @@
 //! Pictures to and from GStreamer: `rtpvrawdepay`, and `rtpvrawpay` with both of its scans.
 
 mod control;
+mod sound;
 
 use std::process::Command;
 use std::time::Duration;

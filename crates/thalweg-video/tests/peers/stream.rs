@@ -19,11 +19,16 @@ pub fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// The description of a stream to a port of this host.
+/// The description of a picture stream to a port of this host.
 pub fn description(format: &VideoFormat, port: u16) -> SessionDescription {
+    description_of(MediaDescription::Video(VideoDescription::from_format(format)), 96, port)
+}
+
+/// The description of a stream to a port of this host.
+pub fn description_of(media: MediaDescription, payload_type: u8, port: u16) -> SessionDescription {
     let stream = StreamDescription {
-        media: MediaDescription::Video(VideoDescription::from_format(format)),
-        payload_type: 96,
+        media,
+        payload_type,
         paths: vec![StreamPath::new(local(port))],
         accepts_nack: false,
         retransmission: None,
@@ -31,7 +36,7 @@ pub fn description(format: &VideoFormat, port: u16) -> SessionDescription {
         media_clock: None,
     };
     SessionDescription {
-        name: "test picture".to_owned(),
+        name: "test".to_owned(),
         id: 1,
         version: 1,
         origin: "127.0.0.1".to_owned(),
@@ -44,7 +49,7 @@ pub fn description(format: &VideoFormat, port: u16) -> SessionDescription {
 pub fn send(format: VideoFormat, options: &SendOptions) -> SendReport {
     let mut source = PictureSource::new(format).expect("the picture is wide enough");
     let report = run_sender(&mut source, options, &AtomicBool::new(false), |_| ()).expect("a sender");
-    assert_eq!((report.lost, report.sender.frames_missed), (0, 0), "the sender's own losses");
+    assert_eq!(report.lost, 0, "the system took everything");
     report
 }
 

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use thalweg::PublisherQos;
 use thalweg::qos::{History, WriterQos};
-use thalweg_video::format::{Field, FrameRate, Scan};
+use thalweg_video::format::{Field, FrameRate, PixelFormat, Scan, VideoFormat};
 use thalweg_video::receiver::Concealment;
 use thalweg_video::sdp::{MediaDescription, SessionDescription};
+use thalweg_video::sink::VerifySink;
+use thalweg_video::source::PictureSource;
 use thalweg_video::topics::{
-    Checksum, FrameTime, Published, PublisherConfig, SampleUnit, Spread, StatisticsRole, SubscriberConfig, TopicError,
-    TopicReliability, VideoFrame, VideoPublisher, VideoStreamStatistics, VideoSubscriber, list_streams,
+    Checksum, FrameTime, PublicationRun, Published, PublisherConfig, SampleUnit, Spread, StatisticsRole,
+    SubscriberConfig, SubscriptionRun, TopicError, TopicReliability, VideoFrame, VideoPublisher, VideoStreamStatistics,
+    VideoSubscriber, list_streams, run_publisher, run_subscriber,
 };
 
 use crate::fixture::*;
@@ -30,8 +33,8 @@ fn check(unit: SampleUnit, reliability: TopicReliability, scan: Scan, adjust: im
     for frame in 0..12 {
         assert_eq!(publisher.write_frame(time(frame), &picture(format, frame)).unwrap(), Published::Frame(frame));
         let got = subscriber.next_picture(PATIENCE).unwrap().expect("a frame comes");
-        assert_eq!(frame_of(got.timestamp, FIRST), frame);
-        assert!(got.is_complete() && got.captured.is_some());
+        assert_eq!(frame_of(got.picture.timestamp, FIRST), frame);
+        assert!(got.picture.is_complete() && got.captured.is_some());
         check_picture(&got, format, FIRST);
     }
     let counters = subscriber.counters();
@@ -139,9 +142,9 @@ fn a_frame_that_is_given_up_is_concealed_with_the_one_before() {
     publisher.write_slice(time(1), Field::First, 0, &picture(format, 1)[..sixty]).unwrap();
     publisher.write_frame(time(2), &picture(format, 2)).unwrap();
     let concealed = subscriber.next_picture(PATIENCE).unwrap().expect("a part of a frame");
-    assert_eq!((frame_of(concealed.timestamp, FIRST), concealed.concealed_lines.count()), (1, 120));
-    assert!(concealed.octets[..sixty] == picture(format, 1)[..sixty]);
-    assert!(concealed.octets[sixty..] == picture(format, 0)[sixty..]);
+    assert_eq!((frame_of(concealed.picture.timestamp, FIRST), concealed.picture.concealed_lines.count()), (1, 120));
+    assert!(concealed.picture.octets[..sixty] == picture(format, 1)[..sixty]);
+    assert!(concealed.picture.octets[sixty..] == picture(format, 0)[sixty..]);
     check_picture(&subscriber.next_picture(PATIENCE).unwrap().expect("a whole frame"), format, FIRST);
     assert_eq!(publisher.counters().frames_broken, 1);
 }
@@ -282,5 +285,28 @@ fn statistics_of_both_ends_are_a_topic() {
         assert_eq!((statistics.frames.complete, statistics.samples.received), (3, 3), "{statistics:?}");
         let expect = if statistics.role == StatisticsRole::Sender { 0.05 } else { 0.02 };
         assert_eq!((statistics.stream, statistics.cpu_seconds), (STREAM, expect));
+    }
+}
+
+#[test]
+fn a_run_of_each_end_moves_a_source_to_a_sink() {
+    let rate = FrameRate::new(20, 1).unwrap();
+    let format = VideoFormat::new(PixelFormat::Yuv422Bits10, (320, 180), rate, Scan::Progressive).unwrap();
+    for unit in [SampleUnit::Frame, SampleUnit::Slice(30)] {
+        let lifespan = 8 * format.frame_time();
+        let Pair { mut publisher, mut subscriber, participants: _alive } =
+            pair(PublisherConfig { unit, lifespan, ..config(format) }, |_| ());
+        let mut source = PictureSource::new(format).unwrap();
+        let mut sink = VerifySink::new(format).unwrap();
+        let publish = PublicationRun { frames: Some(10), ..PublicationRun::default() };
+        let (taken, late) = std::thread::scope(|scope| {
+            let sent = scope.spawn(|| run_publisher(&mut publisher, &mut source, publish).unwrap());
+            let taken = run_subscriber(&mut subscriber, &mut sink, SubscriptionRun::default()).unwrap();
+            (taken, sent.join().unwrap())
+        });
+        assert_eq!(late + publisher.counters().frames_sent + publisher.counters().frames_passed_over, 10);
+        let summary = sink.summary();
+        assert_eq!((taken, summary.frames), (publisher.counters().frames_sent, taken), "{unit:?}");
+        assert_eq!((summary.proved, summary.out_of_order), (taken, 0), "{unit:?}: {summary:?}");
     }
 }

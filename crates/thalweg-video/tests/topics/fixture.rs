@@ -72,6 +72,6 @@ pub fn frame_of(timestamp: u32, first: u32) -> u64 {
 
 #[track_caller]
 pub fn check_picture(got: &TopicPicture, format: VideoFormat, first: u32) {
-    let frame = frame_of(got.timestamp, first);
-    assert!(*got.octets == picture(format, frame), "frame {frame} came in another shape");
+    let frame = frame_of(got.picture.timestamp, first);
+    assert!(*got.picture.octets == picture(format, frame), "frame {frame} came in another shape");
 }

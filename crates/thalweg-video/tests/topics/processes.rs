@@ -9,8 +9,8 @@ use thalweg_host::ProcessUsage;
 use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat, parse_size};
 use thalweg_video::source::{Filled, FrameSource, SourceError};
 use thalweg_video::topics::{
-    PublicationRun, PublisherConfig, SampleUnit, Spread, SubscriberConfig, TopicReliability, VideoPublisher,
-    VideoSubscriber, run_publisher,
+    PublicationRun, PublisherConfig, SampleUnit, Spread, SubscriberConfig, TopicPicture, TopicReliability,
+    VideoPublisher, VideoSubscriber, run_publisher,
 };
 
 use crate::fixture::*;
@@ -194,7 +194,7 @@ fn subscribe(task: Task) -> String {
     let (mut expect, mut last, mut wrong) = (vec![0; format.frame_octets()], None, 0);
     let (mut patience, mut begun) = (PATIENCE, None);
     let before = ProcessUsage::read();
-    while let Some(picture) = subscriber.next_picture(patience).unwrap() {
+    while let Some(TopicPicture { picture, .. }) = subscriber.next_picture(patience).unwrap() {
         begun.get_or_insert_with(Instant::now);
         patience = Duration::from_secs(1);
         let number = u64::from_le_bytes(*picture.octets.first_chunk().unwrap());

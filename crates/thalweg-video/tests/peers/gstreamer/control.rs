@@ -10,7 +10,7 @@ use thalweg_video::sender::Resend;
 use thalweg_video::source::PictureSource;
 
 use super::{caps, launch, launch_with_log};
-use crate::network::{file_fills, ports, wait_for_listener};
+use crate::network::{dropped, file_fills, ports, wait_for_listener};
 use crate::pictures::{Pictures, file, format, read_raw};
 use crate::relay::{Route, drop_one_in, keep};
 use crate::stream::{Receiver, local, receive_options, send, send_options};
@@ -145,20 +145,22 @@ fn gstreamer_sends_again_what_we_ask_for() {
     pipeline.kill();
     let packets = received.report.receiver.packets;
     assert_eq!(received.concealed, 0, "{:?}", received.report.receiver);
-    // The frame after the last one is given up.
-    assert_eq!(packets.recovered + packets.lost, route.dropped(), "{packets:?}");
+    // The frame after the last one is given up. On a busy machine the kernel drops some at the sockets, repetitions too.
+    let missing = route.dropped()..=route.dropped() + dropped(relay) + received.report.sockets.kernel_drops;
+    assert!(missing.contains(&(packets.recovered + packets.lost)), "{packets:?} {missing:?}");
     assert!(packets.recovered > 20);
     received.check(&pictures, FRAMES);
 }
 
 #[test]
 fn we_send_again_what_gstreamer_asks_for() {
-    const FRAMES: u32 = 30;
-    let format = small(10);
+    const FRAMES: u32 = 16;
+    // We keep three frames, which must be longer than a busy GStreamer takes to ask.
+    let format = small(5);
     let (own, relay, peer) = (ports(), ports(), ports());
     let pictures = Pictures::new(format, FRAMES);
     let output = file(&format!("repaired-{peer}.raw"));
-    let route = Route::start(relay, peer, Duration::ZERO, drop_one_in(64, 150));
+    let route = Route::start(relay, peer, Duration::ZERO, drop_one_in(31, 60));
     let mut options = answered_options(own, relay, FRAMES);
     options.mtu = Some(1500);
     options.control = ControlPort::At(peer + 1);
@@ -167,7 +169,7 @@ fn we_send_again_what_gstreamer_asks_for() {
         "rtpsession name=session rtp-profile=avpf rtcp-min-interval=10000000 bandwidth=10000000 \
          udpsrc address=127.0.0.1 port={peer} buffer-size=16777216 caps={} ! session.recv_rtp_sink \
          session.recv_rtp_src ! rtprtxreceive payload-type-map=application/x-rtp-pt-map,96=(uint)97 ! \
-         rtpssrcdemux ! rtpjitterbuffer latency=300 do-retransmission=true ! rtpvrawdepay ! \
+         rtpssrcdemux ! rtpjitterbuffer latency=500 do-retransmission=true ! rtpvrawdepay ! \
          filesink location={} buffer-mode=unbuffered sync=false \
          udpsrc address=127.0.0.1 port={} ! session.recv_rtcp_sink \
          session.send_rtcp_src ! udpsink host=127.0.0.1 port={} sync=false async=false",

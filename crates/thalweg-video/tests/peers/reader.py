@@ -1,0 +1,84 @@
+"""Receives a picture stream of RFC 4175 and its RTCP until the BYE, with the standard library alone.
+
+Usage: reader.py PORT WIDTH HEIGHT FIELDS GROUP_OCTETS GROUP_PIXELS OUTPUT
+Writes the frames to OUTPUT and prints what else it found as a line of JSON.
+"""
+import json, select, socket, struct, sys, time
+
+port, width, height, fields, group_octets, group_pixels = map(int, sys.argv[1:7])
+sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+for offset, one in enumerate(sockets):
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+    one.bind(("127.0.0.1", port + offset))
+media, control = sockets
+line_octets = width // group_pixels * group_octets
+frame, filled, frames, packets, reports, bye = bytearray(line_octets * height), 0, [], [], [], None
+
+
+def read_packet(datagram):
+    global filled
+    first, kind, low, timestamp, ssrc, high = struct.unpack_from("!BBHLLH", datagram)
+    assert first == 0x80 and kind & 0x7F == 96, "RTP header"
+    packets.append((high << 16 | low, timestamp, ssrc, len(datagram) - 12))
+    at, pieces, more = 14, [], True
+    while more:
+        length, line, offset = struct.unpack_from("!HHH", datagram, at)
+        at, more = at + 6, offset >> 15
+        pieces.append((length, (line & 0x7FFF) * fields + (line >> 15), offset & 0x7FFF))
+    for length, line, offset in pieces:
+        assert length % group_octets == 0 and offset % group_pixels == 0, "whole pixel groups"
+        start = offset // group_pixels * group_octets
+        assert line < height and start + length <= line_octets, "inside of the picture"
+        frame[line * line_octets + start : line * line_octets + start + length] = datagram[at : at + length]
+        at, filled = at + length, filled + length
+    assert at == len(datagram), "pieces fill the packet"
+    field_end = len(frame) // fields
+    assert bool(kind & 0x80) == (filled % field_end == 0), "the marker ends each field"
+    if filled == len(frame):
+        frames.append(bytes(frame))
+        filled = 0
+
+
+def read_compound(datagram):
+    global bye
+    at = 0
+    while at < len(datagram):
+        first, kind, words = struct.unpack_from("!BBH", datagram, at)
+        body = datagram[at + 4 : at + 4 + 4 * words]
+        assert first >> 6 == 2 and not first & 0x20 and len(body) == 4 * words, "RTCP header"
+        assert at > 0 or kind in (200, 201), "a report comes first"
+        if kind == 200:
+            ssrc, seconds, fraction, timestamp, count, octets = struct.unpack_from("!LLLLLL", body)
+            sent = seconds - 2208988800 + fraction / 2**32
+            reports.append({"ssrc": ssrc, "sent": sent, "timestamp": timestamp, "packets": count, "octets": octets})
+        if kind == 202:
+            assert first & 0x1F == 1 and body[4] == 1, "a canonical name comes first"
+            reports[-1]["name"] = body[6 : 6 + body[5]].decode()
+        if kind == 203:
+            bye = body[5 : 5 + body[4]].decode()
+        at += 4 + 4 * words
+
+
+while bye is None or select.select([media], [], [], 0.2)[0]:
+    ready = select.select(sockets, [], [], 60)[0]
+    assert ready, "nothing for a minute"
+    if media in ready:
+        read_packet(media.recv(65536))
+    elif control in ready:
+        read_compound(control.recv(65536))
+first, last = reports[0], reports[-1]
+ticks = (last["timestamp"] - first["timestamp"]) % 2**32
+print(json.dumps({
+    "gaps": sum((after[0] - before[0]) % 2**32 != 1 for before, after in zip(packets, packets[1:])),
+    "sources": len({packet[2] for packet in packets} | {report["ssrc"] for report in reports}),
+    "timestamps": len({packet[1] for packet in packets}),
+    "packets": [len(packets), last["packets"]],
+    "octets": [sum(packet[3] for packet in packets), last["octets"]],
+    "clock_error_ms": abs(ticks / 90 - (last["sent"] - first["sent"]) * 1000),
+    "wall_clock_error_s": abs(time.time() - last["sent"]),
+    "names": sorted({report["name"] for report in reports}),
+    "reports": len(reports),
+    "bye": bye,
+}))
+with open(sys.argv[7], "wb") as output:
+    output.write(b"".join(frames))

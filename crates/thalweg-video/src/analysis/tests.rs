@@ -150,6 +150,22 @@ fn a_frame_that_was_never_sent_leaves_the_schedule_as_it_is() {
 }
 
 #[test]
+fn a_frame_that_was_never_sent_leaves_a_gap_in_the_count_of_frames() {
+    let mut starts = FrameStarts::new(format(Scan::Progressive));
+    // Ten packets a frame, and the time stamps of frames 0, 1, 3 and 7 after one that is not whole.
+    let mut number = 100;
+    for (ticks, frame) in [(0, None), (3003, Some(0)), (6006, Some(1)), (12_012, Some(3)), (24_024, Some(7))] {
+        for packet in 0..10 {
+            let timestamp = 0xffff_f000_u32.wrapping_add(ticks);
+            let place = starts.handle_packet(number, timestamp, Field::First);
+            assert_eq!(place, frame.map(|frame| PacketPlace { frame, packet, stamped: packet }), "{ticks}");
+            number += 1;
+        }
+    }
+    assert_eq!(starts.handle_packet(110, 0xffff_f000_u32.wrapping_add(3003), Field::First), None, "it came too late");
+}
+
+#[test]
 fn another_source_takes_over_once_the_first_is_silent() {
     let progressive = format(Scan::Progressive);
     let first = send(progressive, config(Batching::Wide), 10);

@@ -141,7 +141,7 @@ impl Repairs {
         }
         let tries_again = self.last_list.is_none_or(|last| now.since(last) >= TRY_AGAIN);
         // What is asked for now is due later, and visited no more.
-        while self.numbers.len() < NACK_ITEMS_MAX {
+        while self.numbers.len() < NACK_ITEMS_MAX && self.due(window) <= now {
             let Some(mut missing) = self.take_due(now) else { break };
             if !window.is_missing(missing.number) {
                 continue;
@@ -300,6 +300,22 @@ mod tests {
         repairs.handle_round_trip(Duration::from_micros(100));
         let times: Vec<u64> = lists(&mut window, &mut repairs, 999_000, 30_000).iter().map(|list| list.0).collect();
         assert_eq!(times, [1500, 1750, 2250, 3250, 5250, 9250, 17_250, 25_250]);
+    }
+
+    #[test]
+    fn what_came_hides_nothing_that_is_due() {
+        let (mut window, mut repairs) = missing(&[3, 4, 20]);
+        repairs.fresh.clear();
+        let packet = |number, due, expires| {
+            let (due, expires) = (at(due), at(expires));
+            MissingPacket { number, timestamp: 7, due, expires, asks: 1 }
+        };
+        // The first one is given up, and the second one has come and would be due later.
+        repairs.asked.extend([packet(3, 1000, 900), packet(4, 9000, 99_000), packet(20, 1000, 99_000)]);
+        window.insert(4);
+        let items = repairs.poll(at(1000), &mut window, |_| None).map(<[NackItem]>::to_vec);
+        assert_eq!(items, Some(vec![NackItem { packet: 20, following: 0 }]));
+        assert!(repairs.due(&window) > at(1000));
     }
 
     #[test]

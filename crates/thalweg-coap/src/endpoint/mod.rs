@@ -56,11 +56,11 @@ mod response;
 mod secret;
 mod seen;
 mod server;
-mod slab;
+pub(crate) mod slab;
 mod spare;
 #[cfg(test)]
 mod tests;
-mod timers;
+pub(crate) mod timers;
 mod transfer;
 
 use std::collections::VecDeque;

@@ -24,6 +24,7 @@ mod receiver;
 pub mod routes;
 mod send_handler;
 pub mod server;
+mod source;
 #[cfg(test)]
 mod tests;
 

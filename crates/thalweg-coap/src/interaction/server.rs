@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thalweg_transport::batch::{BatchOptions, BatchSocket, PortSharing};
+use thalweg_transport::clock;
 use thalweg_transport::interfaces::{self, InterfaceSelection};
 
 use super::adapter::Adapter;
@@ -19,6 +20,8 @@ use super::rate_limit::{PeerRate, RateLimit};
 use super::receiver::{NetworkReceiver, Shared};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
+use crate::credentials::Credentials;
+use crate::dtls::{ClockOrigin, SessionCounts, SessionLimits, Sessions};
 use crate::endpoint::{Config, Endpoint};
 use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
@@ -49,6 +52,19 @@ pub struct ServerConfig {
     pub scheduler: SchedulerConfig,
     /// The keys of clients that may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
     pub keyring: Option<Arc<Keyring>>,
+    /// A socket for DTLS beside the one for plain datagrams. Default `None`.
+    pub secure: Option<SecureConfig>,
+}
+
+/// A socket for requests over DTLS (`coaps`, RFC 7252 §9).
+#[derive(Clone, Debug)]
+pub struct SecureConfig {
+    /// The address to listen at; port 0 lets the system choose.
+    pub address: SocketAddr,
+    /// The keys of the clients, or a certificate.
+    pub credentials: Credentials,
+    /// Bounds of what clients can make it hold.
+    pub limits: SessionLimits,
 }
 
 /// Whether a server hears requests to groups.
@@ -92,6 +108,7 @@ impl ServerConfig {
             groups: GroupRequests::Ignored,
             scheduler: SchedulerConfig::default(),
             keyring: None,
+            secure: None,
         }
     }
 }
@@ -125,9 +142,11 @@ impl std::error::Error for ServerError {
 /// A running server. Dropping it ends its loops and lets handlers that are at work finish by themselves.
 pub struct Server {
     address: SocketAddr,
+    secure_address: Option<SocketAddr>,
     routes: Arc<Routes>,
     homes: Arc<[SendHandler]>,
     counts: Vec<Arc<Mutex<LoopCounts>>>,
+    sessions: Arc<Mutex<SessionCounts>>,
     loops: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
@@ -137,8 +156,10 @@ pub struct Server {
 /// Statistics of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerSnapshot {
-    /// Counters of each loop since the server started.
+    /// Counters of each loop since the server started; that of DTLS comes behind those of plain datagrams.
     pub loops: Vec<LoopCounts>,
+    /// Numbers about DTLS sessions.
+    pub sessions: SessionCounts,
     /// Statistics of the pools in the last ten seconds.
     pub scheduler: Snapshot,
     /// Paths whose handlers took too long inline and run in a pool now.
@@ -164,17 +185,22 @@ impl Server {
     /// # Errors
     /// When the address is taken or not of this host, or the system gives no threads.
     pub fn start(config: &ServerConfig, routes: Routes) -> Result<Server, ServerError> {
-        let sockets = open(config)?;
+        let mut sockets = open(config)?;
         let address = sockets.first().map_or(config.address, BatchSocket::local_address);
+        let secure = config.secure.as_ref().map(open_secure).transpose()?;
+        let secure_address = secure.as_ref().map(BatchSocket::local_address);
+        sockets.extend(secure);
         let homes: Arc<[SendHandler]> = sockets.iter().map(|socket| SendHandler::new(socket.waker())).collect();
         let routes = Arc::new(routes);
         let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
         let pools = pools(config, &scheduler, &routes, &homes)?;
         let mut server = Server {
             address,
+            secure_address,
             routes,
             homes,
             counts: Vec::new(),
+            sessions: Arc::default(),
             loops: Vec::new(),
             is_over: Arc::default(),
             failure: Arc::default(),
@@ -193,18 +219,29 @@ impl Server {
         socket: BatchSocket,
         pools: &[Option<Pool<Job>>],
     ) -> Result<(), ServerError> {
-        let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
-        let mut endpoint = Endpoint::new(config.endpoint.clone(), secret);
+        let secret = || super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"));
+        // The socket for DTLS is the last one.
+        let secure = config.secure.as_ref().filter(|_| home == config.loops.max(1));
+        // A handshake has proved the address.
+        let amplification_max = if secure.is_some() { 0 } else { config.endpoint.amplification_max };
+        let mut endpoint = Endpoint::new(Config { amplification_max, ..config.endpoint.clone() }, secret()?);
         if let Some(keyring) = &config.keyring {
             endpoint.set_keyring(Arc::clone(keyring));
         }
         let lines = pools.iter().map(|pool| Line::new(pool.clone())).collect();
         let limits = (config.peer_rate.map(RateLimit::new), config.inline_max);
         let adapter = Adapter::new(home, Arc::clone(&self.routes), Arc::clone(&self.homes), lines, limits);
-        let receiver = NetworkReceiver::new(socket, endpoint, adapter);
+        let mut receiver = NetworkReceiver::new(socket, endpoint, adapter);
+        if let Some(SecureConfig { credentials, limits, .. }) = secure {
+            let sessions = Sessions::new(credentials, *limits, secret()?, ClockOrigin::at(clock::now()));
+            let failed =
+                |error| ServerError::new("use its DTLS credentials", "see the reason")(io::Error::other(error));
+            receiver = receiver.with_sessions(sessions.map_err(failed)?);
+        }
         let counts: Arc<Mutex<LoopCounts>> = Arc::default();
         self.counts.push(Arc::clone(&counts));
-        let shared = Shared { home, homes: Arc::clone(&self.homes), counts, is_over: Arc::clone(&self.is_over) };
+        let (homes, is_over) = (Arc::clone(&self.homes), Arc::clone(&self.is_over));
+        let shared = Shared { home, homes, counts, is_over, sessions: Arc::clone(&self.sessions) };
         let (name, failure) = (format!("receiver-{home}"), Arc::clone(&self.failure));
         let run = move || {
             if let Err(error) = receiver.run(&shared) {
@@ -222,6 +259,11 @@ impl Server {
         self.address
     }
 
+    /// The address that it listens on for DTLS.
+    pub fn secure_address(&self) -> Option<SocketAddr> {
+        self.secure_address
+    }
+
     /// The reason why a loop ended although the server runs: the system's error.
     pub fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -237,6 +279,7 @@ impl Server {
         let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
         ServerSnapshot {
             loops: self.counts.iter().map(read).collect(),
+            sessions: *self.sessions.lock().unwrap_or_else(PoisonError::into_inner),
             scheduler: self.scheduler.snapshot(),
             demoted: self.routes.demoted(),
         }
@@ -271,6 +314,14 @@ fn open(config: &ServerConfig) -> Result<Vec<BatchSocket>, ServerError> {
         sockets.push(socket);
     }
     Ok(sockets)
+}
+
+/// The socket for DTLS.
+fn open_secure(config: &SecureConfig) -> Result<BatchSocket, ServerError> {
+    let address = config.address;
+    let failed = ServerError::new(format!("listen on {address} for DTLS"), "is another server running there?");
+    let options = BatchOptions { datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+    BatchSocket::bind(address, &options).map_err(failed)
 }
 
 /// Joins all CoAP nodes on each interface that has multicast.

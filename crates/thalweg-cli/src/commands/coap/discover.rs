@@ -45,7 +45,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     let server = options.target.address()?;
     let path = options.query.as_ref().map_or(CORE.to_owned(), |query| format!("{CORE}?{query}"));
     let request = RequestBuf::get(&path).with_accept(content_format::LINK_FORMAT);
-    let mut client = options.protection.client(server)?;
+    let mut client = options.protection.client(&options.target, server)?;
     if !server.ip().is_multicast() {
         let answer = client.exchange(server, request, Confirmability::Confirmable, options.timeout);
         return print(Peer::from(server), &answer.map_err(|error| failure(&error))?, options.json);

@@ -7,6 +7,7 @@ mod discover;
 mod load;
 mod observe;
 mod protection;
+mod security;
 mod sensors;
 mod serve;
 mod statistics;
@@ -37,7 +38,8 @@ pub enum Action {
     #[command(after_help = crate::after_help!(
         "thalweg coap serve --bind 127.0.0.1:5683",
         "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1",
-        "thalweg coap serve --bind 127.0.0.1:5683 --oscore server.json --protected /note"
+        "thalweg coap serve --bind 127.0.0.1:5683 --oscore server.json --protected /note",
+        "thalweg coap serve --coaps 127.0.0.1:5684 --psk keys.json --allow '/note any psk:device-1'"
     ))]
     Serve(serve::ServeOptions),
     /// Reads a resource and prints its representation.

@@ -43,7 +43,7 @@ pub struct ObserveOptions {
 pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let server = options.target.address()?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut client = options.protection.client(server)?;
+    let mut client = options.protection.client(&options.target, server)?;
     let request = RequestBuf::get(&options.target.resource).with_observe(Observe::Register);
     let registration = client.send(server, request, Confirmability::Confirmable).map_err(|error| failure(&error))?;
     let mut printed = 0;

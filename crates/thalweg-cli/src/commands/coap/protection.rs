@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use thalweg_coap::endpoint::Config;
+use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::Client;
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::oscore::{Keyring, file};
 
-use super::target::failure;
+use super::security::CredentialOptions;
+use super::target::{TargetUri, failure};
 use crate::outcome::Failure;
 
 /// With which keys a client asks.
@@ -19,12 +21,21 @@ pub struct ClientProtection {
     /// Protect requests end to end by OSCORE (RFC 8613) with the keys in the JSON file FILE: master_secret, sender_id, recipient_id and more, see docs/coap.md (default: no protection).
     #[arg(long, value_name = "FILE")]
     pub oscore: Option<PathBuf>,
+
+    #[command(flatten)]
+    /// The credentials for coaps.
+    pub credentials: CredentialOptions,
 }
 
 impl ClientProtection {
-    /// A client for `server`; it protects its requests if the options say so.
-    pub fn client(&self, server: SocketAddr) -> Result<Client, Failure> {
-        let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    /// A client for the server of `target` at `server`; it protects its requests if the options say so.
+    pub fn client(&self, target: &TargetUri, server: SocketAddr) -> Result<Client, Failure> {
+        let config = Config::default();
+        let opened = match target.transport {
+            Transport::Dtls => Client::open_secure(server, target.host(), config, &self.credentials.load()?),
+            _ => Client::open(server, config),
+        };
+        let mut client = opened.map_err(|error| failure(&error))?;
         if let Some(path) = &self.oscore {
             client.protect(file::load_context(path).map_err(|error| Failure::Usage(error.to_string()))?);
         }

@@ -52,6 +52,7 @@ mod peers;
 mod probing;
 mod protected;
 mod receive;
+pub mod reliable;
 mod response;
 mod secret;
 mod seen;

@@ -8,6 +8,7 @@ mod tests;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use certificates::provider;
 pub use certificates::{OwnCertificate, Trust, Untrusted};
 pub use preshared::{PresharedKey, PresharedKeys};
 

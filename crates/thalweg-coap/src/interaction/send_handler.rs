@@ -19,6 +19,14 @@ pub(super) struct SendHandler {
 pub(super) enum LoopWaker {
     /// Of a loop with a socket for datagrams.
     Datagrams(Waker),
+    /// Of a loop with connections.
+    Streams(mio::Waker),
+}
+
+impl From<mio::Waker> for LoopWaker {
+    fn from(waker: mio::Waker) -> LoopWaker {
+        LoopWaker::Streams(waker)
+    }
 }
 
 impl From<Waker> for LoopWaker {
@@ -74,6 +82,8 @@ impl SendHandler {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             match &self.waker {
                 LoopWaker::Datagrams(waker) => waker.wake(),
+                // An eventfd takes 2⁶⁴ signals.
+                LoopWaker::Streams(waker) => drop(waker.wake()),
             }
         }
     }

@@ -3,6 +3,7 @@
 use thalweg_base::time::Instant;
 
 use crate::dtls::Sessions;
+use crate::endpoint::reliable::ReliableEndpoint;
 use crate::endpoint::{Endpoint, EndpointEvent, ExchangeId, Peer};
 use crate::identity::{Caller, Transport};
 use crate::message::{RequestBuf, Response};
@@ -57,6 +58,35 @@ impl RequestSource for Endpoint {
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
         let oscore = self.oscore_context(exchange);
         Caller { address: peer.address, transport: Transport::Udp, session: None, oscore }
+    }
+}
+
+/// Requests over reliable transports.
+impl RequestSource for ReliableEndpoint {
+    fn poll_event(&mut self) -> Option<EndpointEvent> {
+        ReliableEndpoint::poll_event(self)
+    }
+
+    fn answer(&mut self, now: Instant, exchange: ExchangeId, response: Response) {
+        let _ = self.respond(now, exchange, response);
+    }
+
+    fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
+        ReliableEndpoint::abandon(self, now, exchange);
+    }
+
+    fn recycle(&mut self, request: RequestBuf) {
+        ReliableEndpoint::recycle(self, request);
+    }
+
+    fn notify(&mut self, now: Instant, path: &str) {
+        ReliableEndpoint::notify(self, now, path);
+    }
+
+    fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
+        // The answer to one whose connection is gone reaches nobody.
+        let gone = || Caller::anonymous(peer.address, Transport::Tcp);
+        ReliableEndpoint::caller(self, exchange).cloned().unwrap_or_else(gone)
     }
 }
 

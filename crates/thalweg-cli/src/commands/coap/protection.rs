@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use thalweg_coap::endpoint::Config;
 use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::Client;
+use thalweg_coap::interaction::requester::Requester;
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::oscore::{Keyring, file};
 
@@ -28,18 +30,27 @@ pub struct ClientProtection {
 }
 
 impl ClientProtection {
-    /// A client for the server of `target` at `server`; it protects its requests if the options say so.
-    pub fn client(&self, target: &TargetUri, server: SocketAddr) -> Result<Client, Failure> {
-        let config = Config::default();
-        let opened = match target.transport {
-            Transport::Dtls => Client::open_secure(server, target.host(), config, &self.credentials.load()?),
-            _ => Client::open(server, config),
-        };
+    /// A client for the server of `target` at `server`, connected within `time`; it protects its requests if the options say so.
+    pub fn client(&self, target: &TargetUri, server: SocketAddr, time: Duration) -> Result<Requester, Failure> {
+        let credentials = self.credentials.load()?;
+        let opened = Requester::open(target.transport, server, target.host(), &credentials, time);
         let mut client = opened.map_err(|error| failure(&error))?;
         if let Some(path) = &self.oscore {
-            client.protect(file::load_context(path).map_err(|error| Failure::Usage(error.to_string()))?);
+            let context = file::load_context(path).map_err(|error| Failure::Usage(error.to_string()))?;
+            if !client.protect(context) {
+                let said = format!("OSCORE is not supported over {}; use coap or coaps", target.transport);
+                return Err(Failure::Usage(said));
+            }
         }
         Ok(client)
+    }
+
+    /// A client for all servers of a group, over plain UDP.
+    pub fn group_client(&self, target: &TargetUri, group: SocketAddr) -> Result<Client, Failure> {
+        if target.transport != Transport::Udp || self.oscore.is_some() {
+            return Err(Failure::Usage("a group is asked by coap:// without protection; name one server".to_owned()));
+        }
+        Client::open(group, Config::default()).map_err(|error| failure(&error))
     }
 }
 

@@ -51,6 +51,8 @@ pub enum DtlsStep<'a> {
     Connected,
     /// The peer ended the connection.
     Closed,
+    /// Go on: this does not concern CoAP.
+    Nothing,
     /// Nothing before this time.
     Idle(Instant),
 }
@@ -162,8 +164,8 @@ impl DtlsAssociation {
             Output::Connected => DtlsStep::Connected,
             Output::CloseNotify => DtlsStep::Closed,
             Output::Timeout(moment) => DtlsStep::Idle(self.origin.instant(moment)),
-            // Keys for SRTP concern nobody, and no record is longer than the buffer.
-            _ => DtlsStep::Plain(&[]),
+            // Keys for SRTP; no record is longer than the buffer.
+            _ => DtlsStep::Nothing,
         }
     }
 

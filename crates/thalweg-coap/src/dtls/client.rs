@@ -145,7 +145,7 @@ impl ClientSession {
             match self.association.poll(&mut self.buffer) {
                 DtlsStep::Send(bytes) => self.outgoing.push(bytes.to_vec()),
                 DtlsStep::Plain(bytes) if self.state == SessionState::Established => self.plain.push(bytes.to_vec()),
-                DtlsStep::Plain(_) => {}
+                DtlsStep::Plain(_) | DtlsStep::Nothing => {}
                 DtlsStep::Certificate(der) => {
                     let checked = self.check.as_ref().map(|(trust, host)| trust.check_server(der, host));
                     if let Some(Err(error)) = checked {

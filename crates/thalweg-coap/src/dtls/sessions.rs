@@ -379,6 +379,7 @@ impl Sessions {
                 }
                 // What comes before the handshake is complete is not believed.
                 DtlsStep::Plain(_) if entry.stage.is_handshake() => {}
+                DtlsStep::Nothing => {}
                 DtlsStep::Plain(bytes) => {
                     entry.stage = Stage::Used;
                     entry.used_at = now;
@@ -438,7 +439,8 @@ impl Sessions {
     fn plan(&mut self, now: Instant, id: u64, until: Instant) {
         let idle_max = self.limits.idle_max;
         let Some(entry) = self.entries.get_mut(id) else { return };
-        let at = until.min(now + idle_max);
+        let silent_since = if entry.stage.is_handshake() { now } else { entry.used_at };
+        let at = until.min(silent_since + idle_max);
         match entry.timer {
             // It may fire early: then it is set again.
             Some((_, set)) if set <= at => return,

@@ -324,11 +324,11 @@ impl ReliableEndpoint {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let framing = connection.framing;
         connection.outbound.push(framing, |out| self.writer.message(out, framing, message));
+        self.counts.sent += 1;
         self.mark_dirty(id);
     }
 
     fn mark_dirty(&mut self, id: ConnectionId) {
-        self.counts.sent += 1;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if !std::mem::replace(&mut connection.is_dirty, true) {
             self.dirty.push(id);

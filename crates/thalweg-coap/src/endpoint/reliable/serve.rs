@@ -194,6 +194,7 @@ impl ReliableEndpoint {
         let Some(connection) = self.connections.get_mut(exchange.connection.0) else { return };
         let (framing, token) = (connection.framing, exchange.token);
         connection.outbound.push(framing, |out| self.writer.response(out, framing, token, &response, &part));
+        self.counts.sent += 1;
         self.mark_dirty(exchange.connection);
         self.plan(exchange.connection);
     }

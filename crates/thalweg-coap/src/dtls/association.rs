@@ -216,8 +216,13 @@ impl ServerSide {
 
     /// Whether a ClientHello can lead to a connection; chooses the key or the certificate for the next one.
     pub fn choose(&mut self, hello: &ClientHello<'_>) -> bool {
-        self.uses_key = self.preshared.is_some() && hello.offers(PSK_AES128_CCM_8);
-        self.uses_key || self.certified.is_some()
+        // The first of the client's suites that this server has: a client with keys and certificates has an order.
+        let chosen = hello.offered().find_map(|suite| match suite {
+            PSK_AES128_CCM_8 => self.preshared.as_ref().map(|_| true),
+            suite => self.certified.as_ref().filter(|_| ECDHE_ECDSA.contains(&suite)).map(|_| false),
+        });
+        self.uses_key = chosen.unwrap_or_default();
+        chosen.is_some()
     }
 
     /// Whether connections of DTLS 1.3 are possible: those with certificates.
@@ -303,3 +308,5 @@ impl PskResolver for Resolver {
 
 /// TLS_PSK_WITH_AES_128_CCM_8, which every CoAP implementation with DTLS and keys has (RFC 7252 §9.1.3.1).
 const PSK_AES128_CCM_8: u16 = 0xc0a8;
+/// TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, …_AES_256_GCM_SHA384 and …_CHACHA20_POLY1305_SHA256, which dimpl has.
+const ECDHE_ECDSA: [u16; 3] = [0xc02b, 0xc02c, 0xcca9];

@@ -64,9 +64,9 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// Whether it offers a cipher suite.
-    pub fn offers(&self, suite: u16) -> bool {
-        self.suites.chunks_exact(2).any(|offered| offered == suite.to_be_bytes())
+    /// The cipher suites that it offers, in the client's order.
+    pub fn offered(&self) -> impl Iterator<Item = u16> {
+        self.suites.chunks_exact(2).map(|suite| u16::from_be_bytes([suite[0], suite[1]]))
     }
 
     /// Appends the message that the client sent first: the same without a cookie, as the first of its handshake.

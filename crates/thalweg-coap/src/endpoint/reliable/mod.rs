@@ -234,6 +234,11 @@ impl ReliableEndpoint {
         self.events.pop_front()
     }
 
+    /// Whether there is an event.
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// When [`ReliableEndpoint::handle_timeout`] wants to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()

@@ -120,7 +120,9 @@ impl StreamLoop {
             *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.counts;
             *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.endpoint.counts();
             let home = &shared.homes[shared.home];
-            let may_sleep = self.readable.is_empty() && home.may_sleep();
+            // A connection that ended while answers were sent leaves events.
+            let is_idle = self.readable.is_empty() && !self.endpoint.has_events();
+            let may_sleep = is_idle && home.may_sleep();
             let is_over = shared.is_over.load(Ordering::SeqCst);
             let time = if may_sleep && !is_over { self.sleep_time() } else { Some(Duration::ZERO) };
             match self.poll.poll(&mut events, time) {

@@ -75,7 +75,7 @@ impl StreamClient {
             if !self.conduit.is_handshaking() {
                 return Ok(());
             }
-            if !self.read(deadline)? {
+            if !self.read(deadline)? && clock::now() >= deadline {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
@@ -183,10 +183,11 @@ impl StreamClient {
         let count = match self.socket.read(&mut buffer) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                return Ok(false);
+            Err(error) => {
+                use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+                let is_nothing = matches!(error.kind(), WouldBlock | TimedOut | Interrupted);
+                return if is_nothing { Ok(false) } else { Err(error) };
             }
-            Err(error) => return Err(error),
         };
         let handled = self.conduit.handle(&buffer[..count]);
         while let Some(bytes) = self.conduit.next()? {

@@ -8,6 +8,7 @@ mod association;
 mod client;
 mod cookie;
 mod hello;
+mod limits;
 mod recency;
 mod sessions;
 #[cfg(test)]
@@ -17,7 +18,8 @@ use std::fmt;
 
 pub use association::ClockOrigin;
 pub use client::{ClientSession, SessionState};
-pub use sessions::{SessionCounts, SessionLimits, Sessions};
+pub use limits::{SessionCounts, SessionLimits};
+pub use sessions::Sessions;
 
 /// Why a session cannot begin, or ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

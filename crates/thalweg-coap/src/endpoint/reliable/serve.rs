@@ -384,7 +384,6 @@ impl ReliableEndpoint {
 }
 
 /// The joined blocks from block `number` of a body, at most `blocks` of them.
-#[expect(clippy::type_complexity, reason = "the result of its sibling for single blocks")]
 fn cut_joined(len: usize, number: u32, blocks: usize) -> Result<Option<(Block, std::ops::Range<usize>)>, OutOfRange> {
     let start = number as usize * 1024;
     if start >= len && start > 0 {

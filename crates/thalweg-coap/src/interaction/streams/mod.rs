@@ -6,8 +6,6 @@
 mod client;
 mod conduit;
 mod server_loop;
-#[cfg(test)]
-mod tests;
 mod tls;
 mod web;
 

@@ -36,6 +36,10 @@ public final class Client {
         configuration.set(CoapConfig.PREFERRED_BLOCK_SIZE, 1024);
         CoapEndpoint endpoint = CoapEndpoint.builder().setConfiguration(configuration).build();
         EndpointManager.getEndpointManager().setDefaultEndpoint(endpoint);
+        if (arguments[1].startsWith("coaps:")) {
+            // Identity and key follow the address.
+            EndpointManager.getEndpointManager().setDefaultEndpoint(Dtls.client(configuration, arguments[2], arguments[3]));
+        }
         Client client = new Client(arguments[1]);
         if (arguments[0].equals("get")) {
             client.ask("get", client.request(Code.GET, ""));

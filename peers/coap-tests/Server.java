@@ -33,7 +33,7 @@ public final class Server {
         int port = Integer.parseInt(arguments[0].substring(colon + 1));
         UDPConnector connector = new UDPConnector(new InetSocketAddress(address, port), configuration);
         connector.setReuseAddress(true);
-        if (arguments.length > 1) {
+        if (arguments.length == 2) {
             InetAddress group = InetAddress.getByName("224.0.1.187");
             UdpMulticastConnector.Builder groups = new UdpMulticastConnector.Builder();
             groups.setLocalAddress(group, port);
@@ -42,6 +42,11 @@ public final class Server {
         }
         CoapServer server = new CoapServer(configuration);
         server.addEndpoint(CoapEndpoint.builder().setConfiguration(configuration).setConnector(connector).build());
+        if (arguments.length > 3) {
+            // The port of DTLS, an identity and its key.
+            InetSocketAddress secure = new InetSocketAddress(address, Integer.parseInt(arguments[1]));
+            server.addEndpoint(Dtls.server(configuration, secure, arguments[2], arguments[3]));
+        }
         server.add(new Hello(), new Slow(), new Note(), new Large(), new Settings());
         server.start();
         System.out.println("serving");

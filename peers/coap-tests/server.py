@@ -99,6 +99,6 @@ async def main():
     await asyncio.get_running_loop().create_future()
 
 
-os.environ["AIOCOAP_SERVER_TRANSPORT"] = "udp6"
+os.environ.setdefault("AIOCOAP_SERVER_TRANSPORT", "udp6")
 threading.Thread(target=watch_input, daemon=True).start()
 asyncio.run(main())

@@ -35,4 +35,4 @@ pub fn compile(sources: &[PathBuf], classes: &Path) -> Outcome<String> {
 }
 
 /// As `peers/coap-californium/pom.xml` says.
-const ARCHIVE: &str = "californium-core-3.14.0.jar";
+const ARCHIVE: &str = "scandium-3.14.0.jar";

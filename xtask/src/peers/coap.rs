@@ -98,6 +98,15 @@ pub fn aiocoap() -> Outcome<PathBuf> {
     Ok(python)
 }
 
+/// The same with CoAP over WebSocket.
+pub fn aiocoap_with_web_sockets() -> Outcome<PathBuf> {
+    let python = aiocoap()?;
+    if output(Command::new(&python).args(["-c", "import websockets"])).is_err() {
+        install(&python, WEB_SOCKETS)?;
+    }
+    Ok(python)
+}
+
 fn python(source: &Path, folder: &Path) -> Outcome<PathBuf> {
     let python = aiocoap()?;
     let server = source.join("server.py");
@@ -121,5 +130,6 @@ fn script(path: PathBuf, command: &str) -> Outcome<PathBuf> {
 }
 
 const AIOCOAP: &str = "aiocoap==0.4.17";
+const WEB_SOCKETS: &str = "websockets==15.0.1";
 /// NON GET /request, message ID 1.
 const GET_REQUEST: &[u8] = b"\x50\x01\x00\x01\xb7request";

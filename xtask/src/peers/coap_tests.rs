@@ -14,19 +14,19 @@ pub const PEERS: [TestPeer; 3] = [
 ];
 
 fn libcoap() -> Outcome<Vec<(&'static str, OsString)>> {
-    if !has("coap-client-notls") || !has("coap-server-notls") {
+    if !has("coap-client-notls") || !has("coap-server-notls") || !has("coap-client-openssl") {
         debian_package("libcoap3-bin")?;
     }
     Ok(Vec::new())
 }
 
 fn aiocoap() -> Outcome<Vec<(&'static str, OsString)>> {
-    Ok(vec![("THALWEG_AIOCOAP_PYTHON", coap::aiocoap()?.into())])
+    Ok(vec![("THALWEG_AIOCOAP_PYTHON", coap::aiocoap_with_web_sockets()?.into())])
 }
 
 fn californium() -> Outcome<Vec<(&'static str, OsString)>> {
     let source = root().join("peers/coap-tests");
-    let sources = ["Body.java", "Client.java", "Server.java"].map(|name| source.join(name));
+    let sources = ["Body.java", "Client.java", "Dtls.java", "Server.java"].map(|name| source.join(name));
     let class_path = californium::compile(&sources, &folder().join("coap-tests/classes"))?;
     Ok(vec![("THALWEG_CALIFORNIUM", class_path.into())])
 }

@@ -108,6 +108,8 @@ pub enum RequestError {
     Malformed(&'static str),
     /// No acknowledgement came, or no response.
     TimedOut,
+    /// The connection ended before the answer came.
+    Disconnected,
     /// The peer sent a RST: it does not know the exchange, or is no CoAP server.
     Reset,
     /// The response has a critical option that is not understood.
@@ -155,6 +157,7 @@ impl fmt::Display for RequestError {
             }
             RequestError::Malformed(what) => write!(formatter, "the request cannot be sent: {what}"),
             RequestError::TimedOut => formatter.write_str("no answer in time; is the server running and reachable?"),
+            RequestError::Disconnected => formatter.write_str("the connection ended before the answer came"),
             RequestError::Reset => formatter.write_str("the peer rejected the message with a RST"),
             RequestError::UnknownOption(number) => {
                 write!(formatter, "the response has the critical option {number}, which is not understood")

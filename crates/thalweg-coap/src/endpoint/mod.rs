@@ -52,15 +52,16 @@ mod peers;
 mod probing;
 mod protected;
 mod receive;
+pub mod reliable;
 mod response;
 mod secret;
 mod seen;
 mod server;
-mod slab;
+pub(crate) mod slab;
 mod spare;
 #[cfg(test)]
 mod tests;
-mod timers;
+pub(crate) mod timers;
 mod transfer;
 
 use std::collections::VecDeque;

@@ -47,7 +47,7 @@ impl CoapOutbox {
 
     /// Appends the datagram that `write` appends to the buffer; gives its length.
     #[inline]
-    pub(super) fn push(&mut self, peer: Peer, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    pub(crate) fn push(&mut self, peer: Peer, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let start = self.bytes.len();
         write(&mut self.bytes);
         self.ends.push((peer, self.bytes.len()));

@@ -8,6 +8,9 @@ use std::net::SocketAddr;
 pub struct Peer {
     /// The source address of its datagrams.
     pub address: SocketAddr,
+    /// Which of the sessions at this address it is, where there are sessions; 0 without one. A new session is a new peer:
+    /// nothing that the one before it asked, observes or was answered concerns it.
+    pub session: u32,
 }
 
 impl Peer {
@@ -19,7 +22,7 @@ impl Peer {
 
 impl<A: Into<SocketAddr>> From<A> for Peer {
     fn from(address: A) -> Peer {
-        Peer { address: address.into() }
+        Peer { address: address.into(), session: 0 }
     }
 }
 

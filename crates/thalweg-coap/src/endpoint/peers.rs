@@ -75,7 +75,8 @@ struct Key {
 impl Key {
     #[inline]
     fn new(peer: Peer) -> Key {
-        let port = u64::from(peer.address.port());
+        // Session and family have bits of their own behind the port's.
+        let port = u64::from(peer.address.port()) | u64::from(peer.session) << 17;
         match peer.address.ip() {
             IpAddr::V4(ip) => Key { high: 0, low: u64::from(ip.to_bits()), port },
             IpAddr::V6(ip) => {

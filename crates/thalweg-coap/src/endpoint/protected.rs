@@ -22,6 +22,14 @@ impl Endpoint {
         self.keyring = Some(keyring);
     }
 
+    /// The security context of an exchange's request; `None` for one without protection.
+    #[inline]
+    pub fn oscore_context(&self, exchange: ExchangeId) -> Option<Arc<Context>> {
+        self.keyring.as_ref()?;
+        let exchange = self.server.exchanges.get(exchange.0)?;
+        exchange.protection.as_ref().map(|association| association.shared_context())
+    }
+
     /// Whether the request of an exchange is protected: encrypted, unchanged, and from a holder of the keys.
     pub fn is_protected(&self, exchange: ExchangeId) -> bool {
         self.server.exchanges.get(exchange.0).is_some_and(|exchange| exchange.protection.is_some())

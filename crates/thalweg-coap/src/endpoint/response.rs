@@ -175,7 +175,7 @@ fn is_newer((latest, at): (u32, Instant), number: u32, now: Instant) -> bool {
 }
 
 /// The response that one message holds, with what only the endpoint has to know: Block1 and Echo.
-fn read_response<'a>(message: &CoapMessage<'a>) -> (Response, Option<Block>, Option<&'a [u8]>) {
+pub(super) fn read_response<'a>(message: &CoapMessage<'a>) -> (Response, Option<Block>, Option<&'a [u8]>) {
     let mut response = Response { payload: Body::from(message.payload.to_vec()), ..Response::new(message.code) };
     let mut block1 = None;
     let mut echo = None;

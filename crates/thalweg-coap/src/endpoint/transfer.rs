@@ -178,7 +178,7 @@ impl BlockTransfer {
     }
 }
 
-fn without_observe(options: Options<'_>) -> Vec<u8> {
+pub(super) fn without_observe(options: Options<'_>) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut last = OptionNumber(0);
     for (number, value) in options.filter(|(number, _)| *number != OptionNumber::OBSERVE) {
@@ -188,6 +188,6 @@ fn without_observe(options: Options<'_>) -> Vec<u8> {
     kept
 }
 
-fn insert_uint(options: &mut Vec<u8>, number: OptionNumber, value: u32) {
+pub(super) fn insert_uint(options: &mut Vec<u8>, number: OptionNumber, value: u32) {
     insert_option(options, number, encode_uint(value, &mut [0; 4]));
 }

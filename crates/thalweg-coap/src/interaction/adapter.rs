@@ -13,7 +13,8 @@ use super::line::Line;
 use super::rate_limit::RateLimit;
 use super::routes::{Routes, Target};
 use super::send_handler::{Inbox, SendHandler};
-use crate::endpoint::{Confirmability, Endpoint, EndpointEvent, ExchangeId, Peer};
+use super::source::RequestSource;
+use crate::endpoint::{Confirmability, EndpointEvent, ExchangeId, Peer};
 use crate::message::{CoapMessage, CoapRequest, Code, MessageType, OptionNumber, RequestBuf, Response};
 use crate::oscore::Refusal;
 use crate::scheduler::admission::AdmissionRank;
@@ -63,13 +64,13 @@ impl Adapter {
     }
 
     /// Hands the answers of the pools and the changed resources to the endpoint.
-    pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut impl RequestSource) {
         self.homes[self.home].take(&mut self.inbox);
         for (job, response) in self.inbox.answers.drain(..) {
             match response {
                 // The client may have given up meanwhile; then the answer is dropped.
                 Some(response) => {
-                    let _ = endpoint.respond(now, job.exchange, response);
+                    endpoint.answer(now, job.exchange, response);
                 }
                 None => endpoint.abandon(now, job.exchange),
             }
@@ -101,7 +102,7 @@ impl Adapter {
         else {
             return false;
         };
-        let request = CoapRequest { code, options: message.options, payload: message.payload };
+        let request = CoapRequest { code, options: message.options, payload: message.payload, caller: None };
         if self.routes.needs_protection(&request) {
             return false;
         }
@@ -127,7 +128,7 @@ impl Adapter {
     }
 
     /// Answers the requests of a batch or sends them to their pools.
-    pub(super) fn handle_events(&mut self, now: Instant, endpoint: &mut Endpoint, counts: &mut LoopCounts) {
+    pub(super) fn handle_events(&mut self, now: Instant, endpoint: &mut impl RequestSource, counts: &mut LoopCounts) {
         while let Some(event) = endpoint.poll_event() {
             let (exchange, peer, delivery, request) = match event {
                 EndpointEvent::Request { exchange, peer, delivery, request } => (exchange, peer, delivery, request),
@@ -148,7 +149,7 @@ impl Adapter {
                 match refusal(job.rank, retry_after) {
                     Some(response) => {
                         counts.unavailable += 1;
-                        let _ = endpoint.respond(now, job.exchange, response);
+                        endpoint.answer(now, job.exchange, response);
                     }
                     None => {
                         counts.dropped += 1;
@@ -161,16 +162,27 @@ impl Adapter {
         self.inline.end_batch(now);
     }
 
-    fn handle_request(&mut self, now: Instant, endpoint: &mut Endpoint, arrived: Arrived, counts: &mut LoopCounts) {
+    fn handle_request(
+        &mut self,
+        now: Instant,
+        endpoint: &mut impl RequestSource,
+        arrived: Arrived,
+        counts: &mut LoopCounts,
+    ) {
         let Arrived { exchange, peer, rank, request } = arrived;
         let limit = self.rate_limit.as_mut().map(|limit| limit.take(now, peer.address.ip()));
         if let Some(Err(retry_after)) = limit {
             counts.limited += 1;
-            let _ = endpoint.respond(now, exchange, later(Code::TOO_MANY_REQUESTS, retry_after));
+            endpoint.answer(now, exchange, later(Code::TOO_MANY_REQUESTS, retry_after));
             return endpoint.recycle(request);
         }
-        if self.routes.needs_protection(&request.view()) && !endpoint.is_protected(exchange) {
-            let _ = endpoint.respond(now, exchange, Refusal::Unprotected.response());
+        let caller = endpoint.caller(exchange, peer);
+        if self.routes.needs_protection(&request.view()) && caller.oscore.is_none() {
+            endpoint.answer(now, exchange, Refusal::Unprotected.response());
+            return endpoint.recycle(request);
+        }
+        if let Some(refusal) = self.routes.refuse(&request.view(), &caller) {
+            endpoint.answer(now, exchange, refusal);
             return endpoint.recycle(request);
         }
         let target = self.routes.find(&request.view());
@@ -178,12 +190,12 @@ impl Adapter {
         match self.line(target) {
             Some(line) => {
                 counts.pooled += 1;
-                line.offer(JobOffer { rank, job: Job { home, exchange, rank, target, request } });
+                line.offer(JobOffer { rank, job: Job { home, exchange, rank, target, request, caller } });
             }
             None => {
                 counts.inline += 1;
-                let response = self.inline.call(&self.routes, target, &request, counts);
-                let _ = endpoint.respond(now, exchange, response);
+                let response = self.inline.call(&self.routes, target, &request.view().of(&caller), counts);
+                endpoint.answer(now, exchange, response);
                 endpoint.recycle(request);
             }
         }
@@ -191,14 +203,20 @@ impl Adapter {
 }
 
 impl Inline {
-    fn call(&mut self, routes: &Routes, target: Target, request: &RequestBuf, counts: &mut LoopCounts) -> Response {
+    fn call(
+        &mut self,
+        routes: &Routes,
+        target: Target,
+        request: &CoapRequest<'_>,
+        counts: &mut LoopCounts,
+    ) -> Response {
         self.calls += 1;
         if self.suspicious == 0 {
-            return routes.handle(target, &request.view());
+            return routes.handle(target, request);
         }
         self.suspicious -= 1;
         let start = clock::now();
-        let response = routes.handle(target, &request.view());
+        let response = routes.handle(target, request);
         if clock::now().since(start) <= self.time_max {
             routes.handle_kept(target);
         } else if routes.handle_breach(target) {
@@ -238,7 +256,7 @@ mod tests {
     use super::super::handler::{ClassId, Function};
     use super::super::handler_pool::Handlers;
     use super::*;
-    use crate::endpoint::Config;
+    use crate::endpoint::{Config, Endpoint};
     use crate::message::{MessageId, MessageWriter, Token};
     use crate::scheduler::admission::Patience;
     use crate::scheduler::controller::ControlLaw;

@@ -10,6 +10,8 @@ use thalweg_base::time::Instant;
 use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure, Waker};
 use thalweg_transport::clock;
 
+use crate::credentials::Credentials;
+use crate::dtls::{ClientSession, ClockOrigin, DtlsError, SessionState};
 use crate::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, Peer, RequestError, RequestId};
 use crate::message::{RequestBuf, Response};
 use crate::oscore::Context;
@@ -21,6 +23,13 @@ pub struct Client {
     outbox: CoapOutbox,
     scratch: BatchScratch,
     protection: Option<Arc<Context>>,
+    security: Option<Box<Security>>,
+}
+
+/// The DTLS session below the requests of a client.
+struct Security {
+    server: SocketAddr,
+    session: ClientSession,
 }
 
 /// Why a client got no answer.
@@ -32,6 +41,8 @@ pub enum ClientError {
     Request(RequestError),
     /// The caller's time was over.
     TimedOut(Duration),
+    /// There is no DTLS session.
+    Session(DtlsError),
 }
 
 impl fmt::Display for ClientError {
@@ -39,6 +50,7 @@ impl fmt::Display for ClientError {
         match self {
             ClientError::System(error) => write!(f, "the client's socket failed: {error}"),
             ClientError::Request(error) => error.fmt(f),
+            ClientError::Session(error) => write!(f, "{error}; have both ends the same credentials?"),
             ClientError::TimedOut(time) => {
                 write!(f, "no answer within {time:?}; is the server running and reachable, or does it need longer?")
             }
@@ -51,6 +63,7 @@ impl std::error::Error for ClientError {
         match self {
             ClientError::System(error) => Some(error),
             ClientError::Request(error) => Some(error),
+            ClientError::Session(error) => Some(error),
             ClientError::TimedOut(_) => None,
         }
     }
@@ -69,7 +82,25 @@ impl Client {
         };
         let (socket, endpoint) = opened().map_err(ClientError::System)?;
         let (outbox, scratch) = (CoapOutbox::default(), BatchScratch::default());
-        Ok(Client { socket, endpoint, outbox, scratch, protection: None })
+        Ok(Client { socket, endpoint, outbox, scratch, protection: None, security: None })
+    }
+
+    /// A client of one server, which it calls `host`, over DTLS (`coaps`). The handshake goes on while it waits for answers.
+    ///
+    /// # Errors
+    /// When the system gives no socket, or the credentials are not one pre-shared key, or a certificate and those to believe.
+    pub fn open_secure(
+        server: SocketAddr,
+        host: &str,
+        config: Config,
+        credentials: &Credentials,
+    ) -> Result<Client, ClientError> {
+        // Nothing has to be kept small for a server that was chosen by its credentials.
+        let mut client = Client::open(server, config)?;
+        let now = clock::now();
+        let session = ClientSession::connect(credentials, host, ClockOrigin::at(now), now);
+        client.security = Some(Box::new(Security { server, session: session.map_err(ClientError::Session)? }));
+        Ok(client)
     }
 
     /// Protects all further requests with the keys of `context` (OSCORE, RFC 8613) and believes its peer only.
@@ -127,8 +158,15 @@ impl Client {
             self.socket.receive().map_err(ClientError::System)?;
             let now = clock::now();
             while let Some(arrived) = self.socket.next_arrival() {
-                self.endpoint.handle_datagram(now, Peer::from(arrived.source), arrived.bytes);
+                match &mut self.security {
+                    None => self.endpoint.handle_datagram(now, Peer::from(arrived.source), arrived.bytes),
+                    Some(security) if security.server == arrived.source => {
+                        security.session.handle_datagram(now, arrived.bytes);
+                    }
+                    Some(_) => {}
+                }
             }
+            self.handle_session(now)?;
             if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
                 self.endpoint.handle_timeout(now);
             }
@@ -140,7 +178,8 @@ impl Client {
                 return Ok(None);
             }
             if !self.socket.is_ready() {
-                let due = self.endpoint.poll_timeout().map_or(deadline, |due| due.min(deadline));
+                let session = self.security.as_ref().and_then(|security| security.session.poll_timeout());
+                let due = self.endpoint.poll_timeout().into_iter().chain(session).fold(deadline, Instant::min);
                 let woken = self.socket.wait(Some(due)).map_err(ClientError::System)?;
                 if woken.woken {
                     return Ok(None);
@@ -176,8 +215,32 @@ impl Client {
         Err(ClientError::TimedOut(time))
     }
 
+    /// Hands what the session opened to the endpoint.
+    fn handle_session(&mut self, now: Instant) -> Result<(), ClientError> {
+        let Some(security) = &mut self.security else { return Ok(()) };
+        let session = &mut security.session;
+        session.handle_timeout(now);
+        for plain in session.take_plain() {
+            self.endpoint.handle_datagram(now, Peer::from(security.server), &plain);
+        }
+        match session.state() {
+            SessionState::Failed(error) => Err(ClientError::Session(error.clone())),
+            SessionState::Closed => Err(ClientError::Session(DtlsError::closed())),
+            SessionState::Handshake | SessionState::Established => Ok(()),
+        }
+    }
+
     fn transmit(&mut self) {
         self.endpoint.poll_transmit(&mut self.outbox);
+        if let Some(security) = &mut self.security {
+            let now = clock::now();
+            self.outbox.iter().for_each(|transmit| security.session.send(now, transmit.bytes));
+            let sealed = security.session.take_outgoing();
+            let departures =
+                sealed.iter().map(|bytes| Departure { to: security.server, from: None, bytes: bytes.as_slice() });
+            self.socket.send(&mut self.scratch, departures);
+            return self.outbox.clear();
+        }
         let departures = self.outbox.iter().map(|transmit| Departure {
             to: transmit.peer.address,
             from: None,
@@ -185,6 +248,16 @@ impl Client {
         });
         self.socket.send(&mut self.scratch, departures);
         self.outbox.clear();
+    }
+}
+
+/// The server learns at once that the session is over.
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(security) = &mut self.security {
+            security.session.close();
+            self.transmit();
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::routes::{Routes, Target};
 use super::send_handler::SendHandler;
 use crate::endpoint::ExchangeId;
+use crate::identity::Caller;
 use crate::message::{Code, RequestBuf, Response};
 use crate::scheduler::admission::AdmissionRank;
 use crate::scheduler::pool::Crew;
@@ -20,6 +21,7 @@ pub(super) struct Job {
     pub(super) rank: AdmissionRank,
     pub(super) target: Target,
     pub(super) request: RequestBuf,
+    pub(super) caller: Caller,
 }
 
 /// The threads of one class.
@@ -30,7 +32,7 @@ pub(super) struct Handlers {
 
 impl Crew<Job> for Handlers {
     fn work(&self, job: Job) {
-        let response = self.routes.handle(job.target, &job.request.view());
+        let response = self.routes.handle(job.target, &job.request.view().of(&job.caller));
         self.homes[job.home].answer(job, Some(response));
     }
 

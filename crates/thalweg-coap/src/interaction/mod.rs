@@ -21,9 +21,12 @@ mod line;
 mod pause;
 pub mod rate_limit;
 mod receiver;
+pub mod requester;
 pub mod routes;
 mod send_handler;
 pub mod server;
+mod source;
+pub mod streams;
 #[cfg(test)]
 mod tests;
 

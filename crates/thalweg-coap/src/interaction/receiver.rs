@@ -16,7 +16,10 @@ use super::counts::LoopCounts;
 use super::gate::Gate;
 use super::pause::Pause;
 use super::send_handler::SendHandler;
+use super::source::SecureSource;
+use crate::dtls::{SessionCounts, Sessions};
 use crate::endpoint::{CoapOutbox, Endpoint, Peer};
+use crate::message::{CoapMessage, MessageId, MessageType, empty_message};
 
 /// One event loop with its socket and the state of the peers that the kernel assigns to it.
 pub(super) struct NetworkReceiver {
@@ -29,8 +32,18 @@ pub(super) struct NetworkReceiver {
     pause: Pause,
     gate: Gate,
     counts: LoopCounts,
+    /// The DTLS sessions of the socket, where it has them.
+    security: Option<Box<Security>>,
     /// Whether the socket had a filter since the last datagram was queued.
     is_filtered: bool,
+}
+
+/// Sessions below the endpoint: what arrives is opened first, and what leaves is sealed last.
+struct Security {
+    sessions: Sessions,
+    sealed: CoapOutbox,
+    /// Messages to peers whose sessions are over.
+    undelivered: Vec<(Peer, MessageId)>,
 }
 
 /// State shared by a loop and the server.
@@ -40,6 +53,8 @@ pub(super) struct Shared {
     pub(super) homes: Arc<[SendHandler]>,
     pub(super) counts: Arc<Mutex<LoopCounts>>,
     pub(super) is_over: Arc<AtomicBool>,
+    /// Numbers about the loop's DTLS sessions.
+    pub(super) sessions: Arc<Mutex<SessionCounts>>,
 }
 
 impl NetworkReceiver {
@@ -54,8 +69,15 @@ impl NetworkReceiver {
             pause: Pause::default(),
             gate: Gate::default(),
             counts: LoopCounts::default(),
+            security: None,
             is_filtered: false,
         }
+    }
+
+    /// The same with DTLS below the endpoint.
+    pub(super) fn with_sessions(self, sessions: Sessions) -> NetworkReceiver {
+        let security = Security { sessions, sealed: CoapOutbox::default(), undelivered: Vec::new() };
+        NetworkReceiver { security: Some(Box::new(security)), ..self }
     }
 
     /// Serves until the server is over.
@@ -69,6 +91,9 @@ impl NetworkReceiver {
             let is_full = self.turn(asks, &mut scratch)?;
             asks = true;
             *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.counts;
+            if let Some(security) = &self.security {
+                *shared.sessions.lock().unwrap_or_else(PoisonError::into_inner) = security.sessions.counts();
+            }
             if let Some(pause) = self.pause.handle_turn(self.adapter.has_refused(), is_full) {
                 std::thread::sleep(pause);
                 continue;
@@ -78,7 +103,9 @@ impl NetworkReceiver {
                 continue;
             }
             if !shared.is_over.load(Ordering::SeqCst) {
-                self.socket.wait(earlier(self.endpoint.poll_timeout(), self.gate.poll_timeout()))?;
+                let sessions = self.security.as_ref().and_then(|security| security.sessions.poll_timeout());
+                let deadline = earlier(self.endpoint.poll_timeout(), self.gate.poll_timeout());
+                self.socket.wait(earlier(deadline, sessions))?;
             }
             home.has_slept();
             // Woken by an answer or a deadline alone, it has nothing to ask the socket for.
@@ -92,13 +119,19 @@ impl NetworkReceiver {
         let count = if asks { self.socket.receive()? } else { 0 };
         // The only look at the clock for all datagrams of the batch.
         let now = clock::now();
-        self.handle_arrivals(now);
+        match self.security.is_some() {
+            false => self.handle_arrivals(now),
+            true => self.handle_sealed(now),
+        }
         self.adapter.handle_inbox(now, &mut self.endpoint);
         if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.endpoint.handle_timeout(now);
         }
-        self.adapter.handle_events(now, &mut self.endpoint, &mut self.counts);
+        self.handle_events(now);
         self.endpoint.poll_transmit(&mut self.outbox);
+        if self.security.is_some() {
+            self.seal(now);
+        }
         if !self.outbox.is_empty() {
             self.send(scratch);
         }
@@ -141,6 +174,63 @@ impl NetworkReceiver {
             }
         }
         self.counts.set_received(&self.socket.counts());
+    }
+
+    /// Opens what arrived at a socket with sessions.
+    fn handle_sealed(&mut self, now: Instant) {
+        let Some(security) = &mut self.security else { return };
+        let sessions = &mut security.sessions;
+        self.adapter.begin_batch();
+        while let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = self.socket.next_arrival() {
+            self.counts.kernel_drops += u64::from(kernel_drops);
+            if let Some(address) = destination.filter(|address| !address.is_multicast()) {
+                self.origins.note(source, address);
+            }
+            sessions.handle_datagram(now, source, bytes);
+            for plain in sessions.plain().iter() {
+                self.endpoint.handle_datagram(now, plain.peer, plain.bytes);
+            }
+        }
+        if sessions.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            sessions.handle_timeout(now);
+        }
+        self.counts.set_received(&self.socket.counts());
+    }
+
+    fn handle_events(&mut self, now: Instant) {
+        match &self.security {
+            None => self.adapter.handle_events(now, &mut self.endpoint, &mut self.counts),
+            Some(security) => {
+                let mut source = SecureSource { endpoint: &mut self.endpoint, sessions: &security.sessions };
+                self.adapter.handle_events(now, &mut source, &mut self.counts);
+            }
+        }
+    }
+
+    /// Seals what is ready to leave. A message to a peer whose session is over counts as rejected, so that its
+    /// observations end.
+    fn seal(&mut self, now: Instant) {
+        let Some(security) = &mut self.security else { return };
+        for transmit in self.outbox.iter() {
+            if security.sessions.protect(now, transmit.peer, transmit.bytes) {
+                continue;
+            }
+            self.counts.send_lost += 1;
+            if let Ok((MessageType::Confirmable | MessageType::NonConfirmable, _, id)) =
+                CoapMessage::parse_header(transmit.bytes)
+            {
+                security.undelivered.push((transmit.peer, id));
+            }
+        }
+        security.sessions.poll_transmit(&mut security.sealed);
+        std::mem::swap(&mut self.outbox, &mut security.sealed);
+        if security.undelivered.is_empty() {
+            return;
+        }
+        for (peer, id) in security.undelivered.drain(..) {
+            self.endpoint.handle_datagram(now, peer, &empty_message(MessageType::Reset, id));
+        }
+        self.handle_events(now);
     }
 
     fn send(&mut self, scratch: &mut BatchScratch) {

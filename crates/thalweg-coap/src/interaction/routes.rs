@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::handler::{Catalog, Class, ClassId, Handler};
+use crate::identity::{AccessRules, Caller};
 use crate::link_format::{self, WebLink};
 use crate::message::{CoapRequest, Code, Response, content_format};
 
@@ -17,6 +18,7 @@ pub struct Routes {
     catalog: Option<Arc<dyn Catalog>>,
     /// Paths that require protected requests, with all paths below them.
     protected: Vec<String>,
+    access: AccessRules,
 }
 
 struct Route {
@@ -77,6 +79,18 @@ impl Routes {
     pub fn protect(mut self, path: &str) -> Routes {
         self.protected.push(path.trim_matches('/').to_owned());
         self
+    }
+
+    /// Lets only the clients that `rules` allow reach resources.
+    pub fn with_access(mut self, rules: AccessRules) -> Routes {
+        self.access = rules;
+        self
+    }
+
+    /// The answer to a request that the access rules do not allow.
+    #[inline]
+    pub fn refuse(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
+        if self.access.is_empty() { None } else { self.access.refuse(request, caller) }
     }
 
     /// Whether an unprotected request has to be refused. Allocates nothing.

@@ -12,7 +12,27 @@ use crate::message::Response;
 pub(super) struct SendHandler {
     inbox: Mutex<Inbox>,
     is_asleep: AtomicBool,
-    waker: Waker,
+    waker: LoopWaker,
+}
+
+/// What ends the sleep of a loop.
+pub(super) enum LoopWaker {
+    /// Of a loop with a socket for datagrams.
+    Datagrams(Waker),
+    /// Of a loop with connections.
+    Streams(mio::Waker),
+}
+
+impl From<mio::Waker> for LoopWaker {
+    fn from(waker: mio::Waker) -> LoopWaker {
+        LoopWaker::Streams(waker)
+    }
+}
+
+impl From<Waker> for LoopWaker {
+    fn from(waker: Waker) -> LoopWaker {
+        LoopWaker::Datagrams(waker)
+    }
 }
 
 /// News since the loop last took them.
@@ -31,8 +51,8 @@ impl Inbox {
 }
 
 impl SendHandler {
-    pub(super) fn new(waker: Waker) -> SendHandler {
-        SendHandler { inbox: Mutex::default(), is_asleep: AtomicBool::new(false), waker }
+    pub(super) fn new(waker: impl Into<LoopWaker>) -> SendHandler {
+        SendHandler { inbox: Mutex::default(), is_asleep: AtomicBool::new(false), waker: waker.into() }
     }
 
     /// Leaves an answer for the loop; it goes out with the next [`SendHandler::flush`] at the latest.
@@ -60,7 +80,11 @@ impl SendHandler {
     /// Wakes the loop in any case.
     pub(super) fn wake(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
-            self.waker.wake();
+            match &self.waker {
+                LoopWaker::Datagrams(waker) => waker.wake(),
+                // An eventfd takes 2⁶⁴ signals.
+                LoopWaker::Streams(waker) => drop(waker.wake()),
+            }
         }
     }
 

@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use mio::Poll;
+use mio::net::TcpListener;
 use thalweg_transport::batch::{BatchOptions, BatchSocket, PortSharing};
+use thalweg_transport::clock;
 use thalweg_transport::interfaces::{self, InterfaceSelection};
 
 use super::adapter::Adapter;
@@ -19,7 +22,12 @@ use super::rate_limit::{PeerRate, RateLimit};
 use super::receiver::{NetworkReceiver, Shared};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
+use super::streams::{LISTENERS_MAX, Listener, StreamLoop, StreamsConfig, TlsServer, WAKER};
+use crate::credentials::Credentials;
+use crate::dtls::{ClockOrigin, SessionCounts, SessionLimits, Sessions};
+use crate::endpoint::reliable::{ReliableCounts, ReliableEndpoint};
 use crate::endpoint::{Config, Endpoint};
+use crate::identity::Transport;
 use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::ControlLaw;
@@ -49,6 +57,21 @@ pub struct ServerConfig {
     pub scheduler: SchedulerConfig,
     /// The keys of clients that may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
     pub keyring: Option<Arc<Keyring>>,
+    /// A socket for DTLS beside the one for plain datagrams. Default `None`.
+    pub secure: Option<SecureConfig>,
+    /// Addresses for TCP, TLS and WebSocket (RFC 8323), all on one thread. Default `None`.
+    pub streams: Option<StreamsConfig>,
+}
+
+/// A socket for requests over DTLS (`coaps`, RFC 7252 §9).
+#[derive(Clone, Debug)]
+pub struct SecureConfig {
+    /// The address to listen at; port 0 lets the system choose.
+    pub address: SocketAddr,
+    /// The keys of the clients, or a certificate.
+    pub credentials: Credentials,
+    /// Bounds of what clients can make it hold.
+    pub limits: SessionLimits,
 }
 
 /// Whether a server hears requests to groups.
@@ -92,6 +115,8 @@ impl ServerConfig {
             groups: GroupRequests::Ignored,
             scheduler: SchedulerConfig::default(),
             keyring: None,
+            secure: None,
+            streams: None,
         }
     }
 }
@@ -125,9 +150,13 @@ impl std::error::Error for ServerError {
 /// A running server. Dropping it ends its loops and lets handlers that are at work finish by themselves.
 pub struct Server {
     address: SocketAddr,
+    secure_address: Option<SocketAddr>,
+    stream_addresses: Vec<(Transport, SocketAddr)>,
     routes: Arc<Routes>,
     homes: Arc<[SendHandler]>,
     counts: Vec<Arc<Mutex<LoopCounts>>>,
+    sessions: Arc<Mutex<SessionCounts>>,
+    connections: Arc<Mutex<ReliableCounts>>,
     loops: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
@@ -137,8 +166,12 @@ pub struct Server {
 /// Statistics of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerSnapshot {
-    /// Counters of each loop since the server started.
+    /// Counters of each loop since the server started: those of plain datagrams, that of DTLS, that of connections.
     pub loops: Vec<LoopCounts>,
+    /// Numbers about DTLS sessions.
+    pub sessions: SessionCounts,
+    /// Numbers about connections over TCP, TLS and WebSocket.
+    pub connections: ReliableCounts,
     /// Statistics of the pools in the last ten seconds.
     pub scheduler: Snapshot,
     /// Paths whose handlers took too long inline and run in a pool now.
@@ -164,17 +197,31 @@ impl Server {
     /// # Errors
     /// When the address is taken or not of this host, or the system gives no threads.
     pub fn start(config: &ServerConfig, routes: Routes) -> Result<Server, ServerError> {
-        let sockets = open(config)?;
+        let mut sockets = open(config)?;
         let address = sockets.first().map_or(config.address, BatchSocket::local_address);
-        let homes: Arc<[SendHandler]> = sockets.iter().map(|socket| SendHandler::new(socket.waker())).collect();
+        let secure = config.secure.as_ref().map(open_secure).transpose()?;
+        let secure_address = secure.as_ref().map(BatchSocket::local_address);
+        sockets.extend(secure);
+        let streams = config.streams.as_ref().map(open_streams).transpose()?;
+        let stream_addresses = streams.iter().flat_map(|streams| streams.addresses.clone()).collect();
+        let mut homes: Vec<SendHandler> = sockets.iter().map(|socket| SendHandler::new(socket.waker())).collect();
+        let streams = streams.map(|Streams { poll, waker, listeners, .. }| {
+            homes.push(SendHandler::new(waker));
+            (poll, listeners)
+        });
+        let homes: Arc<[SendHandler]> = homes.into();
         let routes = Arc::new(routes);
         let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
         let pools = pools(config, &scheduler, &routes, &homes)?;
         let mut server = Server {
             address,
+            secure_address,
+            stream_addresses,
             routes,
             homes,
             counts: Vec::new(),
+            sessions: Arc::default(),
+            connections: Arc::default(),
             loops: Vec::new(),
             is_over: Arc::default(),
             failure: Arc::default(),
@@ -182,6 +229,9 @@ impl Server {
         };
         for (home, socket) in sockets.into_iter().enumerate() {
             server.add_loop(config, home, socket, &pools)?;
+        }
+        if let Some((poll, listeners)) = streams {
+            server.add_stream_loop(config, poll, listeners, &pools)?;
         }
         Ok(server)
     }
@@ -193,26 +243,69 @@ impl Server {
         socket: BatchSocket,
         pools: &[Option<Pool<Job>>],
     ) -> Result<(), ServerError> {
-        let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
-        let mut endpoint = Endpoint::new(config.endpoint.clone(), secret);
+        let secret = || super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"));
+        // The socket for DTLS is the last one.
+        let secure = config.secure.as_ref().filter(|_| home == config.loops.max(1));
+        // A handshake has proved the address.
+        let amplification_max = if secure.is_some() { 0 } else { config.endpoint.amplification_max };
+        let mut endpoint = Endpoint::new(Config { amplification_max, ..config.endpoint.clone() }, secret()?);
         if let Some(keyring) = &config.keyring {
             endpoint.set_keyring(Arc::clone(keyring));
         }
+        let adapter = self.adapter(config, home, pools);
+        let mut receiver = NetworkReceiver::new(socket, endpoint, adapter);
+        if let Some(SecureConfig { credentials, limits, .. }) = secure {
+            let sessions = Sessions::new(credentials, *limits, secret()?, ClockOrigin::at(clock::now()));
+            let failed =
+                |error| ServerError::new("use its DTLS credentials", "see the reason")(io::Error::other(error));
+            receiver = receiver.with_sessions(sessions.map_err(failed)?);
+        }
+        let shared = self.shared(home);
+        self.spawn(&format!("receiver-{home}"), move || receiver.run(&shared))
+    }
+
+    /// The loop for all connections.
+    fn add_stream_loop(
+        &mut self,
+        config: &ServerConfig,
+        poll: Poll,
+        listeners: Vec<Listener>,
+        pools: &[Option<Pool<Job>>],
+    ) -> Result<(), ServerError> {
+        let Some(limits) = &config.streams else { return Ok(()) };
+        let home = self.homes.len() - 1;
+        let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
+        let endpoint = ReliableEndpoint::new(limits.limits, secret);
+        let (adapter, told) = (self.adapter(config, home, pools), Arc::clone(&self.connections));
+        let streams = StreamLoop::new(poll, listeners, endpoint, adapter, limits.clone(), told);
+        let streams = streams.map_err(ServerError::new("wait for connections", "allow it more descriptors"))?;
+        let shared = self.shared(home);
+        self.spawn("receiver-streams", move || streams.run(&shared))
+    }
+
+    fn adapter(&self, config: &ServerConfig, home: usize, pools: &[Option<Pool<Job>>]) -> Adapter {
         let lines = pools.iter().map(|pool| Line::new(pool.clone())).collect();
         let limits = (config.peer_rate.map(RateLimit::new), config.inline_max);
-        let adapter = Adapter::new(home, Arc::clone(&self.routes), Arc::clone(&self.homes), lines, limits);
-        let receiver = NetworkReceiver::new(socket, endpoint, adapter);
+        Adapter::new(home, Arc::clone(&self.routes), Arc::clone(&self.homes), lines, limits)
+    }
+
+    /// What a loop shares with the server.
+    fn shared(&mut self, home: usize) -> Shared {
         let counts: Arc<Mutex<LoopCounts>> = Arc::default();
         self.counts.push(Arc::clone(&counts));
-        let shared = Shared { home, homes: Arc::clone(&self.homes), counts, is_over: Arc::clone(&self.is_over) };
-        let (name, failure) = (format!("receiver-{home}"), Arc::clone(&self.failure));
+        let (homes, is_over) = (Arc::clone(&self.homes), Arc::clone(&self.is_over));
+        Shared { home, homes, counts, is_over, sessions: Arc::clone(&self.sessions) }
+    }
+
+    fn spawn(&mut self, name: &str, run: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), ServerError> {
+        let failure = Arc::clone(&self.failure);
         let run = move || {
-            if let Err(error) = receiver.run(&shared) {
+            if let Err(error) = run() {
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.to_string());
             }
         };
         let manager = self.scheduler.manager();
-        let spawned = manager.spawn(ThreadGroup::Interaction, &name, run);
+        let spawned = manager.spawn(ThreadGroup::Interaction, name, run);
         self.loops.push(spawned.map_err(ServerError::new("start a thread", NO_THREADS))?);
         Ok(())
     }
@@ -220,6 +313,16 @@ impl Server {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address that it listens on for DTLS.
+    pub fn secure_address(&self) -> Option<SocketAddr> {
+        self.secure_address
+    }
+
+    /// The addresses that it listens on for connections.
+    pub fn stream_addresses(&self) -> &[(Transport, SocketAddr)] {
+        &self.stream_addresses
     }
 
     /// The reason why a loop ended although the server runs: the system's error.
@@ -237,6 +340,8 @@ impl Server {
         let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
         ServerSnapshot {
             loops: self.counts.iter().map(read).collect(),
+            sessions: *self.sessions.lock().unwrap_or_else(PoisonError::into_inner),
+            connections: *self.connections.lock().unwrap_or_else(PoisonError::into_inner),
             scheduler: self.scheduler.snapshot(),
             demoted: self.routes.demoted(),
         }
@@ -271,6 +376,44 @@ fn open(config: &ServerConfig) -> Result<Vec<BatchSocket>, ServerError> {
         sockets.push(socket);
     }
     Ok(sockets)
+}
+
+/// What a loop for connections begins with.
+struct Streams {
+    poll: Poll,
+    waker: mio::Waker,
+    listeners: Vec<Listener>,
+    addresses: Vec<(Transport, SocketAddr)>,
+}
+
+/// The listeners for connections.
+fn open_streams(config: &StreamsConfig) -> Result<Streams, ServerError> {
+    let failed = || ServerError::new("wait for connections", "allow it more descriptors");
+    let poll = Poll::new().map_err(failed())?;
+    let waker = mio::Waker::new(poll.registry(), WAKER).map_err(failed())?;
+    let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+    for (transport, address) in config.listeners.iter().copied().take(LISTENERS_MAX) {
+        let unusable = ServerError::new(format!("listen for {transport}"), "give it other credentials");
+        let is_possible = transport.is_reliable();
+        let tls = transport.is_secure().then(|| TlsServer::new(&config.credentials));
+        let tls = if is_possible { tls.transpose() } else { Err(io::Error::other("it has no connections")) };
+        let tls = tls.map_err(unusable)?;
+        let taken =
+            ServerError::new(format!("listen on {address} for {transport}"), "is another server running there?");
+        let bound = TcpListener::bind(address).and_then(|socket| Ok((socket.local_addr()?, socket)));
+        let (address, socket) = bound.map_err(taken)?;
+        addresses.push((transport, address));
+        listeners.push(Listener { socket, transport, tls });
+    }
+    Ok(Streams { poll, waker, listeners, addresses })
+}
+
+/// The socket for DTLS.
+fn open_secure(config: &SecureConfig) -> Result<BatchSocket, ServerError> {
+    let address = config.address;
+    let failed = ServerError::new(format!("listen on {address} for DTLS"), "is another server running there?");
+    let options = BatchOptions { datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+    BatchSocket::bind(address, &options).map_err(failed)
 }
 
 /// Joins all CoAP nodes on each interface that has multicast.

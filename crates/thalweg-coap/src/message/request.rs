@@ -2,6 +2,7 @@
 
 use super::option::{Options, insert_option};
 use super::{Code, ETag, OptionNumber, encode_uint};
+use crate::identity::Caller;
 
 /// The Observe option of a request (RFC 7641 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct CoapRequest<'a> {
     pub options: Options<'a>,
     /// The body: all blocks of it if it came in blocks.
     pub payload: &'a [u8],
+    /// The client, where the request came from one.
+    pub caller: Option<&'a Caller>,
 }
 
 impl<'a> CoapRequest<'a> {
@@ -99,6 +102,14 @@ impl<'a> CoapRequest<'a> {
     /// Whether the resource must not exist yet.
     pub fn is_if_none_match(&self) -> bool {
         self.options.value(OptionNumber::IF_NONE_MATCH).is_some()
+    }
+
+    /// The same request of `caller`.
+    pub fn of<'c>(self, caller: &'c Caller) -> CoapRequest<'c>
+    where
+        'a: 'c,
+    {
+        CoapRequest { caller: Some(caller), ..self }
     }
 
     /// A copy that owns its bytes.
@@ -199,7 +210,7 @@ impl RequestBuf {
 
     /// The request as handlers see it.
     pub fn view(&self) -> CoapRequest<'_> {
-        CoapRequest { code: self.code, options: Options::new(&self.options), payload: &self.payload }
+        CoapRequest { code: self.code, options: Options::new(&self.options), payload: &self.payload, caller: None }
     }
 
     /// Refills this request with a received one and keeps the buffers, so that nothing is allocated in steady state.

@@ -55,6 +55,11 @@ impl ServerAssociation {
         Arc::ptr_eq(&self.context, &other.context)
     }
 
+    /// The context of the request, for whoever asks later.
+    pub fn shared_context(&self) -> Arc<Context> {
+        Arc::clone(&self.context)
+    }
+
     /// The context of the request.
     pub fn context(&self) -> &Context {
         &self.context
@@ -110,7 +115,7 @@ impl ClientAssociation {
         let (bytes, partial_iv) = self.context.protect_request(message)?;
         let sent = Some(Sent { token: message.token, partial_iv });
         if message.token == registration {
-            let view = CoapRequest { code: message.code, options: message.options, payload: &[] };
+            let view = CoapRequest { code: message.code, options: message.options, payload: &[], caller: None };
             let is_observing = view.observe() == Some(Observe::Register);
             let count = self.registration.count;
             self.registration = Registration { sent, is_observing, count, ..Registration::default() };

@@ -111,7 +111,12 @@ impl Opened {
 
     /// Method, options and payload.
     pub fn view(&self) -> CoapRequest<'_> {
-        CoapRequest { code: self.code, options: Options::new(&self.options), payload: &self.plaintext[self.payload..] }
+        CoapRequest {
+            code: self.code,
+            options: Options::new(&self.options),
+            payload: &self.plaintext[self.payload..],
+            caller: None,
+        }
     }
 
     /// The message before its protection; `outer` is the received message.

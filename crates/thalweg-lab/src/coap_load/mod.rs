@@ -16,6 +16,7 @@ mod request;
 mod responder;
 mod result;
 mod schedule;
+mod sessions;
 mod sockets;
 mod tally;
 #[cfg(test)]
@@ -27,3 +28,4 @@ pub use generator::run;
 pub use plan::{ArrivalProcess, Flood, LoadPlan, Phase, RequestPlan};
 pub use responder::{Replies, Responder, ResponderCounts, write_content};
 pub use result::{Capacity, GeneratorFigures, LoadCounts, LoadResult, ResponseTimes, SCHEMA, ServerFigures, Window};
+pub use sessions::{SessionLoadPlan, SessionLoadResult, run_sessions};

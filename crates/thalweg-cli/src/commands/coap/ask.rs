@@ -91,6 +91,6 @@ fn ask(
     protection: &ClientProtection,
 ) -> Result<Response, Failure> {
     let server = target.address()?;
-    let mut client = protection.client(server)?;
-    client.exchange(server, request, asking.delivery(), asking.timeout).map_err(|error| failure(&error))
+    let mut client = protection.client(target, server, asking.timeout)?;
+    client.exchange(request, asking.delivery(), asking.timeout).map_err(|error| failure(&error))
 }

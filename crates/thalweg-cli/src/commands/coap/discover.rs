@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use thalweg_coap::endpoint::{Confirmability, EndpointEvent, Peer};
+use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::link_format::{self, WebLink};
 use thalweg_coap::message::{RequestBuf, Response, content_format};
@@ -45,11 +46,13 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     let server = options.target.address()?;
     let path = options.query.as_ref().map_or(CORE.to_owned(), |query| format!("{CORE}?{query}"));
     let request = RequestBuf::get(&path).with_accept(content_format::LINK_FORMAT);
-    let mut client = options.protection.client(server)?;
     if !server.ip().is_multicast() {
-        let answer = client.exchange(server, request, Confirmability::Confirmable, options.timeout);
-        return print(Peer::from(server), &answer.map_err(|error| failure(&error))?, options.json);
+        let mut client = options.protection.client(&options.target, server, options.timeout)?;
+        let answer = client.exchange(request, Confirmability::Confirmable, options.timeout);
+        let answer = answer.map_err(|error| failure(&error))?;
+        return print(options.target.transport, Peer::from(server), &answer, options.json);
     }
+    let mut client = options.protection.group_client(&options.target, server)?;
     let mut asked =
         vec![client.send(server, request.clone(), Confirmability::NonConfirmable).map_err(|error| failure(&error))?];
     let (start, mut servers) = (Instant::now(), 0);
@@ -63,7 +66,7 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
             }
             EndpointEvent::Response { request, peer, response } if asked.contains(&request) => {
                 servers += 1;
-                print(peer, &response, options.json)?;
+                print(options.target.transport, peer, &response, options.json)?;
             }
             EndpointEvent::Failed { request, error, .. } if asked.contains(&request) => {
                 return Err(failure(&ClientError::Request(error)));
@@ -79,26 +82,26 @@ pub fn run(options: &DiscoverOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(peer: Peer, response: &Response, json: bool) -> Result<(), Failure> {
+fn print(transport: Transport, peer: Peer, response: &Response, json: bool) -> Result<(), Failure> {
     let text = representation(response)?;
     let links = link_format::parse(&text)
         .map_err(|error| Failure::Failed(format!("the answer of {peer} is not in link format (RFC 6690): {error}")))?;
     links.iter().try_for_each(|link| match json {
-        true => print_line(to_json(peer, link)),
-        false => print_line(line(peer, link)),
+        true => print_line(to_json(transport, peer, link)),
+        false => print_line(line(transport, peer, link)),
     })
 }
 
-fn line(peer: Peer, link: &WebLink) -> String {
+fn line(transport: Transport, peer: Peer, link: &WebLink) -> String {
     let attributes = link.attributes.iter().map(|(name, value)| match value {
         Some(value) => format!(" {name}={value}"),
         None => format!(" {name}"),
     });
-    format!("coap://{peer}{}{}", link.target, attributes.collect::<String>())
+    format!("{transport}://{peer}{}{}", link.target, attributes.collect::<String>())
 }
 
 /// An attribute without a value is null; one that is given several times is a list.
-fn to_json(peer: Peer, link: &WebLink) -> Value {
+fn to_json(transport: Transport, peer: Peer, link: &WebLink) -> Value {
     let mut attributes = Map::new();
     for (name, value) in &link.attributes {
         let value = value.as_ref().map_or(Value::Null, |value| Value::from(value.as_str()));
@@ -108,7 +111,7 @@ fn to_json(peer: Peer, link: &WebLink) -> Value {
             Some(first) => *first = Value::Array(vec![first.take(), value]),
         }
     }
-    json!({ "server": format!("coap://{peer}"), "target": link.target, "attributes": attributes })
+    json!({ "server": format!("{transport}://{peer}"), "target": link.target, "attributes": attributes })
 }
 
 const CORE: &str = "/.well-known/core";
@@ -124,7 +127,7 @@ mod tests {
     fn links_are_told_in_json_with_all_values_of_an_attribute() {
         let links = link_format::parse("</a>;rt=x;obs;rt=y,</b>").expect("links");
         let peer = Peer::from(SocketAddr::from(([127, 0, 0, 1], 5683)));
-        let told: Vec<Value> = links.iter().map(|link| to_json(peer, link)).collect();
+        let told: Vec<Value> = links.iter().map(|link| to_json(Transport::Udp, peer, link)).collect();
         assert_eq!(told[0]["attributes"], json!({ "rt": ["x", "y"], "obs": null }));
         assert_eq!((&told[1]["target"], &told[1]["attributes"]), (&json!("/b"), &json!({})));
         assert!(told[0]["server"].as_str().expect("text").starts_with("coap://127.0.0.1"), "{}", told[0]);

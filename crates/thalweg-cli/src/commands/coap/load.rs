@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_coap::endpoint::Confirmability;
+use thalweg_coap::identity::Transport;
 use thalweg_host::pin_to_cpu;
-use thalweg_lab::coap_load::{self, ArrivalProcess, Flood, LoadPlan, LoadResult, Phase, RequestPlan, ResponseTimes};
+use thalweg_lab::coap_load::{
+    self, ArrivalProcess, Flood, LoadPlan, LoadResult, Phase, RequestPlan, ResponseTimes, SessionLoadPlan,
+};
 use thalweg_report::figures::{grouped, rounded};
 
+use super::security::CredentialOptions;
 use super::target::TargetUri;
 use crate::commands::laboratory::from_lab;
 use crate::interrupt::Interrupt;
@@ -16,7 +20,7 @@ use crate::outcome::{Failure, print_line};
 /// Options of `coap load`.
 #[derive(Args, Debug)]
 pub struct LoadOptions {
-    /// The server, such as 127.0.0.1 or coap://host:5683.
+    /// The server, such as 127.0.0.1, coap://host:5683, coaps://host or coap+tcp://host; over the last two in a closed loop.
     #[arg(value_name = "ADDRESS", value_parser = TargetUri::parse)]
     pub target: TargetUri,
 
@@ -73,6 +77,10 @@ pub struct LoadOptions {
     #[command(flatten)]
     /// Tasks beside the load.
     pub beside: BesideOptions,
+
+    #[command(flatten)]
+    /// The credentials of the clients, for coaps.
+    pub credentials: CredentialOptions,
 }
 
 /// Tasks beside the load.
@@ -113,6 +121,9 @@ pub struct BesideOptions {
 /// # Errors
 /// The server does not answer as expected, the load cannot be made, or the user interrupted it.
 pub fn run(options: &LoadOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if options.target.transport != Transport::Udp {
+        return run_sessions(options, interrupt);
+    }
     let plan = plan(options)?;
     let beside = &options.beside;
     if let Some(cpu) = beside.cpu {
@@ -129,6 +140,45 @@ pub fn run(options: &LoadOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     } else {
         print_line(text(&result))
     }
+}
+
+/// Makes the load over DTLS or TCP.
+fn run_sessions(options: &LoadOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let beside = &options.beside;
+    let is_other = options.rate.is_some() || options.phases.is_some() || beside.flood.is_some() || options.con;
+    if is_other || beside.windows.is_some() || beside.self_check.is_some() || beside.server_pid.is_some() {
+        let said =
+            "over coaps and coap+tcp the load is a closed loop; use --clients, --outstanding, --duration and --warm-up";
+        return Err(Failure::Usage(said.to_owned()));
+    }
+    if let Some(cpu) = beside.cpu {
+        pin_to_cpu(cpu).map_err(|error| Failure::Usage(format!("CPU {cpu} cannot be used: {error}")))?;
+    }
+    let LoadPlan { target, request, clients, duration, warm_up, .. } = plan(options)?;
+    let plan = SessionLoadPlan {
+        transport: options.target.transport,
+        target,
+        host: options.target.host().to_owned(),
+        credentials: options.credentials.load()?,
+        request,
+        clients,
+        outstanding: options.outstanding.unwrap_or(1),
+        duration,
+        warm_up,
+    };
+    let result = coap_load::run_sessions(&plan, &interrupt.flag()).map_err(from_lab)?;
+    if beside.json {
+        return print_line(serde_json::to_string(&result).map_err(Failure::from_cause)?);
+    }
+    print_line(format_args!(
+        "served {}/s for {} s, half within {} µs, 99 % within {} µs; wrong {} lost {}",
+        rounded(result.served_per_s),
+        rounded(result.seconds),
+        rounded(result.p50_us),
+        rounded(result.p99_us),
+        grouped(result.wrong),
+        grouped(result.lost)
+    ))
 }
 
 fn plan(options: &LoadOptions) -> Result<LoadPlan, Failure> {

@@ -7,6 +7,7 @@ mod discover;
 mod load;
 mod observe;
 mod protection;
+mod security;
 mod sensors;
 mod serve;
 mod statistics;
@@ -37,7 +38,8 @@ pub enum Action {
     #[command(after_help = crate::after_help!(
         "thalweg coap serve --bind 127.0.0.1:5683",
         "thalweg coap serve --bind 127.0.0.1:5683 --law fixed:4 --statistics 1",
-        "thalweg coap serve --bind 127.0.0.1:5683 --oscore server.json --protected /note"
+        "thalweg coap serve --bind 127.0.0.1:5683 --oscore server.json --protected /note",
+        "thalweg coap serve --coaps 127.0.0.1:5684 --psk keys.json --allow '/note any psk:device-1'"
     ))]
     Serve(serve::ServeOptions),
     /// Reads a resource and prints its representation.
@@ -60,6 +62,7 @@ pub enum Action {
     #[command(after_help = crate::after_help!(
         "thalweg coap load 127.0.0.1 --clients 64 --outstanding 4 --duration 5",
         "thalweg coap load 127.0.0.1 --clients 10000 --rate 10 --json",
+        "thalweg coap load coaps://127.0.0.1 --psk key.json --clients 64 --outstanding 4",
         "thalweg coap load 127.0.0.1 /slow?ms=2 --no-expect --clients 100 --phases 1000x7s,6000x9s,1000x6s --windows 1s"
     ))]
     Load(load::LoadOptions),

@@ -43,9 +43,9 @@ pub struct ObserveOptions {
 pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let server = options.target.address()?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut client = options.protection.client(server)?;
+    let mut client = options.protection.client(&options.target, server, options.timeout.unwrap_or(CONNECT_TIME))?;
     let request = RequestBuf::get(&options.target.resource).with_observe(Observe::Register);
-    let registration = client.send(server, request, Confirmability::Confirmable).map_err(|error| failure(&error))?;
+    let registration = client.send(request, Confirmability::Confirmable).map_err(|error| failure(&error))?;
     let mut printed = 0;
     loop {
         let rest = deadline.map_or(LOOK_PERIOD, |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -83,3 +83,5 @@ pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failur
 }
 
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// Time for a connection where the options limit none.
+const CONNECT_TIME: Duration = Duration::from_secs(10);

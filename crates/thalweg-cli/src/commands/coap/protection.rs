@@ -3,14 +3,18 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use thalweg_coap::endpoint::Config;
+use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::Client;
+use thalweg_coap::interaction::requester::Requester;
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::oscore::{Keyring, file};
 
-use super::target::failure;
+use super::security::CredentialOptions;
+use super::target::{TargetUri, failure};
 use crate::outcome::Failure;
 
 /// With which keys a client asks.
@@ -19,16 +23,34 @@ pub struct ClientProtection {
     /// Protect requests end to end by OSCORE (RFC 8613) with the keys in the JSON file FILE: master_secret, sender_id, recipient_id and more, see docs/coap.md (default: no protection).
     #[arg(long, value_name = "FILE")]
     pub oscore: Option<PathBuf>,
+
+    #[command(flatten)]
+    /// The credentials for coaps.
+    pub credentials: CredentialOptions,
 }
 
 impl ClientProtection {
-    /// A client for `server`; it protects its requests if the options say so.
-    pub fn client(&self, server: SocketAddr) -> Result<Client, Failure> {
-        let mut client = Client::open(server, Config::default()).map_err(|error| failure(&error))?;
+    /// A client for the server of `target` at `server`, connected within `time`; it protects its requests if the options say so.
+    pub fn client(&self, target: &TargetUri, server: SocketAddr, time: Duration) -> Result<Requester, Failure> {
+        let credentials = self.credentials.load()?;
+        let opened = Requester::open(target.transport, server, target.host(), &credentials, time);
+        let mut client = opened.map_err(|error| failure(&error))?;
         if let Some(path) = &self.oscore {
-            client.protect(file::load_context(path).map_err(|error| Failure::Usage(error.to_string()))?);
+            let context = file::load_context(path).map_err(|error| Failure::Usage(error.to_string()))?;
+            if !client.protect(context) {
+                let said = format!("OSCORE is not supported over {}; use coap or coaps", target.transport);
+                return Err(Failure::Usage(said));
+            }
         }
         Ok(client)
+    }
+
+    /// A client for all servers of a group, over plain UDP.
+    pub fn group_client(&self, target: &TargetUri, group: SocketAddr) -> Result<Client, Failure> {
+        if target.transport != Transport::Udp || self.oscore.is_some() {
+            return Err(Failure::Usage("a group is asked by coap:// without protection; name one server".to_owned()));
+        }
+        Client::open(group, Config::default()).map_err(|error| failure(&error))
     }
 }
 

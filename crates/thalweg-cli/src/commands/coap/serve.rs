@@ -6,14 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use thalweg_coap::dtls::SessionLimits;
+use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::rate_limit::PeerRate;
-use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, Server, ServerConfig};
+use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, SecureConfig, Server, ServerConfig};
+use thalweg_coap::interaction::streams::StreamsConfig;
 use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::SchedulerConfig;
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 use super::demonstration::{self, TextNote};
 use super::protection::ServerProtection;
+use super::security::{AccessOptions, CredentialOptions};
 use super::sensors::Sensors;
 use super::statistics;
 use crate::interrupt::Interrupt;
@@ -70,6 +74,22 @@ pub struct ServeOptions {
     #[command(flatten)]
     /// The clients whose protected requests are answered.
     pub protection: ServerProtection,
+
+    /// Also serve coaps, CoAP over DTLS, at this address; needs --psk or --certificate (default: no).
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub coaps: Option<SocketAddr>,
+
+    /// Also serve a transport with connections (RFC 8323) at this address: coap+tcp://ADDRESS:PORT, coap+ws://, or coaps+tcp:// and coaps+ws://, which need --certificate. May be repeated (default: none).
+    #[arg(long = "listen", value_name = "URI", value_parser = stream_address)]
+    pub listeners: Vec<(Transport, SocketAddr)>,
+
+    #[command(flatten)]
+    /// The credentials for coaps, coaps+tcp and coaps+ws.
+    pub credentials: CredentialOptions,
+
+    #[command(flatten)]
+    /// Who may do what.
+    pub access: AccessOptions,
 }
 
 /// Serves until Ctrl-C.
@@ -82,12 +102,18 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let store = LocalStore::new();
     let _sensors = Sensors::start(&store)?;
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
-    let routes = options.protection.apply(routes);
+    let routes = options.access.apply(options.protection.apply(routes));
     let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
     note.tell(server.notifier());
     let notifier = server.notifier();
     let _watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
     print_line(format_args!("serving coap://{}", server.address()))?;
+    if let Some(address) = server.secure_address() {
+        print_line(format_args!("serving coaps://{address}"))?;
+    }
+    for (transport, address) in server.stream_addresses() {
+        print_line(format_args!("serving {transport}://{address}"))?;
+    }
     let mut refusals = 0;
     let mut before = server.snapshot();
     let mut told = Instant::now();
@@ -147,7 +173,24 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
     scheduler.priorities.interaction = options.nice;
     config.scheduler = scheduler;
     config.keyring = options.protection.keyring()?;
+    let credentials = options.credentials.load()?;
+    if !options.listeners.is_empty() {
+        let streams = StreamsConfig::new(credentials.clone());
+        config.streams = Some(StreamsConfig { listeners: options.listeners.clone(), ..streams });
+    }
+    if let Some(address) = options.coaps {
+        config.secure = Some(SecureConfig { address, credentials, limits: SessionLimits::default() });
+    }
     Ok(config)
+}
+
+/// `SCHEME://ADDRESS:PORT` of a transport with connections.
+fn stream_address(text: &str) -> Result<(Transport, SocketAddr), String> {
+    let found = text.split_once("://").and_then(|(scheme, address)| {
+        let transport = Transport::ALL.into_iter().find(|one| one.is_reliable() && one.scheme() == scheme)?;
+        Some((transport, address.trim_end_matches('/').parse().ok()?))
+    });
+    found.ok_or_else(|| "write coap+tcp://ADDRESS:PORT, or coaps+tcp, coap+ws or coaps+ws before the colon".to_owned())
 }
 
 /// `LAW` or `CLASS=LAW`.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use thalweg_coap::endpoint::Confirmability;
+use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::message::{Response, content_format};
 
@@ -14,6 +15,8 @@ use crate::outcome::Failure;
 /// A `coap://host:port/path?query`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetUri {
+    /// The transport that the scheme names.
+    pub transport: Transport,
     /// Host and port as they were written.
     authority: String,
     /// Path and query, beginning with a slash.
@@ -23,11 +26,13 @@ pub struct TargetUri {
 impl TargetUri {
     /// Reads a URI (RFC 7252 §6.1); the scheme may be left out.
     pub fn parse(text: &str) -> Result<TargetUri, String> {
-        let rest = match text.split_once("://") {
-            Some(("coap", rest)) => rest,
-            Some(("coaps", _)) => return Err(NO_DTLS.to_owned()),
-            Some((scheme, _)) => return Err(format!("the scheme {scheme} is not supported; use coap")),
-            None => text,
+        let (transport, rest) = match text.split_once("://") {
+            None => (Transport::Udp, text),
+            Some((scheme, rest)) => {
+                let known = Transport::ALL.into_iter().find(|transport| transport.scheme() == scheme);
+                let schemes = Transport::ALL.map(Transport::scheme).join(", ");
+                (known.ok_or_else(|| format!("the scheme {scheme} is not supported; use one of {schemes}"))?, rest)
+            }
         };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, resource) = rest.split_at(end);
@@ -35,14 +40,26 @@ impl TargetUri {
             return Err("the URI has no host; give one such as coap://127.0.0.1/request".to_owned());
         }
         let resource = if resource.starts_with('/') { resource.to_owned() } else { format!("/{resource}") };
-        Ok(TargetUri { authority: authority.to_owned(), resource })
+        Ok(TargetUri { transport, authority: authority.to_owned(), resource })
+    }
+
+    /// The host as it was written, without port and brackets: the name that its certificate has to have.
+    pub fn host(&self) -> &str {
+        match self.authority.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or(rest),
+            None => self.authority.split(':').next().unwrap_or(&self.authority),
+        }
     }
 
     /// The server's address; asks the resolver for names.
     pub fn address(&self) -> Result<SocketAddr, Failure> {
         let is_bracketed = self.authority.ends_with(']');
         let has_port = !is_bracketed && self.authority.contains(':');
-        let with_port = if has_port { self.authority.clone() } else { format!("{}:{DEFAULT_PORT}", self.authority) };
+        let with_port = if has_port {
+            self.authority.clone()
+        } else {
+            format!("{}:{}", self.authority, self.transport.default_port())
+        };
         let found = with_port.to_socket_addrs().map(|mut addresses| addresses.next());
         let why = match found {
             Ok(Some(address)) => return Ok(address),
@@ -91,7 +108,7 @@ pub fn format(text: &str) -> Result<u16, String> {
 pub fn failure(error: &ClientError) -> Failure {
     match error {
         ClientError::TimedOut(_) => Failure::TimedOut(error.to_string()),
-        ClientError::System(_) | ClientError::Request(_) => Failure::from_cause(error),
+        ClientError::System(_) | ClientError::Request(_) | ClientError::Session(_) => Failure::from_cause(error),
     }
 }
 
@@ -127,10 +144,6 @@ pub fn representation_json(response: &Response) -> Result<Value, Failure> {
     }))
 }
 
-const NO_DTLS: &str = "coaps is CoAP over DTLS, which is not built in; \
-    use coap:// with --oscore FILE, which protects requests and responses end to end (RFC 8613)";
-/// UDP port of CoAP (RFC 7252 §12.6).
-const DEFAULT_PORT: u16 = 5683;
 const FORMATS: [(&str, u16); 5] = [
     ("text", content_format::TEXT),
     ("link-format", content_format::LINK_FORMAT),
@@ -156,7 +169,10 @@ mod tests {
         check("127.0.0.1:7/a/b?c=d", "127.0.0.1:7", "/a/b?c=d");
         check("coap://[::1]", "[::1]:5683", "/");
         check("[::1]:99?x", "[::1]:99", "/?x");
-        assert!(TargetUri::parse("coaps://h/").unwrap_err().contains("--oscore"));
+        check("coaps://127.0.0.1/a", "127.0.0.1:5684", "/a");
+        check("coap+tcp://[::1]/a", "[::1]:5683", "/a");
+        assert_eq!(TargetUri::parse("coaps://[::1]:7/a").unwrap().host(), "::1");
+        assert_eq!(TargetUri::parse("coaps://device:7/a").unwrap().host(), "device");
         assert!(TargetUri::parse("http://h/").unwrap_err().contains("scheme http is not"));
         assert!(TargetUri::parse("/a").is_err());
     }

@@ -1,5 +1,7 @@
 //! aiocoap, by `peers/coap-tests/client.py` and `server.py`.
 
+mod connections;
+
 use std::net::SocketAddr;
 use std::process::Command;
 

@@ -1,5 +1,7 @@
 //! Eclipse Californium, by `peers/coap-tests/Client.java` and `Server.java`.
 
+mod sessions;
+
 use std::net::SocketAddr;
 use std::process::Command;
 

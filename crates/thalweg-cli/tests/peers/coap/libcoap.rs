@@ -1,5 +1,7 @@
 //! libcoap's `coap-client` and `coap-server` without DTLS, as Debian has them.
 
+mod sessions;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;

@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use thalweg_coap::credentials::{Credentials, OwnCertificate, PresharedKey};
+use thalweg_coap::dtls::SessionLimits;
+use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::handler::{Catalog, Class, ClassId, Function};
 use thalweg_coap::interaction::routes::Routes;
-use thalweg_coap::interaction::server::{Notifier, Server, ServerConfig};
+use thalweg_coap::interaction::server::{Notifier, SecureConfig, Server, ServerConfig};
+use thalweg_coap::interaction::streams::StreamsConfig;
 use thalweg_coap::link_format::WebLink;
 use thalweg_coap::message::{CoapRequest, Code, Response, content_format};
 
@@ -48,7 +53,14 @@ impl Serving {
         });
         let routes = Routes::new().add_link(WebLink::new("/hello").with("rt", "lamp"), Arc::new(hello));
         let routes = routes.add("/slow", slow).with_catalog(Arc::clone(&state) as Arc<dyn Catalog>);
-        let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
+        let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into());
+        let secure =
+            SecureConfig { address: config.address, credentials: credentials(), limits: SessionLimits::default() };
+        config.secure = Some(secure);
+        let listeners = Transport::ALL.into_iter().filter(|transport| transport.is_reliable());
+        let listeners = listeners.map(|transport| (transport, config.address)).collect();
+        config.streams = Some(StreamsConfig { listeners, ..StreamsConfig::new(credentials()) });
+        let server = Server::start(&config, routes).expect("started");
         assert!(state.notifier.set(server.notifier()).is_ok());
         Serving { server, state }
     }
@@ -59,6 +71,17 @@ impl Serving {
 
     pub fn uri(&self, path: &str) -> String {
         format!("coap://{}{path}", self.address())
+    }
+
+    /// The URI of a path over `transport`.
+    pub fn uri_over(&self, transport: Transport, path: &str) -> String {
+        let of_stream = self.server.stream_addresses().iter().find(|(one, _)| *one == transport);
+        let address = match transport {
+            Transport::Udp => Some(self.address()),
+            Transport::Dtls => self.server.secure_address(),
+            _ => of_stream.map(|(_, address)| *address),
+        };
+        format!("{transport}://{}{path}", address.expect("it is served"))
     }
 
     /// What `/note` has.
@@ -81,6 +104,23 @@ impl Serving {
         }
     }
 }
+
+/// The keys and certificates of the tests' server.
+pub fn credentials() -> Credentials {
+    let certificate = OwnCertificate::load(&certificate("server.pem"), &certificate("server-key.pem"));
+    let key = PresharedKey { identity: IDENTITY.into(), key: KEY.as_bytes().to_vec().into() };
+    let keys = [key].into_iter().collect();
+    Credentials { keys, certificate: Some(certificate.expect("read")), trust: None }
+}
+
+/// A file with a certificate or a key of the tests.
+pub fn certificate(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../thalweg-coap/testdata").join(name)
+}
+
+/// The identity and the key of the tests' clients.
+pub const IDENTITY: &str = "device-1";
+pub const KEY: &str = "secret";
 
 impl State {
     fn change(&self, change: impl FnOnce(&mut Vec<u8>)) {

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use thalweg_coap::identity::Transport;
+
 use super::serving::Serving;
 use super::{capture, check_packets};
 use crate::dissector::Packets;
@@ -39,7 +41,26 @@ pub fn check(name: &str, client: impl FnOnce(&str) -> Command) -> (Vec<String>, 
     let said = Program::start(name, &client(&serving.uri(""))).finish().well();
     serving.wait_for_observers(0);
     let packets = capture.stop();
-    let mut steps = said.lines.iter().filter(|line| !line.starts_with("! "));
+    let others = compare(&said.lines);
+    assert_eq!(serving.note(), "", "it was deleted");
+    check_packets(&packets, 4 * 1024);
+    (others, packets)
+}
+
+/// The same over another transport, which no dissector looks into.
+#[track_caller]
+pub fn check_over(name: &str, transport: Transport, client: impl FnOnce(&str) -> Command) {
+    let serving = Serving::start();
+    let said = Program::start(name, &client(&serving.uri_over(transport, ""))).finish().well();
+    serving.wait_for_observers(0);
+    compare(&said.lines);
+    assert_eq!(serving.note(), "", "it was deleted");
+}
+
+/// Compares what a client printed; what it printed beside is returned.
+#[track_caller]
+fn compare(lines: &[String]) -> Vec<String> {
+    let mut steps = lines.iter().filter(|line| !line.starts_with("! "));
     let mut others = Vec::new();
     let mut next = || steps.next().map_or(Vec::new(), |line| line.split('\t').map(str::to_owned).collect());
     for (step, code, text) in EXPECTED.into_iter().chain([("down", "2.05", "body True")]) {
@@ -49,9 +70,7 @@ pub fn check(name: &str, client: impl FnOnce(&str) -> Command) -> (Vec<String>, 
             got = next();
         }
         let expected = [step, code, if text == DIAGNOSIS { got.get(2).map_or("", String::as_str) } else { text }];
-        assert_eq!(got, expected, "{}", said.lines.join("\n"));
+        assert_eq!(got, expected, "{}", lines.join("\n"));
     }
-    assert_eq!(serving.note(), "", "it was deleted");
-    check_packets(&packets, 4 * 1024);
-    (others, packets)
+    others
 }

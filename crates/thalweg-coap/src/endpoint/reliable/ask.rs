@@ -1,0 +1,300 @@
+//! The client's side: own requests on a connection, and the responses to them.
+
+use thalweg_base::rng::Rng;
+
+use super::connection::ConnectionStage;
+use super::frame::ReliableMessage;
+use super::serve::JOINED;
+use super::signal::{self, Capabilities};
+use super::{ConnectionId, ReliableEndpoint};
+use crate::endpoint::asked::unknown_critical;
+use crate::endpoint::response::read_response;
+use crate::endpoint::slab::Slab;
+use crate::endpoint::transfer::{insert_uint, without_observe};
+use crate::endpoint::{EndpointEvent, RequestError, RequestId};
+use crate::message::{
+    Block, Code, Observe, OptionNumber, Options, RequestBuf, Response, Token, parse_uint, write_option,
+};
+
+/// State of the client's side.
+pub(super) struct Asking {
+    pub requests: Slab<OwnRequest>,
+    rng: Rng,
+}
+
+impl Asking {
+    pub fn new(seed: u64) -> Asking {
+        Asking { requests: Slab::new(), rng: Rng::new(seed) }
+    }
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub(super) struct OwnRequest {
+    connection: ConnectionId,
+    request: RequestBuf,
+    /// The token of the registration, and of the first message.
+    first: u64,
+    /// Bytes of the body that have left.
+    sent: usize,
+    /// Bytes of the block that is under way.
+    under_way: usize,
+    /// The first block of the response without its payload.
+    head: Option<Response>,
+    received: Vec<u8>,
+    /// The block of the response to ask for.
+    wanted: Option<(u32, u8)>,
+}
+
+impl ReliableEndpoint {
+    /// Sends a request; its outcome comes as an [`EndpointEvent`]. With Observe it stays until the server ends it or
+    /// [`ReliableEndpoint::cancel`]. A body that does not fit into one message goes out in blocks.
+    ///
+    /// # Errors
+    /// When the connection is gone, or the request is no request.
+    pub fn request(&mut self, id: ConnectionId, request: RequestBuf) -> Result<RequestId, RequestError> {
+        if !request.code().is_request() {
+            return Err(RequestError::Malformed("its code is no method"));
+        }
+        if request.view().options.value(OptionNumber::BLOCK1).is_some() {
+            return Err(RequestError::Malformed("Block1 is set by the endpoint"));
+        }
+        let connection = self.connections.get(id.0).filter(|connection| connection.stage == ConnectionStage::Open);
+        let connection = connection.ok_or(RequestError::Disconnected)?;
+        let waits = connection.capabilities.is_none();
+        let first = self.asking.rng.next_u64();
+        let own = OwnRequest {
+            connection: id,
+            request,
+            first,
+            sent: 0,
+            under_way: 0,
+            head: None,
+            received: Vec::new(),
+            wanted: None,
+        };
+        let request = RequestId(self.asking.requests.insert(own));
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.requests.insert(first, request);
+        }
+        if !waits {
+            self.send_next(request, first);
+        }
+        Ok(request)
+    }
+
+    /// Asks whether the other end is there; the answer is [`EndpointEvent::Pong`].
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn ping(&mut self, id: ConnectionId) -> Result<RequestId, RequestError> {
+        let connection = self.connections.get_mut(id.0).ok_or(RequestError::Disconnected)?;
+        let token = self.asking.rng.next_u64();
+        let own = OwnRequest {
+            connection: id,
+            request: RequestBuf::default(),
+            first: token,
+            sent: 0,
+            under_way: 0,
+            head: None,
+            received: Vec::new(),
+            wanted: None,
+        };
+        let request = RequestId(self.asking.requests.insert(own));
+        connection.requests.insert(token, request);
+        self.signal(id, signal::PING, Token::from_u64(token), &[], "");
+        Ok(request)
+    }
+
+    /// Ends a request; no event about it follows. The server of an observed resource is told.
+    pub fn cancel(&mut self, request: RequestId) {
+        let Some(own) = self.asking.requests.remove(request.0) else { return };
+        let Some(connection) = self.connections.get_mut(own.connection.0) else { return };
+        connection.requests.retain(|_, other| *other != request);
+        let view = own.request.view();
+        if view.observe() == Some(Observe::Register) {
+            let mut options = Vec::new();
+            let mut last = OptionNumber(0);
+            for (number, value) in view.options {
+                let value = if number == OptionNumber::OBSERVE { &[1][..] } else { value };
+                write_option(&mut options, last, number, value);
+                last = number;
+            }
+            let token = Token::from_u64(own.first);
+            let message = ReliableMessage { code: view.code, token, options: Options::new(&options), payload: &[] };
+            self.send(own.connection, &message);
+        }
+        self.close_if_released(own.connection);
+    }
+
+    /// The other end has said what it can do: what waited for that leaves.
+    pub(super) fn send_waiting(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id.0) else { return };
+        let mut waiting: Vec<(RequestId, u64)> = connection.requests.iter().map(|(token, id)| (*id, *token)).collect();
+        // A second CSM finds requests that have left.
+        let has_left = |id: &RequestId| self.asking.requests.get(id.0).is_none_or(|own| own.under_way > 0);
+        waiting.retain(|(id, _)| !has_left(id));
+        waiting.sort_unstable_by_key(|(id, _)| id.0);
+        waiting.into_iter().for_each(|(request, token)| self.send_next(request, token));
+    }
+
+    /// Sends the next message of a request.
+    fn send_next(&mut self, request: RequestId, token: u64) {
+        let Some(own) = self.asking.requests.get_mut(request.0) else { return };
+        if own.request.code() == Code::EMPTY {
+            return; // A ping needs no capabilities.
+        }
+        let Some(connection) = self.connections.get(own.connection.0) else { return };
+        let capabilities = connection.capabilities.unwrap_or(Capabilities::BASE);
+        let view = own.request.view();
+        let (len, joined) = (view.payload.len(), capabilities.bert_blocks());
+        let mut options = view.options.as_bytes().to_vec();
+        let range = if let Some((number, exponent)) = own.wanted {
+            options = without_observe(view.options);
+            insert_uint(&mut options, OptionNumber::BLOCK2, Block { number, more: false, exponent }.to_uint());
+            if view.code == Code::FETCH { 0..len } else { 0..0 }
+        } else if len > capabilities.payload_max() || own.sent > 0 {
+            let end = len.min(own.sent + 1024 * joined.max(1));
+            let exponent = if joined > 0 { JOINED } else { Block::EXPONENT_MAX };
+            let block = Block { number: (own.sent / 1024) as u32, more: end < len, exponent };
+            insert_uint(&mut options, OptionNumber::BLOCK1, block.to_uint());
+            own.sent..end
+        } else {
+            0..len
+        };
+        own.under_way = range.len().max(1);
+        let (id, payload) = (own.connection, view.payload[range].to_vec());
+        let (code, token) = (view.code, Token::from_u64(token));
+        self.send(id, &ReliableMessage { code, token, options: Options::new(&options), payload: &payload });
+    }
+
+    pub(super) fn handle_response(&mut self, id: ConnectionId, message: &ReliableMessage<'_>) {
+        let Some(token) = message.token.to_u64() else { return };
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        // A response that nobody waits for is ignored: it may have crossed a cancellation.
+        let Some(request) = connection.requests.get(&token).copied() else { return };
+        let peer = connection.peer;
+        let mut plain = Vec::new();
+        let joined = read_joined(message.options, &mut plain);
+        let options = if joined.is_some() { Options::new(&plain) } else { message.options };
+        if let Some(unknown) = unknown_critical(options) {
+            return self.fail(id, request, RequestError::UnknownOption(unknown));
+        }
+        let (mut response, block1, _) = read_response(&ReliableMessage { options, ..*message }.as_datagram());
+        if let Some((number, more)) = joined {
+            response.block = Some(Block { number, more, exponent: Block::EXPONENT_MAX });
+        }
+        let Some(own) = self.asking.requests.get_mut(request.0) else { return };
+        if token != own.first {
+            connection.requests.remove(&token);
+        }
+        let is_new_state = token == own.first && own.wanted.is_some();
+        if is_new_state {
+            // A notification while the blocks of an older state are fetched.
+            (own.head, own.wanted) = (None, None);
+            own.received.clear();
+        }
+        if response.code == Code::CONTINUE {
+            let len = own.request.view().payload.len();
+            own.sent += own.under_way;
+            if block1.is_none() && joined.is_none() || own.sent >= len {
+                let expected = Block { number: (own.sent / 1024) as u32, more: true, exponent: Block::EXPONENT_MAX };
+                return self.fail(id, request, RequestError::BlockMismatch { expected });
+            }
+            return self.send_next(request, token);
+        }
+        match response.block {
+            Some(block) if block.more || own.head.is_some() => {
+                let exponent = if joined.is_some() { JOINED } else { block.exponent };
+                self.accept_block(id, request, response, block, exponent);
+            }
+            _ => {
+                response.block = None;
+                self.deliver(id, request, peer, response);
+            }
+        }
+    }
+
+    /// Adds a block to a response.
+    fn accept_block(&mut self, id: ConnectionId, request: RequestId, response: Response, block: Block, exponent: u8) {
+        let Some(own) = self.asking.requests.get_mut(request.0) else { return };
+        let head = own.head.get_or_insert_with(|| Response { payload: Default::default(), ..response.clone() });
+        if head.etag != response.etag || head.code != response.code {
+            return self.fail(id, request, RequestError::BodyChanged);
+        }
+        let size = block.size();
+        let is_whole = !block.more || (!response.payload.is_empty() && response.payload.len().is_multiple_of(size));
+        if block.offset() != own.received.len() || !is_whole {
+            let number = (own.received.len() / size) as u32;
+            return self.fail(id, request, RequestError::BlockMismatch { expected: Block { number, ..block } });
+        }
+        if own.received.len() + response.payload.len() > self.limits.body_bytes_max {
+            return self.fail(id, request, RequestError::BodyTooLarge);
+        }
+        own.received.extend_from_slice(&response.payload);
+        if block.more {
+            own.wanted = Some(((own.received.len() / size) as u32, exponent));
+            let token = self.asking.rng.next_u64();
+            if let Some(connection) = self.connections.get_mut(id.0) {
+                connection.requests.insert(token, request);
+            }
+            return self.send_next(request, token);
+        }
+        let mut complete = own.head.take().unwrap_or(response);
+        complete.block = None;
+        complete.payload = std::mem::take(&mut own.received).into();
+        own.wanted = None;
+        let Some(peer) = self.connections.get(id.0).map(|connection| connection.peer) else { return };
+        self.deliver(id, request, peer, complete);
+    }
+
+    fn deliver(&mut self, id: ConnectionId, request: RequestId, peer: crate::endpoint::Peer, mut response: Response) {
+        let Some(own) = self.asking.requests.get_mut(request.0) else { return };
+        let wants = own.request.view().observe() == Some(Observe::Register);
+        if wants && response.code.is_success() && response.observe.is_some() {
+            (own.sent, own.under_way) = (0, 1);
+        } else {
+            response.observe = None;
+            self.asking.requests.remove(request.0);
+            if let Some(connection) = self.connections.get_mut(id.0) {
+                connection.requests.retain(|_, other| *other != request);
+            }
+        }
+        self.events.push_back(EndpointEvent::Response { request, peer, response });
+        self.close_if_released(id);
+    }
+
+    fn fail(&mut self, id: ConnectionId, request: RequestId, error: RequestError) {
+        self.asking.requests.remove(request.0);
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.requests.retain(|_, other| *other != request);
+        let peer = connection.peer;
+        self.events.push_back(EndpointEvent::Failed { request, peer, error });
+        self.close_if_released(id);
+    }
+}
+
+/// Number and continuation of a Block2 of joined blocks, with the other options in `plain`; Block1 of that kind too is taken
+/// out, since its number says nothing new.
+fn read_joined(options: Options<'_>, plain: &mut Vec<u8>) -> Option<(u32, bool)> {
+    let is_joined = |value: &[u8]| value.len() <= 3 && parse_uint(value).is_some_and(|bits| bits & 7 == 7);
+    let is_block = |number: OptionNumber| number == OptionNumber::BLOCK1 || number == OptionNumber::BLOCK2;
+    if !options.clone().any(|(number, value)| is_block(number) && is_joined(value)) {
+        return None;
+    }
+    let (mut found, mut last) = ((0, false), OptionNumber(0));
+    for (number, value) in options {
+        match number {
+            OptionNumber::BLOCK2 if is_joined(value) => {
+                let bits = parse_uint(value).unwrap_or_default();
+                found = (bits >> 4, bits & 8 != 0);
+            }
+            OptionNumber::BLOCK1 if is_joined(value) => {}
+            _ => {
+                write_option(plain, last, number, value);
+                last = number;
+            }
+        }
+    }
+    Some(found)
+}

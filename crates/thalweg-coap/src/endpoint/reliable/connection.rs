@@ -1,0 +1,122 @@
+//! One connection: its buffers and what it has under way.
+
+use std::collections::HashMap;
+
+use thalweg_base::time::Instant;
+
+use super::frame::Framing;
+use super::signal::Capabilities;
+use crate::endpoint::asked::Asked;
+use crate::endpoint::timers::TimerId;
+use crate::endpoint::{Peer, RequestId};
+use crate::identity::Caller;
+use crate::message::{RequestBuf, Token};
+
+/// State of a connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub caller: Caller,
+    pub peer: Peer,
+    pub framing: Framing,
+    /// What the other end can do; `None` until it has said so.
+    pub capabilities: Option<Capabilities>,
+    pub inbound: Vec<u8>,
+    pub outbound: Outbound,
+    /// Requests of the other end that handlers work on.
+    pub exchanges: usize,
+    pub observations: HashMap<Token, Observation>,
+    /// Own requests that wait for an answer, by token.
+    pub requests: HashMap<u64, RequestId>,
+    pub stage: ConnectionStage,
+    pub times: ConnectionTimes,
+    pub timer: Option<(TimerId, Instant)>,
+    /// Whether the driver has been told that there is something to send.
+    pub is_dirty: bool,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionStage {
+    Open,
+    /// No more requests: it ends after those under way.
+    Releasing,
+    /// It ends when all is sent.
+    Over,
+}
+
+/// When things happened last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionTimes {
+    pub opened: Instant,
+    /// The last whole message of the other end.
+    pub heard: Instant,
+    /// The first byte of a message that is not whole.
+    pub partial_since: Option<Instant>,
+    /// When the other end last took something that waited.
+    pub sent: Instant,
+    /// A ping without an answer.
+    pub pinged: Option<Instant>,
+}
+
+/// A registration for notifications.
+#[derive(Debug)]
+pub(super) struct Observation {
+    pub path: String,
+    pub request: RequestBuf,
+    pub asked: Asked,
+    /// The handler works on a notification.
+    pub is_asked: bool,
+    /// The resource changed since.
+    pub is_stale: bool,
+}
+
+/// Messages that wait for the transport.
+#[derive(Debug, Default)]
+pub(super) struct Outbound {
+    bytes: Vec<u8>,
+    start: usize,
+    /// Where messages end, for transports that keep them apart.
+    ends: std::collections::VecDeque<usize>,
+}
+
+impl Outbound {
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Appends a message.
+    pub fn push(&mut self, framing: Framing, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        if framing == Framing::Messages {
+            self.ends.push_back(self.bytes.len());
+        }
+    }
+
+    /// What the transport may take now: all of it, or one message.
+    pub fn next(&self) -> &[u8] {
+        let end = self.ends.front().copied().unwrap_or(self.bytes.len());
+        &self.bytes[self.start..end]
+    }
+
+    /// The transport took this many bytes.
+    pub fn handle_sent(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.bytes.len());
+        while self.ends.front().is_some_and(|end| *end <= self.start) {
+            self.ends.pop_front();
+        }
+        if self.start == self.bytes.len() {
+            self.bytes.clear();
+            self.start = 0;
+            if self.bytes.capacity() > KEPT_MAX {
+                self.bytes = Vec::new();
+            }
+        } else if self.start >= KEPT_MAX {
+            self.bytes.drain(..self.start);
+            self.ends.iter_mut().for_each(|end| *end -= self.start);
+            self.start = 0;
+        }
+    }
+}
+
+/// Bytes of memory that an idle connection keeps for its next messages.
+pub(super) const KEPT_MAX: usize = 16 << 10;

@@ -1,0 +1,429 @@
+//! The server's side: requests of other ends, the responses to them, and notifications.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+
+use super::connection::{ConnectionStage, Observation};
+use super::frame::ReliableMessage;
+use super::signal::Capabilities;
+use super::{ConnectionId, ReliableEndpoint};
+use crate::endpoint::asked::{Asked, OptionRefusal};
+use crate::endpoint::bounded::BoundedMap;
+use crate::endpoint::encode::{OutOfRange, ResponsePart, cut};
+use crate::endpoint::server::whole;
+use crate::endpoint::slab::Slab;
+use crate::endpoint::spare::Spare;
+use crate::endpoint::{Confirmability, EndpointEvent, ExchangeGone, ExchangeId};
+use crate::message::{
+    Block, Code, ETag, Observe, OptionNumber, Options, RequestBuf, Response, Token, encode_uint, parse_uint,
+    write_option,
+};
+
+/// State of the server's side.
+pub(super) struct Serving {
+    pub exchanges: Slab<ReliableExchange>,
+    /// Bodies of requests that have not arrived completely, by representation and connection.
+    uploads: BoundedMap<Vec<u8>>,
+    /// Responses that are fetched block by block, by representation and connection.
+    bodies: BoundedMap<Response>,
+    by_path: HashMap<String, Vec<(ConnectionId, Token)>>,
+    pub observers: usize,
+    number: u32,
+    pub spare: Spare,
+}
+
+impl Serving {
+    pub fn new(transfer_bytes_max: usize) -> Serving {
+        Serving {
+            exchanges: Slab::new(),
+            uploads: BoundedMap::new(transfer_bytes_max),
+            bodies: BoundedMap::new(transfer_bytes_max),
+            by_path: HashMap::new(),
+            observers: 0,
+            number: 0,
+            spare: Spare::default(),
+        }
+    }
+}
+
+/// A request that a handler works on.
+#[derive(Debug)]
+pub(super) struct ReliableExchange {
+    pub connection: ConnectionId,
+    token: Token,
+    asked: Asked,
+    code: Code,
+    /// The blocks that were asked for are joined ones (BERT).
+    blocks: JoinedBlocks,
+    /// The request, if its client wants to observe.
+    registration: Option<Box<RequestBuf>>,
+    is_notification: bool,
+}
+
+/// Which Block options had the exponent 7 (RFC 8323 §6).
+#[derive(Clone, Copy, Debug, Default)]
+struct JoinedBlocks {
+    request: bool,
+    response: bool,
+}
+
+impl ReliableEndpoint {
+    /// Answers a request of [`EndpointEvent::Request`].
+    ///
+    /// # Errors
+    /// When it was answered before, or its connection is gone.
+    pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
+        let exchange = self.serving.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
+        let id = exchange.connection;
+        let connection = self.connections.get(id.0).ok_or(ExchangeGone)?;
+        let was_full = !self.has_room(connection);
+        if exchange.is_notification {
+            self.finish_notification(now, &exchange, response);
+        } else {
+            self.finish(now, exchange, response);
+        }
+        self.settle(now, id, was_full);
+        Ok(())
+    }
+
+    /// Leaves a request without a response: its client is told 5.03, since on a connection nothing gets lost.
+    pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
+        let _ = self.respond(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
+    }
+
+    /// The resource at `path` (such as `/a/b`) changed: asks for its state on behalf of each observer.
+    pub fn notify(&mut self, now: Instant, path: &str) {
+        for (id, token) in self.serving.by_path.get(path).cloned().unwrap_or_default() {
+            self.ask_for_observation(now, id, token);
+        }
+    }
+
+    pub(super) fn handle_request(&mut self, now: Instant, id: ConnectionId, message: &ReliableMessage<'_>) {
+        let mut options = Vec::new();
+        let blocks = join_blocks(message.options, &mut options);
+        let options = blocks.map_or(message.options, |_| Options::new(&options));
+        let asked = Asked::read(message.code, options, &self.table);
+        let exchange = ReliableExchange {
+            connection: id,
+            token: message.token,
+            asked: asked.unwrap_or_default(),
+            code: message.code,
+            blocks: blocks.unwrap_or_default(),
+            registration: None,
+            is_notification: false,
+        };
+        let refusal = match asked {
+            Err(OptionRefusal::BadOption(OptionNumber::OSCORE)) => {
+                Some(Response::error(Code::BAD_OPTION, "OSCORE is not supported over reliable transports"))
+            }
+            Err(OptionRefusal::BadOption(number)) => {
+                Some(Response::error(Code::BAD_OPTION, format!("{number} is not understood")))
+            }
+            Err(OptionRefusal::Proxy) => Some(Response::new(Code::PROXYING_NOT_SUPPORTED)),
+            Ok(_) if message.code > Code::IPATCH => Some(Response::new(Code::METHOD_NOT_ALLOWED)),
+            Ok(_) => None,
+        };
+        let is_releasing = self.connections.get(id.0).is_some_and(|one| one.stage == ConnectionStage::Releasing);
+        let refusal = refusal.or_else(|| is_releasing.then(|| Response::new(Code::SERVICE_UNAVAILABLE)));
+        if let Some(response) = refusal {
+            return self.finish(now, exchange, response);
+        }
+        if exchange.asked.observe == Some(Observe::Deregister) {
+            self.forget_observation(id, exchange.token);
+        }
+        if let Some(block) = exchange.asked.block1 {
+            return self.upload(now, exchange, block, options, message.payload);
+        }
+        if exchange.asked.wants_further_block() {
+            let held = self.serving.bodies.get(now, self.body_key(&exchange)).cloned();
+            let lost = || Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "the response is not held any more");
+            if let Some(response) = held.or_else(|| (!message.code.is_safe()).then(lost)) {
+                return self.finish(now, exchange, response);
+            }
+        }
+        let mut request = self.serving.spare.request();
+        request.refill(message.code, options, message.payload);
+        self.ask(exchange, request);
+    }
+
+    /// Passes a request to its handler.
+    fn ask(&mut self, mut exchange: ReliableExchange, request: RequestBuf) {
+        let Some(connection) = self.connections.get_mut(exchange.connection.0) else { return };
+        if exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe() && !exchange.is_notification {
+            exchange.registration = Some(Box::new(request.clone()));
+        }
+        connection.exchanges += 1;
+        let peer = connection.peer;
+        let exchange = ExchangeId(self.serving.exchanges.insert(exchange));
+        let delivery = Confirmability::Confirmable;
+        self.events.push_back(EndpointEvent::Request { exchange, peer, delivery, request });
+    }
+
+    /// A handler is done with a request of a connection.
+    fn settle(&mut self, now: Instant, id: ConnectionId, was_full: bool) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        connection.exchanges -= 1;
+        self.close_if_released(id);
+        let has_room = self.connections.get(id.0).is_some_and(|connection| self.has_room(connection));
+        if was_full && has_room {
+            self.handle_room(now, id);
+        }
+    }
+
+    /// Sends the response to an exchange that is over.
+    fn finish(&mut self, now: Instant, mut exchange: ReliableExchange, response: Response) {
+        let is_unwanted = exchange.asked.no_response.is_some_and(|classes| {
+            let class = response.code.class();
+            response.code != Code::CONTINUE && class > 0 && classes & 1 << (class - 1) != 0
+        });
+        if is_unwanted {
+            return;
+        }
+        let observe = self.register(&mut exchange, &response);
+        self.push(now, &exchange, response, observe);
+    }
+
+    fn push(&mut self, now: Instant, exchange: &ReliableExchange, mut response: Response, observe: Option<u32>) {
+        let Some(connection) = self.connections.get(exchange.connection.0) else { return };
+        let capabilities = connection.capabilities.unwrap_or(Capabilities::BASE);
+        let mut part = self.part(now, exchange, &mut response, &capabilities);
+        part.observe = observe;
+        let Some(connection) = self.connections.get_mut(exchange.connection.0) else { return };
+        let (framing, token) = (connection.framing, exchange.token);
+        connection.outbound.push(framing, |out| self.writer.response(out, framing, token, &response, &part));
+        self.counts.sent += 1;
+        self.mark_dirty(exchange.connection);
+        self.plan(exchange.connection);
+    }
+
+    /// The part of a response that fits into one message to this end.
+    fn part(
+        &mut self,
+        now: Instant,
+        exchange: &ReliableExchange,
+        response: &mut Response,
+        capabilities: &Capabilities,
+    ) -> ResponsePart {
+        let len = response.payload.len();
+        let more = response.code == Code::CONTINUE;
+        let exponent = |is_joined: bool, block: Block| if is_joined { JOINED } else { block.exponent };
+        let block1 = exchange.asked.block1;
+        let block1 = block1.map(|block| Block { more, exponent: exponent(exchange.blocks.request, block), ..block });
+        let asked = exchange.asked.block2.filter(|_| response.code.is_success());
+        let joined = capabilities.bert_blocks();
+        let found = match asked {
+            None if len <= capabilities.payload_max() => return ResponsePart { block1, ..whole(response) },
+            None if joined > 0 => cut_joined(len, 0, joined),
+            Some(block) if exchange.blocks.response && joined > 0 => cut_joined(len, block.number, joined),
+            _ => cut(len, asked, fitting_exponent(capabilities)),
+        };
+        let found = found.unwrap_or_else(|OutOfRange| {
+            *response = Response::error(Code::BAD_REQUEST, "the block lies behind the end of the body");
+            None
+        });
+        let Some((block, range)) = found else { return ResponsePart { block1, ..whole(response) } };
+        if (block.number > 0 || block.more) && response.etag.is_none() {
+            let mut hasher = self.table.build_hasher();
+            hasher.write(&response.payload);
+            response.etag = Some(ETag::from_u64(hasher.finish()));
+        }
+        if block.more && block.number == 0 {
+            response.payload = std::mem::take(&mut response.payload).into_shared();
+            let key = self.body_key(exchange);
+            self.serving.bodies.insert(key, response.clone(), len, now + BODY_LIFETIME);
+        }
+        ResponsePart { observe: None, block1, block2: Some(block), echo: None, range }
+    }
+
+    fn body_key(&self, exchange: &ReliableExchange) -> u64 {
+        let mut hasher = self.table.build_hasher();
+        hasher.write_u64(exchange.connection.0);
+        hasher.write_u64(exchange.asked.representation);
+        hasher.finish()
+    }
+
+    /// Adds a block to the body of a request; the last one completes it (RFC 7959 §2.5, RFC 8323 §6).
+    fn upload(&mut self, now: Instant, exchange: ReliableExchange, block: Block, options: Options<'_>, payload: &[u8]) {
+        let key = self.body_key(&exchange);
+        let body_max = self.limits.body_bytes_max;
+        let declared = exchange.asked.size1.unwrap_or(0) as usize;
+        if declared > body_max || block.offset() + payload.len() > body_max {
+            self.serving.uploads.take(now, key);
+            let size = Some(u32::try_from(body_max).unwrap_or(u32::MAX));
+            let told = format!("at most {body_max} bytes to {}", exchange.code);
+            let response = Response { size, ..Response::error(Code::REQUEST_ENTITY_TOO_LARGE, told) };
+            return self.finish(now, exchange, response);
+        }
+        let mut body = self.serving.uploads.take(now, key).unwrap_or_default();
+        if block.number == 0 {
+            body.clear();
+        }
+        let is_joined = exchange.blocks.request;
+        let is_full = match is_joined {
+            true => !payload.is_empty() && payload.len().is_multiple_of(block.size()),
+            false => payload.len() == block.size(),
+        };
+        let is_too_long = !is_joined && payload.len() > block.size();
+        if body.len() != block.offset() || (block.more && !is_full) || is_too_long {
+            let response = Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "a block is missing or has a wrong size");
+            return self.finish(now, exchange, response);
+        }
+        body.extend_from_slice(payload);
+        if block.more {
+            let bytes = body.len();
+            let is_held = self.serving.uploads.insert(key, body, bytes, now + BODY_LIFETIME);
+            let code = if is_held { Code::CONTINUE } else { Code::SERVICE_UNAVAILABLE };
+            return self.finish(now, exchange, Response::new(code));
+        }
+        let mut request = self.serving.spare.request();
+        request.refill(exchange.code, options, &[]);
+        request.set_payload(body);
+        self.ask(exchange, request);
+    }
+
+    /// Registers the client of an exchange if it wants to and the handler accepts; gives the number of the response.
+    fn register(&mut self, exchange: &mut ReliableExchange, response: &Response) -> Option<u32> {
+        let request = exchange.registration.take()?;
+        let (id, token) = (exchange.connection, exchange.token);
+        self.forget_observation(id, token);
+        if !response.code.is_success() || response.observe.is_none() {
+            return None;
+        }
+        let connection = self.connections.get_mut(id.0)?;
+        let is_full = self.serving.observers >= self.limits.observers_max
+            || connection.observations.len() >= self.limits.observers_per_connection_max;
+        if is_full {
+            return None;
+        }
+        let path = request.view().path();
+        let asked = Asked { observe: None, ..exchange.asked };
+        let observation =
+            Observation { path: path.clone(), request: *request, asked, is_asked: false, is_stale: false };
+        connection.observations.insert(token, observation);
+        self.serving.observers += 1;
+        let of_path = self.serving.by_path.entry(path.clone()).or_default();
+        of_path.push((id, token));
+        if of_path.len() == 1 {
+            self.events.push_back(EndpointEvent::Observers { path, count: 1 });
+        }
+        self.next_number()
+    }
+
+    /// Notifications arrive in their order; the number is for whoever passes them on.
+    fn next_number(&mut self) -> Option<u32> {
+        self.serving.number = (self.serving.number + 1) & 0x00ff_ffff;
+        Some(self.serving.number)
+    }
+
+    fn forget_observation(&mut self, id: ConnectionId, token: Token) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if let Some(observation) = connection.observations.remove(&token) {
+            self.forget_path(id, token, &observation.path);
+        }
+    }
+
+    pub(super) fn forget_path(&mut self, id: ConnectionId, token: Token, path: &str) {
+        self.serving.observers -= 1;
+        let Some(of_path) = self.serving.by_path.get_mut(path) else { return };
+        of_path.retain(|other| *other != (id, token));
+        if of_path.is_empty() {
+            self.serving.by_path.remove(path);
+            self.events.push_back(EndpointEvent::Observers { path: path.to_owned(), count: 0 });
+        }
+    }
+
+    /// Asks the handler for the state that an observer should know; later, while the other end takes nothing.
+    fn ask_for_observation(&mut self, _now: Instant, id: ConnectionId, token: Token) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let is_full = connection.outbound.len() >= self.limits.outbound_bytes_max;
+        let Some(observation) = connection.observations.get_mut(&token) else { return };
+        if observation.is_asked || is_full {
+            observation.is_stale = true;
+            return;
+        }
+        observation.is_asked = true;
+        observation.is_stale = false;
+        let (asked, view) = (observation.asked, observation.request.view());
+        let (code, mut request) = (view.code, self.serving.spare.request());
+        request.refill(view.code, view.options, view.payload);
+        let blocks = JoinedBlocks::default();
+        let exchange =
+            ReliableExchange { connection: id, token, asked, code, blocks, registration: None, is_notification: true };
+        self.ask(exchange, request);
+    }
+
+    pub(super) fn ask_stale_observations(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id.0) else { return };
+        let is_due = |(_, one): &(&Token, &Observation)| one.is_stale && !one.is_asked;
+        let stale: Vec<Token> = connection.observations.iter().filter(is_due).map(|(token, _)| *token).collect();
+        stale.into_iter().for_each(|token| self.ask_for_observation(now, id, token));
+    }
+
+    fn finish_notification(&mut self, now: Instant, exchange: &ReliableExchange, response: Response) {
+        let (id, token) = (exchange.connection, exchange.token);
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let Some(observation) = connection.observations.get_mut(&token) else { return };
+        observation.is_asked = false;
+        let is_stale = observation.is_stale;
+        if response.code == Code::SERVICE_UNAVAILABLE {
+            // The next change is notified again.
+            return;
+        }
+        let goes_on = response.code.is_success() && response.observe.is_some();
+        let number = self.next_number().filter(|_| goes_on);
+        self.push(now, exchange, response, number);
+        match (goes_on, is_stale) {
+            (false, _) => self.forget_observation(id, token),
+            (true, true) => self.ask_for_observation(now, id, token),
+            (true, false) => {}
+        }
+    }
+}
+
+/// The joined blocks from block `number` of a body, at most `blocks` of them.
+fn cut_joined(len: usize, number: u32, blocks: usize) -> Result<Option<(Block, std::ops::Range<usize>)>, OutOfRange> {
+    let start = number as usize * 1024;
+    if start >= len && start > 0 {
+        return Err(OutOfRange);
+    }
+    let end = len.min(start + blocks * 1024);
+    Ok(Some((Block { number, more: end < len, exponent: JOINED }, start..end)))
+}
+
+/// The largest exponent whose blocks fit into a message to this end.
+fn fitting_exponent(capabilities: &Capabilities) -> u8 {
+    let fits = |exponent: &u8| 16 << exponent <= capabilities.payload_max();
+    (0..=Block::EXPONENT_MAX).rev().find(fits).unwrap_or(0)
+}
+
+/// Which Block options say that they stand for joined blocks; the options with the exponent of a single block of the same
+/// size in `plain`, for whoever reads them next. `None`, and nothing in `plain`, where none does.
+fn join_blocks(options: Options<'_>, plain: &mut Vec<u8>) -> Option<JoinedBlocks> {
+    let is_block = |number: OptionNumber| number == OptionNumber::BLOCK1 || number == OptionNumber::BLOCK2;
+    let is_joined = |value: &[u8]| value.len() <= 3 && parse_uint(value).is_some_and(|bits| bits & 7 == 7);
+    if !options.clone().any(|(number, value)| is_block(number) && is_joined(value)) {
+        return None;
+    }
+    let mut blocks = JoinedBlocks::default();
+    let mut last = OptionNumber(0);
+    for (number, value) in options {
+        if is_block(number) && is_joined(value) {
+            let bits = parse_uint(value).unwrap_or_default() - 1;
+            write_option(plain, last, number, encode_uint(bits, &mut [0; 4]));
+            blocks.request |= number == OptionNumber::BLOCK1;
+            blocks.response |= number == OptionNumber::BLOCK2;
+        } else {
+            write_option(plain, last, number, value);
+        }
+        last = number;
+    }
+    Some(blocks)
+}
+
+/// The exponent of joined blocks (RFC 8323 §6).
+pub(super) const JOINED: u8 = 7;
+/// How long bodies are kept for their next block.
+const BODY_LIFETIME: Duration = Duration::from_secs(247);

@@ -1,0 +1,130 @@
+//! The layers between a socket and the messages of a connection.
+
+use std::io;
+
+use super::tls::TlsLayer;
+use super::web::WebLayer;
+use crate::endpoint::reliable::Framing;
+use crate::identity::SessionIdentity;
+
+/// TLS, WebSocket, both or neither.
+pub(super) struct Conduit {
+    tls: Option<TlsLayer>,
+    web: Option<WebLayer>,
+    plain: Vec<u8>,
+    wrapped: Vec<u8>,
+}
+
+impl Conduit {
+    /// These layers, of which WebSocket lies above TLS.
+    pub(super) fn new(tls: Option<TlsLayer>, web: Option<WebLayer>) -> Conduit {
+        Conduit { tls, web, plain: Vec::new(), wrapped: Vec::new() }
+    }
+
+    /// Whether bytes of messages are bytes of the socket.
+    pub(super) fn is_direct(&self) -> bool {
+        self.tls.is_none() && self.web.is_none()
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(TlsLayer::is_handshaking)
+            || self.web.as_ref().is_some_and(WebLayer::is_handshaking)
+    }
+
+    /// What the other end proved.
+    pub(super) fn identity(&self) -> Option<SessionIdentity> {
+        self.tls.as_ref().and_then(TlsLayer::identity)
+    }
+
+    pub(super) fn framing(&self) -> Framing {
+        if self.web.is_some() { Framing::Messages } else { Framing::Stream }
+    }
+
+    /// Takes bytes of the socket; what they say comes from [`Conduit::next`].
+    ///
+    /// # Errors
+    /// When a layer refuses them, or the other end has said goodbye.
+    pub(super) fn handle(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(tls) = &mut self.tls {
+            tls.open(bytes, &mut self.plain)?;
+        } else {
+            self.plain.extend_from_slice(bytes);
+        }
+        match &mut self.web {
+            Some(web) if !self.plain.is_empty() => {
+                let handled = web.handle(&self.plain);
+                self.plain.clear();
+                handled
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on with a handshake that this end begins.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        let is_ready = self.tls.as_ref().is_none_or(|tls| !tls.is_handshaking());
+        match &mut self.web {
+            Some(web) if is_ready && web.is_handshaking() => web.go_on(),
+            _ => Ok(()),
+        }
+    }
+
+    /// A part of the stream, or a whole message where messages are kept apart.
+    ///
+    /// # Errors
+    /// As [`Conduit::handle`].
+    pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        match &mut self.web {
+            Some(web) => web.next_message(),
+            None if self.plain.is_empty() => Ok(None),
+            None => Ok(Some(std::mem::take(&mut self.plain))),
+        }
+    }
+
+    /// Wraps a part of the stream or a message.
+    pub(super) fn wrap(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match (&mut self.web, &mut self.tls) {
+            (Some(web), _) => web.wrap(bytes),
+            (None, Some(tls)) => tls.seal(bytes),
+            (None, None) => {
+                self.wrapped.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends bytes for the socket.
+    pub(super) fn take(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if let Some(web) = &mut self.web {
+            web.take(&mut self.wrapped);
+        }
+        match &mut self.tls {
+            Some(tls) => {
+                if !self.wrapped.is_empty() {
+                    tls.seal(&self.wrapped)?;
+                    self.wrapped.clear();
+                }
+                tls.take(out)
+            }
+            None => {
+                out.append(&mut self.wrapped);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says goodbye in all layers.
+    pub(super) fn close(&mut self) {
+        if let Some(web) = &mut self.web {
+            web.close();
+        }
+        if let Some(tls) = &mut self.tls {
+            if let Some(web) = &mut self.web {
+                web.take(&mut self.wrapped);
+                let _ = tls.seal(&self.wrapped);
+                self.wrapped.clear();
+            }
+            tls.close();
+        }
+    }
+}

@@ -1,0 +1,465 @@
+//! A server's loop for all connections over reliable transports: one thread, however many there are.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use thalweg_base::time::Instant;
+use thalweg_transport::clock;
+
+use super::StreamsConfig;
+use super::conduit::Conduit;
+use super::tls::TlsServer;
+use super::web::WebLayer;
+use crate::endpoint::reliable::{ConnectionId, ReliableCounts, ReliableEndpoint};
+use crate::endpoint::slab::{Slab, index_of};
+use crate::identity::{Caller, Transport};
+use crate::interaction::adapter::Adapter;
+use crate::interaction::counts::LoopCounts;
+use crate::interaction::receiver::Shared;
+
+/// An address that is listened at.
+pub(in crate::interaction) struct Listener {
+    pub(in crate::interaction) socket: TcpListener,
+    pub(in crate::interaction) transport: Transport,
+    pub(in crate::interaction) tls: Option<TlsServer>,
+}
+
+/// The loop with its connections.
+pub(in crate::interaction) struct StreamLoop {
+    poll: Poll,
+    listeners: Vec<Listener>,
+    endpoint: ReliableEndpoint,
+    adapter: Adapter,
+    limits: StreamsConfig,
+    links: Slab<Link>,
+    /// The link of each connection, at the connection's place.
+    link_of: Vec<u64>,
+    hosts: HashMap<IpAddr, usize>,
+    /// Links whose sockets may have more to read.
+    readable: Vec<u64>,
+    counts: LoopCounts,
+    told: Arc<Mutex<ReliableCounts>>,
+    /// When listeners are asked again, after the system had no descriptor for a connection.
+    accept_at: Option<Instant>,
+}
+
+/// One socket.
+struct Link {
+    socket: TcpStream,
+    conduit: Conduit,
+    transport: Transport,
+    address: SocketAddr,
+    opened_at: Instant,
+    /// `None` before the handshakes of TLS and WebSocket are complete.
+    connection: Option<ConnectionId>,
+    /// Bytes for the socket that layers have made, and how many of them it took.
+    layered: Vec<u8>,
+    taken: usize,
+    is_readable: bool,
+    is_writable: bool,
+    /// The other end sends nothing more: the end is read like bytes, and not told again.
+    is_ending: bool,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Stays,
+    Ends,
+}
+
+impl StreamLoop {
+    /// A loop for these listeners.
+    ///
+    /// # Errors
+    /// When the system gives no descriptor.
+    pub(in crate::interaction) fn new(
+        poll: Poll,
+        mut listeners: Vec<Listener>,
+        endpoint: ReliableEndpoint,
+        adapter: Adapter,
+        limits: StreamsConfig,
+        told: Arc<Mutex<ReliableCounts>>,
+    ) -> io::Result<StreamLoop> {
+        for (place, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(&mut listener.socket, Token(place), Interest::READABLE)?;
+        }
+        Ok(StreamLoop {
+            poll,
+            listeners,
+            endpoint,
+            adapter,
+            limits,
+            links: Slab::new(),
+            link_of: Vec::new(),
+            hosts: HashMap::new(),
+            readable: Vec::new(),
+            counts: LoopCounts::default(),
+            told,
+            accept_at: None,
+        })
+    }
+
+    /// Serves until the server is over.
+    ///
+    /// # Errors
+    /// When the wait fails.
+    pub(in crate::interaction) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut buffer = vec![0; READ_BYTES].into_boxed_slice();
+        while !shared.is_over.load(Ordering::Relaxed) {
+            let now = clock::now();
+            self.turn(now, &mut buffer);
+            *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.counts;
+            *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.endpoint.counts();
+            let home = &shared.homes[shared.home];
+            // A connection that ended while answers were sent leaves events.
+            let is_idle = self.readable.is_empty() && !self.endpoint.has_events();
+            let may_sleep = is_idle && home.may_sleep();
+            let is_over = shared.is_over.load(Ordering::SeqCst);
+            let time = if may_sleep && !is_over { self.sleep_time() } else { Some(Duration::ZERO) };
+            match self.poll.poll(&mut events, time) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+            if may_sleep {
+                home.has_slept();
+            }
+            let now = clock::now();
+            for event in &events {
+                self.handle_event(now, event);
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep_time(&self) -> Option<Duration> {
+        let handshakes = (self.links.len() > self.endpoint.counts().connections).then(|| clock::now() + LOOK_PERIOD);
+        let deadlines = self.endpoint.poll_timeout().into_iter().chain(self.accept_at).chain(handshakes);
+        deadlines.min().map(|at| at.since(clock::now()))
+    }
+
+    fn handle_event(&mut self, now: Instant, event: &Event) {
+        let Token(token) = event.token();
+        if token < self.listeners.len() {
+            return self.accept(now, token);
+        }
+        let Some(place) = token.checked_sub(FIRST_LINK).and_then(|place| u32::try_from(place).ok()) else { return };
+        let Some((id, _)) = self.links.at(place) else { return };
+        let Some(link) = self.links.get_mut(id) else { return };
+        link.is_writable |= event.is_writable();
+        link.is_ending |= event.is_read_closed() || event.is_error();
+        if (event.is_readable() || event.is_read_closed() || event.is_error()) && !link.is_readable {
+            link.is_readable = true;
+            self.readable.push(id);
+        }
+        if event.is_writable() {
+            self.flush(now, id);
+        }
+    }
+
+    /// Takes what has arrived, and sends what is ready.
+    fn turn(&mut self, now: Instant, buffer: &mut [u8]) {
+        if self.accept_at.is_some_and(|at| at <= now) {
+            self.accept_at = None;
+            (0..self.listeners.len()).for_each(|place| self.accept(now, place));
+        }
+        self.adapter.begin_batch();
+        for id in std::mem::take(&mut self.readable) {
+            self.read(now, id, buffer);
+        }
+        self.adapter.handle_inbox(now, &mut self.endpoint);
+        if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+        self.end_slow_handshakes(now);
+        self.adapter.handle_events(now, &mut self.endpoint, &mut self.counts);
+        // Answers make room for further requests, which are handled with the next turn.
+        while let Some(connection) = self.endpoint.poll_dirty() {
+            let Some(id) = self.link_of.get(index_of(connection.place()) as usize).copied() else { continue };
+            self.flush(now, id);
+            if self.links.get(id).is_some_and(|link| !link.conduit.is_direct()) && self.pass_on(now, id) == Fate::Ends {
+                self.end(id);
+            }
+            // What was left unread for want of room may be read now.
+            if let Some(link) = self.links.get_mut(id)
+                && link.is_readable
+                && self.endpoint.wants_input(connection)
+                && !self.readable.contains(&id)
+            {
+                self.readable.push(id);
+            }
+        }
+    }
+
+    fn accept(&mut self, now: Instant, place: usize) {
+        loop {
+            match self.listeners[place].socket.accept() {
+                Ok((socket, address)) => self.admit(now, place, socket, address),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    // Without descriptors the listener stays ready, and only time helps.
+                    tracing::warn!(%error, "a connection cannot be accepted");
+                    self.accept_at = Some(now + ACCEPT_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, now: Instant, place: usize, socket: TcpStream, address: SocketAddr) {
+        let of_host = self.hosts.get(&address.ip()).copied().unwrap_or(0);
+        if self.links.len() >= self.limits.connections_max || of_host >= self.limits.connections_per_host_max {
+            self.counts.limited += 1;
+            return; // Dropping the socket closes it.
+        }
+        let listener = &self.listeners[place];
+        let Ok(tls) = listener.tls.as_ref().map(TlsServer::accept).transpose() else { return };
+        let is_web = matches!(listener.transport, Transport::WebSocket | Transport::SecureWebSocket);
+        let web = is_web.then(|| WebLayer::accept(self.limits.limits.message_bytes_max));
+        let transport = listener.transport;
+        if socket.set_nodelay(true).is_err() {
+            return; // It is gone already.
+        }
+        let id = self.links.insert(Link {
+            socket,
+            conduit: Conduit::new(tls, web),
+            transport,
+            address,
+            opened_at: now,
+            connection: None,
+            layered: Vec::new(),
+            taken: 0,
+            is_readable: true,
+            is_writable: true,
+            is_ending: false,
+        });
+        *self.hosts.entry(address.ip()).or_default() += 1;
+        let token = Token(FIRST_LINK + index_of(id) as usize);
+        let Some(link) = self.links.get_mut(id) else { return };
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.poll.registry().register(&mut link.socket, token, interest).is_err() {
+            return self.end(id);
+        }
+        self.readable.push(id);
+        self.open_if_ready(now, id);
+        self.flush(now, id);
+    }
+
+    /// Opens the connection of a link whose handshakes are complete.
+    fn open_if_ready(&mut self, now: Instant, id: u64) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        if link.connection.is_some() || link.conduit.is_handshaking() {
+            return;
+        }
+        let session = link.conduit.identity().map(Arc::new);
+        let caller = Caller { session, ..Caller::anonymous(link.address, link.transport) };
+        let connection = self.endpoint.open(now, caller, link.conduit.framing());
+        link.connection = Some(connection);
+        let place = index_of(connection.place()) as usize;
+        if self.link_of.len() <= place {
+            self.link_of.resize(place + 1, u64::MAX);
+        }
+        self.link_of[place] = id;
+    }
+
+    /// Reads from a socket while there is something and the connection wants it, once a turn.
+    fn read(&mut self, now: Instant, id: u64, buffer: &mut [u8]) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        if link.connection.is_some_and(|connection| !self.endpoint.wants_input(connection)) {
+            return; // It is told when there is room.
+        }
+        self.counts.receive_calls += 1;
+        let fate = match link.socket.read(buffer) {
+            Ok(0) => Fate::Ends,
+            Ok(count) => {
+                if count == buffer.len() || link.is_ending {
+                    self.readable.push(id);
+                } else {
+                    // Edge-triggered: a read that did not fill the buffer has emptied the socket, or the next one is told.
+                    link.is_readable = false;
+                }
+                self.handle_bytes(now, id, &buffer[..count])
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                link.is_readable = false;
+                Fate::Stays
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.readable.push(id);
+                Fate::Stays
+            }
+            Err(_) => Fate::Ends,
+        };
+        if fate == Fate::Ends {
+            self.end(id);
+        }
+    }
+
+    fn handle_bytes(&mut self, now: Instant, id: u64, bytes: &[u8]) -> Fate {
+        let Some(link) = self.links.get_mut(id) else { return Fate::Stays };
+        if let Some(connection) = link.connection.filter(|_| link.conduit.is_direct()) {
+            let before = self.endpoint.counts().received;
+            self.endpoint.handle_bytes(now, connection, bytes);
+            self.counts.received += self.endpoint.counts().received - before;
+            return Fate::Stays;
+        }
+        let handled = link.conduit.handle(bytes);
+        self.open_if_ready(now, id);
+        let fate = self.pass_on(now, id);
+        self.flush(now, id);
+        if handled.is_ok() { fate } else { Fate::Ends }
+    }
+
+    /// Passes on what layers have opened, while the connection wants it.
+    fn pass_on(&mut self, now: Instant, id: u64) -> Fate {
+        while let Some(link) = self.links.get_mut(id) {
+            let Some(connection) = link.connection.filter(|connection| self.endpoint.wants_input(*connection)) else {
+                break;
+            };
+            let Ok(said) = link.conduit.next() else { return Fate::Ends };
+            let Some(said) = said else { break };
+            let before = self.endpoint.counts().received;
+            self.endpoint.handle_bytes(now, connection, &said);
+            self.counts.received += self.endpoint.counts().received - before;
+        }
+        Fate::Stays
+    }
+
+    /// Sends what is ready as far as the socket takes it; a connection that is over ends then.
+    fn flush(&mut self, now: Instant, id: u64) {
+        let Some(link) = self.links.get_mut(id) else { return };
+        let sent = match link.conduit.is_direct() {
+            true => send_direct(&mut self.endpoint, now, link, &mut self.counts),
+            false => send_layered(&mut self.endpoint, now, link, &mut self.counts),
+        };
+        let is_sent = link.layered.len() == link.taken;
+        let is_over = link.connection.is_some_and(|connection| {
+            self.endpoint.is_over(connection) && self.endpoint.outgoing(connection).is_empty() && is_sent
+        });
+        if sent.is_err() || is_over {
+            self.end(id);
+        }
+    }
+
+    /// Ends links whose handshakes take too long.
+    fn end_slow_handshakes(&mut self, now: Instant) {
+        if self.links.len() == self.endpoint.counts().connections {
+            return;
+        }
+        let time_max = self.limits.limits.greeting_max;
+        let is_slow = |link: &Link| link.connection.is_none() && now.since(link.opened_at) >= time_max;
+        let slow: Vec<u64> = self.links.iter().filter(|(_, link)| is_slow(link)).map(|(id, _)| id).collect();
+        slow.into_iter().for_each(|id| self.end(id));
+    }
+
+    fn end(&mut self, id: u64) {
+        let Some(mut link) = self.links.remove(id) else { return };
+        if let Some(connection) = link.connection {
+            self.endpoint.handle_end(connection);
+        }
+        if let Some(count) = self.hosts.get_mut(&link.address.ip()) {
+            *count -= 1;
+            if *count == 0 {
+                self.hosts.remove(&link.address.ip());
+            }
+        }
+        link.conduit.close();
+        if link.conduit.take(&mut link.layered).is_ok() {
+            // Whether the other end still hears it makes no difference.
+            let _ = link.socket.write(&link.layered[link.taken..]);
+        }
+        let _ = self.poll.registry().deregister(&mut link.socket);
+    }
+}
+
+/// Sends messages as they are.
+fn send_direct(
+    endpoint: &mut ReliableEndpoint,
+    now: Instant,
+    link: &mut Link,
+    counts: &mut LoopCounts,
+) -> io::Result<()> {
+    let Some(connection) = link.connection else { return Ok(()) };
+    while link.is_writable {
+        let bytes = endpoint.outgoing(connection);
+        if bytes.is_empty() {
+            break;
+        }
+        counts.send_calls += 1;
+        let len = bytes.len();
+        match link.socket.write(bytes) {
+            Ok(count) => {
+                link.is_writable = count == len;
+                endpoint.handle_sent(now, connection, count);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Sends messages through the layers; not more of them than fit into what waits already.
+fn send_layered(
+    endpoint: &mut ReliableEndpoint,
+    now: Instant,
+    link: &mut Link,
+    counts: &mut LoopCounts,
+) -> io::Result<()> {
+    loop {
+        if let Some(connection) = link.connection {
+            while link.layered.len() - link.taken < LAYERED_MAX {
+                let message = endpoint.outgoing(connection);
+                if message.is_empty() {
+                    break;
+                }
+                let count = message.len();
+                link.conduit.wrap(message)?;
+                link.conduit.take(&mut link.layered)?;
+                endpoint.handle_sent(now, connection, count);
+            }
+        }
+        link.conduit.take(&mut link.layered)?;
+        if link.taken == link.layered.len() || !link.is_writable {
+            return Ok(());
+        }
+        counts.send_calls += 1;
+        match link.socket.write(&link.layered[link.taken..]) {
+            Ok(count) => link.taken += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if link.taken == link.layered.len() {
+            link.layered.clear();
+            link.taken = 0;
+        }
+    }
+}
+
+/// The token of the first link; those below it are listeners and the waker.
+const FIRST_LINK: usize = 64;
+/// Listeners of a loop: a transport has one or two addresses.
+pub(in crate::interaction) const LISTENERS_MAX: usize = 32;
+/// The token of what ends the sleep of the loop.
+pub(in crate::interaction) const WAKER: Token = Token(LISTENERS_MAX);
+/// Events of one wait.
+const EVENTS_MAX: usize = 1024;
+/// Bytes of one read: a turn takes no more from a connection, so that others get theirs.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes behind TLS or WebSocket that wait for a socket.
+const LAYERED_MAX: usize = 64 << 10;
+/// Between looks at handshakes that take long.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// Time without new connections after the system had no descriptor for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

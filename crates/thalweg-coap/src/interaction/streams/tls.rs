@@ -1,0 +1,193 @@
+//! TLS of both ends.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    ClientConfig, Connection, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+};
+
+use crate::credentials::{Credentials, Trust, provider};
+use crate::identity::{SessionIdentity, read_subject};
+
+/// The settings of a server's connections.
+#[derive(Clone)]
+pub(in crate::interaction) struct TlsServer(Arc<ServerConfig>);
+
+impl TlsServer {
+    /// Connections with the certificate in `credentials`, to clients with certificates if it has some to believe.
+    pub(in crate::interaction) fn new(credentials: &Credentials) -> io::Result<TlsServer> {
+        let own = credentials.certificate.as_ref().ok_or_else(|| io::Error::other(NO_CERTIFICATE))?;
+        let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let builder = builder.map_err(io::Error::other)?;
+        let builder = match &credentials.trust {
+            Some(trust) => builder.with_client_cert_verifier(Arc::new(Listed(trust.clone()))),
+            None => builder.with_no_client_auth(),
+        };
+        let config = builder.with_single_cert(own.chain().to_vec(), own.key().clone_key());
+        Ok(TlsServer(Arc::new(config.map_err(io::Error::other)?)))
+    }
+
+    pub(super) fn accept(&self) -> io::Result<TlsLayer> {
+        let connection = rustls::ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
+        Ok(TlsLayer::new(connection.into()))
+    }
+}
+
+/// TLS of one connection, in memory.
+pub(super) struct TlsLayer(Box<Connection>);
+
+impl TlsLayer {
+    fn new(mut connection: Connection) -> TlsLayer {
+        // What is sealed is taken at once, and its length is bounded by whoever seals it.
+        connection.set_buffer_limit(None);
+        TlsLayer(Box::new(connection))
+    }
+
+    /// The client's end of a connection to the server that it calls `host`.
+    pub(super) fn connect(credentials: &Credentials, host: &str) -> io::Result<TlsLayer> {
+        let trust = credentials.trust.clone().ok_or_else(|| io::Error::other(NO_TRUST))?;
+        let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let builder = builder.map_err(io::Error::other)?.dangerous();
+        let builder = builder.with_custom_certificate_verifier(Arc::new(Listed(trust)));
+        let config = match &credentials.certificate {
+            Some(own) => builder.with_client_auth_cert(own.chain().to_vec(), own.key().clone_key()),
+            None => Ok(builder.with_no_client_auth()),
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let config = Arc::new(config.map_err(io::Error::other)?);
+        let connection = rustls::ClientConnection::new(config, name).map_err(io::Error::other)?;
+        Ok(TlsLayer::new(connection.into()))
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.0.is_handshaking()
+    }
+
+    /// What the other end proved.
+    pub(super) fn identity(&self) -> Option<SessionIdentity> {
+        let subject = read_subject(self.0.peer_certificates()?.first()?)?;
+        Some(SessionIdentity::Certificate { subject })
+    }
+
+    /// Opens what arrived, and appends it to `plain`.
+    pub(super) fn open(&mut self, mut sealed: &[u8], plain: &mut Vec<u8>) -> io::Result<()> {
+        while !sealed.is_empty() {
+            self.0.read_tls(&mut sealed)?;
+            let state = self.0.process_new_packets().map_err(io::Error::other)?;
+            let start = plain.len();
+            plain.resize(start + state.plaintext_bytes_to_read(), 0);
+            self.0.reader().read_exact(&mut plain[start..])?;
+            if state.peer_has_closed() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals `plain`; [`TlsLayer::take`] has the outcome.
+    pub(super) fn seal(&mut self, plain: &[u8]) -> io::Result<()> {
+        self.0.writer().write_all(plain)
+    }
+
+    /// Appends what is to be sent.
+    pub(super) fn take(&mut self, sealed: &mut Vec<u8>) -> io::Result<()> {
+        while self.0.wants_write() {
+            self.0.write_tls(sealed)?;
+        }
+        Ok(())
+    }
+
+    /// Says goodbye.
+    pub(super) fn close(&mut self) {
+        self.0.send_close_notify();
+    }
+}
+
+/// Believes certificates that are listed themselves, and those that a listed authority signed.
+#[derive(Debug)]
+struct Listed(Trust);
+
+impl ClientCertVerifier for Listed {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.clients().root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        match self.0.is_listed(certificate) {
+            true => Ok(ClientCertVerified::assertion()),
+            false => self.0.clients().verify_client_cert(certificate, intermediates, now),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.clients().verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.clients().verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.clients().supported_verify_schemes()
+    }
+}
+
+impl ServerCertVerifier for Listed {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.0.is_listed(certificate) {
+            true => Ok(ServerCertVerified::assertion()),
+            false => self.0.servers().verify_server_cert(certificate, intermediates, name, ocsp, now),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.servers().verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.servers().verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.servers().supported_verify_schemes()
+    }
+}
+
+const NO_CERTIFICATE: &str = "TLS needs a certificate; pre-shared keys are for coaps over UDP alone";
+const NO_TRUST: &str = "TLS needs certificates to believe; pre-shared keys are for coaps over UDP alone";

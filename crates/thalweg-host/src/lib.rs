@@ -3,7 +3,8 @@
 //! Each file of the kernel has one reader here, and all readers take [`HostFiles`], the files of this host or of a tree that was
 //! recorded or made up:
 //!
-//! * [`Environment`] describes the machine; [`Conditions`] and [`SecondConditions`] its other load during a measurement;
+//! * [`Environment`] describes the machine; [`Conditions`] and [`SecondConditions`] its other load during a measurement, [`ProgramsWatch`] that of other
+//!   programs alone;
 //! * [`Layers`] holds the counters of every layer below the middleware;
 //! * [`TaskStat`], [`TaskStatus`] and [`ThreadSchedule`] tell of processes and threads, [`ProcessUsage`] of this process as a whole,
 //!   [`Energy`] of all processors;
@@ -23,6 +24,7 @@ mod namespace;
 mod process;
 mod process_usage;
 mod processors;
+mod programs;
 mod quota;
 mod writing;
 
@@ -39,4 +41,5 @@ pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use processors::{
     cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on, thread_cpu_time,
 };
+pub use programs::ProgramsWatch;
 pub use quota::CpuQuota;

@@ -174,7 +174,13 @@ fn advice(said: &str, words: &[&str]) -> String {
         let name = words.last().unwrap_or(&"");
         return format!("remove the namespace with `ip netns delete {name}`");
     }
-    let kinds = [("veth", "CONFIG_VETH"), ("bridge", "CONFIG_BRIDGE"), ("tbf", "CONFIG_NET_SCH_TBF")];
+    let kinds = [
+        ("veth", "CONFIG_VETH"),
+        ("bridge", "CONFIG_BRIDGE"),
+        ("tbf", "CONFIG_NET_SCH_TBF"),
+        ("htb", "CONFIG_NET_SCH_HTB"),
+        ("u32", "CONFIG_NET_CLS_U32"),
+    ];
     let lacking = ["Unknown device type", "not supported", "qdisc kind is unknown", "No such file"];
     match kinds.into_iter().find(|(kind, _)| words.contains(kind)) {
         Some((kind, option)) if lacking.iter().any(|part| said.contains(part)) => {

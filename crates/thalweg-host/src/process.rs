@@ -155,6 +155,14 @@ impl HostFiles {
         let tables = ["udp", "udp6"].map(|table| self.text(format!("{folder}/net/{table}")).unwrap_or_default());
         tables.iter().map(|table| drops_of(table, &inodes)).sum()
     }
+
+    /// Whether a UDP socket is bound to this port in the network namespace of a process.
+    pub fn has_udp_port(&self, process: u32, port: u16) -> bool {
+        let suffix = format!(":{port:04X}");
+        let is_bound = |line: &str| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&suffix));
+        let tables = ["udp", "udp6"].map(|table| self.text(format!("proc/{process}/net/{table}")).unwrap_or_default());
+        tables.iter().any(|table| table.lines().skip(1).any(is_bound))
+    }
 }
 
 /// The last column of the lines whose tenth is one of these inodes (proc(5)).
@@ -243,6 +251,8 @@ mod tests {
             .link("proc/7/fd/6", "/dev/null");
         assert_eq!(tree.files().socket_drops(Task::Process(7)), 27);
         assert_eq!(tree.files().socket_drops(Task::Process(8)), 0);
+        let is_bound = |process, port| tree.files().has_udp_port(process, port);
+        assert!(is_bound(7, 7_400) && !is_bound(7, 0x0c_e8) && !is_bound(8, 7_400));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::benchmark::Benchmark;
 use crate::error::LabError;
+use crate::paper3::{self, HdtvStudy, Paper3Plan};
 use crate::paper5::{self, CoapStudy, Paper5Plan};
 use crate::process::{Launcher, Stop};
 use crate::scenario::Scenario;
@@ -22,6 +23,10 @@ macro_rules! with_experiment {
             }
             Some(CoapStudy::SCHEMA) => {
                 type $E = CoapStudy;
+                $done
+            }
+            Some(HdtvStudy::SCHEMA) => {
+                type $E = HdtvStudy;
                 $done
             }
             Some(Benchmark::SCHEMA) => {
@@ -104,6 +109,19 @@ pub fn run_scenario(
     (launcher, stop): (&Launcher, &Stop),
 ) -> Result<Conclusion, LabError> {
     study::run(scenario, seed, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
+}
+
+/// Makes all runs of the preset `paper3` into the new directory `out`; loud words about what is missing by `remark`.
+///
+/// # Errors
+/// As [`paper3::run`].
+pub fn run_paper3(
+    plan: &Paper3Plan,
+    out: &Path,
+    (launcher, stop): (&Launcher, &Stop),
+    remark: &dyn Fn(&str),
+) -> Result<Conclusion, LabError> {
+    paper3::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes all runs of the preset `paper5` into the new directory `out`; loud words about what is missing by `remark`.
@@ -204,6 +222,6 @@ impl<E: Experiment> Watch for StudyWatcher<E> {
 
 /// The error for a directory whose text has this schema.
 fn unknown(path: &Path, found: Option<String>) -> LabError {
-    let known = vec![Scenario::SCHEMA, CoapStudy::SCHEMA, Benchmark::SCHEMA];
+    let known = vec![Scenario::SCHEMA, CoapStudy::SCHEMA, HdtvStudy::SCHEMA, Benchmark::SCHEMA];
     StudyError::UnknownSchema { file: path.join("scenario.toml"), found, known }.into()
 }

@@ -3,6 +3,7 @@
 //! * [`benchmark`] lets contenders do work on demand, in turns; [`quick()`] is the one of the first minute;
 //! * [`paper1`] repeats the tables and figures of a paper on transmission methods, beside other vendors' programs;
 //! * [`paper2`] asks a paper's question again, whether multicast helps, by scenarios on several hosts;
+//! * [`paper3`] repeats the tables and figures of a paper on uncompressed video, and lets other programs send the same picture;
 //! * [`paper5`] repeats the figures of a paper on adaptive handler pools, with CoAP servers of other middleware beside ours;
 //! * [`paper4`] repeats a paper on a ROS 2 system, with every middleware in turns, and [`driving`] the traffic of its vehicle;
 //! * `parts` runs the presets that consist of several scenarios;
@@ -37,6 +38,7 @@ mod network;
 pub mod pages;
 pub mod paper1;
 pub mod paper2;
+pub mod paper3;
 pub mod paper4;
 pub mod paper5;
 mod parts;

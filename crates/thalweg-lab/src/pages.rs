@@ -8,6 +8,7 @@ use crate::benchmark::{self, BenchmarkResult};
 use crate::error::LabError;
 use crate::paper1::{self, Paper1Result};
 use crate::paper2::{self, Paper2Result};
+use crate::paper3::{self, Paper3Result};
 use crate::paper4::{self, Paper4Result};
 use crate::paper5::{self, Paper5Result};
 use crate::report::Page;
@@ -31,6 +32,7 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
     match head.schema.as_str() {
         Paper1Result::SCHEMA => Ok(("paper1".to_owned(), paper1::page(&load_json(file)?))),
         Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
+        Paper3Result::SCHEMA => Ok(("paper3".to_owned(), paper3::page(&load_json(file)?))),
         Paper4Result::SCHEMA => Ok(("paper4".to_owned(), paper4::page(&paper4::load(file)?))),
         Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
         BenchmarkResult::SCHEMA => {
@@ -46,9 +48,10 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
     }
 }
 
-const SCHEMAS: [&str; 6] = [
+const SCHEMAS: [&str; 7] = [
     Paper1Result::SCHEMA,
     Paper2Result::SCHEMA,
+    Paper3Result::SCHEMA,
     Paper4Result::SCHEMA,
     Paper5Result::SCHEMA,
     BenchmarkResult::SCHEMA,

@@ -8,6 +8,7 @@ use thalweg_lab_station::serve;
 use crate::benchmark::{self, BesideOrder, BurstOrder};
 use crate::error::LabError;
 use crate::network::{self, RelayOrder};
+use crate::paper3::{self, ModerationOrder, TopicOrder};
 use crate::paper5::{self, LoadOrder};
 use crate::perf::{self, Measurement, PerfOptions, ProbeEndOrder};
 use crate::process::ParentPipe;
@@ -37,6 +38,12 @@ pub(crate) enum Order {
     Relay(RelayOrder),
     /// The clients of a CoAP server.
     CoapLoad(LoadOrder),
+    /// Sets an interface of a host.
+    Moderation(ModerationOrder),
+    /// The end that publishes a picture.
+    PicturePublisher(TopicOrder),
+    /// The end that takes it.
+    PictureSubscriber(TopicOrder),
 }
 
 /// Runs the order that stands on standard input; a hidden sub-command of the program calls this.
@@ -62,6 +69,9 @@ fn obey(order: Order, link: &ParentPipe) -> Result<serde_json::Value, LabError> 
         Order::Trial(order) => to_value(&trial::work(&order, link)?),
         Order::Relay(order) => to_value(&network::work(&order, link)?),
         Order::CoapLoad(order) => to_value(&paper5::make_load(&order, link)?),
+        Order::Moderation(order) => to_value(&paper3::moderate(&order)?),
+        Order::PicturePublisher(order) => paper3::publish_picture(&order, link),
+        Order::PictureSubscriber(order) => paper3::subscribe_picture(&order, link),
     }
 }
 

@@ -29,6 +29,7 @@ const CRATES: [(&str, &[&str]); 18] = [
             "thalweg-report",
             "thalweg-sim",
             "thalweg-transport",
+            "thalweg-video",
         ],
     ),
     (

@@ -22,6 +22,7 @@ const COMMANDS: [&[&str]; 42] = [
     &["lab", "run"],
     &["lab", "run", "paper1"],
     &["lab", "run", "paper2"],
+    &["lab", "run", "paper3"],
     &["lab", "run", "paper4"],
     &["lab", "run", "paper5"],
     &["lab", "profile"],

@@ -12,6 +12,7 @@ mod groups;
 mod host;
 mod namespaces;
 mod oscore;
+mod paper3;
 mod peer;
 mod probe;
 mod ssh;

@@ -2,9 +2,11 @@
 //!
 //! All of them share the machine's monotonic clock, so that latencies between them need no synchronization.
 
+mod pair;
 mod queues;
 mod relay;
 
+pub(crate) use pair::{HostPair, MarkedShare, pair_addresses};
 pub(crate) use relay::{Relay, RelayOrder, work};
 
 use std::net::Ipv4Addr;

@@ -102,6 +102,11 @@ impl Launcher {
         Launcher { program: program.to_owned(), arguments, ..self.clone() }
     }
 
+    /// The same program with these words, in the same network.
+    pub(crate) fn with_words(&self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Launcher {
+        Launcher { arguments: words.into_iter().map(Into::into).collect(), ..self.clone() }
+    }
+
     /// The same with `program`, another build of Thalweg or of a peer, in the place of this one.
     pub(crate) fn of_other_build(&self, program: &Path) -> Launcher {
         Launcher { program: program.to_owned(), peer_program: Some(program.to_owned()), ..self.clone() }
@@ -117,7 +122,8 @@ impl Launcher {
         Launcher { namespace: Some(name.to_owned()), ..self.clone() }
     }
 
-    fn command(&self) -> Command {
+    /// The command that starts it.
+    pub(crate) fn command(&self) -> Command {
         let mut command = match &self.namespace {
             Some(name) => {
                 let mut ip = Command::new("ip");

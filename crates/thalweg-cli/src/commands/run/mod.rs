@@ -5,6 +5,7 @@ mod extent;
 mod options;
 mod paper1;
 mod paper2;
+mod paper3;
 mod paper4;
 mod paper5;
 
@@ -58,6 +59,13 @@ pub enum PresetCommand {
         "thalweg lab run paper2 --counts 10,75 --runs 8"
     ))]
     Paper2(paper2::Paper2Options),
+    /// Repeats the figures and tables of a paper on uncompressed HDTV over 10-gigabit Ethernet, on network namespaces, with other programs
+    /// and with topics beside it; needs root.
+    #[command(after_help = crate::after_help!(
+        "thalweg lab run paper3 --quick --out /tmp/paper3",
+        "thalweg lab run paper3 --parts mtu,peers --peers gstreamer"
+    ))]
+    Paper3(paper3::Paper3Options),
     /// Repeats the messages, rates and topologies of a paper on ROS 2, with every middleware in turns.
     #[command(after_help = crate::after_help!(
         "thalweg lab run paper4 --quick --peers cyclone,fastdds",
@@ -83,6 +91,7 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match &options.preset {
         Some(PresetCommand::Paper1(options)) => paper1::run(options, interrupt),
         Some(PresetCommand::Paper2(options)) => paper2::run(options, interrupt),
+        Some(PresetCommand::Paper3(options)) => paper3::run(options, interrupt),
         Some(PresetCommand::Paper4(options)) => paper4::run(options, interrupt),
         Some(PresetCommand::Driving(options)) => driving::run(options, interrupt),
         Some(PresetCommand::Paper5(options)) => paper5::run(options, interrupt),
@@ -114,9 +123,10 @@ fn check_file(file: &Path) -> Result<(), Failure> {
 /// What each preset makes on this machine.
 pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
     type Of = fn(Length) -> Result<Extent, Failure>;
-    let all: [(&str, &str, Of); 5] = [
+    let all: [(&str, &str, Of); 6] = [
         ("paper1", "transmission methods, beside other vendors' programs", paper1::extent),
         ("paper2", "unicast and multicast with many participants", paper2::extent),
+        ("paper3", "uncompressed video, and the settings it needs", paper3::extent),
         ("paper4", "messages, rates and topologies of a ROS 2 system", paper4::extent),
         ("driving", "the traffic of an automated vehicle, in one run", driving::extent),
         ("paper5", "CoAP servers with adaptive handler pools", paper5::extent),
@@ -127,4 +137,4 @@ pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
     all.into_iter().map(outline).collect()
 }
 
-const PRESETS: [&str; 5] = ["paper1", "paper2", "paper4", "driving", "paper5"];
+const PRESETS: [&str; 6] = ["paper1", "paper2", "paper3", "paper4", "driving", "paper5"];

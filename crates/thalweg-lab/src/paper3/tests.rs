@@ -1,0 +1,175 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::end::{EndRecord, EndRole};
+use super::figures::frame_windows;
+use super::run::HdtvRecord;
+use super::*;
+use crate::host::{Conditions, Environment, Layers};
+use crate::study::CellResult;
+use thalweg_testing::pages::{check_html, check_offline};
+
+fn plan(form: Paper3Form) -> Paper3Plan {
+    Paper3Plan::new(form, 1, HdtvSite { cpus: 2, has_namespaces: true, nics: Vec::new() })
+}
+
+#[test]
+fn both_forms_fit_their_time_and_have_every_part() {
+    for (form, most) in [(Paper3Form::Usual, 117 * 60), (Paper3Form::Quick, 480)] {
+        let plan = plan(form);
+        let cells = plan.cells();
+        let all: f64 = cells.iter().map(|cell| f64::from(plan.runs_of(cell)) * plan.seconds_of(cell)).sum();
+        assert!(all < f64::from(most), "{form:?}: {} min", all / 60.0);
+        assert!(plan.budget() <= Duration::from_secs(120 * 60));
+        for (part, name) in HdtvPart::ALL {
+            assert!(cells.iter().any(|cell| cell.part == part), "{part:?}");
+            assert_eq!((HdtvPart::named(name), part.name()), (Some(part), name));
+        }
+        let names: std::collections::BTreeSet<String> = cells.iter().map(HdtvCell::to_string).collect();
+        assert_eq!(names.len(), cells.len(), "each cell has a name of its own");
+    }
+}
+
+#[test]
+fn the_usual_plan_has_the_papers_steps() {
+    let cells = plan(Paper3Form::Usual).cells();
+    let of = |part| cells.iter().filter(move |cell| cell.part == part);
+    let mtus: std::collections::BTreeSet<u32> = of(HdtvPart::Mtu).map(|cell| cell.link.mtu_bytes).collect();
+    assert_eq!((mtus.first(), mtus.last(), mtus.contains(&8_160)), (Some(&1_500), Some(&9_180), true));
+    for us in [50, 100, 200, 400, 800] {
+        let lengths: Vec<bool> = of(HdtvPart::Moderation)
+            .filter(|cell| cell.link.moderation == ReceiveModeration::Gathered(us))
+            .map(HdtvCell::is_long)
+            .collect();
+        assert_eq!(lengths, [false, true], "{us} µs in seconds and in five minutes");
+    }
+}
+
+fn cell(part: HdtvPart, label: &str) -> HdtvCell {
+    let cells = plan(Paper3Form::Usual).cells();
+    cells.into_iter().find(|cell| cell.part == part && cell.label == label).unwrap_or_else(|| panic!("no {label}"))
+}
+
+fn record(cell: HdtvCell, said: [Value; 2]) -> HdtvRecord {
+    let [sent, received] = said;
+    let used = vec![(0.0, 0.0), (1.0, 0.5), (2.0, 0.7), (3.0, 0.9)];
+    let end = |role, said| EndRecord { role, said: Some(said), frames: Vec::new(), used: used.clone() };
+    HdtvRecord {
+        cell,
+        round: 0,
+        origin_ns: 0,
+        ends: vec![end(EndRole::PictureSender, sent), end(EndRole::PictureReceiver, received)],
+        layers: [Layers::default(), Layers::default()],
+        refused: Vec::new(),
+        conditions: Conditions { seconds: 10.0, ..Conditions::default() },
+    }
+}
+
+/// A picture of which so many of 100,000 packets were lost, with this schedule jitter and frame rate.
+fn picture(part: HdtvPart, label: &str, lost: u64, jitter: f64, fps: f64) -> HdtvCellRuns {
+    let cell = cell(part, label);
+    let sent = json!({ "rtt_us": 200.0, "receiver": { "jitter_rfc3550_us": 57.0 }, "packets_sent": 173_000, "frames_sent": 300 });
+    let received = json!({
+        "frames_complete": 300, "frames_concealed": 0, "fps_mean": fps, "fps_sd": 0.1, "jitter_schedule_us": jitter,
+        "law": { "received": 100_000 - lost, "lost": lost, "recovered": 0, "outstanding": 0, "expected": 100_000 },
+        "layers": { "rxq_ovfl": lost },
+    });
+    let record = record(cell.clone(), [sent, received]);
+    record.check().expect("its counts add up");
+    let run = record.figures().expect("figures");
+    CellResult { runs: vec![run], ..CellResult::new(cell) }
+}
+
+fn result(cells: Vec<HdtvCellRuns>) -> Paper3Result {
+    Paper3Result {
+        schema: Paper3Result::SCHEMA.to_owned(),
+        plan: plan(Paper3Form::Usual),
+        started_unix_s: 0,
+        environment: Environment::read(),
+        conditions: Conditions::default(),
+        contenders: vec![("Thalweg".to_owned(), "0".to_owned())],
+        missing: Vec::new(),
+        left_out: vec!["something".to_owned()],
+        cells,
+        differences: Vec::new(),
+        failures: Vec::new(),
+    }
+}
+
+#[test]
+fn a_picture_has_the_figures_that_its_ends_told() {
+    let run = picture(HdtvPart::Ladder, "untuned, alone", 4_000, 10.0, 29.97).runs.remove(0);
+    let shown = run.picture.expect("a picture");
+    assert_eq!((shown.lost, shown.frames_due, shown.frames_complete), (0.04, 300, Some(300)));
+    assert_eq!((shown.rtt_us, shown.report_jitter_us, shown.buffer_drops), (Some(200.0), Some(57.0), 4_000));
+    assert!(shown.spacing_us.is_some_and(|us| (57.8 - us).abs() < 0.2), "{shown:?}");
+    let load = run.receiver_load.expect("a load");
+    assert_eq!(load.windows, 2);
+    assert!((load.mean - 0.2).abs() < 1e-9, "the first second does not count: {load:?}");
+}
+
+#[test]
+fn counts_that_do_not_add_up_are_refused() {
+    let received = json!({
+        "frames_complete": 1, "frames_concealed": 0, "layers": { "rxq_ovfl": 0 },
+        "law": { "received": 90, "lost": 5, "recovered": 0, "outstanding": 0, "expected": 100 },
+    });
+    let record = record(cell(HdtvPart::Ladder, "untuned, alone"), [json!({}), received]);
+    assert_eq!(record.check(), Err("90 received and 5 lost are not the 100 that were sent".to_owned()));
+}
+
+#[test]
+fn sentences_follow_the_figures() {
+    let told = |untuned, buffer| {
+        let cells = vec![
+            picture(HdtvPart::Ladder, "untuned, alone", untuned, 1.0, 29.97),
+            picture(HdtvPart::Ladder, "+ buffer, alone", buffer, 1.0, 29.97),
+        ];
+        to_text(&result(cells))
+    };
+    assert!(told(4_000, 0).contains("Packets lost alone: untuned 4.00 %, + buffer 0 %."), "{}", told(4_000, 0));
+    assert!(told(4_000, 0).contains("a larger one ends it, as the paper says"));
+    assert!(told(4_000, 7).contains("against the paper's claim"));
+    assert!(told(0, 0).contains("Nothing is lost alone, whatever the buffer"));
+
+    let timers = |last: f64, fps: f64| {
+        let part = HdtvPart::Moderation;
+        let cells = vec![
+            picture(part, "as it is", 0, 20.0, 29.97),
+            picture(part, "relay, at once", 0, 20.0, 29.97),
+            picture(part, "gathered for 800 µs", 0, last, fps),
+        ];
+        to_text(&result(cells))
+    };
+    let text = timers(300.0, 29.96);
+    assert!(text.contains("it grew: 20.0 µs with frames gathered for 0 µs, 300 µs for 800 µs"), "{text}");
+    assert!(text.contains("independent of the moderation, as the paper says: 29.96 to 29.97"), "{text}");
+    assert!(
+        text.contains("Here it was 57.0 µs for packets 57.9 µs apart; against an even schedule it was 20.0 µs"),
+        "{text}"
+    );
+    assert!(timers(5.0, 25.0).contains("it fell: 20.0 µs"));
+    assert!(timers(5.0, 25.0).contains("The frame rate depends on the moderation: 25.00 to 29.97"));
+    assert!(text.contains("79.00 ± 0.48") && text.contains("29.97 ± 0.08"), "the paper's tables: {text}");
+    assert!(text.contains("at a round trip of 103 ms") && text.contains("make that 2.74"), "{text}");
+}
+
+#[test]
+fn a_page_stands_by_itself_and_says_what_is_left_out() {
+    let page = page(&result(vec![picture(HdtvPart::Moderation, "gathered for 100 µs", 0, 20.0, 29.97)]));
+    let html = page.to_html();
+    check_html(&html);
+    check_offline(&html);
+    assert!(html.contains("Left out: something.") && html.contains("Equation (1) is TCP"), "{html}");
+    assert_eq!(page.command, "thalweg lab run paper3 --seed 1");
+}
+
+#[test]
+fn frames_a_second_are_those_of_whole_windows() {
+    let each: Vec<(f64, u64)> = (0..=75).map(|frame| (frame as f64 / 30.0, frame + 1)).collect();
+    let windows = frame_windows(&each);
+    assert_eq!(windows.len(), 2, "{windows:?}");
+    assert!(windows.iter().all(|fps| (fps - 30.0).abs() < 1e-6), "{windows:?}");
+    assert_eq!(frame_windows(&[]), Vec::<f64>::new());
+}

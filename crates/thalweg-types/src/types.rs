@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg::cdr::{Extensibility, KeySize};
+use thalweg_cdr::{Extensibility, KeySize};
 
 /// A type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,12 @@
 //! Documents as samples of types that are known at run time only, and back (DDS-XTypes 1.3 §7.4, §7.6.8).
 
-use thalweg::cdr::{
+use thalweg_cdr::{
     ByteOrder, Decode, DecodeError, Decoder, Encapsulation, Encode, EncodeError, Encoder, Extensibility, LengthCode,
     Member as MemberHeader, Representation, WString,
 };
-use thalweg::types::KeyHash;
 
-use super::types::{Enumeration, Primitive, Structure, StructureMember, Type};
-use crate::resource::document::{Document, MapKey, octets};
+use crate::types::{Enumeration, Primitive, Structure, StructureMember, Type};
+use crate::document::{Document, MapKey, octets};
 
 /// Writes a sample with its encapsulation header, little-endian.
 ///
@@ -50,18 +49,18 @@ pub fn decode_key(structure: &Structure, payload: &[u8]) -> Result<Document, Dec
 ///
 /// # Errors
 /// When key members are missing or do not fit their types.
-pub fn key_hash(structure: &Structure, value: &Document) -> Result<KeyHash, EncodeError> {
+pub fn key_hash(structure: &Structure, value: &Document) -> Result<[u8; 16], EncodeError> {
     if !structure.is_keyed() {
-        return Ok(KeyHash::default());
+        return Ok([0; 16]);
     }
     let mut key = Vec::new();
     write_key(structure, value, &mut Encoder::new(&mut key, Representation::Xcdr2, ByteOrder::Big))?;
     if !structure.key_fits_hash() {
-        return Ok(KeyHash(md5::compute(&key).0));
+        return Ok(md5::compute(&key).0);
     }
     let mut hash = [0; 16];
     hash[..key.len()].copy_from_slice(&key);
-    Ok(KeyHash(hash))
+    Ok(hash)
 }
 
 fn write_structure(structure: &Structure, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use thalweg::cdr::{EncodeError, Representation};
+use thalweg_cdr::{EncodeError, Representation};
 
-use super::codec;
-use super::types::{Structure, StructureMember, Type};
-use crate::resource::document::{Document, MapKey};
+use crate::codec;
+use crate::types::{Structure, StructureMember, Type};
+use crate::document::{Document, MapKey};
 
 /// Writes the key members of a sample as the payload of a change that ends its instance.
 ///

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use thalweg_cdr::Representation;
-use thalweg_coap::data_space::{Types, codec, idl};
-use thalweg_coap::resource::document::Document;
+use thalweg_types::document::Document;
+use thalweg_types::{Types, codec, idl};
 
 static TYPES: LazyLock<Types> = LazyLock::new(|| {
     let mut types = Types::default();

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use thalweg::cdr::Extensibility;
+use thalweg_cdr::Extensibility;
 
-use super::types::{Enumeration, Primitive, Structure, StructureMember, Type};
+use crate::types::{Enumeration, Primitive, Structure, StructureMember, Type};
 use words::Words;
 
 /// The structures of an IDL text, by their names with modules.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::idl::{self, IdlError, Structures};
-use super::types::Structure;
+use crate::types::Structure;
 
 /// Types of topics by name. A topic whose type is not among them cannot be understood.
 #[derive(Clone, Debug)]

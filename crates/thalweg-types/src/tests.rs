@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use thalweg::Topic;
-use thalweg::cdr::{self, Representation};
+use thalweg_derive::Topic;
+use thalweg_cdr::{self as cdr, Representation};
 
 use super::*;
-use crate::resource::document::Document;
+use crate::document::Document;
 
 const IDL: &str = "
 enum Color { RED, GREEN };
@@ -25,12 +25,14 @@ enum Color { RED, GREEN };
 ";
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 enum Color {
     Red,
     Green,
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(bit_bound = 8)]
 enum Small {
     A,
@@ -38,6 +40,7 @@ enum Small {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "final")]
 struct Point {
     #[topic(key)]
@@ -47,6 +50,7 @@ struct Point {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "mutable")]
 struct Options {
     scale: Option<f64>,
@@ -54,6 +58,7 @@ struct Options {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "appendable")]
 struct Everything {
     #[topic(key, max_len = 20)]
@@ -85,6 +90,7 @@ struct Everything {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "final")]
 struct Keys {
     #[topic(key, id = 3)]
@@ -158,8 +164,8 @@ fn check<T: cdr::Topic + Clone + std::fmt::Debug + PartialEq>(value: &T, json: &
             }
             let key = codec::decode_key(&structure, &key).expect("decoded");
             let expect = cdr::key_hash(value).expect("hashed");
-            assert_eq!(codec::key_hash(&structure, &key).expect("hashed").0, expect, "{representation:?}");
-            assert_eq!(codec::key_hash(&structure, &read).expect("hashed").0, expect, "{representation:?}");
+            assert_eq!(codec::key_hash(&structure, &key).expect("hashed"), expect, "{representation:?}");
+            assert_eq!(codec::key_hash(&structure, &read).expect("hashed"), expect, "{representation:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use thalweg_derive::Topic;
-use thalweg_cdr::{self as cdr, Representation};
+use thalweg_cdr::{self, Representation};
 
 use super::*;
 use crate::document::Document;

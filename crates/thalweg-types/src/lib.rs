@@ -4,13 +4,14 @@
 pub mod codec;
 pub mod document;
 pub mod idl;
-mod key;
 mod known_types;
-mod types;
+pub mod type_object;
 
-pub use key::encode_key;
 pub use known_types::{READINGS, Types};
-pub use types::{Enumeration, Primitive, Structure, StructureMember, Type};
+pub use thalweg_cdr::description::{
+    Alias, Annotations, Bitfield, Bitmask, Bitset, Enumeration, Literal, Primitive, Structure, StructureMember,
+    TryConstruct, Type, Union, UnionCase,
+};
 
 #[cfg(test)]
 mod tests;

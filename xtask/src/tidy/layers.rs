@@ -11,10 +11,7 @@ const CRATES: [(&str, &[&str]); 19] = [
     ("thalweg-transport", &["thalweg-base"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-types", &["thalweg-cdr"]),
-    (
-        "thalweg-coap",
-        &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport", "thalweg-types"],
-    ),
+    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport", "thalweg-types"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),

@@ -10,7 +10,7 @@ use thalweg::qos::{AttachedData, Durability, History, ReaderQos, Reliability, Wr
 use thalweg::types::{KeyHash, Keyed};
 use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, KeyOf, PayloadKind, Raw, Sample, Topic};
 use thalweg_types::document::{Document, MapKey};
-use thalweg_types::{Structure, Type, codec, encode_key};
+use thalweg_types::{Structure, Type, codec};
 
 use crate::link_format::WebLink;
 use crate::message::content_format;
@@ -234,7 +234,7 @@ impl Resource for TopicResource {
             instances.map(|(hash, (_, document))| (*hash, document.clone())).collect()
         };
         for (hash, document) in fitting {
-            let key = encode_key(&self.structure, &document)
+            let key = codec::encode_key(&self.structure, &document, Encoding::Xcdr1)
                 .map_err(|error| ResourceError::Failed(format!("the key cannot be written: {error}")))?;
             self.writer.dispose_serialized(&key, Some(hash)).map_err(|error| refusal(&error))?;
         }
@@ -315,7 +315,7 @@ pub(super) fn reader_qos(offered: Offered) -> ReaderQos {
 /// The only member of a type that is a single string.
 fn text_member(structure: &Structure) -> Option<&str> {
     match &structure.members[..] {
-        [only] if matches!(only.member_type, Type::String { .. }) => Some(&only.name),
+        [only] if matches!(only.member_type.resolved(), Type::String { .. }) => Some(&only.name),
         _ => None,
     }
 }

@@ -1,46 +1,61 @@
-//! The key of a sample alone: what names an instance that ends (RTPS 2.5 §9.6.4.9).
+//! The key of a sample alone: what names an instance (RTPS 2.5 §9.6.4.8, §9.6.4.9).
 
-use std::sync::Arc;
+use thalweg_cdr::{ByteOrder, DecodeError, EncodeError, Encoder, Representation};
 
-use thalweg_cdr::{EncodeError, Representation};
-
-use crate::codec;
-use crate::types::{Structure, StructureMember, Type};
-use crate::document::{Document, MapKey};
+use super::{SampleType, payload, read, read_outermost, write};
+use crate::document::Document;
 
 /// Writes the key members of a sample as the payload of a change that ends its instance.
 ///
 /// # Errors
-/// As [`codec::encode`].
-pub fn encode_key(structure: &Structure, value: &Document) -> Result<Vec<u8>, EncodeError> {
-    let (key_type, key) = (key_type(structure), key_of(structure, value));
-    codec::encode(&key_type, &key, Representation::Xcdr1)
+/// As [`encode`](super::encode).
+pub fn encode_key<'a>(
+    of: impl Into<SampleType<'a>>,
+    value: &Document,
+    representation: Representation,
+) -> Result<Vec<u8>, EncodeError> {
+    let of = of.into();
+    payload(of.extensibility(), representation, ByteOrder::Little, |encoder| match of {
+        SampleType::Structure(structure) => write::structure(structure, value, encoder, write::Part::Key),
+        SampleType::Union(union) => write::union(union, value, encoder, write::Part::Key),
+    })
 }
 
-/// Of a structure that marks no member as key all members are, where it is itself a member of a key.
-fn key_members(structure: &Structure) -> impl Iterator<Item = &StructureMember> {
-    let is_keyed = structure.is_keyed();
-    structure.members.iter().filter(move |member| member.is_key || !is_keyed)
+/// Reads a payload that holds the key members only.
+///
+/// # Errors
+/// As [`decode`](super::decode).
+pub fn decode_key<'a>(of: impl Into<SampleType<'a>>, payload: &[u8]) -> Result<Document, DecodeError> {
+    read_outermost(of.into(), payload, read::Part::Key)
 }
 
-fn key_type(structure: &Structure) -> Structure {
-    let of_key = |member: &StructureMember| match &member.member_type {
-        Type::Structure(nested) => {
-            StructureMember { member_type: Type::Structure(Arc::new(key_type(nested))), ..member.clone() }
+/// The instance of a sample: its key in big-endian PLAIN_CDR2, or the MD5 of that when it can exceed 16 bytes (RTPS 2.5
+/// §9.6.4.8); zero for a type without key.
+///
+/// # Errors
+/// When key members are missing or do not fit their types.
+pub fn key_hash<'a>(of: impl Into<SampleType<'a>>, value: &Document) -> Result<[u8; 16], EncodeError> {
+    let of = of.into();
+    if !of.is_keyed() {
+        return Ok([0; 16]);
+    }
+    let mut key = Vec::new();
+    let encoder = &mut Encoder::new(&mut key, Representation::Xcdr2, ByteOrder::Big);
+    let fits = match of {
+        SampleType::Structure(structure) => {
+            write::structure(structure, value, encoder, write::Part::KeyHash)?;
+            structure.key_fits_hash()
         }
-        _ => member.clone(),
+        SampleType::Union(union) => {
+            write::union(union, value, encoder, write::Part::KeyHash)?;
+            union.discriminator.key_fits_hash()
+        }
     };
-    Structure { members: key_members(structure).map(of_key).collect(), ..structure.clone() }
-}
-
-fn key_of(structure: &Structure, value: &Document) -> Document {
-    let given = key_members(structure).filter_map(|member| {
-        let found = value.member(&member.name)?;
-        let key = match &member.member_type {
-            Type::Structure(nested) => key_of(nested, found),
-            _ => found.clone(),
-        };
-        Some((MapKey::from(member.name.as_str()), key))
-    });
-    Document::Map(given.collect())
+    if !fits {
+        return Ok(md5::compute(&key).0);
+    }
+    let mut hash = [0; 16];
+    let room = hash.get_mut(..key.len()).ok_or_else(|| EncodeError::new("the key is longer than its bounds allow"))?;
+    room.copy_from_slice(&key);
+    Ok(hash)
 }

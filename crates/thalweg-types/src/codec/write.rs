@@ -1,110 +1,163 @@
-//! Documents as samples of types that are known at run time only, and back (DDS-XTypes 1.3 §7.4, §7.6.8).
+//! Documents to bytes.
 
-use thalweg_cdr::{
-    ByteOrder, Decode, DecodeError, Decoder, Encapsulation, Encode, EncodeError, Encoder, Extensibility, LengthCode,
-    Member as MemberHeader, Representation, WString,
+use thalweg_cdr::description::{
+    Bitmask, Bitset, Enumeration, Primitive, Structure, StructureMember, Type, Union, UnionCase,
 };
+use thalweg_cdr::{Encode, EncodeError, Encoder, Extensibility, LengthCode, Member as MemberHeader, WString};
 
-use crate::types::{Enumeration, Primitive, Structure, StructureMember, Type};
+use super::number::{quadruple, real, whole};
 use crate::document::{Document, MapKey, octets};
 
-/// Writes a sample with its encapsulation header, little-endian.
-///
-/// Members that are missing in `value` are an error unless they are optional, and so are members that the type has not.
-///
-/// # Errors
-/// The first member that does not fit its type, and why.
-pub fn encode(structure: &Structure, value: &Document, representation: Representation) -> Result<Vec<u8>, EncodeError> {
-    let mut out = Vec::new();
-    let id = Encapsulation::new(representation, structure.extensibility, ByteOrder::Little).id();
-    out.extend_from_slice(&id.to_be_bytes());
-    out.extend_from_slice(&[0, 0]);
-    write_structure(structure, value, &mut Encoder::new(&mut out, representation, ByteOrder::Little))?;
-    if representation == Representation::Xcdr2 {
-        let padding = out.len().wrapping_neg() & 3;
-        out.resize(out.len() + padding, 0);
-        out[3] = padding as u8;
-    }
-    Ok(out)
+/// The name under which a union's document has its discriminator (DDS-JSON 1.0 §7.1.6).
+pub const DISCRIMINATOR: &str = "$discriminator";
+
+/// Which members are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    All,
+    /// The key members, framed like the sample.
+    Key,
+    /// The key members by id, without frames.
+    KeyHash,
 }
 
-/// Reads a sample: XCDR1 or XCDR2, in either byte order.
-///
-/// # Errors
-/// The place at which the payload is not a sample of the type, and the expected content.
-pub fn decode(structure: &Structure, payload: &[u8]) -> Result<Document, DecodeError> {
-    read_outermost(structure, payload, Part::All)
-}
-
-/// Reads a payload that holds the key members only.
-///
-/// # Errors
-/// As [`decode`].
-pub fn decode_key(structure: &Structure, payload: &[u8]) -> Result<Document, DecodeError> {
-    read_outermost(structure, payload, Part::Key)
-}
-
-/// The instance of a sample: its key in big-endian PLAIN_CDR2, or the MD5 of that when it can exceed 16 bytes (RTPS 2.5
-/// §9.6.4.8); zero for a type without key.
-///
-/// # Errors
-/// When key members are missing or do not fit their types.
-pub fn key_hash(structure: &Structure, value: &Document) -> Result<[u8; 16], EncodeError> {
-    if !structure.is_keyed() {
-        return Ok([0; 16]);
-    }
-    let mut key = Vec::new();
-    write_key(structure, value, &mut Encoder::new(&mut key, Representation::Xcdr2, ByteOrder::Big))?;
-    if !structure.key_fits_hash() {
-        return Ok(md5::compute(&key).0);
-    }
-    let mut hash = [0; 16];
-    hash[..key.len()].copy_from_slice(&key);
-    Ok(hash)
-}
-
-fn write_structure(structure: &Structure, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+pub(super) fn structure(
+    of: &Structure,
+    value: &Document,
+    encoder: &mut Encoder<'_>,
+    part: Part,
+) -> Result<(), EncodeError> {
     let Document::Map(given) = value else {
-        return Err(needed(&format!("an object with the members of {}", structure.name), value));
+        return Err(needed(&format!("an object with the members of {}", of.name), value));
     };
-    let unknown = given.iter().find(|(key, _)| !structure.members.iter().any(|member| is_named(key, member)));
+    let unknown = given.iter().find(|(key, _)| !of.members.iter().any(|member| is_named(key, &member.name)));
     if let Some((key, _)) = unknown {
-        let names: Vec<&str> = structure.members.iter().map(|member| member.name.as_str()).collect();
-        let name = match key {
-            MapKey::Text(name) => name.clone(),
-            MapKey::Label(label) => label.to_string(),
-        };
-        return Err(EncodeError::new(format!("there is no member {name:?}; there are {}", names.join(", "))));
+        let names: Vec<&str> = of.members.iter().map(|member| member.name.as_str()).collect();
+        return Err(EncodeError::new(format!("there is no member {:?}; there are {}", name_of(key), names.join(", "))));
     }
-    match structure.extensibility {
-        Extensibility::Final => encoder.final_type(|encoder| write_members(structure, value, encoder)),
-        Extensibility::Appendable => encoder.appendable_type(|encoder| write_members(structure, value, encoder)),
-        Extensibility::Mutable => encoder.mutable_type(|encoder| {
-            for member in &structure.members {
-                if let Some(found) = given_for(member, value)? {
-                    let code = length_code(&member.member_type);
-                    encoder
-                        .parameter(header(member), code, |encoder| write_value(&member.member_type, found, encoder))
-                        .map_err(|error| in_member(member, &error))?;
-                }
-            }
-            Ok(())
-        }),
+    let members: Vec<&StructureMember> = match part {
+        Part::All => of.members.iter().collect(),
+        Part::Key => of.key_members().collect(),
+        Part::KeyHash => of.key_members_by_id(),
+    };
+    framed(of.extensibility, part, encoder, |encoder| {
+        let is_mutable = of.extensibility == Extensibility::Mutable && part != Part::KeyHash;
+        members.iter().try_for_each(|member| {
+            write_member(member, given_for(member, value)?, is_mutable, encoder, part)
+                .map_err(|error| in_member(&member.name, &error))
+        })
+    })
+}
+
+fn write_member(
+    member: &StructureMember,
+    found: Option<&Document>,
+    is_mutable: bool,
+    encoder: &mut Encoder<'_>,
+    part: Part,
+) -> Result<(), EncodeError> {
+    let header = MemberHeader { id: member.id, must_understand: member.must_understand };
+    let write = |found: &Document, encoder: &mut Encoder<'_>| write_value(&member.member_type, found, encoder, part);
+    match found {
+        None if is_mutable || part == Part::KeyHash => Ok(()),
+        Some(found) if is_mutable => {
+            encoder.parameter(header, length_code(&member.member_type), |encoder| write(found, encoder))
+        }
+        found if member.is_optional => encoder.optional(header, found, write),
+        Some(found) => write(found, encoder),
+        None => Ok(()),
     }
 }
 
-fn write_members(structure: &Structure, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    for member in &structure.members {
-        let found = given_for(member, value)?;
-        let written = match found {
-            found if member.is_optional => encoder
-                .optional(header(member), found, |found, encoder| write_value(&member.member_type, found, encoder)),
-            Some(found) => write_value(&member.member_type, found, encoder),
-            None => Ok(()),
+pub(super) fn union(of: &Union, value: &Document, encoder: &mut Encoder<'_>, part: Part) -> Result<(), EncodeError> {
+    let (label, case, found) = chosen(of, value)?;
+    let is_mutable = of.extensibility == Extensibility::Mutable && part != Part::KeyHash;
+    framed(of.extensibility, part, encoder, |encoder| {
+        let write_label = |encoder: &mut Encoder<'_>| write_number(&of.discriminator, label, encoder);
+        if is_mutable {
+            let header = MemberHeader { id: 0, must_understand: true };
+            encoder.parameter(header, LengthCode::Stated, write_label)?;
+        } else {
+            write_label(encoder)?;
+        }
+        let (Some(case), true) = (case, part == Part::All || !of.is_keyed) else { return Ok(()) };
+        let Some(case_type) = &case.case_type else { return Ok(()) };
+        let found = found.ok_or_else(|| EncodeError::new(format!("the member {:?} is missing", case.name)))?;
+        let written = if is_mutable {
+            let header = MemberHeader { id: case.id, must_understand: false };
+            encoder.parameter(header, LengthCode::Stated, |encoder| write_value(case_type, found, encoder, part))
+        } else {
+            write_value(case_type, found, encoder, part)
         };
-        written.map_err(|error| in_member(member, &error))?;
+        written.map_err(|error| in_member(&case.name, &error))
+    })
+}
+
+/// The discriminator, the case that it selects and the value of that case's member.
+fn chosen<'a>(
+    of: &'a Union,
+    value: &'a Document,
+) -> Result<(i64, Option<&'a UnionCase>, Option<&'a Document>), EncodeError> {
+    let Document::Map(given) = value else {
+        return Err(needed(&format!("an object with one member of {}", of.name), value));
+    };
+    let mut members = given.iter().filter(|(key, _)| !is_named(key, DISCRIMINATOR));
+    let (member, more) = (members.next(), members.next());
+    if let Some((key, _)) = more {
+        return Err(EncodeError::new(format!("{:?} is one member too many for a union", name_of(key))));
     }
-    Ok(())
+    let named = match member {
+        None => None,
+        Some((key, _)) => Some(of.cases.iter().find(|case| is_named(key, &case.name)).ok_or_else(|| {
+            let names: Vec<&str> = of.cases.iter().map(|case| case.name.as_str()).collect();
+            EncodeError::new(format!("there is no member {:?}; there are {}", name_of(key), names.join(", ")))
+        })?),
+    };
+    let label = match (value.member(DISCRIMINATOR), named) {
+        (Some(given), _) => number_of(&of.discriminator, given).map_err(|error| in_member(DISCRIMINATOR, &error))?,
+        (None, Some(case)) => match case.labels.first() {
+            Some(label) => i64::from(*label),
+            None => free_label(of)?,
+        },
+        (None, None) => return Err(EncodeError::new(format!("{DISCRIMINATOR:?} or a member is missing"))),
+    };
+    let selected = of.case_of(label);
+    match (selected, named) {
+        (Some(selected), Some(named)) if selected.name != named.name => {
+            let problem = format!("the discriminator selects {:?}, not {:?}", selected.name, named.name);
+            Err(EncodeError::new(problem))
+        }
+        (None, Some(named)) => Err(EncodeError::new(format!("the discriminator does not select {:?}", named.name))),
+        _ => Ok((label, selected, member.map(|(_, value)| value))),
+    }
+}
+
+/// A value of the discriminator that selects the default case.
+fn free_label(of: &Union) -> Result<i64, EncodeError> {
+    let is_free =
+        |label: &i64| of.cases.iter().all(|case| !case.labels.iter().any(|other| i64::from(*other) == *label));
+    let free = match of.discriminator.resolved() {
+        Type::Enumeration(enumeration) => {
+            enumeration.literals.iter().map(|literal| i64::from(literal.value)).find(is_free)
+        }
+        Type::Primitive(Primitive::Boolean) => (0..=1).find(is_free),
+        _ => (0..=127).find(is_free),
+    };
+    free.ok_or_else(|| EncodeError::new(format!("{DISCRIMINATOR:?} is missing, and no value for it can be guessed")))
+}
+
+fn framed(
+    extensibility: Extensibility,
+    part: Part,
+    encoder: &mut Encoder<'_>,
+    write: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    match extensibility {
+        _ if part == Part::KeyHash => write(encoder),
+        Extensibility::Final => encoder.final_type(write),
+        Extensibility::Appendable => encoder.appendable_type(write),
+        Extensibility::Mutable => encoder.mutable_type(write),
+    }
 }
 
 /// The document's value for a member; none only for an optional one.
@@ -116,8 +169,8 @@ fn given_for<'a>(member: &StructureMember, value: &'a Document) -> Result<Option
     }
 }
 
-fn write_value(value_type: &Type, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    match value_type {
+fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Part) -> Result<(), EncodeError> {
+    match of {
         Type::Primitive(primitive) => write_primitive(*primitive, value, encoder),
         Type::String { bound } => {
             let text = text(value)?;
@@ -129,49 +182,86 @@ fn write_value(value_type: &Type, value: &Document, encoder: &mut Encoder<'_>) -
             within(text.encode_utf16().count(), *bound, "code units")?;
             WString(text).encode(encoder)
         }
-        Type::Enumeration(enumeration) => write_literal(enumeration, value, encoder),
-        Type::Structure(structure) => write_structure(structure, value, encoder),
+        Type::Enumeration(_) | Type::Bitmask(_) | Type::Bitset(_) => write_number(of, number_of(of, value)?, encoder),
+        Type::Alias(alias) => write_value(&alias.aliased, value, encoder, part),
+        Type::Structure(nested) => encoder.nested(|encoder| structure(nested, value, encoder, part)),
+        Type::Union(nested) => encoder.nested(|encoder| union(nested, value, encoder, part)),
         Type::Sequence { element, bound } => {
             let elements = elements(element, value)?;
             within(elements.len(), *bound, "elements")?;
             encoder.collection(element.is_primitive(), |encoder| {
                 encoder.length(elements.len())?;
                 elements.iter().enumerate().try_for_each(|(index, value)| {
-                    write_value(element, value, encoder).map_err(|error| in_element(index, &error))
+                    write_value(element, value, encoder, part).map_err(|error| in_element(index, &error))
                 })
             })
         }
         Type::Array { .. } => {
-            encoder.collection(value_type.is_primitive(), |encoder| write_dimension(value_type, value, encoder))
+            encoder.collection(of.is_primitive(), |encoder| write_dimension(of, value, encoder, part))
+        }
+        Type::Map { key, element, bound } => {
+            let Document::Map(pairs) = value else { return Err(needed("an object of keys and values", value)) };
+            within(pairs.len(), *bound, "pairs")?;
+            encoder.collection(key.is_primitive() && element.is_primitive(), |encoder| {
+                encoder.length(pairs.len())?;
+                pairs.iter().try_for_each(|(name, value)| {
+                    let name = name_of(name);
+                    key_document(key, &name)
+                        .and_then(|document| write_value(key, &document, encoder, part))
+                        .and_then(|()| write_value(element, value, encoder, part))
+                        .map_err(|error| in_member(&name, &error))
+                })
+            })
         }
     }
 }
 
+/// The key of a map, which JSON has as a text.
+fn key_document(of: &Type, name: &str) -> Result<Document, EncodeError> {
+    let text = || Document::Text(name.to_owned());
+    match of.resolved() {
+        Type::Primitive(Primitive::Boolean) => match name {
+            "true" => Ok(Document::Boolean(true)),
+            "false" => Ok(Document::Boolean(false)),
+            _ => Err(needed("true or false", &text())),
+        },
+        Type::Primitive(primitive) if primitive.is_integer() => {
+            name.parse().map(Document::Integer).map_err(|_| needed("a whole number", &text()))
+        }
+        _ => Ok(text()),
+    }
+}
+
 /// Writes the elements of an array; the outermost dimension alone has a frame.
-fn write_dimension(value_type: &Type, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    let Type::Array { element, count } = value_type else { return write_value(value_type, value, encoder) };
+fn write_dimension(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Part) -> Result<(), EncodeError> {
+    let Type::Array { element, count } = of.resolved() else { return write_value(of, value, encoder, part) };
     let elements = elements(element, value)?;
     if elements.len() != *count {
         return Err(EncodeError::new(format!("{} elements, where there must be {count}", elements.len())));
     }
     elements.iter().enumerate().try_for_each(|(index, value)| {
-        write_dimension(element, value, encoder).map_err(|error| in_element(index, &error))
+        write_dimension(element, value, encoder, part).map_err(|error| in_element(index, &error))
     })
 }
 
 /// The elements of an array, or the octets of a text `0x…` or of CBOR.
-fn elements(element: &Type, value: &Document) -> Result<Vec<Document>, EncodeError> {
+fn elements<'a>(element: &Type, value: &'a Document) -> Result<std::borrow::Cow<'a, [Document]>, EncodeError> {
     let bytes = match value {
-        Document::Array(elements) => return Ok(elements.clone()),
+        Document::Array(elements) => return Ok(elements.into()),
         Document::Bytes(bytes) => Some(bytes.clone()),
         Document::Text(text) => octets(text),
         _ => None,
     };
-    let is_octets = *element == Type::Primitive(Primitive::UInt8);
+    let is_octets = is_octet(element);
     let bytes = bytes
         .filter(|_| is_octets)
         .ok_or_else(|| needed(if is_octets { "an array, or octets as \"0x…\"" } else { "an array" }, value))?;
     Ok(bytes.into_iter().map(|byte| Document::Integer(i128::from(byte))).collect())
+}
+
+/// Whether rows of it are documents of octets.
+pub(super) fn is_octet(element: &Type) -> bool {
+    matches!(element.resolved(), Type::Primitive(Primitive::Byte | Primitive::UInt8))
 }
 
 fn write_primitive(primitive: Primitive, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
@@ -180,7 +270,7 @@ fn write_primitive(primitive: Primitive, value: &Document, encoder: &mut Encoder
             Document::Boolean(value) => value.encode(encoder),
             _ => Err(needed("true or false", value)),
         },
-        Primitive::UInt8 => whole::<u8>(value)?.encode(encoder),
+        Primitive::Byte | Primitive::UInt8 => whole::<u8>(value)?.encode(encoder),
         Primitive::Int8 => whole::<i8>(value)?.encode(encoder),
         Primitive::Int16 => whole::<i16>(value)?.encode(encoder),
         Primitive::UInt16 => whole::<u16>(value)?.encode(encoder),
@@ -190,83 +280,163 @@ fn write_primitive(primitive: Primitive, value: &Document, encoder: &mut Encoder
         Primitive::UInt64 => whole::<u64>(value)?.encode(encoder),
         Primitive::Float32 => (real(value)? as f32).encode(encoder),
         Primitive::Float64 => real(value)?.encode(encoder),
-        Primitive::Char8 => {
-            let text = text(value)?;
-            let mut characters = text.chars();
-            match (characters.next(), characters.next()) {
-                (Some(character), None) => character.encode(encoder),
-                _ => Err(needed("one character", value)),
-            }
+        Primitive::Float128 => {
+            encoder.number(quadruple(value)?.to_ne_bytes());
+            Ok(())
+        }
+        Primitive::Char8 => character(value)?.encode(encoder),
+        Primitive::Char16 => {
+            let unit = u16::try_from(u32::from(character(value)?));
+            unit.map_err(|_| needed("one character of the basic plane", value))?.encode(encoder)
         }
     }
 }
 
-fn write_literal(enumeration: &Enumeration, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    let found = match value {
-        Document::Text(name) => enumeration.literals.iter().find(|(literal, _)| literal == name),
-        Document::Integer(number) => enumeration.literals.iter().find(|(_, literal)| i128::from(*literal) == *number),
-        _ => None,
-    };
-    let Some((_, number)) = found else {
-        let names: Vec<&str> = enumeration.literals.iter().map(|(name, _)| name.as_str()).collect();
-        return Err(needed(&format!("one of {}", names.join(", ")), value));
-    };
-    match enumeration.holder_bytes {
-        1 => (*number as i8).encode(encoder),
-        2 => (*number as i16).encode(encoder),
-        _ => number.encode(encoder),
+fn character(value: &Document) -> Result<char, EncodeError> {
+    let text = text(value)?;
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (Some(character), None) => Ok(character),
+        _ => Err(needed("one character", value)),
     }
 }
 
-fn write_key(structure: &Structure, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    for member in structure.key_members_by_id() {
-        let found = given_for(member, value)?;
-        let Some(found) = found else { continue };
-        let written = match &member.member_type {
-            Type::Structure(nested) => write_key(nested, found, encoder),
-            other => write_value(other, found, encoder),
-        };
-        written.map_err(|error| in_member(member, &error))?;
+/// The number that stands for a value of an enumeration, bit mask, bit set or discriminator.
+fn number_of(of: &Type, value: &Document) -> Result<i64, EncodeError> {
+    match of.resolved() {
+        Type::Enumeration(enumeration) => literal(enumeration, value),
+        Type::Bitmask(bitmask) => flags(bitmask, value),
+        Type::Bitset(bitset) => fields(bitset, value),
+        Type::Primitive(Primitive::Boolean) => match value {
+            Document::Boolean(value) => Ok(i64::from(*value)),
+            _ => Err(needed("true or false", value)),
+        },
+        Type::Primitive(Primitive::Char8 | Primitive::Char16) => Ok(i64::from(u32::from(character(value)?))),
+        Type::Primitive(Primitive::UInt64) => whole::<u64>(value).map(u64::cast_signed),
+        _ => whole(value),
+    }
+}
+
+/// Writes what [`number_of`] gives.
+fn write_number(of: &Type, number: i64, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+    let size_bytes = of.bytes_min();
+    let is_signed = match of.resolved() {
+        Type::Enumeration(enumeration) => enumeration.literals.iter().any(|literal| literal.value < 0),
+        Type::Primitive(primitive) => {
+            matches!(primitive, Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64)
+        }
+        _ => false,
+    };
+    let bits = 8 * size_bytes as u32;
+    let fits = match is_signed {
+        _ if bits == 64 => true,
+        true => (-(1_i64 << (bits - 1))..1 << (bits - 1)).contains(&number),
+        false => (0..1_i64 << bits).contains(&number),
+    };
+    if !fits {
+        return Err(EncodeError::new(format!("{number} does not fit into {bits} bits")));
+    }
+    match size_bytes {
+        1 => encoder.number((number as u8).to_ne_bytes()),
+        2 => encoder.number((number as u16).to_ne_bytes()),
+        4 => encoder.number((number as u32).to_ne_bytes()),
+        _ => encoder.number(number.to_ne_bytes()),
     }
     Ok(())
 }
 
-fn header(member: &StructureMember) -> MemberHeader {
-    MemberHeader { id: member.id, must_understand: member.must_understand }
+fn literal(of: &Enumeration, value: &Document) -> Result<i64, EncodeError> {
+    let found = match value {
+        Document::Text(name) => of.literal_named(name),
+        Document::Integer(number) => of.literals.iter().find(|literal| i128::from(literal.value) == *number),
+        _ => None,
+    };
+    let found = found.map(|literal| i64::from(literal.value));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = of.literals.iter().map(|literal| literal.name.as_str()).collect();
+        needed(&format!("one of {}", names.join(", ")), value)
+    })
 }
 
-fn length_code(value_type: &Type) -> LengthCode {
-    match value_type {
+/// An array of names, or a number.
+fn flags(of: &Bitmask, value: &Document) -> Result<i64, EncodeError> {
+    let allowed = if of.bit_bound >= 64 { u64::MAX } else { (1 << of.bit_bound) - 1 };
+    let bits = match value {
+        Document::Array(names) => names.iter().try_fold(0, |bits, name| {
+            let position = match name {
+                Document::Text(name) => of.flags.iter().find(|(flag, _)| flag == name).map(|(_, position)| *position),
+                _ => None,
+            };
+            position.map(|position| bits | 1 << position)
+        }),
+        _ => whole::<u64>(value).ok().filter(|bits| bits & !allowed == 0),
+    };
+    bits.map(u64::cast_signed).ok_or_else(|| {
+        let names: Vec<&str> = of.flags.iter().map(|(name, _)| name.as_str()).collect();
+        needed(&format!("an array of {}", names.join(", ")), value)
+    })
+}
+
+fn fields(of: &Bitset, value: &Document) -> Result<i64, EncodeError> {
+    let Document::Map(given) = value else {
+        return Err(needed(&format!("an object with the fields of {}", of.name), value));
+    };
+    let mut bits = 0;
+    for (key, value) in given {
+        let name = name_of(key);
+        let field = of.fields.iter().find(|field| field.name == name);
+        let field = field.ok_or_else(|| EncodeError::new(format!("there is no field {name:?}")))?;
+        let number = match (field.holder, value) {
+            (Primitive::Boolean, Document::Boolean(value)) => i128::from(*value),
+            _ => whole::<i128>(value).map_err(|error| in_member(&name, &error))?,
+        };
+        let is_signed = is_signed(field.holder);
+        let range = if is_signed { -(1 << (field.bits - 1))..1 << (field.bits - 1) } else { 0..1_i128 << field.bits };
+        if !range.contains(&number) {
+            return Err(EncodeError::new(format!("{name}: {number} does not fit into {} bits", field.bits)));
+        }
+        bits |= (number & ((1 << field.bits) - 1)) << field.position;
+    }
+    Ok((bits as u64).cast_signed())
+}
+
+/// Whether a field of a bit set may be negative.
+pub(super) fn is_signed(holder: Primitive) -> bool {
+    matches!(holder, Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64)
+}
+
+fn length_code(of: &Type) -> LengthCode {
+    match of.resolved() {
         Type::Primitive(primitive) => LengthCode::of_number(primitive.size_bytes()),
-        Type::Enumeration(enumeration) => LengthCode::of_number(enumeration.holder_bytes),
-        _ => LengthCode::Stated,
+        number @ (Type::Enumeration(_) | Type::Bitmask(_) | Type::Bitset(_)) => {
+            LengthCode::of_number(number.bytes_min())
+        }
+        Type::String { .. } | Type::WString { .. } => LengthCode::OwnBytes,
+        Type::Sequence { element, .. } => match element.resolved() {
+            Type::Primitive(primitive) => match primitive.size_bytes() {
+                1 => LengthCode::OwnBytes,
+                4 => LengthCode::OwnFours,
+                8 => LengthCode::OwnEights,
+                _ => LengthCode::Stated,
+            },
+            element if element.is_primitive() => LengthCode::Stated,
+            _ => LengthCode::OwnBytes,
+        },
+        Type::Map { key, element, .. } if key.is_primitive() && element.is_primitive() => LengthCode::Stated,
+        array @ Type::Array { .. } if array.is_primitive() => LengthCode::Stated,
+        Type::Map { .. } | Type::Array { .. } => LengthCode::OwnBytes,
+        Type::Structure(_) | Type::Union(_) | Type::Alias(_) => LengthCode::Stated,
     }
 }
 
-fn is_named(key: &MapKey, member: &StructureMember) -> bool {
-    matches!(key, MapKey::Text(name) if *name == member.name)
+fn is_named(key: &MapKey, name: &str) -> bool {
+    matches!(key, MapKey::Text(found) if found == name)
 }
 
-fn whole<T: TryFrom<i128>>(value: &Document) -> Result<T, EncodeError> {
-    let number = match value {
-        Document::Integer(number) => Some(*number),
-        // JSON writers may put a fraction of zero behind whole numbers.
-        Document::Real(number) if number.fract() == 0.0 && number.abs() < WHOLE_IN_REAL => Some(*number as i128),
-        _ => None,
-    };
-    number
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| needed(&format!("a whole number that fits {}", std::any::type_name::<T>()), value))
-}
-
-fn real(value: &Document) -> Result<f64, EncodeError> {
-    match value {
-        Document::Real(number) => Ok(*number),
-        Document::Integer(number) => Ok(*number as f64),
-        Document::Text(text) if ["NaN", "Infinity", "-Infinity"].contains(&text.as_str()) => {
-            text.parse().map_err(|_| needed("a number", value))
-        }
-        _ => Err(needed("a number", value)),
+fn name_of(key: &MapKey) -> String {
+    match key {
+        MapKey::Text(name) => name.clone(),
+        MapKey::Label(label) => label.to_string(),
     }
 }
 
@@ -284,7 +454,7 @@ fn within(length: usize, bound: Option<usize>, what: &str) -> Result<(), EncodeE
     }
 }
 
-fn needed(what: &str, value: &Document) -> EncodeError {
+pub(super) fn needed(what: &str, value: &Document) -> EncodeError {
     let found = match value {
         Document::Null => "nothing".to_owned(),
         Document::Boolean(value) => value.to_string(),
@@ -298,198 +468,10 @@ fn needed(what: &str, value: &Document) -> EncodeError {
     EncodeError::new(format!("{what} is needed, not {found}"))
 }
 
-fn in_member(member: &StructureMember, error: &EncodeError) -> EncodeError {
-    EncodeError::new(format!("{}: {}", member.name, error.problem()))
+fn in_member(name: &str, error: &EncodeError) -> EncodeError {
+    EncodeError::new(format!("{name}: {}", error.problem()))
 }
 
 fn in_element(index: usize, error: &EncodeError) -> EncodeError {
     EncodeError::new(format!("element {index}: {}", error.problem()))
 }
-
-/// Which members a payload holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    All,
-    Key,
-}
-
-fn read_outermost(structure: &Structure, payload: &[u8], part: Part) -> Result<Document, DecodeError> {
-    use Extensibility::{Appendable, Final, Mutable};
-    let (mut decoder, encapsulation) = Decoder::of_payload(payload)?;
-    // The encapsulation gives the framing of the outermost type, which may differ from that of its own extensibility.
-    match (structure.extensibility, encapsulation.extensibility) {
-        (Mutable, Mutable) => read_structure(structure, &mut decoder, part),
-        (Mutable, _) => Err(DecodeError::new(0, "an encapsulation with parameter list, for a mutable type")),
-        (_, Mutable) => Err(DecodeError::new(0, "an encapsulation without parameter list, for this type")),
-        (_, Final) => read_members(structure, &mut decoder, part),
-        (_, Appendable) => decoder.appendable_type(|decoder| read_members(structure, decoder, part)),
-    }
-}
-
-fn read_structure(structure: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    match structure.extensibility {
-        Extensibility::Final => read_members(structure, decoder, part),
-        Extensibility::Appendable => decoder.appendable_type(|decoder| read_members(structure, decoder, part)),
-        Extensibility::Mutable => {
-            let mut found: Vec<Option<Document>> = vec![None; structure.members.len()];
-            decoder.mutable_type(|decoder, id| {
-                let Some(index) = structure.members.iter().position(|member| member.id == id) else {
-                    return Ok(false);
-                };
-                found[index] = Some(read_member(&structure.members[index], decoder, part)?);
-                Ok(true)
-            })?;
-            Ok(map(structure.members.iter().zip(found), part, structure.is_keyed()))
-        }
-    }
-}
-
-fn read_members(structure: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    let is_keyed = structure.is_keyed();
-    let mut members = Vec::with_capacity(structure.members.len());
-    for member in &structure.members {
-        let is_there = part == Part::All || member.is_key || !is_keyed;
-        // An older sender's type ends before the newer members.
-        let value = if !is_there || decoder.is_at_end() {
-            None
-        } else if member.is_optional {
-            decoder.optional(member.id, |decoder| read_member(member, decoder, part))?
-        } else {
-            Some(read_member(member, decoder, part)?)
-        };
-        if value.is_none() && is_there && !member.is_optional && structure.extensibility == Extensibility::Final {
-            // A missing member is an error where the type may not have fewer members; reading the member finds it.
-            read_member(member, decoder, part)?;
-        }
-        members.push((member, value));
-    }
-    Ok(map(members, part, is_keyed))
-}
-
-fn read_member(member: &StructureMember, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    match &member.member_type {
-        Type::Structure(nested) => read_structure(nested, decoder, part),
-        other => read_value(other, decoder),
-    }
-}
-
-/// The members with their values; those that are absent have their default, unless they are optional.
-fn map<'a>(
-    members: impl IntoIterator<Item = (&'a StructureMember, Option<Document>)>,
-    part: Part,
-    is_keyed: bool,
-) -> Document {
-    let valued = members.into_iter().filter_map(|(member, value)| {
-        let is_wanted = !member.is_optional && (part == Part::All || member.is_key || !is_keyed);
-        let value = value.or_else(|| is_wanted.then(|| default_value(&member.member_type)))?;
-        Some((MapKey::Text(member.name.clone()), value))
-    });
-    Document::Map(valued.collect())
-}
-
-fn read_value(value_type: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
-    match value_type {
-        Type::Primitive(primitive) => read_primitive(*primitive, decoder),
-        Type::String { bound } => {
-            let at = decoder.offset();
-            let text = String::decode(decoder)?;
-            bounded(text.len(), *bound, at)?;
-            Ok(Document::Text(text))
-        }
-        Type::WString { bound } => {
-            let at = decoder.offset();
-            let text = WString::decode(decoder)?.0;
-            bounded(text.encode_utf16().count(), *bound, at)?;
-            Ok(Document::Text(text))
-        }
-        Type::Enumeration(enumeration) => read_literal(enumeration, decoder),
-        Type::Structure(structure) => read_structure(structure, decoder, Part::All),
-        Type::Sequence { element, bound } => decoder.collection(element.is_primitive(), |decoder| {
-            let at = decoder.offset();
-            let count = decoder.length(element.bytes_min())?;
-            bounded(count, *bound, at)?;
-            read_elements(element, count, decoder)
-        }),
-        Type::Array { .. } => {
-            decoder.collection(value_type.is_primitive(), |decoder| read_dimension(value_type, decoder))
-        }
-    }
-}
-
-fn read_dimension(value_type: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
-    match value_type {
-        Type::Array { element, count } => read_elements(element, *count, decoder),
-        other => read_value(other, decoder),
-    }
-}
-
-fn read_elements(element: &Type, count: usize, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
-    if *element == Type::Primitive(Primitive::UInt8) {
-        return Ok(Document::Bytes(decoder.bytes(count, "octets")?.to_vec()));
-    }
-    decoder.charge(count, size_of::<Document>())?;
-    (0..count).map(|_| read_dimension(element, decoder)).collect::<Result<_, _>>().map(Document::Array)
-}
-
-fn read_primitive(primitive: Primitive, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
-    let whole = |number: i128| Document::Integer(number);
-    Ok(match primitive {
-        Primitive::Boolean => Document::Boolean(bool::decode(decoder)?),
-        Primitive::UInt8 => whole(u8::decode(decoder)?.into()),
-        Primitive::Int8 => whole(i8::decode(decoder)?.into()),
-        Primitive::Int16 => whole(i16::decode(decoder)?.into()),
-        Primitive::UInt16 => whole(u16::decode(decoder)?.into()),
-        Primitive::Int32 => whole(i32::decode(decoder)?.into()),
-        Primitive::UInt32 => whole(u32::decode(decoder)?.into()),
-        Primitive::Int64 => whole(i64::decode(decoder)?.into()),
-        Primitive::UInt64 => whole(u64::decode(decoder)?.into()),
-        Primitive::Float32 => Document::Real(f32::decode(decoder)?.into()),
-        Primitive::Float64 => Document::Real(f64::decode(decoder)?),
-        Primitive::Char8 => Document::Text(char::decode(decoder)?.to_string()),
-    })
-}
-
-fn read_literal(enumeration: &Enumeration, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
-    let at = decoder.offset();
-    let number = match enumeration.holder_bytes {
-        1 => i32::from(i8::decode(decoder)?),
-        2 => i32::from(i16::decode(decoder)?),
-        _ => i32::decode(decoder)?,
-    };
-    let literal = enumeration.literals.iter().find(|(_, value)| *value == number);
-    let (name, _) = literal.ok_or_else(|| DecodeError::new(at, format!("a literal of {}", enumeration.name)))?;
-    Ok(Document::Text(name.clone()))
-}
-
-fn bounded(length: usize, bound: Option<usize>, at: usize) -> Result<(), DecodeError> {
-    match bound {
-        Some(bound) if length > bound => {
-            Err(DecodeError::new(at, format!("a length of at most {bound}, not {length}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Zero, false, empty, the first literal (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
-fn default_value(value_type: &Type) -> Document {
-    match value_type {
-        Type::Primitive(Primitive::Boolean) => Document::Boolean(false),
-        Type::Primitive(Primitive::Float32 | Primitive::Float64) => Document::Real(0.0),
-        Type::Primitive(Primitive::Char8) => Document::Text("\0".to_owned()),
-        Type::Primitive(_) => Document::Integer(0),
-        Type::String { .. } | Type::WString { .. } => Document::Text(String::new()),
-        Type::Enumeration(enumeration) => {
-            Document::Text(enumeration.literals.first().map(|(name, _)| name.clone()).unwrap_or_default())
-        }
-        Type::Structure(structure) => map(structure.members.iter().map(|member| (member, None)), Part::All, false),
-        Type::Sequence { element, .. } if **element == Type::Primitive(Primitive::UInt8) => Document::Bytes(Vec::new()),
-        Type::Sequence { .. } => Document::Array(Vec::new()),
-        Type::Array { element, count } if **element == Type::Primitive(Primitive::UInt8) => {
-            Document::Bytes(vec![0; *count])
-        }
-        Type::Array { element, count } => Document::Array(vec![default_value(element); *count]),
-    }
-}
-
-/// Real numbers below it that have no fraction are exact.
-const WHOLE_IN_REAL: f64 = 9_007_199_254_740_992.0;

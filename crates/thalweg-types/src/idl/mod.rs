@@ -1,106 +1,188 @@
-//! Reads types from IDL 4.2, as far as data types of topics use it.
+//! Types from IDL 4.2 (its building blocks for data types, and the annotations of DDS-XTypes 1.3), and types as IDL.
 //!
-//! Understood: modules, structures with single inheritance, enumerations, type definitions, integer constants, sequences,
-//! arrays, bounded strings, and the annotations `@key`, `@optional`, `@final`, `@appendable`, `@mutable`, `@extensibility`,
-//! `@id`, `@autoid`, `@must_understand` and `@bit_bound`. Other annotations are passed over, preprocessor lines too. Unions,
-//! maps, bit masks, `wchar`, `long double`, `fixed` and `any` are refused by name.
+//! Interfaces, value types, exceptions, `any`, `fixed` and `native` are no data types of topics and are refused by name. Types that
+//! contain themselves are refused, too.
 
+mod aggregates;
+mod annotations;
+mod constants;
+mod enumerated;
+mod text;
 mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
+use thalweg_cdr::description::{Alias, Primitive, Type};
 
-use crate::types::{Enumeration, Primitive, Structure, StructureMember, Type};
-use words::Words;
+pub use constants::Constant;
+pub use text::to_idl;
 
-/// The structures of an IDL text, by their names with modules.
-pub type Structures = BTreeMap<String, Arc<Structure>>;
+use annotations::Applied;
+use constants::expression;
+use words::{Files, Words};
 
 /// Why a text is no IDL, or none that is understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdlError {
+    /// The file, where the text came from one.
+    pub file: Option<String>,
     /// The line, counted from 1.
     pub line: usize,
+    /// The column, counted in bytes from 1.
+    pub column: usize,
     /// The fault.
     pub problem: String,
 }
 
 impl fmt::Display for IdlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.problem)
+        let IdlError { file, line, column, problem } = self;
+        match file {
+            Some(file) => write!(f, "{file}:{line}:{column}: {problem}"),
+            None => write!(f, "line {line}, column {column}: {problem}"),
+        }
     }
 }
 
 impl std::error::Error for IdlError {}
 
-/// Reads all structures of a text. Types must be defined before they are used; without annotation a structure is appendable
-/// (DDS-XTypes 1.3 §7.3.1.2.1.8).
-///
-/// # Errors
-/// The first thing that is not understood, with its line.
-pub fn parse(text: &str) -> Result<Structures, IdlError> {
-    let mut parser = Parser { words: Words::of(text)?, scope: Vec::new(), names: BTreeMap::new() };
-    while parser.words.peek().is_some() {
-        parser.definition()?;
-    }
-    let structures = parser.names.into_iter().filter_map(|(name, found)| match found {
-        Named::Type(Type::Structure(structure)) if structure.name == name => Some((name, structure)),
-        _ => None,
-    });
-    Ok(structures.collect())
+/// How a text is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The extensibility of types that are not annotated: appendable by DDS-XTypes 1.3 §7.3.1.2.1.8, final for Cyclone DDS's compiler.
+    pub extensibility: Extensibility,
+    /// Folders in which included files are looked for, after that of the including file.
+    pub folders: Vec<PathBuf>,
 }
 
-struct Parser<'a> {
-    words: Words<'a>,
-    scope: Vec<String>,
-    names: BTreeMap<String, Named>,
+impl Default for Reading {
+    fn default() -> Reading {
+        Reading { extensibility: Extensibility::Appendable, folders: Vec::new() }
+    }
+}
+
+/// The types of a text, by their names with modules and in the order of their definition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    types: BTreeMap<String, Type>,
+    order: Vec<String>,
+}
+
+impl Definitions {
+    /// The type of this name.
+    pub fn find(&self, name: &str) -> Option<&Type> {
+        self.types.get(name)
+    }
+
+    /// All types, those that others need before them.
+    pub fn iter(&self) -> impl Iterator<Item = &Type> {
+        self.order.iter().filter_map(|name| self.types.get(name))
+    }
+}
+
+/// Reads all types of a text. Types must be defined before they are used. Includes are passed over.
+///
+/// # Errors
+/// The first thing that is not understood, with its place.
+pub fn parse(text: &str) -> Result<Definitions, IdlError> {
+    parse_as(text, &Reading::default())
+}
+
+/// As [`parse`], otherwise than by default.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as(text: &str, reading: &Reading) -> Result<Definitions, IdlError> {
+    Parser::new(Words::of(text)?, reading).run()
+}
+
+/// Reads all types of a file and of those that it includes.
+///
+/// # Errors
+/// As [`parse`], and when a file cannot be read.
+pub fn parse_file(path: &Path, reading: &Reading) -> Result<Definitions, IdlError> {
+    let mut files = Files { folders: reading.folders.clone(), ..Files::default() };
+    Parser::new(Words::of_file(path, &mut files)?, reading).run()
 }
 
 /// The meaning of a name.
+#[derive(Clone)]
 enum Named {
     Type(Type),
-    Constant(i64),
+    Constant(Constant),
+    /// Declared, and not defined yet.
+    Forward,
 }
 
-/// Annotations in front of something: names with the text of their argument.
-type Annotations = Vec<(String, String)>;
+/// The names that are defined so far, and the module that is being read.
+#[derive(Default)]
+struct Names {
+    scope: Vec<String>,
+    defined: BTreeMap<String, Named>,
+}
 
-impl<'a> Parser<'a> {
+impl Names {
+    /// The meaning of a name in the innermost scope that defines it.
+    fn lookup(&self, name: &str) -> Option<&Named> {
+        if let Some(global) = name.strip_prefix("::") {
+            return self.defined.get(global);
+        }
+        (0..=self.scope.len()).rev().find_map(|depth| {
+            let mut parts: Vec<&str> = self.scope[..depth].iter().map(String::as_str).collect();
+            parts.push(name);
+            self.defined.get(&parts.join("::"))
+        })
+    }
+
+    fn qualified(&self, name: &str) -> String {
+        self.scope.iter().map(String::as_str).chain([name]).collect::<Vec<&str>>().join("::")
+    }
+}
+
+struct Parser {
+    words: Words,
+    names: Names,
+    order: Vec<String>,
+    extensibility: Extensibility,
+    /// Whether types are nested that say nothing of it, by module.
+    nested: Vec<bool>,
+}
+
+impl Parser {
+    fn new(words: Words, reading: &Reading) -> Parser {
+        let (names, order) = (Names::default(), Vec::new());
+        Parser { words, names, order, extensibility: reading.extensibility, nested: vec![false] }
+    }
+
+    fn run(mut self) -> Result<Definitions, IdlError> {
+        while self.words.peek().is_some() {
+            self.definition()?;
+        }
+        let types = self.names.defined.into_iter().filter_map(|(name, named)| match named {
+            Named::Type(found) if found.name() == Some(&name) => Some((name, found)),
+            _ => None,
+        });
+        Ok(Definitions { types: types.collect(), order: self.order })
+    }
+
     fn definition(&mut self) -> Result<(), IdlError> {
-        let annotations = self.annotations()?;
+        let applied = Applied::read(&mut self.words)?;
         let keyword = self.words.next("a definition")?;
-        match keyword {
-            "module" => {
-                let name = self.words.identifier()?;
-                self.scope.push(name);
-                self.words.take("{")?;
-                while !self.words.try_take("}") {
-                    self.definition()?;
-                }
-                self.scope.pop();
-            }
-            "struct" => self.structure(&annotations)?,
-            "enum" => self.enumeration(&annotations)?,
-            "typedef" => {
-                let base = self.type_specification()?;
-                loop {
-                    let (name, declared) = self.declarator(base.clone())?;
-                    self.define(&name, Named::Type(declared))?;
-                    if !self.words.try_take(",") {
-                        break;
-                    }
-                }
-            }
-            "const" => {
-                self.type_specification()?;
-                let name = self.words.identifier()?;
-                self.words.take("=")?;
-                let value = self.integer()?;
-                self.define(&name, Named::Constant(value))?;
-            }
+        match &*keyword {
+            "module" => self.module(&applied)?,
+            "struct" => self.structure(&applied)?,
+            "union" => self.union(&applied)?,
+            "enum" => self.enumeration(&applied)?,
+            "bitmask" => self.bitmask(&applied)?,
+            "bitset" => self.bitset()?,
+            "typedef" => self.type_definition()?,
+            "const" => self.constant()?,
+            ";" => return Ok(()),
+            _ if applied.has("annotation") => self.skip_braces()?,
             other => {
                 return Err(self
                     .words
@@ -110,90 +192,55 @@ impl<'a> Parser<'a> {
         self.words.take(";")
     }
 
-    fn structure(&mut self, annotations: &Annotations) -> Result<(), IdlError> {
+    /// Passes over the members of an annotation's definition: its uses are passed over like unknown ones.
+    fn skip_braces(&mut self) -> Result<(), IdlError> {
+        self.words.take("{")?;
+        let mut open = 1;
+        while open > 0 {
+            match &*self.words.next("\"}\"")? {
+                "{" => open += 1,
+                "}" => open -= 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn module(&mut self, applied: &Applied) -> Result<(), IdlError> {
+        self.words.descend()?;
         let name = self.words.identifier()?;
-        if self.words.peek() == Some(";") {
-            return Err(self
-                .words
-                .error(format!("the structure {name} is only declared; define it before it is used")));
-        }
-        let mut members = Vec::new();
-        if self.words.try_take(":") {
-            let base = self.type_specification()?;
-            let Type::Structure(base) = base else {
-                return Err(self.words.error_before(format!("the base of {name} is no structure")));
-            };
-            members.extend(base.members.iter().cloned());
-        }
-        let by_hash = annotations.iter().any(|(name, argument)| name == "autoid" && argument != "SEQUENTIAL");
+        self.names.scope.push(name);
+        let outer = self.nested.last().copied().unwrap_or_default();
+        self.nested.push(applied.switch("default_nested").unwrap_or(outer));
         self.words.take("{")?;
         while !self.words.try_take("}") {
-            self.member(by_hash, &mut members)?;
+            self.definition()?;
         }
-        let extensibility = extensibility(annotations).map_err(|problem| self.words.error_before(problem))?;
-        let structure = Structure { name: self.qualified(&name), extensibility, members };
-        self.define(&name, Named::Type(Type::Structure(Arc::new(structure))))
+        self.nested.pop();
+        self.names.scope.pop();
+        self.words.ascend();
+        Ok(())
     }
 
-    fn member(&mut self, by_hash: bool, members: &mut Vec<StructureMember>) -> Result<(), IdlError> {
-        let annotations = self.annotations()?;
-        let has = |wanted: &str| annotations.iter().any(|(name, argument)| name == wanted && argument != "FALSE");
-        let argument = |wanted: &str| annotations.iter().find(|(name, _)| name == wanted).map(|(_, argument)| argument);
+    fn type_definition(&mut self) -> Result<(), IdlError> {
+        Applied::read(&mut self.words)?.refuse("the type of a typedef")?;
         let base = self.type_specification()?;
         loop {
-            let (name, member_type) = self.declarator(base.clone())?;
-            let id = match (argument("id"), by_hash) {
-                (Some(text), _) => self.constant(text)?,
-                (None, true) => id_of_name(&name),
-                (None, false) => members.last().map_or(0, |last| last.id + 1),
-            };
-            if members.iter().any(|member| member.name == name || member.id == id) {
-                return Err(self
-                    .words
-                    .error_before(format!("there is a member {name}, or one with the id {id}, already")));
-            }
-            let is_key = has("key");
-            let must_understand = is_key || has("must_understand");
-            let is_optional = has("optional");
-            if is_key && is_optional {
-                return Err(self.words.error_before(format!("the key member {name} must not be optional")));
-            }
-            members.push(StructureMember { name, id, member_type, is_key, is_optional, must_understand });
+            let (name, aliased) = self.declarator(base.clone())?;
+            let alias = Alias { name: self.names.qualified(&name), aliased };
+            self.define(&name, Named::Type(Type::Alias(Arc::new(alias))))?;
             if !self.words.try_take(",") {
-                return self.words.take(";");
+                return Ok(());
             }
         }
     }
 
-    fn enumeration(&mut self, annotations: &Annotations) -> Result<(), IdlError> {
+    fn constant(&mut self) -> Result<(), IdlError> {
+        self.type_specification()?;
         let name = self.words.identifier()?;
-        self.words.take("{")?;
-        let mut literals: Vec<(String, i32)> = Vec::new();
-        loop {
-            let own = self.annotations()?;
-            let literal = self.words.identifier()?;
-            let explicit = own.iter().find(|(name, _)| name == "value").map(|(_, argument)| argument.clone());
-            let value = match explicit {
-                Some(text) => self.constant(&text)?,
-                None => literals.last().map_or(0, |(_, last)| last.wrapping_add(1)),
-            };
-            literals.push((literal, value));
-            if !self.words.try_take(",") {
-                break;
-            }
-        }
-        self.words.take("}")?;
-        let bits = annotations.iter().find(|(name, _)| name == "bit_bound").map(|(_, argument)| argument.clone());
-        let holder_bytes = match bits.map_or(Ok(32), |text| self.constant::<usize>(&text))? {
-            1..=8 => 1,
-            9..=16 => 2,
-            17..=32 => 4,
-            other => {
-                return Err(self.words.error_before(format!("an enumeration of {other} bits; 1 to 32 are allowed")));
-            }
-        };
-        let enumeration = Enumeration { name: self.qualified(&name), literals, holder_bytes };
-        self.define(&name, Named::Type(Type::Enumeration(Arc::new(enumeration))))
+        self.words.take("=")?;
+        let value = expression(&mut self.words, &self.names)?;
+        self.define(&name, Named::Constant(value))
     }
 
     /// A name with the dimensions of an array behind it.
@@ -204,15 +251,85 @@ impl<'a> Parser<'a> {
             dimensions.push(self.positive()?);
             self.words.take("]")?;
         }
+        let whole = dimensions.iter().try_fold(1_usize, |whole, count| whole.checked_mul(*count));
+        if whole.is_none_or(|whole| whole > u32::MAX as usize) {
+            return Err(self.words.error_before(format!("the array {name} has more than 2^32 - 1 elements")));
+        }
         let array = |element, count| Type::Array { element: Box::new(element), count };
         Ok((name, dimensions.into_iter().rev().fold(base, array)))
     }
 
     fn type_specification(&mut self) -> Result<Type, IdlError> {
-        let word = self.words.next("a type")?;
+        let word = self.words.peek().unwrap_or_default().to_owned();
+        if let Some(primitive) = self.primitive(&word)? {
+            return Ok(Type::Primitive(primitive));
+        }
+        match &*word {
+            "string" => {
+                self.words.take("string")?;
+                Ok(Type::String { bound: self.bound_in_brackets()? })
+            }
+            "wstring" => {
+                self.words.take("wstring")?;
+                Ok(Type::WString { bound: self.bound_in_brackets()? })
+            }
+            "sequence" => {
+                self.words.take("sequence")?;
+                self.words.take("<")?;
+                let element = Box::new(self.element()?);
+                let bound = if self.words.try_take(",") { Some(self.positive()?) } else { None };
+                self.words.take(">")?;
+                Ok(Type::Sequence { element, bound })
+            }
+            "map" => {
+                self.words.take("map")?;
+                self.words.take("<")?;
+                let key = self.map_key()?;
+                self.words.take(",")?;
+                let element = Box::new(self.element()?);
+                let bound = if self.words.try_take(",") { Some(self.positive()?) } else { None };
+                self.words.take(">")?;
+                Ok(Type::Map { key: Box::new(key), element, bound })
+            }
+            "any" | "fixed" | "Object" | "ValueBase" | "native" | "interface" => {
+                self.words.next("a type")?;
+                Err(self.words.error_before(format!("{word} is no data type of topics")))
+            }
+            _ => self.named_type(),
+        }
+    }
+
+    /// The type of the elements of a collection.
+    fn element(&mut self) -> Result<Type, IdlError> {
+        self.words.descend()?;
+        Applied::read(&mut self.words)?.refuse("elements of collections")?;
+        let element = self.type_specification()?;
+        self.words.ascend();
+        Ok(element)
+    }
+
+    fn map_key(&mut self) -> Result<Type, IdlError> {
+        let key = self.element()?;
+        let is_fine = match key.resolved() {
+            Type::Primitive(primitive) => {
+                !matches!(primitive, Primitive::Float32 | Primitive::Float64 | Primitive::Float128)
+            }
+            Type::String { .. } | Type::WString { .. } | Type::Enumeration(_) => true,
+            _ => false,
+        };
+        if is_fine {
+            return Ok(key);
+        }
+        Err(self
+            .words
+            .error_before("keys of maps are whole numbers, booleans, characters, texts and enumerations".to_owned()))
+    }
+
+    fn primitive(&mut self, word: &str) -> Result<Option<Primitive>, IdlError> {
         let primitive = match word {
             "boolean" => Primitive::Boolean,
-            "octet" | "uint8" => Primitive::UInt8,
+            "octet" => Primitive::Byte,
+            "uint8" => Primitive::UInt8,
             "int8" => Primitive::Int8,
             "short" | "int16" => Primitive::Int16,
             "uint16" => Primitive::UInt16,
@@ -223,68 +340,42 @@ impl<'a> Parser<'a> {
             "float" => Primitive::Float32,
             "double" => Primitive::Float64,
             "char" => Primitive::Char8,
+            "wchar" => Primitive::Char16,
+            "long" | "unsigned" => {
+                self.words.next("a type")?;
+                return Ok(Some(self.long(word)?));
+            }
+            _ => return Ok(None),
+        };
+        self.words.next("a type")?;
+        Ok(Some(primitive))
+    }
+
+    /// What follows `long` or `unsigned`.
+    fn long(&mut self, first: &str) -> Result<Primitive, IdlError> {
+        Ok(match first {
             "long" if self.words.try_take("long") => Primitive::Int64,
-            "long" if self.words.peek() == Some("double") => return Err(self.words.refused("long double")),
+            "long" if self.words.try_take("double") => Primitive::Float128,
             "long" => Primitive::Int32,
-            "unsigned" if self.words.try_take("short") => Primitive::UInt16,
-            "unsigned" => {
+            _ if self.words.try_take("short") => Primitive::UInt16,
+            _ => {
                 self.words.take("long")?;
                 if self.words.try_take("long") { Primitive::UInt64 } else { Primitive::UInt32 }
             }
-            "string" => return Ok(Type::String { bound: self.bound_in_brackets()? }),
-            "wstring" => return Ok(Type::WString { bound: self.bound_in_brackets()? }),
-            "sequence" => {
-                self.words.take("<")?;
-                let element = Box::new(self.type_specification()?);
-                let bound = if self.words.try_take(",") { Some(self.positive()?) } else { None };
-                self.words.take(">")?;
-                return Ok(Type::Sequence { element, bound });
-            }
-            "union" | "map" | "bitmask" | "bitset" | "fixed" | "any" | "wchar" => return Err(self.words.refused(word)),
-            _ => return self.named_type(word),
-        };
-        Ok(Type::Primitive(primitive))
+        })
     }
 
-    fn named_type(&mut self, first: &'a str) -> Result<Type, IdlError> {
-        let mut name = String::new();
-        let mut word = first;
-        if word == "::" {
-            word = self.words.next("a name")?;
-        }
-        name.push_str(word);
-        while self.words.try_take("::") {
-            name.push_str("::");
-            name.push_str(self.words.next("a name")?);
-        }
-        match self.lookup(&name) {
+    fn named_type(&mut self) -> Result<Type, IdlError> {
+        let name = self.words.scoped_name()?;
+        match self.names.lookup(&name) {
             Some(Named::Type(found)) => Ok(found.clone()),
+            Some(Named::Forward) => {
+                let problem =
+                    format!("{name} is declared and not defined yet; types that contain themselves are not supported");
+                Err(self.words.error_before(problem))
+            }
             _ => Err(self.words.error_before(format!("there is no type {name} before here"))),
         }
-    }
-
-    fn annotations(&mut self) -> Result<Annotations, IdlError> {
-        let mut annotations = Vec::new();
-        while self.words.try_take("@") {
-            let name = self.words.identifier()?;
-            let mut argument = String::new();
-            if self.words.try_take("(") {
-                let mut open = 1;
-                loop {
-                    match self.words.next("')'")? {
-                        "(" => open += 1,
-                        ")" => open -= 1,
-                        _ => {}
-                    }
-                    if open == 0 {
-                        break;
-                    }
-                    argument.push_str(self.words.last());
-                }
-            }
-            annotations.push((name, argument));
-        }
-        Ok(annotations)
     }
 
     fn bound_in_brackets(&mut self) -> Result<Option<usize>, IdlError> {
@@ -297,167 +388,50 @@ impl<'a> Parser<'a> {
     }
 
     fn positive(&mut self) -> Result<usize, IdlError> {
-        let value = self.integer()?;
+        let value = match expression(&mut self.words, &self.names)? {
+            Constant::Integer(value) => value,
+            _ => return Err(self.words.error_before("a size is a whole number".to_owned())),
+        };
         let size = usize::try_from(value).ok().filter(|size| (1..=u32::MAX as usize).contains(size));
         size.ok_or_else(|| self.words.error_before(format!("{value} is no size")))
     }
 
-    fn integer(&mut self) -> Result<i64, IdlError> {
-        let mut text = String::new();
-        if self.words.try_take("-") {
-            text.push('-');
-        }
-        text.push_str(self.words.next("a whole number")?);
-        while self.words.try_take("::") {
-            text.push_str("::");
-            text.push_str(self.words.next("a name")?);
-        }
-        self.constant(&text)
-    }
-
-    /// A whole number, or a constant's name.
-    fn constant<T: TryFrom<i64>>(&self, text: &str) -> Result<T, IdlError> {
-        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-        let parsed = digits.map_or_else(|| text.parse().ok(), |digits| i64::from_str_radix(digits, 16).ok());
-        let value = parsed.or_else(|| match self.lookup(text) {
-            Some(Named::Constant(value)) => Some(*value),
-            _ => None,
-        });
-        let fitting = value.and_then(|value| T::try_from(value).ok());
-        fitting.ok_or_else(|| self.words.error_before(format!("{text:?} is no whole number that fits here")))
-    }
-
-    /// The meaning of a name in the innermost scope that defines it.
-    fn lookup(&self, name: &str) -> Option<&Named> {
-        (0..=self.scope.len()).rev().find_map(|depth| {
-            let mut parts: Vec<&str> = self.scope[..depth].iter().map(String::as_str).collect();
-            parts.push(name);
-            self.names.get(&parts.join("::"))
-        })
-    }
-
-    fn qualified(&self, name: &str) -> String {
-        self.scope.iter().map(String::as_str).chain([name]).collect::<Vec<&str>>().join("::")
-    }
-
     fn define(&mut self, name: &str, named: Named) -> Result<(), IdlError> {
-        let qualified = self.qualified(name);
-        if self.names.insert(qualified.clone(), named).is_some() {
-            return Err(self.words.error_before(format!("{qualified} is defined twice")));
+        let qualified = self.names.qualified(name);
+        let is_type = matches!(named, Named::Type(_));
+        match self.names.defined.insert(qualified.clone(), named) {
+            None | Some(Named::Forward) => {
+                if is_type {
+                    self.order.push(qualified);
+                }
+                Ok(())
+            }
+            Some(_) => Err(self.words.error_before(format!("{qualified} is defined twice"))),
         }
-        Ok(())
     }
-}
 
-fn extensibility(annotations: &Annotations) -> Result<Extensibility, String> {
-    let named = annotations.iter().find_map(|(name, argument)| match name.as_str() {
-        "final" | "appendable" | "mutable" => Some(name.to_uppercase()),
-        "extensibility" => Some(argument.clone()),
-        _ => None,
-    });
-    match named.as_deref() {
-        None | Some("APPENDABLE") => Ok(Extensibility::Appendable),
-        Some("FINAL") => Ok(Extensibility::Final),
-        Some("MUTABLE") => Ok(Extensibility::Mutable),
-        Some(other) => Err(format!("{other:?} is no extensibility; there are FINAL, APPENDABLE and MUTABLE")),
+    /// Whether `keyword name;` stands here: a declaration without definition.
+    fn forward(&mut self, name: &str) -> bool {
+        if self.words.peek() != Some(";") {
+            return false;
+        }
+        let qualified = self.names.qualified(name);
+        self.names.defined.entry(qualified).or_insert(Named::Forward);
+        true
+    }
+
+    fn is_nested(&self, applied: &Applied) -> bool {
+        applied
+            .switch("nested")
+            .unwrap_or_else(|| self.nested.last().copied().unwrap_or_default() && !applied.has("topic"))
     }
 }
 
 /// 28 bits of the name's MD5 (DDS-XTypes 1.3 §7.3.1.2.1.1).
-fn id_of_name(name: &str) -> u32 {
+pub fn id_of_name(name: &str) -> u32 {
     let digest = md5::compute(name.as_bytes()).0;
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]]) & 0x0fff_ffff
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn structure(text: &str, name: &str) -> Arc<Structure> {
-        let structures = parse(text).unwrap_or_else(|error| panic!("{error}"));
-        Arc::clone(structures.get(name).unwrap_or_else(|| panic!("{name} in {:?}", structures.keys())))
-    }
-
-    #[track_caller]
-    fn refused(text: &str, line: usize, part: &str) {
-        let error = parse(text).expect_err("an error");
-        assert!(error.line == line && error.problem.contains(part), "line {line}, {part:?} not in: {error}");
-    }
-
-    #[test]
-    fn a_topic_of_ros_is_understood() {
-        let text = "
-            #include \"std_msgs/msg/Header.idl\"
-            // The time.
-            module builtin_interfaces { module msg { module dds_ {
-              @final struct Time_ { long sec; unsigned long nanosec; };
-            }; }; };
-            module sensor_msgs { module msg { module dds_ {
-              typedef double double__9[9];
-              @verbatim (language=\"comment\", text=\"with (brackets)\")
-              @extensibility(FINAL)
-              struct Imu_ {
-                builtin_interfaces::msg::dds_::Time_ stamp; /* when */
-                double__9 covariance;
-                sequence<float, 3> gyro;
-                string<16> frame_id, other;
-              };
-            }; }; };";
-        let imu = structure(text, "sensor_msgs::msg::dds_::Imu_");
-        assert_eq!(imu.extensibility, Extensibility::Final);
-        let names: Vec<(&str, u32)> = imu.members.iter().map(|member| (member.name.as_str(), member.id)).collect();
-        assert_eq!(names, [("stamp", 0), ("covariance", 1), ("gyro", 2), ("frame_id", 3), ("other", 4)]);
-        let double = || Box::new(Type::Primitive(Primitive::Float64));
-        assert_eq!(imu.members[1].member_type, Type::Array { element: double(), count: 9 });
-        assert_eq!(imu.members[4].member_type, Type::String { bound: Some(16) });
-        assert_eq!(parse(text).expect("IDL").len(), 2, "type definitions are no topics");
-    }
-
-    #[test]
-    fn annotations_mean_what_the_standard_says() {
-        let text = "
-            const long SIZE = 4;
-            enum Color { RED, @value(5) GREEN, BLUE };
-            @bit_bound(8) enum Small { A };
-            @mutable @nested(FALSE) struct Shape {
-              @key @id(7) string<SIZE> name;
-              @optional Color color;
-              Small grid[2][SIZE];
-            };
-            @autoid(HASH) struct Hashed { long color; };
-            struct Derived : Hashed { long more; };";
-        let shape = structure(text, "Shape");
-        assert_eq!(shape.extensibility, Extensibility::Mutable);
-        let [name, color, grid] = &shape.members[..] else { panic!("three members") };
-        assert!(name.is_key && name.must_understand && name.id == 7);
-        assert!(color.is_optional && !color.is_key && color.id == 8);
-        let Type::Enumeration(colors) = &color.member_type else { panic!("an enumeration") };
-        assert_eq!(colors.literals, [("RED".to_owned(), 0), ("GREEN".to_owned(), 5), ("BLUE".to_owned(), 6)]);
-        assert_eq!(colors.holder_bytes, 4);
-        let Type::Array { element, count: 2 } = &grid.member_type else { panic!("two rows") };
-        let Type::Array { element, count: 4 } = &**element else { panic!("of four") };
-        assert!(matches!(&**element, Type::Enumeration(small) if small.holder_bytes == 1));
-        // The example of DDS-XTypes 1.3 §7.3.1.2.1.1.
-        assert_eq!(structure(text, "Hashed").members[0].id, 0x0fa5_dd70);
-        let derived = structure(text, "Derived");
-        assert_eq!(derived.members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["color", "more"]);
-        assert_eq!(derived.extensibility, Extensibility::Appendable);
-    }
-
-    #[test]
-    fn what_is_not_understood_is_named_with_its_line() {
-        refused("struct A {\n  map<long, long> x;\n};", 2, "map is not supported");
-        refused("\nunion U switch (long) { case 0: long x; };", 2, "\"union\" is not understood");
-        refused("struct A {\n  B b;\n};", 2, "no type B");
-        refused("struct A { long x; long x; };", 1, "a member x");
-        refused("struct A { long x };", 1, "expected \";\", found \"}\"");
-        refused("struct A { string<0> x; };", 1, "0 is no size");
-        refused("struct A;", 1, "only declared");
-        refused("struct A { long x; }; struct A { long x; };", 1, "defined twice");
-        refused("struct A { @key @optional long x; };", 1, "must not be optional");
-        refused("struct A { long double x; };", 1, "long double is not supported");
-        refused("struct A {", 1, "found the end");
-        refused("/* no end", 1, "comment without end");
-    }
-}
+mod tests;

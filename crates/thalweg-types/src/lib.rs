@@ -1,6 +1,7 @@
 //! Types that are known at run time only (DDS-XTypes 1.3): read from IDL, with values as documents of JSON and CBOR.
 #![forbid(unsafe_code)]
 
+pub mod assign;
 pub mod codec;
 pub mod document;
 pub mod idl;

@@ -7,6 +7,7 @@ mod convert;
 mod identifier;
 mod information;
 mod library;
+pub mod lookup;
 mod object;
 mod values;
 

@@ -155,3 +155,31 @@ fn few_bytes_that_would_make_a_huge_type_are_refused() {
     let array = TypeIdentifier::Array { header, bounds: vec![u32::MAX; 3], element: Box::new(last) };
     assert!(library.resolve(&array).is_err());
 }
+
+#[test]
+fn messages_of_type_lookup_come_back() {
+    use super::lookup::{LookupAnswer, LookupCall, LookupReply, LookupRequest, RequestIdentity, instance_name};
+    let identity = RequestIdentity { writer: [7; 16], number: 5 << 32 | 9 };
+    let (_, information, _, objects) = of_cyclone().swap_remove(0);
+    let types = vec![information.identifier().clone(), TypeIdentifier::String { is_wide: false, bound: 7 }];
+    for call in [LookupCall::Types(types.clone()), LookupCall::Dependencies(types, vec![1, 2, 3])] {
+        let request = LookupRequest { identity, instance: instance_name(&[0xab; 16]), call };
+        let payload = request.to_payload().expect("written");
+        assert_eq!(LookupRequest::from_payload(&payload), Ok(request));
+        for length in 0..payload.len() - 4 {
+            let _ = LookupRequest::from_payload(&payload[..length]);
+        }
+    }
+    let pairs = vec![(information.complete.of.identifier.clone(), information.minimal.of.identifier.clone())];
+    let named = |(hash, bytes): (TypeHash, Vec<u8>)| (TypeIdentifier::Hash(Equivalence::Complete, hash), bytes);
+    let objects: Vec<(TypeIdentifier, Vec<u8>)> = objects.into_iter().map(named).collect();
+    let dependencies = LookupAnswer::Dependencies(vec![information.minimal.of.clone()], vec![9]);
+    for answer in [Some(LookupAnswer::Types(objects, pairs)), Some(dependencies), None] {
+        let reply = LookupReply { identity, answer };
+        let payload = reply.to_payload().expect("written");
+        assert_eq!(LookupReply::from_payload(&payload), Ok(reply));
+        for length in 0..payload.len() - 4 {
+            let _ = LookupReply::from_payload(&payload[..length]);
+        }
+    }
+}

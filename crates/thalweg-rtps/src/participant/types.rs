@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Participant;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData, match_endpoints};
-use crate::qos::MatchResult;
+use crate::qos::{MatchResult, Mismatch, PolicyId};
 use crate::time::Instant;
 use crate::types::{EntityId, Guid};
 
@@ -46,7 +46,12 @@ impl Participant {
         match types.map_or(TypeVerdict::ByName, |types| types.judge(writer, reader)) {
             TypeVerdict::ByName => Some(result),
             TypeVerdict::Unknown => None,
-            TypeVerdict::Different(why) => Some(MatchResult::NotAssignable(why)),
+            TypeVerdict::Different(why) => {
+                let requested = format!("{:?}, which has a difference: {why}", reader.type_name);
+                let (policy, offered) = (PolicyId::TYPE_CONSISTENCY, format!("{:?}", writer.type_name));
+                let rule = "the writer's type must be assignable to the reader's (DDS-XTypes 1.3 §7.2.4)";
+                Some(MatchResult::Incompatible(vec![Mismatch { policy, offered, requested, rule }]))
+            }
             TypeVerdict::Assignable if names_count => {
                 let named = PublicationData { type_name: reader.type_name.clone(), ..writer.clone() };
                 Some(match_endpoints(&named, reader))

@@ -51,8 +51,6 @@ pub enum MatchResult {
         /// The reader's.
         requested: String,
     },
-    /// Same topic, but samples of the writer's type do not fit the reader's; the reason in a sentence.
-    NotAssignable(String),
     /// Same topic and type name, but only one side's type has a key.
     DifferentKeyedness {
         /// The writer's.
@@ -202,7 +200,6 @@ impl fmt::Display for MatchResult {
             MatchResult::DifferentType { offered, requested } => {
                 write!(f, "the types' names differ: the writer has {offered:?}, the reader {requested:?}")
             }
-            MatchResult::NotAssignable(why) => write!(f, "the writer's type does not fit the reader's: {why}"),
             MatchResult::DifferentKeyedness { offered: Keyed::Yes, .. } => {
                 f.write_str("the writer's type has a key, the reader's has none")
             }

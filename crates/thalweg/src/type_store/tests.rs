@@ -1,0 +1,3 @@
+//! Questions, answers and verdicts, without a network.
+
+use super::*;

@@ -2,9 +2,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use thalweg_types::type_object::{TypeInformation, TypeLibrary, TypeIdentifier, TypeObject, describe};
+use thalweg_types::type_object::lookup::{LookupReply, LookupRequest};
+use thalweg_types::type_object::{TypeIdentifier, TypeInformation, TypeLibrary, TypeObject, describe};
 
 fuzz_target!(|input: &[u8]| {
+    if let Ok(request) = LookupRequest::from_payload(input) {
+        let payload = request.to_payload().expect("written");
+        assert_eq!(LookupRequest::from_payload(&payload).expect("read again"), request);
+    }
+    if let Ok(reply) = LookupReply::from_payload(input) {
+        let payload = reply.to_payload().expect("written");
+        assert!(LookupReply::from_payload(&payload).is_ok());
+    }
     if let Ok(information) = TypeInformation::from_bytes(input) {
         let bytes = information.to_bytes().expect("written");
         assert_eq!(TypeInformation::from_bytes(&bytes).expect("read again"), information);

@@ -6,6 +6,8 @@ pub mod codec;
 pub mod document;
 pub mod idl;
 mod known_types;
+pub mod ros;
+pub mod rust;
 pub mod type_object;
 
 pub use known_types::{READINGS, Types};

@@ -46,6 +46,7 @@ const CRATES: [(&str, &[&str]); 19] = [
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",
+            "thalweg-types",
             "thalweg-video",
         ],
     ),

@@ -285,7 +285,7 @@ impl RosPackages {
 
     fn named(&mut self, package: &str, base: &str, file: Option<&Path>) -> Result<Type, Problem> {
         let name = match base.split('/').collect::<Vec<_>>()[..] {
-            [own] if own == "Header" => "std_msgs/msg/Header".to_owned(),
+            ["Header"] => "std_msgs/msg/Header".to_owned(),
             [own] => format!("{package}/msg/{own}"),
             [package, own] => format!("{package}/msg/{own}"),
             _ => base.to_owned(),

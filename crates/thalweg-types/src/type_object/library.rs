@@ -91,7 +91,7 @@ impl TypeLibrary {
         };
         let has_room =
             self.objects.len() < self.bounds.objects_max && self.bytes + bytes.len() <= self.bounds.bytes_max;
-        let outcome = checked.and_then(|()| if has_room { Ok(()) } else { Err(LibraryError::Full) });
+        let outcome = checked.and(if has_room { Ok(()) } else { Err(LibraryError::Full) });
         match outcome {
             Ok(()) => {
                 self.bytes += bytes.len();

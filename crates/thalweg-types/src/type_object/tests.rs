@@ -15,8 +15,11 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("digits")).collect()
 }
 
+/// A type, what Cyclone announces of it, the bytes of that, and its objects.
+type Made = (Type, TypeInformation, Vec<u8>, BTreeMap<TypeHash, Vec<u8>>);
+
 /// Cyclone's types: each with its information and the objects of its type map.
-fn of_cyclone() -> Vec<(Type, TypeInformation, Vec<u8>, BTreeMap<TypeHash, Vec<u8>>)> {
+fn of_cyclone() -> Vec<Made> {
     let reading = Reading { extensibility: Extensibility::Final, ..Reading::default() };
     let types = idl::parse_as(IDL, &reading).unwrap_or_else(|error| panic!("{error}"));
     let of_line = |line: &str| {

@@ -11,7 +11,7 @@ fuzz_target!(|payload: &[u8]| {
         assert_eq!(PublicationData::decode_key(payload), Ok(writer.guid));
         writer.encode(&mut again);
         // What describes the type is not announced again.
-        let expect = PublicationData { describes_type: false, ..writer.clone() };
+        let expect = PublicationData { describes_type: writer.type_information.is_some(), ..writer.clone() };
         assert_eq!(PublicationData::decode(&again), Ok(expect));
         let _ = writer.qos.check();
         let reader = SubscriptionData::new(writer.guid, &writer.topic_name, &writer.type_name, ReaderQos::default());

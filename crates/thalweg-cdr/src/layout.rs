@@ -1,6 +1,7 @@
 //! Properties of a type's wire form that do not depend on the value.
 
 use crate::Representation;
+use crate::description::Type;
 
 /// Properties of a type's wire form that are the same for all its values.
 ///
@@ -30,6 +31,11 @@ pub trait Layout {
     const KEY_SIZE: KeySize = KeySize::OVER;
     /// The fewest bytes a value takes: a claimed count of elements is checked against the remaining input.
     const MIN_BYTES: usize = 0;
+
+    /// The type as data, which others are told of; `None` for a type that cannot be described, or contains itself.
+    fn description() -> Option<Type> {
+        None
+    }
 }
 
 /// Encoding of a member's length in an XCDR2 member header (DDS-XTypes 1.3 §7.4.3.4.2). The values are the codes.

@@ -20,6 +20,7 @@
 
 mod codec;
 mod decoder;
+pub mod description;
 mod encoder;
 mod error;
 mod key;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
 use crate::codec::{Bounded, BoundedKeySize};
+use crate::description::Type;
 use crate::sequence::{bounded_length, skip_collection};
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
 
@@ -14,6 +15,11 @@ macro_rules! map {
             const LENGTH_CODE: LengthCode =
                 if K::PRIMITIVE && V::PRIMITIVE { LengthCode::Stated } else { LengthCode::OwnBytes };
             const MIN_BYTES: usize = 4;
+
+            fn description() -> Option<Type> {
+                let (key, element) = (Box::new(K::description()?), Box::new(V::description()?));
+                Some(Type::Map { key, element, bound: None })
+            }
         }
 
         impl<K: Encode, V: Encode $(, $hasher)?> Encode for $map<K, V $(, $hasher)?> {

@@ -2,12 +2,13 @@
 
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::description::{Primitive, Type};
 use crate::encoder::reversed;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
 
 /// Implements the traits for a number type: rows of numbers in the wire's byte order are copied at once, others swapped.
 macro_rules! number {
-    ($($number:ident)*) => {$(
+    ($($number:ident: $kind:ident)*) => {$(
         impl Layout for $number {
             const PRIMITIVE: bool = true;
             const PLAIN: bool = true;
@@ -15,6 +16,10 @@ macro_rules! number {
             const LENGTH_CODE: LengthCode = LengthCode::of_number(size_of::<Self>());
             const KEY_SIZE: KeySize = KeySize::number(size_of::<Self>());
             const MIN_BYTES: usize = size_of::<Self>();
+
+            fn description() -> Option<Type> {
+                Some(Type::Primitive(Primitive::$kind))
+            }
         }
 
         impl Encode for $number {
@@ -128,7 +133,7 @@ macro_rules! number {
     )*};
 }
 
-number!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+number!(u8: UInt8 i8: Int8 u16: UInt16 i16: Int16 u32: UInt32 i32: Int32 u64: UInt64 i64: Int64 f32: Float32 f64: Float64);
 
 /// The bytes of so many numbers of this size, aligned; no bytes and no padding for none.
 #[inline]
@@ -142,12 +147,16 @@ fn row<'a>(decoder: &mut Decoder<'a>, size: usize, count: usize, what: &'static 
 
 /// Implements the traits for a type that is one byte on the wire, and not every byte.
 macro_rules! single_byte {
-    ($type:ty, $what:literal, $from:expr, $into:expr) => {
+    ($type:ty: $kind:ident, $what:literal, $from:expr, $into:expr) => {
         impl Layout for $type {
             const PRIMITIVE: bool = true;
             const LENGTH_CODE: LengthCode = LengthCode::One;
             const KEY_SIZE: KeySize = KeySize::number(1);
             const MIN_BYTES: usize = 1;
+
+            fn description() -> Option<Type> {
+                Some(Type::Primitive(Primitive::$kind))
+            }
         }
 
         impl Encode for $type {
@@ -184,13 +193,13 @@ macro_rules! single_byte {
 }
 
 single_byte!(
-    bool,
+    bool: Boolean,
     "a bool, 0 or 1",
     |byte: u8| (byte < 2).then_some(byte == 1),
     |value: bool| -> Result<u8, EncodeError> { Ok(u8::from(value)) }
 );
 
 // IDL's `char` is one byte of ISO 8859-1.
-single_byte!(char, "a char", |byte: u8| Some(char::from(byte)), |value: char| {
+single_byte!(char: Char8, "a char", |byte: u8| Some(char::from(byte)), |value: char| {
     u8::try_from(value).map_err(|_| EncodeError::new(format!("{value:?} is not in ISO 8859-1, which a char holds")))
 });

@@ -1,6 +1,7 @@
 //! Sequences, arrays and boxes.
 
 use crate::codec::{Bounded, BoundedKeySize, array_by};
+use crate::description::Type;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode, Representation};
 
 /// IDL's `sequence<T>`.
@@ -13,6 +14,10 @@ impl<T: Layout> Layout for Vec<T> {
         (false, _) => LengthCode::OwnBytes,
     };
     const MIN_BYTES: usize = 4;
+
+    fn description() -> Option<Type> {
+        Some(Type::Sequence { element: Box::new(T::description()?), bound: None })
+    }
 }
 
 impl<T: Encode> Encode for Vec<T> {
@@ -168,6 +173,10 @@ impl<T: Layout, const N: usize> Layout for [T; N] {
     };
     const DIMENSION_KEY_SIZE: KeySize = T::DIMENSION_KEY_SIZE.times(N);
     const MIN_BYTES: usize = T::MIN_BYTES.saturating_mul(N);
+
+    fn description() -> Option<Type> {
+        Some(Type::Array { element: Box::new(T::description()?), count: N })
+    }
 }
 
 impl<T: Encode, const N: usize> Encode for [T; N] {
@@ -294,6 +303,10 @@ impl<T: Layout> Layout for Box<T> {
     const PRIMITIVE: bool = T::PRIMITIVE;
     const LENGTH_CODE: LengthCode = T::LENGTH_CODE;
     const KEY_SIZE: KeySize = T::KEY_SIZE;
+
+    fn description() -> Option<Type> {
+        T::description()
+    }
 }
 
 impl<T: Encode> Encode for Box<T> {

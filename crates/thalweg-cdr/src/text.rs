@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::codec::{Bounded, BoundedKeySize};
+use crate::description::Type;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
 
 const UNBOUNDED: usize = u32::MAX as usize;
@@ -11,6 +12,10 @@ impl Layout for String {
     const LENGTH_CODE: LengthCode = LengthCode::OwnBytes;
     // Some send the empty string as length 0, without the terminator.
     const MIN_BYTES: usize = 4;
+
+    fn description() -> Option<Type> {
+        Some(Type::String { bound: None })
+    }
 }
 
 /// IDL's `string`: UTF-8 behind its length in bytes and before a NUL, which the length counts.
@@ -124,6 +129,10 @@ impl fmt::Display for WString {
 impl Layout for WString {
     const LENGTH_CODE: LengthCode = LengthCode::OwnBytes;
     const MIN_BYTES: usize = 4;
+
+    fn description() -> Option<Type> {
+        Some(Type::WString { bound: None })
+    }
 }
 
 impl Encode for WString {

@@ -14,7 +14,7 @@ use thalweg::surroundings::{
 };
 
 use crate::network_options::{MemberOptions, NetworkOptions};
-pub use similar::SimilarTopic;
+pub use similar::{SimilarTopic, find as similar_topics};
 
 /// Options of commands that are members of a domain and may find nobody there.
 #[derive(Args, Clone, Debug)]

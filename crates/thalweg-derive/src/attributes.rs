@@ -31,6 +31,8 @@ pub struct TypeAttributes {
     pub key: Option<Span>,
     pub bit_bound: Option<LitInt>,
     pub discriminator: Option<Type>,
+    /// The type is only part of others.
+    pub nested: bool,
     /// The path of thalweg-cdr in generated code.
     pub cdr: Path,
 }
@@ -45,6 +47,7 @@ impl TypeAttributes {
             key: None,
             bit_bound: None,
             discriminator: None,
+            nested: false,
             cdr: parse_quote!(::thalweg::cdr),
         };
         for_each_entry(attributes, |meta| {
@@ -57,10 +60,11 @@ impl TypeAttributes {
                 "key" => found.key = Some(meta.path.span()),
                 "bit_bound" => found.bit_bound = Some(meta.value()?.parse()?),
                 "discriminator" => found.discriminator = Some(meta.value()?.parse()?),
+                "nested" => found.nested = true,
                 "crate" => found.cdr = meta.value()?.parse::<LitStr>()?.parse()?,
                 _ => {
                     return Err(meta.error(
-                        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator` or `crate`",
+                        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested` or `crate`",
                     ));
                 }
             }
@@ -105,6 +109,7 @@ pub struct MemberAttributes {
     pub must_understand: bool,
     /// In the default branch of a union: the field that takes the label.
     pub label: Option<Span>,
+    pub name: Option<LitStr>,
 }
 
 impl MemberAttributes {
@@ -116,6 +121,7 @@ impl MemberAttributes {
             default: DefaultValue::OfType,
             must_understand: false,
             label: None,
+            name: None,
         };
         for_each_entry(attributes, |meta| {
             match word_of(&meta)?.as_str() {
@@ -128,7 +134,12 @@ impl MemberAttributes {
                 "default" => found.default = DefaultValue::OfRust,
                 "must_understand" => found.must_understand = true,
                 "label" => found.label = Some(meta.path.span()),
-                _ => return Err(meta.error("expected `key`, `id`, `max_len`, `default`, `must_understand` or `label`")),
+                "name" => found.name = Some(meta.value()?.parse()?),
+                _ => {
+                    return Err(
+                        meta.error("expected `name`, `key`, `id`, `max_len`, `default`, `must_understand` or `label`")
+                    );
+                }
             }
             Ok(())
         })?;
@@ -142,21 +153,29 @@ pub struct VariantAttributes {
     pub case: Option<Pat>,
     pub default: Option<Span>,
     pub id: Option<LitInt>,
+    pub name: Option<LitStr>,
 }
 
 impl VariantAttributes {
     pub fn parse(attributes: &[Attribute]) -> Result<Self> {
-        let mut found = VariantAttributes { case: None, default: None, id: None };
+        let mut found = VariantAttributes { case: None, default: None, id: None, name: None };
         for_each_entry(attributes, |meta| {
             match word_of(&meta)?.as_str() {
                 "case" => found.case = Some(Pat::parse_multi_with_leading_vert(meta.value()?)?),
                 "default" => found.default = Some(meta.path.span()),
                 "id" => found.id = Some(meta.value()?.parse()?),
-                _ => return Err(meta.error("expected `case`, `default` or `id`")),
+                "name" => found.name = Some(meta.value()?.parse()?),
+                _ => return Err(meta.error("expected `name`, `case`, `default` or `id`")),
             }
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// The name in IDL: given, or that of the variant without `r#`.
+    pub fn name_of(&self, variant: &syn::Ident) -> String {
+        let own = || variant.to_string().trim_start_matches("r#").to_owned();
+        self.name.as_ref().map_or_else(own, LitStr::value)
     }
 
     /// The labels, one by one.

@@ -5,11 +5,13 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, Field, Fields, Ident, Lit, Pat, Path, Result, Type, Variant};
 
-use crate::attributes::{DefaultValue, MemberAttributes, VariantAttributes, member_id};
+use crate::attributes::{DefaultValue, ExtensibilityAttribute, MemberAttributes, VariantAttributes, member_id};
 
 /// A variant of the enum.
 pub struct Branch<'a> {
     pub variant: &'a Ident,
+    /// The name of its member in IDL.
+    pub name: String,
     /// The labels that select it; none for a default branch without.
     pub pattern: Option<&'a Pat>,
     /// The label that is written, unless the variant has it.
@@ -34,7 +36,12 @@ pub struct BranchValue<'a> {
     pub max_len: Option<Expr>,
 }
 
-pub fn parse_branches<'a>(variants: &'a [(&'a Variant, VariantAttributes)]) -> Result<Vec<Branch<'a>>> {
+/// In a mutable union the discriminator has the id 0, and the branches count from 1; else they count from 0, as Cyclone DDS has it.
+pub fn parse_branches<'a>(
+    variants: &'a [(&'a Variant, VariantAttributes)],
+    extensibility: ExtensibilityAttribute,
+) -> Result<Vec<Branch<'a>>> {
+    let first_id = u32::from(extensibility == ExtensibilityAttribute::Mutable);
     let unused = unused_label(variants);
     let mut branches: Vec<Branch<'_>> = Vec::new();
     for (variant, found) in variants {
@@ -50,14 +57,14 @@ pub fn parse_branches<'a>(variants: &'a [(&'a Variant, VariantAttributes)]) -> R
                 return Err(Error::new_spanned(variant, message));
             }
         };
-        // 0 is the discriminator's.
-        let next_id = branches.last().map_or(1, |previous| previous.id + 1);
+        let next_id = branches.last().map_or(first_id, |previous| previous.id + 1);
         let id = found.id.as_ref().map_or(Ok(next_id), member_id)?;
-        if id == 0 || branches.iter().any(|other| other.id == id) {
+        if id < first_id || branches.iter().any(|other| other.id == id) {
             return Err(Error::new_spanned(variant, format!("member id {id} is taken")));
         }
         let (pattern, default) = (found.case.as_ref(), found.default.is_some());
-        branches.push(Branch { variant: &variant.ident, pattern, label, default, captures_label, value, id });
+        let name = found.name_of(&variant.ident);
+        branches.push(Branch { variant: &variant.ident, name, pattern, label, default, captures_label, value, id });
     }
     match branches.iter().filter(|branch| branch.default).nth(1) {
         Some(second) => Err(Error::new_spanned(second.variant, "a union has one default branch")),

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::{DeriveInput, Error, Result, Variant};
 
 use crate::attributes::{TypeAttributes, VariantAttributes};
-use crate::{ImplHeader, type_name};
+use crate::{ImplHeader, description, type_name};
 
 pub fn expand(
     input: &DeriveInput,
@@ -31,12 +31,14 @@ pub fn expand(
         variants.iter().find(|(_, found)| found.default.is_some()).map_or(&first.ident, |(variant, _)| &variant.ident);
     let expected = format!("a literal of {name}");
     let header = ImplHeader::new(input, cdr);
+    let description = description::of_enumeration(cdr, &name, bits, variants);
     let layout = header.implement(
         quote!(#cdr::Layout),
         quote! {
             const LENGTH_CODE: #cdr::LengthCode = #cdr::LengthCode::of_number(#holder_bytes);
             const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::number(#holder_bytes);
             const MIN_BYTES: usize = #holder_bytes;
+            #description
         },
     );
     let encode = header.implement(

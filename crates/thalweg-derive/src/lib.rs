@@ -6,6 +6,7 @@ mod tests;
 
 mod attributes;
 mod branch;
+mod description;
 mod enumeration;
 mod in_place;
 mod member;
@@ -50,13 +51,14 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 ///
 /// | `#[topic(…)]` | applies to | meaning |
 /// |---|---|---|
-/// | `name = "module::Type"` | structs, enums, unions | The name in IDL's spelling. Default: the Rust name. |
+/// | `name = "module::Type"` | all | The name in IDL's spelling. Default: the Rust name. |
 /// | `extensibility = "final"`, `"appendable"`, `"mutable"` | structs, unions | How the type may change. Default: final. |
 /// | `autoid = "sequential"`, `"hash"` | structs | Member ids count up from the one before, or come from the name. Default: sequential. |
 /// | `plain` | structs | Copied whole, not member by member: see below. |
 /// | `bit_bound = 8` | enums | 1 to 32 bits; the wire has 1, 2 or 4 bytes. Default: 32. |
 /// | `discriminator = Type` | unions | An integer, `bool`, `char` or enum type. Default: `i32`. |
 /// | `key` | unions | The discriminator is the key. |
+/// | `nested` | structs, unions | The type is only part of others, never that of a topic. |
 /// | `crate = "path"` | all | Where thalweg-cdr is found. Default: `::thalweg::cdr`. |
 ///
 /// The default is final, although DDS-XTypes 1.3 has appendable: with XCDR1 the two are the same bytes, with XCDR2 a
@@ -67,6 +69,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 ///
 /// | `#[topic(…)]` | meaning |
 /// |---|---|
+/// | `name = "x"` | The name in IDL. Default: the Rust name. |
 /// | `key` | Part of what names an instance. |
 /// | `id = 3` | The member id, below 2^28. |
 /// | `max_len = 128` | The bound of a string (in bytes), sequence or map, held when writing and when reading. |
@@ -77,7 +80,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 ///
 /// # On variants
 ///
-/// In an enum, `default` marks the literal that a missing member takes; without, it is the first. In a union, each
+/// `name = "RED"` gives the name in IDL of a literal, or of the member of a union's branch. In an enum, `default` marks the literal that a missing member takes; without, it is the first. In a union, each
 /// variant has at most one value and says which labels select it:
 ///
 /// ```

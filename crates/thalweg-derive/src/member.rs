@@ -9,7 +9,7 @@ use crate::attributes::{AutoId, DefaultValue, MemberAttributes, member_id};
 
 pub struct DerivedMember {
     pub field: Ident,
-    /// The name in IDL: raw identifiers lose their `r#`.
+    /// The name in IDL: given, or that of the field without `r#`.
     pub name: String,
     /// The type of the value: of an optional member, the type in the `Option`.
     pub value_type: Type,
@@ -28,7 +28,7 @@ impl DerivedMember {
         for field in fields {
             let next_id = match auto_id {
                 AutoId::Sequential => members.last().map_or(0, |previous| previous.id + 1),
-                AutoId::Hash => field.ident.as_ref().map_or(0, hashed_id),
+                AutoId::Hash => hashed_id(&name_of(field, &MemberAttributes::parse(&field.attrs)?)),
             };
             let member = DerivedMember::parse(field, next_id)?;
             if let Some(other) = members.iter().find(|other| other.id == member.id) {
@@ -56,7 +56,7 @@ impl DerivedMember {
             return Err(Error::new(span, "a map cannot be a key"));
         }
         Ok(DerivedMember {
-            name: ident.to_string().trim_start_matches("r#").to_owned(),
+            name: name_of(field, &attributes),
             value_type: inner.unwrap_or(&field.ty).clone(),
             optional: inner.is_some(),
             key: attributes.key.is_some(),
@@ -143,10 +143,16 @@ impl DerivedMember {
     }
 }
 
+/// The name in IDL: given, or that of the field without `r#`.
+fn name_of(field: &Field, attributes: &MemberAttributes) -> String {
+    let own =
+        || field.ident.as_ref().map_or_else(String::new, |ident| ident.to_string().trim_start_matches("r#").to_owned());
+    attributes.name.as_ref().map_or_else(own, syn::LitStr::value)
+}
+
 /// The id that `autoid = "hash"` gives: 28 bits of the name's MD5 (DDS-XTypes 1.3 §7.3.1.2.1.1).
-fn hashed_id(name: &Ident) -> u32 {
-    let name = name.to_string();
-    let [a, b, c, d, ..] = md5::compute(name.trim_start_matches("r#")).0;
+fn hashed_id(name: &str) -> u32 {
+    let [a, b, c, d, ..] = md5::compute(name).0;
     u32::from_le_bytes([a, b, c, d]) & 0x0fff_ffff
 }
 

@@ -5,11 +5,11 @@ use quote::quote;
 use syn::{DeriveInput, Error, Field, Result};
 
 use crate::attributes::{MemberAttributes, TypeAttributes};
-use crate::{ImplHeader, type_name};
+use crate::{ImplHeader, description, type_name};
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -> Result<TokenStream> {
     let kind = "a newtype, which is a typedef: name the member to make it a struct";
-    attributes.refuse(kind, &["name", "plain", "key", "bit_bound", "discriminator", "extensibility"])?;
+    attributes.refuse(kind, &["plain", "key", "bit_bound", "discriminator", "extensibility"])?;
     let found = MemberAttributes::parse(&field.attrs)?;
     if let Some(span) = found.key {
         return Err(Error::new(span, format!("`key` does not apply to {kind}")));
@@ -30,6 +30,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             quote!(<#inner as #cdr::Bounded>::BOUNDED_KEY_SIZE.at_most(#max_len)),
         ),
     };
+    let description = description::of_newtype(cdr, &name, inner, found.max_len.as_ref());
     let layout = header.implement(
         quote!(#cdr::Layout),
         quote! {
@@ -40,6 +41,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             const LENGTH_CODE: #cdr::LengthCode = <#inner as #cdr::Layout>::LENGTH_CODE;
             const KEY_SIZE: #cdr::KeySize = #key_size;
             const MIN_BYTES: usize = <#inner as #cdr::Layout>::MIN_BYTES;
+            #description
         },
     );
     let encode_result = quote!(::core::result::Result<(), #cdr::EncodeError>);

@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Error, Fields, Path, Result};
 
-use crate::attributes::{ExtensibilityAttribute, TypeAttributes, has_repr};
+use crate::attributes::{AutoId, ExtensibilityAttribute, TypeAttributes, has_repr};
+use crate::description;
 use crate::member::DerivedMember;
 use crate::structure_key;
 use crate::{ImplHeader, type_name};
@@ -16,6 +17,8 @@ pub struct DerivedStructure<'a> {
     pub extensibility: ExtensibilityAttribute,
     pub members: Vec<DerivedMember>,
     pub plain: bool,
+    pub nested: bool,
+    pub auto_id: AutoId,
 }
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields) -> Result<TokenStream> {
@@ -29,6 +32,8 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields)
         extensibility: attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final),
         members: DerivedMember::parse_all(fields.iter(), attributes.auto_id)?,
         plain: attributes.plain.is_some(),
+        nested: attributes.nested,
+        auto_id: attributes.auto_id,
     };
     if let Some(span) = attributes.plain {
         structure.check_plain(input).map_err(|message| Error::new(span, message))?;
@@ -75,8 +80,9 @@ impl DerivedStructure<'_> {
         let cdr = self.cdr;
         let key_sizes = self.key_members_by_id().into_iter().map(|member| member.key_size(cdr));
         let key_size = quote!(const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::ZERO #(.then(#key_sizes))*;);
+        let description = description::of_structure(self);
         if self.extensibility != ExtensibilityAttribute::Final {
-            return key_size;
+            return quote!(#key_size #description);
         }
         let min_bytes = self.members.iter().map(|member| match member.optional {
             true => quote!(1),
@@ -96,6 +102,7 @@ impl DerivedStructure<'_> {
             #plain
             #key_size
             const MIN_BYTES: usize = 0usize #(.saturating_add(#min_bytes))*;
+            #description
         }
     }
 

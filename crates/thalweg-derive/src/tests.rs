@@ -16,17 +16,20 @@ fn what_is_fine_is_not_complained_about() {
     check("struct S { #[topic(key, id = 3, max_len = N)] a: String, b: Option<u8>, r#type: u8 }", "");
     check("#[topic(discriminator = bool, key)] enum U { #[topic(case = true)] A(u8), #[topic(case = false)] B }", "");
     check("#[topic(bit_bound = 16)] enum E { A, #[topic(default)] B = 7 }", "");
-    check("struct T(#[topic(max_len = 3)] Vec<u8>);", "");
+    check("#[topic(name = \"a::T\")] struct T(#[topic(max_len = 3)] Vec<u8>);", "");
+    check("#[topic(nested)] struct S { #[topic(name = \"type\")] a: u8 }", "");
+    check("enum E { #[topic(name = \"RED\")] Red }", "");
     check("enum U { #[topic(case = -1 | 1)] A(u8), #[topic(default)] B(u8) }", "");
 }
 
 #[test]
 fn unknown_words_are_named() {
-    let words = "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator` or `crate`";
+    let words =
+        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested` or `crate`";
     check("#[topic(mutable)] struct S { a: u8 }", words);
-    let words = "expected `key`, `id`, `max_len`, `default`, `must_understand` or `label`";
+    let words = "expected `name`, `key`, `id`, `max_len`, `default`, `must_understand` or `label`";
     check("struct S { #[topic(optional)] a: u8 }", words);
-    check("enum E { #[topic(value = 3)] A }", "expected `case`, `default` or `id`");
+    check("enum E { #[topic(value = 3)] A }", "expected `name`, `case`, `default` or `id`");
     let words = r#"expected "final", "appendable" or "mutable""#;
     check("#[topic(extensibility = \"open\")] struct S { a: u8 }", words);
     check("#[topic(autoid = \"name\")] struct S { a: u8 }", r#"expected "sequential" or "hash""#);
@@ -38,8 +41,8 @@ fn words_stand_where_they_mean_something() {
     check("#[topic(key)] struct S { a: u8 }", "`key` stands on the members that are the key");
     check("#[topic(extensibility = \"final\")] enum E { A }", "`extensibility` does not apply to an enum without data");
     check("#[topic(plain)] enum U { #[topic(case = 1)] A(u8) }", "`plain` does not apply to a union");
-    let newtype = "`name` does not apply to a newtype, which is a typedef: name the member to make it a struct";
-    check("#[topic(name = \"T\")] struct T(u8);", newtype);
+    let newtype = "`key` does not apply to a newtype, which is a typedef: name the member to make it a struct";
+    check("#[topic(key)] struct T(u8);", newtype);
     check("struct S { #[topic(label)] a: u8 }", "`label` stands in the default branch of a union");
     check("enum U { #[topic(case = 1)] A(#[topic(key)] u8) }", "the value of a branch takes `max_len` only");
 }
@@ -51,7 +54,8 @@ fn keys_and_ids_are_checked() {
     check("struct S { #[topic(id = 1)] a: u8, #[topic(id = 1)] b: u8 }", "member id 1 is already that of `a`");
     check("struct S { #[topic(id = 1)] a: u8, b: u8, #[topic(id = 2)] c: u8 }", "member id 2 is already that of `b`");
     check("struct S { #[topic(id = 268435456)] a: u8 }", "member ids are below 2^28 (268435456)");
-    check("enum U { #[topic(case = 1, id = 0)] A(u8) }", "member id 0 is taken");
+    check("#[topic(extensibility = \"mutable\")] enum U { #[topic(case = 1, id = 0)] A(u8) }", "member id 0 is taken");
+    check("enum U { #[topic(case = 1, id = 0)] A(u8) }", "");
 }
 
 #[test]

@@ -6,17 +6,19 @@ use syn::{DeriveInput, Path, Result, Type, Variant, parse_quote};
 
 use crate::attributes::{ExtensibilityAttribute, TypeAttributes, VariantAttributes};
 use crate::branch::{Branch, Wanted, parse_branches};
+use crate::description;
 use crate::structure::extensibility;
 use crate::{ImplHeader, type_name};
 
 /// A union and its attributes.
-struct Union<'a> {
-    cdr: &'a Path,
-    name: String,
-    extensibility: ExtensibilityAttribute,
-    discriminator: Type,
-    discriminator_is_key: bool,
-    branches: Vec<Branch<'a>>,
+pub struct Union<'a> {
+    pub cdr: &'a Path,
+    pub name: String,
+    pub extensibility: ExtensibilityAttribute,
+    pub discriminator: Type,
+    pub discriminator_is_key: bool,
+    pub branches: Vec<Branch<'a>>,
+    pub nested: bool,
 }
 
 pub fn expand(
@@ -25,13 +27,15 @@ pub fn expand(
     variants: &[(&Variant, VariantAttributes)],
 ) -> Result<TokenStream> {
     attributes.refuse("a union", &["plain", "bit_bound"])?;
+    let extensibility = attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final);
     let union = Union {
         cdr: &attributes.cdr,
         name: type_name(input, attributes),
-        extensibility: attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final),
+        extensibility,
         discriminator: attributes.discriminator.clone().unwrap_or_else(|| parse_quote!(i32)),
         discriminator_is_key: attributes.key.is_some(),
-        branches: parse_branches(variants)?,
+        branches: parse_branches(variants, extensibility)?,
+        nested: attributes.nested,
     };
     let cdr = union.cdr;
     let header = ImplHeader::new(input, cdr);
@@ -57,7 +61,8 @@ impl Union<'_> {
         };
         let min_bytes = (self.extensibility == ExtensibilityAttribute::Final)
             .then(|| quote!(const MIN_BYTES: usize = <#discriminator as #cdr::Layout>::MIN_BYTES;));
-        quote!(const KEY_SIZE: #cdr::KeySize = #key_size; #min_bytes)
+        let description = description::of_union(self);
+        quote!(const KEY_SIZE: #cdr::KeySize = #key_size; #min_bytes #description)
     }
 
     fn encode(&self) -> TokenStream {

@@ -39,6 +39,7 @@ pub mod surroundings;
 mod sync;
 mod topic;
 pub mod trace;
+mod type_store;
 
 /// Quality of service: the policies of DDS 1.4 §2.2.3, and why two endpoints do or do not match.
 pub mod qos {
@@ -92,6 +93,7 @@ pub use thalweg_rtps::participant::KeyOf;
 pub use thalweg_rtps::payload::Payload;
 pub use thalweg_rtps::writer::WriterOptions;
 pub use thalweg_transport::udp::Notice;
+pub use thalweg_types::Type;
 pub use topic::{Raw, Topic};
 
 /// The host's clocks, on the scale of [`SampleInfo::received`].

@@ -9,6 +9,8 @@ use thalweg_cdr as cdr;
 use thalweg_rtps::history::PayloadKind;
 use thalweg_rtps::participant::{KeyOf, KeySource};
 use thalweg_rtps::types::{KeyHash, Keyed};
+use thalweg_types::Type;
+use thalweg_types::type_object::{Described, describe};
 
 use crate::{Error, ErrorKind, TopicType};
 
@@ -32,9 +34,12 @@ pub(crate) struct TopicDescription {
     pub(crate) type_name: String,
     pub(crate) keyed: Keyed,
     pub(crate) keys: TopicKeys,
+    /// The objects of its type, if it can be described.
+    pub(crate) described: Option<Arc<Described>>,
 }
 
 /// Computes the instance of a serialized sample of a topic.
+#[derive(Clone)]
 pub(crate) enum TopicKeys {
     /// The hash that writers may send along.
     Wire,
@@ -77,7 +82,11 @@ impl fmt::Display for TopicDescription {
 impl TopicDescription {
     /// Whether both have the same type.
     pub(crate) fn has_type_of(&self, other: &TopicDescription) -> bool {
-        (&self.type_name, self.keyed) == (&other.type_name, other.keyed)
+        let differs = match (&self.described, &other.described) {
+            (Some(one), Some(other)) => one.information.complete.of != other.information.complete.of,
+            _ => false,
+        };
+        (&self.type_name, self.keyed) == (&other.type_name, other.keyed) && !differs
     }
 
     /// Refuses names that cannot be announced.
@@ -137,7 +146,30 @@ impl<T: TopicType> Topic<T> {
             type_name: T::TYPE_NAME.to_owned(),
             keyed,
             keys: if T::KEYED { TopicKeys::Generated(key_of) } else { TopicKeys::Wire },
+            described: T::description().and_then(|of| describe(&of).ok()).map(Arc::new),
         })
+    }
+}
+
+impl Topic<Raw> {
+    /// The same topic, whose type others are told as this one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] when the type cannot be described.
+    pub fn described_as(&self, of: &Type) -> Result<Topic<Raw>, Error> {
+        let refused = |error| {
+            Error::new(ErrorKind::BadParameter, "described_as", format!("failed: {error}"))
+                .on_topic(&self.description.name)
+        };
+        let described = describe(of).map_err(refused)?;
+        let TopicDescription { name, type_name, keyed, keys, .. } = &*self.description;
+        Ok(Topic::from_description(TopicDescription {
+            name: name.clone(),
+            type_name: type_name.clone(),
+            keyed: *keyed,
+            keys: keys.clone(),
+            described: Some(Arc::new(described)),
+        }))
     }
 }
 

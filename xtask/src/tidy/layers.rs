@@ -3,14 +3,15 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 18] = [
+const CRATES: [(&str, &[&str]); 19] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-base"]),
     ("thalweg-transport", &["thalweg-base"]),
-    ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
-    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport"]),
+    ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport", "thalweg-types"]),
+    ("thalweg-types", &["thalweg-cdr"]),
+    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport", "thalweg-types"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
@@ -46,6 +47,7 @@ const CRATES: [(&str, &[&str]); 18] = [
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",
+            "thalweg-types",
             "thalweg-video",
         ],
     ),

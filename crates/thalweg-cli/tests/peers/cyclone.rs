@@ -74,6 +74,19 @@ fn check_shapes_to_cyclone(writer: &str, reader: &str) {
 }
 
 #[test]
+fn a_topic_of_cyclone_is_read_without_knowing_its_type() {
+    let domain = thalweg::domain();
+    let words = "pub --topic Square --type shape --count 200 --rate 20 --color RED --linger 2";
+    let publisher = peer::start(None, domain, words);
+    let echo = thalweg::start(None, domain, "topic echo Square --json --count 5 --timeout 80 --patience 60");
+    let said = echo.finish().well();
+    let values: Vec<Value> = said.objects().collect();
+    assert_eq!(values.len(), 5, "{values:?}");
+    assert!(values.iter().all(|value| value["color"] == "RED" && value["y"] == 2 * value["x"].as_i64().unwrap_or(-1)));
+    publisher.finish().well();
+}
+
+#[test]
 fn keyed_reliable_samples_cross_in_xcdr1() {
     check_shapes_from_cyclone("--xcdr 1", "");
     check_shapes_to_cyclone("", "--xcdr 1");

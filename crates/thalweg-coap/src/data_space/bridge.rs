@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use thalweg::DomainParticipant;
 use thalweg::qos::{AttachedData, Durability};
+use thalweg_types::Types;
 
 use super::export::TOPICS_ROOT;
-use super::known_types::Types;
 use super::topic::{BRIDGE_MARK, Offered, TopicResource};
 use crate::resource::LocalStore;
 

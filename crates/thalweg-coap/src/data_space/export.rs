@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::cdr::Representation as Encoding;
 use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, Raw};
+use thalweg_types::document::{Document, MapKey};
+use thalweg_types::{READINGS, Structure, Types, codec};
 
-use super::codec;
-use super::known_types::{READINGS, Types};
 use super::topic::{Offered, raw_topic, reader_qos, writer_qos};
-use super::types::Structure;
 use crate::message::content_format;
-use crate::resource::document::{Document, MapKey};
 use crate::resource::representation::document;
 use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, WatchGuard};
 

@@ -8,22 +8,13 @@
 //! | `/.well-known/core` | discovery |
 //! | JSON, CBOR | a type of DDS-XTypes 1.3, encoded as XCDR1 or XCDR2 |
 //!
-//! Types are described in IDL; see [`Types`]. Discovery does not carry them, so the bridge offers the topics whose types it has.
+//! Types are described in IDL; see [`thalweg_types::Types`]. Discovery does not carry them, so the bridge offers the topics whose types it has.
 
 mod bridge;
-pub mod codec;
 mod export;
-pub mod idl;
-mod key;
-mod known_types;
 mod topic;
-mod types;
 
 pub use bridge::{Bridge, Changes, RESOURCES_ROOT};
 pub use export::{Exporter, TOPICS_ROOT};
-pub use known_types::{READINGS, Types};
+pub use thalweg_types::Types;
 pub use topic::{Offered, TopicResource};
-pub use types::{Enumeration, Primitive, Structure, StructureMember, Type};
-
-#[cfg(test)]
-mod tests;

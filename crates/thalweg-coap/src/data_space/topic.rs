@@ -9,13 +9,11 @@ use thalweg::cdr::Representation as Encoding;
 use thalweg::qos::{AttachedData, Durability, History, ReaderQos, Reliability, WriterQos};
 use thalweg::types::{KeyHash, Keyed};
 use thalweg::{DataReader, DataWriter, Delivery, DomainParticipant, Error, KeyOf, PayloadKind, Raw, Sample, Topic};
+use thalweg_types::document::{Document, MapKey};
+use thalweg_types::{Structure, Type, codec};
 
-use super::codec;
-use super::key::encode_key;
-use super::types::{Structure, Type};
 use crate::link_format::WebLink;
 use crate::message::content_format;
-use crate::resource::document::{Document, MapKey};
 use crate::resource::representation::{document, negotiate};
 use crate::resource::{Get, Put, Resource, ResourceError, ResourceRepresentation, Watcher, link_of};
 
@@ -236,7 +234,7 @@ impl Resource for TopicResource {
             instances.map(|(hash, (_, document))| (*hash, document.clone())).collect()
         };
         for (hash, document) in fitting {
-            let key = encode_key(&self.structure, &document)
+            let key = codec::encode_key(&self.structure, &document, Encoding::Xcdr1)
                 .map_err(|error| ResourceError::Failed(format!("the key cannot be written: {error}")))?;
             self.writer.dispose_serialized(&key, Some(hash)).map_err(|error| refusal(&error))?;
         }
@@ -270,7 +268,7 @@ pub(super) fn raw_topic(participant: &DomainParticipant, name: &str, structure: 
             PayloadKind::Data => codec::decode(&keyed, bytes),
             PayloadKind::Key => codec::decode_key(&keyed, bytes),
         };
-        codec::key_hash(&keyed, &decoded.ok()?).ok()
+        codec::key_hash(&keyed, &decoded.ok()?).ok().map(KeyHash)
     });
     participant.create_raw_topic(name, &structure.name, Keyed::Yes, Some(key_of))
 }
@@ -317,7 +315,7 @@ pub(super) fn reader_qos(offered: Offered) -> ReaderQos {
 /// The only member of a type that is a single string.
 fn text_member(structure: &Structure) -> Option<&str> {
     match &structure.members[..] {
-        [only] if matches!(only.member_type, Type::String { .. }) => Some(&only.name),
+        [only] if matches!(only.member_type.resolved(), Type::String { .. }) => Some(&only.name),
         _ => None,
     }
 }

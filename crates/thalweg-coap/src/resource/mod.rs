@@ -13,7 +13,6 @@
 
 mod catalog;
 mod devices;
-pub mod document;
 mod error;
 mod instruction;
 mod local;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use thalweg_types::document::{Document, MapKey, octets};
+
 use crate::device::{Unit, Value, ValueKind};
 use crate::message::{ETag, content_format};
 use crate::resource::ResourceError;
-use crate::resource::document::{Document, MapKey, octets};
 
 /// The formats of readings; the first is the default.
 pub const READING_FORMATS: [u16; 5] = [

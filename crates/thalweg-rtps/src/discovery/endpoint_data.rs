@@ -29,9 +29,10 @@ pub struct PublicationData {
     pub unicast: Vec<Locator>,
     /// Groups that it listens to; at most [`LOCATORS_MAX`](super::LOCATORS_MAX).
     pub multicast: Vec<Locator>,
-    /// True when it announces a description of its type (TYPE_INFORMATION, or a type object of editions before XTypes 1.2). Writers
-    /// of Thalweg do not.
+    /// True when it announces a description of its type: TYPE_INFORMATION, or a type object of editions before XTypes 1.2.
     pub describes_type: bool,
+    /// The value of TYPE_INFORMATION as it was announced (DDS-XTypes 1.3 §7.6.3.2.1).
+    pub type_information: Option<Arc<[u8]>>,
 }
 
 /// The announced data of a reader.
@@ -54,9 +55,77 @@ pub struct SubscriptionData {
     pub multicast: Vec<Locator>,
     /// True when it needs QoS with every sample. Default false.
     pub expects_inline_qos: bool,
-    /// True when it takes samples only of writers that announce a description of their type (TYPE_CONSISTENCY_ENFORCEMENT's
-    /// `force_type_validation`, DDS-XTypes 1.3 §7.6.3.4). Default false.
-    pub forces_type_validation: bool,
+    /// The differences between types that it permits.
+    pub type_consistency: TypeConsistency,
+    /// The value of TYPE_INFORMATION as it was announced (DDS-XTypes 1.3 §7.6.3.2.1).
+    pub type_information: Option<Arc<[u8]>>,
+}
+
+/// TYPE_CONSISTENCY_ENFORCEMENT of a reader (DDS-XTypes 1.3 §7.6.3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeConsistency {
+    /// False when both types must be the same (DISALLOW_TYPE_COERCION). Default true.
+    pub allows_coercion: bool,
+    /// Bounds of sequences may differ so that the writer's is larger. Default true.
+    pub ignores_sequence_bounds: bool,
+    /// As for sequences, of texts. Default true.
+    pub ignores_string_bounds: bool,
+    /// Members of one id may have different names. Default false.
+    pub ignores_member_names: bool,
+    /// A writer's type that lacks members of the reader's does not fit. Default false.
+    pub prevents_widening: bool,
+    /// It takes samples only of writers that announce a description of their type. Default false.
+    pub forces_validation: bool,
+}
+
+impl Default for TypeConsistency {
+    fn default() -> TypeConsistency {
+        TypeConsistency {
+            allows_coercion: true,
+            ignores_sequence_bounds: true,
+            ignores_string_bounds: true,
+            ignores_member_names: false,
+            prevents_widening: false,
+            forces_validation: false,
+        }
+    }
+}
+
+impl TypeConsistency {
+    /// The seven octets of the policy: the kind, little-endian, and five booleans.
+    fn to_bytes(self) -> [u8; 7] {
+        let flags = [
+            self.ignores_sequence_bounds,
+            self.ignores_string_bounds,
+            self.ignores_member_names,
+            self.prevents_widening,
+            self.forces_validation,
+        ]
+        .map(u8::from);
+        [u8::from(self.allows_coercion), 0, flags[0], flags[1], flags[2], flags[3], flags[4]]
+    }
+
+    /// Reads the policy; members behind the end of a shorter one have their defaults.
+    fn read(policy: &Parameter<'_>) -> TypeConsistency {
+        let default = TypeConsistency::default().to_bytes();
+        let mut reader = policy.reader();
+        let mut octets = default;
+        for octet in &mut octets {
+            let Ok([given]) = reader.bytes(1) else { break };
+            *octet = *given;
+        }
+        // The kind is a number of two octets in the byte order of the list; there are 0 and 1.
+        let allows_coercion = octets[0] != 0 || octets[1] != 0;
+        let is_set = |at: usize| octets[at] != 0;
+        TypeConsistency {
+            allows_coercion,
+            ignores_sequence_bounds: is_set(2),
+            ignores_string_bounds: is_set(3),
+            ignores_member_names: is_set(4),
+            prevents_widening: is_set(5),
+            forces_validation: is_set(6),
+        }
+    }
 }
 
 /// Compares an announced writer with an announced reader; see [`crate::qos::match_endpoints`].
@@ -76,7 +145,14 @@ impl PublicationData {
             unicast: Vec::new(),
             multicast: Vec::new(),
             describes_type: false,
+            type_information: None,
         }
+    }
+
+    /// The same, announcing this value of TYPE_INFORMATION if there is one.
+    #[must_use]
+    pub fn with_type_information(self, information: Option<Arc<[u8]>>) -> PublicationData {
+        PublicationData { describes_type: information.is_some(), type_information: information, ..self }
     }
 
     /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
@@ -94,6 +170,7 @@ impl PublicationData {
         put_writer_qos(&mut list, &self.qos);
         list.put_locators(pid::UNICAST_LOCATOR, &self.unicast);
         list.put_locators(pid::MULTICAST_LOCATOR, &self.multicast);
+        put_type_information(&mut list, self.type_information.as_deref());
         list.finish();
     }
 
@@ -112,8 +189,18 @@ impl PublicationData {
         }
         let Common { topic_name, type_name, entity_name, unicast, multicast, .. } = common;
         let describes_type = [pid::TYPE_INFORMATION, pid::TYPE_OBJECT].iter().any(|id| list.find(*id).is_some());
-        let qos = qos.into();
-        Ok(PublicationData { guid, topic_name, type_name, entity_name, qos, unicast, multicast, describes_type })
+        let type_information = type_information(&list);
+        Ok(PublicationData {
+            guid,
+            topic_name,
+            type_name,
+            entity_name,
+            qos: qos.into(),
+            unicast,
+            multicast,
+            describes_type,
+            type_information,
+        })
     }
 
     /// Appends the key-only payload that announces the end of the writer `guid`, with its encapsulation header.
@@ -142,14 +229,21 @@ impl SubscriptionData {
             unicast: Vec::new(),
             multicast: Vec::new(),
             expects_inline_qos: false,
-            forces_type_validation: false,
+            type_consistency: TypeConsistency::default(),
+            type_information: None,
         }
+    }
+
+    /// The same, announcing this value of TYPE_INFORMATION if there is one.
+    #[must_use]
+    pub fn with_type_information(self, type_information: Option<Arc<[u8]>>) -> SubscriptionData {
+        SubscriptionData { type_information, ..self }
     }
 
     /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
     pub fn request(&self) -> Request<'_> {
         let (topic_name, type_name) = (self.topic_name.as_str(), self.type_name.as_str());
-        let (keyed, forces_type_validation) = (self.guid.entity.keyed(), self.forces_type_validation);
+        let (keyed, forces_type_validation) = (self.guid.entity.keyed(), self.type_consistency.forces_validation);
         Request { topic_name, type_name, keyed, forces_type_validation, qos: &self.qos }
     }
 
@@ -164,9 +258,10 @@ impl SubscriptionData {
         if self.expects_inline_qos {
             list.put(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
         }
-        if self.forces_type_validation {
-            list.put(pid::TYPE_CONSISTENCY, |value| value.extend_from_slice(&FORCING_TYPE_CONSISTENCY));
+        if self.type_consistency != TypeConsistency::default() {
+            list.put(pid::TYPE_CONSISTENCY, |value| value.extend_from_slice(&self.type_consistency.to_bytes()));
         }
+        put_type_information(&mut list, self.type_information.as_deref());
         list.finish();
     }
 
@@ -182,7 +277,10 @@ impl SubscriptionData {
         let mut qos = ReaderQos { data_representation: Vec::new(), ..ReaderQos::default() };
         let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter))?;
         let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos } = common;
-        let forces_type_validation = list.find(pid::TYPE_CONSISTENCY).is_some_and(|policy| forces_validation(&policy));
+        let type_consistency = list
+            .find(pid::TYPE_CONSISTENCY)
+            .map_or_else(TypeConsistency::default, |policy| TypeConsistency::read(&policy));
+        let type_information = type_information(&list);
         Ok(SubscriptionData {
             guid,
             topic_name,
@@ -192,7 +290,8 @@ impl SubscriptionData {
             unicast,
             multicast,
             expects_inline_qos,
-            forces_type_validation,
+            type_consistency,
+            type_information,
         })
     }
 
@@ -258,13 +357,18 @@ impl Common {
     }
 }
 
-/// ALLOW_TYPE_COERCION with `force_type_validation` and the other defaults of DDS-XTypes 1.3 §7.6.3.4, little endian.
-const FORCING_TYPE_CONSISTENCY: [u8; 7] = [1, 0, 1, 1, 0, 0, 1];
+/// The value of TYPE_INFORMATION, whatever it is: only whoever knows types can read it.
+fn type_information(list: &ParameterList<'_>) -> Option<Arc<[u8]>> {
+    let parameter = list.find(pid::TYPE_INFORMATION)?;
+    let mut reader = parameter.reader();
+    let length = reader.remaining();
+    reader.bytes(length).ok().map(Arc::from)
+}
 
-/// The last of the policy's members; false for a policy that ends before it.
-fn forces_validation(policy: &Parameter<'_>) -> bool {
-    let members = policy.reader().bytes(FORCING_TYPE_CONSISTENCY.len());
-    members.is_ok_and(|members| members.last().is_some_and(|forces| *forces != 0))
+fn put_type_information(list: &mut ParameterWriter<'_>, information: Option<&[u8]>) {
+    if let Some(information) = information {
+        list.put(pid::TYPE_INFORMATION, |value| value.extend_from_slice(information));
+    }
 }
 
 fn put_identity(list: &mut ParameterWriter<'_>, guid: Guid, topic_name: &str, type_name: &str, entity_name: &str) {

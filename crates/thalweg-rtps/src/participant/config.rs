@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Event;
 use super::Household;
 use super::services::BuiltinService;
+use super::types::TypeDirectory;
 use crate::discovery::groups::{GROUPS_PROPERTY, Groups};
 use crate::discovery::participant_data::{BATCH_PROPERTY, ParticipantData, ParticipantLocators};
 use crate::discovery::{DiscoveryLimits, LocalAddresses};
@@ -70,6 +71,8 @@ pub struct ParticipantConfig {
     /// First count of HEARTBEATs, and of ACKNACKs and NACK_FRAGs of user-defined readers. Default 1; tests begin shortly before the
     /// end of the numbers.
     pub first_count: u32,
+    /// The driver's knowledge of types. Default none: types are then known by their names alone.
+    pub types: Option<Arc<dyn TypeDirectory>>,
     /// The household of the participants of its process. Default: a new one, with no other participant.
     pub household: Household,
 }
@@ -94,6 +97,7 @@ impl ParticipantConfig {
             limits: DiscoveryLimits::default(),
             reassembly_bytes_max: (1 << 30) + (1 << 28),
             first_count: 1,
+            types: None,
             household: Household::default(),
         }
     }

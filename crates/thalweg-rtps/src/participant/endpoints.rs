@@ -235,7 +235,9 @@ impl Participant {
         if class != TrafficClass::DEFAULT {
             self.endpoints.classes.insert(entity, class);
         }
-        let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos);
+        let information = self.type_information(&config.topic_name, &config.type_name);
+        let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos)
+            .with_type_information(information);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
@@ -257,7 +259,9 @@ impl Participant {
         state.begin_counts_at(self.config.first_count);
         let shared = Shared::new(state);
         self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
-        let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos);
+        let information = self.type_information(&config.topic_name, &config.type_name);
+        let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos)
+            .with_type_information(information);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);

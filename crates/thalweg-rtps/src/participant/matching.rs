@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::{Event, Participant};
-use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::MatchResult;
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
@@ -103,7 +102,7 @@ impl Participant {
         true
     }
 
-    fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
+    pub(super) fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
         #[cfg(test)]
         tests::note_comparison();
         let own = Guid::new(self.config.prefix, writer);
@@ -112,8 +111,10 @@ impl Participant {
         else {
             return;
         };
-        let result = match_endpoints(&publication.data, &subscription.data);
         let was_matched = subscription.matched.contains(&writer);
+        let Some(result) = self.compare(&publication.data, &subscription.data) else {
+            return self.note_undecided(writer, reader);
+        };
         if result != MatchResult::Match {
             if was_matched {
                 self.unmatch_pair_of_writer(writer, reader);
@@ -166,7 +167,7 @@ impl Participant {
         })
     }
 
-    fn match_reader_with(&mut self, now: Instant, reader: EntityId, writer: Guid) {
+    pub(super) fn match_reader_with(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         #[cfg(test)]
         tests::note_comparison();
         let own = Guid::new(self.config.prefix, reader);
@@ -175,8 +176,10 @@ impl Participant {
         else {
             return;
         };
-        let result = match_endpoints(&publication.data, &subscription.data);
         let was_matched = publication.matched.contains(&reader);
+        let Some(result) = self.compare(&publication.data, &subscription.data) else {
+            return self.note_undecided(reader, writer);
+        };
         if result != MatchResult::Match {
             if was_matched {
                 self.unmatch_pair_of_reader(now, reader, writer);

@@ -53,7 +53,9 @@ mod strangers;
 #[cfg(test)]
 mod tests;
 mod transmit;
+mod types;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use company::IgnoredParticipant;
@@ -64,6 +66,7 @@ pub use explanation::ParticipantExplanation;
 pub use household::{Household, NewsFlag};
 pub use report::ParticipantCounters;
 pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
+pub use types::{TypeDirectory, TypeVerdict};
 
 use crate::discovery::challenge::Secret;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
@@ -77,7 +80,7 @@ use crate::reader::ReaderExplanation;
 use crate::rng::Rng;
 use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
-use crate::types::{EntityId, GuidPrefix};
+use crate::types::{EntityId, Guid, GuidPrefix};
 use crate::writer::WriterExplanation;
 use announce::Announcer;
 use company::Company;
@@ -101,6 +104,8 @@ pub struct Participant {
     housemates: Housemates,
     inbound: Inbound,
     reports: Reports,
+    /// Local and other endpoints of one topic whose types are not known yet.
+    undecided: BTreeSet<(EntityId, Guid)>,
 }
 
 impl Ranked for Participant {
@@ -123,6 +128,7 @@ impl Participant {
             housemates: Housemates::join(now, config.household.clone(), config.prefix, domain),
             inbound: Inbound::new(),
             reports: Reports::default(),
+            undecided: BTreeSet::new(),
             config,
         };
         participant.describe_self();

@@ -35,8 +35,8 @@ pub struct BuiltinService {
     pub bounds: ServiceBounds,
 }
 
-/// The participants that one end of a service is matched with. All of them run Thalweg, since other vendors do not know its
-/// services.
+/// The participants that one end of a service is matched with. All but those of a standard service run Thalweg, since other vendors do
+/// not know its services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServicePeers {
     /// None, for an end that this participant does not need.
@@ -44,6 +44,9 @@ pub enum ServicePeers {
     Nobody,
     /// All.
     Everybody,
+    /// Those of any vendor that announce the built-in endpoint of this bit; our own end is then announced by the bit beside it
+    /// (RTPS 2.5 §9.3.2.12).
+    WithEndpoint(u32),
     /// Those that announce a property.
     Announcing {
         /// Its name.
@@ -173,9 +176,18 @@ impl BuiltinTopics {
 
     /// The set of endpoints that a participant with this table announces (RTPS 2.5 §9.3.2.12).
     pub(super) fn announced(&self) -> u32 {
-        self.iter().fold(SPDP_BITS, |set, topic| match topic.presence {
+        self.iter().fold(SPDP_BITS, |set, topic| match &topic.presence {
             Presence::Bit(bit) => set | 0b11 << bit,
-            Presence::Service(_) => set,
+            Presence::Service(service) => {
+                [&service.config.writes_to, &service.config.reads_from].into_iter().fold(
+                    set,
+                    |set, peers| match peers {
+                        // A service has the same two bits at both ends: the bit of the peer's reader is also that of our own.
+                        ServicePeers::WithEndpoint(bit) => set | 1 << bit,
+                        _ => set,
+                    },
+                )
+            }
         })
     }
 
@@ -284,6 +296,7 @@ impl ServicePeers {
         let has_services = peer.vendor.traits().has_services;
         match self {
             ServicePeers::Nobody => None,
+            ServicePeers::WithEndpoint(bit) => (peer.builtin_endpoints >> bit & 1 == 1).then_some(usize::MAX),
             ServicePeers::Everybody => has_services.then_some(usize::MAX),
             ServicePeers::Announcing { name, value, count_max } => {
                 let announces = peer.properties.iter().any(|(n, v)| n == name && v == value);

@@ -22,6 +22,7 @@ use crate::runtime::{
     AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Process, Runtime, local_addresses, warn,
 };
 use crate::status::ParticipantStatus;
+use crate::type_store::{self, TypeStore};
 use crate::{Error, ErrorKind};
 
 /// Default lease of a participant, and the limits of others; see
@@ -41,6 +42,7 @@ pub struct DomainParticipantBuilder {
     properties: Vec<(String, String)>,
     domain_tag: String,
     peers: Vec<String>,
+    describes_types: bool,
     describes_process: bool,
     lease_duration: Duration,
     limits: DiscoveryLimits,
@@ -78,6 +80,7 @@ impl DomainParticipantBuilder {
             groups: Vec::new(),
             inspector: false,
             properties: Vec::new(),
+            describes_types: true,
             describes_process: true,
             domain_tag: String::new(),
             peers: Vec::new(),
@@ -205,6 +208,12 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Whether types are told to others, asked for and compared (DDS-XTypes 1.3 §7.6.3); else their names alone decide. Default true.
+    pub fn describe_types(mut self, describes: bool) -> Self {
+        self.describes_types = describes;
+        self
+    }
+
     /// Lets the I/O thread poll without ever sleeping: the lowest latency for the price of one processor.
     pub fn busy_poll(mut self) -> Self {
         self.io.busy_poll = true;
@@ -262,7 +271,12 @@ impl DomainParticipantBuilder {
         config.host = host::id();
         config.lease_duration = self.lease_duration;
         config.limits = self.limits;
-        let participant = (Participant::new(clock::now(), config), Diagnosis::new(self.inspector));
+        let types = Arc::new(TypeStore::new(prefix));
+        if self.describes_types {
+            config.services.extend(type_store::services());
+            config.types = Some(Arc::clone(&types) as _);
+        }
+        let participant = (Participant::new(clock::now(), config), Diagnosis::new(self.inspector), types);
         let notices = transport.notices;
         let listener = self.listener.map(SharedListener::into_callback);
         let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener)?;

@@ -15,6 +15,9 @@ use thalweg_rtps::types::{GuidPrefix, Keyed};
 use thalweg_transport::clock;
 use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts, UdpConfig};
 
+use thalweg_types::Type;
+use thalweg_types::type_object::LibraryError;
+
 use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::runtime::Runtime;
 use crate::surroundings::Survey;
@@ -67,6 +70,7 @@ impl DomainParticipant {
             type_name: type_name.to_owned(),
             keyed,
             keys: key_of.map_or(TopicKeys::Wire, TopicKeys::Application),
+            described: None,
         })
     }
 
@@ -161,6 +165,32 @@ impl DomainParticipant {
         self.runtime.view(|participant| participant.subscriptions().cloned().collect())
     }
 
+    /// The type that an endpoint of another participant announces: `information` is its TYPE_INFORMATION. Objects that are not here
+    /// are asked for; the participant has `patience` to answer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] when it does not answer, [`ErrorKind::Unsupported`] for a type that contains itself or is too large.
+    pub fn type_of(&self, participant: GuidPrefix, information: &[u8], patience: Duration) -> Result<Type, Error> {
+        const OPERATION: &str = "type_of";
+        let state = self.runtime.state();
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            match state.types.type_of(participant, information) {
+                Ok(found) => return Ok(found),
+                Err(LibraryError::Missing(missing)) if std::time::Instant::now() >= deadline => {
+                    let cause = format!("timed out: {participant} gave none of {} type objects", missing.len());
+                    let error = Error::new(ErrorKind::Timeout, OPERATION, cause);
+                    return Err(error.advise("give the IDL or .msg that defines the type"));
+                }
+                Err(LibraryError::Missing(_)) => {
+                    state.alarm.wake();
+                    std::thread::sleep(TYPE_LOOK_PERIOD);
+                }
+                Err(error) => return Err(Error::new(ErrorKind::Unsupported, OPERATION, format!("failed: {error}"))),
+            }
+        }
+    }
+
     /// Takes no notice of another participant any more, until this one ends (DDS 1.4 §2.2.2.2.1.14).
     pub fn ignore_participant(&self, prefix: GuidPrefix) {
         self.runtime.command(|now, participant| participant.ignore_participant(now, prefix));
@@ -221,6 +251,9 @@ impl DomainParticipant {
         self.runtime.received()
     }
 }
+
+/// Interval at which objects of types are looked for that were asked for.
+const TYPE_LOOK_PERIOD: Duration = Duration::from_millis(5);
 
 fn bad_groups(operation: &'static str, error: GroupsError) -> Error {
     Error::new(ErrorKind::BadParameter, operation, format!("failed: {error}")).because(error)

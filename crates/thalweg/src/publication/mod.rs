@@ -101,10 +101,11 @@ impl Publisher {
             qos: Arc::clone(&qos),
             options,
         };
-        let endpoints = &self.runtime.state().endpoints;
+        let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused = |error| Error::qos("create_writer", topic.name(), error);
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_writer", &description)?;
+            types.register(&description);
             let writer = participant.create_writer(now, config).map_err(refused)?;
             let cell = Arc::new(WriterCell::new(writer, description, qos));
             if let Some((delivery, listener)) = listener {

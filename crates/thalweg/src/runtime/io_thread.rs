@@ -164,7 +164,8 @@ impl IoThread {
         }
         self.state.agenda.run_inline();
         self.send(class);
-        self.measure_paths(now) || more
+        let asked = self.state.types.look_up(now, &self.state.participant);
+        self.measure_paths(now) || asked || more
     }
 
     fn send(&mut self, class: TrafficClass) {
@@ -181,7 +182,7 @@ impl IoThread {
             self.paths.note_news();
         }
         let told = self.paths.measure(now, &self.state.participant, &self.state.sender);
-        self.due = self.due.min(self.paths.due());
+        self.due = self.due.min(self.paths.due()).min(self.state.types.due());
         told
     }
 

@@ -26,6 +26,7 @@ use thalweg_transport::udp::{ReceiveCounts, Sender};
 
 use crate::Error;
 use crate::explain::Diagnosis;
+use crate::type_store::TypeStore;
 pub(crate) use addresses::{AddressPlan, local_addresses};
 pub(crate) use alarm::Alarm;
 #[cfg(all(loom, test))]
@@ -65,6 +66,7 @@ pub(crate) struct RuntimeState {
     participant_listener: Arc<ParticipantSlot>,
     wall_clock: WallClock,
     pub(crate) diagnosis: Diagnosis,
+    pub(crate) types: Arc<TypeStore>,
     stopping: AtomicBool,
     received: Box<dyn Fn() -> ReceiveCounts + Send + Sync>,
 }
@@ -72,7 +74,7 @@ pub(crate) struct RuntimeState {
 impl Runtime {
     /// Starts the I/O thread.
     pub(crate) fn start(
-        (participant, diagnosis): (Participant, Diagnosis),
+        (participant, diagnosis, types): (Participant, Diagnosis, Arc<TypeStore>),
         sender: Arc<Sender>,
         receiver: thalweg_transport::udp::Receiver,
         plan: AddressPlan,
@@ -91,6 +93,7 @@ impl Runtime {
             participant_listener: Arc::new(ListenerSlot::new(STATUS_BACKLOG_MAX)),
             wall_clock: WallClock::default(),
             diagnosis,
+            types,
             stopping: AtomicBool::new(false),
             received: Box::new(receiver.counter_reader()),
         });

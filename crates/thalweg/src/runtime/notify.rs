@@ -78,7 +78,9 @@ impl RuntimeState {
                 self.deliver_participant_status(ParticipantStatus::OverLimit { participant, limit, refused });
             }
             Event::ServiceData { reader, from, payload } => {
-                self.diagnosis.handle_service_data(self, reader, from, &payload);
+                if !self.types.handle_service_data(self, reader, from, &payload) {
+                    self.diagnosis.handle_service_data(self, reader, from, &payload);
+                }
             }
             Event::HousematesTold => household::wake_told(),
             // The I/O thread measures the way there.

@@ -83,10 +83,11 @@ impl Subscriber {
             qos: Arc::clone(&qos),
             keys: description.keys.source(),
         };
-        let endpoints = &self.runtime.state().endpoints;
+        let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused = |error| Error::qos("create_reader", topic.name(), error);
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_reader", &description)?;
+            types.register(&description);
             let reader = participant.create_reader(now, config).map_err(refused)?;
             let cell = Arc::new(ReaderCell::new(reader, description, qos));
             listeners.set(&cell);

@@ -146,7 +146,12 @@ fn random_subscription(rng: &mut Rng) -> SubscriptionData {
         unicast: random_locators(rng),
         multicast: random_locators(rng),
         expects_inline_qos: rng.chance(0.5),
-        forces_type_validation: rng.chance(0.5),
+        type_consistency: TypeConsistency {
+            forces_validation: rng.chance(0.5),
+            prevents_widening: rng.chance(0.5),
+            ..TypeConsistency::default()
+        },
+        type_information: rng.chance(0.5).then(|| [1, 2, 3, 4, 5, 6, 7, 8].into()),
         ..SubscriptionData::new(guid, pick(rng, &["", "Square", "rt/größe"]), "ShapeType", random_reader_qos(rng))
     }
 }
@@ -300,7 +305,7 @@ fn type_information_and_its_demand_are_noticed_whatever_they_look_like() {
     assert_eq!([describes(""), describes("7500 0400 00000000"), describes("7200 0400 00000000")], [false, true, true]);
     let forces = |rest: &str| {
         let payload = bytes_of(&format!("0003 0000 {READER} {NAMES} {rest} 0100 0000"));
-        SubscriptionData::decode(&payload).expect("a reader").forces_type_validation
+        SubscriptionData::decode(&payload).expect("a reader").type_consistency.forces_validation
     };
     let [none, plain, forcing] =
         ["", "7400 0800 0100 01 01 00 00 00 00", "7400 0800 0100 01 01 00 00 01 00"].map(forces);
@@ -403,7 +408,7 @@ fn cyclone_announces_its_writers() {
     };
     let expect = PublicationData::new(data.guid, "Square", "ShapeType", qos);
     let entity_name = "golden writer".to_owned();
-    assert_eq!(data, PublicationData { entity_name, describes_type: true, ..expect });
+    assert_eq!(data, PublicationData { entity_name, ..expect.with_type_information(data.type_information.clone()) });
     assert_eq!(data.guid.to_string(), "01101d8baab35a09fcbdd63a:00000202");
     let gone = PublicationData::decode_key(&payload("cyclone-11.0.1-publication-gone", 0));
     assert_eq!(gone, Ok(data.guid));
@@ -412,7 +417,7 @@ fn cyclone_announces_its_writers() {
     let reliability = Reliability::Reliable { max_blocking_time: Duration::from_secs(1) };
     let qos = WriterQos { reliability, history: History::KeepAll, ..WriterQos::default() };
     let expect = PublicationData::new(data.guid, "Blob", "Blob", qos);
-    assert_eq!(data, PublicationData { describes_type: true, ..expect });
+    assert_eq!(data, expect.with_type_information(data.type_information.clone()));
 }
 
 #[test]
@@ -426,13 +431,15 @@ fn cyclone_announces_its_readers() {
         attached: AttachedData { user: b"reader".to_vec(), ..AttachedData::default() },
         ..rich_reader_qos()
     };
-    assert_eq!(data, SubscriptionData::new(data.guid, "Square", "ShapeType", qos));
+    let expect = SubscriptionData::new(data.guid, "Square", "ShapeType", qos);
+    assert_eq!(data, expect.with_type_information(data.type_information.clone()));
     assert_eq!(data.guid.to_string(), "01109c1806bc3ef306cac550:00000207");
 
     let data = SubscriptionData::decode(&payload("cyclone-11.0.1-subscriptions", 1)).unwrap();
     let reliability = Reliability::Reliable { max_blocking_time: Duration::from_secs(1) };
     let qos = ReaderQos { reliability, history: History::KeepAll, ..ReaderQos::default() };
-    assert_eq!(data, SubscriptionData::new(data.guid, "Blob", "Blob", qos));
+    let expect = SubscriptionData::new(data.guid, "Blob", "Blob", qos);
+    assert_eq!(data, expect.with_type_information(data.type_information.clone()));
 }
 
 #[test]
@@ -498,8 +505,9 @@ fn any_bytes_and_damaged_announcements_are_answered_without_panic() {
             let mut again = Vec::new();
             if let Ok(data) = PublicationData::decode(&damaged) {
                 data.encode(&mut again);
-                // The description of a type is not announced again.
-                assert_eq!(PublicationData::decode(&again), Ok(PublicationData { describes_type: false, ..data }));
+                // A type object of earlier editions is not announced again.
+                let describes_type = data.type_information.is_some();
+                assert_eq!(PublicationData::decode(&again), Ok(PublicationData { describes_type, ..data }));
             }
             again.clear();
             if let Ok(data) = SubscriptionData::decode(&damaged) {

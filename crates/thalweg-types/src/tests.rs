@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use thalweg::Topic;
-use thalweg::cdr::{self, Representation};
+use thalweg_cdr::{self as cdr, Representation};
+use thalweg_derive::Topic;
 
 use super::*;
-use crate::resource::document::Document;
+use crate::document::Document;
 
 const IDL: &str = "
 enum Color { RED, GREEN };
@@ -16,21 +16,31 @@ enum Color { RED, GREEN };
   Color color; Small small;
   @key Point at;
   Options options;
-  sequence<Point> path; sequence<long, 3> numbers; sequence<octet> raw; sequence<Color> colors;
+  sequence<Point> path; sequence<long, 3> numbers; sequence<uint8> raw; sequence<Color> colors;
   short grid[2][3]; Point corners[2]; char letter; wstring wide;
   boolean flag; int8 i8; uint8 u8; uint16 u16; uint32 u32; int64 i64; uint64 u64; float f; double d;
   @optional long maybe;
 };
-@final struct Keys { @key @id(3) octet c; @key @id(1) int64 a; long rest; };
+@final union Target switch (uint8) { case 1: double point[3]; case 2: case 3: string<32> name; default: Options other; };
+@mutable union Choice switch (Color) { case RED: long a; case GREEN: string b; };
+typedef string<4> Word; typedef sequence<Word, 3> Named;
+@appendable struct Holder {
+  @key Target target; Choice choice; map<string, Point> places; map<long, uint8> counts; Named name; @id(40) long z;
+};
+@final struct Keys { @key @id(3) uint8 c; @key @id(1) int64 a; @id(4) long rest; };
 ";
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 enum Color {
+    #[topic(name = "RED")]
     Red,
+    #[topic(name = "GREEN")]
     Green,
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(bit_bound = 8)]
 enum Small {
     A,
@@ -38,6 +48,7 @@ enum Small {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "final")]
 struct Point {
     #[topic(key)]
@@ -47,6 +58,7 @@ struct Point {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "mutable")]
 struct Options {
     scale: Option<f64>,
@@ -54,6 +66,7 @@ struct Options {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "appendable")]
 struct Everything {
     #[topic(key, max_len = 20)]
@@ -85,6 +98,7 @@ struct Everything {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
 #[topic(extensibility = "final")]
 struct Keys {
     #[topic(key, id = 3)]
@@ -93,6 +107,58 @@ struct Keys {
     a: i64,
     #[topic(id = 4)]
     rest: i32,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr", discriminator = u8)]
+enum Target {
+    #[topic(case = 1, name = "point")]
+    Point([f64; 3]),
+    #[topic(case = 2 | 3, name = "name")]
+    Name(#[topic(max_len = 32)] String),
+    #[topic(default, name = "other")]
+    Other(Options),
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr", discriminator = Color, extensibility = "mutable")]
+enum Choice {
+    #[topic(case = Color::Red, name = "a")]
+    A(i32),
+    #[topic(case = Color::Green, name = "b")]
+    B(String),
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
+struct Word(#[topic(max_len = 4)] String);
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
+struct Named(#[topic(max_len = 3)] Vec<Word>);
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr", extensibility = "appendable")]
+struct Holder {
+    #[topic(key)]
+    target: Target,
+    choice: Choice,
+    places: BTreeMap<String, Point>,
+    counts: BTreeMap<i32, u8>,
+    name: Named,
+    #[topic(id = 40)]
+    z: i32,
+}
+
+fn holder(target: Target, choice: Choice) -> Holder {
+    Holder {
+        target,
+        choice,
+        places: BTreeMap::from([("home".to_owned(), Point { y: 1, x: 2 })]),
+        counts: BTreeMap::from([(-1, 3), (4, 5)]),
+        name: Named(vec![Word("w".to_owned())]),
+        z: 9,
+    }
 }
 
 fn everything() -> Everything {
@@ -140,6 +206,8 @@ fn check<T: cdr::Topic + Clone + std::fmt::Debug + PartialEq>(value: &T, json: &
         let mut derived = Vec::new();
         cdr::encode(value, representation, &mut derived).expect("encoded");
         let read = codec::decode(&structure, &derived).unwrap_or_else(|error| panic!("{representation:?}: {error}"));
+        let in_order = codec::encode(&structure, &read, representation).expect("encoded");
+        assert_eq!(in_order, derived, "{representation:?}");
         assert_eq!(String::from_utf8(read.to_json().expect("JSON")).expect("text"), json, "{representation:?}");
         let dynamic = codec::encode(&structure, &document, representation).expect("encoded");
         let back: T = cdr::decode(&dynamic).unwrap_or_else(|error| panic!("{representation:?}: {error}"));
@@ -153,13 +221,11 @@ fn check<T: cdr::Topic + Clone + std::fmt::Debug + PartialEq>(value: &T, json: &
         if T::KEYED {
             let mut key = Vec::new();
             cdr::encode_key(value, representation, &mut key).expect("encoded");
-            if representation == Representation::Xcdr1 {
-                assert_eq!(key::encode_key(&structure, &read).expect("encoded"), key);
-            }
+            assert_eq!(codec::encode_key(&structure, &read, representation).expect("encoded"), key);
             let key = codec::decode_key(&structure, &key).expect("decoded");
             let expect = cdr::key_hash(value).expect("hashed");
-            assert_eq!(codec::key_hash(&structure, &key).expect("hashed").0, expect, "{representation:?}");
-            assert_eq!(codec::key_hash(&structure, &read).expect("hashed").0, expect, "{representation:?}");
+            assert_eq!(codec::key_hash(&structure, &key).expect("hashed"), expect, "{representation:?}");
+            assert_eq!(codec::key_hash(&structure, &read).expect("hashed"), expect, "{representation:?}");
         }
     }
 }
@@ -172,6 +238,52 @@ fn dynamic_and_derived_types_understand_each_other() {
     check(&absent, &json, "Everything");
     check(&Keys { c: 1, a: -2, rest: 3 }, r#"{"a":-2,"c":1,"rest":3}"#, "Keys");
     check(&Point { y: 1, x: 2 }, r#"{"x":2,"y":1}"#, "Point");
+}
+
+#[test]
+fn unions_maps_and_names_of_types_are_understood_as_the_derived_ones() {
+    let rest = r#""counts":{"-1":3,"4":5},"name":["w"],"places":{"home":{"x":2,"y":1}}"#;
+    let point = r#"{"$discriminator":1,"point":[0.5,1.0,-2.0]}"#;
+    let json = format!(r#"{{"choice":{{"$discriminator":"RED","a":7}},{rest},"target":{point},"z":9}}"#);
+    check(&holder(Target::Point([0.5, 1.0, -2.0]), Choice::A(7)), &json, "Holder");
+    let name = r#"{"$discriminator":2,"name":"n"}"#;
+    let json = format!(r#"{{"choice":{{"$discriminator":"GREEN","b":"c"}},{rest},"target":{name},"z":9}}"#);
+    check(&holder(Target::Name("n".to_owned()), Choice::B("c".to_owned())), &json, "Holder");
+    let other = r#"{"$discriminator":0,"other":{"label":"o"}}"#;
+    let json = format!(r#"{{"choice":{{"$discriminator":"RED","a":0}},{rest},"target":{other},"z":9}}"#);
+    let options = Options { scale: None, label: "o".to_owned() };
+    check(&holder(Target::Other(options), Choice::A(0)), &json, "Holder");
+    refused(
+        "Holder",
+        &json.replace("\"$discriminator\":0", "\"$discriminator\":1"),
+        "target: the discriminator selects \"point\", not \"other\"",
+    );
+    refused(
+        "Holder",
+        &json.replace("\"other\"", "\"others\""),
+        "target: there is no member \"others\"; there are point, name, other",
+    );
+}
+
+/// Checks that a derived type and one of the IDL are told to others by the same objects.
+#[track_caller]
+fn same_objects<T: cdr::Topic>(name: &str) {
+    let reading = idl::Reading { extensibility: cdr::Extensibility::Final, ..idl::Reading::default() };
+    let types = idl::parse_as(IDL, &reading).expect("IDL");
+    let derived = T::description().expect("a description");
+    let of_idl = types.find(name).expect("the type");
+    let text = |found: &Type| idl::to_idl([found]);
+    let [ours, theirs] = [&derived, of_idl].map(|found| type_object::describe(found).expect("described"));
+    assert_eq!(ours, theirs, "{}\nand\n{}", text(&derived), text(of_idl));
+}
+
+#[test]
+fn a_derived_type_has_the_type_objects_of_the_idl_that_it_corresponds_to() {
+    same_objects::<Holder>("Holder");
+    same_objects::<Keys>("Keys");
+    same_objects::<Target>("Target");
+    same_objects::<Options>("Options");
+    same_objects::<Everything>("Everything");
 }
 
 #[test]

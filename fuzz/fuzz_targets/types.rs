@@ -6,18 +6,20 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use thalweg_cdr::Representation;
-use thalweg_coap::data_space::{Types, codec, idl};
-use thalweg_coap::resource::document::Document;
+use thalweg_types::document::Document;
+use thalweg_types::{Types, codec, idl};
 
 static TYPES: LazyLock<Types> = LazyLock::new(|| {
     let mut types = Types::default();
     let text = "
-        enum Color { RED, GREEN };
+        enum Color { RED, GREEN }; bitmask Mask { A, @position(7) B }; bitset Bits { bitfield<3> a; bitfield<9, short> b; };
+        @mutable union Choice switch (Color) { case RED: long a; default: string b; };
         @final struct Point { @key long y; @key long x; };
         @mutable struct Options { @optional double scale; string label; };
         @appendable struct Everything {
           @key string<20> name; Color color; @key Point at; Options options; sequence<Point> path;
           sequence<octet> raw; short grid[2][3]; char letter; wstring wide; @optional long maybe; float f;
+          Mask mask; Bits bits; Choice choice; map<string, Point> places; map<short, long double, 9> big; wchar unit;
         };";
     types.add_idl(text).expect("IDL");
     types

@@ -1,42 +1,69 @@
 //! The types that the bridge knows.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use super::idl::{self, IdlError, Structures};
-use super::types::Structure;
+use thalweg_cdr::description::{Structure, Type};
+
+use crate::idl::{self, Definitions, IdlError, Reading};
 
 /// Types of topics by name. A topic whose type is not among them cannot be understood.
 #[derive(Clone, Debug)]
 pub struct Types {
-    structures: Structures,
+    types: BTreeMap<String, Type>,
 }
 
 impl Default for Types {
     /// The types that `thalweg pub` and `thalweg sub` know, and [those of readings](READINGS).
     fn default() -> Self {
-        let structures = idl::parse(BUILT_IN).expect("the built-in types are IDL");
-        Types { structures }
+        let mut types = Types { types: BTreeMap::new() };
+        types.add(&idl::parse(BUILT_IN).expect("the built-in types are IDL"));
+        types
     }
 }
 
 impl Types {
-    /// Adds the structures of an IDL text; those of the same name are replaced.
+    /// Adds the types of an IDL text; those of the same name are replaced.
     ///
     /// # Errors
     /// The first thing in the text that is not understood.
     pub fn add_idl(&mut self, text: &str) -> Result<(), IdlError> {
-        self.structures.extend(idl::parse(text)?);
+        self.add(&idl::parse(text)?);
         Ok(())
+    }
+
+    /// As [`add_idl`](Self::add_idl), from a file and those that it includes.
+    ///
+    /// # Errors
+    /// As [`add_idl`](Self::add_idl), and when a file cannot be read.
+    pub fn add_idl_file(&mut self, path: &Path, reading: &Reading) -> Result<(), IdlError> {
+        self.add(&idl::parse_file(path, reading)?);
+        Ok(())
+    }
+
+    /// Adds types; those of the same name are replaced.
+    pub fn add(&mut self, definitions: &Definitions) {
+        let named = definitions.iter().filter_map(|found| Some((found.name()?.to_owned(), found.clone())));
+        self.types.extend(named);
+    }
+
+    /// The type of this name, modules included.
+    pub fn find_type(&self, name: &str) -> Option<&Type> {
+        self.types.get(name)
     }
 
     /// The structure of this name, modules included.
     pub fn find(&self, name: &str) -> Option<&Arc<Structure>> {
-        self.structures.get(name)
+        match self.types.get(name)?.resolved() {
+            Type::Structure(structure) => Some(structure),
+            _ => None,
+        }
     }
 
     /// The names of all of them, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.structures.keys().map(String::as_str)
+        self.types.keys().map(String::as_str)
     }
 }
 

@@ -1,0 +1,226 @@
+//! Types as data (DDS-XTypes 1.3 §7.2): what a Rust type that derives `Topic`, a text of IDL and a type object have in common.
+//!
+//! [`Layout::description`](crate::Layout::description) gives that of a Rust type.
+
+mod key_size;
+mod named;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+pub use named::{
+    Alias, Annotations, Bitfield, Bitmask, Bitset, Enumeration, Literal, Structure, StructureMember, TryConstruct,
+    Union, UnionCase,
+};
+
+/// A type of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A number, a boolean or a character.
+    Primitive(Primitive),
+    /// Text in UTF-8.
+    String {
+        /// The most bytes it may have.
+        bound: Option<usize>,
+    },
+    /// Text in UTF-16.
+    WString {
+        /// The most code units it may have.
+        bound: Option<usize>,
+    },
+    /// One of several names.
+    Enumeration(Arc<Enumeration>),
+    /// Any of several names.
+    Bitmask(Arc<Bitmask>),
+    /// Small numbers that share the bits of one.
+    Bitset(Arc<Bitset>),
+    /// Another name of a type.
+    Alias(Arc<Alias>),
+    /// Members with names.
+    Structure(Arc<Structure>),
+    /// One of several members.
+    Union(Arc<Union>),
+    /// Any number of elements.
+    Sequence {
+        /// The type of the elements.
+        element: Box<Type>,
+        /// The most there may be.
+        bound: Option<usize>,
+    },
+    /// A fixed number of elements; an array of arrays without a name between them is one of several dimensions.
+    Array {
+        /// The type of the elements.
+        element: Box<Type>,
+        /// Number of elements.
+        count: usize,
+    },
+    /// Values by keys.
+    Map {
+        /// The type of the keys.
+        key: Box<Type>,
+        /// The type of the values.
+        element: Box<Type>,
+        /// The most pairs there may be.
+        bound: Option<usize>,
+    },
+}
+
+/// IDL's primitive types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Primitive {
+    /// `boolean`
+    Boolean,
+    /// `octet`: a byte without meaning as a number
+    Byte,
+    /// `uint8`
+    UInt8,
+    /// `int8`
+    Int8,
+    /// `short`, `int16`
+    Int16,
+    /// `unsigned short`, `uint16`
+    UInt16,
+    /// `long`, `int32`
+    Int32,
+    /// `unsigned long`, `uint32`
+    UInt32,
+    /// `long long`, `int64`
+    Int64,
+    /// `unsigned long long`, `uint64`
+    UInt64,
+    /// `float`
+    Float32,
+    /// `double`
+    Float64,
+    /// `long double`: IEEE 754 binary128
+    Float128,
+    /// `char`: one byte, ISO 8859-1
+    Char8,
+    /// `wchar`: one code unit of UTF-16
+    Char16,
+}
+
+impl Primitive {
+    /// Its size in bytes.
+    pub const fn size_bytes(self) -> usize {
+        match self {
+            Primitive::Boolean | Primitive::Byte | Primitive::UInt8 | Primitive::Int8 | Primitive::Char8 => 1,
+            Primitive::Int16 | Primitive::UInt16 | Primitive::Char16 => 2,
+            Primitive::Int32 | Primitive::UInt32 | Primitive::Float32 => 4,
+            Primitive::Int64 | Primitive::UInt64 | Primitive::Float64 => 8,
+            Primitive::Float128 => 16,
+        }
+    }
+
+    /// The spelling that IDL 4.2 and this crate's users prefer.
+    pub const fn idl(self) -> &'static str {
+        match self {
+            Primitive::Boolean => "boolean",
+            Primitive::Byte => "octet",
+            Primitive::UInt8 => "uint8",
+            Primitive::Int8 => "int8",
+            Primitive::Int16 => "short",
+            Primitive::UInt16 => "unsigned short",
+            Primitive::Int32 => "long",
+            Primitive::UInt32 => "unsigned long",
+            Primitive::Int64 => "long long",
+            Primitive::UInt64 => "unsigned long long",
+            Primitive::Float32 => "float",
+            Primitive::Float64 => "double",
+            Primitive::Float128 => "long double",
+            Primitive::Char8 => "char",
+            Primitive::Char16 => "wchar",
+        }
+    }
+
+    /// Whether it is a whole number, which may label the cases of a union and hold bits.
+    pub const fn is_integer(self) -> bool {
+        use Primitive::{Byte, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+        matches!(self, Byte | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64)
+    }
+}
+
+impl Type {
+    /// The type behind all its names.
+    pub fn resolved(&self) -> &Type {
+        let mut found = self;
+        while let Type::Alias(alias) = found {
+            found = &alias.aliased;
+        }
+        found
+    }
+
+    /// Whether collections of it have no length in front in XCDR2; names and dimensions of an array are looked through.
+    pub fn is_primitive(&self) -> bool {
+        match self {
+            Type::Primitive(_) => true,
+            Type::Array { element, .. } => element.is_primitive(),
+            Type::Alias(alias) => alias.aliased.is_primitive(),
+            _ => false,
+        }
+    }
+
+    /// The fewest bytes that a value takes.
+    pub fn bytes_min(&self) -> usize {
+        match self {
+            Type::Primitive(primitive) => primitive.size_bytes(),
+            Type::Enumeration(enumeration) => enumeration.holder_bytes(),
+            Type::Bitmask(bitmask) => bitmask.holder_bytes(),
+            Type::Bitset(bitset) => bitset.holder_bytes(),
+            Type::Alias(alias) => alias.aliased.bytes_min(),
+            Type::String { .. } | Type::WString { .. } | Type::Sequence { .. } | Type::Map { .. } => 4,
+            Type::Array { element, count } => element.bytes_min().saturating_mul(*count),
+            Type::Structure(structure) if structure.extensibility == crate::Extensibility::Final => {
+                let required = structure.members.iter().filter(|member| !member.is_optional);
+                required.map(|member| member.member_type.bytes_min()).fold(0, usize::saturating_add)
+            }
+            Type::Union(union) if union.extensibility == crate::Extensibility::Final => union.discriminator.bytes_min(),
+            Type::Structure(_) | Type::Union(_) => 0,
+        }
+    }
+
+    /// The name that it was given: of a structure, union, enumeration, bit mask, bit set or alias.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Type::Enumeration(enumeration) => Some(&enumeration.name),
+            Type::Bitmask(bitmask) => Some(&bitmask.name),
+            Type::Bitset(bitset) => Some(&bitset.name),
+            Type::Alias(alias) => Some(&alias.name),
+            Type::Structure(structure) => Some(&structure.name),
+            Type::Union(union) => Some(&union.name),
+            _ => None,
+        }
+    }
+
+    /// The same type with this bound; a type without a length stays as it is.
+    #[must_use]
+    pub fn bounded(self, most: usize) -> Type {
+        let bound = Some(most);
+        match self {
+            Type::String { .. } => Type::String { bound },
+            Type::WString { .. } => Type::WString { bound },
+            Type::Sequence { element, .. } => Type::Sequence { element, bound },
+            Type::Map { key, element, .. } => Type::Map { key, element, bound },
+            other => other,
+        }
+    }
+}
+
+/// Describes a type that has a name; `None` for one that contains itself, which descriptions cannot.
+///
+/// `rust_name` tells it from all others: [`std::any::type_name`].
+pub fn once(rust_name: &'static str, describe: impl FnOnce() -> Option<Type>) -> Option<Type> {
+    let is_open = OPEN.with_borrow(|open| open.contains(&rust_name));
+    if is_open {
+        return None;
+    }
+    OPEN.with_borrow_mut(|open| open.push(rust_name));
+    let described = describe();
+    OPEN.with_borrow_mut(|open| open.pop());
+    described
+}
+
+thread_local! {
+    /// The types that are being described.
+    static OPEN: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+}

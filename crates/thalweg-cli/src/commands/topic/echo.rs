@@ -1,0 +1,137 @@
+//! `thalweg topic echo`: prints the samples of any topic.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thalweg::{InstanceState, Raw, Sample};
+use thalweg_types::codec::{self, SampleType};
+use thalweg_types::document::Document;
+
+use super::expression::{FieldPath, Filter};
+use super::find::{find, raw_reader, sample_type, type_of};
+use super::{SourceOptions, text};
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line, remark};
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg topic echo Square --filter 'x>3' --json --count 10",
+    "thalweg topic echo /imu --field orientation.w --flow"
+))]
+/// Prints the samples of a topic: one member a line with a line of --- behind each sample, or as the options say.
+pub struct EchoOptions {
+    /// Name of the topic, such as Square or /scan.
+    pub topic: String,
+
+    /// Print each sample as a JSON object (default: text).
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print each sample in one line (default: one member a line).
+    #[arg(long, conflicts_with = "json")]
+    pub flow: bool,
+
+    /// Print this part of each sample only, such as pose.position[2] (default: all).
+    #[arg(long, value_name = "PATH")]
+    pub field: Option<FieldPath>,
+
+    /// Print samples that fulfil this condition only, such as "x > 3 && color == 'RED'" (default: all).
+    #[arg(long, value_name = "CONDITION")]
+    pub filter: Option<Filter>,
+
+    /// Exit after N samples were printed (default: go on until Ctrl-C).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Give up with exit code 3 when --count is not reached after SECONDS; without --count, exit then (default: no limit).
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
+    pub timeout: Option<Duration>,
+
+    #[command(flatten)]
+    /// Where types come from.
+    pub source: SourceOptions,
+}
+
+/// Prints samples until there are enough.
+///
+/// # Errors
+/// The topic or its type is not found, output cannot be written, or `--count` is not reached in time.
+pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let participant = options.source.member.participant()?;
+    let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+    let (of, origin) = type_of(&participant, &found, &options.source)?;
+    remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
+    let of = sample_type(&of)?;
+    let reader = raw_reader(&participant, &found, DEPTH)?;
+    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut printed = 0;
+    loop {
+        for sample in reader.take(TAKEN_MAX) {
+            if print(&sample, of, options)? {
+                printed += 1;
+            }
+            if options.count == Some(printed) {
+                return Ok(());
+            }
+        }
+        if interrupt.came() {
+            return if options.count.is_none() { Ok(()) } else { Err(Failure::Interrupted) };
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return match options.count {
+                None => Ok(()),
+                Some(count) => Err(Failure::TimedOut(format!("{printed} of {count} samples were printed in time"))),
+            };
+        }
+        reader.wait(WAIT);
+    }
+}
+
+/// Prints a sample; false for one that is left out.
+fn print(sample: &Sample<Raw>, of: SampleType<'_>, options: &EchoOptions) -> Result<bool, Failure> {
+    if !sample.is_valid() {
+        remark(format_args!("an instance of {} {}", sample.info().writer, ended(sample.info().instance_state)));
+        return Ok(false);
+    }
+    let document = match codec::decode(of, sample.bytes()) {
+        Ok(document) => document,
+        Err(error) => {
+            remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
+            return Ok(false);
+        }
+    };
+    if options.filter.as_ref().is_some_and(|filter| !filter.admits(&document)) {
+        return Ok(false);
+    }
+    let part = match &options.field {
+        None => document,
+        Some(path) => match path.find(&document) {
+            Some(part) => part,
+            None => return Ok(false),
+        },
+    };
+    print_line(shown(&part, options)?)?;
+    Ok(true)
+}
+
+fn shown(part: &Document, options: &EchoOptions) -> Result<String, Failure> {
+    if options.json {
+        return part.to_json().map(|json| String::from_utf8_lossy(&json).into_owned()).map_err(Failure::from_cause);
+    }
+    Ok(if options.flow { text::flow(part) } else { format!("{}\n---", text::lines(part)) })
+}
+
+fn ended(state: InstanceState) -> &'static str {
+    match state {
+        InstanceState::Alive => "is alive",
+        InstanceState::NotAliveDisposed => "was disposed",
+        InstanceState::NotAliveNoWriters => "has no writer any more",
+    }
+}
+
+/// Samples taken at once.
+const TAKEN_MAX: usize = 256;
+/// Samples that wait for a slow terminal.
+const DEPTH: u32 = 1_000;
+/// Time without samples after which Ctrl-C is looked for.
+const WAIT: Duration = Duration::from_millis(100);

@@ -1,0 +1,231 @@
+//! Finds a topic by the name that the user gives, and its type.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thalweg::discovery::{PublicationData, SubscriptionData};
+use thalweg::qos::{Durability, History, ReaderQos, Reliability};
+use thalweg::types::{GuidPrefix, Keyed};
+use thalweg::{DataReader, DomainParticipant, Raw, Type};
+use thalweg_types::codec::SampleType;
+use thalweg_types::ros::RosPackages;
+use thalweg_types::{Types, idl};
+
+use super::SourceOptions;
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line, remark};
+use crate::surroundings::similar_topics;
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg topic type Square"))]
+/// Prints the type of a topic as IDL, and on standard error where it came from.
+pub struct TypeOptions {
+    /// Name of the topic, such as Square or /scan.
+    pub topic: String,
+
+    #[command(flatten)]
+    /// Where types come from.
+    pub source: SourceOptions,
+}
+
+/// Prints a topic's type.
+///
+/// # Errors
+/// The topic or its type is not found, or output cannot be written.
+pub fn run(options: &TypeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let participant = options.source.member.participant()?;
+    let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+    let (of, origin) = type_of(&participant, &found, &options.source)?;
+    remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
+    print_line(idl::to_idl([&of]).trim_end())
+}
+
+/// A topic as others announce it.
+pub struct FoundTopic {
+    pub name: String,
+    pub type_name: String,
+    pub keyed: Keyed,
+    /// Who describes the type, and how; `None` where nobody does.
+    information: Option<(GuidPrefix, std::sync::Arc<[u8]>)>,
+    /// What all writers offer.
+    is_reliable: bool,
+    is_durable: bool,
+}
+
+/// Waits for a topic of this name, as DDS or ROS 2 has it.
+///
+/// # Errors
+/// When none is discovered in time; the message names similar ones.
+pub fn find(
+    participant: &DomainParticipant,
+    given: &str,
+    patience: Duration,
+    interrupt: &Interrupt,
+) -> Result<FoundTopic, Failure> {
+    let deadline = Instant::now() + patience;
+    let names = spellings(given);
+    loop {
+        let writers: Vec<PublicationData> =
+            participant.publications().into_iter().map(|known| (*known.data).clone()).collect();
+        let readers: Vec<SubscriptionData> =
+            participant.subscriptions().into_iter().map(|known| (*known.data).clone()).collect();
+        let own = participant.guid_prefix();
+        for name in &names {
+            let of_topic: Vec<&PublicationData> =
+                writers.iter().filter(|data| data.topic_name == *name && data.guid.prefix != own).collect();
+            let reading: Vec<&SubscriptionData> =
+                readers.iter().filter(|data| data.topic_name == *name && data.guid.prefix != own).collect();
+            if let Some(found) = found(name, &of_topic, &reading) {
+                return Ok(found);
+            }
+        }
+        if interrupt.came() {
+            return Err(Failure::Interrupted);
+        }
+        if Instant::now() >= deadline {
+            let of = |names: Vec<String>| names;
+            let writers = of(writers.into_iter().map(|data| data.topic_name).collect());
+            let readers = of(readers.into_iter().map(|data| data.topic_name).collect());
+            return Err(nothing_found(given, patience, &writers, &readers));
+        }
+        std::thread::sleep(LOOK_PERIOD);
+    }
+}
+
+fn found(name: &str, writers: &[&PublicationData], readers: &[&SubscriptionData]) -> Option<FoundTopic> {
+    let types: BTreeSet<&str> =
+        writers.iter().map(|data| &*data.type_name).chain(readers.iter().map(|data| &*data.type_name)).collect();
+    let (type_name, keyed) = match (writers.first(), readers.first()) {
+        (Some(writer), _) => (writer.type_name.clone(), writer.guid.entity.keyed()),
+        (None, Some(reader)) => (reader.type_name.clone(), reader.guid.entity.keyed()),
+        (None, None) => return None,
+    };
+    if types.len() > 1 {
+        let others: Vec<&str> = types.iter().copied().filter(|other| *other != type_name).collect();
+        remark(format_args!("the topic has other types, too: {}", others.join(", ")));
+    }
+    let of_writer = writers
+        .iter()
+        .filter(|data| data.type_name == type_name)
+        .find_map(|data| Some((data.guid.prefix, data.type_information.clone()?)));
+    let of_reader = || {
+        readers
+            .iter()
+            .filter(|data| data.type_name == type_name)
+            .find_map(|data| Some((data.guid.prefix, data.type_information.clone()?)))
+    };
+    Some(FoundTopic {
+        name: name.to_owned(),
+        keyed,
+        information: of_writer.or_else(of_reader),
+        is_reliable: writers.iter().all(|data| data.qos.reliability.is_reliable()),
+        is_durable: writers.iter().all(|data| data.qos.durability != Durability::Volatile),
+        type_name,
+    })
+}
+
+fn nothing_found(given: &str, patience: Duration, writers: &[String], readers: &[String]) -> Failure {
+    let similar: Vec<String> =
+        similar_topics(given, writers, readers).into_iter().map(|similar| shown_name(&similar.name)).collect();
+    let hint = if similar.is_empty() { String::new() } else { format!("; did you mean {}?", similar.join(" or ")) };
+    Failure::TimedOut(format!("no topic {given:?} was found within {} s{hint}", patience.as_secs_f64()))
+}
+
+/// The names on the wire that a name may stand for.
+pub fn spellings(given: &str) -> Vec<String> {
+    match given.strip_prefix('/') {
+        Some(ros) => vec![format!("rt/{ros}"), given.to_owned(), ros.to_owned()],
+        None => vec![given.to_owned(), format!("rt/{given}")],
+    }
+}
+
+/// The name as ROS 2 shows it, if it is one of its topics.
+pub fn shown_name(name: &str) -> String {
+    name.strip_prefix("rt/").map_or_else(|| name.to_owned(), |ros| format!("/{ros}"))
+}
+
+/// The type of a topic, and where it came from: files first, then ROS packages, the participant that has the topic, and the types
+/// that this command knows.
+///
+/// # Errors
+/// When a file is not understood, or nobody knows the type.
+pub fn type_of(
+    participant: &DomainParticipant,
+    found: &FoundTopic,
+    source: &SourceOptions,
+) -> Result<(Type, String), Failure> {
+    let name = &found.type_name;
+    if let Some(known) = type_of_files(name, source)? {
+        return Ok(known);
+    }
+    let mut refusal = "nobody describes it".to_owned();
+    if let Some((owner, information)) = &found.information {
+        match participant.type_of(*owner, information, source.patience) {
+            Ok(of) => return Ok((of, format!("participant {owner}"))),
+            Err(error) => refusal = error.to_string(),
+        }
+    }
+    if let Some(of) = Types::default().find_type(name) {
+        return Ok((of.clone(), "the types that this command knows".to_owned()));
+    }
+    Err(Failure::Failed(format!("the type {name} is not known: {refusal}; give it by --idl FILE or --share FOLDER")))
+}
+
+/// The type of this name in the files and folders that the user names, and where it was.
+///
+/// # Errors
+/// When a file is not understood.
+pub fn type_of_files(name: &str, source: &SourceOptions) -> Result<Option<(Type, String)>, Failure> {
+    for path in &source.idl {
+        let types =
+            idl::parse_file(path, &idl::Reading::default()).map_err(|error| Failure::Usage(error.to_string()))?;
+        if let Some(of) = types.find(name) {
+            return Ok(Some((of.clone(), path.display().to_string())));
+        }
+    }
+    let mut packages = match &source.share[..] {
+        [] => RosPackages::of_prefixes(&std::env::var("AMENT_PREFIX_PATH").unwrap_or_default()),
+        shares => RosPackages::new(shares.to_vec()),
+    };
+    let of = packages.find(name).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(of.map(|of| (of, "installed ROS packages".to_owned())))
+}
+
+/// The type as one that samples have.
+///
+/// # Errors
+/// When it is no structure or union.
+pub fn sample_type(of: &Type) -> Result<SampleType<'_>, Failure> {
+    SampleType::of(of).ok_or_else(|| Failure::Failed("the type of the topic is neither structure nor union".to_owned()))
+}
+
+/// A reader of a topic that matches all of its writers and takes samples as they come.
+///
+/// # Errors
+/// When the reader cannot be created.
+pub fn raw_reader(participant: &DomainParticipant, found: &FoundTopic, depth: u32) -> Result<DataReader<Raw>, Failure> {
+    let topic = participant.create_raw_topic(&found.name, &found.type_name, found.keyed, None);
+    let qos = ReaderQos {
+        reliability: if found.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
+        durability: if found.is_durable { Durability::TransientLocal } else { Durability::Volatile },
+        history: History::KeepLast(depth),
+        ..ReaderQos::default()
+    };
+    participant.create_reader(&topic, qos).map_err(Failure::from_cause)
+}
+
+/// Interval at which discovery is looked at.
+const LOOK_PERIOD: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_dds_or_as_ros_shows_them() {
+        assert_eq!(spellings("/scan"), ["rt/scan", "/scan", "scan"]);
+        assert_eq!(spellings("Square"), ["Square", "rt/Square"]);
+        assert_eq!((shown_name("rt/a/scan").as_str(), shown_name("Square").as_str()), ("/a/scan", "Square"));
+    }
+}

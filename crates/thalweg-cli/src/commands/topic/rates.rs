@@ -1,0 +1,234 @@
+//! `thalweg topic hz`, `bw` and `delay`: what can be said of a topic without decoding its samples.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use thalweg::{DataReader, Raw, clock};
+
+use super::SourceOptions;
+use super::find::{find, raw_reader};
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line, remark};
+
+/// What the three commands have in common.
+#[derive(Args, Debug)]
+pub struct RateOptions {
+    /// Name of the topic, such as Square or /scan.
+    pub topic: String,
+
+    /// Print a line every SECONDS (default: 1).
+    #[arg(long, value_name = "SECONDS", default_value = "1", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub every: Duration,
+
+    /// Exit after N lines (default: go on until Ctrl-C).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// Print each line as a JSON object (default: text).
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    /// The domain.
+    pub source: SourceOptions,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg topic hz /scan"))]
+/// Prints how many samples a second arrive, and the least, greatest and mean time between two of them.
+pub struct HzOptions {
+    #[command(flatten)]
+    /// The topic and the lines.
+    rate: RateOptions,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg topic bw /camera/image_raw"))]
+/// Prints how many bytes of samples a second arrive, and the sizes of samples.
+pub struct BwOptions {
+    #[command(flatten)]
+    /// The topic and the lines.
+    rate: RateOptions,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!("thalweg topic delay /camera/image_raw --json"))]
+/// Prints the time from a writer's time stamp to the arrival of the sample. Between two hosts it is as wrong as their clocks differ,
+/// which this command cannot tell.
+pub struct DelayOptions {
+    #[command(flatten)]
+    /// The topic and the lines.
+    rate: RateOptions,
+}
+
+/// One line of `hz`. Times are in seconds.
+#[derive(Serialize)]
+struct Hz {
+    samples: usize,
+    rate_hz: f64,
+    period_min_s: Option<f64>,
+    period_max_s: Option<f64>,
+    period_mean_s: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Bw {
+    samples: usize,
+    bytes_per_s: f64,
+    sample_bytes_min: Option<usize>,
+    sample_bytes_max: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Delay {
+    samples: usize,
+    /// Samples without a time stamp.
+    unstamped: usize,
+    min_s: Option<f64>,
+    mean_s: Option<f64>,
+    max_s: Option<f64>,
+    /// What is known of the difference between the clocks.
+    clock: &'static str,
+}
+
+/// A sample that arrived, without its content.
+struct Arrival {
+    at: thalweg::types::Instant,
+    bytes: usize,
+    /// Seconds from the writer's stamp to the arrival.
+    delay_s: Option<f64>,
+}
+
+/// Prints rates.
+///
+/// # Errors
+/// The topic is not found, or output cannot be written.
+pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let mut last = None;
+    follow(&options.rate, interrupt, |arrivals, seconds| {
+        let times = last.into_iter().chain(arrivals.iter().map(|arrival| arrival.at)).collect::<Vec<_>>();
+        last = times.last().copied();
+        let periods: Vec<f64> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64()).collect();
+        let (min, mean, max) = range(&periods);
+        let found = Hz {
+            samples: arrivals.len(),
+            rate_hz: arrivals.len() as f64 / seconds,
+            period_min_s: min,
+            period_max_s: max,
+            period_mean_s: mean,
+        };
+        let text = format!("{:.2} Hz  period {}", found.rate_hz, milliseconds(min, mean, max));
+        (serde_json::to_string(&found), text)
+    })
+}
+
+/// Prints bytes a second.
+///
+/// # Errors
+/// As [`hz`].
+pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    follow(&options.rate, interrupt, |arrivals, seconds| {
+        let sizes = || arrivals.iter().map(|arrival| arrival.bytes);
+        let found = Bw {
+            samples: arrivals.len(),
+            bytes_per_s: sizes().sum::<usize>() as f64 / seconds,
+            sample_bytes_min: sizes().min(),
+            sample_bytes_max: sizes().max(),
+        };
+        let (min, max) = (found.sample_bytes_min.unwrap_or(0), found.sample_bytes_max.unwrap_or(0));
+        let text = format!("{:.0} B/s  {} samples of {min} to {max} B", found.bytes_per_s, found.samples);
+        (serde_json::to_string(&found), text)
+    })
+}
+
+/// Prints delays.
+///
+/// # Errors
+/// As [`hz`].
+pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    const CLOCK: &str = "exact on one host; between hosts it includes the unknown difference of their clocks";
+    remark(format_args!("the delay is {CLOCK}"));
+    follow(&options.rate, interrupt, |arrivals, _| {
+        let delays: Vec<f64> = arrivals.iter().filter_map(|arrival| arrival.delay_s).collect();
+        let (min, mean, max) = range(&delays);
+        let unstamped = arrivals.len() - delays.len();
+        let found = Delay { samples: arrivals.len(), unstamped, min_s: min, mean_s: mean, max_s: max, clock: CLOCK };
+        let text = format!("{} samples  delay {}", found.samples, milliseconds(min, mean, max));
+        (serde_json::to_string(&found), text)
+    })
+}
+
+/// Calls `line` for what arrived in each period, and prints what it gives as JSON or as text.
+fn follow(
+    options: &RateOptions,
+    interrupt: &Interrupt,
+    mut line: impl FnMut(&[Arrival], f64) -> (serde_json::Result<String>, String),
+) -> Result<(), Failure> {
+    if options.every.is_zero() {
+        return Err(Failure::Usage("--every must be longer than nothing".to_owned()));
+    }
+    let participant = options.source.member.participant()?;
+    let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+    let reader = raw_reader(&participant, &found, DEPTH)?;
+    let mut printed = 0;
+    let mut begun = Instant::now();
+    while !interrupt.came() {
+        let end = begun + options.every;
+        let arrivals = gather(&reader, end, interrupt);
+        let seconds = begun.elapsed().as_secs_f64();
+        begun = Instant::now();
+        let (json, text) = line(&arrivals, seconds);
+        print_line(if options.json { json.map_err(Failure::from_cause)? } else { text })?;
+        printed += 1;
+        if options.count == Some(printed) {
+            return Ok(());
+        }
+    }
+    if options.count.is_none() { Ok(()) } else { Err(Failure::Interrupted) }
+}
+
+fn gather(reader: &DataReader<Raw>, end: Instant, interrupt: &Interrupt) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    loop {
+        // The wall clock at a monotonic time: how long ago a sample arrived is known by the latter.
+        let (now, wall) = (clock::now(), clock::wall_clock());
+        for sample in reader.take(usize::MAX).iter().filter(|sample| sample.is_valid()) {
+            let info = sample.info();
+            let age_s = now.since(info.received).as_secs_f64();
+            let delay_s = info.source_timestamp.map(|stamp| seconds(wall) - seconds(stamp) - age_s);
+            arrivals.push(Arrival { at: info.received, bytes: sample.bytes().len(), delay_s });
+        }
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() || interrupt.came() {
+            return arrivals;
+        }
+        reader.wait(rest.min(WAIT));
+    }
+}
+
+fn seconds(stamp: thalweg::types::Timestamp) -> f64 {
+    stamp.to_unix().as_secs_f64()
+}
+
+/// Least, mean and greatest.
+fn range(values: &[f64]) -> (Option<f64>, Option<f64>, Option<f64>) {
+    let least = values.iter().copied().reduce(f64::min);
+    let greatest = values.iter().copied().reduce(f64::max);
+    let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    (least, mean, greatest)
+}
+
+fn milliseconds(min: Option<f64>, mean: Option<f64>, max: Option<f64>) -> String {
+    match (min, mean, max) {
+        (Some(min), Some(mean), Some(max)) => {
+            format!("{:.3} to {:.3} ms, mean {:.3} ms", min * 1e3, max * 1e3, mean * 1e3)
+        }
+        _ => "unknown: too few samples".to_owned(),
+    }
+}
+
+/// Samples that wait between two looks.
+const DEPTH: u32 = 10_000;
+/// Time without samples after which Ctrl-C is looked for.
+const WAIT: Duration = Duration::from_millis(100);

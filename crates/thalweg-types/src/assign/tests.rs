@@ -1,0 +1,162 @@
+//! Pairs of types that fit, and pairs that do not, with the place.
+
+use super::*;
+use crate::idl;
+
+/// Checks what is said of a writer with type `W` of the first text and a reader with type `R` of the second.
+#[track_caller]
+fn check_as(writer: &str, reader: &str, permitted: Permitted, expect: &str) {
+    let one = |text: &str| {
+        let types = idl::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        types.find("T").expect("T").clone()
+    };
+    let said = check(&one(writer), &one(reader), permitted).map_or_else(|why| why.to_string(), |()| String::new());
+    assert_eq!(said, expect, "{writer} -> {reader}");
+}
+
+#[track_caller]
+fn fits(writer: &str, reader: &str, expect: &str) {
+    check_as(writer, reader, Permitted::default(), expect);
+}
+
+#[test]
+fn members_are_compared_by_extensibility() {
+    fits("@final struct T { long a; };", "@final struct T { long a; };", "");
+    fits("@final struct T { long a; };", "@final struct T { long a; long b; };", "b: the writer's final type lacks it");
+    fits("@final struct T { long a; long b; };", "@final struct T { long a; };", "b: the reader's final type lacks it");
+    fits("@appendable struct T { long a; };", "@appendable struct T { long a; long b; };", "");
+    fits("@appendable struct T { long a; long b; };", "@appendable struct T { long a; };", "");
+    fits(
+        "@mutable struct T { @id(1) long a; @id(2) long b; };",
+        "@mutable struct T { @id(2) long b; @id(3) long c; };",
+        "",
+    );
+    fits(
+        "@mutable struct T { @id(1) long a; };",
+        "@mutable struct T { @id(2) long b; };",
+        "they have no member in common",
+    );
+    fits(
+        "@final struct T { long a; };",
+        "@appendable struct T { long a; };",
+        "the writer's type is final, the reader's appendable",
+    );
+    fits("@final struct T { long a; };", "@final struct T { short a; };", "a: the writer has long, the reader short");
+    fits("@final struct T { long a; };", "@final struct T { long b; };", "a: the reader calls member 0 \"b\"");
+    fits(
+        "@mutable struct T { @id(1) long a; @id(5) long c; };",
+        "@mutable struct T { @id(2) long a; @id(5) long c; };",
+        "a: it has the id 1, that of the reader 2",
+    );
+    fits("@final struct T { @key long a; };", "@final struct T { long a; };", "a: it is a key at the writer alone");
+    fits(
+        "@final struct T { long a; @optional long b; };",
+        "@final struct T { long a; long b; };",
+        "b: it is optional at the writer alone",
+    );
+    fits("@mutable struct T { @optional long b; };", "@mutable struct T { long b; };", "");
+    fits(
+        "@mutable struct T { long a; @must_understand long b; };",
+        "@mutable struct T { long a; };",
+        "b: it must be understood, and the reader lacks it",
+    );
+    fits(
+        "@mutable struct T { long a; @key long b; };",
+        "@mutable struct T { long a; };",
+        "b: it is a key, and the reader lacks it",
+    );
+    fits("@final struct T {};", "@final struct T {};", "");
+}
+
+#[test]
+fn the_path_names_the_first_member_that_differs() {
+    let inner = |of: &str| {
+        format!(
+            "@final struct P {{ {of} x; }}; @final struct Q {{ sequence<P> ps[2]; }}; @final struct T {{ long a; Q q; }};"
+        )
+    };
+    fits(&inner("double"), &inner("float"), "q.ps[][].x: the writer has double, the reader float");
+    let union = |of: &str| format!("@final union U switch (long) {{ case 1: {of} x; }}; @final struct T {{ U u; }};");
+    fits(&union("string"), &union("long"), "u.x: the writer has a string, the reader long");
+}
+
+#[test]
+fn bounds_are_compared_where_the_reader_wants_it() {
+    let strict = Permitted { sequence_bounds: false, string_bounds: false, ..Permitted::default() };
+    let (long, short) = ("@final struct T { string<9> a; };", "@final struct T { string<8> a; };");
+    fits(long, short, "");
+    check_as(long, short, strict, "a: a text with a bound of 9 does not fit into one with a bound of 8");
+    check_as(short, long, strict, "");
+    let (long, short) = ("@final struct T { sequence<long> a; };", "@final struct T { sequence<long, 8> a; };");
+    fits(long, short, "");
+    check_as(long, short, strict, "a: a sequence with no bound does not fit into one with a bound of 8");
+    fits(
+        "@final struct T { @key string<9> a; };",
+        "@final struct T { @key string<8> a; };",
+        "a: a text with a bound of 9 does not fit into one with a bound of 8",
+    );
+    fits(
+        "@final struct T { long a[3]; };",
+        "@final struct T { long a[4]; };",
+        "a: the writer has 3 elements, the reader 4",
+    );
+    let (long, short) = ("@final struct T { map<long, long> a; };", "@final struct T { map<long, long, 2> a; };");
+    check_as(long, short, strict, "a: a map with no bound does not fit into one with a bound of 2");
+}
+
+#[test]
+fn names_and_widening_are_the_readers_choice() {
+    let names = Permitted { member_names: true, ..Permitted::default() };
+    check_as("@final struct T { long a; };", "@final struct T { long b; };", names, "");
+    let narrow = Permitted { widening: false, ..Permitted::default() };
+    let (old, new) = ("@appendable struct T { long a; };", "@appendable struct T { long a; long b; };");
+    check_as(old, new, narrow, "b: the writer lacks it, and the reader prevents widening");
+    check_as(new, old, narrow, "");
+}
+
+#[test]
+fn enumerations_bit_masks_and_unions_are_compared() {
+    let of = |text: &str| format!("{text} @final struct T {{ E e; }};");
+    fits(&of("@appendable enum E { A, B };"), &of("@appendable enum E { A, B, C };"), "");
+    fits(
+        &of("@final enum E { A, B };"),
+        &of("@final enum E { A, B, C };"),
+        "e: the writer lacks a literal of the reader",
+    );
+    fits(
+        &of("@appendable enum E { A, B };"),
+        &of("@appendable enum E { B, A };"),
+        "e: the literal A has another value or name at the reader",
+    );
+    fits(
+        &of("@bit_bound(8) enum E { A };"),
+        &of("@bit_bound(16) enum E { A };"),
+        "e: an enumeration of 8 bits is not one of 16",
+    );
+    fits(&of("@bit_bound(8) bitmask E { A };"), &of("typedef uint8 E;"), "");
+    fits(
+        &of("@bit_bound(8) bitmask E { A };"),
+        &of("typedef uint16 E;"),
+        "e: the writer has a bit mask, the reader unsigned short",
+    );
+    let union = |cases: &str| format!("@appendable union T switch (long) {{ {cases} }};");
+    fits(&union("case 1: long a;"), &union("case 1: long a; case 2: string b;"), "");
+    fits(&union("case 1: long a;"), &union("case 2: string b;"), "they have no case in common");
+    fits(
+        &union("case 1: long a; default: long z;"),
+        &union("case 1: long a; default: string z;"),
+        "z: the writer has long, the reader a string",
+    );
+    let last = "@final union T switch (long) { case 1: long a; };";
+    fits(
+        last,
+        "@final union T switch (long) { case 1: long a; case 2: long b; };",
+        "the labels of a final union differ",
+    );
+    fits(
+        last,
+        "@final union T switch (short) { case 1: long a; };",
+        "discriminator: the writer has long, the reader short",
+    );
+    fits("@final struct T { octet a; };", "@final struct T { uint8 a; };", "a: the writer has octet, the reader uint8");
+}

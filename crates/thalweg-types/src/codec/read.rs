@@ -1,0 +1,364 @@
+//! Bytes to documents.
+
+use thalweg_cdr::description::{
+    Bitmask, Bitset, Enumeration, Primitive, Structure, StructureMember, Type, Union, UnionCase,
+};
+use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
+
+use super::number::of_quadruple;
+use super::write::{DISCRIMINATOR, is_octet, is_signed};
+use crate::document::{Document, MapKey};
+
+/// Which members a payload holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    All,
+    Key,
+}
+
+pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    match of.extensibility {
+        Extensibility::Final => members(of, decoder, part),
+        Extensibility::Appendable => decoder.appendable_type(|decoder| members(of, decoder, part)),
+        Extensibility::Mutable => {
+            let mut found: Vec<Option<Document>> = vec![None; of.members.len()];
+            decoder.mutable_type(|decoder, id| {
+                let Some(index) = of.members.iter().position(|member| member.id == id) else {
+                    return Ok(false);
+                };
+                found[index] = Some(read_value(&of.members[index].member_type, decoder, part)?);
+                Ok(true)
+            })?;
+            Ok(map(of.members.iter().zip(found), part, of.is_keyed()))
+        }
+    }
+}
+
+/// The members of a final or appendable structure, without its frame.
+pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    let is_keyed = of.is_keyed();
+    let mut members = Vec::with_capacity(of.members.len());
+    for member in &of.members {
+        let is_there = part == Part::All || member.is_key || !is_keyed;
+        // An older sender's type ends before the newer members.
+        let value = if !is_there || decoder.is_at_end() {
+            None
+        } else if member.is_optional {
+            decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
+        } else {
+            Some(read_value(&member.member_type, decoder, part)?)
+        };
+        if value.is_none() && is_there && !member.is_optional && of.extensibility == Extensibility::Final {
+            // A missing member is an error where the type may not have fewer members; reading the member finds it.
+            read_value(&member.member_type, decoder, part)?;
+        }
+        members.push((member, value));
+    }
+    Ok(map(members, part, is_keyed))
+}
+
+/// The members with their values; those that are absent have their default, unless they are optional.
+fn map<'a>(
+    members: impl IntoIterator<Item = (&'a StructureMember, Option<Document>)>,
+    part: Part,
+    is_keyed: bool,
+) -> Document {
+    let valued = members.into_iter().filter_map(|(member, value)| {
+        let is_wanted = !member.is_optional && (part == Part::All || member.is_key || !is_keyed);
+        let value = value.or_else(|| is_wanted.then(|| default_value(&member.member_type)))?;
+        Some((MapKey::Text(member.name.clone()), value))
+    });
+    Document::Map(valued.collect())
+}
+
+pub(super) fn union(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    match of.extensibility {
+        Extensibility::Final => label_and_case(of, decoder, part),
+        Extensibility::Appendable => decoder.appendable_type(|decoder| label_and_case(of, decoder, part)),
+        Extensibility::Mutable => {
+            let (mut label, mut places) = (None, Vec::new());
+            decoder.mutable_type(|decoder, id| {
+                match id {
+                    0 => label = Some(read_label(of, decoder)?),
+                    id if of.cases.iter().any(|case| case.id == id) => places.push((id, decoder.clone())),
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            })?;
+            let (at, label) = label.ok_or_else(|| decoder.error("a discriminator among the members"))?;
+            let case = selected(of, label, at)?;
+            let place = case.and_then(|case| places.iter_mut().find(|(id, _)| *id == case.id));
+            case_document(of, label, case, place.map(|(_, place)| place), part)
+        }
+    }
+}
+
+/// The discriminator and the member of a final or appendable union, without its frame.
+pub(super) fn label_and_case(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    let (at, label) = read_label(of, decoder)?;
+    let case = selected(of, label, at)?;
+    let ends = of.extensibility != Extensibility::Final && decoder.is_at_end();
+    case_document(of, label, case, (!ends).then_some(decoder), part)
+}
+
+fn case_document(
+    of: &Union,
+    label: i64,
+    case: Option<&UnionCase>,
+    decoder: Option<&mut Decoder<'_>>,
+    part: Part,
+) -> Result<Document, DecodeError> {
+    let mut members = vec![(MapKey::from(DISCRIMINATOR), of_number(&of.discriminator, label))];
+    let is_label_alone = part == Part::Key && of.is_keyed;
+    if let Some((case, case_type)) =
+        case.and_then(|case| Some((case, case.case_type.as_ref()?))).filter(|_| !is_label_alone)
+    {
+        let value = match decoder {
+            Some(decoder) => read_value(case_type, decoder, part)?,
+            None => default_value(case_type),
+        };
+        members.push((MapKey::Text(case.name.clone()), value));
+    }
+    Ok(Document::Map(members))
+}
+
+/// The discriminator, and the offset at which it stands.
+fn read_label(of: &Union, decoder: &mut Decoder<'_>) -> Result<(usize, i64), DecodeError> {
+    let label = read_number(&of.discriminator, decoder)?;
+    Ok((decoder.offset() - of.discriminator.bytes_min(), label))
+}
+
+/// The case of a label; an enumeration without default case need not have one for each literal.
+fn selected(of: &Union, label: i64, at: usize) -> Result<Option<&UnionCase>, DecodeError> {
+    if let Type::Enumeration(enumeration) = of.discriminator.resolved() {
+        let is_literal = i32::try_from(label).is_ok_and(|label| enumeration.literal_of(label).is_some());
+        if !is_literal {
+            return Err(DecodeError::new(at, format!("a literal of {}", enumeration.name)));
+        }
+    }
+    if let Type::Primitive(Primitive::Boolean) = of.discriminator.resolved()
+        && !(0..=1).contains(&label)
+    {
+        return Err(DecodeError::new(at, "a bool, 0 or 1"));
+    }
+    Ok(of.case_of(label))
+}
+
+fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    match of {
+        Type::Primitive(primitive) => read_primitive(*primitive, decoder),
+        Type::String { bound } => {
+            let at = decoder.offset();
+            let text = String::decode(decoder)?;
+            bounded(text.len(), *bound, at)?;
+            Ok(Document::Text(text))
+        }
+        Type::WString { bound } => {
+            let at = decoder.offset();
+            let text = WString::decode(decoder)?.0;
+            bounded(text.encode_utf16().count(), *bound, at)?;
+            Ok(Document::Text(text))
+        }
+        Type::Enumeration(enumeration) => read_literal(enumeration, of, decoder),
+        Type::Bitmask(bitmask) => Ok(of_flags(bitmask, read_number(of, decoder)?.cast_unsigned())),
+        Type::Bitset(bitset) => Ok(of_fields(bitset, read_number(of, decoder)?.cast_unsigned())),
+        Type::Alias(alias) => read_value(&alias.aliased, decoder, part),
+        Type::Structure(nested) => decoder.nested(|decoder| structure(nested, decoder, part)),
+        Type::Union(nested) => decoder.nested(|decoder| union(nested, decoder, part)),
+        Type::Sequence { element, bound } => decoder.collection(element.is_primitive(), |decoder| {
+            let at = decoder.offset();
+            let count = decoder.length(element.bytes_min())?;
+            bounded(count, *bound, at)?;
+            read_elements(element, count, decoder, part)
+        }),
+        Type::Array { .. } => decoder.collection(of.is_primitive(), |decoder| read_dimension(of, decoder, part)),
+        Type::Map { key, element, bound } => {
+            decoder.collection(key.is_primitive() && element.is_primitive(), |decoder| {
+                let at = decoder.offset();
+                let count = decoder.length(key.bytes_min() + element.bytes_min())?;
+                bounded(count, *bound, at)?;
+                decoder.charge(count, size_of::<(MapKey, Document)>())?;
+                let pairs = (0..count).map(|_| {
+                    let key = key_text(&read_value(key, decoder, part)?);
+                    Ok((MapKey::Text(key), read_value(element, decoder, part)?))
+                });
+                pairs.collect::<Result<_, _>>().map(Document::Map)
+            })
+        }
+    }
+}
+
+/// A key of a map as JSON has it.
+fn key_text(key: &Document) -> String {
+    match key {
+        Document::Text(text) => text.clone(),
+        Document::Integer(number) => number.to_string(),
+        Document::Boolean(value) => value.to_string(),
+        other => other.to_json().map(|json| String::from_utf8_lossy(&json).into_owned()).unwrap_or_default(),
+    }
+}
+
+fn read_dimension(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    match of.resolved() {
+        Type::Array { element, count } => read_elements(element, *count, decoder, part),
+        other => read_value(other, decoder, part),
+    }
+}
+
+fn read_elements(element: &Type, count: usize, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+    if is_octet(element) {
+        return Ok(Document::Bytes(decoder.bytes(count, "octets")?.to_vec()));
+    }
+    decoder.charge(count, size_of::<Document>())?;
+    (0..count).map(|_| read_dimension(element, decoder, part)).collect::<Result<_, _>>().map(Document::Array)
+}
+
+fn read_primitive(primitive: Primitive, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
+    let whole = |number: i128| Document::Integer(number);
+    Ok(match primitive {
+        Primitive::Boolean => Document::Boolean(bool::decode(decoder)?),
+        Primitive::Byte | Primitive::UInt8 => whole(u8::decode(decoder)?.into()),
+        Primitive::Int8 => whole(i8::decode(decoder)?.into()),
+        Primitive::Int16 => whole(i16::decode(decoder)?.into()),
+        Primitive::UInt16 => whole(u16::decode(decoder)?.into()),
+        Primitive::Int32 => whole(i32::decode(decoder)?.into()),
+        Primitive::UInt32 => whole(u32::decode(decoder)?.into()),
+        Primitive::Int64 => whole(i64::decode(decoder)?.into()),
+        Primitive::UInt64 => whole(u64::decode(decoder)?.into()),
+        Primitive::Float32 => Document::Real(f32::decode(decoder)?.into()),
+        Primitive::Float64 => Document::Real(f64::decode(decoder)?),
+        Primitive::Float128 => of_quadruple(u128::from_ne_bytes(decoder.number("a long double")?)),
+        Primitive::Char8 => Document::Text(char::decode(decoder)?.to_string()),
+        Primitive::Char16 => {
+            let unit = u16::decode(decoder)?;
+            let character = char::from_u32(unit.into());
+            let character = character.ok_or_else(|| DecodeError::new(decoder.offset() - 2, "a whole character"))?;
+            Document::Text(character.to_string())
+        }
+    })
+}
+
+/// The number that stands for a value of an enumeration, bit mask, bit set or discriminator.
+fn read_number(of: &Type, decoder: &mut Decoder<'_>) -> Result<i64, DecodeError> {
+    let is_signed = match of.resolved() {
+        // Without negative literals the highest bit is one more, as with the derived types.
+        Type::Enumeration(enumeration) => {
+            enumeration.holder_bytes() == 4 || enumeration.literals.iter().any(|literal| literal.value < 0)
+        }
+        Type::Primitive(primitive) => is_signed(*primitive),
+        _ => false,
+    };
+    Ok(match (of.bytes_min(), is_signed) {
+        (1, true) => i8::decode(decoder)?.into(),
+        (1, false) => u8::decode(decoder)?.into(),
+        (2, true) => i16::decode(decoder)?.into(),
+        (2, false) => u16::decode(decoder)?.into(),
+        (4, true) => i32::decode(decoder)?.into(),
+        (4, false) => u32::decode(decoder)?.into(),
+        _ => i64::decode(decoder)?,
+    })
+}
+
+/// The document of what [`read_number`] gives.
+fn of_number(of: &Type, number: i64) -> Document {
+    match of.resolved() {
+        Type::Enumeration(enumeration) => {
+            let literal = i32::try_from(number).ok().and_then(|number| enumeration.literal_of(number));
+            literal.map_or(Document::Integer(number.into()), |literal| Document::Text(literal.name.clone()))
+        }
+        Type::Primitive(Primitive::Boolean) => Document::Boolean(number != 0),
+        Type::Primitive(Primitive::Char8 | Primitive::Char16) => {
+            let character = u32::try_from(number).ok().and_then(char::from_u32);
+            character.map_or(Document::Integer(number.into()), |character| Document::Text(character.to_string()))
+        }
+        Type::Primitive(Primitive::UInt64) => Document::Integer(number.cast_unsigned().into()),
+        _ => Document::Integer(number.into()),
+    }
+}
+
+fn read_literal(enumeration: &Enumeration, of: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
+    let at = decoder.offset();
+    match of_number(of, read_number(of, decoder)?) {
+        literal @ Document::Text(_) => Ok(literal),
+        _ => Err(DecodeError::new(at, format!("a literal of {}", enumeration.name))),
+    }
+}
+
+/// The names of the flags that are set; a number where some of them have no name.
+fn of_flags(of: &Bitmask, bits: u64) -> Document {
+    let mut rest = bits;
+    let set = of.flags.iter().filter(|(_, position)| {
+        let bit = 1_u64.checked_shl((*position).into()).unwrap_or(0);
+        let is_set = rest & bit != 0;
+        rest &= !bit;
+        is_set
+    });
+    let names = set.map(|(name, _)| Document::Text(name.clone())).collect();
+    if rest == 0 { Document::Array(names) } else { Document::Integer(bits.into()) }
+}
+
+fn of_fields(of: &Bitset, bits: u64) -> Document {
+    let valued = of.fields.iter().map(|field| {
+        let raw = i128::from(bits) >> field.position & ((1 << field.bits) - 1);
+        let is_negative = is_signed(field.holder) && raw >> (field.bits - 1) != 0;
+        let number = if is_negative { raw - (1 << field.bits) } else { raw };
+        let value =
+            if field.holder == Primitive::Boolean { Document::Boolean(raw != 0) } else { Document::Integer(number) };
+        (MapKey::Text(field.name.clone()), value)
+    });
+    Document::Map(valued.collect())
+}
+
+fn bounded(length: usize, bound: Option<usize>, at: usize) -> Result<(), DecodeError> {
+    match bound {
+        Some(bound) if length > bound => {
+            Err(DecodeError::new(at, format!("a length of at most {bound}, not {length}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Zero, false, empty, the default literal (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
+pub fn default_value(of: &Type) -> Document {
+    match of {
+        Type::Primitive(Primitive::Boolean) => Document::Boolean(false),
+        Type::Primitive(Primitive::Float32 | Primitive::Float64 | Primitive::Float128) => Document::Real(0.0),
+        Type::Primitive(Primitive::Char8 | Primitive::Char16) => Document::Text("\0".to_owned()),
+        Type::Primitive(_) => Document::Integer(0),
+        Type::String { .. } | Type::WString { .. } => Document::Text(String::new()),
+        Type::Enumeration(enumeration) => {
+            let literal = enumeration.literals.get(enumeration.default);
+            Document::Text(literal.map(|literal| literal.name.clone()).unwrap_or_default())
+        }
+        Type::Bitmask(_) => Document::Array(Vec::new()),
+        Type::Bitset(bitset) => of_fields(bitset, 0),
+        Type::Alias(alias) => default_value(&alias.aliased),
+        Type::Structure(structure) => map(structure.members.iter().map(|member| (member, None)), Part::All, false),
+        Type::Union(union) => default_union(union),
+        Type::Sequence { element, .. } if is_octet(element) => Document::Bytes(Vec::new()),
+        Type::Sequence { .. } => Document::Array(Vec::new()),
+        Type::Array { element, count } if is_octet(element) => Document::Bytes(vec![0; *count]),
+        Type::Array { element, count } => Document::Array(vec![default_value(element); *count]),
+        Type::Map { .. } => Document::Map(Vec::new()),
+    }
+}
+
+/// The case of the discriminator's own default; if that selects none, the first one.
+fn default_union(of: &Union) -> Document {
+    let own = match of.discriminator.resolved() {
+        Type::Enumeration(enumeration) => {
+            enumeration.literals.get(enumeration.default).map_or(0, |literal| i64::from(literal.value))
+        }
+        _ => 0,
+    };
+    let first = of.cases.first().and_then(|case| case.labels.first()).map_or(own, |label| i64::from(*label));
+    let (label, case) = match of.case_of(own) {
+        Some(case) => (own, Some(case)),
+        None => (first, of.case_of(first)),
+    };
+    let mut members = vec![(MapKey::from(DISCRIMINATOR), of_number(&of.discriminator, label))];
+    if let Some((case, case_type)) = case.and_then(|case| Some((case, case.case_type.as_ref()?))) {
+        members.push((MapKey::Text(case.name.clone()), default_value(case_type)));
+    }
+    Document::Map(members)
+}

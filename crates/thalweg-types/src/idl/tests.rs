@@ -1,0 +1,187 @@
+//! What is read of IDL, and what is refused.
+
+use thalweg_cdr::description::Structure;
+
+use super::*;
+
+#[track_caller]
+fn structure(text: &str, name: &str) -> Arc<Structure> {
+    let types = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    match types.find(name) {
+        Some(Type::Structure(structure)) => Arc::clone(structure),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+#[track_caller]
+fn refused(text: &str, line: usize, part: &str) {
+    let error = parse(text).expect_err("an error");
+    assert!(error.line == line && error.problem.contains(part), "line {line}, {part:?} not in: {error}");
+}
+
+#[test]
+fn a_topic_of_ros_is_understood() {
+    let text = "
+        #include \"std_msgs/msg/Header.idl\"
+        // The time.
+        module builtin_interfaces { module msg { module dds_ {
+          @final struct Time_ { long sec; unsigned long nanosec; };
+        }; }; };
+        module sensor_msgs { module msg { module dds_ {
+          typedef double double__9[9];
+          @verbatim (language=\"comment\", text=\"with (brackets)\")
+          @extensibility(FINAL)
+          struct Imu_ {
+            builtin_interfaces::msg::dds_::Time_ stamp; /* when */
+            double__9 covariance;
+            sequence<float, 3> gyro;
+            string<16> frame_id, other;
+          };
+        }; }; };";
+    let imu = structure(text, "sensor_msgs::msg::dds_::Imu_");
+    assert_eq!(imu.extensibility, Extensibility::Final);
+    let names: Vec<(&str, u32)> = imu.members.iter().map(|member| (member.name.as_str(), member.id)).collect();
+    assert_eq!(names, [("stamp", 0), ("covariance", 1), ("gyro", 2), ("frame_id", 3), ("other", 4)]);
+    let double = || Box::new(Type::Primitive(Primitive::Float64));
+    assert_eq!(*imu.members[1].member_type.resolved(), Type::Array { element: double(), count: 9 });
+    assert_eq!(imu.members[4].member_type, Type::String { bound: Some(16) });
+    assert_eq!(parse(text).expect("IDL").iter().count(), 3, "a type definition is one of them");
+}
+
+#[test]
+fn annotations_mean_what_the_standard_says() {
+    let text = "
+        const long SIZE = 4;
+        enum Color { RED, @value(5) GREEN, BLUE };
+        @bit_bound(8) enum Small { A };
+        @mutable @nested(FALSE) struct Shape {
+          @key @id(7) string<SIZE> name;
+          @optional Color color;
+          Small grid[2][SIZE];
+        };
+        @autoid(HASH) struct Hashed { long color; };
+        struct Derived : Hashed { long more; };";
+    let shape = structure(text, "Shape");
+    assert_eq!(shape.extensibility, Extensibility::Mutable);
+    let [name, color, grid] = &shape.members[..] else { panic!("three members") };
+    assert!(name.is_key && name.id == 7);
+    assert!(color.is_optional && !color.is_key && color.id == 8);
+    let Type::Enumeration(colors) = &color.member_type else { panic!("an enumeration") };
+    let literals: Vec<(&str, i32)> =
+        colors.literals.iter().map(|literal| (literal.name.as_str(), literal.value)).collect();
+    assert_eq!(literals, [("RED", 0), ("GREEN", 5), ("BLUE", 6)]);
+    assert_eq!(colors.holder_bytes(), 4);
+    let Type::Array { element, count: 2 } = &grid.member_type else { panic!("two rows") };
+    let Type::Array { element, count: 4 } = &**element else { panic!("of four") };
+    assert!(matches!(&**element, Type::Enumeration(small) if small.holder_bytes() == 1));
+    // The example of DDS-XTypes 1.3 §7.3.1.2.1.1.
+    assert_eq!(structure(text, "Hashed").members[0].id, 0x0fa5_dd70);
+    let derived = structure(text, "Derived");
+    assert_eq!(derived.members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["color", "more"]);
+    assert_eq!(derived.extensibility, Extensibility::Appendable);
+}
+
+#[test]
+fn what_is_not_understood_is_named_with_its_place() {
+    refused("struct A {\n  fixed<3, 2> x;\n};", 2, "fixed is no data type");
+    refused("interface I { void f(); };", 1, "\"interface\" is not understood");
+    refused("struct A {\n  B b;\n};", 2, "no type B");
+    refused("struct A { long x; long x; };", 1, "a member x");
+    refused("struct A { long x };", 1, "expected \";\", found \"}\"");
+    refused("struct A { string<0> x; };", 1, "0 is no size");
+    refused("struct A; struct B { A a; };", 1, "declared and not defined");
+    refused("struct A { sequence<A> a; };", 1, "contain themselves");
+    refused("struct A { long x; }; struct A { long x; };", 1, "defined twice");
+    refused("struct A { @key @optional long x; };", 1, "must not be optional");
+    refused("struct A { map<double, long> x; };", 1, "keys of maps");
+    refused("union U switch (double) { case 0: long x; };", 1, "the discriminator of a union");
+    refused("union U switch (long) { case 0: long x; case 0: long y; };", 1, "the label 0 is taken");
+    refused("union U switch (boolean) { default: long x; default: long y; };", 1, "one default case");
+    refused("@bit_bound(65) bitmask M { A };", 1, "65 bits");
+    refused("bitset B { bitfield<40> a; bitfield<40> b; };", 1, "more than 64 bits");
+    refused("const long N = 1 / 0;", 1, "cannot be computed");
+    refused("struct A { long a[65536][65536]; };", 1, "more than 2^32 - 1 elements");
+    refused("@mutable enum E { A };", 1, "never mutable");
+    refused("struct A { sequence<@key long> a; };", 1, "@key is not supported on elements");
+    refused("struct A {", 1, "found the end");
+    refused("/* no end", 1, "comment without end");
+    refused(
+        &format!("struct A {{ {} long {} x; }};", "sequence<".repeat(100), ">".repeat(100)),
+        1,
+        "levels of nesting",
+    );
+    let error = parse("struct A {\n  long x;\n  Unknown y;\n};").expect_err("an error");
+    assert_eq!((error.line, error.column), (3, 3), "{error}");
+}
+
+#[test]
+fn all_kinds_of_types_are_read() {
+    let text = r#"
+        const long BITS = 1 << 3 | 2; const string NAME = "a" "b\x41";
+        @annotation Mine { long x default 3; };
+        enum Color { RED, @value(4) GREEN };
+        @bit_bound(10) bitmask Flags { A, @position(BITS - 1) B };
+        bitset Bits { bitfield<3> a; bitfield<1> on; bitfield<4>; bitfield<10, short> c, d; };
+        typedef sequence<sequence<wchar>, 4> Names;
+        struct Base { @key long id; };
+        @Mine(x = 2) @autoid(HASH) struct All : Base {
+            long double ld; wstring<3> w; map<string<8>, Color, 5> m; Names names; Flags flags; Bits bits;
+            @optional @external @unit("m") @range(min = -1, max = 1.5) @hashid("other") double r;
+            @try_construct(TRIM) string<4> t; uint8 u; octet o;
+        };
+        @mutable union U switch (@key Color) { case RED: case GREEN: long a[2]; default: @id(9) All all; };
+    "#;
+    let types = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let all = structure(text, "All");
+    let ids = |name: &str| all.members.iter().find(|member| member.name == name).expect("the member").id;
+    assert_eq!((ids("id"), ids("ld"), ids("r")), (0, id_of_name("ld"), id_of_name("other")));
+    assert_eq!(all.own_members().len() + 1, all.members.len());
+    let Some(Type::Union(union)) = types.find("U") else { panic!("a union") };
+    assert!(union.is_keyed && union.cases[0].labels == [0, 4] && union.cases[1].is_default && union.cases[1].id == 9);
+    let Some(Type::Bitset(bits)) = types.find("Bits") else { panic!("a bit set") };
+    let fields: Vec<(&str, u16, u8)> =
+        bits.fields.iter().map(|field| (field.name.as_str(), field.position, field.bits)).collect();
+    assert_eq!(fields, [("a", 0, 3), ("on", 3, 1), ("c", 8, 10), ("d", 18, 10)]);
+    let Some(Type::Bitmask(flags)) = types.find("Flags") else { panic!("a bit mask") };
+    assert_eq!((flags.bit_bound, flags.flags[1].1), (10, 9));
+}
+
+#[test]
+fn a_text_that_was_written_reads_back_as_the_same_types() {
+    let text = r#"
+        module a { enum Color { RED, @value(4) @default_literal GREEN }; typedef string<8> _struct;
+          module b { @final struct Base { @key long id; }; };
+        };
+        @bit_bound(10) bitmask Flags { A, @position(9) B };
+        bitset Bits { bitfield<3> a; bitfield<4>; bitfield<10, short> c; bitfield<2>; };
+        typedef long Grid[2][3];
+        @nested @final struct All : a::b::Base {
+            a::Color color; a::_struct s; map<long, wstring<4>, 9> m; Grid grid[4]; Flags f; Bits b;
+            @id(77) @optional @unit("k\"m") @min(-1) @max(4) long long l; uint8 u; octet o; long double d; wchar w; long last;
+        };
+        @mutable union U switch (char) { case 'a': case 'b': All all; default: @id(5) sequence<boolean, 300> z; };
+        @autoid(HASH) @appendable struct H { long x; @hashid("q") long y; @hashid long z; @id(3) long w; };
+    "#;
+    let types = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let written = to_idl(types.iter());
+    let again = parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+    for found in types.iter() {
+        assert_eq!(again.find(found.name().expect("a name")), Some(found), "{written}");
+    }
+}
+
+#[test]
+fn a_file_is_read_with_those_that_it_includes() {
+    let folder = std::env::temp_dir().join(format!("thalweg-idl-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("sub")).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+    write("sub/base.idl", "#include \"../main.idl\"\nstruct Base { long x; };");
+    write("good.idl", "struct Good { long x; };");
+    write("main.idl", "#include \"sub/base.idl\"\nstruct Main { Base base; };");
+    write("bad.idl", "#pragma once\n#include \"good.idl\"\nstruct Bad {\n Nothing base; };");
+    let types = parse_file(&folder.join("main.idl"), &Reading::default()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(types.find("Main").is_some() && types.find("Base").is_some());
+    let error = parse_file(&folder.join("bad.idl"), &Reading::default()).expect_err("an error").to_string();
+    assert!(error.contains("bad.idl:4:2: there is no type Nothing"), "{error}");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

@@ -1,0 +1,21 @@
+//! Type identifiers and type objects: types as others are told of them (DDS-XTypes 1.3 §7.3.4, Annex B).
+//!
+//! A type that has a name is told as a type object, and named by a hash of that; other types name themselves. Each type has two
+//! objects: the minimal one is what decides about assignability, with hashes for names, the complete one says all.
+
+mod convert;
+mod identifier;
+mod information;
+mod library;
+pub mod lookup;
+mod object;
+mod values;
+
+pub use convert::Describing;
+pub use identifier::{CollectionHeader, Equivalence, TypeHash, TypeIdentifier};
+pub use information::{Described, TypeInformation, TypeWithDependencies, TypeWithSize, describe};
+pub use library::{LibraryBounds, LibraryError, TypeLibrary};
+pub use object::{Header, MemberName, ObjectBody, ObjectMember, Remarks, TypeObject, name_hash};
+
+#[cfg(test)]
+mod tests;

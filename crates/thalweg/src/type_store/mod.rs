@@ -1,0 +1,290 @@
+//! The types of a participant's topics and of others': what is announced, asked for, answered and compared (DDS-XTypes 1.3 §7.6.3).
+
+mod questions;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData, TypeConsistency};
+use thalweg_rtps::participant::{
+    BuiltinService, Participant, ServiceBounds, ServicePeers, ServiceRefusal, TypeDirectory, TypeVerdict,
+};
+use thalweg_rtps::shared::Shared;
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::{EntityId, GuidPrefix};
+use thalweg_types::Type;
+use thalweg_types::assign::{self, Permitted};
+use thalweg_types::type_object::lookup::{LookupReply, LookupRequest};
+use thalweg_types::type_object::{LibraryError, TypeIdentifier, TypeInformation, TypeLibrary, TypeWithDependencies};
+
+use crate::runtime::RuntimeState;
+use crate::topic::TopicDescription;
+use questions::Questions;
+
+const REQUEST_WRITER: EntityId = EntityId([0, 3, 0, 0xc3]);
+const REQUEST_READER: EntityId = EntityId([0, 3, 0, 0xc4]);
+const REPLY_WRITER: EntityId = EntityId([0, 3, 1, 0xc3]);
+const REPLY_READER: EntityId = EntityId([0, 3, 1, 0xc4]);
+/// Bits of the four endpoints in what a participant announces (DDS-XTypes 1.3 §7.6.3.3.1): a writer, and its reader beside it.
+const REQUEST_BIT: u32 = 12;
+const REPLY_BIT: u32 = 14;
+
+/// Most bytes of a message, chosen by us: the objects of hundreds of types.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Most messages handled in a second: a robot with a thousand topics starts within two.
+const MESSAGES_PER_SECOND: u32 = 1_000;
+/// Messages kept for peers that are slow to acknowledge.
+const MESSAGES_MAX: u32 = 64;
+/// Most verdicts kept; when there are more, all are found anew.
+const VERDICTS_MAX: usize = 8_192;
+
+/// The two topics of the TypeLookup service.
+pub(crate) fn services() -> Vec<BuiltinService> {
+    let service = |writer, reader, bit| BuiltinService {
+        writer,
+        reader,
+        writes_to: ServicePeers::WithEndpoint(bit + 1),
+        reads_from: ServicePeers::WithEndpoint(bit),
+        bounds: ServiceBounds {
+            samples_max: MESSAGES_MAX,
+            sample_bytes_max: MESSAGE_BYTES_MAX,
+            samples_per_second_max: MESSAGES_PER_SECOND,
+        },
+    };
+    vec![service(REQUEST_WRITER, REQUEST_READER, REQUEST_BIT), service(REPLY_WRITER, REPLY_READER, REPLY_BIT)]
+}
+
+/// What a participant knows of types.
+pub(crate) struct TypeStore {
+    own: GuidPrefix,
+    /// Held briefly; no other lock is taken under it.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    library: TypeLibrary,
+    /// The values of TYPE_INFORMATION of our topics, by the names of topic and type.
+    announced: BTreeMap<(String, String), Arc<[u8]>>,
+    verdicts: BTreeMap<VerdictKey, TypeVerdict>,
+    questions: Questions,
+}
+
+/// A writer's type, a reader's, and the differences that the reader permits.
+type VerdictKey = (TypeIdentifier, TypeIdentifier, Permitted);
+
+impl fmt::Debug for TypeStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TypeStore({} objects)", self.state().library.len())
+    }
+}
+
+impl TypeStore {
+    pub(crate) fn new(own: GuidPrefix) -> TypeStore {
+        TypeStore { own, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the type of a topic known: its endpoints announce it, and its objects are given to those that ask.
+    pub(crate) fn register(&self, topic: &TopicDescription) {
+        let Some(described) = &topic.described else { return };
+        let Ok(information) = described.information.to_bytes() else { return };
+        // Longer than a parameter may be: then nobody is told.
+        if information.len() > usize::from(u16::MAX) - 3 {
+            return;
+        }
+        let mut state = self.state();
+        for (hash, bytes) in &described.objects {
+            if state.library.insert(*hash, bytes).is_err() {
+                tracing::warn!("the type of topic {:?} is not announced: there is no room for it", topic.name);
+                return;
+            }
+        }
+        state.announced.insert((topic.name.clone(), topic.type_name.clone()), information.into());
+    }
+
+    /// The type that an endpoint of a participant announces, if all its objects are here; else they are asked for.
+    ///
+    /// # Errors
+    /// When objects are missing, or the type is beyond what is supported.
+    pub(crate) fn type_of(&self, participant: GuidPrefix, information: &[u8]) -> Result<Type, LibraryError> {
+        let malformed = |error: thalweg_cdr::DecodeError| LibraryError::Malformed(error.to_string());
+        let information = TypeInformation::from_bytes(information).map_err(malformed)?;
+        let mut state = self.state();
+        state.resolve(participant, better(&information))
+    }
+
+    /// When [`look_up`](Self::look_up) has something to do.
+    pub(crate) fn due(&self) -> Instant {
+        self.state().questions.due()
+    }
+
+    /// Asks for the objects that are missing, and lets the participant compare again what waited for answers; true when there is
+    /// something to send.
+    pub(crate) fn look_up(&self, now: Instant, participant: &Shared<Participant>) -> bool {
+        let (requests, has_news) = {
+            let mut state = self.state();
+            if state.questions.due() > now {
+                return false;
+            }
+            (state.questions.poll(now, self.own), state.questions.take_news())
+        };
+        if requests.is_empty() && !has_news {
+            return false;
+        }
+        let mut participant = participant.lock();
+        for request in &requests {
+            if let Ok(payload) = request.to_payload() {
+                participant.write_service(now, REQUEST_WRITER, payload);
+            }
+        }
+        if has_news {
+            participant.handle_types(now);
+        }
+        true
+    }
+
+    /// Answers a question, or takes an answer; false for a sample of another service. Runs on the I/O thread, with no lock of the
+    /// participant held.
+    pub(crate) fn handle_service_data(
+        &self,
+        runtime: &RuntimeState,
+        reader: EntityId,
+        from: GuidPrefix,
+        payload: &[u8],
+    ) -> bool {
+        let refusal = match reader {
+            REQUEST_READER => match LookupRequest::from_payload(payload) {
+                Ok(request) => {
+                    if let Some(reply) = self.answer(&request) {
+                        let now = thalweg_transport::clock::now();
+                        runtime.participant.lock().write_service(now, REPLY_WRITER, reply);
+                        runtime.alarm.wake();
+                    }
+                    None
+                }
+                Err(_) => Some(ServiceRefusal::Unreadable),
+            },
+            REPLY_READER => match LookupReply::from_payload(payload) {
+                Ok(reply) => {
+                    self.handle_reply(from, reply);
+                    runtime.alarm.wake();
+                    None
+                }
+                Err(_) => Some(ServiceRefusal::Unreadable),
+            },
+            _ => return false,
+        };
+        if let Some(refusal) = refusal {
+            runtime.participant.lock().refuse_service_data(refusal);
+        }
+        true
+    }
+
+    /// The payload of the answer to a request, unless it is for another participant.
+    fn answer(&self, request: &LookupRequest) -> Option<Vec<u8>> {
+        let state = self.state();
+        let answer = questions::answer(&state.library, self.own, request, MESSAGE_BYTES_MAX / 2)?;
+        LookupReply { identity: request.identity, answer: Some(answer) }.to_payload().ok()
+    }
+
+    fn handle_reply(&self, from: GuidPrefix, reply: LookupReply) {
+        let mut state = self.state();
+        let State { library, questions, .. } = &mut *state;
+        questions.handle_reply(library, from, reply);
+    }
+}
+
+/// What is asked for: the complete type where there is one.
+fn better(information: &TypeInformation) -> &TypeWithDependencies {
+    match information.complete.of.identifier {
+        TypeIdentifier::None => &information.minimal,
+        _ => &information.complete,
+    }
+}
+
+impl State {
+    /// The type, or what is missing of it, which is then asked of this participant.
+    fn resolve(&mut self, participant: GuidPrefix, of: &TypeWithDependencies) -> Result<Type, LibraryError> {
+        let resolved = self.library.resolve(&of.of.identifier);
+        if let Err(LibraryError::Missing(missing)) = &resolved {
+            let told = of.dependencies.iter().flat_map(|dependency| dependency.identifier.hashes());
+            let told = told.filter(|(_, hash)| self.library.get(hash).is_none());
+            self.questions.want(participant, missing.iter().copied().chain(told));
+        }
+        resolved
+    }
+
+    fn verdict(
+        &mut self,
+        writer: (GuidPrefix, &TypeInformation),
+        reader: (GuidPrefix, &TypeInformation),
+        consistency: TypeConsistency,
+    ) -> TypeVerdict {
+        let (one, other) = (better(writer.1), better(reader.1));
+        let is_same = one.of.identifier == other.of.identifier
+            || (writer.1.minimal.of.identifier == reader.1.minimal.of.identifier
+                && writer.1.minimal.of.identifier != TypeIdentifier::None);
+        if is_same {
+            return TypeVerdict::Assignable;
+        }
+        if !consistency.allows_coercion {
+            return TypeVerdict::Different(
+                "the types are not the same, and the reader permits no difference".to_owned(),
+            );
+        }
+        let permitted = Permitted {
+            sequence_bounds: consistency.ignores_sequence_bounds,
+            string_bounds: consistency.ignores_string_bounds,
+            member_names: consistency.ignores_member_names,
+            widening: !consistency.prevents_widening,
+        };
+        let key = (one.of.identifier.clone(), other.of.identifier.clone(), permitted);
+        if let Some(known) = self.verdicts.get(&key) {
+            return known.clone();
+        }
+        let verdict = match (self.resolve(writer.0, one), self.resolve(reader.0, other)) {
+            (Ok(one), Ok(other)) => match assign::check(&one, &other, permitted) {
+                Ok(()) => TypeVerdict::Assignable,
+                Err(difference) => TypeVerdict::Different(difference.to_string()),
+            },
+            (Err(LibraryError::Missing(missing)), _) | (_, Err(LibraryError::Missing(missing))) => {
+                // A peer that does not answer is known by names, as one that tells nothing.
+                let is_hopeless = missing.iter().any(|(_, hash)| self.questions.gave_up(hash));
+                return if is_hopeless { TypeVerdict::ByName } else { TypeVerdict::Unknown };
+            }
+            _ => TypeVerdict::ByName,
+        };
+        if self.verdicts.len() >= VERDICTS_MAX {
+            self.verdicts.clear();
+        }
+        self.verdicts.insert(key, verdict.clone());
+        verdict
+    }
+}
+
+impl TypeDirectory for TypeStore {
+    fn information(&self, topic_name: &str, type_name: &str) -> Option<Arc<[u8]>> {
+        self.state().announced.get(&(topic_name.to_owned(), type_name.to_owned())).cloned()
+    }
+
+    fn judge(&self, writer: &PublicationData, reader: &SubscriptionData) -> TypeVerdict {
+        let (Some(one), Some(other)) = (&writer.type_information, &reader.type_information) else {
+            return TypeVerdict::ByName;
+        };
+        if one == other {
+            return TypeVerdict::Assignable;
+        }
+        let (Ok(one), Ok(other)) = (TypeInformation::from_bytes(one), TypeInformation::from_bytes(other)) else {
+            return TypeVerdict::ByName;
+        };
+        let (from_writer, from_reader) = (writer.guid.prefix, reader.guid.prefix);
+        self.state().verdict((from_writer, &one), (from_reader, &other), reader.type_consistency)
+    }
+}

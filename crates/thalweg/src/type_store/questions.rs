@@ -1,0 +1,167 @@
+//! What is asked of which participant, when it is asked again, and what is answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use thalweg_rtps::time::Instant;
+use thalweg_rtps::types::{EntityId, Guid, GuidPrefix};
+use thalweg_types::type_object::lookup::{
+    LookupAnswer, LookupCall, LookupReply, LookupRequest, RequestIdentity, instance_name,
+};
+use thalweg_types::type_object::{Equivalence, TypeHash, TypeIdentifier, TypeLibrary, TypeWithSize};
+
+use super::REQUEST_WRITER;
+
+/// Most objects asked for at the same time, chosen by us as a quarter of what the library holds.
+const WANTED_MAX: usize = 4_096;
+/// Most objects in one request.
+const BATCH_MAX: usize = 64;
+/// Times that an object is asked for; then its type is known by its name alone.
+const TRIES_MAX: u8 = 4;
+/// Time after which a request is repeated: some round trips of a slow link.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Most identifiers in an answer about dependencies.
+const DEPENDENCIES_MAX: usize = 256;
+
+/// The open questions.
+#[derive(Default)]
+pub(super) struct Questions {
+    wanted: BTreeMap<TypeHash, Wanted>,
+    /// Objects that nobody gave.
+    hopeless: BTreeSet<TypeHash>,
+    number: i64,
+    /// Whether something may be comparable now that was not.
+    has_news: bool,
+    /// Whether a question was added that was not asked yet.
+    has_new: bool,
+}
+
+struct Wanted {
+    equivalence: Equivalence,
+    from: GuidPrefix,
+    tries: u8,
+    /// When it is asked for next.
+    at: Instant,
+}
+
+impl Questions {
+    /// Notes objects that a participant is to be asked for.
+    pub(super) fn want(&mut self, from: GuidPrefix, objects: impl Iterator<Item = (Equivalence, TypeHash)>) {
+        for (equivalence, hash) in objects {
+            if self.wanted.len() >= WANTED_MAX || self.hopeless.contains(&hash) || self.wanted.contains_key(&hash) {
+                continue;
+            }
+            self.wanted.insert(hash, Wanted { equivalence, from, tries: 0, at: Instant::ZERO });
+            self.has_new = true;
+        }
+    }
+
+    pub(super) fn gave_up(&self, hash: &TypeHash) -> bool {
+        self.hopeless.contains(hash)
+    }
+
+    /// When there is something to ask or to tell.
+    pub(super) fn due(&self) -> Instant {
+        if self.has_news || self.has_new {
+            return Instant::ZERO;
+        }
+        self.wanted.values().map(|wanted| wanted.at).min().unwrap_or(Instant::NEVER)
+    }
+
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    /// The requests that are due.
+    pub(super) fn poll(&mut self, now: Instant, own: GuidPrefix) -> Vec<LookupRequest> {
+        self.has_new = false;
+        let is_over = |wanted: &Wanted| wanted.at <= now && wanted.tries >= TRIES_MAX;
+        let over: Vec<TypeHash> =
+            self.wanted.iter().filter(|(_, wanted)| is_over(wanted)).map(|(hash, _)| *hash).collect();
+        for hash in over {
+            self.wanted.remove(&hash);
+            if self.hopeless.len() >= WANTED_MAX {
+                self.hopeless.clear();
+            }
+            self.hopeless.insert(hash);
+            self.has_news = true;
+        }
+        let mut due: BTreeMap<GuidPrefix, Vec<TypeIdentifier>> = BTreeMap::new();
+        for (hash, wanted) in &mut self.wanted {
+            if wanted.at <= now {
+                wanted.tries += 1;
+                wanted.at = now + PATIENCE;
+                due.entry(wanted.from).or_default().push(TypeIdentifier::Hash(wanted.equivalence, *hash));
+            }
+        }
+        let mut requests = Vec::new();
+        for (from, objects) in due {
+            for batch in objects.chunks(BATCH_MAX) {
+                self.number += 1;
+                let identity =
+                    RequestIdentity { writer: Guid::new(own, REQUEST_WRITER).to_bytes(), number: self.number };
+                let instance = instance_name(&Guid::new(from, EntityId::PARTICIPANT).to_bytes());
+                requests.push(LookupRequest { identity, instance, call: LookupCall::Types(batch.to_vec()) });
+            }
+        }
+        requests
+    }
+
+    /// Takes the objects of a reply that were asked for; whoever it comes from, an object is believed by its hash.
+    pub(super) fn handle_reply(&mut self, library: &mut TypeLibrary, from: GuidPrefix, reply: LookupReply) {
+        let Some(LookupAnswer::Types(objects, _)) = reply.answer else { return };
+        for (identifier, bytes) in objects {
+            let TypeIdentifier::Hash(_, hash) = identifier else { continue };
+            if self.wanted.contains_key(&hash) {
+                match library.insert(hash, &bytes) {
+                    Ok(()) => {
+                        self.wanted.remove(&hash);
+                        self.has_news = true;
+                    }
+                    Err(error) => tracing::debug!(%from, "a type object is not taken: {error}"),
+                }
+            }
+        }
+    }
+}
+
+/// The answer to a request that is for this participant, of at most so many bytes in objects.
+pub(super) fn answer(
+    library: &TypeLibrary,
+    own: GuidPrefix,
+    request: &LookupRequest,
+    bytes_max: usize,
+) -> Option<LookupAnswer> {
+    let is_ours = request.instance == instance_name(&Guid::new(own, EntityId::PARTICIPANT).to_bytes());
+    // A request without a participant is for all; what is not here is then better left to others.
+    let is_for_all = request.instance == instance_name(&[0; 16]);
+    if !is_ours && !is_for_all {
+        return None;
+    }
+    match &request.call {
+        LookupCall::Types(types) => {
+            let mut room = bytes_max;
+            let mut objects = Vec::new();
+            for identifier in types.iter().take(4 * BATCH_MAX) {
+                let TypeIdentifier::Hash(_, hash) = identifier else { continue };
+                let Some(bytes) = library.get(hash).filter(|bytes| bytes.len() <= room) else { continue };
+                room -= bytes.len();
+                objects.push((identifier.clone(), bytes.to_vec()));
+            }
+            (is_ours || !objects.is_empty()).then_some(LookupAnswer::Types(objects, Vec::new()))
+        }
+        LookupCall::Dependencies(types, from) => {
+            let found: BTreeSet<_> =
+                types.iter().take(4 * BATCH_MAX).flat_map(|identifier| library.dependencies(identifier)).collect();
+            let skipped = from.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) as usize);
+            let with_size = |(equivalence, hash): &(Equivalence, TypeHash)| {
+                let object_bytes = library.get(hash).map_or(0, |bytes| bytes.len() as u32);
+                TypeWithSize { identifier: TypeIdentifier::Hash(*equivalence, *hash), object_bytes }
+            };
+            let told: Vec<TypeWithSize> = found.iter().skip(skipped).take(DEPENDENCIES_MAX).map(with_size).collect();
+            let end = skipped.saturating_add(told.len());
+            let next = if end < found.len() { (end as u32).to_be_bytes().to_vec() } else { Vec::new() };
+            Some(LookupAnswer::Dependencies(told, next))
+        }
+    }
+}

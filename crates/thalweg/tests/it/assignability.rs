@@ -1,0 +1,115 @@
+//! Types are told, asked for and compared before endpoints match.
+
+use std::time::Duration;
+
+use thalweg::discovery::PublicationData;
+use thalweg::types::Keyed;
+use thalweg::{Topic, Type};
+
+use crate::fixture::{domain, eventually, participant, reliable_reader, reliable_writer, take, unique};
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "demo::Part", extensibility = "final")]
+struct Part {
+    a: i32,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "demo::Whole", extensibility = "appendable")]
+struct Old {
+    #[topic(key)]
+    id: u32,
+    part: Part,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "demo::Renamed", extensibility = "appendable")]
+struct New {
+    #[topic(key)]
+    id: u32,
+    part: Part,
+    more: Vec<i64>,
+}
+
+mod other {
+    use thalweg::Topic;
+
+    #[derive(Topic, Clone, Debug, PartialEq)]
+    #[topic(name = "demo::Part", extensibility = "final")]
+    pub struct Part {
+        pub a: f64,
+    }
+
+    #[derive(Topic, Clone, Debug, PartialEq)]
+    #[topic(name = "demo::Whole", extensibility = "appendable")]
+    pub struct Whole {
+        #[topic(key)]
+        pub id: u32,
+        pub part: Part,
+    }
+}
+
+#[test]
+fn a_type_that_grew_is_read_under_another_name() {
+    let (domain, name) = (domain(), unique("grown"));
+    let (here, there) = (participant(domain), participant(domain));
+    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<New>(&name), reliable_reader()).expect("a reader");
+    eventually("they match", || writer.matched_readers().len() == 1 && reader.matched_writers().len() == 1);
+    writer.write(&Old { id: 7, part: Part { a: 3 } }).expect("written");
+    let sample = take(&reader, 1).remove(0);
+    assert_eq!(sample.data().expect("read"), New { id: 7, part: Part { a: 3 }, more: Vec::new() });
+}
+
+#[test]
+fn a_type_that_does_not_fit_is_an_incompatible_policy_with_the_path_of_the_member() {
+    let (domain, name) = (domain(), unique("unfit"));
+    let (here, there) = (participant(domain), participant(domain));
+    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<other::Whole>(&name), reliable_reader()).expect("a reader");
+    eventually("the reader is told", || reader.requested_incompatible_qos().total > 0);
+    eventually("the writer is told", || writer.offered_incompatible_qos().total > 0);
+    let told = reader.requested_incompatible_qos();
+    let text: Vec<String> = told.mismatches.iter().map(ToString::to_string).collect();
+    assert!(text.concat().contains("part.a: the writer has long, the reader double"), "{text:?}");
+    assert!(writer.matched_readers().is_empty() && reader.matched_writers().is_empty());
+}
+
+#[test]
+fn two_types_under_one_name_of_a_topic_are_refused_in_a_participant() {
+    let (here, name) = (participant(domain()), unique("two"));
+    let _writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let error = here.create_reader(&here.create_topic::<other::Whole>(&name), reliable_reader()).expect_err("refused");
+    assert!(error.to_string().contains(&name), "{error}");
+}
+
+/// What a participant announces of a topic.
+fn announced(of: &thalweg::DomainParticipant, name: &str) -> Option<PublicationData> {
+    let known = of.publications().into_iter().find(|known| known.data.topic_name == name)?;
+    Some((*known.data).clone())
+}
+
+#[test]
+fn the_type_of_any_topic_can_be_asked_for() {
+    let (domain, name) = (domain(), unique("asked"));
+    let (here, there) = (participant(domain), participant(domain));
+    let _writer = here.create_writer(&here.create_topic::<New>(&name), reliable_writer()).expect("a writer");
+    eventually("it is discovered", || announced(&there, &name).is_some());
+    let data = announced(&there, &name).expect("discovered");
+    let information = data.type_information.expect("the type is announced");
+    let found = there.type_of(data.guid.prefix, &information, Duration::from_secs(5)).expect("a type");
+    let Type::Structure(structure) = &found else { panic!("{found:?}") };
+    let names: Vec<&str> = structure.members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!((structure.name.as_str(), names), ("demo::Renamed", vec!["id", "part", "more"]));
+    assert!(structure.members[0].is_key);
+}
+
+#[test]
+fn endpoints_of_which_one_is_silent_about_its_type_match_by_name() {
+    let (domain, name) = (domain(), unique("silent"));
+    let (here, there) = (participant(domain), participant(domain));
+    let writer = here.create_writer(&here.create_topic::<Old>(&name), reliable_writer()).expect("a writer");
+    let topic = there.create_raw_topic(&name, "demo::Whole", Keyed::Yes, None);
+    let _reader = there.create_reader(&topic, reliable_reader()).expect("a reader");
+    eventually("they match", || writer.matched_readers().len() == 1);
+}

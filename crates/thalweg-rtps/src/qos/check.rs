@@ -65,9 +65,9 @@ impl WriterQos {
         check_history(self.history, &self.resource_limits)?;
         check_durability(self.durability)?;
         check_deadline(self.timing.deadline)?;
-        if self.timing.lifespan != INFINITE {
-            let reason = "samples never expire; leave it infinite";
-            return Err(unsupported(PolicyId::LIFESPAN, Period(self.timing.lifespan), reason));
+        if self.timing.lifespan.is_zero() {
+            let reason = "a sample would be gone before it is sent; use a longer one, or leave it infinite";
+            return Err(inconsistent(PolicyId::LIFESPAN, Period(self.timing.lifespan), reason));
         }
         check_liveliness(self.liveliness)?;
         check_ownership(self.ownership.kind())?;

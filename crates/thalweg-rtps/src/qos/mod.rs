@@ -75,8 +75,8 @@ pub struct WriterTiming {
     pub deadline: Duration,
     /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
     pub latency_budget: Duration,
-    /// LIFESPAN: lifetime of a sample. Default infinite; other values are refused for writers here, but readers apply
-    /// the LIFESPAN of other vendors' writers.
+    /// LIFESPAN: lifetime of a sample, from its source timestamp at readers and from its write at the writer, where it ends without
+    /// being sent or repeated any more. Not zero. Default infinite.
     pub lifespan: Duration,
 }
 

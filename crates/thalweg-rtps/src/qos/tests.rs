@@ -333,10 +333,6 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
         "DEADLINE 1s is not effective yet: missed deadlines are not reported; leave it infinite",
     );
     refused(
-        |writer, _| writer.timing.lifespan = SECOND,
-        "LIFESPAN 1s is not effective yet: samples never expire; leave it infinite",
-    );
-    refused(
         |_, reader| reader.timing.minimum_separation = SECOND,
         "TIME_BASED_FILTER 1s is not effective yet: samples are not thinned out; leave it 0",
     );
@@ -388,6 +384,10 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
 
 #[test]
 fn inconsistent_policies_are_refused() {
+    refused(
+        |writer, _| writer.timing.lifespan = Duration::ZERO,
+        "LIFESPAN 0ns is inconsistent: a sample would be gone before it is sent; use a longer one, or leave it infinite",
+    );
     let depth = |depth| {
         move |writer: &mut WriterQos, reader: &mut ReaderQos| {
             (writer.history, reader.history) = (History::KeepLast(depth), History::KeepLast(depth));

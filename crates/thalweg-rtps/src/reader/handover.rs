@@ -1,10 +1,10 @@
 //! The way of samples from a reader's writers into its cache, and the counts of those that have no use or no room there.
 
-use super::Received;
 use super::shortfall::Shortfall;
 use super::writer_proxy::WriterProxy;
+use super::{LossReason, MatchedWriter, Received};
 use crate::history::{CachedSample, Insert, RejectReason, SampleCache};
-use crate::time::{EpochOffset, Instant};
+use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 
@@ -39,6 +39,14 @@ impl Handover {
         let expired = self.cache.expire(clock());
         self.expired += expired;
         expired > 0
+    }
+
+    /// The writer no longer has `count` samples that did not arrive: where its samples have a LIFESPAN, their time was over.
+    pub(super) fn lose_at_writer(&mut self, writer: &MatchedWriter, count: u64) {
+        match writer.qos.timing.lifespan {
+            INFINITE => self.shortfall.lose(LossReason::GoneAtWriter, count),
+            _ => self.expired += count,
+        }
     }
 
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no

@@ -36,6 +36,9 @@ mod pack;
 mod path;
 #[cfg(test)]
 mod path_tests;
+#[cfg(test)]
+mod promise_tests;
+mod promises;
 mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
@@ -85,6 +88,7 @@ use heartbeat_state::{
     HeartbeatState,
 };
 use outgoing::Outgoing;
+use promises::Promises;
 use reader_proxy::ReaderProxy;
 use reader_set::ReaderSet;
 use room::Room;
@@ -184,6 +188,7 @@ pub struct Writer {
     armed: Option<Instant>,
     ahead: Ahead,
     room: Room,
+    promises: Option<Box<Promises>>,
     counters: WriterCounters,
 }
 
@@ -211,6 +216,7 @@ impl Writer {
             armed: None,
             ahead: Ahead::default(),
             room: Room::new(&qos, bytes_max),
+            promises: Promises::new(&qos),
             qos,
             counters: WriterCounters::default(),
         }
@@ -321,7 +327,8 @@ impl Writer {
 
     /// True when there may be something for [`Writer::start_sending`]: samples that do not wait for others, or a HEARTBEAT.
     pub fn wants_to_send(&self, now: Instant) -> bool {
-        !self.collection.is_asynchronous() && (self.heartbeat.wanted || !self.collection.holds(now))
+        let owes = self.heartbeat.wanted || self.promises.as_ref().is_some_and(|promises| promises.owes_assertion());
+        !self.collection.is_asynchronous() && (owes || !self.collection.holds(now))
     }
 
     /// Takes the sender token and fills `outbox` with what is to be sent. False when another thread holds the token
@@ -438,7 +445,8 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        lowest(lowest(self.heartbeat.due, self.flow.next_due()), self.collection.due())
+        let others = lowest(self.collection.due(), self.promises_due());
+        lowest(lowest(self.heartbeat.due, self.flow.next_due()), others)
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

@@ -45,6 +45,7 @@ impl Writer {
     pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         let more = self.transmit_owed_heartbeats(now, outbox);
         self.transmit_wanted_heartbeat(now, outbox);
+        self.transmit_assertion(outbox);
         outbox.finish();
         more
     }

@@ -24,6 +24,7 @@ impl Writer {
         }
         self.collection.note_written(now, bytes);
         self.history.set_conflating(self.collection.conflates());
+        let (instance, kind) = (change.instance, change.kind);
         let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
         let pushed = match (small, change.payload.split_first_chunk()) {
             (Some(timestamp), Some((encapsulation, body))) => {
@@ -39,6 +40,7 @@ impl Writer {
                 payload: change.payload,
             }),
         };
+        self.note_promised(now, (instance, kind), pushed.sequence);
         Ok(self.note_pushed(now, pushed, bytes))
     }
 
@@ -66,7 +68,15 @@ impl Writer {
         self.history.set_conflating(self.collection.conflates());
         let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
         let pushed = self.history.collect(&sample, self.frame_limit());
+        self.note_promised(now, (instance, ChangeKind::Write), pushed.sequence);
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))
+    }
+
+    #[inline]
+    fn note_promised(&mut self, now: Instant, change: (KeyHash, ChangeKind), sequence: SequenceNumber) {
+        if let Some(promises) = &mut self.promises {
+            promises.note_written(now, change, sequence, &self.history);
+        }
     }
 
     /// True while samples of the usual size wait for others in one buffer, so that [`Writer::write_small`] will take them.

@@ -97,6 +97,13 @@ impl Instance {
         self.add_writer(writer);
     }
 
+    /// A value of `writer` arrived that nobody gets.
+    pub(super) fn note_writer(&mut self, writer: Guid) {
+        if self.state == InstanceState::Alive {
+            self.add_writer(writer);
+        }
+    }
+
     /// Whether a dispose or unregister of `writer` would change the state, and so deserves a notice.
     pub(super) fn is_ended_by(&self, change: ChangeKind, writer: Guid) -> bool {
         match change {

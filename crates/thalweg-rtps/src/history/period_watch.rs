@@ -63,6 +63,11 @@ impl PeriodWatch {
         self.order.append(&mut self.instances, slot);
     }
 
+    /// When the period of an instance ends; `None` for one that is not watched.
+    pub fn end_of(&self, instance: KeyHash) -> Option<Instant> {
+        self.instances.find(&instance).map(|slot| self.instances[slot].ends)
+    }
+
     /// Watches an instance no longer.
     pub fn end(&mut self, instance: KeyHash) {
         if let Some(slot) = self.instances.find(&instance) {

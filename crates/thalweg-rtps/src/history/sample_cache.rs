@@ -165,6 +165,13 @@ impl SampleCache {
         instances.find(|(_, slot)| self.instances[*slot].held.changes > 0).map(|(key, _)| key)
     }
 
+    /// A value of `writer` was not handed over, which still makes it one of the instance's writers.
+    pub fn note_writer(&mut self, instance: KeyHash, writer: Guid) {
+        if let Some(slot) = self.instances.find(&self.key_of(instance)) {
+            self.instances[slot].note_writer(writer);
+        }
+    }
+
     /// Learns that `writer` is gone: it unregisters all its instances. Each that was alive and has no other writer
     /// becomes `NOT_ALIVE_NO_WRITERS` and gets a notice that tells it.
     pub fn writer_lost(&mut self, writer: Guid, now: Instant) {

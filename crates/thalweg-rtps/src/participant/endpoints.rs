@@ -227,6 +227,9 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Writer::new(guid, Arc::clone(&config.qos), &config.options);
         state.begin_counts_at(self.config.first_count);
+        state.begin_promises(now, self.liveliness.own_assertion());
+        self.liveliness.add_own(now, config.qos.liveliness);
+        self.announcer.hasten_message(now + self.liveliness.automatic_period());
         let local = LocalWriter::new(state, Arc::clone(&config.qos), controller);
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
@@ -243,6 +246,10 @@ impl Participant {
         shared.lock().set_neighbourhood(self.neighbours.current());
         self.match_local_writer(now, entity);
         self.match_publication(now, guid);
+        let armed = shared.lock().newly_armed();
+        if let Some(at) = armed {
+            self.order.schedule.arm(entity, at);
+        }
         Ok(shared)
     }
 
@@ -274,6 +281,7 @@ impl Participant {
         }
         let Some(local) = self.endpoints.writers.remove(&entity) else { return };
         self.order.detach(now, entity, local.controller);
+        self.liveliness.remove_own(now, local.qos.liveliness);
         let guid = Guid::new(self.config.prefix, entity);
         self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);

@@ -86,6 +86,35 @@ pub enum Event {
         /// The writer.
         writer: Guid,
     },
+    /// A writer that a local reader is matched with has not given a sign of life for its lease (LIVELINESS).
+    WriterNotAlive {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// A writer that was not alive is again.
+    WriterAlive {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// The application has not asserted the liveliness of a local writer in time: see `Writer::liveliness_lost`.
+    LivelinessLost {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// The local writer has not written some instance in time: see `Writer::deadline_missed`.
+    OfferedDeadlineMissed {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// The local reader has got no sample of some instance in time: see `Reader::deadline_missed`.
+    RequestedDeadlineMissed {
+        /// The local reader.
+        reader: EntityId,
+    },
     /// A reader of the same topic requests more than the local writer offers.
     OfferedIncompatibleQos {
         /// The local writer.

@@ -199,7 +199,11 @@ impl Participant {
                 known.matched.push(reader);
             }
             self.reports.tell(Event::SubscriptionMatched { reader, writer });
+            if !self.liveliness.is_alive(writer) {
+                self.tell_reader_not_alive(now, reader, writer);
+            }
         }
+        self.watch_liveliness(now, writer);
     }
 
     /// A known writer, to be matched with a local reader.
@@ -282,6 +286,7 @@ impl Participant {
     /// Forgets a writer, and unmatches it.
     pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid) {
         let Some(known) = self.database.publications.remove(writer) else { return };
+        self.liveliness.forget(writer);
         for reader in known.matched {
             self.forget_writer(now, reader, writer);
         }

@@ -128,6 +128,9 @@ impl Participant {
             Submessage::Heartbeat(heartbeat) => {
                 self.note_stranger_heartbeat(now, context.source, context.from, &heartbeat);
                 let writer = Guid::new(context.source, heartbeat.writer);
+                if heartbeat.liveliness {
+                    self.note_asserted(now, writer);
+                }
                 self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat(now, writer, &heartbeat)
                 });
@@ -209,6 +212,7 @@ impl Participant {
                 return false;
             }
             (self.inbound.writer, self.inbound.addressed) = (writer, addressed);
+            self.note_asserted(context.now, writer);
         }
         self.inbound.open(datagram);
         true
@@ -267,6 +271,12 @@ impl Participant {
         }
         if let Some(reader) = outcome.given_up {
             self.reports.tell(Event::ReaderGivenUp { writer, reader });
+        }
+        if outcome.deadline_missed {
+            self.reports.append(Event::OfferedDeadlineMissed { writer });
+        }
+        if outcome.liveliness_lost {
+            self.reports.append(Event::LivelinessLost { writer });
         }
     }
 
@@ -343,6 +353,9 @@ impl Participant {
         if outcome.keys_due {
             self.reports.tell(Event::KeysDue { reader: entity });
         }
+        if outcome.deadline_missed {
+            self.reports.append(Event::RequestedDeadlineMissed { reader: entity });
+        }
         if let Some(at) = armed {
             self.order.schedule.arm(entity, at);
         }
@@ -364,6 +377,7 @@ impl Participant {
             FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);
+        self.note_asserted(now, writer);
         let mut readers = std::mem::take(&mut self.inbound.concerned);
         self.find_readers(writer, &mut readers);
         for &entity in &readers {

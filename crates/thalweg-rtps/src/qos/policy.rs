@@ -128,8 +128,8 @@ pub struct ResourceLimits {
 pub struct Liveliness {
     /// The asserting party.
     pub kind: LivelinessKind,
-    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts. Nothing else is
-    /// effective here; a reader of infinite lease matches writers of any.
+    /// A writer without a sign of life for longer counts as gone until the next one; a reader goes by its writer's lease. At least
+    /// 10 ms. Default infinite: only its participant's lease counts.
     pub lease: Duration,
 }
 
@@ -144,9 +144,9 @@ impl Default for Liveliness {
 pub enum LivelinessKind {
     /// The middleware, as long as the process runs.
     Automatic,
-    /// The application, once for all writers of a participant; not effective here.
+    /// The application, once for all such writers of a participant: by writing any of them, or by asserting one or the participant.
     ManualByParticipant,
-    /// The application, for each writer; not effective here.
+    /// The application, for each writer by itself: by writing it, or by asserting it.
     ManualByTopic,
 }
 
@@ -155,7 +155,8 @@ pub enum LivelinessKind {
 pub enum Ownership {
     /// Every writer may update every instance.
     Shared,
-    /// Only the strongest writer of an instance is heard; not effective here.
+    /// Only the strongest writer of an instance is heard that is matched, alive, has not given the instance up and meets the reader's
+    /// deadline. Among equals it is the one with the lowest GUID.
     Exclusive,
 }
 
@@ -164,7 +165,7 @@ pub enum Ownership {
 pub enum WriterOwnership {
     /// Every writer may update every instance.
     Shared,
-    /// Only the strongest writer of an instance is heard; not effective here.
+    /// Only the strongest writer of an instance is heard.
     Exclusive {
         /// Rank among writers, highest wins. It plays no part in matching.
         strength: i32,
@@ -186,7 +187,8 @@ impl WriterOwnership {
 pub enum DestinationOrder {
     /// The reader's.
     ByReception,
-    /// The writers'; not effective here.
+    /// The writers': of each instance, a sample older than one that was handed over is dropped, so that all readers end with the same
+    /// value.
     BySource,
 }
 

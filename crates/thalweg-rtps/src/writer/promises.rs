@@ -34,6 +34,8 @@ struct Assertions {
     /// Of all writers of the participant whose liveliness is asserted together.
     shared: ManualAssertion,
     is_lost: bool,
+    /// When it is looked whether one that was lost is asserted again.
+    look_again_at: Instant,
     lost: u64,
     /// Readers are to be told by a HEARTBEAT.
     is_owed: bool,
@@ -55,6 +57,7 @@ impl Promises {
                 last: Instant::ZERO,
                 shared: ManualAssertion::default(),
                 is_lost: false,
+                look_again_at: Instant::NEVER,
                 lost: 0,
                 is_owed: false,
             }),
@@ -137,19 +140,25 @@ impl Assertions {
     }
 
     fn next_due(&self) -> Instant {
-        if self.is_lost { Instant::NEVER } else { self.last + self.lease }
+        if self.is_lost { self.look_again_at } else { self.last + self.lease }
     }
 
     /// True when the lease ends now.
     fn check(&mut self, now: Instant) -> bool {
-        if self.kind == LivelinessKind::ManualByParticipant {
-            self.last = self.last.max(self.shared.last());
+        if self.next_due() > now {
+            return false;
         }
-        let ends = self.next_due() <= now;
+        let is_shared = self.kind == LivelinessKind::ManualByParticipant;
+        if is_shared && self.shared.last() > self.last {
+            (self.last, self.is_lost) = (self.shared.last(), false);
+        }
+        let ends = !self.is_lost && self.next_due() <= now;
         if ends {
             self.is_lost = true;
             self.lost += 1;
         }
+        // Other writers may assert it.
+        self.look_again_at = if is_shared { now + self.lease } else { Instant::NEVER };
         ends
     }
 }

@@ -17,7 +17,7 @@ use super::blocking;
 use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled, write_serialized};
 use super::{WriterCell, WriterStatusListener};
 use crate::runtime::{Delivery, Runtime};
-use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
+use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::{Error, ErrorKind, TopicType, trace};
 
 /// Writes samples of type `T` to one topic (DDS 1.4 §2.2.2.4.2).
@@ -259,6 +259,30 @@ impl<T> DataWriter<T> {
     /// OFFERED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
     pub fn offered_incompatible_qos(&self) -> IncompatibleQos {
         self.cell.tell_incompatible()
+    }
+
+    /// OFFERED_DEADLINE_MISSED; its change starts from zero again.
+    pub fn offered_deadline_missed(&self) -> DeadlineMissed {
+        self.cell.tell_deadline_missed()
+    }
+
+    /// LIVELINESS_LOST; its change starts from zero again.
+    pub fn liveliness_lost(&self) -> LivelinessLost {
+        self.cell.tell_liveliness_lost()
+    }
+
+    /// Gives a sign of life of the application without a sample, where the writer's LIVELINESS is manual: of this writer if it is so by
+    /// topic, of all such writers of the participant if by participant (DDS 1.4 §2.2.2.4.2.22). Every write is one as well.
+    pub fn assert_liveliness(&self) {
+        let state = self.runtime.state();
+        let (now, by_participant) =
+            transmit(state, &self.cell, false, |writer, now| (now, writer.assert_liveliness(now)));
+        if by_participant {
+            self.runtime.command(|now, participant| participant.assert_liveliness(now));
+        } else {
+            // An asynchronous writer leaves the sign to the I/O thread.
+            state.rearm(self.cell.guid().entity, Some(now));
+        }
     }
 
     /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`]; its changes start from zero again.

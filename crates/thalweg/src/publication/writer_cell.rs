@@ -12,7 +12,7 @@ use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
-use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
+use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
 /// Callback for status changes of a writer.
@@ -37,6 +37,8 @@ struct Statuses {
     matched: Status<Matched>,
     incompatible: Status<IncompatibleQos>,
     given_up: Status<ReadersGivenUp>,
+    deadline: Status<DeadlineMissed>,
+    liveliness: Status<LivelinessLost>,
     /// The number of given-up readers that `wait_for_acknowledgments` has reported.
     waited_in_vain: Status<u64>,
 }
@@ -102,13 +104,20 @@ impl WriterCell {
 
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
-        let current = self.writer.lock().readers_given_up();
+        let (current, deadline, liveliness) = {
+            let writer = self.writer.lock();
+            (writer.readers_given_up(), writer.deadline_missed(), writer.liveliness_lost())
+        };
         let mut statuses = self.statuses.statuses();
         statuses.given_up.change(|given_up| given_up.current = current);
+        statuses.deadline.change(|status| *status = deadline);
+        statuses.liveliness.change(|status| status.total = liveliness);
         let changed = [
             statuses.matched.tell_changed().map(WriterStatus::PublicationMatched),
             statuses.incompatible.tell_changed().map(WriterStatus::OfferedIncompatibleQos),
             statuses.given_up.tell_changed().map(WriterStatus::ReadersGivenUp),
+            statuses.deadline.tell_changed().map(WriterStatus::OfferedDeadlineMissed),
+            statuses.liveliness.tell_changed().map(WriterStatus::LivelinessLost),
         ];
         changed.into_iter().flatten().collect()
     }
@@ -137,6 +146,26 @@ impl WriterCell {
             given_up.current = current;
         };
         self.statuses.note(|statuses| &mut statuses.given_up, add, WriterStatus::ReadersGivenUp)
+    }
+
+    pub(crate) fn note_deadline_missed(&self) -> Option<WriterStatus> {
+        let missed = self.writer.lock().deadline_missed();
+        self.statuses.note(|all| &mut all.deadline, |status| *status = missed, WriterStatus::OfferedDeadlineMissed)
+    }
+
+    pub(crate) fn note_liveliness_lost(&self) -> Option<WriterStatus> {
+        let lost = self.writer.lock().liveliness_lost();
+        self.statuses.note(|all| &mut all.liveliness, |status| status.total = lost, WriterStatus::LivelinessLost)
+    }
+
+    pub(super) fn tell_deadline_missed(&self) -> DeadlineMissed {
+        let missed = self.writer.lock().deadline_missed();
+        self.statuses.tell(|statuses| &mut statuses.deadline, |status| *status = missed)
+    }
+
+    pub(super) fn tell_liveliness_lost(&self) -> LivelinessLost {
+        let lost = self.writer.lock().liveliness_lost();
+        self.statuses.tell(|statuses| &mut statuses.liveliness, |status| status.total = lost)
     }
 
     pub(super) fn tell_given_up(&self) -> ReadersGivenUp {

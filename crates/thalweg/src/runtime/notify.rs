@@ -61,10 +61,25 @@ impl RuntimeState {
             }
             Event::SubscriptionMatched { reader, writer } => {
                 self.deliver_reader_status(reader, |cell| cell.note_matched(writer));
+                self.deliver_reader_status(reader, |cell| cell.note_alive(writer));
             }
             Event::SubscriptionUnmatched { reader, writer } => {
                 self.deliver_reader_status(reader, |cell| cell.note_unmatched(writer));
+                self.deliver_reader_status(reader, |cell| cell.note_alive(writer));
             }
+            Event::WriterAlive { reader, writer } => {
+                self.deliver_reader_status(reader, |cell| cell.note_alive(writer));
+            }
+            Event::WriterNotAlive { reader, writer } => {
+                self.deliver_reader_status(reader, |cell| cell.note_not_alive(writer));
+            }
+            Event::RequestedDeadlineMissed { reader } => {
+                self.deliver_reader_status(reader, ReaderCell::note_deadline_missed);
+            }
+            Event::OfferedDeadlineMissed { writer } => {
+                self.deliver_writer_status(writer, WriterCell::note_deadline_missed);
+            }
+            Event::LivelinessLost { writer } => self.deliver_writer_status(writer, WriterCell::note_liveliness_lost),
             Event::RequestedIncompatibleQos { reader, writer, mismatches } => {
                 self.deliver_reader_status(reader, |cell| cell.note_incompatible(writer, mismatches));
             }

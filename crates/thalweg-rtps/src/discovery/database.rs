@@ -121,12 +121,13 @@ impl EndpointData for SubscriptionData {
     }
 
     fn heap_bytes(&self) -> usize {
-        let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
+        let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, filter, .. } = self;
         let ReaderQos { attached, partition, data_representation, .. } = &**qos;
         bytes_beside([topic_name, type_name, entity_name], attached, partition)
             + vec_bytes(data_representation)
             + vec_bytes(unicast)
             + vec_bytes(multicast)
+            + filter.as_ref().map_or(0, |filter| size_of_val(&**filter) + filter.heap_bytes())
     }
 
     fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::services::BuiltinTopics;
-use super::{Event, KeySource, Participant, ParticipantConfig};
+use super::{Event, KeySource, Participant, ParticipantConfig, SampleFilter};
 use crate::discovery::challenge::{HALVES, Secret};
-use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::endpoint_data::{ContentFilter, PublicationData, SubscriptionData};
 use crate::flow_control::ControllerId;
 use crate::history::{ChangeKind, ReadFilter, TakenSample};
 use crate::payload::Payload;
@@ -47,12 +47,15 @@ pub struct ReaderConfig {
     pub qos: Arc<ReaderQos>,
     /// How it learns the instances of its samples.
     pub keys: KeySource,
+    /// The filter that is announced, and which samples it lets pass; `None` for all.
+    pub filter: Option<(Box<ContentFilter>, SampleFilter)>,
 }
 
 #[derive(Clone)]
 pub(super) struct LocalReader {
     pub shared: Shared<Reader>,
     pub keys: KeySource,
+    pub filter: Option<SampleFilter>,
 }
 
 /// A local writer, and the properties that its turn to send depends on.
@@ -71,6 +74,8 @@ pub(super) struct Endpoints {
     /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
+    /// Number of readers with a content filter.
+    filtered_readers: usize,
     /// Memory of unfinished samples of user-defined readers.
     budget: ReassemblyBudget,
     /// The wall clock, once the driver has set it.
@@ -105,10 +110,10 @@ impl Endpoints {
             let (guid, qos) = (Guid::new(prefix, reader), Arc::clone(&topic.reader_qos));
             let state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
             let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
-            readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
+            readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
-        Endpoints { builtin, writers, readers, classes, next_key: 1, budget, epoch: None }
+        Endpoints { builtin, writers, readers, classes, next_key: 1, filtered_readers: 0, budget, epoch: None }
     }
 
     /// The built-in topics, including services.
@@ -196,6 +201,11 @@ impl Endpoints {
         self.readers.get(&entity)
     }
 
+    /// Whether any reader has a content filter.
+    pub(super) fn any_is_filtered(&self) -> bool {
+        self.filtered_readers > 0
+    }
+
     /// The traffic class of an endpoint's datagrams.
     pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
         self.classes.get(&entity).copied().unwrap_or_default()
@@ -262,9 +272,16 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Reader::new(guid, Arc::clone(&config.qos), config.keyed, self.endpoints.budget.clone());
         state.begin_counts_at(self.config.first_count);
+        let (announced, filter) = config.filter.unzip();
+        if filter.is_some() {
+            state.ignore_unknown_ends();
+            self.endpoints.filtered_readers += 1;
+        }
         let shared = Shared::new(state);
-        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
+        let local = LocalReader { shared: shared.clone(), keys: config.keys, filter };
+        self.endpoints.readers.insert(entity, local);
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos);
+        let data = SubscriptionData { filter: announced, ..data };
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
@@ -294,9 +311,11 @@ impl Participant {
 
     /// Deletes a reader and tells peers.
     pub fn delete_reader(&mut self, now: Instant, entity: EntityId) {
-        if entity.is_builtin() || self.endpoints.readers.remove(&entity).is_none() {
+        if entity.is_builtin() {
             return;
         }
+        let Some(local) = self.endpoints.readers.remove(&entity) else { return };
+        self.endpoints.filtered_readers -= usize::from(local.filter.is_some());
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
         self.remove_subscription(guid);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{KeyOf, KeySource};
+use super::{KeyOf, KeySource, SampleFilter};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
 use crate::reader::{Arrival, BatchRange, Received};
@@ -349,7 +349,25 @@ impl Inbound {
 impl Gathered {
     /// The samples as one reader gets them.
     pub(super) fn arrivals(&self, instances: Instances) -> Arrivals<'_> {
-        Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances }
+        self.arrivals_without(instances, &[])
+    }
+
+    /// As [`Gathered::arrivals`], but the samples with the numbers in `refused`, which ascend, are told to be irrelevant.
+    pub(super) fn arrivals_without<'a>(&'a self, instances: Instances, refused: &'a [SequenceNumber]) -> Arrivals<'a> {
+        Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances, refused }
+    }
+
+    /// The numbers of the values that a filter refuses, in ascending order.
+    pub(super) fn refused_by(&self, filter: &SampleFilter) -> Vec<SequenceNumber> {
+        let samples = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Sample(head) if head.kind == ChangeKind::Write => Some(head),
+            _ => None,
+        });
+        let is_refused =
+            |head: &&Head| !filter(&self.slabs[head.slab as usize][head.start as usize..head.end as usize]);
+        let mut refused: Vec<_> = samples.filter(is_refused).map(|head| head.sequence).collect();
+        refused.sort_unstable();
+        refused
     }
 }
 
@@ -358,6 +376,8 @@ pub(super) struct Arrivals<'a> {
     pieces: std::slice::Iter<'a, Piece>,
     slabs: &'a [Payload],
     instances: Instances,
+    /// Numbers of samples that the reader does not want.
+    refused: &'a [SequenceNumber],
 }
 
 impl Iterator for Arrivals<'_> {
@@ -366,6 +386,9 @@ impl Iterator for Arrivals<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
         Some(match self.pieces.next()? {
+            Piece::Sample(head) if !self.refused.is_empty() && self.refused.binary_search(&head.sequence).is_ok() => {
+                Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() }
+            }
             Piece::Sample(head) if self.instances == Instances::Asked && !(head.is_empty() && head.told) => {
                 let hint = head.told.then_some(head.instance);
                 Arrival::AwaitsKey { sample: head.received(&self.slabs[head.slab as usize]), hint }

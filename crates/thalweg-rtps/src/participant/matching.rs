@@ -338,7 +338,14 @@ mod tests {
     fn create_reader(net: &mut Net, topic_name: &str) {
         let (topic_name, type_name) = (topic_name.to_owned(), "type".to_owned());
         let qos = reliable_reader(History::KeepAll);
-        let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos: qos.into(), keys: KeySource::Wire };
+        let config = ReaderConfig {
+            topic_name,
+            type_name,
+            keyed: Keyed::No,
+            qos: qos.into(),
+            keys: KeySource::Wire,
+            filter: None,
+        };
         net.nodes[1].participant.create_reader(net.now, config).expect("a legal QoS");
     }
 

@@ -60,7 +60,7 @@ mod transmit;
 use std::sync::Arc;
 
 pub use company::IgnoredParticipant;
-pub use config::{KeyOf, KeySource, ParticipantConfig};
+pub use config::{KeyOf, KeySource, ParticipantConfig, SampleFilter};
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::inbound::{Answered, Instances, change_of};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, Participant};
-use crate::history::PayloadKind;
+use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
@@ -228,12 +228,14 @@ impl Participant {
         let by_driver = writer.entity.keyed() != Keyed::No && self.identify_inbound();
         let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        if by_driver {
+        if by_driver || self.endpoints.any_is_filtered() {
             for entity in &readers {
                 let local = self.endpoints.local_reader(*entity);
                 let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
+                let filter = local.and_then(|local| local.filter.as_ref());
+                let refused = filter.map_or_else(Vec::new, |filter| gathered.refused_by(filter));
                 self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
-                    reader.handle_arrivals(now, writer, gathered.arrivals(instances))
+                    reader.handle_arrivals(now, writer, gathered.arrivals_without(instances, &refused))
                 });
             }
         } else {
@@ -401,12 +403,16 @@ impl Participant {
 
     /// Hands a large sample to the reader that assembled it.
     fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
-        let keys = self.endpoints.local_reader(reader).map_or(&KeySource::Wire, |local| &local.keys);
+        let local = self.endpoints.local_reader(reader);
+        let filter = local.and_then(|local| local.filter.as_ref());
+        let is_refused = filter.is_some_and(|filter| sample.kind == ChangeKind::Write && !filter(&sample.content));
+        let keys = local.map_or(&KeySource::Wire, |local| &local.keys);
         let computed = match keys {
             KeySource::Function(key_of) => key_of(&sample.content, sample.content_kind),
             KeySource::Wire | KeySource::Driver => None,
         };
         let arrival = match computed {
+            _ if is_refused => Arrival::Irrelevant { start: sample.sequence, end: sample.sequence.next() },
             _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
             None if matches!(keys, KeySource::Driver) => {
                 Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }

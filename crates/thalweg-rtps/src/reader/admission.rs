@@ -17,6 +17,7 @@ pub(super) struct Admission {
     separation: Option<Separation>,
     deadlines: Option<Deadlines>,
     instances: BTreeMap<KeyHash, Standing>,
+    ignores_unknown_ends: bool,
     withheld: u64,
 }
 
@@ -76,6 +77,25 @@ pub(super) enum Verdict {
 const STANDINGS_SPARE: usize = 64;
 
 impl Admission {
+    /// Admits whatever comes.
+    pub(super) fn of_everything() -> Box<Admission> {
+        Box::new(Admission {
+            owners: None,
+            by_source: false,
+            separation: None,
+            deadlines: None,
+            instances: BTreeMap::new(),
+            ignores_unknown_ends: false,
+            withheld: 0,
+        })
+    }
+
+    /// The ends of instances that the cache does not know are withheld.
+    pub(super) fn without_unknown_ends(mut self: Box<Admission>) -> Box<Admission> {
+        self.ignores_unknown_ends = true;
+        self
+    }
+
     pub(super) fn new(qos: &ReaderQos) -> Option<Box<Admission>> {
         let minimum = qos.timing.minimum_separation;
         let keeps_last = qos.reliability.is_reliable();
@@ -85,8 +105,7 @@ impl Admission {
             by_source: qos.destination_order == DestinationOrder::BySource,
             separation: (!minimum.is_zero()).then(separation),
             deadlines: Deadlines::new(qos.timing.deadline),
-            instances: BTreeMap::new(),
-            withheld: 0,
+            ..*Admission::of_everything()
         };
         let Admission { owners, by_source, separation, deadlines, .. } = &admission;
         let any = owners.is_some() || *by_source || separation.is_some() || deadlines.is_some();
@@ -151,7 +170,11 @@ impl Admission {
     }
 
     /// Decides about a sample. It changes nothing: a sample without room in the cache is judged again.
-    pub(super) fn judge(&self, now: Instant, head: &Head) -> Verdict {
+    pub(super) fn judge(&self, now: Instant, head: &Head, cache: &SampleCache) -> Verdict {
+        if self.ignores_unknown_ends && head.kind != ChangeKind::Write && cache.instance_state(head.instance).is_none()
+        {
+            return Verdict::Withhold;
+        }
         let standing = self.instances.get(&head.instance);
         let mut kind = head.kind;
         if !self.may_write(standing.and_then(|standing| standing.owner), head.writer) {

@@ -129,7 +129,7 @@ impl Handover {
         let Some(admission) = &mut self.admission else { return Ok(false) };
         let Received { instance, kind, timestamp, sequence, .. } = sample;
         let from = writer.matched.guid;
-        let kind = match admission.judge(now, &Head { writer: from, instance, kind, timestamp }) {
+        let kind = match admission.judge(now, &Head { writer: from, instance, kind, timestamp }, &self.cache) {
             Verdict::Admit(kind) => kind,
             verdict => {
                 admission.withhold(sample.into_cached(from, now, expires), verdict, &mut self.cache);
@@ -159,7 +159,7 @@ impl Handover {
             }
             let head = Head::of(sample);
             let verdict = match &self.admission {
-                Some(admission) => admission.judge(now, &head),
+                Some(admission) => admission.judge(now, &head, &self.cache),
                 None => Verdict::Admit(head.kind),
             };
             let Verdict::Admit(kind) = verdict else {

@@ -126,6 +126,12 @@ impl Reader {
         self.qos.durability != Durability::Volatile
     }
 
+    /// The reader gets only some samples of each writer: the end of an instance is news only where it has got one of it.
+    pub(crate) fn ignore_unknown_ends(&mut self) {
+        let admission = self.handover.admission.take();
+        self.handover.admission = Some(admission.unwrap_or_else(Admission::of_everything).without_unknown_ends());
+    }
+
     /// This reader's GUID.
     pub fn guid(&self) -> Guid {
         self.guid

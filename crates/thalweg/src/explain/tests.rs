@@ -37,7 +37,9 @@ fn participant(prefix: GuidPrefix, writers: u32, readers: u32) -> Participant {
     for topic in topics(readers) {
         let (topic_name, type_name) = (topic.to_owned(), "Pose".to_owned());
         let (qos, keys) = (Arc::default(), KeySource::Wire);
-        participant.create_reader(now, ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys }).unwrap();
+        participant
+            .create_reader(now, ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys, filter: None })
+            .unwrap();
     }
     participant
 }

@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use thalweg::filter::Filter;
 use thalweg::qos::{
     DestinationOrder, Liveliness, LivelinessKind, Ownership, ReaderQos, ReaderTiming, WriterOwnership, WriterQos,
     WriterTiming,
@@ -236,6 +237,24 @@ fn a_reader_that_wants_fewer_samples_gets_them_apart() {
         assert!(ahead >= 2 && apart >= SPAN / 10, "{ahead} samples and {apart:?} apart");
     }
     assert!(reader.counters().withheld >= 10);
+}
+
+#[test]
+fn a_filter_lets_only_its_samples_through() {
+    let (domain, name) = (domain(), unique("filter"));
+    let participant = participant(domain);
+    let topic = participant.create_topic::<Shape>(&name);
+    let filter = Filter::parse("x BETWEEN %0 AND 29 AND color LIKE 'A%'", &["20"]).unwrap();
+    let builder = participant.reader_builder(&topic).qos(late_reader());
+    let reader = builder.filter(filter).unwrap().create().unwrap();
+    let _other = start("steady", domain, &name);
+    let all: Vec<i32> = take(&reader, 10).iter().map(|sample| sample.data().unwrap().x).collect();
+    assert_eq!(all, (20..30).collect::<Vec<i32>>());
+    std::thread::sleep(SPAN);
+    assert_eq!((reader.available(), reader.sample_lost().total), (0, 0));
+    let unfit = Filter::parse("weight = 1", &[""; 0]).unwrap();
+    let error = participant.reader_builder(&topic).filter(unfit).map(drop).unwrap_err();
+    assert!(error.to_string().contains("no member \"weight\""), "{error}");
 }
 
 #[test]

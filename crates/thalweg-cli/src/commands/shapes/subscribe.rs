@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use thalweg::{DataReader, Delivery, DomainParticipant, InstanceState, ReadFilter, Sample};
+use thalweg::filter::Filter;
+use thalweg::{DataReader, DataReaderBuilder, Delivery, DomainParticipant, InstanceState, ReadFilter, Sample};
 
 use super::options::ShapesOptions;
 use super::publish::line;
@@ -56,9 +57,21 @@ fn create(options: &ShapesOptions, participant: &DomainParticipant) -> Result<Ve
         let topic = participant.create_topic::<Shape>(&name);
         let builder = participant.reader_builder(&topic).qos(qos::reader(options));
         let builder = builder.on_status(Delivery::Thread, move |status| news::of_reader(&name, &status));
+        let builder = match options.filter() {
+            None => builder,
+            Some(expression) => filtered(builder, &expression)?,
+        };
         readers.push(builder.create().map_err(creation)?);
     }
     Ok(readers)
+}
+
+fn filtered(builder: DataReaderBuilder<Shape>, expression: &str) -> Result<DataReaderBuilder<Shape>, Failure> {
+    let filter = Filter::parse(expression, &[""; 0]).map_err(|error| error.to_string());
+    filter.and_then(|filter| builder.filter(filter).map_err(|error| error.to_string())).map_err(|error| {
+        _ = print_line("failed to create content filtered topic");
+        Failure::Usage(error)
+    })
 }
 
 fn read(options: &ShapesOptions, reader: &DataReader<Shape>) -> Result<(), Failure> {

@@ -22,6 +22,7 @@ mod probe;
 mod profile;
 mod program;
 mod scenario;
+mod shapes;
 mod video;
 mod why;
 mod workers;

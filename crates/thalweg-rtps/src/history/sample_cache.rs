@@ -183,6 +183,7 @@ impl SampleCache {
             instance.handle_end(ChangeKind::Unregister, writer);
             if is_news {
                 let notice = CachedSample {
+                    coherent_set: crate::types::SequenceNumber::ZERO,
                     payload: self.empty.clone(),
                     payload_kind: PayloadKind::Key,
                     valid: false,
@@ -239,6 +240,11 @@ impl SampleCache {
     /// State of an instance, or `None` when it is not known (any more).
     pub fn instance_state(&self, instance: KeyHash) -> Option<InstanceState> {
         self.instances.find(&self.key_of(instance)).map(|slot| self.instances[slot].state)
+    }
+
+    /// The byte budget.
+    pub fn bytes_max(&self) -> usize {
+        self.bounds.bytes_max
     }
 
     /// Bytes charged to the budget.

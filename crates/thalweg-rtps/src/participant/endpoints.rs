@@ -12,7 +12,7 @@ use crate::flow_control::ControllerId;
 use crate::history::{ChangeKind, ReadFilter, TakenSample};
 use crate::payload::Payload;
 use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
-use crate::reader::{Reader, ReaderExplanation, ReassemblyBudget};
+use crate::reader::{CoherentSets, Reader, ReaderExplanation, ReassemblyBudget};
 use crate::round_trip::ASSUMED;
 use crate::shared::Shared;
 use crate::time::{EpochOffset, Instant, Timestamp};
@@ -74,8 +74,8 @@ pub(super) struct Endpoints {
     /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
-    /// Number of readers with a content filter.
-    filtered_readers: usize,
+    /// Number of readers that do not get just what others get: they have a content filter, or want coherent sets.
+    particular_readers: usize,
     /// Memory of unfinished samples of user-defined readers.
     budget: ReassemblyBudget,
     /// The wall clock, once the driver has set it.
@@ -113,7 +113,7 @@ impl Endpoints {
             readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
-        Endpoints { builtin, writers, readers, classes, next_key: 1, filtered_readers: 0, budget, epoch: None }
+        Endpoints { builtin, writers, readers, classes, next_key: 1, particular_readers: 0, budget, epoch: None }
     }
 
     /// The built-in topics, including services.
@@ -201,9 +201,9 @@ impl Endpoints {
         self.readers.get(&entity)
     }
 
-    /// Whether any reader has a content filter.
-    pub(super) fn any_is_filtered(&self) -> bool {
-        self.filtered_readers > 0
+    /// Whether any reader does not get just what others get.
+    pub(super) fn any_is_particular(&self) -> bool {
+        self.particular_readers > 0
     }
 
     /// The traffic class of an endpoint's datagrams.
@@ -275,8 +275,8 @@ impl Participant {
         let (announced, filter) = config.filter.unzip();
         if filter.is_some() {
             state.ignore_unknown_ends();
-            self.endpoints.filtered_readers += 1;
         }
+        self.endpoints.particular_readers += usize::from(filter.is_some() || config.qos.presentation.coherent);
         let shared = Shared::new(state);
         let local = LocalReader { shared: shared.clone(), keys: config.keys, filter };
         self.endpoints.readers.insert(entity, local);
@@ -315,7 +315,8 @@ impl Participant {
             return;
         }
         let Some(local) = self.endpoints.readers.remove(&entity) else { return };
-        self.endpoints.filtered_readers -= usize::from(local.filter.is_some());
+        let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
+        self.endpoints.particular_readers -= usize::from(is_particular);
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
         self.remove_subscription(guid);

@@ -11,6 +11,7 @@ use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, 
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
+use crate::wire::parameters::ParameterList;
 use crate::wire::{DataFrag, Message, Submessage};
 use crate::writer::{Writer, WriterOutcome};
 
@@ -228,14 +229,15 @@ impl Participant {
         let by_driver = writer.entity.keyed() != Keyed::No && self.identify_inbound();
         let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        if by_driver || self.endpoints.any_is_filtered() {
+        if by_driver || self.endpoints.any_is_particular() {
             for entity in &readers {
                 let local = self.endpoints.local_reader(*entity);
                 let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
                 let filter = local.and_then(|local| local.filter.as_ref());
                 let refused = filter.map_or_else(Vec::new, |filter| gathered.refused_by(filter));
                 self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
-                    reader.handle_arrivals(now, writer, gathered.arrivals_without(instances, &refused))
+                    let sets = reader.wants_coherent_sets();
+                    reader.handle_arrivals(now, writer, gathered.arrivals_without(instances, &refused, sets))
                 });
             }
         } else {
@@ -375,8 +377,13 @@ impl Participant {
         let writer = Guid::new(context.source, fragments.writer);
         let content_kind = if fragments.key { PayloadKind::Key } else { PayloadKind::Data };
         let (kind, hint) = change_of(fragments.inline_qos.as_ref(), content_kind);
-        let head =
-            FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
+        let head = FragmentedSample {
+            timestamp: context.timestamp,
+            kind,
+            instance: hint.unwrap_or_default(),
+            content_kind,
+            coherent_set: fragments.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default(),
+        };
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);
         self.note_asserted(now, writer);

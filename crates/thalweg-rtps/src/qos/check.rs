@@ -6,8 +6,8 @@ use std::fmt;
 use super::policy::{Period, listed};
 use super::transmission::{FLUSH_DELAY_MAX, HEARTBEAT_PERIOD_RANGE};
 use super::{
-    AttachedData, Durability, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN, ReaderQos,
-    ReaderTiming, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
+    AccessScope, AttachedData, Durability, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN,
+    ReaderQos, ReaderTiming, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
 };
 use crate::types::{DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES};
 
@@ -222,8 +222,8 @@ fn check_representations(list: &[Representation]) -> Result<(), QosError> {
 }
 
 fn check_presentation(presentation: Presentation) -> Result<(), QosError> {
-    if presentation != Presentation::default() {
-        let reason = "changes are presented one by one; use INSTANCE without coherent and ordered";
+    if presentation.access_scope == AccessScope::Group && (presentation.coherent || presentation.ordered) {
+        let reason = "changes of several endpoints are presented one by one; use TOPIC";
         return Err(unsupported(PolicyId::PRESENTATION, presentation, reason));
     }
     Ok(())

@@ -197,9 +197,9 @@ pub enum DestinationOrder {
 pub struct Presentation {
     /// The widest range that order and coherence span.
     pub access_scope: AccessScope,
-    /// Changes between `begin` and `end` become visible together; not effective here.
+    /// Changes of a writer between `begin` and `end` become visible together, or not at all.
     pub coherent: bool,
-    /// Changes keep their order within the scope; not effective here.
+    /// Changes keep their order within the scope: that in which they arrive, which for each writer is that of writing.
     pub ordered: bool,
 }
 
@@ -209,9 +209,9 @@ pub enum AccessScope {
     /// Each instance by itself.
     #[default]
     Instance,
-    /// All instances of an endpoint; not effective here.
+    /// All instances of an endpoint.
     Topic,
-    /// All endpoints of a publisher or subscriber; not effective here.
+    /// All endpoints of a publisher or subscriber; not effective here with coherent or ordered access.
     Group,
 }
 

@@ -332,10 +332,10 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
         |writer, reader| (writer.durability, reader.durability) = (Durability::Transient, Durability::Transient),
         "DURABILITY TRANSIENT is not effective yet: there is no durability service; use TRANSIENT_LOCAL",
     );
+    let group = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
     refused(
-        |writer, reader| (writer.presentation.coherent, reader.presentation.coherent) = (true, true),
-        "PRESENTATION INSTANCE coherent is not effective yet: changes are presented one by one; use INSTANCE without \
-         coherent and ordered",
+        |writer, reader| (writer.presentation, reader.presentation) = (group, group),
+        "PRESENTATION GROUP coherent is not effective yet: changes of several endpoints are presented one by one; use TOPIC",
     );
     refused(
         |writer, _| writer.transport_priority = 64,

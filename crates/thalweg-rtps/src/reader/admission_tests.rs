@@ -42,6 +42,7 @@ impl Stage {
     fn put(&mut self, writer: u8, instance: u8, kind: ChangeKind, stamp: Option<u64>) {
         self.sequences[usize::from(writer)] += 1;
         let received = Received {
+            coherent_set: crate::types::SequenceNumber::ZERO,
             sequence: number(self.sequences[usize::from(writer)]),
             timestamp: stamp.map(|nanos| Timestamp::from_unix(Duration::from_nanos(nanos))),
             kind,
@@ -272,6 +273,7 @@ fn instances_without_end_leave_nothing_behind() {
         instance[..4].copy_from_slice(&round.to_be_bytes());
         for (back, kind) in [(1, ChangeKind::Write), (0, ChangeKind::DisposeUnregister)] {
             let received = Received {
+                coherent_set: crate::types::SequenceNumber::ZERO,
                 sequence: number(stage.sequences[1] - back),
                 timestamp: None,
                 kind,

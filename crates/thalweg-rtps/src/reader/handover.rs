@@ -1,6 +1,7 @@
 //! The way of samples from a reader's writers into its cache, and the counts of those that have no use or no room there.
 
 use super::admission::{Admission, Head, Verdict};
+use super::coherence::Coherence;
 use super::shortfall::Shortfall;
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, MatchedWriter, ReaderOutcome, Received};
@@ -15,6 +16,7 @@ pub(super) struct Handover {
     reader: Guid,
     pub cache: SampleCache,
     pub admission: Option<Box<Admission>>,
+    pub coherence: Option<Box<Coherence>>,
     /// Some writer's next sample waits for room in the cache.
     pub is_stalled: bool,
     /// The wall clock, where it is known.
@@ -27,9 +29,24 @@ pub(super) struct Handover {
 }
 
 impl Handover {
-    pub(super) fn new(reader: Guid, cache: SampleCache, admission: Option<Box<Admission>>) -> Handover {
+    pub(super) fn new(
+        reader: Guid,
+        cache: SampleCache,
+        admission: Option<Box<Admission>>,
+        coherence: Option<Box<Coherence>>,
+    ) -> Handover {
         let shortfall = Shortfall::default();
-        Handover { reader, cache, admission, is_stalled: false, epoch: None, shortfall, received: 0, expired: 0 }
+        Handover {
+            reader,
+            cache,
+            admission,
+            coherence,
+            is_stalled: false,
+            epoch: None,
+            shortfall,
+            received: 0,
+            expired: 0,
+        }
     }
 
     /// When samples expire or an instance is due, at the earliest.
@@ -105,6 +122,9 @@ impl Handover {
             self.expired += 1;
             return Ok(false);
         }
+        if self.coherence.is_some() {
+            return self.deliver_coherent(now, writer, sample, expires);
+        }
         if self.admission.is_some() {
             return self.deliver_admitted(now, writer, sample, expires);
         }
@@ -115,6 +135,60 @@ impl Handover {
         self.received += 1;
         let from = writer.matched.guid;
         Ok(insert(&mut self.cache, self.reader, sample.into_cached(from, now, expires)) != Insert::Ignored)
+    }
+
+    /// As [`Handover::deliver`] where coherent sets are presented as wholes.
+    #[inline(never)]
+    fn deliver_coherent(
+        &mut self,
+        now: Instant,
+        writer: &WriterProxy,
+        sample: Received,
+        expires: Instant,
+    ) -> Result<bool, Received> {
+        Ok(self.collect(now, sample.into_cached(writer.matched.guid, now, expires)))
+    }
+
+    /// Takes a sample into account that may be part of a coherent set: sets are handed over when they are complete. True when the
+    /// application can take something new.
+    fn collect(&mut self, now: Instant, sample: CachedSample) -> bool {
+        let Some(coherence) = &mut self.coherence else { return false };
+        let ready = coherence.handle(sample, self.cache.bytes_max());
+        self.shortfall.lose(LossReason::SetIncomplete, coherence.take_dropped());
+        let mut delivered = false;
+        for sample in ready {
+            delivered |= self.present(now, sample);
+        }
+        delivered
+    }
+
+    /// Hands a sample over that is to be seen together with others: one that finds no room is rejected, since it cannot wait.
+    fn present(&mut self, now: Instant, sample: CachedSample) -> bool {
+        if sample.expires <= now {
+            self.expired += 1;
+            return false;
+        }
+        let head = Head::of(&sample);
+        let verdict = self.admission.as_ref().map(|admission| admission.judge(now, &head, &self.cache));
+        let kind = match verdict.unwrap_or(Verdict::Admit(head.kind)) {
+            Verdict::Admit(kind) => kind,
+            verdict => {
+                if let Some(admission) = &mut self.admission {
+                    admission.withhold(sample, verdict, &mut self.cache);
+                }
+                return false;
+            }
+        };
+        if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
+            self.shortfall.reject(reason, sample.instance);
+            return false;
+        }
+        self.received += 1;
+        let inserted = insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
+        if let Some(admission) = &mut self.admission {
+            admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
+        }
+        inserted != Insert::Ignored
     }
 
     /// As [`Handover::deliver`], as far as the reader's policies admit the sample.
@@ -152,6 +226,11 @@ impl Handover {
         let reliable = writer.matched.reliable;
         let mut delivered = 0;
         while let Some(sample) = writer.window.ready() {
+            if self.coherence.is_some() {
+                let Some(sample) = writer.window.take_ready() else { break };
+                delivered += usize::from(self.collect(now, sample));
+                continue;
+            }
             if sample.expires <= now {
                 writer.window.take_ready();
                 self.expired += 1;

@@ -6,6 +6,9 @@ mod admission_tests;
 mod arrival;
 mod batches;
 mod best_effort;
+mod coherence;
+#[cfg(test)]
+mod coherence_tests;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
@@ -43,6 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use coherence::CoherentSets;
 pub use explanation::ReaderExplanation;
 pub use footprint::ReaderFootprint;
 pub use identify::{Identified, KeyRequest};
@@ -61,6 +65,7 @@ use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
 use admission::Admission;
+use coherence::Coherence;
 use departed::Departed;
 use handover::Handover;
 use reassembly::Assembled;
@@ -101,13 +106,14 @@ impl Reader {
             cache = cache.without_keys();
         }
         let admission = Admission::new(&qos);
+        let coherence = Coherence::new(&qos);
         Reader {
             guid,
             qos,
             writers: WriterSet::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
-            handover: Handover::new(guid, cache, admission),
+            handover: Handover::new(guid, cache, admission, coherence),
             pool: PayloadPool::new(POOL_BYTES),
             budget,
             refilled: false,
@@ -126,9 +132,17 @@ impl Reader {
         self.qos.durability != Durability::Volatile
     }
 
+    /// Whether it presents coherent sets as wholes.
+    pub fn wants_coherent_sets(&self) -> CoherentSets {
+        if self.handover.coherence.is_some() { CoherentSets::Wanted } else { CoherentSets::Ignored }
+    }
+
     /// The reader gets only some samples of each writer: the end of an instance is news only where it has got one of it.
     pub(crate) fn ignore_unknown_ends(&mut self) {
         let admission = self.handover.admission.take();
+        if let Some(coherence) = &mut self.handover.coherence {
+            coherence.tolerate_gaps();
+        }
         self.handover.admission = Some(admission.unwrap_or_else(Admission::of_everything).without_unknown_ends());
     }
 
@@ -283,6 +297,9 @@ impl Reader {
 
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
+        if let Some(coherence) = &mut self.handover.coherence {
+            coherence.forget(guid);
+        }
         let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
         self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
         if let Some(admission) = &mut self.handover.admission {

@@ -8,6 +8,7 @@ mod allowance;
 mod allowance_tests;
 #[cfg(test)]
 mod asking_tests;
+mod coherent_sets;
 mod collection;
 mod congestion;
 mod doubt;
@@ -80,6 +81,7 @@ use crate::qos::{Durability, Method, Reliability, WriterQos};
 use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+use coherent_sets::CoherentSets;
 use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
@@ -189,6 +191,7 @@ pub struct Writer {
     ahead: Ahead,
     room: Room,
     promises: Option<Box<Promises>>,
+    coherent: CoherentSets,
     counters: WriterCounters,
 }
 
@@ -217,6 +220,7 @@ impl Writer {
             ahead: Ahead::default(),
             room: Room::new(&qos, bytes_max),
             promises: Promises::new(&qos),
+            coherent: CoherentSets::default(),
             qos,
             counters: WriterCounters::default(),
         }

@@ -25,7 +25,8 @@ impl Writer {
         self.collection.note_written(now, bytes);
         self.history.set_conflating(self.collection.conflates());
         let (instance, kind) = (change.instance, change.kind);
-        let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
+        let is_framed = change.kind == ChangeKind::Write && self.frames(bytes);
+        let small = change.timestamp.filter(|_| is_framed);
         let pushed = match (small, change.payload.split_first_chunk()) {
             (Some(timestamp), Some((encapsulation, body))) => {
                 let sample = SmallSample { instance: change.instance, timestamp, encapsulation: *encapsulation, body };
@@ -41,6 +42,7 @@ impl Writer {
             }),
         };
         self.note_promised(now, (instance, kind), pushed.sequence);
+        self.coherent.note_written(pushed.sequence);
         Ok(self.note_pushed(now, pushed, bytes))
     }
 
@@ -89,6 +91,7 @@ impl Writer {
     fn frames(&self, bytes: usize) -> bool {
         let two_fit = |limit: FrameLimit| 2 * (bytes + limit.overhead) <= limit.bytes;
         self.collection.collects()
+            && !self.coherent.is_open()
             && !self.readers.is_empty()
             && bytes <= FRAMED_BYTES_MAX
             && two_fit(self.frame_limit())
@@ -104,7 +107,7 @@ impl Writer {
         FrameLimit { bytes: self.route.datagram_bytes().saturating_sub(around), overhead: write::BATCH_SAMPLE_LEN }
     }
 
-    fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
+    pub(super) fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
         if let Some(overwritten) = pushed.overwrote
             && self.readers.summary().awaited().is_some_and(|acknowledged| acknowledged < overwritten)
         {

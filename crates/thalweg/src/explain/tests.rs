@@ -212,7 +212,7 @@ fn reader_example() -> ReaderExplanation {
         held: 17,
         overwritten: 5,
         expired: 6,
-        losses: Losses::told([1, 2, 3, 4], Some(LossReason::Incomplete)),
+        losses: Losses::told([1, 2, 3, 4, 0], Some(LossReason::Incomplete)),
         rejections: Rejections {
             total: 9,
             last_reason: Some(RejectReason::SamplesPerInstance),

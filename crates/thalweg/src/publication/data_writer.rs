@@ -285,6 +285,40 @@ impl<T> DataWriter<T> {
         }
     }
 
+    /// Samples written from now on belong together: readers with coherent access see all of them at once or none (DDS 1.4
+    /// §2.2.2.4.1.10). Calls may be nested; only the outermost pair makes a set. Readers without coherent access see them as they come.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent.
+    pub fn begin_coherent_changes(&self) -> Result<(), Error> {
+        if !self.cell.qos.presentation.coherent {
+            let cause = "needs coherent access, which the writer's PRESENTATION does not offer";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
+                .on_topic(&self.cell.topic.name));
+        }
+        self.cell.writer.lock().begin_coherent_changes();
+        Ok(())
+    }
+
+    /// Ends the set that [`DataWriter::begin_coherent_changes`] began.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when none was begun.
+    pub fn end_coherent_changes(&self) -> Result<(), Error> {
+        let state = self.runtime.state();
+        let ended = transmit(state, &self.cell, false, |writer, now| {
+            writer.end_coherent_changes(now, state.timestamp(now)).then_some(now)
+        });
+        let Some(now) = ended else {
+            let cause = "found no coherent set that was begun";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "end_coherent_changes", cause)
+                .on_topic(&self.cell.topic.name));
+        };
+        // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
+        state.rearm(self.cell.guid().entity, Some(now));
+        Ok(())
+    }
+
     /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`]; its changes start from zero again.
     pub fn readers_given_up(&self) -> ReadersGivenUp {
         self.cell.tell_given_up()

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use thalweg::filter::Filter;
 use thalweg::qos::{
-    DestinationOrder, Liveliness, LivelinessKind, Ownership, ReaderQos, ReaderTiming, WriterOwnership, WriterQos,
-    WriterTiming,
+    AccessScope, DestinationOrder, Liveliness, LivelinessKind, Ownership, Presentation, ReaderQos, ReaderTiming,
+    WriterOwnership, WriterQos, WriterTiming,
 };
 use thalweg::types::Timestamp;
 use thalweg::{DataReader, DataWriter, InstanceState};
@@ -104,6 +104,18 @@ fn other_side() {
             std::thread::sleep(SPAN);
             writer.write(&Shape::new("LOST", 1)).unwrap();
             std::thread::sleep(PATIENCE);
+        }
+        "coherent" => {
+            let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: true };
+            let writer = create(WriterQos { presentation, ..reliable_writer() });
+            for x in 0.. {
+                writer.begin_coherent_changes().unwrap();
+                for color in ["A", "B", "C", "D", "E"] {
+                    writer.write(&Shape::new(color, x)).unwrap();
+                    std::thread::sleep(Duration::from_millis(4));
+                }
+                writer.end_coherent_changes().unwrap();
+            }
         }
         "steady" => write_on(&create(late_writer())),
         "stamped" => {
@@ -255,6 +267,25 @@ fn a_filter_lets_only_its_samples_through() {
     let unfit = Filter::parse("weight = 1", &[""; 0]).unwrap();
     let error = participant.reader_builder(&topic).filter(unfit).map(drop).unwrap_err();
     assert!(error.to_string().contains("no member \"weight\""), "{error}");
+}
+
+#[test]
+fn a_coherent_set_of_another_process_appears_at_once() {
+    let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: true };
+    let (_other, reader, _alive) = reader_of("coherent", ReaderQos { presentation, ..late_reader() });
+    let (mut sets, start) = (0, Instant::now());
+    while sets < 20 {
+        assert!(start.elapsed() < PATIENCE, "{sets} sets came");
+        reader.wait(Duration::from_millis(100));
+        let samples = reader.take(usize::MAX);
+        assert_eq!(samples.len() % 5, 0, "parts of sets");
+        for set in samples.chunks(5) {
+            let values: Vec<i32> = set.iter().map(|sample| sample.data().unwrap().x).collect();
+            assert!(values.iter().all(|x| *x == values[0]), "{values:?}");
+            sets += 1;
+        }
+    }
+    assert_eq!(reader.sample_lost().total, 0);
 }
 
 #[test]

@@ -18,12 +18,21 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
     let colors = options.colors();
     let mut moving = Moving::new(u64::from(std::process::id()), options);
     let iterations = options.num_iterations.unwrap_or(u64::MAX);
-    for _ in 0..iterations {
+    let set = options.coherent_sample_count;
+    for iteration in 0..iterations {
         if interrupt.came() {
             break;
         }
         moving.step(options);
+        if set > 0 && iteration % set == 0 {
+            print_line("Started Coherent Set")?;
+            writers.iter().try_for_each(DataWriter::begin_coherent_changes).map_err(Failure::from_cause)?;
+        }
         write(options, &writers, &colors, &moving)?;
+        if set > 0 && iteration % set == set - 1 {
+            writers.iter().try_for_each(DataWriter::end_coherent_changes).map_err(Failure::from_cause)?;
+            print_line("Finished Coherent Set")?;
+        }
         super::subscribe::pause(options.write_period(), interrupt);
     }
     end(options, &writers, &colors)

@@ -51,7 +51,8 @@ fn both_sides_say_what_the_suite_waits_for() {
     let (mut said, mut heard) = (lines(&mut publisher), lines(&mut subscriber));
     let seen = read_until(&mut said, "on_publication_matched() topic: 'Square'  type: 'ShapeType' : matched readers 1");
     assert_eq!(seen[..2], ["Create topic: Square", "Create writer for topic: Square color: RED"]);
-    let seen = read_until(&mut heard, "on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 1");
+    let seen =
+        read_until(&mut heard, "on_subscription_matched() topic: 'Square'  type: 'ShapeType' : matched writers 1");
     assert_eq!(seen[..2], ["Create topic: Square", "Create reader for topic: Square"]);
     let sample = read_until(&mut heard, "[").pop().expect("a sample");
     let words: Vec<&str> = sample.split_whitespace().collect();
@@ -66,7 +67,9 @@ fn deadlines_that_pass_are_told_on_both_sides() {
     let domain = domain();
     let mut publisher = shapes(&domain, "-P -w -f 300 --write-period 1000 -c RED");
     let mut subscriber = shapes(&domain, "-S -f 300");
-    read_until(&mut lines(&mut publisher), "on_offered_deadline_missed() topic: 'Square'");
+    // A publisher whose output is closed ends.
+    let mut said = lines(&mut publisher);
+    read_until(&mut said, "on_offered_deadline_missed() topic: 'Square'");
     let mut heard = lines(&mut subscriber);
     read_until(&mut heard, "[");
     read_until(&mut heard, "on_requested_deadline_missed() topic: 'Square'");
@@ -89,10 +92,8 @@ fn a_subscriber_gets_what_it_asks_for_by_color_and_by_expression() {
 fn coherent_sets_are_read_as_wholes_and_instance_by_instance() {
     let domain = domain();
     let policies = "-r -k 0 --coherent --access-scope t";
-    let _publisher = shapes(
-        &domain,
-        &format!("-P {policies} --num-instances 2 --coherent-sample-count 3 --write-period 30 -z 0"),
-    );
+    let _publisher =
+        shapes(&domain, &format!("-P {policies} --num-instances 2 --coherent-sample-count 3 --write-period 30 -z 0"));
     let mut subscriber = shapes(&domain, &format!("-S {policies} --take-read --read-period 40"));
     let heard: Vec<String> = lines(&mut subscriber).take_while(|line| !line.ends_with("iteration 60")).collect();
     let mut sets = 0;
@@ -116,7 +117,8 @@ fn what_is_not_effective_is_said_in_front_of_everything_else() {
         ("-S --ordered --access-scope g", "    Presentation Ordered Access = not supported\n"),
         ("-S -D p", "    DURABILITY PERSISTENT = not supported\n"),
     ] {
-        let words: Vec<&str> = ["shapes", "-d", &domain, "-t", "Square"].into_iter().chain(options.split(' ')).collect();
+        let words: Vec<&str> =
+            ["shapes", "-d", &domain, "-t", "Square"].into_iter().chain(options.split(' ')).collect();
         let said = run(&words).expect_code(2);
         assert_eq!(said.stdout, expect, "{options}");
     }

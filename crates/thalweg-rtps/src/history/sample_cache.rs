@@ -50,6 +50,8 @@ pub struct SampleCache {
     pub(super) empty: Payload,
     /// Each instance keeps a payload that tells its key.
     keeps_keys: bool,
+    /// Samples of one instance are given out one after the other, whatever came between them.
+    pub(super) groups_instances: bool,
 }
 
 /// How many instances a reader without a limit of its own knows at most.
@@ -75,12 +77,20 @@ impl SampleCache {
             picked: Vec::new(),
             empty: Payload::from(Vec::new()),
             keeps_keys: true,
+            groups_instances: false,
         }
     }
 
     /// Changes the byte budget (default [`BYTES_DEFAULT`]); one sample always fits into an empty cache.
     pub fn with_bytes_max(mut self, bytes_max: usize) -> SampleCache {
         self.bounds.bytes_max = bytes_max;
+        self
+    }
+
+    /// `read` and `take` give out the samples of one instance one after the other, and the instances in the order of their first
+    /// sample; else all samples come in the order of reception.
+    pub fn grouped_by_instance(mut self) -> SampleCache {
+        self.groups_instances = true;
         self
     }
 

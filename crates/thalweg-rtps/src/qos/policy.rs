@@ -203,6 +203,15 @@ pub struct Presentation {
     pub ordered: bool,
 }
 
+impl Presentation {
+    /// Whether `read` and `take` give out samples instance by instance (DDS 1.4 §2.2.2.5.3.8): wherever order is not asked for across
+    /// instances. By default, which asks for nothing, they come in the order of reception.
+    pub(crate) fn groups_instances(self) -> bool {
+        let across = self.access_scope >= AccessScope::Topic && self.ordered;
+        self != Presentation::default() && !across
+    }
+}
+
 /// Range of a [`Presentation`]. A greater one offers more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AccessScope {

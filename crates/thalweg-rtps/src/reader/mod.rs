@@ -105,6 +105,9 @@ impl Reader {
         if guid.entity.is_builtin() {
             cache = cache.without_keys();
         }
+        if qos.presentation.groups_instances() {
+            cache = cache.grouped_by_instance();
+        }
         let admission = Admission::new(&qos);
         let coherence = Coherence::new(&qos);
         Reader {

@@ -107,7 +107,7 @@ fn other_side() {
         }
         "coherent" => {
             let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: true };
-            let writer = create(WriterQos { presentation, ..reliable_writer() });
+            let writer = create(WriterQos { presentation, ..late_writer() });
             for x in 0.. {
                 writer.begin_coherent_changes().unwrap();
                 for color in ["A", "B", "C", "D", "E"] {

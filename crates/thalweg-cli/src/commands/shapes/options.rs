@@ -14,11 +14,11 @@ use clap::{ArgGroup, Args, ValueEnum};
 )]
 /// Publishes or subscribes to moving shapes, as the shapes programs of other vendors do.
 pub struct ShapesOptions {
-    /// Publish shapes.
+    /// Publish shapes (default: neither; one of -P and -S must be given).
     #[arg(short = 'P')]
     pub publisher: bool,
 
-    /// Subscribe to shapes.
+    /// Subscribe to shapes (default: neither; one of -P and -S must be given).
     #[arg(short = 'S')]
     pub subscriber: bool,
 
@@ -30,7 +30,7 @@ pub struct ShapesOptions {
     #[arg(short = 'b')]
     pub best_effort: bool,
 
-    /// RELIABLE, which is the default.
+    /// RELIABLE (default: RELIABLE).
     #[arg(short = 'r', conflicts_with = "best_effort")]
     pub reliable: bool,
 
@@ -46,7 +46,7 @@ pub struct ShapesOptions {
     #[arg(short = 's', value_name = "STRENGTH", default_value_t = -1, hide_default_value = true, allow_negative_numbers = true)]
     pub strength: i32,
 
-    /// Name of the topic, such as Square.
+    /// Name of the topic, such as Square (default: none; it must be given).
     #[arg(short = 't', value_name = "TOPIC")]
     pub topic: String,
 
@@ -66,7 +66,7 @@ pub struct ShapesOptions {
     #[arg(short = 'x', value_name = "1|2", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub representation: u8,
 
-    /// Print each sample that is written.
+    /// Print each sample that is written (default: no).
     #[arg(short = 'w')]
     pub prints_written: bool,
 
@@ -74,7 +74,7 @@ pub struct ShapesOptions {
     #[arg(short = 'z', value_name = "SIZE", default_value_t = 20, hide_default_value = true)]
     pub size: u32,
 
-    /// Read samples instead of taking them.
+    /// Read samples instead of taking them (default: take).
     #[arg(short = 'R')]
     pub reads: bool,
 
@@ -126,11 +126,11 @@ pub struct ShapesOptions {
     #[arg(long, value_name = "SCOPE", value_enum, default_value = "i", hide_default_value = true)]
     pub access_scope: ScopeWord,
 
-    /// PRESENTATION's coherent access.
+    /// PRESENTATION's coherent access (default: no).
     #[arg(long)]
     pub coherent: bool,
 
-    /// PRESENTATION's ordered access.
+    /// PRESENTATION's ordered access (default: no).
     #[arg(long)]
     pub ordered: bool,
 

@@ -83,6 +83,27 @@ fn check(history: History, script: &str, expected: &str) {
 }
 
 #[test]
+fn a_cache_grouped_by_instance_gives_out_one_after_the_other() {
+    for grouped in [false, true] {
+        let mut cache = SampleCache::new(History::KeepAll, ResourceLimits::default(), Keyed::Yes);
+        if grouped {
+            cache = cache.grouped_by_instance();
+        }
+        for (number, script) in ["1a", "1b", "1a", "1c", "1b", "1a"].into_iter().enumerate() {
+            cache.insert(sample(script, number as i64 + 1));
+        }
+        let take = |cache: &mut SampleCache, max| {
+            let mut taken = Vec::new();
+            cache.take(max, &ReadFilter::ALL, &mut taken);
+            taken.iter().map(|sample| (sample.info.sequence.0, sample.info.sample_rank)).collect::<Vec<_>>()
+        };
+        let first = if grouped { [(1, 2), (3, 1), (6, 0), (2, 0)] } else { [(1, 1), (2, 0), (3, 0), (4, 0)] };
+        assert_eq!(take(&mut cache, 4), first);
+        assert_eq!(take(&mut cache, 4), if grouped { [(4, 0), (5, 0)] } else { [(5, 0), (6, 0)] });
+    }
+}
+
+#[test]
 fn samples_come_out_in_order_of_reception_with_their_ranks() {
     check(History::KeepAll, "1a 1b 1a", "a1:Anu:00:100 b2:Anu:00:000 a3:Anu:00:000");
 }

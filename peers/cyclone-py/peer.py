@@ -6,7 +6,6 @@
     {"event": "incompatible", "policy": 11}       the other side's QoS does not fit; the number is DDS's policy id
     {"event": "deadline", "total": 1}             DEADLINE was missed
     {"event": "liveliness", "alive": 0, "not_alive": 1}   sub: LIVELINESS has changed
-    {"event": "liveliness-lost", "total": 1}      pub: LIVELINESS was lost
     {"event": "written", "sequence": 3}           pub: a sample left
     {"event": "sample", "data": {...}, "state": "ALIVE", "writer": ...}
     {"event": "invalid", "key": {...}, "state": "NOT_ALIVE_DISPOSED"}
@@ -133,9 +132,6 @@ class Reports(Listener):
 
     def on_liveliness_changed(self, reader, status):
         say("liveliness", alive=status.alive_count, not_alive=status.not_alive_count)
-
-    def on_liveliness_lost(self, writer, status):
-        say("liveliness-lost", total=status.total_count)
 
 
 LIVELINESS = {

@@ -1,6 +1,7 @@
 //! Events that a participant reports to its driver.
 
 use crate::discovery::database::DiscoveryLimit;
+use crate::discovery::endpoint_data::ContentFilter;
 use crate::payload::Payload;
 use crate::qos::Mismatch;
 use crate::types::{EntityId, Guid, GuidPrefix};
@@ -114,6 +115,15 @@ pub enum Event {
     RequestedDeadlineMissed {
         /// The local reader.
         reader: EntityId,
+    },
+    /// A reader that is matched with a local writer announces a content filter, another one than before, or none any more.
+    ReaderFilter {
+        /// The local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+        /// Its filter.
+        filter: Option<Box<ContentFilter>>,
     },
     /// A reader of the same topic requests more than the local writer offers.
     OfferedIncompatibleQos {

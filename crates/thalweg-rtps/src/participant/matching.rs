@@ -127,8 +127,12 @@ impl Participant {
             }
             return;
         }
+        let filter = subscription.data.filter.clone();
         let Some(matched) = self.reader_as_matched(reader) else { return };
         let Some(shared) = self.endpoints.writer(writer) else { return };
+        if was_matched || filter.is_some() {
+            self.reports.tell(Event::ReaderFilter { writer, reader, filter });
+        }
         shared.lock().match_reader(now, matched);
         self.order.schedule.make_ready(writer);
         if !was_matched {

@@ -161,6 +161,8 @@ pub struct WriterCounters {
     pub implausible: u64,
     /// Writes refused for want of room.
     pub refused: u64,
+    /// Samples that left no trace because the content filter of every matched reader refuses them.
+    pub unwanted: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
     pub overwritten_unacknowledged: u64,
     /// Large samples that KEEP_LAST overwrote when only a part of them had been sent, so that their readers never have them whole. Samples

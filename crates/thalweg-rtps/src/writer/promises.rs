@@ -74,7 +74,8 @@ impl Promises {
         sequence: SequenceNumber,
         history: &WriterHistory,
     ) {
-        if let Some(lifetimes) = self.lifetimes.as_mut().filter(|_| kind == ChangeKind::Write) {
+        let is_held = kind == ChangeKind::Write && sequence > SequenceNumber::ZERO;
+        if let Some(lifetimes) = self.lifetimes.as_mut().filter(|_| is_held) {
             lifetimes.note(now, sequence, history);
         }
         if let Some(deadlines) = &mut self.deadlines {

@@ -4,7 +4,7 @@ use super::transmission::Place;
 use super::{NewChange, WriteRefused, Writer, Written};
 use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample};
 use crate::time::{Instant, Timestamp};
-use crate::types::{KeyHash, SequenceNumber};
+use crate::types::{Guid, KeyHash, SequenceNumber};
 use crate::wire::write;
 
 /// Samples up to this size are collected by copy; larger ones share datagrams as they are.
@@ -79,6 +79,20 @@ impl Writer {
         if let Some(promises) = &mut self.promises {
             promises.note_written(now, change, sequence, &self.history);
         }
+    }
+
+    /// A sample of `instance` is about to be written that the content filters of the readers `refusing` refuse. True when nobody else is
+    /// there to get it, now or later: then it is not to be written, and counts as written for DEADLINE and LIVELINESS.
+    pub fn pass_over_unwanted(&mut self, now: Instant, instance: KeyHash, refusing: &[Guid]) -> bool {
+        let is_unwanted = !self.keeps_history()
+            && !self.coherent.is_open()
+            && !self.readers.is_empty()
+            && self.readers.iter().all(|reader| refusing.contains(&reader.matched.guid));
+        if is_unwanted {
+            self.counters.unwanted += 1;
+            self.note_promised(now, (instance, ChangeKind::Write), SequenceNumber::ZERO);
+        }
+        is_unwanted
     }
 
     /// True while samples of the usual size wait for others in one buffer, so that [`Writer::write_small`] will take them.

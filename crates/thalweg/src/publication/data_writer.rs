@@ -12,6 +12,7 @@ use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
+use thalweg_transport::clock;
 
 use super::blocking;
 use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled, write_serialized};
@@ -37,6 +38,9 @@ impl<T: TopicType> DataWriter<T> {
     /// Reliable with KEEP_ALL (or exhausted limits), it waits up to `max_blocking_time` for room. With KEEP_ALL and samples
     /// above 2 KiB it also waits for readers on this host that are far behind, 5 ms at most, so that samples under way stay
     /// in the processor's cache; then it goes on in any case.
+    ///
+    /// Where the writer is volatile and the content filters of all its readers refuse the sample, nothing is sent or kept, and the
+    /// number is that of the last sample written.
     ///
     /// # Errors [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe
     /// acknowledgements and the limit to raise; within an inline listener it comes at once, see [`Delivery::Inline`].
@@ -73,11 +77,27 @@ impl<T: TopicType> DataWriter<T> {
     fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
         trace::write_enter();
         let instance = self.instance_of("write", sample)?;
+        if self.cell.filters().any()
+            && let Some(last) = self.pass_over_unwanted(sample, instance)
+        {
+            return Ok(last);
+        }
         let representation = self.cell.representation;
         let (state, hint) = (self.runtime.state(), cdr::encoded_size_hint(sample));
         let encode = |buffer: &mut Vec<u8>| cdr::encode(sample, representation, buffer);
         write_filled(state, &self.cell, instance, timestamp, hint, encode)
             .map_err(|error| self.unencodable("write", error))?
+    }
+
+    /// Does not write a sample that the content filter of every reader refuses; returns the number of the last one that was written.
+    #[inline(never)]
+    fn pass_over_unwanted(&self, sample: &T, instance: KeyHash) -> Option<SequenceNumber> {
+        let refusing = self.cell.filters().refusing(sample);
+        if refusing.is_empty() {
+            return None;
+        }
+        let mut writer = self.cell.writer.lock();
+        writer.pass_over_unwanted(clock::now(), instance, &refusing).then(|| writer.last())
     }
 
     fn end_instance(&self, operation: &'static str, sample: &T, kind: ChangeKind) -> Result<SequenceNumber, Error> {

@@ -11,6 +11,7 @@ use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
+use super::reader_filters::ReaderFilters;
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
@@ -27,6 +28,7 @@ pub(crate) struct WriterCell {
     pub(super) qos: Arc<WriterQos>,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
+    filters: ReaderFilters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
     statuses: StatusBoard<Statuses, WriterStatusListener, WriterStatus>,
@@ -61,6 +63,7 @@ impl WriterCell {
             qos,
             representation,
             waiters: Waiters::default(),
+            filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
             statuses: StatusBoard::new(),
         }
@@ -72,6 +75,11 @@ impl WriterCell {
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
         &self.topic
+    }
+
+    /// The content filters of its readers.
+    pub(crate) fn filters(&self) -> &ReaderFilters {
+        &self.filters
     }
 
     /// The traffic class of the writer's datagrams.
@@ -127,6 +135,7 @@ impl WriterCell {
     }
 
     pub(crate) fn note_unmatched(&self, reader: Guid) -> Option<WriterStatus> {
+        self.filters.set(reader, None);
         self.update_matched(|matched| matched.remove(reader))
     }
 

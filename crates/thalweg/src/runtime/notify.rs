@@ -52,6 +52,11 @@ impl RuntimeState {
             Event::PublicationUnmatched { writer, reader } => {
                 self.deliver_writer_status(writer, |cell| cell.note_unmatched(reader));
             }
+            Event::ReaderFilter { writer, reader, filter } => {
+                if let Some(cell) = self.endpoints.writer(writer) {
+                    cell.filters().set(reader, filter.as_deref());
+                }
+            }
             Event::OfferedIncompatibleQos { writer, reader, mismatches } => {
                 self.deliver_writer_status(writer, |cell| cell.note_incompatible(reader, mismatches));
             }

@@ -117,6 +117,14 @@ fn other_side() {
                 writer.end_coherent_changes().unwrap();
             }
         }
+        "filtering" => {
+            let filter = Filter::parse("x BETWEEN 20 AND 29", &[""; 0]).unwrap();
+            let reader = participant.reader_builder(&topic).qos(reliable_reader()).filter(filter).unwrap().create();
+            let reader = reader.unwrap();
+            let taken = take(&reader, 10);
+            assert!(taken.iter().all(|sample| (20..30).contains(&sample.data().unwrap().x)));
+            std::thread::sleep(PATIENCE);
+        }
         "steady" => write_on(&create(late_writer())),
         "stamped" => {
             let writer = create(WriterQos { destination_order: DestinationOrder::BySource, ..late_writer() });
@@ -267,6 +275,27 @@ fn a_filter_lets_only_its_samples_through() {
     let unfit = Filter::parse("weight = 1", &[""; 0]).unwrap();
     let error = participant.reader_builder(&topic).filter(unfit).map(drop).unwrap_err();
     assert!(error.to_string().contains("no member \"weight\""), "{error}");
+}
+
+#[test]
+fn a_writer_sends_nothing_that_all_its_readers_refuse() {
+    let (domain, name) = (domain(), unique("unwanted"));
+    let participant = participant(domain);
+    let writer = participant.create_writer(&participant.create_topic::<Shape>(&name), reliable_writer()).unwrap();
+    let other = start("filtering", domain, &name);
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    (0..1_000).for_each(|x| _ = writer.write(&Shape::new("A", x)).unwrap());
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    let counters = writer.counters();
+    assert_eq!((counters.unwanted, counters.transmitted), (990, 10));
+    // Somebody else wants everything.
+    let all = participant.create_reader(&participant.create_topic::<Shape>(&name), reliable_reader()).unwrap();
+    writer.wait_for_matched(2, PATIENCE).unwrap();
+    all.wait_for_matched(1, PATIENCE).unwrap();
+    (0..100).for_each(|x| _ = writer.write(&Shape::new("A", x)).unwrap());
+    assert_eq!(take(&all, 100).len(), 100);
+    assert_eq!(writer.counters().unwanted, 990);
+    drop(other);
 }
 
 #[test]

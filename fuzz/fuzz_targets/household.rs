@@ -175,7 +175,7 @@ impl World {
             participant.create_writer(self.now, config).expect("a legal QoS").lock().guid()
         } else {
             let (qos, keys) = (Arc::default(), KeySource::Wire);
-            let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys };
+            let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys, filter: None };
             participant.create_reader(self.now, config).expect("a legal QoS").lock().guid()
         };
         endpoints.insert(guid);

@@ -111,6 +111,7 @@ impl World {
             keyed,
             qos: reader_qos.into(),
             keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
+            filter: None,
         };
         self.writers.push(self.participant.create_writer(self.now, writer).expect("a legal QoS"));
         self.readers.push(self.participant.create_reader(self.now, reader).expect("a legal QoS"));

@@ -4,6 +4,8 @@
 
     {"event": "matched", "count": 1}              a publication or subscription matched or went away
     {"event": "incompatible", "policy": 11}       the other side's QoS does not fit; the number is DDS's policy id
+    {"event": "deadline", "total": 1}             DEADLINE was missed
+    {"event": "liveliness", "alive": 0, "not_alive": 1}   sub: LIVELINESS has changed
     {"event": "written", "sequence": 3}           pub: a sample left
     {"event": "sample", "data": {...}, "state": "ALIVE", "writer": ...}
     {"event": "invalid", "key": {...}, "state": "NOT_ALIVE_DISPOSED"}
@@ -122,6 +124,23 @@ class Reports(Listener):
         say("incompatible", side="requested", policy=status.last_policy_id)
 
 
+    def on_offered_deadline_missed(self, writer, status):
+        say("deadline", side="offered", total=status.total_count)
+
+    def on_requested_deadline_missed(self, reader, status):
+        say("deadline", side="requested", total=status.total_count)
+
+    def on_liveliness_changed(self, reader, status):
+        say("liveliness", alive=status.alive_count, not_alive=status.not_alive_count)
+
+
+LIVELINESS = {
+    "automatic": Policy.Liveliness.Automatic,
+    "manual-by-participant": Policy.Liveliness.ManualByParticipant,
+    "manual-by-topic": Policy.Liveliness.ManualByTopic,
+}
+
+
 def endpoint_qos(options):
     policies = [
         Policy.Reliability.BestEffort if options.best_effort else Policy.Reliability.Reliable(duration(seconds=10)),
@@ -135,6 +154,16 @@ def endpoint_qos(options):
         policies.append(Policy.WriterDataLifecycle(autodispose=False))
         if options.lifespan:
             policies.append(Policy.Lifespan(duration(seconds=options.lifespan)))
+        if options.strength is not None:
+            policies.append(Policy.OwnershipStrength(options.strength))
+    elif options.time_filter:
+        policies.append(Policy.TimeBasedFilter(duration(seconds=options.time_filter)))
+    if options.exclusive or options.strength is not None:
+        policies.append(Policy.Ownership.Exclusive)
+    if options.deadline:
+        policies.append(Policy.Deadline(duration(seconds=options.deadline)))
+    if options.lease:
+        policies.append(LIVELINESS[options.liveliness](duration(seconds=options.lease)))
     if options.transient_local:
         # What Cyclone replays is bounded by DURABILITY_SERVICE, one sample by default, not by HISTORY.
         history = Policy.History.KeepLast(options.depth) if options.depth else Policy.History.KeepAll
@@ -274,6 +303,12 @@ def arguments():
     parser.add_argument("--wait-matched", type=int, default=1, help="pub: readers to wait for before the first write")
     parser.add_argument("--settle", type=float, default=1.0, help="pub: seconds from that to the first write")
     parser.add_argument("--lifespan", type=float, help="pub: seconds that a sample is worth reading; default for ever")
+    parser.add_argument("--deadline", type=float, help="seconds between samples of an instance at most")
+    parser.add_argument("--exclusive", action="store_true", help="OWNERSHIP EXCLUSIVE")
+    parser.add_argument("--strength", type=int, help="pub: OWNERSHIP_STRENGTH; implies --exclusive")
+    parser.add_argument("--liveliness", choices=sorted(LIVELINESS), default="automatic")
+    parser.add_argument("--lease", type=float, help="seconds of LIVELINESS; default for ever")
+    parser.add_argument("--time-filter", type=float, help="sub: seconds between samples of an instance at least")
     parser.add_argument("--dispose", action="store_true")
     parser.add_argument("--unregister", action="store_true")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last sample")

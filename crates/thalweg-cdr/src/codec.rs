@@ -1,6 +1,7 @@
 //! Traits of types with a CDR encoding.
 
 use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Layout};
+use crate::{FieldKind, FieldValue, Step};
 
 /// A type that can be written.
 ///
@@ -41,6 +42,20 @@ pub trait Encode: Layout {
     /// About how many bytes the value takes: exact for plain types, without padding otherwise.
     fn size_hint(&self) -> usize {
         size_of_val(self)
+    }
+
+    /// The part of the value at the end of `path`; `None` where there is none, as in an absent member or beyond the end of a sequence,
+    /// or where it is none that can be compared.
+    fn field(&self, _path: &[Step]) -> Option<FieldValue<'_>> {
+        None
+    }
+
+    /// The kind of what [`field`](Self::field) tells at the end of `path`; `None` where the type has nothing that can be compared.
+    fn field_kind(_path: &[Step]) -> Option<FieldKind>
+    where
+        Self: Sized,
+    {
+        None
     }
 }
 

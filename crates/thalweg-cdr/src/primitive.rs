@@ -4,7 +4,44 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::description::{Primitive, Type};
 use crate::encoder::reversed;
-use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode};
+use crate::{
+    Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, FieldKind, FieldValue, KeySize, Layout, LengthCode,
+    Step,
+};
+
+/// A number as a content filter sees it.
+trait Number {
+    const KIND: FieldKind;
+
+    fn as_field(&self) -> FieldValue<'_>;
+}
+
+macro_rules! integer_field {
+    ($($number:ident)*) => {$(
+        impl Number for $number {
+            const KIND: FieldKind = FieldKind::Integer;
+
+            fn as_field(&self) -> FieldValue<'_> {
+                FieldValue::Integer(i128::from(*self))
+            }
+        }
+    )*};
+}
+
+macro_rules! float_field {
+    ($($number:ident)*) => {$(
+        impl Number for $number {
+            const KIND: FieldKind = FieldKind::Float;
+
+            fn as_field(&self) -> FieldValue<'_> {
+                FieldValue::Float(f64::from(*self))
+            }
+        }
+    )*};
+}
+
+integer_field!(i8 u8 i16 u16 i32 u32 i64 u64);
+float_field!(f32 f64);
 
 /// Implements the traits for a number type: rows of numbers in the wire's byte order are copied at once, others swapped.
 macro_rules! number {
@@ -47,6 +84,14 @@ macro_rules! number {
             #[inline]
             fn size_hint(&self) -> usize {
                 size_of::<Self>()
+            }
+
+            fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+                path.is_empty().then(|| self.as_field())
+            }
+
+            fn field_kind(path: &[Step]) -> Option<FieldKind> {
+                path.is_empty().then_some(<Self as Number>::KIND)
             }
         }
 
@@ -147,7 +192,7 @@ fn row<'a>(decoder: &mut Decoder<'a>, size: usize, count: usize, what: &'static 
 
 /// Implements the traits for a type that is one byte on the wire, and not every byte.
 macro_rules! single_byte {
-    ($type:ty: $kind:ident, $what:literal, $from:expr, $into:expr) => {
+    ($type:ty: $kind:ident, $what:literal, $from:expr, $into:expr, $field_kind:expr, $field:expr) => {
         impl Layout for $type {
             const PRIMITIVE: bool = true;
             const LENGTH_CODE: LengthCode = LengthCode::One;
@@ -169,6 +214,14 @@ macro_rules! single_byte {
             #[inline]
             fn size_hint(&self) -> usize {
                 1
+            }
+
+            fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+                path.is_empty().then(|| $field(*self))
+            }
+
+            fn field_kind(path: &[Step]) -> Option<FieldKind> {
+                path.is_empty().then_some($field_kind)
             }
         }
 
@@ -196,10 +249,19 @@ single_byte!(
     bool: Boolean,
     "a bool, 0 or 1",
     |byte: u8| (byte < 2).then_some(byte == 1),
-    |value: bool| -> Result<u8, EncodeError> { Ok(u8::from(value)) }
+    |value: bool| -> Result<u8, EncodeError> { Ok(u8::from(value)) },
+    FieldKind::Boolean,
+    FieldValue::Boolean
 );
 
 // IDL's `char` is one byte of ISO 8859-1.
-single_byte!(char: Char8, "a char", |byte: u8| Some(char::from(byte)), |value: char| {
-    u8::try_from(value).map_err(|_| EncodeError::new(format!("{value:?} is not in ISO 8859-1, which a char holds")))
-});
+single_byte!(
+    char: Char8,
+    "a char",
+    |byte: u8| Some(char::from(byte)),
+    |value: char| {
+        u8::try_from(value).map_err(|_| EncodeError::new(format!("{value:?} is not in ISO 8859-1, which a char holds")))
+    },
+    FieldKind::Text,
+    FieldValue::Character
+);

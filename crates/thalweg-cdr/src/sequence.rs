@@ -3,6 +3,7 @@
 use crate::codec::{Bounded, BoundedKeySize, array_by};
 use crate::description::Type;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode, Representation};
+use crate::{FieldKind, FieldValue, Step};
 
 /// IDL's `sequence<T>`.
 impl<T: Layout> Layout for Vec<T> {
@@ -21,6 +22,16 @@ impl<T: Layout> Layout for Vec<T> {
 }
 
 impl<T: Encode> Encode for Vec<T> {
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        let (Step::Element(index), rest) = path.split_first()? else { return None };
+        self.get(*index)?.field(rest)
+    }
+
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        let (Step::Element(_), rest) = path.split_first()? else { return None };
+        T::field_kind(rest)
+    }
+
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         if T::PRIMITIVE {
@@ -180,6 +191,16 @@ impl<T: Layout, const N: usize> Layout for [T; N] {
 }
 
 impl<T: Encode, const N: usize> Encode for [T; N] {
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        let (Step::Element(index), rest) = path.split_first()? else { return None };
+        self.get(*index)?.field(rest)
+    }
+
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        let (Step::Element(index), rest) = path.split_first()? else { return None };
+        if *index < N { T::field_kind(rest) } else { None }
+    }
+
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         if T::ELEMENT_PRIMITIVE {
@@ -310,6 +331,14 @@ impl<T: Layout> Layout for Box<T> {
 }
 
 impl<T: Encode> Encode for Box<T> {
+    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+        T::field(self, path)
+    }
+
+    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+        T::field_kind(path)
+    }
+
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         encoder.nested(|encoder| T::encode(self, encoder))
     }

@@ -31,6 +31,14 @@ impl Encode for String {
     fn size_hint(&self) -> usize {
         4 + self.len() + 1
     }
+
+    fn field(&self, path: &[crate::Step]) -> Option<crate::FieldValue<'_>> {
+        path.is_empty().then_some(crate::FieldValue::Text(self))
+    }
+
+    fn field_kind(path: &[crate::Step]) -> Option<crate::FieldKind> {
+        path.is_empty().then_some(crate::FieldKind::Text)
+    }
 }
 
 impl Decode for String {

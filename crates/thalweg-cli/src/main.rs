@@ -42,6 +42,7 @@ enum Command {
     Doctor(commands::doctor::DoctorOptions),
     Advisor(commands::advisor::AdvisorOptions),
     Perf(commands::measure::MeasureOptions),
+    Shapes(commands::shapes::ShapesOptions),
     Sim(commands::simulate::SimulateOptions),
     Lab(commands::laboratory::LaboratoryOptions),
     Coap(commands::coap::CoapOptions),
@@ -52,9 +53,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let program = match Program::try_parse() {
+    let words = commands::shapes::words(std::env::args_os().collect());
+    let program = match Program::try_parse_from(&words) {
         Ok(program) => program,
-        Err(error) => return usage::explain(&error, &Program::command(), std::env::args_os().skip(1)).into(),
+        Err(error) => return usage::explain(&error, &Program::command(), words.into_iter().skip(1)).into(),
     };
     if matches!(program.command, Command::Worker) {
         return thalweg_lab::run_worker();
@@ -77,6 +79,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Doctor(options) => commands::doctor::run(options, interrupt),
         Command::Advisor(options) => commands::advisor::run(options),
         Command::Perf(options) => commands::measure::run(options, interrupt),
+        Command::Shapes(options) => commands::shapes::run(options, interrupt),
         Command::Sim(options) => commands::simulate::run(options, interrupt),
         Command::Lab(options) => commands::laboratory::run(options, interrupt),
         Command::Coap(options) => commands::coap::run(options, interrupt),

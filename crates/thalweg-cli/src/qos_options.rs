@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use thalweg::qos::{Durability, History, ReaderQos, Reliability, Representation, ResourceLimits, WriterQos};
+use thalweg::qos::{
+    DestinationOrder, Durability, History, LivelinessKind, Ownership, ReaderQos, Reliability, Representation,
+    ResourceLimits, WriterOwnership, WriterQos,
+};
 
 use thalweg_lab::nearest::nearest;
 
@@ -19,10 +22,24 @@ pub struct QosOptions {
     representation: Vec<Representation>,
     transport_priority: Option<i32>,
     reader_patience: Option<Duration>,
+    writers: WritersPolicies,
+}
+
+/// Policies about several writers of a topic, and about time.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct WritersPolicies {
+    deadline: Option<Duration>,
+    lifespan: Option<Duration>,
+    minimum_separation: Option<Duration>,
+    exclusive: bool,
+    strength: Option<i32>,
+    liveliness: Option<LivelinessKind>,
+    lease: Option<Duration>,
+    order: Option<DestinationOrder>,
 }
 
 /// Every key with its allowed values, for help and errors.
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 21] = [
     ("reliability", "reliable | best-effort"),
     ("max_blocking_ms", "milliseconds that a write waits for room, default 10000"),
     (
@@ -41,6 +58,17 @@ const KEYS: [(&str, &str); 13] = [
         "transport_priority",
         "of a writer: 0 to 63 is the DSCP of its datagrams, below 0 less than best effort, default 0",
     ),
+    ("deadline_ms", "milliseconds in which each instance is written at least once, default no deadline"),
+    ("lifespan_ms", "of a writer: milliseconds for which a sample is worth something, default for ever"),
+    ("time_filter_ms", "of a reader: milliseconds between two samples of an instance at least, default 0"),
+    ("ownership", "shared | exclusive"),
+    ("strength", "of a writer: rank where ownership is exclusive, highest wins; implies exclusive"),
+    ("liveliness", "automatic | manual-by-participant | manual-by-topic; writing is a sign of life"),
+    (
+        "lease_ms",
+        "milliseconds without a sign of life after which a writer counts as gone, at least 10, default for ever",
+    ),
+    ("destination_order", "by-reception | by-source"),
     ("representation", "xcdr1 | xcdr2; a reader may take both: xcdr1,xcdr2"),
 ];
 
@@ -100,6 +128,28 @@ impl QosOptions {
                 self.transport_priority =
                     Some(priority.ok_or_else(|| format!("{value:?} is no priority; give a number up to 63"))?);
             }
+            "deadline_ms" => self.writers.deadline = Some(millis(value)?),
+            "lifespan_ms" => self.writers.lifespan = Some(millis(value)?),
+            "time_filter_ms" => self.writers.minimum_separation = Some(millis(value)?),
+            "ownership" => self.writers.exclusive = choose(value, &[("shared", false), ("exclusive", true)])?,
+            "strength" => {
+                let strength = value.parse().map_err(|_| format!("{value:?} is no strength; give a whole number"))?;
+                (self.writers.strength, self.writers.exclusive) = (Some(strength), true);
+            }
+            "liveliness" => {
+                let choices = [
+                    ("automatic", LivelinessKind::Automatic),
+                    ("manual-by-participant", LivelinessKind::ManualByParticipant),
+                    ("manual-by-topic", LivelinessKind::ManualByTopic),
+                ];
+                self.writers.liveliness = Some(choose(value, &choices)?);
+            }
+            "lease_ms" => self.writers.lease = Some(millis(value)?),
+            "destination_order" => {
+                let choices =
+                    [("by-reception", DestinationOrder::ByReception), ("by-source", DestinationOrder::BySource)];
+                self.writers.order = Some(choose(value, &choices)?);
+            }
             "representation" => {
                 let choices = [("xcdr1", Representation::Xcdr1), ("xcdr2", Representation::Xcdr2)];
                 self.representation =
@@ -127,6 +177,15 @@ impl QosOptions {
         qos.data_representation = self.representation.clone();
         qos.transport_priority = self.transport_priority.unwrap_or(qos.transport_priority);
         qos.reader_patience = self.reader_patience.unwrap_or(qos.reader_patience);
+        let WritersPolicies { deadline, lifespan, exclusive, strength, liveliness, lease, order, .. } = self.writers;
+        qos.timing.deadline = deadline.unwrap_or(qos.timing.deadline);
+        qos.timing.lifespan = lifespan.unwrap_or(qos.timing.lifespan);
+        if exclusive {
+            qos.ownership = WriterOwnership::Exclusive { strength: strength.unwrap_or(0) };
+        }
+        qos.liveliness.kind = liveliness.unwrap_or(qos.liveliness.kind);
+        qos.liveliness.lease = lease.unwrap_or(qos.liveliness.lease);
+        qos.destination_order = order.unwrap_or(qos.destination_order);
         qos
     }
 
@@ -141,6 +200,15 @@ impl QosOptions {
         if !self.representation.is_empty() {
             qos.data_representation = self.representation.clone();
         }
+        let WritersPolicies { deadline, minimum_separation, exclusive, liveliness, lease, order, .. } = self.writers;
+        qos.timing.deadline = deadline.unwrap_or(qos.timing.deadline);
+        qos.timing.minimum_separation = minimum_separation.unwrap_or(qos.timing.minimum_separation);
+        if exclusive {
+            qos.ownership = Ownership::Exclusive;
+        }
+        qos.liveliness.kind = liveliness.unwrap_or(qos.liveliness.kind);
+        qos.liveliness.lease = lease.unwrap_or(qos.liveliness.lease);
+        qos.destination_order = order.unwrap_or(qos.destination_order);
         qos
     }
 
@@ -188,9 +256,8 @@ fn allowed(what: &str, words: &[&str], given: &str) -> String {
     format!("{guess}Allowed {what}: {}", words.join(", "))
 }
 
-/// Policies of DDS 1.4 that every endpoint of this version has with their default value.
-const NOT_EFFECTIVE: [&str; 7] =
-    ["deadline", "destination_order", "lifespan", "liveliness", "ownership", "presentation", "time_based_filter"];
+/// Policies of DDS 1.4 that every endpoint of these commands has with their default value.
+const NOT_EFFECTIVE: [&str; 2] = ["presentation", "durability_service"];
 
 #[cfg(test)]
 mod tests {
@@ -228,9 +295,38 @@ mod tests {
     }
 
     #[test]
+    fn policies_about_several_writers_and_time_reach_the_endpoints() {
+        let options = parse(&[
+            "deadline_ms=100",
+            "lifespan_ms=50",
+            "time_filter_ms=10",
+            "strength=-3",
+            "liveliness=manual-by-topic",
+            "lease_ms=20",
+            "destination_order=by-source",
+        ]);
+        let options = options.expect("allowed");
+        let (writer, reader) = (options.writer(), options.reader());
+        assert_eq!(
+            (writer.ownership, reader.ownership),
+            (WriterOwnership::Exclusive { strength: -3 }, Ownership::Exclusive)
+        );
+        assert_eq!(
+            (writer.timing.deadline, reader.timing.deadline),
+            (Duration::from_millis(100), Duration::from_millis(100))
+        );
+        assert_eq!(
+            (writer.timing.lifespan, reader.timing.minimum_separation),
+            (Duration::from_millis(50), Duration::from_millis(10))
+        );
+        assert_eq!((writer.liveliness, writer.destination_order), (reader.liveliness, reader.destination_order));
+        assert_eq!((writer.check(), reader.check()), (Ok(()), Ok(())));
+        check_error("strength=high", &["whole number"]);
+    }
+
+    #[test]
     fn policies_that_are_not_effective_are_refused_as_such() {
-        check_error("ownership=exclusive", &["ownership", "not effective", "leave it out"]);
-        check_error("deadline=100", &["deadline", "not effective"]);
+        check_error("presentation=topic", &["presentation", "not effective", "leave it out"]);
     }
 
     #[test]

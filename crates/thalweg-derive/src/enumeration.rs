@@ -29,6 +29,8 @@ pub fn expand(
     let idents: Vec<_> = variants.iter().map(|(variant, _)| &variant.ident).collect();
     let default =
         variants.iter().find(|(_, found)| found.default.is_some()).map_or(&first.ident, |(variant, _)| &variant.ident);
+    let literal_names: Vec<_> =
+        idents.iter().map(|ident| ident.to_string().trim_start_matches("r#").to_owned()).collect();
     let expected = format!("a literal of {name}");
     let header = ImplHeader::new(input, cdr);
     let description = description::of_enumeration(cdr, &name, bits, variants);
@@ -50,6 +52,13 @@ pub fn expand(
                 #cdr::Encode::encode(&literal, encoder)
             }
             fn size_hint(&self) -> usize { #holder_bytes }
+            fn field(&self, path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
+                let (name, number) = match self { #(Self::#idents => (#literal_names, Self::#idents as i64)),* };
+                path.is_empty().then_some(#cdr::FieldValue::Literal { name, number })
+            }
+            fn field_kind(path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldKind> {
+                path.is_empty().then_some(#cdr::FieldKind::Literal(&[#(#literal_names),*]))
+            }
         },
     );
     let decode = header.implement(

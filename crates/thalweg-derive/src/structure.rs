@@ -131,11 +131,13 @@ impl DerivedStructure<'_> {
         });
         let key = structure_key::encode_key(self);
         let size_hint = self.size_hint();
+        let fields = self.fields();
         quote! {
             fn encode(&self, encoder: &mut #cdr::Encoder<'_>) -> #result { #body }
             fn encode_key(&self, encoder: &mut #cdr::Encoder<'_>) -> #result { #key }
             #elements
             fn size_hint(&self) -> usize { #size_hint }
+            #fields
         }
     }
 
@@ -166,6 +168,37 @@ impl DerivedStructure<'_> {
                 encoder.optional(#header, self.#field.as_ref(), |value, encoder| #of_value)#named?;
             },
             (_, false) => quote!(#of_field #named?;),
+        }
+    }
+
+    /// The members by their names, for content filters.
+    fn fields(&self) -> TokenStream {
+        let cdr = self.cdr;
+        let values = self.members.iter().map(|member| {
+            let (name, field) = (&member.name, &member.field);
+            match member.optional {
+                true => quote!(#name => self.#field.as_ref().and_then(|value| #cdr::Encode::field(value, rest)),),
+                false => quote!(#name => #cdr::Encode::field(&self.#field, rest),),
+            }
+        });
+        let kinds = self.members.iter().map(|member| {
+            let (name, value_type) = (&member.name, &member.value_type);
+            quote!(#name => <#value_type as #cdr::Encode>::field_kind(rest),)
+        });
+        let step = quote! {
+            let ::core::option::Option::Some((#cdr::Step::Member(name), rest)) = path.split_first() else {
+                return ::core::option::Option::None;
+            };
+        };
+        quote! {
+            fn field(&self, path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
+                #step
+                match name.as_str() { #(#values)* _ => ::core::option::Option::None }
+            }
+            fn field_kind(path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldKind> {
+                #step
+                match name.as_str() { #(#kinds)* _ => ::core::option::Option::None }
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! bytes and deadlines come out. Production and the simulator compose the same [`participant::Participant`].
 #![forbid(unsafe_code)]
 
+mod assertion;
 mod count;
 pub mod discovery;
 pub mod flow_control;

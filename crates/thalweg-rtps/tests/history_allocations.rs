@@ -85,6 +85,7 @@ fn check_reader(history: History, keyed: Keyed, instances: i64, take_every: i64)
         let change = if number % 50 == 0 { ChangeKind::Dispose } else { ChangeKind::Write };
         let writes = change == ChangeKind::Write;
         let inserted = cache.insert(CachedSample {
+            coherent_set: SequenceNumber::ZERO,
             payload: pool.copy(if writes { &sample } else { &key }),
             payload_kind: if writes { PayloadKind::Data } else { PayloadKind::Key },
             valid: writes,

@@ -53,6 +53,7 @@ impl Simulation {
             keyed: topic.keyed,
             qos: plan.qos.clone().into(),
             keys: KeySource::Function(SimulatedSample::key_of()),
+            filter: None,
         };
         let (process, pace) = (plan.process, plan.pace);
         let now = self.processes[process].local(self.now);

@@ -3,6 +3,7 @@
 pub mod delivery;
 pub mod discovery;
 pub mod liveness;
+pub mod policies;
 pub mod repairs;
 pub mod resources;
 

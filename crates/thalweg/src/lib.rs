@@ -26,6 +26,7 @@
 
 mod error;
 pub mod explain;
+pub mod filter;
 pub mod flow_controller;
 #[cfg(all(loom, test))]
 mod models;

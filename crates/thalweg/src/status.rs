@@ -5,7 +5,7 @@ use thalweg_rtps::status::{StatusCounts, Told};
 use thalweg_rtps::types::{Guid, GuidPrefix, KeyHash};
 
 pub use thalweg_rtps::discovery::database::DiscoveryLimit;
-pub use thalweg_rtps::history::RejectReason;
+pub use thalweg_rtps::history::{DeadlineMissed, RejectReason};
 pub use thalweg_rtps::participant::LostReason;
 pub use thalweg_rtps::reader::{LossReason, Losses, Rejections};
 
@@ -187,6 +187,58 @@ impl Told for SampleRejected {
     }
 }
 
+/// Leases that passed without a sign of life of the application, where the writer's liveliness is manual: LIVELINESS_LOST.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessLost {
+    /// Number of times that the writer became one that is not alive.
+    pub total: u64,
+    /// Of these, since the status was last read or told.
+    pub total_change: u64,
+}
+
+impl Told for LivelinessLost {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total, current: 0 }
+    }
+
+    fn since(&self, told: StatusCounts) -> LivelinessLost {
+        LivelinessLost { total_change: self.counts().total_change(told), ..*self }
+    }
+}
+
+/// The matched writers of a reader by their liveliness: LIVELINESS_CHANGED. A writer that is matched is alive at first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessChanged {
+    /// Matched writers that are alive.
+    pub alive: usize,
+    /// Change since the status was last read or told.
+    pub alive_change: isize,
+    /// Matched writers that have not given a sign of life for their lease.
+    pub not_alive: usize,
+    /// Change since the status was last read or told.
+    pub not_alive_change: isize,
+    /// The writer that changed last.
+    pub last: Option<Guid>,
+}
+
+impl LivelinessChanged {
+    /// The status with these numbers of writers, after a change of `writer`.
+    pub(crate) fn update(&mut self, matched: usize, not_alive: usize, writer: Guid) {
+        (self.alive, self.not_alive, self.last) = (matched.saturating_sub(not_alive), not_alive, Some(writer));
+    }
+}
+
+impl Told for LivelinessChanged {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.not_alive as u64, current: self.alive as u64 }
+    }
+
+    fn since(&self, told: StatusCounts) -> LivelinessChanged {
+        let alive_change = self.counts().current_change(told) as isize;
+        LivelinessChanged { alive_change, not_alive_change: self.not_alive as isize - told.total as isize, ..*self }
+    }
+}
+
 /// News about a writer, as its status listener gets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -195,6 +247,10 @@ pub enum WriterStatus {
     PublicationMatched(Matched),
     /// A reader requests more than the writer offers.
     OfferedIncompatibleQos(IncompatibleQos),
+    /// Some instance was not written for longer than the DEADLINE that the writer offers.
+    OfferedDeadlineMissed(DeadlineMissed),
+    /// The application has not asserted the writer's liveliness in time.
+    LivelinessLost(LivelinessLost),
     /// A reader made no progress for as long as the writer's `reader_patience` allows, and is no longer waited for.
     ReadersGivenUp(ReadersGivenUp),
 }
@@ -249,6 +305,10 @@ pub enum ReaderStatus {
     SubscriptionMatched(Matched),
     /// A writer offers less than the reader requests.
     RequestedIncompatibleQos(IncompatibleQos),
+    /// Some instance got no sample for longer than the DEADLINE that the reader requests.
+    RequestedDeadlineMissed(DeadlineMissed),
+    /// A writer was matched, has lost its liveliness or is alive again, or is gone.
+    LivelinessChanged(LivelinessChanged),
     /// Samples were lost. News that come together are told together.
     SampleLost(SampleLost),
     /// Samples found no room.
@@ -281,6 +341,24 @@ mod tests {
         given_up.change(|given_up| given_up.current = 0);
         assert!(!given_up.has_changed());
         assert_eq!(given_up.tell().current, 0);
+    }
+
+    #[test]
+    fn liveliness_tells_both_numbers_and_their_changes() {
+        let mut changed = Status::<LivelinessChanged>::default();
+        changed.change(|status| status.update(2, 0, Guid::UNKNOWN));
+        assert_eq!(
+            changed.tell_changed().map(|told| (told.alive, told.alive_change, told.not_alive_change)),
+            Some((2, 2, 0))
+        );
+        changed.change(|status| status.update(2, 1, Guid::UNKNOWN));
+        let told = changed.tell();
+        assert_eq!((told.alive, told.alive_change, told.not_alive, told.not_alive_change), (1, -1, 1, 1));
+        changed.change(|status| status.update(1, 0, Guid::UNKNOWN));
+        assert_eq!(
+            changed.tell_changed().map(|told| (told.alive, told.alive_change, told.not_alive_change)),
+            Some((1, 0, -1))
+        );
     }
 
     #[test]

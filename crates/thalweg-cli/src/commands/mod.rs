@@ -14,6 +14,7 @@ pub mod probe;
 pub mod profile;
 pub mod publish;
 pub mod run;
+pub mod shapes;
 pub mod simulate;
 pub mod study;
 pub mod subscribe;

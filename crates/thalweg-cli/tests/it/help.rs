@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 42] = [
+const COMMANDS: [&[&str]; 43] = [
     &[],
     &["pub"],
     &["sub"],
@@ -16,6 +16,7 @@ const COMMANDS: [&[&str]; 42] = [
     &["perf", "udp"],
     &["perf", "tcp"],
     &["perf", "serve"],
+    &["shapes"],
     &["sim"],
     &["lab"],
     &["lab", "quick"],

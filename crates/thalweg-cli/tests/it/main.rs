@@ -23,6 +23,7 @@ mod probe;
 mod profile;
 mod program;
 mod scenario;
+mod shapes;
 mod video;
 mod why;
 mod workers;

@@ -1,6 +1,7 @@
 //! Thalweg and Eclipse Cyclone DDS exchange data, both ways.
 
 mod methods;
+mod policies;
 mod reception;
 
 use std::time::Duration;

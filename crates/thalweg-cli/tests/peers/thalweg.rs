@@ -24,6 +24,14 @@ pub fn start(host: Option<&Host>, domain: u32, words: &str) -> Program {
     Program::start("Thalweg", &command)
 }
 
+/// Starts `thalweg` with these words and no others.
+#[track_caller]
+pub fn start_alone(words: &str) -> Program {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command.args(words.split_whitespace());
+    Program::start("Thalweg", &command)
+}
+
 /// A domain that no other test of this run uses.
 pub fn domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);

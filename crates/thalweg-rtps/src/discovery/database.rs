@@ -25,6 +25,8 @@ pub struct KnownParticipant {
     pub reach: Reach,
     /// The end of its lease.
     pub lease_until: Instant,
+    /// When a datagram last came from any of its addresses.
+    pub alive_at: Instant,
     /// When a datagram last came from an address that it has proved.
     pub heard_at: Instant,
     /// Whether it sent endpoint discovery before it was known, which it has to repeat.
@@ -42,6 +44,7 @@ impl KnownParticipant {
             data: Arc::new(data),
             reach,
             lease_until: Instant::NEVER,
+            alive_at: Instant::ZERO,
             heard_at: Instant::ZERO,
             has_spoken: false,
         }
@@ -49,6 +52,7 @@ impl KnownParticipant {
 
     /// Renews its lease. The lease of this participant does not end.
     pub fn renew_lease(&mut self, now: Instant) {
+        self.alive_at = self.alive_at.max(now);
         if self.lease_until != Instant::NEVER {
             self.lease_until = now + self.data.lease_duration.min(LEASE_MAX);
         }
@@ -117,12 +121,13 @@ impl EndpointData for SubscriptionData {
     }
 
     fn heap_bytes(&self) -> usize {
-        let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
+        let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, filter, .. } = self;
         let ReaderQos { attached, partition, data_representation, .. } = &**qos;
         bytes_beside([topic_name, type_name, entity_name], attached, partition)
             + vec_bytes(data_representation)
             + vec_bytes(unicast)
             + vec_bytes(multicast)
+            + filter.as_ref().map_or(0, |filter| size_of_val(&**filter) + filter.heap_bytes())
     }
 
     fn from_announcement(payload: &[u8]) -> Result<Self, WireError> {

@@ -8,7 +8,7 @@ use super::parameters::{
 use crate::qos::{MatchResult, Offer, ReaderQos, Request, WriterOwnership, WriterQos, match_endpoints as match_offer};
 use crate::types::{EntityId, Guid, Locator};
 use crate::wire::WireError;
-use crate::wire::parameters::{Parameter, ParameterList, ParameterWriter};
+use crate::wire::parameters::{Parameter, ParameterList, ParameterReader, ParameterWriter};
 use crate::wire::pid;
 
 /// The announced data of a writer.
@@ -59,6 +59,8 @@ pub struct SubscriptionData {
     pub type_consistency: TypeConsistency,
     /// The value of TYPE_INFORMATION as it was announced (DDS-XTypes 1.3 §7.6.3.2.1).
     pub type_information: Option<Arc<[u8]>>,
+    /// The filter by which it wants its samples; writers may leave out those that it refuses. Default none.
+    pub filter: Option<Box<ContentFilter>>,
 }
 
 /// TYPE_CONSISTENCY_ENFORCEMENT of a reader (DDS-XTypes 1.3 §7.6.3.7).
@@ -125,6 +127,47 @@ impl TypeConsistency {
             prevents_widening: is_set(5),
             forces_validation: is_set(6),
         }
+    }
+}
+
+/// The content filter that a reader announces (`ContentFilterProperty_t`, RTPS 2.5 §9.6.4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentFilter {
+    /// Name of the filtered topic.
+    pub topic_name: String,
+    /// Name of the topic that it filters.
+    pub related_topic_name: String,
+    /// The language of the expression: [`ContentFilter::SQL`] is the one of DDS.
+    pub class_name: String,
+    /// The expression.
+    pub expression: String,
+    /// The values of its parameters; at most [`ContentFilter::PARAMETERS_MAX`].
+    pub parameters: Vec<String>,
+}
+
+impl ContentFilter {
+    /// The class of DDS's own filters.
+    pub const SQL: &str = "DDSSQL";
+    /// Most parameters: %0 to %99 (DDS 1.4, Annex B).
+    pub const PARAMETERS_MAX: usize = 100;
+
+    fn decode(value: &mut ParameterReader<'_>) -> Result<ContentFilter, WireError> {
+        let mut text = || Ok::<_, WireError>(value.string()?.to_owned());
+        let (topic_name, related_topic_name, class_name, expression) = (text()?, text()?, text()?, text()?);
+        let error = value.error("at most 100 parameters of a filter");
+        let count = value.u32()? as usize;
+        if count > ContentFilter::PARAMETERS_MAX {
+            return Err(error);
+        }
+        let parameters = (0..count).map(|_| value.string().map(str::to_owned)).collect::<Result<_, _>>()?;
+        Ok(ContentFilter { topic_name, related_topic_name, class_name, expression, parameters })
+    }
+
+    /// Bytes of memory on the heap.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let texts = [&self.topic_name, &self.related_topic_name, &self.class_name, &self.expression];
+        let parameters = self.parameters.iter().map(|value| size_of::<String>() + value.capacity());
+        texts.iter().map(|text| text.capacity()).sum::<usize>() + parameters.sum::<usize>()
     }
 }
 
@@ -231,6 +274,7 @@ impl SubscriptionData {
             expects_inline_qos: false,
             type_consistency: TypeConsistency::default(),
             type_information: None,
+            filter: None,
         }
     }
 
@@ -258,6 +302,14 @@ impl SubscriptionData {
         if self.expects_inline_qos {
             list.put(pid::EXPECTS_INLINE_QOS, |value| value.boolean(true));
         }
+        if let Some(filter) = &self.filter {
+            list.put(pid::CONTENT_FILTER_PROPERTY, |value| {
+                let texts = [&filter.topic_name, &filter.related_topic_name, &filter.class_name, &filter.expression];
+                texts.into_iter().for_each(|text| value.string(text));
+                value.u32(filter.parameters.len() as u32);
+                filter.parameters.iter().for_each(|parameter| value.string(parameter));
+            });
+        }
         if self.type_consistency != TypeConsistency::default() {
             list.put(pid::TYPE_CONSISTENCY, |value| value.extend_from_slice(&self.type_consistency.to_bytes()));
         }
@@ -281,6 +333,9 @@ impl SubscriptionData {
             .find(pid::TYPE_CONSISTENCY)
             .map_or_else(TypeConsistency::default, |policy| TypeConsistency::read(&policy));
         let type_information = type_information(&list);
+        // Whatever is wrong with a filter, samples that it refuses are no harm.
+        let filter = list.find(pid::CONTENT_FILTER_PROPERTY);
+        let filter = filter.and_then(|filter| ContentFilter::decode(&mut filter.reader()).ok()).map(Box::new);
         Ok(SubscriptionData {
             guid,
             topic_name,
@@ -292,6 +347,7 @@ impl SubscriptionData {
             expects_inline_qos,
             type_consistency,
             type_information,
+            filter,
         })
     }
 
@@ -344,6 +400,7 @@ impl Common {
                 pid::ENTITY_NAME => common.entity_name = String::from_utf8_lossy(value.string_bytes()?).into_owned(),
                 pid::UNICAST_LOCATOR => add_locator(&mut common.unicast, value.locator()?),
                 pid::MULTICAST_LOCATOR => add_locator(&mut common.multicast, value.locator()?),
+                pid::CONTENT_FILTER_PROPERTY => {}
                 pid::EXPECTS_INLINE_QOS => common.expects_inline_qos = value.boolean()?,
                 _ if policy(&parameter)? => {}
                 _ => ignore_unknown(&parameter)?,

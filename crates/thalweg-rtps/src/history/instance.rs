@@ -18,6 +18,8 @@ pub(super) struct Instance {
     pub(super) samples: Ends,
     pub(super) held: Load,
     pub(super) ranking: Ranking,
+    /// The last call of read or take that has picked from it, where samples are given out instance by instance.
+    pub(super) picked_by: u64,
     pub(super) is_idle: bool,
     remembered: Option<(Payload, PayloadKind)>,
     /// Those that registered the instance by writing or disposing it, sorted.
@@ -50,6 +52,7 @@ impl Default for Instance {
             samples: Ends::default(),
             held: Load::default(),
             ranking: Ranking::default(),
+            picked_by: 0,
             is_idle: false,
             remembered: None,
             writers: Vec::new(),
@@ -95,6 +98,13 @@ impl Instance {
         }
         self.state = InstanceState::Alive;
         self.add_writer(writer);
+    }
+
+    /// A value of `writer` arrived that nobody gets.
+    pub(super) fn note_writer(&mut self, writer: Guid) {
+        if self.state == InstanceState::Alive {
+            self.add_writer(writer);
+        }
     }
 
     /// Whether a dispose or unregister of `writer` would change the state, and so deserves a notice.

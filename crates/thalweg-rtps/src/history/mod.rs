@@ -6,12 +6,14 @@
 mod bounds;
 mod chain;
 mod change;
+mod deadlines;
 mod expiry;
 mod frame;
 mod frame_stock;
 mod instance;
 mod key_table;
 mod pack_ring;
+mod period_watch;
 mod sample_access;
 mod sample_cache;
 mod sample_info;
@@ -24,7 +26,9 @@ mod writer_instances;
 
 pub use bounds::RejectReason;
 pub use change::{Change, FrameLimit, HeldSample, PushResult, SmallSample};
+pub use deadlines::{DeadlineMissed, Deadlines};
 pub use frame::{Frame, FrameAt};
+pub use period_watch::PeriodWatch;
 pub use sample_access::CacheEntry;
 pub use sample_cache::{BYTES_DEFAULT, INSTANCES_DEFAULT, Insert, SampleCache};
 pub use sample_info::{

@@ -116,6 +116,17 @@ impl PackRing {
         }
     }
 
+    /// Place of the instance of a held change in the table of instances.
+    pub fn instance_of(&mut self, sequence: SequenceNumber) -> Option<usize> {
+        let index = self.position(sequence).ok()?;
+        let slot = &mut self.slots[index];
+        match &mut slot.content {
+            Content::Empty => None,
+            Content::One(held) => Some(held.instance),
+            Content::Frame(frame) => frame.entry((sequence - slot.first) as usize).map(|entry| entry.instance as usize),
+        }
+    }
+
     /// Takes out a held change; its slot stays.
     pub fn kill(&mut self, sequence: SequenceNumber) -> Option<Removed> {
         let index = self.position(sequence).ok()?;

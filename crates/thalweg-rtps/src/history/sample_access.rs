@@ -158,12 +158,34 @@ impl SampleCache {
             (None, Some(SampleState::NotRead)) => (Order::Unread, self.store.unread.first),
             (None, _) => (Order::Reception, self.store.reception.first),
         };
+        if self.groups_instances && filter.instance.is_none() {
+            return self.pick_by_instance(max, filter, order, index);
+        }
         while index != NOWHERE && self.picked.len() < max {
             let stored = &self.store[index];
             if selects(filter, stored, &self.instances[stored.instance]) {
                 self.picked.push(index);
             }
             index = stored.next(order);
+        }
+    }
+
+    /// As [`SampleCache::pick`], instance by instance, in the order in which they are first met from `index` on.
+    fn pick_by_instance(&mut self, max: usize, filter: &ReadFilter, order: Order, mut index: usize) {
+        let call = self.results + 1;
+        while index != NOWHERE && self.picked.len() < max {
+            let slot = self.store[index].instance;
+            if std::mem::replace(&mut self.instances[slot].picked_by, call) != call {
+                let mut own = self.instances[slot].samples.first;
+                while own != NOWHERE && self.picked.len() < max {
+                    let stored = &self.store[own];
+                    if selects(filter, stored, &self.instances[slot]) {
+                        self.picked.push(own);
+                    }
+                    own = stored.next(Order::Instance);
+                }
+            }
+            index = self.store[index].next(order);
         }
     }
 

@@ -50,6 +50,8 @@ pub struct SampleCache {
     pub(super) empty: Payload,
     /// Each instance keeps a payload that tells its key.
     keeps_keys: bool,
+    /// Samples of one instance are given out one after the other, whatever came between them.
+    pub(super) groups_instances: bool,
 }
 
 /// How many instances a reader without a limit of its own knows at most.
@@ -75,12 +77,20 @@ impl SampleCache {
             picked: Vec::new(),
             empty: Payload::from(Vec::new()),
             keeps_keys: true,
+            groups_instances: false,
         }
     }
 
     /// Changes the byte budget (default [`BYTES_DEFAULT`]); one sample always fits into an empty cache.
     pub fn with_bytes_max(mut self, bytes_max: usize) -> SampleCache {
         self.bounds.bytes_max = bytes_max;
+        self
+    }
+
+    /// `read` and `take` give out the samples of one instance one after the other, and the instances in the order of their first
+    /// sample; else all samples come in the order of reception.
+    pub fn grouped_by_instance(mut self) -> SampleCache {
+        self.groups_instances = true;
         self
     }
 
@@ -165,6 +175,13 @@ impl SampleCache {
         instances.find(|(_, slot)| self.instances[*slot].held.changes > 0).map(|(key, _)| key)
     }
 
+    /// A value of `writer` was not handed over, which still makes it one of the instance's writers.
+    pub fn note_writer(&mut self, instance: KeyHash, writer: Guid) {
+        if let Some(slot) = self.instances.find(&self.key_of(instance)) {
+            self.instances[slot].note_writer(writer);
+        }
+    }
+
     /// Learns that `writer` is gone: it unregisters all its instances. Each that was alive and has no other writer
     /// becomes `NOT_ALIVE_NO_WRITERS` and gets a notice that tells it.
     pub fn writer_lost(&mut self, writer: Guid, now: Instant) {
@@ -176,6 +193,7 @@ impl SampleCache {
             instance.handle_end(ChangeKind::Unregister, writer);
             if is_news {
                 let notice = CachedSample {
+                    coherent_set: crate::types::SequenceNumber::ZERO,
                     payload: self.empty.clone(),
                     payload_kind: PayloadKind::Key,
                     valid: false,
@@ -232,6 +250,11 @@ impl SampleCache {
     /// State of an instance, or `None` when it is not known (any more).
     pub fn instance_state(&self, instance: KeyHash) -> Option<InstanceState> {
         self.instances.find(&self.key_of(instance)).map(|slot| self.instances[slot].state)
+    }
+
+    /// The byte budget.
+    pub fn bytes_max(&self) -> usize {
+        self.bounds.bytes_max
     }
 
     /// Bytes charged to the budget.

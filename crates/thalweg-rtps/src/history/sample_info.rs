@@ -26,6 +26,9 @@ pub struct CachedSample {
     pub expires: Instant,
     /// Its instance; ignored on keyless topics.
     pub instance: KeyHash,
+    /// The coherent set that it is part of: the number of the set's first sample. Zero for none, and
+    /// [`SequenceNumber::UNKNOWN`] for the end of a set, which is no sample.
+    pub coherent_set: SequenceNumber,
     /// Its effect on the instance.
     pub change: ChangeKind,
 }

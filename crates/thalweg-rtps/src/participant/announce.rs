@@ -16,7 +16,6 @@ use crate::time::Instant;
 use crate::types::{EntityId, GuidPrefix, KeyHash, Locator, SequenceNumber};
 use crate::wire::parameters;
 use crate::wire::write::{self, DataHead, DataKind};
-use crate::writer::NewChange;
 
 /// How often a participant announces itself in its lease duration, at least.
 pub(super) const ANNOUNCEMENTS_PER_LEASE: u32 = 4;
@@ -161,18 +160,17 @@ impl Announcer {
         }
     }
 
-    /// Makes the participant message that renews our lease at peers which miss multicast announcements (`ParticipantMessageData`,
-    /// automatic liveliness, RTPS 2.5 §9.6.3.3). It is due again after two periods.
-    pub(super) fn make_message(&mut self, now: Instant, prefix: GuidPrefix) -> NewChange {
-        self.message_at = now + self.period * 2;
-        let mut bytes = vec![0, 1, 0, 0];
-        bytes.extend_from_slice(&prefix.0);
-        bytes.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
-        let mut instance = [0; 16];
-        instance[..12].copy_from_slice(&prefix.0);
-        instance[15] = 1;
-        let (kind, instance) = (ChangeKind::Write, KeyHash(instance));
-        NewChange { kind, instance, timestamp: None, payload: Payload::from(bytes) }
+    /// A participant message leaves, which renews our lease at peers that miss multicast announcements (`ParticipantMessageData`,
+    /// automatic liveliness, RTPS 2.5 §9.6.3.3). The next one is due after two periods, or after `longest` if that is sooner.
+    pub(super) fn note_message(&mut self, now: Instant, longest: Duration) {
+        self.message_at = now + longest.min(self.period * 2);
+    }
+
+    /// A participant message is due at `at` at the latest.
+    pub(super) fn hasten_message(&mut self, at: Instant) {
+        if !self.farewell && self.message_at != Instant::NEVER {
+            self.message_at = self.message_at.min(at);
+        }
     }
 
     /// Greets participants that do not answer our endpoint discovery, each at its proved addresses, when an announcement is due.
@@ -275,7 +273,8 @@ mod tests {
         while announcer.announce_at < Instant::ZERO + lease * 10 {
             let mut outbox = Outbox::new();
             times.push(announcer.announce_at);
-            let alone = Housemates::join(Instant::ZERO, Household::default(), PREFIX, (0, String::new()));
+            let alone =
+                Housemates::join(Instant::ZERO, Household::default(), (PREFIX, Default::default()), (0, String::new()));
             announcer.poll_transmit(announcer.announce_at, &config, &Database::default(), &alone, &mut outbox);
             assert!(!outbox.is_empty(), "it announces");
         }

@@ -89,8 +89,7 @@ impl Participant {
             match kind {
                 TopicKind::Publications => self.handle_publication(now, prefix, &sample),
                 TopicKind::Subscriptions => self.handle_subscription(now, prefix, &sample),
-                // A participant message renews the lease, as every datagram does.
-                TopicKind::Liveliness => {}
+                TopicKind::Liveliness => self.handle_participant_message(now, prefix, &sample),
                 TopicKind::Service => self.hand_over(now, reader, &sample),
             }
             self.forget_instance(reader, &sample);

@@ -14,6 +14,9 @@ use crate::discovery::{DiscoveryLimits, LocalAddresses};
 use crate::history::PayloadKind;
 use crate::types::{GuidPrefix, KeyHash, ProtocolVersion, VendorId};
 
+/// Whether a reader wants a serialized sample. It is called with the participant locked: it reads the bytes and does no more.
+pub type SampleFilter = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
 /// Computes the instance of a serialized sample or key (with encapsulation header); `None` when it is malformed.
 pub type KeyOf = Arc<dyn Fn(&[u8], PayloadKind) -> Option<KeyHash> + Send + Sync>;
 

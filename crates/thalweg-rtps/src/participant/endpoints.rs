@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::services::BuiltinTopics;
-use super::{Event, KeySource, Participant, ParticipantConfig};
+use super::{Event, KeySource, Participant, ParticipantConfig, SampleFilter};
 use crate::discovery::challenge::{HALVES, Secret};
-use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::discovery::endpoint_data::{ContentFilter, PublicationData, SubscriptionData};
 use crate::flow_control::ControllerId;
 use crate::history::{ChangeKind, ReadFilter, TakenSample};
 use crate::payload::Payload;
 use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
-use crate::reader::{Reader, ReaderExplanation, ReassemblyBudget};
+use crate::reader::{CoherentSets, Reader, ReaderExplanation, ReassemblyBudget};
 use crate::round_trip::ASSUMED;
 use crate::shared::Shared;
 use crate::time::{EpochOffset, Instant, Timestamp};
@@ -47,12 +47,15 @@ pub struct ReaderConfig {
     pub qos: Arc<ReaderQos>,
     /// How it learns the instances of its samples.
     pub keys: KeySource,
+    /// The filter that is announced, and which samples it lets pass; `None` for all.
+    pub filter: Option<(Box<ContentFilter>, SampleFilter)>,
 }
 
 #[derive(Clone)]
 pub(super) struct LocalReader {
     pub shared: Shared<Reader>,
     pub keys: KeySource,
+    pub filter: Option<SampleFilter>,
 }
 
 /// A local writer, and the properties that its turn to send depends on.
@@ -71,6 +74,8 @@ pub(super) struct Endpoints {
     /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
+    /// Number of readers that do not get just what others get: they have a content filter, or want coherent sets.
+    particular_readers: usize,
     /// Memory of unfinished samples of user-defined readers.
     budget: ReassemblyBudget,
     /// The wall clock, once the driver has set it.
@@ -105,10 +110,10 @@ impl Endpoints {
             let (guid, qos) = (Guid::new(prefix, reader), Arc::clone(&topic.reader_qos));
             let state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
             let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
-            readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
+            readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
-        Endpoints { builtin, writers, readers, classes, next_key: 1, budget, epoch: None }
+        Endpoints { builtin, writers, readers, classes, next_key: 1, particular_readers: 0, budget, epoch: None }
     }
 
     /// The built-in topics, including services.
@@ -196,6 +201,11 @@ impl Endpoints {
         self.readers.get(&entity)
     }
 
+    /// Whether any reader does not get just what others get.
+    pub(super) fn any_is_particular(&self) -> bool {
+        self.particular_readers > 0
+    }
+
     /// The traffic class of an endpoint's datagrams.
     pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
         self.classes.get(&entity).copied().unwrap_or_default()
@@ -227,6 +237,9 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Writer::new(guid, Arc::clone(&config.qos), &config.options);
         state.begin_counts_at(self.config.first_count);
+        state.begin_promises(now, self.liveliness.own_assertion());
+        self.liveliness.add_own(now, config.qos.liveliness);
+        self.announcer.hasten_message(now + self.liveliness.automatic_period());
         let local = LocalWriter::new(state, Arc::clone(&config.qos), controller);
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
@@ -245,6 +258,10 @@ impl Participant {
         shared.lock().set_neighbourhood(self.neighbours.current());
         self.match_local_writer(now, entity);
         self.match_publication(now, guid);
+        let armed = shared.lock().newly_armed();
+        if let Some(at) = armed {
+            self.order.schedule.arm(entity, at);
+        }
         Ok(shared)
     }
 
@@ -257,11 +274,18 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Reader::new(guid, Arc::clone(&config.qos), config.keyed, self.endpoints.budget.clone());
         state.begin_counts_at(self.config.first_count);
+        let (announced, filter) = config.filter.unzip();
+        if filter.is_some() {
+            state.ignore_unknown_ends();
+        }
+        self.endpoints.particular_readers += usize::from(filter.is_some() || config.qos.presentation.coherent);
         let shared = Shared::new(state);
-        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
+        let local = LocalReader { shared: shared.clone(), keys: config.keys, filter };
+        self.endpoints.readers.insert(entity, local);
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
+        let data = SubscriptionData { filter: announced, ..data };
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
@@ -278,6 +302,7 @@ impl Participant {
         }
         let Some(local) = self.endpoints.writers.remove(&entity) else { return };
         self.order.detach(now, entity, local.controller);
+        self.liveliness.remove_own(now, local.qos.liveliness);
         let guid = Guid::new(self.config.prefix, entity);
         self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
@@ -290,9 +315,12 @@ impl Participant {
 
     /// Deletes a reader and tells peers.
     pub fn delete_reader(&mut self, now: Instant, entity: EntityId) {
-        if entity.is_builtin() || self.endpoints.readers.remove(&entity).is_none() {
+        if entity.is_builtin() {
             return;
         }
+        let Some(local) = self.endpoints.readers.remove(&entity) else { return };
+        let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
+        self.endpoints.particular_readers -= usize::from(is_particular);
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
         self.remove_subscription(guid);

@@ -1,6 +1,7 @@
 //! Events that a participant reports to its driver.
 
 use crate::discovery::database::DiscoveryLimit;
+use crate::discovery::endpoint_data::ContentFilter;
 use crate::payload::Payload;
 use crate::qos::Mismatch;
 use crate::types::{EntityId, Guid, GuidPrefix};
@@ -85,6 +86,44 @@ pub enum Event {
         reader: EntityId,
         /// The writer.
         writer: Guid,
+    },
+    /// A writer that a local reader is matched with has not given a sign of life for its lease (LIVELINESS).
+    WriterNotAlive {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// A writer that was not alive is again.
+    WriterAlive {
+        /// The local reader.
+        reader: EntityId,
+        /// The writer.
+        writer: Guid,
+    },
+    /// The application has not asserted the liveliness of a local writer in time: see `Writer::liveliness_lost`.
+    LivelinessLost {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// The local writer has not written some instance in time: see `Writer::deadline_missed`.
+    OfferedDeadlineMissed {
+        /// The local writer.
+        writer: EntityId,
+    },
+    /// The local reader has got no sample of some instance in time: see `Reader::deadline_missed`.
+    RequestedDeadlineMissed {
+        /// The local reader.
+        reader: EntityId,
+    },
+    /// A reader that is matched with a local writer announces a content filter, another one than before, or none any more.
+    ReaderFilter {
+        /// The local writer.
+        writer: EntityId,
+        /// The reader.
+        reader: Guid,
+        /// Its filter.
+        filter: Option<Box<ContentFilter>>,
     },
     /// A reader of the same topic requests more than the local writer offers.
     OfferedIncompatibleQos {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[cfg(doc)]
 use super::Participant;
+use crate::assertion::ManualAssertion;
 use crate::discovery::Database;
 use crate::discovery::challenge::HALVES;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
@@ -27,6 +28,8 @@ struct Member {
     domain: (u32, String),
     /// When it last made an announcement, by the clock that all members share.
     alive_at: Instant,
+    /// The assertions of its writers of MANUAL_BY_PARTICIPANT.
+    asserted: ManualAssertion,
     /// Its announcement of itself, serialised and decoded.
     announced: Option<(Arc<[u8]>, Arc<ParticipantData>)>,
     /// The announced data of each of its endpoints.
@@ -106,11 +109,17 @@ pub(super) struct Housemates {
 const OWED_MAX: usize = 1_024;
 
 impl Housemates {
-    pub(super) fn join(now: Instant, household: Household, prefix: GuidPrefix, domain: (u32, String)) -> Housemates {
+    pub(super) fn join(
+        now: Instant,
+        household: Household,
+        (prefix, asserted): (GuidPrefix, ManualAssertion),
+        domain: (u32, String),
+    ) -> Housemates {
         let has_news = NewsFlag::default();
         let member = Member {
             domain,
             alive_at: now,
+            asserted,
             announced: None,
             endpoints: BTreeMap::new(),
             known_by: BTreeSet::new(),
@@ -152,6 +161,11 @@ impl Housemates {
         if let Some(own) = self.household.members().get_mut(&self.prefix) {
             own.alive_at = now;
         }
+    }
+
+    /// When the application last asserted the liveliness of a member; [`Instant::ZERO`] for other participants.
+    pub(super) fn asserted_by(&self, prefix: GuidPrefix) -> Instant {
+        self.household.members().get(&prefix).map_or(Instant::ZERO, |member| member.asserted.last())
     }
 
     /// When each of the other members last announced itself.

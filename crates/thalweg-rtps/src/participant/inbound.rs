@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{KeyOf, KeySource};
+use super::{KeyOf, KeySource, SampleFilter};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
-use crate::reader::{Arrival, BatchRange, Received};
+use crate::reader::{Arrival, BatchRange, CoherentSets, Received};
 use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::batch::{BatchSample, DataBatch};
@@ -81,6 +81,7 @@ struct Head {
     keyless: bool,
     kind: ChangeKind,
     content_kind: PayloadKind,
+    coherent_set: SequenceNumber,
     /// The encapsulation header, which a sample of a batch lacks.
     lacks_header: Option<[u8; ENCAPSULATION_LEN]>,
     /// It has to be copied into a buffer.
@@ -203,12 +204,13 @@ impl Inbound {
             Content::None => (0..0, PayloadKind::Key),
         };
         let (kind, hint) = change_of(data.inline_qos.as_ref(), content_kind);
-        if data.content == Content::None && hint.is_none() {
+        let coherent_set = data.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default();
+        if data.content == Content::None && hint.is_none() && coherent_set == SequenceNumber::ZERO {
             // It says nothing, but its number is used.
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
         let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
-        self.push(head, range);
+        self.push(Head { coherent_set, ..head }, range);
     }
 
     /// Appends a DATA_BATCH.
@@ -328,6 +330,9 @@ impl Inbound {
         let mut keyless = 0;
         for piece in &mut self.gathered.pieces {
             let Piece::Sample(head) = piece else { continue };
+            if head.ends_set() {
+                continue;
+            }
             let content = &self.gathered.slabs[head.slab as usize][head.start as usize..head.end as usize];
             let computed = match key_of {
                 Some(key_of) if !content.is_empty() => key_of(content, head.content_kind),
@@ -349,7 +354,30 @@ impl Inbound {
 impl Gathered {
     /// The samples as one reader gets them.
     pub(super) fn arrivals(&self, instances: Instances) -> Arrivals<'_> {
-        Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances }
+        self.arrivals_without(instances, &[], CoherentSets::Ignored)
+    }
+
+    /// As [`Gathered::arrivals`], but the samples with the numbers in `refused`, which ascend, are told to be irrelevant.
+    pub(super) fn arrivals_without<'a>(
+        &'a self,
+        instances: Instances,
+        refused: &'a [SequenceNumber],
+        sets: CoherentSets,
+    ) -> Arrivals<'a> {
+        Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances, refused, sets }
+    }
+
+    /// The numbers of the values that a filter refuses, in ascending order.
+    pub(super) fn refused_by(&self, filter: &SampleFilter) -> Vec<SequenceNumber> {
+        let samples = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Sample(head) if head.kind == ChangeKind::Write => Some(head),
+            _ => None,
+        });
+        let is_refused =
+            |head: &&Head| !filter(&self.slabs[head.slab as usize][head.start as usize..head.end as usize]);
+        let mut refused: Vec<_> = samples.filter(is_refused).map(|head| head.sequence).collect();
+        refused.sort_unstable();
+        refused
     }
 }
 
@@ -358,6 +386,9 @@ pub(super) struct Arrivals<'a> {
     pieces: std::slice::Iter<'a, Piece>,
     slabs: &'a [Payload],
     instances: Instances,
+    /// Numbers of samples that the reader does not want.
+    refused: &'a [SequenceNumber],
+    sets: CoherentSets,
 }
 
 impl Iterator for Arrivals<'_> {
@@ -366,6 +397,13 @@ impl Iterator for Arrivals<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<Arrival> {
         Some(match self.pieces.next()? {
+            Piece::Sample(head) if !self.refused.is_empty() && self.refused.binary_search(&head.sequence).is_ok() => {
+                Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() }
+            }
+            Piece::Sample(head) if head.ends_set() => match self.sets {
+                CoherentSets::Wanted => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
+                CoherentSets::Ignored => Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() },
+            },
             Piece::Sample(head) if self.instances == Instances::Asked && !(head.is_empty() && head.told) => {
                 let hint = head.told.then_some(head.instance);
                 Arrival::AwaitsKey { sample: head.received(&self.slabs[head.slab as usize]), hint }
@@ -407,7 +445,22 @@ impl Head {
         let (instance, told) = (hint.unwrap_or_default(), hint.is_some());
         let (keyless, lacks_header, moves) = (false, None, false);
         let (slab, start, end) = (NOTHING, 0, 0);
-        Head { sequence, timestamp, instance, told, keyless, kind, content_kind, lacks_header, moves, slab, start, end }
+        let coherent_set = SequenceNumber::ZERO;
+        Head {
+            sequence,
+            timestamp,
+            instance,
+            told,
+            keyless,
+            kind,
+            content_kind,
+            coherent_set,
+            lacks_header,
+            moves,
+            slab,
+            start,
+            end,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -428,7 +481,14 @@ impl Head {
             instance: self.instance,
             content: slab.slice(self.start as usize..self.end as usize),
             content_kind: self.content_kind,
+            coherent_set: self.coherent_set,
         }
+    }
+
+    /// It is no sample, but says that a coherent set is complete.
+    #[inline]
+    fn ends_set(&self) -> bool {
+        self.coherent_set != SequenceNumber::ZERO && self.is_empty() && !self.told
     }
 }
 

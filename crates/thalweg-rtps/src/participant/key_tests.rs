@@ -18,6 +18,7 @@ fn driven(net: &mut Net, node: usize, qos: ReaderQos) -> Shared<Reader> {
         keyed: Keyed::Yes,
         qos: qos.into(),
         keys: KeySource::Driver,
+        filter: None,
     };
     net.nodes[node].participant.create_reader(net.now, config).expect("a legal QoS")
 }

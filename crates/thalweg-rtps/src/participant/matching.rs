@@ -128,8 +128,12 @@ impl Participant {
             }
             return;
         }
+        let filter = subscription.data.filter.clone();
         let Some(matched) = self.reader_as_matched(reader) else { return };
         let Some(shared) = self.endpoints.writer(writer) else { return };
+        if was_matched || filter.is_some() {
+            self.reports.tell(Event::ReaderFilter { writer, reader, filter });
+        }
         shared.lock().match_reader(now, matched);
         self.order.schedule.make_ready(writer);
         if !was_matched {
@@ -202,7 +206,11 @@ impl Participant {
                 known.matched.push(reader);
             }
             self.reports.tell(Event::SubscriptionMatched { reader, writer });
+            if !self.liveliness.is_alive(writer) {
+                self.tell_reader_not_alive(now, reader, writer);
+            }
         }
+        self.watch_liveliness(now, writer);
     }
 
     /// A known writer, to be matched with a local reader.
@@ -285,6 +293,7 @@ impl Participant {
     /// Forgets a writer, and unmatches it.
     pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid) {
         let Some(known) = self.database.publications.remove(writer) else { return };
+        self.liveliness.forget(writer);
         for reader in known.matched {
             self.forget_writer(now, reader, writer);
         }
@@ -336,7 +345,14 @@ mod tests {
     fn create_reader(net: &mut Net, topic_name: &str) {
         let (topic_name, type_name) = (topic_name.to_owned(), "type".to_owned());
         let qos = reliable_reader(History::KeepAll);
-        let config = ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos: qos.into(), keys: KeySource::Wire };
+        let config = ReaderConfig {
+            topic_name,
+            type_name,
+            keyed: Keyed::No,
+            qos: qos.into(),
+            keys: KeySource::Wire,
+            filter: None,
+        };
         net.nodes[1].participant.create_reader(net.now, config).expect("a legal QoS");
     }
 

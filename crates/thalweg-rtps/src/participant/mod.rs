@@ -32,6 +32,9 @@ mod key_tests;
 mod lease_tests;
 #[cfg(test)]
 mod limit_tests;
+mod liveliness;
+#[cfg(test)]
+mod liveliness_tests;
 mod matching;
 mod neighbours;
 mod origin;
@@ -59,7 +62,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use company::IgnoredParticipant;
-pub use config::{KeyOf, KeySource, ParticipantConfig};
+pub use config::{KeyOf, KeySource, ParticipantConfig, SampleFilter};
 pub use endpoints::{ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
@@ -87,6 +90,7 @@ use company::Company;
 use endpoints::Endpoints;
 use household::Housemates;
 use inbound::Inbound;
+use liveliness::Liveliness;
 use neighbours::Neighbours;
 use report::Reports;
 use send_order::SendOrder;
@@ -103,6 +107,7 @@ pub struct Participant {
     company: Company,
     housemates: Housemates,
     inbound: Inbound,
+    liveliness: Liveliness,
     reports: Reports,
     /// Local and other endpoints of one topic whose types are not known yet.
     undecided: BTreeSet<(EntityId, Guid)>,
@@ -117,6 +122,8 @@ impl Participant {
     pub fn new(now: Instant, config: ParticipantConfig) -> Participant {
         let secret = Secret::new(config.seed);
         let domain = (config.domain_id, config.domain_tag.clone());
+        let liveliness = Liveliness::default();
+        let member = (config.prefix, liveliness.own_assertion().clone());
         let mut participant = Participant {
             database: Database::new(config.limits),
             strangers: Strangers::new(secret),
@@ -125,8 +132,9 @@ impl Participant {
             neighbours: Neighbours::default(),
             order: SendOrder::new(now),
             company: Company::default(),
-            housemates: Housemates::join(now, config.household.clone(), config.prefix, domain),
+            housemates: Housemates::join(now, config.household.clone(), member, domain),
             inbound: Inbound::new(),
+            liveliness,
             reports: Reports::default(),
             undecided: BTreeSet::new(),
             config,
@@ -248,8 +256,12 @@ impl Participant {
             self.order.schedule.make_control_ready(entity);
         }
         if self.announcer.is_message_due(now) {
-            let message = self.announcer.make_message(now, self.config.prefix);
+            self.announcer.note_message(now, self.liveliness.automatic_period());
+            let message = liveliness::automatic_message(self.config.prefix);
             self.write_builtin(now, EntityId::PARTICIPANT_MESSAGE_WRITER, message);
+        }
+        if self.liveliness.next_due().is_some_and(|due| due <= now) {
+            self.check_liveliness(now);
         }
         self.drop_expired(now);
         self.look_at_strangers(now);
@@ -282,6 +294,7 @@ impl Participant {
             self.strangers.next_due(),
             self.neighbours.next_due(),
             self.order.controllers.next_due(),
+            self.liveliness.next_due(),
         ];
         let first = |due: Instant, other: Option<Instant>| other.map_or(due, |other| due.min(other));
         let announce_at = if self.strangers.has_queued() { Instant::ZERO } else { self.announcer.next_due() };

@@ -5,12 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use super::inbound::{Answered, Instances, change_of};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, Participant};
-use crate::history::PayloadKind;
+use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
+use crate::wire::parameters::ParameterList;
 use crate::wire::{DataFrag, Message, Submessage};
 use crate::writer::{Writer, WriterOutcome};
 
@@ -128,6 +129,9 @@ impl Participant {
             Submessage::Heartbeat(heartbeat) => {
                 self.note_stranger_heartbeat(now, context.source, context.from, &heartbeat);
                 let writer = Guid::new(context.source, heartbeat.writer);
+                if heartbeat.liveliness {
+                    self.note_asserted(now, writer);
+                }
                 self.for_each_reader(now, writer, heartbeat.reader, |reader| {
                     reader.handle_heartbeat(now, writer, &heartbeat)
                 });
@@ -209,6 +213,7 @@ impl Participant {
                 return false;
             }
             (self.inbound.writer, self.inbound.addressed) = (writer, addressed);
+            self.note_asserted(context.now, writer);
         }
         self.inbound.open(datagram);
         true
@@ -224,12 +229,15 @@ impl Participant {
         let by_driver = writer.entity.keyed() != Keyed::No && self.identify_inbound();
         let (gathered, readers) = self.inbound.give_out();
         trace::pass(|| Mark::Parsed);
-        if by_driver {
+        if by_driver || self.endpoints.any_is_particular() {
             for entity in &readers {
                 let local = self.endpoints.local_reader(*entity);
                 let instances = local.map_or(Instances::Told, |local| Instances::for_reader(&local.keys));
+                let filter = local.and_then(|local| local.filter.as_ref());
+                let refused = filter.map_or_else(Vec::new, |filter| gathered.refused_by(filter));
                 self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
-                    reader.handle_arrivals(now, writer, gathered.arrivals(instances))
+                    let sets = reader.wants_coherent_sets();
+                    reader.handle_arrivals(now, writer, gathered.arrivals_without(instances, &refused, sets))
                 });
             }
         } else {
@@ -267,6 +275,12 @@ impl Participant {
         }
         if let Some(reader) = outcome.given_up {
             self.reports.tell(Event::ReaderGivenUp { writer, reader });
+        }
+        if outcome.deadline_missed {
+            self.reports.append(Event::OfferedDeadlineMissed { writer });
+        }
+        if outcome.liveliness_lost {
+            self.reports.append(Event::LivelinessLost { writer });
         }
     }
 
@@ -343,6 +357,9 @@ impl Participant {
         if outcome.keys_due {
             self.reports.tell(Event::KeysDue { reader: entity });
         }
+        if outcome.deadline_missed {
+            self.reports.append(Event::RequestedDeadlineMissed { reader: entity });
+        }
         if let Some(at) = armed {
             self.order.schedule.arm(entity, at);
         }
@@ -360,10 +377,16 @@ impl Participant {
         let writer = Guid::new(context.source, fragments.writer);
         let content_kind = if fragments.key { PayloadKind::Key } else { PayloadKind::Data };
         let (kind, hint) = change_of(fragments.inline_qos.as_ref(), content_kind);
-        let head =
-            FragmentedSample { timestamp: context.timestamp, kind, instance: hint.unwrap_or_default(), content_kind };
+        let head = FragmentedSample {
+            timestamp: context.timestamp,
+            kind,
+            instance: hint.unwrap_or_default(),
+            content_kind,
+            coherent_set: fragments.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default(),
+        };
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);
+        self.note_asserted(now, writer);
         let mut readers = std::mem::take(&mut self.inbound.concerned);
         self.find_readers(writer, &mut readers);
         for &entity in &readers {
@@ -387,12 +410,16 @@ impl Participant {
 
     /// Hands a large sample to the reader that assembled it.
     fn deliver_assembled(&mut self, now: Instant, writer: Guid, reader: EntityId, mut sample: Received, hinted: bool) {
-        let keys = self.endpoints.local_reader(reader).map_or(&KeySource::Wire, |local| &local.keys);
+        let local = self.endpoints.local_reader(reader);
+        let filter = local.and_then(|local| local.filter.as_ref());
+        let is_refused = filter.is_some_and(|filter| sample.kind == ChangeKind::Write && !filter(&sample.content));
+        let keys = local.map_or(&KeySource::Wire, |local| &local.keys);
         let computed = match keys {
             KeySource::Function(key_of) => key_of(&sample.content, sample.content_kind),
             KeySource::Wire | KeySource::Driver => None,
         };
         let arrival = match computed {
+            _ if is_refused => Arrival::Irrelevant { start: sample.sequence, end: sample.sequence.next() },
             _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
             None if matches!(keys, KeySource::Driver) => {
                 Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }

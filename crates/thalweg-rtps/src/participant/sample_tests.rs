@@ -57,6 +57,7 @@ fn a_sample_whose_key_cannot_be_read_is_told_as_lost() {
         keys: KeySource::Function(Arc::new(|payload: &[u8], _| {
             (payload[4] < 100).then_some(KeyHash([payload[4]; 16]))
         })),
+        filter: None,
     };
     let now = net.now;
     let reader = net.nodes[1].participant.create_reader(now, config).expect("a legal QoS");

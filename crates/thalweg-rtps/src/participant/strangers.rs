@@ -359,6 +359,7 @@ impl Participant {
             data,
             reach,
             lease_until: now,
+            alive_at: now,
             heard_at: now,
             has_spoken: stranger.has_spoken,
         };

@@ -205,6 +205,7 @@ impl Net {
             keyed,
             qos: qos.into(),
             keys: KeySource::Function(Arc::new(|payload: &[u8], _| Some(KeyHash([*payload.get(4)?; 16])))),
+            filter: None,
         };
         self.nodes[node].participant.create_reader(self.now, config).expect("a legal QoS")
     }

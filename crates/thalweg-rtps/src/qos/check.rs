@@ -6,11 +6,9 @@ use std::fmt;
 use super::policy::{Period, listed};
 use super::transmission::{FLUSH_DELAY_MAX, HEARTBEAT_PERIOD_RANGE};
 use super::{
-    AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Method, Ownership, PolicyId,
-    Presentation, READER_PATIENCE_MIN, ReaderQos, Representation, ResourceLimits, TrafficClass, Transmission,
-    WriterQos,
+    AccessScope, AttachedData, Durability, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN,
+    ReaderQos, ReaderTiming, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
 };
-use crate::time::INFINITE;
 use crate::types::{DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES};
 
 /// Most partitions of an endpoint, ours or a peer's. Chosen by Thalweg; RTI's default is 64 as well.
@@ -19,6 +17,8 @@ pub const PARTITIONS_MAX: usize = 64;
 pub const PARTITION_NAME_MAX_BYTES: usize = 256;
 /// Most bytes of USER_DATA, TOPIC_DATA and GROUP_DATA each: the room in a parameter of discovery data.
 pub const OCTETS_MAX: usize = 65_000;
+/// Shortest lease of LIVELINESS. Chosen by Thalweg: timers and a busy network delay signs of life by some milliseconds.
+pub const LEASE_MIN: std::time::Duration = std::time::Duration::from_millis(10);
 /// Highest depth or limit that discovery data can carry.
 pub const RESOURCE_LIMIT_MAX: u32 = i32::MAX as u32;
 
@@ -65,13 +65,11 @@ impl WriterQos {
         check_history(self.history, &self.resource_limits)?;
         check_durability(self.durability)?;
         check_deadline(self.timing.deadline)?;
-        if self.timing.lifespan != INFINITE {
-            let reason = "samples never expire; leave it infinite";
-            return Err(unsupported(PolicyId::LIFESPAN, Period(self.timing.lifespan), reason));
+        if self.timing.lifespan.is_zero() {
+            let reason = "a sample would be gone before it is sent; use a longer one, or leave it infinite";
+            return Err(inconsistent(PolicyId::LIFESPAN, Period(self.timing.lifespan), reason));
         }
         check_liveliness(self.liveliness)?;
-        check_ownership(self.ownership.kind())?;
-        check_destination_order(self.destination_order)?;
         if self.transport_priority > i32::from(TrafficClass::CODE_POINT_MAX) {
             let reason =
                 "the network ranks datagrams by code points from 0 to 63; use one of them, or less than 0 for bulk";
@@ -102,13 +100,12 @@ impl ReaderQos {
         check_history(self.history, &self.resource_limits)?;
         check_durability(self.durability)?;
         check_deadline(self.timing.deadline)?;
-        if !self.timing.minimum_separation.is_zero() {
-            let reason = "samples are not thinned out; leave it 0";
-            return Err(unsupported(PolicyId::TIME_BASED_FILTER, Period(self.timing.minimum_separation), reason));
+        let ReaderTiming { minimum_separation, deadline, .. } = self.timing;
+        if minimum_separation > deadline {
+            let reason = "samples that are kept apart for longer than the deadline would always miss it; lower it";
+            return Err(inconsistent(PolicyId::TIME_BASED_FILTER, Period(minimum_separation), reason));
         }
         check_liveliness(self.liveliness)?;
-        check_ownership(self.ownership)?;
-        check_destination_order(self.destination_order)?;
         check_representations(&self.data_representation)?;
         check_presentation(self.presentation)?;
         check_partition(&self.partition)?;
@@ -199,42 +196,17 @@ fn check_durability(durability: Durability) -> Result<(), QosError> {
 }
 
 fn check_deadline(deadline: std::time::Duration) -> Result<(), QosError> {
-    if deadline != INFINITE {
-        let reason = "missed deadlines are not reported; leave it infinite";
-        return Err(unsupported(PolicyId::DEADLINE, Period(deadline), reason));
+    if deadline.is_zero() {
+        let reason = "nobody can write that often; use a longer period, or leave it infinite";
+        return Err(inconsistent(PolicyId::DEADLINE, Period(deadline), reason));
     }
     Ok(())
 }
 
 fn check_liveliness(liveliness: Liveliness) -> Result<(), QosError> {
-    if liveliness.kind != LivelinessKind::Automatic {
-        let reason = "the application cannot assert liveliness; use AUTOMATIC";
-        return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
-    }
-    if liveliness.lease.is_zero() {
-        let reason = "nobody can assert liveliness that often; leave the lease infinite";
+    if liveliness.lease < LEASE_MIN {
+        let reason = "signs of life leave three times in a lease and need time to arrive; use at least 10 ms";
         return Err(inconsistent(PolicyId::LIVELINESS, liveliness, reason));
-    }
-    if liveliness.lease != INFINITE {
-        let reason =
-            "writers are gone when their participant's lease ends; leave it infinite and set the participant's lease";
-        return Err(unsupported(PolicyId::LIVELINESS, liveliness, reason));
-    }
-    Ok(())
-}
-
-fn check_ownership(ownership: Ownership) -> Result<(), QosError> {
-    if ownership == Ownership::Exclusive {
-        let reason = "readers do not choose among writers; use SHARED";
-        return Err(unsupported(PolicyId::OWNERSHIP, ownership, reason));
-    }
-    Ok(())
-}
-
-fn check_destination_order(order: DestinationOrder) -> Result<(), QosError> {
-    if order == DestinationOrder::BySource {
-        let reason = "samples are kept as they come; use BY_RECEPTION_TIMESTAMP";
-        return Err(unsupported(PolicyId::DESTINATION_ORDER, order, reason));
     }
     Ok(())
 }
@@ -250,8 +222,8 @@ fn check_representations(list: &[Representation]) -> Result<(), QosError> {
 }
 
 fn check_presentation(presentation: Presentation) -> Result<(), QosError> {
-    if presentation != Presentation::default() {
-        let reason = "changes are presented one by one; use INSTANCE without coherent and ordered";
+    if presentation.access_scope == AccessScope::Group && (presentation.coherent || presentation.ordered) {
+        let reason = "changes of several endpoints are presented one by one; use TOPIC";
         return Err(unsupported(PolicyId::PRESENTATION, presentation, reason));
     }
     Ok(())

@@ -10,7 +10,7 @@ mod transmission;
 use std::time::Duration;
 
 pub use check::{
-    OCTETS_MAX, PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, QosError, QosErrorKind, RESOURCE_LIMIT_MAX,
+    LEASE_MIN, OCTETS_MAX, PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, QosError, QosErrorKind, RESOURCE_LIMIT_MAX,
     check_participant_data,
 };
 pub use matching::{MatchResult, Mismatch, Offer, Request, match_endpoints};
@@ -71,12 +71,12 @@ pub const READER_PATIENCE_MIN: Duration = Duration::from_millis(100);
 /// The periods that a writer promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriterTiming {
-    /// Every instance is written at least once in this period. Default infinite; nothing else is effective.
+    /// Every instance is written at least once in this period; OFFERED_DEADLINE_MISSED tells otherwise. Default infinite.
     pub deadline: Duration,
     /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
     pub latency_budget: Duration,
-    /// LIFESPAN: lifetime of a sample. Default infinite; other values are refused for writers here, but readers apply
-    /// the LIFESPAN of other vendors' writers.
+    /// LIFESPAN: lifetime of a sample, from its source timestamp at readers and from its write at the writer, where it ends without
+    /// being sent or repeated any more. Not zero. Default infinite.
     pub lifespan: Duration,
 }
 
@@ -113,11 +113,12 @@ pub struct ReaderQos {
 /// The periods that a reader asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderTiming {
-    /// A sample of every instance is wanted at least once in this period. Default infinite; nothing else is effective.
+    /// A sample of every instance is wanted at least once in this period; REQUESTED_DEADLINE_MISSED tells otherwise. Default infinite.
     pub deadline: Duration,
     /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
     pub latency_budget: Duration,
-    /// TIME_BASED_FILTER: at most one sample of an instance is wanted in this period. Default 0; nothing else is effective.
+    /// TIME_BASED_FILTER: at most one sample of an instance is wanted in this period, by the reader's clock. A reliable reader gets the
+    /// newest of those that came meanwhile at its end. At most the deadline. Default 0: all are wanted.
     pub minimum_separation: Duration,
 }
 

@@ -128,8 +128,8 @@ pub struct ResourceLimits {
 pub struct Liveliness {
     /// The asserting party.
     pub kind: LivelinessKind,
-    /// A writer silent for longer counts as gone. Default infinite: only its participant's lease counts. Nothing else is
-    /// effective here; a reader of infinite lease matches writers of any.
+    /// A writer without a sign of life for longer counts as gone until the next one; a reader goes by its writer's lease. At least
+    /// 10 ms. Default infinite: only its participant's lease counts.
     pub lease: Duration,
 }
 
@@ -144,9 +144,9 @@ impl Default for Liveliness {
 pub enum LivelinessKind {
     /// The middleware, as long as the process runs.
     Automatic,
-    /// The application, once for all writers of a participant; not effective here.
+    /// The application, once for all such writers of a participant: by writing any of them, or by asserting one or the participant.
     ManualByParticipant,
-    /// The application, for each writer; not effective here.
+    /// The application, for each writer by itself: by writing it, or by asserting it.
     ManualByTopic,
 }
 
@@ -155,7 +155,8 @@ pub enum LivelinessKind {
 pub enum Ownership {
     /// Every writer may update every instance.
     Shared,
-    /// Only the strongest writer of an instance is heard; not effective here.
+    /// Only the strongest writer of an instance is heard that is matched, alive, has not given the instance up and meets the reader's
+    /// deadline. Among equals it is the one with the lowest GUID.
     Exclusive,
 }
 
@@ -164,7 +165,7 @@ pub enum Ownership {
 pub enum WriterOwnership {
     /// Every writer may update every instance.
     Shared,
-    /// Only the strongest writer of an instance is heard; not effective here.
+    /// Only the strongest writer of an instance is heard.
     Exclusive {
         /// Rank among writers, highest wins. It plays no part in matching.
         strength: i32,
@@ -186,7 +187,8 @@ impl WriterOwnership {
 pub enum DestinationOrder {
     /// The reader's.
     ByReception,
-    /// The writers'; not effective here.
+    /// The writers': of each instance, a sample older than one that was handed over is dropped, so that all readers end with the same
+    /// value.
     BySource,
 }
 
@@ -195,10 +197,19 @@ pub enum DestinationOrder {
 pub struct Presentation {
     /// The widest range that order and coherence span.
     pub access_scope: AccessScope,
-    /// Changes between `begin` and `end` become visible together; not effective here.
+    /// Changes of a writer between `begin` and `end` become visible together, or not at all.
     pub coherent: bool,
-    /// Changes keep their order within the scope; not effective here.
+    /// Changes keep their order within the scope: that in which they arrive, which for each writer is that of writing.
     pub ordered: bool,
+}
+
+impl Presentation {
+    /// Whether `read` and `take` give out samples instance by instance (DDS 1.4 §2.2.2.5.3.8): wherever order is not asked for across
+    /// instances. By default, which asks for nothing, they come in the order of reception.
+    pub(crate) fn groups_instances(self) -> bool {
+        let across = self.access_scope >= AccessScope::Topic && self.ordered;
+        self != Presentation::default() && !across
+    }
 }
 
 /// Range of a [`Presentation`]. A greater one offers more.
@@ -207,9 +218,9 @@ pub enum AccessScope {
     /// Each instance by itself.
     #[default]
     Instance,
-    /// All instances of an endpoint; not effective here.
+    /// All instances of an endpoint.
     Topic,
-    /// All endpoints of a publisher or subscriber; not effective here.
+    /// All endpoints of a publisher or subscriber; not effective here with coherent or ordered access.
     Group,
 }
 

@@ -329,51 +329,13 @@ fn refused(change: impl FnOnce(&mut WriterQos, &mut ReaderQos), expect: &str) {
 #[test]
 fn policies_that_are_not_effective_are_refused_with_the_way_out() {
     refused(
-        |writer, reader| (writer.timing.deadline, reader.timing.deadline) = (SECOND, SECOND),
-        "DEADLINE 1s is not effective yet: missed deadlines are not reported; leave it infinite",
-    );
-    refused(
-        |writer, _| writer.timing.lifespan = SECOND,
-        "LIFESPAN 1s is not effective yet: samples never expire; leave it infinite",
-    );
-    refused(
-        |_, reader| reader.timing.minimum_separation = SECOND,
-        "TIME_BASED_FILTER 1s is not effective yet: samples are not thinned out; leave it 0",
-    );
-    refused(
         |writer, reader| (writer.durability, reader.durability) = (Durability::Transient, Durability::Transient),
         "DURABILITY TRANSIENT is not effective yet: there is no durability service; use TRANSIENT_LOCAL",
     );
+    let group = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
     refused(
-        |writer, reader| {
-            writer.ownership = WriterOwnership::Exclusive { strength: 1 };
-            reader.ownership = Ownership::Exclusive;
-        },
-        "OWNERSHIP EXCLUSIVE is not effective yet: readers do not choose among writers; use SHARED",
-    );
-    refused(
-        |writer, reader| {
-            writer.liveliness.kind = LivelinessKind::ManualByParticipant;
-            reader.liveliness.kind = LivelinessKind::ManualByParticipant;
-        },
-        "LIVELINESS MANUAL_BY_PARTICIPANT with lease infinite is not effective yet: the application cannot assert \
-         liveliness; use AUTOMATIC",
-    );
-    refused(
-        |writer, reader| (writer.liveliness.lease, reader.liveliness.lease) = (SECOND, SECOND),
-        "LIVELINESS AUTOMATIC with lease 1s is not effective yet: writers are gone when their participant's lease ends; \
-         leave it infinite and set the participant's lease",
-    );
-    let order = DestinationOrder::BySource;
-    refused(
-        |writer, reader| (writer.destination_order, reader.destination_order) = (order, order),
-        "DESTINATION_ORDER BY_SOURCE_TIMESTAMP is not effective yet: samples are kept as they come; use \
-         BY_RECEPTION_TIMESTAMP",
-    );
-    refused(
-        |writer, reader| (writer.presentation.coherent, reader.presentation.coherent) = (true, true),
-        "PRESENTATION INSTANCE coherent is not effective yet: changes are presented one by one; use INSTANCE without \
-         coherent and ordered",
+        |writer, reader| (writer.presentation, reader.presentation) = (group, group),
+        "PRESENTATION GROUP coherent is not effective yet: changes of several endpoints are presented one by one; use TOPIC",
     );
     refused(
         |writer, _| writer.transport_priority = 64,
@@ -388,6 +350,25 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
 
 #[test]
 fn inconsistent_policies_are_refused() {
+    refused(
+        |writer, reader| (writer.timing.deadline, reader.timing.deadline) = (Duration::ZERO, Duration::ZERO),
+        "DEADLINE 0ns is inconsistent: nobody can write that often; use a longer period, or leave it infinite",
+    );
+    refused(
+        |_, reader| (reader.timing.minimum_separation, reader.timing.deadline) = (SECOND * 2, SECOND),
+        "TIME_BASED_FILTER 2s is inconsistent: samples that are kept apart for longer than the deadline would always miss it; \
+         lower it",
+    );
+    let short = Duration::from_millis(9);
+    refused(
+        |writer, reader| (writer.liveliness.lease, reader.liveliness.lease) = (short, short),
+        "LIVELINESS AUTOMATIC with lease 9ms is inconsistent: signs of life leave three times in a lease and need time to \
+         arrive; use at least 10 ms",
+    );
+    refused(
+        |writer, _| writer.timing.lifespan = Duration::ZERO,
+        "LIFESPAN 0ns is inconsistent: a sample would be gone before it is sent; use a longer one, or leave it infinite",
+    );
     let depth = |depth| {
         move |writer: &mut WriterQos, reader: &mut ReaderQos| {
             (writer.history, reader.history) = (History::KeepLast(depth), History::KeepLast(depth));
@@ -430,7 +411,8 @@ fn inconsistent_policies_are_refused() {
     );
     refused(
         |_, reader| reader.liveliness.lease = Duration::ZERO,
-        "LIVELINESS AUTOMATIC with lease 0ns is inconsistent: nobody can assert liveliness that often; leave the lease infinite",
+        "LIVELINESS AUTOMATIC with lease 0ns is inconsistent: signs of life leave three times in a lease and need time to arrive; \
+         use at least 10 ms",
     );
     refused(
         |writer, _| writer.partition = vec!["x".to_owned(); PARTITIONS_MAX + 1],
@@ -471,7 +453,7 @@ fn inconsistent_policies_are_refused() {
 
 #[test]
 fn errors_tell_inconsistent_from_unsupported() {
-    let mut qos = WriterQos { destination_order: DestinationOrder::BySource, ..WriterQos::default() };
+    let mut qos = WriterQos { durability: Durability::Persistent, ..WriterQos::default() };
     assert_eq!(qos.check().unwrap_err().kind, QosErrorKind::Unsupported);
     qos.history = History::KeepLast(0);
     assert_eq!(qos.check().unwrap_err().kind, QosErrorKind::Inconsistent);

@@ -16,6 +16,8 @@ pub struct FragmentedSample {
     pub instance: KeyHash,
     /// The kind of the bytes.
     pub content_kind: PayloadKind,
+    /// As [`CachedSample::coherent_set`].
+    pub coherent_set: SequenceNumber,
 }
 
 /// One sample as it came from the wire.
@@ -33,6 +35,8 @@ pub struct Received {
     pub content: Payload,
     /// The kind of the content.
     pub content_kind: PayloadKind,
+    /// As [`CachedSample::coherent_set`].
+    pub coherent_set: SequenceNumber,
 }
 
 impl Received {
@@ -47,6 +51,7 @@ impl Received {
             received: now,
             expires,
             instance: self.instance,
+            coherent_set: self.coherent_set,
             change: self.kind,
         }
     }

@@ -181,6 +181,7 @@ fn large_best_effort_samples_are_followed_far_ahead_too() {
     session.data(&[1]);
     for sequence in far..far + 4 {
         let head = FragmentedSample {
+            coherent_set: crate::types::SequenceNumber::ZERO,
             timestamp: None,
             kind: crate::history::ChangeKind::Write,
             instance: KeyHash::default(),

@@ -46,6 +46,7 @@ impl Stream {
             bytes: 0..bytes.len(),
         };
         let head = FragmentedSample {
+            coherent_set: crate::types::SequenceNumber::ZERO,
             timestamp: None,
             kind: ChangeKind::Write,
             instance: KeyHash::default(),

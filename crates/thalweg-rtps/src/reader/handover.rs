@@ -1,10 +1,12 @@
 //! The way of samples from a reader's writers into its cache, and the counts of those that have no use or no room there.
 
-use super::Received;
+use super::admission::{Admission, Head, Verdict};
+use super::coherence::Coherence;
 use super::shortfall::Shortfall;
 use super::writer_proxy::WriterProxy;
+use super::{LossReason, MatchedWriter, ReaderOutcome, Received};
 use crate::history::{CachedSample, Insert, RejectReason, SampleCache};
-use crate::time::{EpochOffset, Instant};
+use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, SequenceNumber};
 
@@ -13,6 +15,8 @@ use crate::types::{Guid, KeyHash, SequenceNumber};
 pub(super) struct Handover {
     reader: Guid,
     pub cache: SampleCache,
+    pub admission: Option<Box<Admission>>,
+    pub coherence: Option<Box<Coherence>>,
     /// Some writer's next sample waits for room in the cache.
     pub is_stalled: bool,
     /// The wall clock, where it is known.
@@ -25,9 +29,64 @@ pub(super) struct Handover {
 }
 
 impl Handover {
-    pub(super) fn new(reader: Guid, cache: SampleCache) -> Handover {
+    pub(super) fn new(
+        reader: Guid,
+        cache: SampleCache,
+        admission: Option<Box<Admission>>,
+        coherence: Option<Box<Coherence>>,
+    ) -> Handover {
         let shortfall = Shortfall::default();
-        Handover { reader, cache, is_stalled: false, epoch: None, shortfall, received: 0, expired: 0 }
+        Handover {
+            reader,
+            cache,
+            admission,
+            coherence,
+            is_stalled: false,
+            epoch: None,
+            shortfall,
+            received: 0,
+            expired: 0,
+        }
+    }
+
+    /// When samples expire or an instance is due, at the earliest.
+    #[inline]
+    pub(super) fn next_due(&self) -> Instant {
+        let admission = self.admission.as_ref().map_or(Instant::NEVER, |admission| admission.next_due());
+        self.cache.next_expiry().min(admission)
+    }
+
+    /// The instances of a writer lose it. True when there is something to take that there was not before.
+    pub(super) fn lose_writer(&mut self, now: Instant, writer: Guid) -> bool {
+        let before = self.cache.len();
+        self.cache.writer_lost(writer, now);
+        if let Some(admission) = &mut self.admission {
+            admission.forget_ended(&self.cache);
+        }
+        self.cache.len() > before
+    }
+
+    /// Notes missed deadlines, and hands over what came too early before its time.
+    pub(super) fn check_admission(&mut self, now: Instant) -> ReaderOutcome {
+        let Some(admission) = self.admission.as_mut().filter(|admission| admission.next_due() <= now) else {
+            return ReaderOutcome::default();
+        };
+        let deadline_missed = admission.check_deadlines(now);
+        let mut data_available = false;
+        while let Some(sample) = admission.poll_waiting(now) {
+            let (head, bytes) = (Head::of(&sample), sample.payload.len());
+            if sample.expires <= now {
+                self.expired += 1;
+            } else if let Some(reason) = self.cache.refusal(head.instance, bytes) {
+                self.shortfall.reject(reason, head.instance);
+            } else {
+                self.received += 1;
+                insert(&mut self.cache, self.reader, sample);
+                admission.note_admitted(now, &head, &self.cache);
+                data_available = true;
+            }
+        }
+        ReaderOutcome { data_available, deadline_missed, ..ReaderOutcome::default() }
     }
 
     /// Lets samples go whose time is over; true when there were any.
@@ -39,6 +98,14 @@ impl Handover {
         let expired = self.cache.expire(clock());
         self.expired += expired;
         expired > 0
+    }
+
+    /// The writer no longer has `count` samples that did not arrive: where its samples have a LIFESPAN, their time was over.
+    pub(super) fn lose_at_writer(&mut self, writer: &MatchedWriter, count: u64) {
+        match writer.qos.timing.lifespan {
+            INFINITE => self.shortfall.lose(LossReason::GoneAtWriter, count),
+            _ => self.expired += count,
+        }
     }
 
     /// Hands a sample to the cache. Returns whether the application can take something new, or the sample when there is no
@@ -55,6 +122,12 @@ impl Handover {
             self.expired += 1;
             return Ok(false);
         }
+        if self.coherence.is_some() {
+            return self.deliver_coherent(now, writer, sample, expires);
+        }
+        if self.admission.is_some() {
+            return self.deliver_admitted(now, writer, sample, expires);
+        }
         if let Some(reason) = self.cache.refusal(sample.instance, sample.content.len()) {
             self.reject(writer, reason, sample.instance, sample.sequence);
             return Err(sample);
@@ -64,16 +137,116 @@ impl Handover {
         Ok(insert(&mut self.cache, self.reader, sample.into_cached(from, now, expires)) != Insert::Ignored)
     }
 
+    /// As [`Handover::deliver`] where coherent sets are presented as wholes.
+    #[inline(never)]
+    fn deliver_coherent(
+        &mut self,
+        now: Instant,
+        writer: &WriterProxy,
+        sample: Received,
+        expires: Instant,
+    ) -> Result<bool, Received> {
+        Ok(self.collect(now, sample.into_cached(writer.matched.guid, now, expires)))
+    }
+
+    /// Takes a sample into account that may be part of a coherent set: sets are handed over when they are complete. True when the
+    /// application can take something new.
+    fn collect(&mut self, now: Instant, sample: CachedSample) -> bool {
+        let Some(coherence) = &mut self.coherence else { return false };
+        let ready = coherence.handle(sample, self.cache.bytes_max());
+        self.shortfall.lose(LossReason::SetIncomplete, coherence.take_dropped());
+        let mut delivered = false;
+        for sample in ready {
+            delivered |= self.present(now, sample);
+        }
+        delivered
+    }
+
+    /// Hands a sample over that is to be seen together with others: one that finds no room is rejected, since it cannot wait.
+    fn present(&mut self, now: Instant, sample: CachedSample) -> bool {
+        if sample.expires <= now {
+            self.expired += 1;
+            return false;
+        }
+        let head = Head::of(&sample);
+        let verdict = self.admission.as_ref().map(|admission| admission.judge(now, &head, &self.cache));
+        let kind = match verdict.unwrap_or(Verdict::Admit(head.kind)) {
+            Verdict::Admit(kind) => kind,
+            verdict => {
+                if let Some(admission) = &mut self.admission {
+                    admission.withhold(sample, verdict, &mut self.cache);
+                }
+                return false;
+            }
+        };
+        if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
+            self.shortfall.reject(reason, sample.instance);
+            return false;
+        }
+        self.received += 1;
+        let inserted = insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
+        if let Some(admission) = &mut self.admission {
+            admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
+        }
+        inserted != Insert::Ignored
+    }
+
+    /// As [`Handover::deliver`], as far as the reader's policies admit the sample.
+    #[inline(never)]
+    fn deliver_admitted(
+        &mut self,
+        now: Instant,
+        writer: &mut WriterProxy,
+        sample: Received,
+        expires: Instant,
+    ) -> Result<bool, Received> {
+        let Some(admission) = &mut self.admission else { return Ok(false) };
+        let Received { instance, kind, timestamp, sequence, .. } = sample;
+        let from = writer.matched.guid;
+        let kind = match admission.judge(now, &Head { writer: from, instance, kind, timestamp }, &self.cache) {
+            Verdict::Admit(kind) => kind,
+            verdict => {
+                admission.withhold(sample.into_cached(from, now, expires), verdict, &mut self.cache);
+                return Ok(false);
+            }
+        };
+        if let Some(reason) = self.cache.refusal(instance, sample.content.len()) {
+            self.reject(writer, reason, instance, sequence);
+            return Err(sample);
+        }
+        self.received += 1;
+        let inserted =
+            insert(&mut self.cache, self.reader, Received { kind, ..sample }.into_cached(from, now, expires));
+        admission.note_admitted(now, &Head { writer: from, instance, kind, timestamp }, &self.cache);
+        Ok(inserted != Insert::Ignored)
+    }
+
     /// Hands samples that are in order to the cache until one is missing or the cache is full; returns how many.
     pub(super) fn drain(&mut self, now: Instant, writer: &mut WriterProxy) -> usize {
         let reliable = writer.matched.reliable;
         let mut delivered = 0;
         while let Some(sample) = writer.window.ready() {
+            if self.coherence.is_some() {
+                let Some(sample) = writer.window.take_ready() else { break };
+                delivered += usize::from(self.collect(now, sample));
+                continue;
+            }
             if sample.expires <= now {
                 writer.window.take_ready();
                 self.expired += 1;
                 continue;
             }
+            let head = Head::of(sample);
+            let verdict = match &self.admission {
+                Some(admission) => admission.judge(now, &head, &self.cache),
+                None => Verdict::Admit(head.kind),
+            };
+            let Verdict::Admit(kind) = verdict else {
+                if let (Some(admission), Some(sample)) = (&mut self.admission, writer.window.take_ready()) {
+                    admission.withhold(sample, verdict, &mut self.cache);
+                }
+                continue;
+            };
             if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
                 let (instance, sequence) = (sample.instance, sample.sequence);
                 self.reject(writer, reason, instance, sequence);
@@ -87,7 +260,10 @@ impl Handover {
             let Some(sample) = writer.window.take_ready() else { break };
             self.received += 1;
             delivered += 1;
-            insert(&mut self.cache, self.reader, sample);
+            insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
+            if let Some(admission) = &mut self.admission {
+                admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
+            }
         }
         writer.forget_settled_parts();
         writer.batches.advanced(writer.window.next());

@@ -78,7 +78,8 @@ impl Reader {
                 now
             })
         });
-        let outcome = ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() };
+        let (answer_due, keys_due) = (self.is_due(now), self.has_keys_due());
+        let outcome = ReaderOutcome { data_available, answer_due, keys_due, deadline_missed: false };
         (outcome, self.newly_armed().or_else(|| has_lost.then_some(now)))
     }
 }

@@ -1,8 +1,14 @@
 //! RTPS reader, best-effort and reliable (RTPS 2.5 §8.4.10, §8.4.12): order, duplicates, reassembly, acknowledgement.
 
+mod admission;
+#[cfg(test)]
+mod admission_tests;
 mod arrival;
 mod batches;
 mod best_effort;
+mod coherence;
+#[cfg(test)]
+mod coherence_tests;
 mod departed;
 #[cfg(test)]
 mod departed_tests;
@@ -40,6 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use coherence::CoherentSets;
 pub use explanation::ReaderExplanation;
 pub use footprint::ReaderFootprint;
 pub use identify::{Identified, KeyRequest};
@@ -48,7 +55,7 @@ pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{ReadFilter, SampleCache, TakenSample};
+use crate::history::{DeadlineMissed, ReadFilter, SampleCache, TakenSample};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos};
 use crate::round_trip::RoundTrip;
@@ -57,6 +64,8 @@ use crate::time::{EpochOffset, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
+use admission::Admission;
+use coherence::Coherence;
 use departed::Departed;
 use handover::Handover;
 use reassembly::Assembled;
@@ -96,13 +105,18 @@ impl Reader {
         if guid.entity.is_builtin() {
             cache = cache.without_keys();
         }
+        if qos.presentation.groups_instances() {
+            cache = cache.grouped_by_instance();
+        }
+        let admission = Admission::new(&qos);
+        let coherence = Coherence::new(&qos);
         Reader {
             guid,
             qos,
             writers: WriterSet::new(),
             departed: Departed::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
-            handover: Handover::new(guid, cache),
+            handover: Handover::new(guid, cache, admission, coherence),
             pool: PayloadPool::new(POOL_BYTES),
             budget,
             refilled: false,
@@ -121,6 +135,20 @@ impl Reader {
         self.qos.durability != Durability::Volatile
     }
 
+    /// Whether it presents coherent sets as wholes.
+    pub fn wants_coherent_sets(&self) -> CoherentSets {
+        if self.handover.coherence.is_some() { CoherentSets::Wanted } else { CoherentSets::Ignored }
+    }
+
+    /// The reader gets only some samples of each writer: the end of an instance is news only where it has got one of it.
+    pub(crate) fn ignore_unknown_ends(&mut self) {
+        let admission = self.handover.admission.take();
+        if let Some(coherence) = &mut self.handover.coherence {
+            coherence.tolerate_gaps();
+        }
+        self.handover.admission = Some(admission.unwrap_or_else(Admission::of_everything).without_unknown_ends());
+    }
+
     /// This reader's GUID.
     pub fn guid(&self) -> Guid {
         self.guid
@@ -135,7 +163,8 @@ impl Reader {
     pub fn counters(&self) -> ReaderCounters {
         let (lost, rejected) = (self.handover.shortfall.losses().total(), self.handover.shortfall.rejections().total);
         let Handover { received, expired, .. } = self.handover;
-        ReaderCounters { received, lost, rejected, expired, ..self.counters }
+        let withheld = self.handover.admission.as_ref().map_or(0, |admission| admission.withheld());
+        ReaderCounters { received, lost, rejected, expired, withheld, ..self.counters }
     }
 
     /// SAMPLE_LOST: how many samples will never be taken, and why.
@@ -146,6 +175,11 @@ impl Reader {
     /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
     pub fn rejections(&self) -> Rejections {
         *self.handover.shortfall.rejections()
+    }
+
+    /// REQUESTED_DEADLINE_MISSED.
+    pub fn deadline_missed(&self) -> DeadlineMissed {
+        self.handover.admission.as_ref().map(|admission| admission.deadline_missed()).unwrap_or_default()
     }
 
     /// Which statuses have changed since the last call.
@@ -207,8 +241,15 @@ impl Reader {
 
     /// Does what is due at `now` besides answers: samples expire, and others take their room.
     pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
-        let data_available = self.handover.expire(|| now) && self.handover.is_stalled && self.use_room(now);
-        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due: self.has_keys_due() }
+        let mut data_available = self.handover.expire(|| now) && self.handover.is_stalled && self.use_room(now);
+        let due = self.handover.check_admission(now);
+        data_available |= due.data_available;
+        ReaderOutcome {
+            data_available,
+            answer_due: self.is_due(now),
+            keys_due: self.has_keys_due(),
+            deadline_missed: due.deadline_missed,
+        }
     }
 
     /// True once after a take was followed by samples that had waited for room: news for the application.
@@ -238,6 +279,9 @@ impl Reader {
     /// held arrives, and what is gone counts as lost. The last 256 writers are remembered.
     pub fn match_writer(&mut self, now: Instant, mut matched: MatchedWriter) {
         matched.reliable &= self.qos.reliability.is_reliable();
+        if let Some(admission) = &mut self.handover.admission {
+            admission.match_writer(&matched);
+        }
         match self.writers.place(matched.guid) {
             Some(index) => self.writers[index].matched = matched,
             None => {
@@ -256,11 +300,30 @@ impl Reader {
 
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
+        if let Some(coherence) = &mut self.handover.coherence {
+            coherence.forget(guid);
+        }
         let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
         self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
-        let before = self.handover.cache.len();
-        self.handover.cache.writer_lost(guid, now);
-        ReaderOutcome { data_available: self.handover.cache.len() > before, ..ReaderOutcome::default() }
+        if let Some(admission) = &mut self.handover.admission {
+            admission.unmatch_writer(guid);
+        }
+        ReaderOutcome { data_available: self.handover.lose_writer(now, guid), ..ReaderOutcome::default() }
+    }
+
+    /// A matched writer has lost its liveliness: its instances lose it, but it stays matched.
+    pub fn writer_not_alive(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
+        if let Some(admission) = &mut self.handover.admission {
+            admission.disregard(guid);
+        }
+        ReaderOutcome { data_available: self.handover.lose_writer(now, guid), ..ReaderOutcome::default() }
+    }
+
+    /// A matched writer is alive again.
+    pub fn writer_alive(&mut self, guid: Guid) {
+        if let Some(admission) = &mut self.handover.admission {
+            admission.regard(guid);
+        }
     }
 
     /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.
@@ -282,7 +345,7 @@ impl Reader {
     /// The changes by an input that concerned one writer.
     fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
         let keys_due = self.writers[index].awaits_key();
-        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due }
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due, deadline_missed: false }
     }
 
     fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -455,7 +518,7 @@ impl Reader {
 
     /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.writers.next_due().min(self.handover.cache.next_expiry());
+        let due = self.writers.next_due().min(self.handover.next_due());
         (due != Instant::NEVER).then_some(due)
     }
 

@@ -11,6 +11,8 @@ pub struct ReaderOutcome {
     pub answer_due: bool,
     /// [`Reader::poll_keys`](super::Reader::poll_keys) has something to ask.
     pub keys_due: bool,
+    /// Some instance got no sample for longer than the reader's DEADLINE.
+    pub deadline_missed: bool,
 }
 
 /// Numbers that tell what a reader did; all start at zero.
@@ -34,6 +36,8 @@ pub struct ReaderCounters {
     pub rejected: u64,
     /// Samples that went because their writer's LIFESPAN was over before they were taken; neither lost nor rejected.
     pub expired: u64,
+    /// Samples that OWNERSHIP, DESTINATION_ORDER or TIME_BASED_FILTER kept back; neither lost nor rejected.
+    pub withheld: u64,
     /// ACKNACKs and NACK_FRAGs sent.
     pub acknacks: u64,
 }

@@ -151,9 +151,17 @@ impl Reassembly {
         self.budget.release(complete.bytes);
         pool.remember(&complete.buffer);
         self.spare = complete.received;
-        let FragmentedSample { timestamp, kind, instance, content_kind } = complete.head;
+        let FragmentedSample { timestamp, kind, instance, content_kind, coherent_set } = complete.head;
         let content = Payload::new(complete.buffer).slice(0..complete.bytes);
-        Assembled::Complete(Received { sequence: complete.sequence, timestamp, kind, instance, content, content_kind })
+        Assembled::Complete(Received {
+            sequence: complete.sequence,
+            timestamp,
+            kind,
+            instance,
+            content,
+            content_kind,
+            coherent_set,
+        })
     }
 
     /// True when two fragments in a row agree on another size than the one that came first, which was forged then.
@@ -415,6 +423,7 @@ mod tests {
 
     fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
         let head = FragmentedSample {
+            coherent_set: crate::types::SequenceNumber::ZERO,
             timestamp: None,
             kind: ChangeKind::Write,
             instance: KeyHash::default(),

@@ -2,7 +2,7 @@
 
 use super::doubt::Questions;
 use super::writer_proxy::WriterProxy;
-use super::{LossReason, Reader, ReaderOutcome};
+use super::{Reader, ReaderOutcome};
 use crate::outbox::Outbox;
 use crate::time::Instant;
 use crate::types::{Guid, SequenceNumber, VendorId};
@@ -59,12 +59,12 @@ impl Reader {
         let ask_at = proxy.anchor(now, heartbeat);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
             let lost = proxy.window.lose_below(end);
-            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.lose_at_writer(&proxy.matched, lost);
         }
         // Samples that were gone before the first HEARTBEAT were never promised to this reader.
         let lost = proxy.window.lose_below(heartbeat.first);
         if proxy.announced_by_heartbeat.is_some() {
-            self.handover.shortfall.lose(LossReason::GoneAtWriter, lost);
+            self.handover.lose_at_writer(&proxy.matched, lost);
         }
         proxy.announced_by_heartbeat = Some(heartbeat.last);
         let delivered = self.handover.drain(now, &mut self.writers[index]);

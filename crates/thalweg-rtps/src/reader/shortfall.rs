@@ -17,12 +17,19 @@ pub enum LossReason {
     GoneAtWriter,
     /// Its key cannot be computed from its bytes, and the writer sent no key hash with it: nothing tells its instance.
     KeyUnknown,
+    /// It belongs to a coherent set of which other samples are missing, or which is larger than the reader's memory.
+    SetIncomplete,
 }
 
 impl LossReason {
     /// All of them.
-    pub const ALL: [LossReason; 4] =
-        [LossReason::NeverArrived, LossReason::Incomplete, LossReason::GoneAtWriter, LossReason::KeyUnknown];
+    pub const ALL: [LossReason; 5] = [
+        LossReason::NeverArrived,
+        LossReason::Incomplete,
+        LossReason::GoneAtWriter,
+        LossReason::KeyUnknown,
+        LossReason::SetIncomplete,
+    ];
 }
 
 impl fmt::Display for LossReason {
@@ -32,6 +39,7 @@ impl fmt::Display for LossReason {
             LossReason::Incomplete => "arrived in part",
             LossReason::GoneAtWriter => "gone at the writer before they could be repeated",
             LossReason::KeyUnknown => "without a key that can be read",
+            LossReason::SetIncomplete => "of incomplete coherent sets",
         })
     }
 }

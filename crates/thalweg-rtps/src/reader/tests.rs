@@ -42,6 +42,7 @@ pub(super) fn number(number: i64) -> SequenceNumber {
 
 pub(super) fn sample(sequence: i64) -> Arrival {
     Arrival::Sample(Received {
+        coherent_set: crate::types::SequenceNumber::ZERO,
         sequence: number(sequence),
         timestamp: None,
         kind: ChangeKind::Write,
@@ -423,6 +424,7 @@ pub(super) fn fragment_of(session: &mut Session, sequence: i64, index: u32, samp
         bytes: 0..len,
     };
     let head = FragmentedSample {
+        coherent_set: crate::types::SequenceNumber::ZERO,
         timestamp: None,
         kind: ChangeKind::Write,
         instance: KeyHash::default(),

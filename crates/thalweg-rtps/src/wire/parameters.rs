@@ -78,6 +78,15 @@ impl<'a> ParameterList<'a> {
             .map_or(0, u32::from_be_bytes)
     }
 
+    /// The coherent set that a sample is part of: the number of its first sample, [`SequenceNumber::UNKNOWN`] at its end (RTPS 2.5
+    /// §8.7.5, §9.6.4.2); zero for none.
+    pub fn coherent_set(&self) -> SequenceNumber {
+        let sequence = self.find(pid::COHERENT_SET).and_then(|parameter| parameter.reader().sequence_number().ok());
+        sequence
+            .filter(|sequence| *sequence > SequenceNumber::ZERO || *sequence == SequenceNumber::UNKNOWN)
+            .unwrap_or_default()
+    }
+
     /// The key hash, if a valid one is there.
     pub fn key_hash(&self) -> Option<KeyHash> {
         self.find(pid::KEY_HASH)?.value.first_chunk().copied().map(KeyHash)
@@ -413,7 +422,12 @@ impl ValueWriter<'_> {
 /// Appends the list that goes with a sample, as [`super::write::DataHead`] wants it; nothing at all when there is nothing to
 /// say. `status` has the flags [`STATUS_DISPOSED`] and [`STATUS_UNREGISTERED`].
 pub fn inline_qos(status: Option<u32>, key: Option<KeyHash>, out: &mut Vec<u8>) {
-    if status.is_none() && key.is_none() {
+    inline_qos_in_set(status, key, None, out);
+}
+
+/// As [`inline_qos`], with the coherent set as [`ParameterList::coherent_set`] tells it.
+pub fn inline_qos_in_set(status: Option<u32>, key: Option<KeyHash>, set: Option<SequenceNumber>, out: &mut Vec<u8>) {
+    if status.is_none() && key.is_none() && set.is_none() {
         return;
     }
     let mut list = ParameterWriter::new(out);
@@ -422,6 +436,12 @@ pub fn inline_qos(status: Option<u32>, key: Option<KeyHash>, out: &mut Vec<u8>) 
     }
     if let Some(status) = status {
         list.put(pid::STATUS_INFO, |value| value.extend_from_slice(&status.to_be_bytes()));
+    }
+    if let Some(SequenceNumber(set)) = set {
+        list.put(pid::COHERENT_SET, |value| {
+            value.i32((set >> 32) as i32);
+            value.u32(set as u32);
+        });
     }
     list.finish();
 }

@@ -21,6 +21,10 @@ pub struct WriterOutcome {
     pub all_acknowledged: bool,
     /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,
+    /// Some instance was not written for longer than the writer's DEADLINE.
+    pub deadline_missed: bool,
+    /// The application did not assert the writer's liveliness in time.
+    pub liveliness_lost: bool,
     /// It tells of the reader's path: [`Writer::judge_path`] is to be called when the rest of the datagram was handled.
     pub tells_of_path: bool,
 }
@@ -203,7 +207,8 @@ impl Writer {
             self.flow.note_arrival();
         }
         let space = progressed && self.release_acknowledged();
-        WriterOutcome { space, all_acknowledged: was_behind && self.all_acknowledged(), given_up: None, tells_of_path }
+        let all_acknowledged = was_behind && self.all_acknowledged();
+        WriterOutcome { space, all_acknowledged, tells_of_path, ..WriterOutcome::default() }
     }
 
     /// Takes a NACK_FRAG into account.

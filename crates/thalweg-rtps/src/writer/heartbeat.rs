@@ -128,6 +128,24 @@ impl Writer {
         }
     }
 
+    /// Tells every reader that the application has asserted the writer's liveliness (RTPS 2.5 §8.3.8.6). Nobody has to answer.
+    pub(super) fn transmit_assertion(&mut self, outbox: &mut Outbox) {
+        if !self.promises.as_mut().is_some_and(|promises| promises.take_owed_assertion()) {
+            return;
+        }
+        let last = self.outgoing.place.sample.previous();
+        let (first, reader) = (self.history.first().min(last.next()), self.route.reader());
+        for form in [Form::Batch, Form::Plain] {
+            if self.route.destinations_in(form).is_empty() {
+                continue;
+            }
+            let (writer, count) = (self.guid.entity, self.heartbeat.take_count());
+            let heartbeat = Heartbeat { reader, writer, first, last, count, is_final: true, liveliness: true };
+            packer_to(&self.route, form, self.guid, outbox).reserve(write::HEARTBEAT_LEN);
+            write::heartbeat(outbox.buffer(), &heartbeat);
+        }
+    }
+
     /// Within a large sample the readers are also asked for the fragments sent so far.
     fn transmit_fragment_heartbeat(&mut self, now: Instant, reader: EntityId, outbox: &mut Outbox) {
         let Place { sample, fragment } = self.outgoing.place;

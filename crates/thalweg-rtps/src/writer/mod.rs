@@ -8,6 +8,7 @@ mod allowance;
 mod allowance_tests;
 #[cfg(test)]
 mod asking_tests;
+mod coherent_sets;
 mod collection;
 mod congestion;
 mod doubt;
@@ -36,6 +37,9 @@ mod pack;
 mod path;
 #[cfg(test)]
 mod path_tests;
+#[cfg(test)]
+mod promise_tests;
+mod promises;
 mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
@@ -77,6 +81,7 @@ use crate::qos::{Durability, Method, Reliability, WriterQos};
 use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+use coherent_sets::CoherentSets;
 use collection::Collection;
 use flow::Flow;
 use former::FormerReaders;
@@ -85,6 +90,7 @@ use heartbeat_state::{
     HeartbeatState,
 };
 use outgoing::Outgoing;
+use promises::Promises;
 use reader_proxy::ReaderProxy;
 use reader_set::ReaderSet;
 use room::Room;
@@ -155,6 +161,8 @@ pub struct WriterCounters {
     pub implausible: u64,
     /// Writes refused for want of room.
     pub refused: u64,
+    /// Samples that left no trace because the content filter of every matched reader refuses them.
+    pub unwanted: u64,
     /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
     pub overwritten_unacknowledged: u64,
     /// Large samples that KEEP_LAST overwrote when only a part of them had been sent, so that their readers never have them whole. Samples
@@ -184,6 +192,8 @@ pub struct Writer {
     armed: Option<Instant>,
     ahead: Ahead,
     room: Room,
+    promises: Option<Box<Promises>>,
+    coherent: CoherentSets,
     counters: WriterCounters,
 }
 
@@ -211,6 +221,8 @@ impl Writer {
             armed: None,
             ahead: Ahead::default(),
             room: Room::new(&qos, bytes_max),
+            promises: Promises::new(&qos),
+            coherent: CoherentSets::default(),
             qos,
             counters: WriterCounters::default(),
         }
@@ -321,7 +333,8 @@ impl Writer {
 
     /// True when there may be something for [`Writer::start_sending`]: samples that do not wait for others, or a HEARTBEAT.
     pub fn wants_to_send(&self, now: Instant) -> bool {
-        !self.collection.is_asynchronous() && (self.heartbeat.wanted || !self.collection.holds(now))
+        let owes = self.heartbeat.wanted || self.promises.as_ref().is_some_and(|promises| promises.owes_assertion());
+        !self.collection.is_asynchronous() && (owes || !self.collection.holds(now))
     }
 
     /// Takes the sender token and fills `outbox` with what is to be sent. False when another thread holds the token
@@ -438,7 +451,8 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        lowest(lowest(self.heartbeat.due, self.flow.next_due()), self.collection.due())
+        let others = lowest(self.collection.due(), self.promises_due());
+        lowest(lowest(self.heartbeat.due, self.flow.next_due()), others)
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

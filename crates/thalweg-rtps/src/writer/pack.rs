@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::MatchedReader;
+use super::coherent_sets::CoherentSets;
 use super::flow::kernel_cost;
 use crate::history::{ChangeKind, Frame, FrameAt, HeldSample};
 use crate::outbox::Outbox;
@@ -29,6 +30,8 @@ pub(super) struct Packer<'a> {
     /// How many datagrams the outbox may have.
     datagrams_max: usize,
     open: bool,
+    /// The sets that samples belong to.
+    coherent: Option<&'a CoherentSets>,
     /// The source time that holds at the end of the open datagram; a datagram begins without one (RTPS 2.5 §8.3.7.9).
     stamped: Option<Timestamp>,
 }
@@ -50,8 +53,20 @@ impl<'a> Packer<'a> {
             allowance: u64::MAX,
             datagrams_max: OUTBOX_MAX_DATAGRAMS,
             open: false,
+            coherent: None,
             stamped: None,
         }
+    }
+
+    /// Samples say which of these sets they belong to.
+    pub(super) fn marking(mut self, coherent: &'a CoherentSets) -> Packer<'a> {
+        self.coherent = Some(coherent);
+        self
+    }
+
+    /// What a sample says of coherent sets.
+    fn set_of(&self, sample: &HeldSample<'_>) -> Option<SequenceNumber> {
+        self.coherent?.of(sample.sequence)
     }
 
     /// Stops before [`Outbox::cost`] exceeds `allowance`.
@@ -190,10 +205,11 @@ pub(super) struct Pair {
     pub reader: EntityId,
 }
 
-fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>) -> &'a [u8] {
+fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>, set: Option<SequenceNumber>) -> &'a [u8] {
     scratch.clear();
-    if sample.kind != ChangeKind::Write {
-        parameters::inline_qos(sample.kind.status_info(), Some(sample.instance), scratch);
+    if sample.kind != ChangeKind::Write || set.is_some() {
+        let instance = (sample.kind != ChangeKind::Write).then_some(sample.instance);
+        parameters::inline_qos_in_set(sample.kind.status_info(), instance, set, scratch);
     }
     scratch
 }
@@ -216,11 +232,12 @@ pub(super) fn push_sample(packer: &mut Packer<'_>, scratch: &mut Vec<u8>, pair: 
     packer.reserve(sample_bytes(sample));
     let bytes = sample.len();
     let kind = match sample.kind {
-        ChangeKind::Write => DataKind::Data,
+        // The end of a coherent set.
         _ if bytes == 0 => DataKind::None,
+        ChangeKind::Write => DataKind::Data,
         _ => DataKind::Key,
     };
-    let inline_qos = inline_qos(scratch, sample);
+    let inline_qos = inline_qos(scratch, sample, packer.set_of(sample));
     packer.stamp(sample.timestamp);
     let buffer = packer.outbox.buffer();
     let head = DataHead { reader: pair.reader, writer: pair.writer, sequence: sample.sequence, inline_qos, kind };
@@ -240,7 +257,7 @@ pub(super) fn push_fragment(
 ) {
     let start = index as usize * usize::from(fragment_bytes);
     let range = start..(start + usize::from(fragment_bytes)).min(sample.len());
-    let inline_qos = inline_qos(scratch, sample);
+    let inline_qos = inline_qos(scratch, sample, packer.set_of(sample));
     packer.reserve(stamp_bytes(sample) + write::DATA_FRAG_HEAD_LEN + inline_qos.len() + range.len() + 3);
     let head = DataFragHead {
         reader: pair.reader,

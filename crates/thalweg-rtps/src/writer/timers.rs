@@ -222,6 +222,7 @@ impl Writer {
     pub fn handle_timeout(&mut self, now: Instant) -> WriterOutcome {
         let mut outcome = WriterOutcome::default();
         self.flow.end_pauses(now);
+        self.check_promises(now, &mut outcome);
         if self.heartbeat.due.is_none_or(|due| now < due) {
             return outcome;
         }
@@ -230,7 +231,7 @@ impl Writer {
         let Some(mut next) = lowest(called, self.ask_again(now)) else { return outcome };
         if self.leave_laggards_behind(now) {
             self.paths_changed();
-            outcome.space = self.release_acknowledged();
+            outcome.space |= self.release_acknowledged();
         }
         outcome.given_up = self.give_up_stuck_reader(now);
         if outcome.given_up.is_some() {

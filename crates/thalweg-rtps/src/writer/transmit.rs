@@ -45,6 +45,7 @@ impl Writer {
     pub(super) fn transmit_control(&mut self, now: Instant, outbox: &mut Outbox) -> bool {
         let more = self.transmit_owed_heartbeats(now, outbox);
         self.transmit_wanted_heartbeat(now, outbox);
+        self.transmit_assertion(outbox);
         outbox.finish();
         more
     }
@@ -192,7 +193,7 @@ impl Writer {
     ) -> Progress {
         let partial = self.parts_are_acknowledged();
         let first_owed = self.first_owed();
-        let mut packer = packer_to(&self.route, form, self.guid, outbox).within(allowance);
+        let mut packer = packer_to(&self.route, form, self.guid, outbox).within(allowance).marking(&self.coherent);
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,
@@ -219,7 +220,7 @@ impl Writer {
 
     /// The same samples in another form for readers that need it.
     fn transmit_again(&mut self, form: Form, start: Place, outbox: &mut Outbox) {
-        let mut packer = packer_to(&self.route, form, self.guid, outbox).without_limit();
+        let mut packer = packer_to(&self.route, form, self.guid, outbox).without_limit().marking(&self.coherent);
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,
@@ -271,7 +272,8 @@ impl Writer {
                 spent: 0,
             };
             outbox.finish();
-            let mut packer = Packer::directed(outbox, self.guid, &reader.matched).within(allowance);
+            let mut packer =
+                Packer::directed(outbox, self.guid, &reader.matched).within(allowance).marking(&self.coherent);
             repair.serve(now, &mut packer, &mut reader.repairs);
             let (spent, is_spent) = (repair.spent, repair.is_spent());
             let asks = reader.note_repaired(now, spent, is_spent);

@@ -4,7 +4,7 @@ use super::transmission::Place;
 use super::{NewChange, WriteRefused, Writer, Written};
 use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample};
 use crate::time::{Instant, Timestamp};
-use crate::types::{KeyHash, SequenceNumber};
+use crate::types::{Guid, KeyHash, SequenceNumber};
 use crate::wire::write;
 
 /// Samples up to this size are collected by copy; larger ones share datagrams as they are.
@@ -24,7 +24,9 @@ impl Writer {
         }
         self.collection.note_written(now, bytes);
         self.history.set_conflating(self.collection.conflates());
-        let small = change.timestamp.filter(|_| change.kind == ChangeKind::Write && self.frames(bytes));
+        let (instance, kind) = (change.instance, change.kind);
+        let is_framed = change.kind == ChangeKind::Write && self.frames(bytes);
+        let small = change.timestamp.filter(|_| is_framed);
         let pushed = match (small, change.payload.split_first_chunk()) {
             (Some(timestamp), Some((encapsulation, body))) => {
                 let sample = SmallSample { instance: change.instance, timestamp, encapsulation: *encapsulation, body };
@@ -39,6 +41,8 @@ impl Writer {
                 payload: change.payload,
             }),
         };
+        self.note_promised(now, (instance, kind), pushed.sequence);
+        self.coherent.note_written(pushed.sequence);
         Ok(self.note_pushed(now, pushed, bytes))
     }
 
@@ -66,7 +70,29 @@ impl Writer {
         self.history.set_conflating(self.collection.conflates());
         let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
         let pushed = self.history.collect(&sample, self.frame_limit());
+        self.note_promised(now, (instance, ChangeKind::Write), pushed.sequence);
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))
+    }
+
+    #[inline]
+    fn note_promised(&mut self, now: Instant, change: (KeyHash, ChangeKind), sequence: SequenceNumber) {
+        if let Some(promises) = &mut self.promises {
+            promises.note_written(now, change, sequence, &self.history);
+        }
+    }
+
+    /// A sample of `instance` is about to be written that the content filters of the readers `refusing` refuse. True when nobody else is
+    /// there to get it, now or later: then it is not to be written, and counts as written for DEADLINE and LIVELINESS.
+    pub fn pass_over_unwanted(&mut self, now: Instant, instance: KeyHash, refusing: &[Guid]) -> bool {
+        let is_unwanted = !self.keeps_history()
+            && !self.coherent.is_open()
+            && !self.readers.is_empty()
+            && self.readers.iter().all(|reader| refusing.contains(&reader.matched.guid));
+        if is_unwanted {
+            self.counters.unwanted += 1;
+            self.note_promised(now, (instance, ChangeKind::Write), SequenceNumber::ZERO);
+        }
+        is_unwanted
     }
 
     /// True while samples of the usual size wait for others in one buffer, so that [`Writer::write_small`] will take them.
@@ -79,6 +105,7 @@ impl Writer {
     fn frames(&self, bytes: usize) -> bool {
         let two_fit = |limit: FrameLimit| 2 * (bytes + limit.overhead) <= limit.bytes;
         self.collection.collects()
+            && !self.coherent.is_open()
             && !self.readers.is_empty()
             && bytes <= FRAMED_BYTES_MAX
             && two_fit(self.frame_limit())
@@ -94,7 +121,7 @@ impl Writer {
         FrameLimit { bytes: self.route.datagram_bytes().saturating_sub(around), overhead: write::BATCH_SAMPLE_LEN }
     }
 
-    fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
+    pub(super) fn note_pushed(&mut self, now: Instant, pushed: PushResult, bytes: usize) -> Written {
         if let Some(overwritten) = pushed.overwrote
             && self.readers.summary().awaited().is_some_and(|acknowledged| acknowledged < overwritten)
         {

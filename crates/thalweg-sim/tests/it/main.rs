@@ -11,6 +11,7 @@ mod lossy;
 mod moves;
 mod numbers;
 mod pictures;
+mod policies;
 mod scenario;
 mod seeds;
 mod sharing;

@@ -37,7 +37,9 @@ fn participant(prefix: GuidPrefix, writers: u32, readers: u32) -> Participant {
     for topic in topics(readers) {
         let (topic_name, type_name) = (topic.to_owned(), "Pose".to_owned());
         let (qos, keys) = (Arc::default(), KeySource::Wire);
-        participant.create_reader(now, ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys }).unwrap();
+        participant
+            .create_reader(now, ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys, filter: None })
+            .unwrap();
     }
     participant
 }
@@ -210,7 +212,7 @@ fn reader_example() -> ReaderExplanation {
         held: 17,
         overwritten: 5,
         expired: 6,
-        losses: Losses::told([1, 2, 3, 4], Some(LossReason::Incomplete)),
+        losses: Losses::told([1, 2, 3, 4, 0], Some(LossReason::Incomplete)),
         rejections: Rejections {
             total: 9,
             last_reason: Some(RejectReason::SamplesPerInstance),

@@ -118,6 +118,12 @@ impl DomainParticipant {
         self.create_subscriber(SubscriberQos::default()).reader_builder(topic)
     }
 
+    /// Gives a sign of life of the application for all writers of this participant whose LIVELINESS is MANUAL_BY_PARTICIPANT (DDS 1.4
+    /// §2.2.2.2.1.18).
+    pub fn assert_liveliness(&self) {
+        self.runtime.command(|now, participant| participant.assert_liveliness(now));
+    }
+
     pub(crate) fn udp(&self) -> &UdpConfig {
         &self.udp
     }

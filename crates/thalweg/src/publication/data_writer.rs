@@ -12,12 +12,13 @@ use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
+use thalweg_transport::clock;
 
 use super::blocking;
 use super::sending::{Outgoing, copied, serialize, transmit, write, write_filled, write_serialized};
 use super::{WriterCell, WriterStatusListener};
 use crate::runtime::{Delivery, Runtime};
-use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
+use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::{Error, ErrorKind, TopicType, trace};
 
 /// Writes samples of type `T` to one topic (DDS 1.4 §2.2.2.4.2).
@@ -37,6 +38,9 @@ impl<T: TopicType> DataWriter<T> {
     /// Reliable with KEEP_ALL (or exhausted limits), it waits up to `max_blocking_time` for room. With KEEP_ALL and samples
     /// above 2 KiB it also waits for readers on this host that are far behind, 5 ms at most, so that samples under way stay
     /// in the processor's cache; then it goes on in any case.
+    ///
+    /// Where the writer is volatile and the content filters of all its readers refuse the sample, nothing is sent or kept, and the
+    /// number is that of the last sample written.
     ///
     /// # Errors [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe
     /// acknowledgements and the limit to raise; within an inline listener it comes at once, see [`Delivery::Inline`].
@@ -73,11 +77,27 @@ impl<T: TopicType> DataWriter<T> {
     fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
         trace::write_enter();
         let instance = self.instance_of("write", sample)?;
+        if self.cell.filters().any()
+            && let Some(last) = self.pass_over_unwanted(sample, instance)
+        {
+            return Ok(last);
+        }
         let representation = self.cell.representation;
         let (state, hint) = (self.runtime.state(), cdr::encoded_size_hint(sample));
         let encode = |buffer: &mut Vec<u8>| cdr::encode(sample, representation, buffer);
         write_filled(state, &self.cell, instance, timestamp, hint, encode)
             .map_err(|error| self.unencodable("write", error))?
+    }
+
+    /// Does not write a sample that the content filter of every reader refuses; returns the number of the last one that was written.
+    #[inline(never)]
+    fn pass_over_unwanted(&self, sample: &T, instance: KeyHash) -> Option<SequenceNumber> {
+        let refusing = self.cell.filters().refusing(sample);
+        if refusing.is_empty() {
+            return None;
+        }
+        let mut writer = self.cell.writer.lock();
+        writer.pass_over_unwanted(clock::now(), instance, &refusing).then(|| writer.last())
     }
 
     fn end_instance(&self, operation: &'static str, sample: &T, kind: ChangeKind) -> Result<SequenceNumber, Error> {
@@ -259,6 +279,64 @@ impl<T> DataWriter<T> {
     /// OFFERED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
     pub fn offered_incompatible_qos(&self) -> IncompatibleQos {
         self.cell.tell_incompatible()
+    }
+
+    /// OFFERED_DEADLINE_MISSED; its change starts from zero again.
+    pub fn offered_deadline_missed(&self) -> DeadlineMissed {
+        self.cell.tell_deadline_missed()
+    }
+
+    /// LIVELINESS_LOST; its change starts from zero again.
+    pub fn liveliness_lost(&self) -> LivelinessLost {
+        self.cell.tell_liveliness_lost()
+    }
+
+    /// Gives a sign of life of the application without a sample, where the writer's LIVELINESS is manual: of this writer if it is so by
+    /// topic, of all such writers of the participant if by participant (DDS 1.4 §2.2.2.4.2.22). Every write is one as well.
+    pub fn assert_liveliness(&self) {
+        let state = self.runtime.state();
+        let (now, by_participant) =
+            transmit(state, &self.cell, false, |writer, now| (now, writer.assert_liveliness(now)));
+        if by_participant {
+            self.runtime.command(|now, participant| participant.assert_liveliness(now));
+        } else {
+            // An asynchronous writer leaves the sign to the I/O thread.
+            state.rearm(self.cell.guid().entity, Some(now));
+        }
+    }
+
+    /// Samples written from now on belong together: readers with coherent access see all of them at once or none (DDS 1.4
+    /// §2.2.2.4.1.10). Calls may be nested; only the outermost pair makes a set. Readers without coherent access see them as they come.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent.
+    pub fn begin_coherent_changes(&self) -> Result<(), Error> {
+        if !self.cell.qos.presentation.coherent {
+            let cause = "needs coherent access, which the writer's PRESENTATION does not offer";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
+                .on_topic(&self.cell.topic.name));
+        }
+        self.cell.writer.lock().begin_coherent_changes();
+        Ok(())
+    }
+
+    /// Ends the set that [`DataWriter::begin_coherent_changes`] began.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when none was begun.
+    pub fn end_coherent_changes(&self) -> Result<(), Error> {
+        let state = self.runtime.state();
+        let ended = transmit(state, &self.cell, false, |writer, now| {
+            writer.end_coherent_changes(now, state.timestamp(now)).then_some(now)
+        });
+        let Some(now) = ended else {
+            let cause = "found no coherent set that was begun";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "end_coherent_changes", cause)
+                .on_topic(&self.cell.topic.name));
+        };
+        // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
+        state.rearm(self.cell.guid().entity, Some(now));
+        Ok(())
     }
 
     /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`]; its changes start from zero again.

@@ -3,6 +3,7 @@
 mod blocking;
 mod builder;
 mod data_writer;
+mod reader_filters;
 mod sending;
 mod writer_cell;
 

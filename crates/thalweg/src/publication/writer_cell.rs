@@ -11,8 +11,9 @@ use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
+use super::reader_filters::ReaderFilters;
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
-use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
+use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
 
 /// Callback for status changes of a writer.
@@ -27,6 +28,7 @@ pub(crate) struct WriterCell {
     pub(super) qos: Arc<WriterQos>,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
+    filters: ReaderFilters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
     statuses: StatusBoard<Statuses, WriterStatusListener, WriterStatus>,
@@ -37,6 +39,8 @@ struct Statuses {
     matched: Status<Matched>,
     incompatible: Status<IncompatibleQos>,
     given_up: Status<ReadersGivenUp>,
+    deadline: Status<DeadlineMissed>,
+    liveliness: Status<LivelinessLost>,
     /// The number of given-up readers that `wait_for_acknowledgments` has reported.
     waited_in_vain: Status<u64>,
 }
@@ -59,6 +63,7 @@ impl WriterCell {
             qos,
             representation,
             waiters: Waiters::default(),
+            filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
             statuses: StatusBoard::new(),
         }
@@ -70,6 +75,11 @@ impl WriterCell {
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
         &self.topic
+    }
+
+    /// The content filters of its readers.
+    pub(crate) fn filters(&self) -> &ReaderFilters {
+        &self.filters
     }
 
     /// The traffic class of the writer's datagrams.
@@ -102,13 +112,20 @@ impl WriterCell {
 
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
-        let current = self.writer.lock().readers_given_up();
+        let (current, deadline, liveliness) = {
+            let writer = self.writer.lock();
+            (writer.readers_given_up(), writer.deadline_missed(), writer.liveliness_lost())
+        };
         let mut statuses = self.statuses.statuses();
         statuses.given_up.change(|given_up| given_up.current = current);
+        statuses.deadline.change(|status| *status = deadline);
+        statuses.liveliness.change(|status| status.total = liveliness);
         let changed = [
             statuses.matched.tell_changed().map(WriterStatus::PublicationMatched),
             statuses.incompatible.tell_changed().map(WriterStatus::OfferedIncompatibleQos),
             statuses.given_up.tell_changed().map(WriterStatus::ReadersGivenUp),
+            statuses.deadline.tell_changed().map(WriterStatus::OfferedDeadlineMissed),
+            statuses.liveliness.tell_changed().map(WriterStatus::LivelinessLost),
         ];
         changed.into_iter().flatten().collect()
     }
@@ -118,6 +135,7 @@ impl WriterCell {
     }
 
     pub(crate) fn note_unmatched(&self, reader: Guid) -> Option<WriterStatus> {
+        self.filters.set(reader, None);
         self.update_matched(|matched| matched.remove(reader))
     }
 
@@ -137,6 +155,26 @@ impl WriterCell {
             given_up.current = current;
         };
         self.statuses.note(|statuses| &mut statuses.given_up, add, WriterStatus::ReadersGivenUp)
+    }
+
+    pub(crate) fn note_deadline_missed(&self) -> Option<WriterStatus> {
+        let missed = self.writer.lock().deadline_missed();
+        self.statuses.note(|all| &mut all.deadline, |status| *status = missed, WriterStatus::OfferedDeadlineMissed)
+    }
+
+    pub(crate) fn note_liveliness_lost(&self) -> Option<WriterStatus> {
+        let lost = self.writer.lock().liveliness_lost();
+        self.statuses.note(|all| &mut all.liveliness, |status| status.total = lost, WriterStatus::LivelinessLost)
+    }
+
+    pub(super) fn tell_deadline_missed(&self) -> DeadlineMissed {
+        let missed = self.writer.lock().deadline_missed();
+        self.statuses.tell(|statuses| &mut statuses.deadline, |status| *status = missed)
+    }
+
+    pub(super) fn tell_liveliness_lost(&self) -> LivelinessLost {
+        let lost = self.writer.lock().liveliness_lost();
+        self.statuses.tell(|statuses| &mut statuses.liveliness, |status| status.total = lost)
     }
 
     pub(super) fn tell_given_up(&self) -> ReadersGivenUp {

@@ -52,6 +52,11 @@ impl RuntimeState {
             Event::PublicationUnmatched { writer, reader } => {
                 self.deliver_writer_status(writer, |cell| cell.note_unmatched(reader));
             }
+            Event::ReaderFilter { writer, reader, filter } => {
+                if let Some(cell) = self.endpoints.writer(writer) {
+                    cell.filters().set(reader, filter.as_deref());
+                }
+            }
             Event::OfferedIncompatibleQos { writer, reader, mismatches } => {
                 self.deliver_writer_status(writer, |cell| cell.note_incompatible(reader, mismatches));
             }
@@ -61,10 +66,25 @@ impl RuntimeState {
             }
             Event::SubscriptionMatched { reader, writer } => {
                 self.deliver_reader_status(reader, |cell| cell.note_matched(writer));
+                self.deliver_reader_status(reader, |cell| cell.note_alive(writer));
             }
             Event::SubscriptionUnmatched { reader, writer } => {
                 self.deliver_reader_status(reader, |cell| cell.note_unmatched(writer));
+                self.deliver_reader_status(reader, |cell| cell.note_alive(writer));
             }
+            Event::WriterAlive { reader, writer } => {
+                self.deliver_reader_status(reader, |cell| cell.note_alive(writer));
+            }
+            Event::WriterNotAlive { reader, writer } => {
+                self.deliver_reader_status(reader, |cell| cell.note_not_alive(writer));
+            }
+            Event::RequestedDeadlineMissed { reader } => {
+                self.deliver_reader_status(reader, ReaderCell::note_deadline_missed);
+            }
+            Event::OfferedDeadlineMissed { writer } => {
+                self.deliver_writer_status(writer, WriterCell::note_deadline_missed);
+            }
+            Event::LivelinessLost { writer } => self.deliver_writer_status(writer, WriterCell::note_liveliness_lost),
             Event::RequestedIncompatibleQos { reader, writer, mismatches } => {
                 self.deliver_reader_status(reader, |cell| cell.note_incompatible(writer, mismatches));
             }

@@ -17,7 +17,9 @@ use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{ReaderCell, Sample};
 use crate::explain::ReaderExplanation;
 use crate::runtime::{Deadline, Delivery, Runtime, on_io_thread};
-use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
+use crate::status::{
+    DeadlineMissed, IncompatibleQos, LivelinessChanged, Matched, ReaderStatus, SampleLost, SampleRejected,
+};
 use crate::topic::TopicKeys;
 use crate::{Error, ErrorKind, trace};
 
@@ -226,6 +228,16 @@ impl<T> DataReader<T> {
     /// REQUESTED_INCOMPATIBLE_QOS, with the explanation; its changes start from zero again.
     pub fn requested_incompatible_qos(&self) -> IncompatibleQos {
         self.cell.tell_incompatible()
+    }
+
+    /// REQUESTED_DEADLINE_MISSED; its change starts from zero again.
+    pub fn requested_deadline_missed(&self) -> DeadlineMissed {
+        self.cell.tell_deadline_missed()
+    }
+
+    /// LIVELINESS_CHANGED; its changes start from zero again.
+    pub fn liveliness_changed(&self) -> LivelinessChanged {
+        self.cell.tell_liveliness_changed()
     }
 
     /// SAMPLE_LOST, with the reasons; its change starts from zero again.

@@ -14,7 +14,7 @@ use thalweg_rtps::qos::ReaderQos;
 use crate::runtime::Runtime;
 use crate::{Error, Topic};
 pub use builder::DataReaderBuilder;
-use builder::ReaderListeners;
+use builder::{AppliedFilter, ReaderListeners};
 pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;
@@ -58,7 +58,7 @@ impl Subscriber {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy;
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
-        self.create(topic, qos, ReaderListeners::default())
+        self.create(topic, qos, ReaderListeners::default(), None)
     }
 
     fn create<T>(
@@ -66,6 +66,7 @@ impl Subscriber {
         topic: &Topic<T>,
         mut qos: ReaderQos,
         listeners: ReaderListeners,
+        filter: Option<AppliedFilter>,
     ) -> Result<DataReader<T>, Error> {
         listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
@@ -82,6 +83,7 @@ impl Subscriber {
             keyed: description.keyed,
             qos: Arc::clone(&qos),
             keys: description.keys.source(),
+            filter: filter.map(|filter| filter.of_topic(&description.name)),
         };
         let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused = |error| Error::qos("create_reader", topic.name(), error);

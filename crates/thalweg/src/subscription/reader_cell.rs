@@ -1,5 +1,6 @@
 //! State shared by a data reader's handle and the runtime.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,9 @@ use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 
 use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
-use crate::status::{IncompatibleQos, Matched, ReaderStatus, SampleLost, SampleRejected};
+use crate::status::{
+    DeadlineMissed, IncompatibleQos, LivelinessChanged, Matched, ReaderStatus, SampleLost, SampleRejected,
+};
 use crate::topic::TopicDescription;
 
 /// Callback for status changes of a reader.
@@ -37,6 +40,10 @@ struct Statuses {
     incompatible: Status<IncompatibleQos>,
     lost: Status<SampleLost>,
     rejected: Status<SampleRejected>,
+    deadline: Status<DeadlineMissed>,
+    liveliness: Status<LivelinessChanged>,
+    /// Matched writers that are not alive.
+    not_alive: BTreeSet<Guid>,
 }
 
 impl ReaderCell {
@@ -102,18 +109,21 @@ impl ReaderCell {
 
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<ReaderStatus> {
-        let (losses, rejections) = {
+        let (losses, rejections, missed) = {
             let reader = self.reader.lock();
-            (reader.losses(), reader.rejections())
+            (reader.losses(), reader.rejections(), reader.deadline_missed())
         };
         let mut statuses = self.statuses.statuses();
         statuses.lost.change(|lost| lost.update(losses));
         statuses.rejected.change(|rejected| rejected.update(rejections));
+        statuses.deadline.change(|status| *status = missed);
         let changed = [
             statuses.matched.tell_changed().map(ReaderStatus::SubscriptionMatched),
             statuses.incompatible.tell_changed().map(ReaderStatus::RequestedIncompatibleQos),
             statuses.lost.tell_changed().map(ReaderStatus::SampleLost),
             statuses.rejected.tell_changed().map(ReaderStatus::SampleRejected),
+            statuses.deadline.tell_changed().map(ReaderStatus::RequestedDeadlineMissed),
+            statuses.liveliness.tell_changed().map(ReaderStatus::LivelinessChanged),
         ];
         changed.into_iter().flatten().collect()
     }
@@ -144,6 +154,45 @@ impl ReaderCell {
         let rejections = self.reader.lock().rejections();
         let update = |rejected: &mut SampleRejected| rejected.update(rejections);
         self.statuses.note(|statuses| &mut statuses.rejected, update, ReaderStatus::SampleRejected)
+    }
+
+    pub(crate) fn note_deadline_missed(&self) -> Option<ReaderStatus> {
+        let missed = self.reader.lock().deadline_missed();
+        self.statuses.note(|all| &mut all.deadline, |status| *status = missed, ReaderStatus::RequestedDeadlineMissed)
+    }
+
+    /// A matched writer is alive: it was matched now, or is alive again; or it is matched no longer.
+    pub(crate) fn note_alive(&self, writer: Guid) -> Option<ReaderStatus> {
+        self.update_liveliness(writer, |not_alive| not_alive.remove(&writer))
+    }
+
+    /// A matched writer has lost its liveliness.
+    pub(crate) fn note_not_alive(&self, writer: Guid) -> Option<ReaderStatus> {
+        self.update_liveliness(writer, |not_alive| not_alive.insert(writer))
+    }
+
+    /// To be called when the matches are up to date.
+    fn update_liveliness(
+        &self,
+        writer: Guid,
+        update: impl FnOnce(&mut BTreeSet<Guid>) -> bool,
+    ) -> Option<ReaderStatus> {
+        let counts = {
+            let mut statuses = self.statuses.statuses();
+            update(&mut statuses.not_alive);
+            (statuses.matched.now().current, statuses.not_alive.len())
+        };
+        let change = |status: &mut LivelinessChanged| status.update(counts.0, counts.1, writer);
+        self.statuses.note(|all| &mut all.liveliness, change, ReaderStatus::LivelinessChanged)
+    }
+
+    pub(super) fn tell_deadline_missed(&self) -> DeadlineMissed {
+        let missed = self.reader.lock().deadline_missed();
+        self.statuses.tell(|statuses| &mut statuses.deadline, |status| *status = missed)
+    }
+
+    pub(super) fn tell_liveliness_changed(&self) -> LivelinessChanged {
+        self.statuses.tell(|statuses| &mut statuses.liveliness, |_| ())
     }
 
     pub(super) fn tell_lost(&self) -> SampleLost {

@@ -71,14 +71,19 @@ fn an_inline_status_listener_of_a_reader_hears_of_new_writers() {
     let topic = participants.0.create_topic::<Count>(writer.topic_name());
     let second = participants.0.create_writer(&topic, reliable_writer()).unwrap();
     loop {
-        let ReaderStatus::SubscriptionMatched(matched) = heard.recv_timeout(PATIENCE).unwrap() else {
-            panic!("only matches happen");
-        };
-        if matched.last == Some(second.guid()) {
-            assert_eq!((matched.total, matched.current), (2, 2));
-            return;
+        match heard.recv_timeout(PATIENCE).unwrap() {
+            ReaderStatus::SubscriptionMatched(matched) if matched.last == Some(second.guid()) => {
+                assert_eq!((matched.total, matched.current), (2, 2));
+                break;
+            }
+            ReaderStatus::SubscriptionMatched(_) | ReaderStatus::LivelinessChanged(_) => {}
+            other => panic!("only matches happen: {other:?}"),
         }
     }
+    let ReaderStatus::LivelinessChanged(alive) = heard.recv_timeout(PATIENCE).unwrap() else {
+        panic!("whoever is matched is alive");
+    };
+    assert_eq!((alive.alive, alive.last), (2, Some(second.guid())));
 }
 
 #[test]

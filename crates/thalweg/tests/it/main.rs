@@ -14,6 +14,7 @@ mod instances;
 mod interfaces;
 mod large;
 mod listeners;
+mod policies;
 mod processes;
 mod qos;
 mod raw;

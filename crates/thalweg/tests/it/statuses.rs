@@ -29,7 +29,7 @@ fn a_sample_without_a_readable_key_is_a_lost_sample() {
                 assert_eq!((lost.total, lost.total_change, lost.last_reason), (1, 1, Some(LossReason::KeyUnknown)));
                 break;
             }
-            ReaderStatus::SubscriptionMatched(_) => {}
+            ReaderStatus::SubscriptionMatched(_) | ReaderStatus::LivelinessChanged(_) => {}
             other => panic!("{other:?}"),
         }
     }

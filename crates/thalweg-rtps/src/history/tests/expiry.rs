@@ -10,6 +10,7 @@ use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
 fn sample(rng: &mut Rng, number: i64, expires: Instant) -> CachedSample {
     let writer = EntityId::user_writer(rng.below(2) as u32, Keyed::Yes);
     CachedSample {
+        coherent_set: crate::types::SequenceNumber::ZERO,
         payload: Payload::from(&b"\0\x01\0\0x"[..]),
         payload_kind: PayloadKind::Data,
         valid: true,

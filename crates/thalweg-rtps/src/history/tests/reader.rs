@@ -23,6 +23,7 @@ fn sample(step: &str, number: i64) -> CachedSample {
     let instance = bytes[bytes.len() - 1];
     let payload = if change == ChangeKind::Write { vec![instance; 100] } else { vec![instance; 4] };
     CachedSample {
+        coherent_set: crate::types::SequenceNumber::ZERO,
         payload: Payload::from(payload),
         payload_kind: if change == ChangeKind::Write { PayloadKind::Data } else { PayloadKind::Key },
         valid: change == ChangeKind::Write,
@@ -79,6 +80,27 @@ fn check(history: History, script: &str, expected: &str) {
     feed(&mut cache, script);
     assert_eq!(take(&mut cache, &ReadFilter::ALL), expected, "{script}");
     assert_eq!(cache.len(), 0);
+}
+
+#[test]
+fn a_cache_grouped_by_instance_gives_out_one_after_the_other() {
+    for grouped in [false, true] {
+        let mut cache = SampleCache::new(History::KeepAll, ResourceLimits::default(), Keyed::Yes);
+        if grouped {
+            cache = cache.grouped_by_instance();
+        }
+        for (number, script) in ["1a", "1b", "1a", "1c", "1b", "1a"].into_iter().enumerate() {
+            cache.insert(sample(script, number as i64 + 1));
+        }
+        let take = |cache: &mut SampleCache, max| {
+            let mut taken = Vec::new();
+            cache.take(max, &ReadFilter::ALL, &mut taken);
+            taken.iter().map(|sample| (sample.info.sequence.0, sample.info.sample_rank)).collect::<Vec<_>>()
+        };
+        let first = if grouped { [(1, 2), (3, 1), (6, 0), (2, 0)] } else { [(1, 1), (2, 0), (3, 0), (4, 0)] };
+        assert_eq!(take(&mut cache, 4), first);
+        assert_eq!(take(&mut cache, 4), if grouped { [(4, 0), (5, 0)] } else { [(5, 0), (6, 0)] });
+    }
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! The subscribing side.
+
+use std::time::{Duration, Instant};
+
+use thalweg::filter::Filter;
+use thalweg::{DataReader, DataReaderBuilder, Delivery, DomainParticipant, InstanceState, ReadFilter, Sample};
+
+use super::options::ShapesOptions;
+use super::publish::line;
+use super::{Shape, creation, news, qos};
+use crate::interrupt::Interrupt;
+use crate::outcome::{Failure, print_line};
+
+/// Longest pause between two looks at the wish to stop.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: &Interrupt) -> Result<(), Failure> {
+    let readers = create(options, participant)?;
+    for iteration in 0..options.num_iterations.unwrap_or(u64::MAX) {
+        if interrupt.came() {
+            break;
+        }
+        if options.coherent {
+            print_line(format_args!("Reading coherent sets, iteration {iteration}"))?;
+        }
+        if options.ordered {
+            print_line(format_args!("Reading with ordered access, iteration {iteration}"))?;
+        }
+        for reader in &readers {
+            read(options, reader)?;
+        }
+        pause(options.read_period(), interrupt);
+    }
+    Ok(())
+}
+
+/// Waits, but not longer than the user wants.
+pub fn pause(period: Duration, interrupt: &Interrupt) {
+    let end = Instant::now() + period;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        if interrupt.came() {
+            return;
+        }
+        std::thread::sleep(left.min(LOOK_PERIOD));
+    }
+}
+
+fn create(options: &ShapesOptions, participant: &DomainParticipant) -> Result<Vec<DataReader<Shape>>, Failure> {
+    let topics = options.topics();
+    for name in &topics {
+        print_line(format_args!("Create topic: {name}"))?;
+    }
+    let mut readers = Vec::new();
+    for name in topics {
+        let shown = if options.filter().is_some() { format!("{name}_filtered") } else { name.clone() };
+        print_line(format_args!("Create reader for topic: {shown}"))?;
+        let topic = participant.create_topic::<Shape>(&name);
+        let builder = participant.reader_builder(&topic).qos(qos::reader(options));
+        let builder = builder.on_status(Delivery::Thread, move |status| news::of_reader(&name, &status));
+        let builder = match options.filter() {
+            None => builder,
+            Some(expression) => filtered(builder, &expression)?,
+        };
+        readers.push(builder.create().map_err(creation)?);
+    }
+    Ok(readers)
+}
+
+fn filtered(builder: DataReaderBuilder<Shape>, expression: &str) -> Result<DataReaderBuilder<Shape>, Failure> {
+    let filter = Filter::parse(expression, &[""; 0]).map_err(|error| error.to_string());
+    filter.and_then(|filter| builder.filter(filter).map_err(|error| error.to_string())).map_err(|error| {
+        _ = print_line("failed to create content filtered topic");
+        Failure::Usage(error)
+    })
+}
+
+fn read(options: &ShapesOptions, reader: &DataReader<Shape>) -> Result<(), Failure> {
+    let mut samples = Vec::new();
+    if options.take_read {
+        fetch(options, reader, &ReadFilter::ALL, &mut samples);
+        return print(reader.topic_name(), &samples);
+    }
+    let mut last = None;
+    while let Some(instance) = reader.next_instance(last) {
+        samples.clear();
+        fetch(options, reader, &ReadFilter::instance(instance), &mut samples);
+        print(reader.topic_name(), &samples)?;
+        last = Some(instance);
+    }
+    Ok(())
+}
+
+fn fetch(options: &ShapesOptions, reader: &DataReader<Shape>, filter: &ReadFilter, into: &mut Vec<Sample<Shape>>) {
+    if options.reads {
+        reader.read_into(usize::MAX, filter, into);
+    } else {
+        reader.take_into(usize::MAX, filter, into);
+    }
+}
+
+fn print(topic: &str, samples: &[Sample<Shape>]) -> Result<(), Failure> {
+    for sample in samples {
+        if sample.is_valid() {
+            print_line(line(topic, &sample.data().map_err(Failure::from_cause)?))?;
+            continue;
+        }
+        let state = match sample.info().instance_state {
+            InstanceState::NotAliveNoWriters => "NOT_ALIVE_NO_WRITERS_INSTANCE_STATE",
+            InstanceState::NotAliveDisposed => "NOT_ALIVE_DISPOSED_INSTANCE_STATE",
+            InstanceState::Alive => continue,
+        };
+        let color = sample.key().map(|key| key.color).unwrap_or_default();
+        print_line(format_args!("{topic:<10} {color:<10} {state}"))?;
+    }
+    Ok(())
+}

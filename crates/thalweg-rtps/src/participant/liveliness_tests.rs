@@ -1,0 +1,153 @@
+//! Laws of LIVELINESS between participants.
+
+use std::time::Duration;
+
+use super::tests::*;
+use super::*;
+use crate::history::InstanceState;
+use crate::qos::{History, Liveliness as LivelinessQos, LivelinessKind, ReaderQos, WriterQos};
+use crate::reader::Reader;
+use crate::shared::Shared;
+use crate::types::{KeyHash, Keyed};
+use crate::writer::Writer;
+
+const LEASE: Duration = Duration::from_millis(300);
+
+fn offers(kind: LivelinessKind) -> WriterQos {
+    WriterQos { liveliness: LivelinessQos { kind, lease: LEASE }, ..reliable_writer(History::KeepAll) }
+}
+
+fn requests(kind: LivelinessKind) -> ReaderQos {
+    ReaderQos { liveliness: LivelinessQos { kind, lease: LEASE }, ..reliable_reader(History::KeepAll) }
+}
+
+fn pair(net: &mut Net, kind: LivelinessKind) -> (Shared<Writer>, Shared<Reader>) {
+    let last = net.nodes.len() - 1;
+    let writer = net.writer(0, offers(kind), Keyed::Yes);
+    let reader = net.reader(last, requests(kind), Keyed::Yes);
+    (writer, reader)
+}
+
+/// Whether a node was told that a writer was not alive (`-`) or alive again (`+`), in order.
+fn told(net: &Net, node: usize) -> String {
+    let sign = |event: &Event| match event {
+        Event::WriterNotAlive { .. } => Some('-'),
+        Event::WriterAlive { .. } => Some('+'),
+        _ => None,
+    };
+    net.nodes[node].events.iter().filter_map(sign).collect()
+}
+
+#[test]
+fn an_automatic_writer_is_alive_as_long_as_its_process_runs() {
+    for loss in [0.0, 0.1] {
+        let mut net = Net::new(2);
+        let (writer, reader) = pair(&mut net, LivelinessKind::Automatic);
+        net.run_for(SECOND);
+        net.write(0, &writer, &[7; 5]);
+        net.loss = loss;
+        net.run_for(SECOND * 10);
+        assert_eq!(told(&net, 1), "", "loss {loss}");
+        net.nodes[0].hangs = true;
+        let stopped = net.now;
+        net.run_for(LEASE * 2);
+        assert_eq!(told(&net, 1), "-", "loss {loss}: within two leases of {stopped:?}");
+        let cache = reader.lock().cache().instance_state(KeyHash([7; 16]));
+        assert_eq!(cache, Some(InstanceState::NotAliveNoWriters));
+        assert_eq!(reader.lock().matched_writers().len(), 1, "it stays matched");
+        net.nodes[0].hangs = false;
+        net.run_for(SECOND);
+        assert_eq!(told(&net, 1), "-+");
+    }
+}
+
+#[test]
+fn a_writer_by_topic_is_alive_as_long_as_its_application_says_so() {
+    for nodes in [1, 2] {
+        let mut net = Net::new(nodes);
+        let reads = usize::from(nodes) - 1;
+        let (writer, _reader) = pair(&mut net, LivelinessKind::ManualByTopic);
+        net.run_for(SECOND);
+        assert_eq!(told(&net, reads), "-", "{nodes}: nobody has asserted it");
+        net.write(0, &writer, &[1; 5]);
+        net.run_for(LEASE / 2);
+        assert_eq!(told(&net, reads), "-+");
+        for _ in 0..20 {
+            let entity = writer.lock().guid().entity;
+            assert!(!writer.lock().assert_liveliness(net.now));
+            net.nodes[0].participant.rearm(entity, net.now);
+            net.run_for(LEASE / 2);
+        }
+        assert_eq!(told(&net, reads), "-+");
+        net.run_for(LEASE);
+        assert_eq!(told(&net, reads), "-+-");
+        let lost = Event::LivelinessLost { writer: writer.lock().guid().entity };
+        assert_eq!(net.nodes[0].events.iter().filter(|event| **event == lost).count(), 2);
+        assert_eq!(writer.lock().liveliness_lost(), 2);
+    }
+}
+
+#[test]
+fn writers_by_participant_are_alive_together() {
+    let household = Household::default();
+    for shares in [false, true] {
+        let mut net = Net::new(0);
+        for index in 1..3 {
+            net.add_with(index, |config| {
+                if shares {
+                    config.household = household.clone();
+                }
+            });
+        }
+        let (first, _reader) = pair(&mut net, LivelinessKind::ManualByParticipant);
+        let second = net.writer(0, offers(LivelinessKind::ManualByParticipant), Keyed::Yes);
+        net.run_for(SECOND);
+        assert_eq!(told(&net, 1), "--");
+        // Writing the one asserts the other as well.
+        for _ in 0..20 {
+            net.write(0, &first, &[1; 5]);
+            net.run_for(LEASE / 3);
+        }
+        assert_eq!(told(&net, 1), "--++", "household: {shares}");
+        for _ in 0..20 {
+            let now = net.now;
+            net.nodes[0].participant.assert_liveliness(now);
+            net.run_for(LEASE / 3);
+        }
+        assert_eq!(told(&net, 1), "--++", "household: {shares}");
+        net.run_for(LEASE * 3);
+        assert_eq!(told(&net, 1), "--++--", "household: {shares}");
+        assert_eq!([&first, &second].map(|writer| writer.lock().liveliness_lost()), [2, 2]);
+    }
+}
+
+#[test]
+fn a_reader_that_comes_late_learns_that_a_writer_is_not_alive() {
+    let mut net = Net::new(2);
+    let (_writer, _first) = pair(&mut net, LivelinessKind::ManualByTopic);
+    net.run_for(SECOND);
+    let _second = net.reader(1, requests(LivelinessKind::ManualByTopic), Keyed::Yes);
+    net.run_for(LEASE / 3);
+    assert_eq!(told(&net, 1), "--");
+}
+
+#[test]
+fn nothing_is_watched_and_sent_for_those_who_ask_for_nothing() {
+    let mut net = Net::new(2);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::Yes);
+    net.reader(1, reliable_reader(History::KeepAll), Keyed::Yes);
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[1].participant.liveliness.next_due(), None);
+    let (short, reader) = pair(&mut net, LivelinessKind::Automatic);
+    net.run_for(SECOND);
+    assert!(net.nodes[1].participant.liveliness.next_due().is_some());
+    let (now, entity) = (net.now, reader.lock().guid().entity);
+    net.nodes[1].participant.delete_reader(now, entity);
+    let writers = [&writer, &short].map(|writer| writer.lock().guid().entity);
+    writers.into_iter().for_each(|writer| net.nodes[0].participant.delete_writer(now, writer));
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[1].participant.liveliness.next_due(), None);
+    let sent = net.sent.len();
+    net.run_for(SECOND * 4);
+    assert!(net.sent.len() - sent < 40, "{} datagrams", net.sent.len() - sent);
+}

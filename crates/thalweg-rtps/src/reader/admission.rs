@@ -1,0 +1,307 @@
+//! Which of the samples that arrive in order reach the cache: OWNERSHIP, DESTINATION_ORDER and TIME_BASED_FILTER, and the DEADLINE of
+//! what does. A reader without such policies has none of this.
+
+use std::collections::BTreeMap;
+
+use super::MatchedWriter;
+use crate::history::{CachedSample, ChangeKind, DeadlineMissed, Deadlines, InstanceState, PeriodWatch, SampleCache};
+use crate::qos::{DestinationOrder, Ownership, ReaderQos, WriterOwnership};
+use crate::time::{Instant, Timestamp};
+use crate::types::{Guid, KeyHash};
+
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// Writers by which instances are owned, where ownership is exclusive.
+    owners: Option<BTreeMap<Guid, Rank>>,
+    by_source: bool,
+    separation: Option<Separation>,
+    deadlines: Option<Deadlines>,
+    instances: BTreeMap<KeyHash, Standing>,
+    ignores_unknown_ends: bool,
+    withheld: u64,
+}
+
+/// The rank of a matched writer among others.
+#[derive(Clone, Copy, Debug)]
+struct Rank {
+    strength: i32,
+    is_alive: bool,
+}
+
+/// TIME_BASED_FILTER.
+#[derive(Debug)]
+struct Separation {
+    /// The newest sample that came too early follows when its time has come: a reliable reader ends with the last value.
+    keeps_last: bool,
+    /// Instances of which a sample was admitted lately.
+    recent: PeriodWatch,
+}
+
+/// What was admitted of one instance.
+#[derive(Debug, Default)]
+struct Standing {
+    owner: Option<Guid>,
+    /// Source time of the last sample, and its writer.
+    newest: Option<(Timestamp, Guid)>,
+    /// A sample that came too early.
+    waiting: Option<CachedSample>,
+}
+
+/// What decides about a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub writer: Guid,
+    pub instance: KeyHash,
+    pub kind: ChangeKind,
+    pub timestamp: Option<Timestamp>,
+}
+
+impl Head {
+    pub(super) fn of(sample: &CachedSample) -> Head {
+        let CachedSample { writer, instance, change, source_timestamp, .. } = *sample;
+        Head { writer, instance, kind: change, timestamp: source_timestamp }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The cache gets it, as a change of this kind.
+    Admit(ChangeKind),
+    /// Nobody gets it.
+    Withhold,
+    /// Nobody gets it unless it is still the newest of its instance when its time has come.
+    Wait,
+}
+
+/// Instances remembered beside twice those that the cache knows.
+const STANDINGS_SPARE: usize = 64;
+
+impl Admission {
+    /// Admits whatever comes.
+    pub(super) fn of_everything() -> Box<Admission> {
+        Box::new(Admission {
+            owners: None,
+            by_source: false,
+            separation: None,
+            deadlines: None,
+            instances: BTreeMap::new(),
+            ignores_unknown_ends: false,
+            withheld: 0,
+        })
+    }
+
+    /// The ends of instances that the cache does not know are withheld.
+    pub(super) fn without_unknown_ends(mut self: Box<Admission>) -> Box<Admission> {
+        self.ignores_unknown_ends = true;
+        self
+    }
+
+    pub(super) fn new(qos: &ReaderQos) -> Option<Box<Admission>> {
+        let minimum = qos.timing.minimum_separation;
+        let keeps_last = qos.reliability.is_reliable();
+        let separation = || Separation { keeps_last, recent: PeriodWatch::new(minimum) };
+        let admission = Admission {
+            owners: (qos.ownership == Ownership::Exclusive).then(BTreeMap::new),
+            by_source: qos.destination_order == DestinationOrder::BySource,
+            separation: (!minimum.is_zero()).then(separation),
+            deadlines: Deadlines::new(qos.timing.deadline),
+            ..*Admission::of_everything()
+        };
+        let Admission { owners, by_source, separation, deadlines, .. } = &admission;
+        let any = owners.is_some() || *by_source || separation.is_some() || deadlines.is_some();
+        any.then(|| Box::new(admission))
+    }
+
+    /// Samples that were not handed over.
+    pub(super) fn withheld(&self) -> u64 {
+        self.withheld
+    }
+
+    pub(super) fn deadline_missed(&self) -> DeadlineMissed {
+        self.deadlines.as_ref().map(Deadlines::missed).unwrap_or_default()
+    }
+
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.instances.len() + self.separation.as_ref().map_or(0, |separation| separation.recent.len())
+    }
+
+    /// A writer is matched, or what is known of it has changed.
+    pub(super) fn match_writer(&mut self, matched: &MatchedWriter) {
+        if let Some(owners) = &mut self.owners {
+            let strength = match matched.qos.ownership {
+                WriterOwnership::Exclusive { strength } => strength,
+                WriterOwnership::Shared => 0,
+            };
+            owners.entry(matched.guid).or_insert(Rank { strength, is_alive: true }).strength = strength;
+        }
+    }
+
+    /// A writer is gone: it owns nothing any more.
+    pub(super) fn unmatch_writer(&mut self, writer: Guid) {
+        if let Some(owners) = &mut self.owners {
+            owners.remove(&writer);
+        }
+    }
+
+    /// A writer has lost its liveliness, and with it all that it owned.
+    pub(super) fn disregard(&mut self, writer: Guid) {
+        if let Some(rank) = self.rank_mut(writer) {
+            rank.is_alive = false;
+        }
+    }
+
+    /// A writer is alive again.
+    pub(super) fn regard(&mut self, writer: Guid) {
+        if let Some(rank) = self.rank_mut(writer) {
+            rank.is_alive = true;
+        }
+    }
+
+    fn rank_mut(&mut self, writer: Guid) -> Option<&mut Rank> {
+        self.owners.as_mut()?.get_mut(&writer)
+    }
+
+    /// Nothing is expected any more of instances that have ended with their last writer.
+    pub(super) fn forget_ended(&mut self, cache: &SampleCache) {
+        if let Some(deadlines) = &mut self.deadlines {
+            deadlines.retain(|instance| cache.instance_state(instance) == Some(InstanceState::Alive));
+        }
+    }
+
+    /// Decides about a sample. It changes nothing: a sample without room in the cache is judged again.
+    pub(super) fn judge(&self, now: Instant, head: &Head, cache: &SampleCache) -> Verdict {
+        if self.ignores_unknown_ends && head.kind != ChangeKind::Write && cache.instance_state(head.instance).is_none()
+        {
+            return Verdict::Withhold;
+        }
+        let standing = self.instances.get(&head.instance);
+        let mut kind = head.kind;
+        if !self.may_write(standing.and_then(|standing| standing.owner), head.writer) {
+            if !kind.unregisters() {
+                return Verdict::Withhold;
+            }
+            // Only the owner deletes; a weaker writer can but give up.
+            kind = ChangeKind::Unregister;
+        }
+        let older = |standing: &Standing| standing.newest.is_some_and(|newest| is_older(head, newest));
+        if self.by_source && kind != ChangeKind::Unregister && standing.is_some_and(older) {
+            return Verdict::Withhold;
+        }
+        match &self.separation {
+            Some(separation) if kind == ChangeKind::Write && separation.is_recent(now, head.instance) => {
+                if separation.keeps_last { Verdict::Wait } else { Verdict::Withhold }
+            }
+            _ => Verdict::Admit(kind),
+        }
+    }
+
+    /// Whether `writer` may update an instance with this owner: it owns it, or is stronger than the owner, or of equal strength and
+    /// lower GUID (DDS 1.4 §2.2.3.9.2).
+    fn may_write(&self, owner: Option<Guid>, writer: Guid) -> bool {
+        let Some(owners) = &self.owners else { return true };
+        let rank = |guid: Guid| owners.get(&guid).filter(|rank| rank.is_alive).map(|rank| rank.strength);
+        match owner {
+            Some(owner) if owner != writer => match rank(owner) {
+                Some(strength) => rank(writer).is_some_and(|own| (own, owner) > (strength, writer)),
+                None => true,
+            },
+            _ => true,
+        }
+    }
+
+    /// A sample was not handed over.
+    pub(super) fn withhold(&mut self, sample: CachedSample, verdict: Verdict, cache: &mut SampleCache) {
+        self.withheld += 1;
+        if sample.change == ChangeKind::Write {
+            cache.note_writer(sample.instance, sample.writer);
+        }
+        if verdict == Verdict::Wait {
+            let standing = self.instances.entry(sample.instance).or_default();
+            standing.waiting = Some(sample);
+        }
+    }
+
+    /// A sample was handed to the cache.
+    pub(super) fn note_admitted(&mut self, now: Instant, head: &Head, cache: &SampleCache) {
+        let keeps_standings = self.owners.is_some() || self.by_source || self.separation.is_some();
+        let ends = head.kind != ChangeKind::Write;
+        if keeps_standings {
+            let standing = self.instances.entry(head.instance).or_default();
+            if self.owners.is_some() {
+                let gives_up = head.kind.unregisters();
+                match gives_up {
+                    true if standing.owner == Some(head.writer) => standing.owner = None,
+                    true => {}
+                    false => standing.owner = Some(head.writer),
+                }
+            }
+            if let Some(timestamp) = head.timestamp.filter(|_| head.kind != ChangeKind::Unregister) {
+                standing.newest = Some((timestamp, head.writer));
+            }
+            standing.waiting = None;
+            self.forget_unknown(cache);
+        }
+        if let Some(separation) = &mut self.separation {
+            match ends {
+                true => separation.recent.end(head.instance),
+                false => separation.recent.renew(now, head.instance),
+            }
+        }
+        if let Some(deadlines) = &mut self.deadlines {
+            match ends && cache.instance_state(head.instance) != Some(InstanceState::Alive) {
+                true => deadlines.end(head.instance),
+                false => deadlines.met(now, head.instance),
+            }
+        }
+    }
+
+    /// Forgets instances that the cache does not know any more, once they are many.
+    fn forget_unknown(&mut self, cache: &SampleCache) {
+        if self.instances.len() > STANDINGS_SPARE + 2 * cache.instances() {
+            self.instances.retain(|instance, _| cache.instance_state(*instance).is_some());
+        }
+    }
+
+    /// When something is to be done.
+    pub(super) fn next_due(&self) -> Instant {
+        let deadline = self.deadlines.as_ref().map_or(Instant::NEVER, Deadlines::next_due);
+        let separation = self.separation.as_ref().map_or(Instant::NEVER, |separation| separation.recent.next_end());
+        deadline.min(separation)
+    }
+
+    /// Notes deadlines that were missed by `now`; true when there were any. Who misses one does not own the instance any more.
+    pub(super) fn check_deadlines(&mut self, now: Instant) -> bool {
+        let Admission { deadlines, instances, .. } = self;
+        deadlines.as_mut().is_some_and(|deadlines| {
+            deadlines.check(now, |instance| {
+                if let Some(standing) = instances.get_mut(&instance) {
+                    standing.owner = None;
+                }
+            })
+        })
+    }
+
+    /// The next sample that came too early and whose time has come by `now`.
+    pub(super) fn poll_waiting(&mut self, now: Instant) -> Option<CachedSample> {
+        let separation = self.separation.as_mut()?;
+        while let Some((instance, _)) = separation.recent.pop_ended(now) {
+            let waiting = self.instances.get_mut(&instance).and_then(|standing| standing.waiting.take());
+            if waiting.is_some() {
+                return waiting;
+            }
+        }
+        None
+    }
+}
+
+impl Separation {
+    fn is_recent(&self, now: Instant, instance: KeyHash) -> bool {
+        self.recent.end_of(instance).is_some_and(|end| now < end)
+    }
+}
+
+/// Whether a sample is older at its source than the newest one of its instance. Without a time stamp, the order of reception counts.
+fn is_older(head: &Head, (newest, writer): (Timestamp, Guid)) -> bool {
+    head.timestamp.is_some_and(|timestamp| timestamp < newest || timestamp == newest && head.writer > writer)
+}

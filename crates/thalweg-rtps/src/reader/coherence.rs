@@ -1,0 +1,115 @@
+//! Coherent access: the samples between two calls of a writer's application become visible together (DDS 1.4 §2.2.3.6, RTPS 2.5
+//! §8.7.5).
+
+use std::collections::BTreeMap;
+
+use crate::history::CachedSample;
+use crate::qos::ReaderQos;
+use crate::types::{Guid, SequenceNumber};
+
+/// Whether a reader presents coherent sets as wholes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoherentSets {
+    /// It gets their samples one by one.
+    Ignored,
+    /// It gets the samples of a set together, or none of them.
+    Wanted,
+}
+
+/// The sets of a reader's writers that are not complete yet.
+#[derive(Debug, Default)]
+pub(super) struct Coherence {
+    open: BTreeMap<Guid, OpenSet>,
+    /// Bytes of the samples in all of them.
+    bytes: usize,
+    /// Samples of incomplete sets since this was last asked.
+    dropped: u64,
+    is_filtered: bool,
+}
+
+#[derive(Debug)]
+struct OpenSet {
+    set: SequenceNumber,
+    /// The number that follows the last sample.
+    next: SequenceNumber,
+    samples: Vec<CachedSample>,
+    /// Some sample of it is missing.
+    is_broken: bool,
+    /// The reader came after its first sample, and is owed nothing of it.
+    is_late: bool,
+}
+
+impl Coherence {
+    pub(super) fn new(qos: &ReaderQos) -> Option<Box<Coherence>> {
+        qos.presentation.coherent.then(Box::default)
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// A writer is gone, and with it the end of its set.
+    pub(super) fn forget(&mut self, writer: Guid) {
+        if let Some(open) = self.open.remove(&writer) {
+            self.drop_set(&open);
+        }
+    }
+
+    fn drop_set(&mut self, open: &OpenSet) {
+        self.bytes -= open.samples.iter().map(charge).sum::<usize>();
+        self.dropped += open.samples.len() as u64;
+    }
+
+    /// The reader has a content filter: what is missing in a set was not wanted.
+    pub(super) fn tolerate_gaps(&mut self) {
+        self.is_filtered = true;
+    }
+
+    /// Samples of incomplete sets since the last call.
+    pub(super) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Takes the next sample of its writer into account; returns those that can be presented now, in their order. Sets that are open
+    /// may have so many bytes together.
+    pub(super) fn handle(&mut self, sample: CachedSample, bytes_max: usize) -> Vec<CachedSample> {
+        let (writer, set, sequence) = (sample.writer, sample.coherent_set, sample.sequence);
+        let is_member = set > SequenceNumber::ZERO;
+        let mut ready = match self.open.get(&writer).is_some_and(|open| open.set != set) {
+            true => self.close(writer),
+            false => Vec::new(),
+        };
+        if !is_member {
+            if set == SequenceNumber::ZERO {
+                ready.push(sample);
+            }
+            return ready;
+        }
+        let new = || OpenSet { set, next: set, samples: Vec::new(), is_broken: false, is_late: sequence != set };
+        let open = self.open.entry(writer).or_insert_with(new);
+        open.is_broken |= sequence != open.next && !(self.is_filtered && sequence > open.next);
+        open.next = sequence.next();
+        self.bytes += charge(&sample);
+        open.samples.push(sample);
+        if open.is_broken || self.bytes > bytes_max {
+            // What comes of it still is dropped as well.
+            let samples = std::mem::take(&mut open.samples);
+            open.is_broken = true;
+            self.bytes -= samples.iter().map(charge).sum::<usize>();
+            self.dropped += if open.is_late { 0 } else { samples.len() as u64 };
+        }
+        ready
+    }
+
+    /// The set of a writer has ended.
+    fn close(&mut self, writer: Guid) -> Vec<CachedSample> {
+        let Some(open) = self.open.remove(&writer) else { return Vec::new() };
+        self.bytes -= open.samples.iter().map(charge).sum::<usize>();
+        open.samples
+    }
+}
+
+fn charge(sample: &CachedSample) -> usize {
+    size_of::<CachedSample>() + sample.payload.len()
+}

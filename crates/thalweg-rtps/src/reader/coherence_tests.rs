@@ -1,0 +1,121 @@
+//! Laws of coherent access at the reader.
+
+use super::tests::{READER, WRITER, matched_writer, number};
+use super::*;
+use crate::history::{ChangeKind, PayloadKind};
+use crate::payload::Payload;
+use crate::qos::{AccessScope, History, Presentation, Reliability};
+
+struct Stage {
+    now: Instant,
+    reader: Reader,
+}
+
+fn reader_of(reliability: Reliability, keyed: Keyed) -> Stage {
+    let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: false };
+    let qos = ReaderQos { reliability, presentation, history: History::KeepAll, ..ReaderQos::default() };
+    qos.check().expect("a legal QoS");
+    let mut reader = Reader::new(READER, qos.into(), keyed, ReassemblyBudget::new(1 << 20));
+    let now = Instant::from_nanos(1_000_000_000);
+    reader.match_writer(now, matched_writer());
+    Stage { now, reader }
+}
+
+impl Stage {
+    /// A sample of a set, which bears the number of its first sample; 0 for none, -1 for the end of one.
+    fn put(&mut self, sequence: i64, set: i64) {
+        let ends = set == -1;
+        let received = Received {
+            sequence: number(sequence),
+            timestamp: None,
+            kind: ChangeKind::Write,
+            instance: KeyHash::default(),
+            content: if ends { Payload::empty() } else { Payload::from(vec![0, 1, 0, 0, sequence as u8, 0, 0, 0]) },
+            content_kind: PayloadKind::Data,
+            coherent_set: if ends { SequenceNumber::UNKNOWN } else { number(set) },
+        };
+        self.reader.handle_arrivals(self.now, WRITER, std::iter::once(Arrival::Sample(received)));
+    }
+
+    fn taken(&mut self) -> Vec<i64> {
+        let (mut taken, now) = (Vec::new(), self.now);
+        self.reader.take(|| now, usize::MAX, &ReadFilter::ALL, &mut taken);
+        taken.iter().map(|sample| sample.info.sequence.0).collect()
+    }
+}
+
+#[test]
+fn a_set_appears_as_a_whole_when_it_ends() {
+    for ends in [[(4, -1), (5, 0)], [(4, 0), (5, 0)], [(4, 4), (5, -1)]] {
+        let mut stage = reader_of(Reliability::RELIABLE, Keyed::No);
+        stage.put(1, 1);
+        stage.put(2, 1);
+        assert_eq!(stage.taken(), [] as [i64; 0]);
+        stage.put(3, 1);
+        assert_eq!((stage.taken().len(), stage.reader.cache().has_unread()), (0, false));
+        let mut seen = Vec::new();
+        for (sequence, set) in ends {
+            stage.put(sequence, set);
+            let taken = stage.taken();
+            assert!(seen.len() >= 3 || taken.is_empty() || taken.starts_with(&[1, 2, 3]), "{ends:?}: {taken:?}");
+            seen.extend(taken);
+        }
+        let others = ends.iter().filter(|(_, set)| *set >= 0).map(|(sequence, _)| *sequence);
+        assert_eq!(seen, [1, 2, 3].into_iter().chain(others).collect::<Vec<i64>>(), "{ends:?}");
+    }
+}
+
+#[test]
+fn a_set_that_lacks_a_sample_does_not_appear() {
+    let mut stage = reader_of(Reliability::BestEffort, Keyed::No);
+    for (sequence, set) in [(1, 1), (3, 1), (4, -1), (5, 5), (6, 5), (7, -1)] {
+        stage.put(sequence, set);
+    }
+    assert_eq!(stage.taken(), [5, 6]);
+    assert_eq!(stage.reader.losses().of(LossReason::SetIncomplete), 2);
+    assert_eq!(stage.reader.losses().of(LossReason::NeverArrived), 1);
+}
+
+#[test]
+fn a_reader_that_comes_in_the_midst_of_a_set_has_lost_nothing() {
+    let mut stage = reader_of(Reliability::BestEffort, Keyed::No);
+    for (sequence, set) in [(5, 3), (6, 3), (7, -1), (8, 8), (9, -1)] {
+        stage.put(sequence, set);
+    }
+    assert_eq!((stage.taken(), stage.reader.losses().total()), (vec![8], 0));
+}
+
+#[test]
+fn samples_that_came_in_disorder_make_the_same_set() {
+    let mut stage = reader_of(Reliability::RELIABLE, Keyed::No);
+    for (sequence, set) in [(4, -1), (2, 1), (3, 1)] {
+        stage.put(sequence, set);
+    }
+    assert_eq!(stage.taken(), [] as [i64; 0]);
+    stage.put(1, 1);
+    assert_eq!(stage.taken(), [1, 2, 3]);
+}
+
+#[test]
+fn a_set_of_a_writer_that_leaves_is_dropped_and_one_without_end_is_bounded() {
+    let mut stage = reader_of(Reliability::RELIABLE, Keyed::No);
+    stage.put(1, 1);
+    stage.reader.unmatch_writer(stage.now, WRITER);
+    assert_eq!(stage.taken(), [] as [i64; 0]);
+    let mut coherence = Coherence::new(&stage.reader.qos).expect("it wants sets");
+    let received = |sequence| Received {
+        sequence: number(sequence),
+        timestamp: None,
+        kind: ChangeKind::Write,
+        instance: KeyHash::default(),
+        content: Payload::from(vec![0; 1_000]),
+        content_kind: PayloadKind::Data,
+        coherent_set: number(1),
+    };
+    for sequence in 1..=1_000 {
+        let sample = received(sequence).into_cached(WRITER, stage.now, Instant::NEVER);
+        assert!(coherence.handle(sample, 100_000).is_empty());
+        assert!(coherence.bytes() <= 100_000, "{}", coherence.bytes());
+    }
+    assert_eq!(coherence.take_dropped(), 1_000);
+}

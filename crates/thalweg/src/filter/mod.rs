@@ -1,0 +1,186 @@
+//! Content filters: conditions over the members of samples, in the language of DDS (DDS 1.4, Annex B).
+//!
+//! ```
+//! use thalweg::filter::Filter;
+//!
+//! let filter = Filter::parse("color LIKE 'R%' AND NOT (size BETWEEN 10 AND %0)", &["20"])?;
+//! # Ok::<(), thalweg::filter::FilterError>(())
+//! ```
+
+mod compare;
+mod parse;
+
+use std::fmt;
+
+use thalweg_cdr::{Encode, FieldKind, FieldValue, Step};
+
+use compare::{Like, Relation};
+
+/// Longest expression or parameter in bytes, ours or a peer's. Chosen by Thalweg.
+pub const EXPRESSION_MAX_BYTES: usize = 8_192;
+/// Most parameters: `%0` to `%99` (DDS 1.4, Annex B).
+pub const PARAMETERS_MAX: usize = 100;
+/// Deepest nesting of parentheses and NOT, so that an expression of a peer cannot exhaust the stack. Chosen by Thalweg.
+pub const NESTING_MAX: usize = 64;
+
+/// A condition over the members of a sample.
+///
+/// Comparisons with `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `LIKE` (with `%` or `*` for any text and `_` or `?` for one character) and
+/// `BETWEEN`, of members with each other, with numbers, `'texts'`, `'LITERALS'` of enums, TRUE, FALSE, and parameters `%0` to `%99`;
+/// joined by AND, OR, NOT and parentheses. Members are named as in IDL: `position.x`, `samples[3].level`. A comparison with an absent
+/// member is false.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    expression: String,
+    parameters: Vec<String>,
+    condition: Condition,
+}
+
+/// Why an expression is none, or does not fit a type; displays as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    /// The place in the expression, counted in bytes from 0; `None` for a parameter.
+    pub offset: Option<usize>,
+    /// What is wrong.
+    pub cause: String,
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            Some(offset) => write!(f, "{} at byte {offset} of the filter", self.cause),
+            None => f.write_str(&self.cause),
+        }
+    }
+}
+
+impl std::error::Error for FilterError {}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Condition {
+    All(Vec<Condition>),
+    Any(Vec<Condition>),
+    Not(Box<Condition>),
+    Compare { left: Operand, relation: Relation, right: Operand, offset: usize },
+    Like { text: Operand, pattern: Like, offset: usize },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Operand {
+    Field { name: String, path: Vec<Step> },
+    Given(Given),
+}
+
+/// A value in the expression.
+#[derive(Clone, Debug, PartialEq)]
+enum Given {
+    Boolean(bool),
+    Integer(i128),
+    Float(f64),
+    Text(String),
+}
+
+impl Filter {
+    /// Reads an expression and the values of its parameters, each written as it would be in the expression; a text may lack its quotes.
+    ///
+    /// # Errors
+    /// Where the expression is none of the language, is longer or nested deeper than the bounds of this module, or names a parameter
+    /// that is not given.
+    pub fn parse<P: AsRef<str>>(expression: &str, parameters: &[P]) -> Result<Filter, FilterError> {
+        let parameters: Vec<String> = parameters.iter().map(|value| value.as_ref().to_owned()).collect();
+        let condition = parse::condition(expression, &parameters)?;
+        Ok(Filter { expression: expression.to_owned(), parameters, condition })
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    /// The values of its parameters.
+    pub fn parameters(&self) -> &[String] {
+        &self.parameters
+    }
+
+    /// Tells whether the filter can be applied to samples of this type.
+    ///
+    /// # Errors
+    /// For a member that the type does not have or that is no number, text, boolean or enum, and for values that cannot be compared.
+    pub fn check<T: Encode>(&self) -> Result<(), FilterError> {
+        self.condition.check::<T>()
+    }
+
+    /// Whether a sample meets the condition.
+    pub fn accepts<T: Encode>(&self, sample: &T) -> bool {
+        self.condition.holds(sample)
+    }
+}
+
+impl Condition {
+    fn check<T: Encode>(&self) -> Result<(), FilterError> {
+        match self {
+            Condition::All(conditions) | Condition::Any(conditions) => {
+                conditions.iter().try_for_each(Condition::check::<T>)
+            }
+            Condition::Not(condition) => condition.check::<T>(),
+            Condition::Compare { left, relation, right, offset } => {
+                let (left, right) = (left.kind::<T>(*offset)?, right.kind::<T>(*offset)?);
+                let error = |cause| FilterError { offset: Some(*offset), cause };
+                compare::check(&left, *relation, &right).map_err(error)
+            }
+            Condition::Like { text, offset, .. } => match text.kind::<T>(*offset)? {
+                Kind::Field(FieldKind::Text | FieldKind::Literal(_)) => Ok(()),
+                _ => Err(FilterError { offset: Some(*offset), cause: "LIKE compares texts only".to_owned() }),
+            },
+        }
+    }
+
+    fn holds<T: Encode>(&self, sample: &T) -> bool {
+        match self {
+            Condition::All(conditions) => conditions.iter().all(|condition| condition.holds(sample)),
+            Condition::Any(conditions) => conditions.iter().any(|condition| condition.holds(sample)),
+            Condition::Not(condition) => !condition.holds(sample),
+            Condition::Compare { left, relation, right, .. } => match (left.value(sample), right.value(sample)) {
+                (Some(left), Some(right)) => compare::holds(left, *relation, right),
+                _ => false,
+            },
+            Condition::Like { text, pattern, .. } => match text.value(sample) {
+                Some(FieldValue::Text(text) | FieldValue::Literal { name: text, .. }) => pattern.fits(text),
+                Some(FieldValue::Character(character)) => pattern.fits(character.encode_utf8(&mut [0; 4])),
+                _ => false,
+            },
+        }
+    }
+}
+
+/// What an operand is before there is a sample.
+#[derive(Clone, Debug)]
+enum Kind<'a> {
+    Field(FieldKind),
+    Given(&'a Given),
+}
+
+impl Operand {
+    fn kind<T: Encode>(&self, offset: usize) -> Result<Kind<'_>, FilterError> {
+        match self {
+            Operand::Given(given) => Ok(Kind::Given(given)),
+            Operand::Field { name, path } => T::field_kind(path).map(Kind::Field).ok_or_else(|| {
+                let cause = format!("the type has no member {name:?} that can be compared");
+                FilterError { offset: Some(offset), cause }
+            }),
+        }
+    }
+
+    fn value<'a, T: Encode>(&'a self, sample: &'a T) -> Option<FieldValue<'a>> {
+        match self {
+            Operand::Field { path, .. } => sample.field(path),
+            Operand::Given(Given::Boolean(value)) => Some(FieldValue::Boolean(*value)),
+            Operand::Given(Given::Integer(value)) => Some(FieldValue::Integer(*value)),
+            Operand::Given(Given::Float(value)) => Some(FieldValue::Float(*value)),
+            Operand::Given(Given::Text(value)) => Some(FieldValue::Text(value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+use super::*;
+use crate::Topic;
+
+#[derive(Topic, Clone, Copy, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
+enum Level {
+    Low,
+    High = 5,
+}
+
+#[derive(Topic, Clone, Debug)]
+#[topic(crate = "thalweg_cdr")]
+struct Inner {
+    y: f64,
+    tags: Vec<String>,
+}
+
+#[derive(Topic, Clone, Debug)]
+#[topic(crate = "thalweg_cdr")]
+struct Sample {
+    color: String,
+    size: i32,
+    big: u64,
+    ok: bool,
+    letter: char,
+    level: Level,
+    at: Inner,
+    row: [i16; 3],
+    maybe: Option<u8>,
+}
+
+fn sample() -> Sample {
+    Sample {
+        color: "RED".into(),
+        size: -7,
+        big: u64::MAX,
+        ok: true,
+        letter: 'q',
+        level: Level::High,
+        at: Inner { y: 2.5, tags: vec!["a".into(), "it's".into()] },
+        row: [1, 2, 3],
+        maybe: None,
+    }
+}
+
+/// Whether the sample is accepted, or what is wrong with the filter.
+fn judge(expression: &str, parameters: &[&str]) -> Result<bool, String> {
+    let filter = Filter::parse(expression, parameters).map_err(|error| error.to_string())?;
+    filter.check::<Sample>().map_err(|error| error.to_string())?;
+    Ok(filter.accepts(&sample()))
+}
+
+#[track_caller]
+fn check(expression: &str, expect: bool) {
+    assert_eq!(judge(expression, &["'RED'", "RED", "-7", "1e1", "true"]), Ok(expect), "{expression}");
+}
+
+#[test]
+fn comparisons_follow_the_kinds_of_their_values() {
+    for (expression, expect) in [
+        ("color = 'RED'", true),
+        ("'RED' = color", true),
+        ("color <> \"RED\"", false),
+        ("color < 'SED' and color > 'READ'", true),
+        ("size = -7", true),
+        ("size >= -6.5", false),
+        ("size < 0x10", true),
+        ("big = 18446744073709551615", true),
+        ("big > 18446744073709551614", true),
+        ("at.y = 25e-1", true),
+        ("at.y <= .5", false),
+        ("ok = TRUE", true),
+        ("ok = 0", false),
+        ("letter = 'q'", true),
+        ("letter < 'r'", true),
+        ("level = 'High'", true),
+        ("level != 'Low'", true),
+        ("level > 4", true),
+        ("row[1] = 2", true),
+        ("row[2] > row[1]", true),
+        ("at.tags[1] LIKE 'it_s'", true),
+        ("at.tags[7] = 'a'", false),
+        ("maybe = 0", false),
+        ("maybe <> 0", false),
+        ("NOT maybe = 0", true),
+    ] {
+        check(expression, expect);
+    }
+}
+
+#[test]
+fn and_binds_more_strongly_than_or_and_not_most() {
+    check("ok = TRUE OR size = 0 AND size = 1", true);
+    check("(ok = TRUE OR size = 0) AND size = 1", false);
+    check("NOT ok = TRUE OR size = -7", true);
+    check("not (not (ok = false))", false);
+}
+
+#[test]
+fn ranges_include_their_ends_and_patterns_fit_as_a_whole() {
+    check("size BETWEEN -7 AND 0", true);
+    check("size NOT BETWEEN -7 AND 0", false);
+    check("size between -6 and 0 or color like '%'", true);
+    for (pattern, expect) in [
+        ("R%", true),
+        ("%D", true),
+        ("%E%", true),
+        ("R_D", true),
+        ("R?*", true),
+        ("RE", false),
+        ("%R%E%D%", true),
+        ("_%_%_%_", false),
+        ("", false),
+        ("%X", false),
+    ] {
+        check(&format!("color LIKE '{pattern}'"), expect);
+        check(&format!("color NOT LIKE '{pattern}'"), !expect);
+    }
+}
+
+#[test]
+fn parameters_are_read_with_and_without_quotes() {
+    for expression in ["color = %0", "color = %1", "size = %2", "size < %3", "ok = %4"] {
+        check(expression, true);
+    }
+    assert_eq!(judge("size = %9", &[]), Err("parameter %9 is not given at byte 6 of the filter".into()));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (expression, expect) in [
+        ("", "expected the name of a member or a value at byte 0 of the filter"),
+        ("size", "expected a comparison at byte 4 of the filter"),
+        ("size = ", "expected the name of a member or a value at byte 7 of the filter"),
+        ("size = 1 size", "expected AND, OR or the end at byte 9 of the filter"),
+        ("(size = 1", "expected ) at byte 9 of the filter"),
+        ("color = 'RED", "a text without its closing quote at byte 8 of the filter"),
+        ("size = 1x", "this is no number at byte 7 of the filter"),
+        ("size = %100", "expected %0 to %99 at byte 7 of the filter"),
+        ("size # 1", "this belongs to no expression at byte 5 of the filter"),
+        ("row[x] = 1", "\"row[x]\" is no name of a member at byte 0 of the filter"),
+        ("weight = 1", "the type has no member \"weight\" that can be compared at byte 0 of the filter"),
+        ("ok = TRUE AND at = 1", "the type has no member \"at\" that can be compared at byte 14 of the filter"),
+        ("row[3] = 1", "the type has no member \"row[3]\" that can be compared at byte 0 of the filter"),
+        ("size = 'x'", "a number is not compared with a text at byte 0 of the filter"),
+        ("level = 'Middle'", "the enum has no literal \"Middle\", only Low, High at byte 0 of the filter"),
+        ("level > 'Low'", "literals are equal or not; compare their numbers for an order at byte 0 of the filter"),
+        ("1 = 1", "one side is a member of the type at byte 0 of the filter"),
+        ("size LIKE '1'", "LIKE compares texts only at byte 0 of the filter"),
+    ] {
+        assert_eq!(judge(expression, &[]), Err(expect.into()), "{expression}");
+    }
+}
+
+#[test]
+fn no_expression_exhausts_the_stack_or_the_clock() {
+    let deep = "(".repeat(5_000);
+    assert!(judge(&deep, &[]).is_err_and(|error| error.contains("more than 64 conditions")));
+    assert!(judge(&"NOT ".repeat(2_000), &[]).is_err());
+    assert!(judge(&" ".repeat(EXPRESSION_MAX_BYTES + 1), &[]).is_err());
+    let long = Filter::parse("color LIKE '%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%ab'", &[""; 0]).expect("an expression");
+    let repeated = Sample { color: "a".repeat(20_000), ..sample() };
+    assert!(!long.accepts(&repeated));
+}

@@ -1,0 +1,328 @@
+//! The effects of policies between processes: this test binary starts itself as the other side.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use thalweg::filter::Filter;
+use thalweg::qos::{
+    AccessScope, DestinationOrder, Liveliness, LivelinessKind, Ownership, Presentation, ReaderQos, ReaderTiming,
+    WriterOwnership, WriterQos, WriterTiming,
+};
+use thalweg::types::Timestamp;
+use thalweg::{DataReader, DataWriter, InstanceState};
+
+use crate::fixture::*;
+
+const ROLE: &str = "THALWEG_TEST_POLICY";
+const SPAN: Duration = Duration::from_millis(500);
+
+/// Ends the other side also when the test fails.
+struct Other(Child);
+
+impl Other {
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "{signal}");
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn start(role: &str, domain: u32, topic: &str) -> Other {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "policies::other_side", "--nocapture"])
+        .env(ROLE, role)
+        .env("THALWEG_TEST_DOMAIN", domain.to_string())
+        .env("THALWEG_TEST_TOPIC", topic)
+        .stdout(Stdio::null())
+        .spawn();
+    Other(child.unwrap())
+}
+
+fn expiring() -> WriterTiming {
+    WriterTiming { lifespan: SPAN, ..WriterTiming::default() }
+}
+
+fn lease(kind: LivelinessKind) -> Liveliness {
+    Liveliness { kind, lease: SPAN }
+}
+
+/// What a started process does until it is killed; without a role, in the test run itself, nothing.
+#[test]
+fn other_side() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let domain = std::env::var("THALWEG_TEST_DOMAIN").unwrap().parse().unwrap();
+    let topic_name = std::env::var("THALWEG_TEST_TOPIC").unwrap();
+    let participant = participant(domain);
+    let topic = participant.create_topic::<Shape>(&topic_name);
+    let create = |qos: WriterQos| participant.create_writer(&topic, qos).unwrap();
+    match role.as_str() {
+        "lifespan" => write_on(&create(WriterQos { timing: expiring(), ..late_writer() })),
+        "deadline" => {
+            let timing = WriterTiming { deadline: SPAN, ..WriterTiming::default() };
+            let writer = create(WriterQos { timing, ..late_writer() });
+            writer.write(&Shape::new("A", 1)).unwrap();
+            eventually("its own writer tells of it", || writer.offered_deadline_missed().total > 0);
+            writer.write(&Shape::new("MISSED", 1)).unwrap();
+            std::thread::sleep(PATIENCE);
+        }
+        "weak" | "strong" => {
+            let strength = if role == "weak" { 1 } else { 4 };
+            let (ownership, liveliness) = (WriterOwnership::Exclusive { strength }, lease(LivelinessKind::Automatic));
+            let writer = create(WriterQos { ownership, liveliness, ..reliable_writer() });
+            loop {
+                writer.write(&Shape::new("A", strength)).unwrap();
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        "automatic" => {
+            let writer = create(WriterQos { liveliness: lease(LivelinessKind::Automatic), ..late_writer() });
+            writer.write(&Shape::new("A", 1)).unwrap();
+            std::thread::sleep(PATIENCE * 3);
+        }
+        "by topic" | "by participant" => {
+            let by_topic = role == "by topic";
+            let kind = if by_topic { LivelinessKind::ManualByTopic } else { LivelinessKind::ManualByParticipant };
+            let writer = create(WriterQos { liveliness: lease(kind), ..late_writer() });
+            writer.wait_for_matched(1, PATIENCE).unwrap();
+            let end = Instant::now() + SPAN * 4;
+            while Instant::now() < end {
+                if by_topic {
+                    writer.assert_liveliness()
+                } else {
+                    participant.assert_liveliness()
+                }
+                std::thread::sleep(SPAN / 5);
+            }
+            eventually("its own writer tells of it", || writer.liveliness_lost().total > 0);
+            // The reader's lease ends somewhat later.
+            std::thread::sleep(SPAN);
+            writer.write(&Shape::new("LOST", 1)).unwrap();
+            std::thread::sleep(PATIENCE);
+        }
+        "coherent" => {
+            let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: true };
+            let writer = create(WriterQos { presentation, ..late_writer() });
+            for x in 0.. {
+                writer.begin_coherent_changes().unwrap();
+                for color in ["A", "B", "C", "D", "E"] {
+                    writer.write(&Shape::new(color, x)).unwrap();
+                    std::thread::sleep(Duration::from_millis(4));
+                }
+                writer.end_coherent_changes().unwrap();
+            }
+        }
+        "filtering" => {
+            let filter = Filter::parse("x BETWEEN 20 AND 29", &[""; 0]).unwrap();
+            let reader = participant.reader_builder(&topic).qos(reliable_reader()).filter(filter).unwrap().create();
+            let reader = reader.unwrap();
+            let taken = take(&reader, 10);
+            assert!(taken.iter().all(|sample| (20..30).contains(&sample.data().unwrap().x)));
+            std::thread::sleep(PATIENCE);
+        }
+        "steady" => write_on(&create(late_writer())),
+        "stamped" => {
+            let writer = create(WriterQos { destination_order: DestinationOrder::BySource, ..late_writer() });
+            for second in [20, 10, 30, 30, 29] {
+                let stamp = Timestamp::from_unix(Duration::from_secs(1_800_000_000 + second));
+                writer.write_at(&Shape::new("A", second as i32), stamp).unwrap();
+            }
+            std::thread::sleep(PATIENCE);
+        }
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Writes one instance every 10 ms, with ascending values.
+fn write_on(writer: &DataWriter<Shape>) {
+    for x in 0.. {
+        writer.write(&Shape::new("A", x)).unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Starts `role` and a reader of its topic.
+fn reader_of(role: &str, qos: ReaderQos) -> (Other, DataReader<Shape>, thalweg::DomainParticipant) {
+    let (domain, name) = (domain(), unique(&role.replace(' ', "_")));
+    let participant = participant(domain);
+    let reader = participant.create_reader(&participant.create_topic::<Shape>(&name), qos).unwrap();
+    let other = start(role, domain, &name);
+    reader.wait_for_matched(1, PATIENCE).unwrap();
+    (other, reader, participant)
+}
+
+#[test]
+fn samples_are_worth_nothing_after_their_lifespan_at_either_end() {
+    let (other, reader, participant) = reader_of("lifespan", late_reader());
+    take(&reader, 1);
+    std::thread::sleep(SPAN * 2);
+    let late =
+        participant.create_reader(&participant.create_topic::<Shape>(reader.topic_name()), late_reader()).unwrap();
+    let first = take(&late, 1)[0].data().unwrap().x;
+    assert!(first >= 20, "a late reader got sample {first}, which was older than its lifespan");
+    other.signal("-STOP");
+    eventually("what nobody took is gone", || reader.available() == 0 && late.available() == 0);
+    assert!(reader.counters().expired > 0);
+    assert_eq!((reader.sample_lost().total, late.sample_lost().total), (0, 0));
+}
+
+#[test]
+fn both_ends_tell_of_an_instance_that_is_not_written_in_time() {
+    let timing = ReaderTiming { deadline: SPAN, ..ReaderTiming::default() };
+    let (_other, reader, _alive) = reader_of("deadline", ReaderQos { timing, ..late_reader() });
+    let first = take(&reader, 1)[0].info().instance;
+    let mut missed = reader.requested_deadline_missed();
+    eventually("the reader tells of it", || {
+        missed = reader.requested_deadline_missed();
+        missed.total > 0
+    });
+    assert_eq!((missed.total_change > 0, missed.last_instance), (true, Some(first)));
+    assert_eq!(take(&reader, 1)[0].data().unwrap().color, "MISSED", "the writer tells of it");
+}
+
+#[test]
+fn the_strongest_writer_owns_an_instance_until_its_process_dies() {
+    let (domain, name) = (domain(), unique("ownership"));
+    let participant = participant(domain);
+    let qos = ReaderQos { ownership: Ownership::Exclusive, ..reliable_reader() };
+    let reader = participant.create_reader(&participant.create_topic::<Shape>(&name), qos).unwrap();
+    let _weak = start("weak", domain, &name);
+    assert_eq!(take(&reader, 1)[0].data().unwrap().x, 1);
+    let strong = start("strong", domain, &name);
+    let next = |wanted: i32| {
+        eventually("ownership changes hands", || {
+            reader.take(usize::MAX).iter().any(|sample| sample.is_valid() && sample.data().unwrap().x == wanted)
+        });
+    };
+    next(4);
+    for sample in take(&reader, 50) {
+        assert_eq!(sample.data().unwrap().x, 4, "the weaker writer is not heard");
+    }
+    let died = Instant::now();
+    strong.signal("-KILL");
+    next(1);
+    assert!(died.elapsed() < SPAN * 6, "{:?} for a lease of {SPAN:?}", died.elapsed());
+    assert!(take(&reader, 50).iter().all(|sample| sample.data().unwrap().x == 1));
+}
+
+#[test]
+fn a_stopped_process_is_noticed_within_its_writers_lease() {
+    let qos = ReaderQos { liveliness: lease(LivelinessKind::Automatic), ..late_reader() };
+    let (other, reader, _alive) = reader_of("automatic", qos);
+    let sample = &take(&reader, 1)[0];
+    let instance = sample.info().instance;
+    std::thread::sleep(SPAN * 3);
+    let status = reader.liveliness_changed();
+    assert_eq!((status.alive, status.not_alive), (1, 0), "its process keeps it alive");
+    other.signal("-STOP");
+    let stopped = Instant::now();
+    eventually("it is not alive", || reader.liveliness_changed().not_alive == 1);
+    assert!(stopped.elapsed() < SPAN * 3, "{:?} for a lease of {SPAN:?}", stopped.elapsed());
+    assert_eq!(reader.instance_state(instance), Some(InstanceState::NotAliveNoWriters));
+    other.signal("-CONT");
+    eventually("it is alive again", || reader.liveliness_changed().alive == 1);
+    assert_eq!(reader.subscription_matched().total, 1, "it was matched all the time");
+}
+
+#[test]
+fn an_application_that_no_longer_asserts_its_writer_is_noticed_at_both_ends() {
+    for (role, kind) in
+        [("by topic", LivelinessKind::ManualByTopic), ("by participant", LivelinessKind::ManualByParticipant)]
+    {
+        let (_other, reader, _alive) = reader_of(role, ReaderQos { liveliness: lease(kind), ..late_reader() });
+        let matched = Instant::now();
+        std::thread::sleep(SPAN * 2);
+        let alive = reader.liveliness_changed();
+        assert!(matched.elapsed() > SPAN * 3 || alive.alive == 1, "{role}: it is asserted: {alive:?}");
+        eventually("it is not alive", || reader.liveliness_changed().not_alive == 1);
+        assert_eq!(take(&reader, 1)[0].data().unwrap().color, "LOST", "{role}: the writer tells of it");
+        eventually("a sample is a sign of life", || reader.liveliness_changed().alive == 1);
+    }
+}
+
+#[test]
+fn a_reader_that_wants_fewer_samples_gets_them_apart() {
+    let timing = ReaderTiming { minimum_separation: SPAN / 5, ..ReaderTiming::default() };
+    let (_other, reader, _alive) = reader_of("steady", ReaderQos { timing, ..late_reader() });
+    let samples = take(&reader, 10);
+    for two in samples.windows(2) {
+        let apart = two[1].info().received.since(two[0].info().received);
+        // The newest of those that came too early is handed over at the end of the period, and came before.
+        let ahead = two[1].data().unwrap().x - two[0].data().unwrap().x;
+        assert!(ahead >= 2 && apart >= SPAN / 10, "{ahead} samples and {apart:?} apart");
+    }
+    assert!(reader.counters().withheld >= 10);
+}
+
+#[test]
+fn a_filter_lets_only_its_samples_through() {
+    let (domain, name) = (domain(), unique("filter"));
+    let participant = participant(domain);
+    let topic = participant.create_topic::<Shape>(&name);
+    let filter = Filter::parse("x BETWEEN %0 AND 29 AND color LIKE 'A%'", &["20"]).unwrap();
+    let builder = participant.reader_builder(&topic).qos(late_reader());
+    let reader = builder.filter(filter).unwrap().create().unwrap();
+    let _other = start("steady", domain, &name);
+    let all: Vec<i32> = take(&reader, 10).iter().map(|sample| sample.data().unwrap().x).collect();
+    assert_eq!(all, (20..30).collect::<Vec<i32>>());
+    std::thread::sleep(SPAN);
+    assert_eq!((reader.available(), reader.sample_lost().total), (0, 0));
+    let unfit = Filter::parse("weight = 1", &[""; 0]).unwrap();
+    let error = participant.reader_builder(&topic).filter(unfit).map(drop).unwrap_err();
+    assert!(error.to_string().contains("no member \"weight\""), "{error}");
+}
+
+#[test]
+fn a_writer_sends_nothing_that_all_its_readers_refuse() {
+    let (domain, name) = (domain(), unique("unwanted"));
+    let participant = participant(domain);
+    let writer = participant.create_writer(&participant.create_topic::<Shape>(&name), reliable_writer()).unwrap();
+    let other = start("filtering", domain, &name);
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    (0..1_000).for_each(|x| _ = writer.write(&Shape::new("A", x)).unwrap());
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    let counters = writer.counters();
+    assert_eq!((counters.unwanted, counters.transmitted), (990, 10));
+    // Somebody else wants everything.
+    let all = participant.create_reader(&participant.create_topic::<Shape>(&name), reliable_reader()).unwrap();
+    writer.wait_for_matched(2, PATIENCE).unwrap();
+    all.wait_for_matched(1, PATIENCE).unwrap();
+    (0..100).for_each(|x| _ = writer.write(&Shape::new("A", x)).unwrap());
+    assert_eq!(take(&all, 100).len(), 100);
+    assert_eq!(writer.counters().unwanted, 990);
+    drop(other);
+}
+
+#[test]
+fn a_coherent_set_of_another_process_appears_at_once() {
+    let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: true };
+    let (_other, reader, _alive) = reader_of("coherent", ReaderQos { presentation, ..late_reader() });
+    let (mut sets, start) = (0, Instant::now());
+    while sets < 20 {
+        assert!(start.elapsed() < PATIENCE, "{sets} sets came");
+        reader.wait(Duration::from_millis(100));
+        let samples = reader.take(usize::MAX);
+        assert_eq!(samples.len() % 5, 0, "parts of sets");
+        for set in samples.chunks(5) {
+            let values: Vec<i32> = set.iter().map(|sample| sample.data().unwrap().x).collect();
+            assert!(values.iter().all(|x| *x == values[0]), "{values:?}");
+            sets += 1;
+        }
+    }
+    assert_eq!(reader.sample_lost().total, 0);
+}
+
+#[test]
+fn samples_that_are_older_at_their_source_are_not_handed_over() {
+    let qos = ReaderQos { destination_order: DestinationOrder::BySource, ..late_reader() };
+    let (_other, reader, _alive) = reader_of("stamped", qos);
+    let seconds: Vec<i32> = take(&reader, 3).iter().map(|sample| sample.data().unwrap().x).collect();
+    assert_eq!(seconds, [20, 30, 30]);
+    eventually("the others have come as well", || reader.counters().withheld == 2);
+    assert_eq!(reader.available(), 0);
+}

@@ -14,6 +14,8 @@ mod earliest;
 #[forbid(unsafe_code)]
 pub mod entropy;
 #[forbid(unsafe_code)]
+pub mod event;
+#[forbid(unsafe_code)]
 pub mod filter;
 #[forbid(unsafe_code)]
 pub mod frames;

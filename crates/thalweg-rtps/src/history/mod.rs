@@ -14,6 +14,7 @@ mod key_table;
 mod pack_ring;
 mod sample_access;
 mod sample_cache;
+mod sample_choice;
 mod sample_info;
 mod sample_queue;
 mod sample_store;
@@ -27,6 +28,7 @@ pub use change::{Change, FrameLimit, HeldSample, PushResult, SmallSample};
 pub use frame::{Frame, FrameAt};
 pub use sample_access::CacheEntry;
 pub use sample_cache::{BYTES_DEFAULT, INSTANCES_DEFAULT, Insert, SampleCache};
+pub use sample_choice::Choice;
 pub use sample_info::{
     CachedSample, InstanceState, InstanceStates, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
 };

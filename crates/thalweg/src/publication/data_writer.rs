@@ -89,14 +89,14 @@ impl<T: TopicType> DataWriter<T> {
         write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
     }
 
-    fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
+    pub(super) fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
         if !T::KEYED {
             return Ok(KeyHash::default());
         }
         cdr::key_hash(sample).map(KeyHash).map_err(|error| self.unencodable(operation, error))
     }
 
-    fn unencodable(&self, operation: &'static str, error: cdr::EncodeError) -> Error {
+    pub(super) fn unencodable(&self, operation: &'static str, error: cdr::EncodeError) -> Error {
         Error::new(ErrorKind::BadParameter, operation, format!("cannot encode the sample: {error}"))
             .on_topic(&self.cell.topic.name)
             .because(error)
@@ -106,6 +106,14 @@ impl<T: TopicType> DataWriter<T> {
 impl<T> DataWriter<T> {
     pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<WriterCell>) -> DataWriter<T> {
         DataWriter { runtime, cell, type_marker: PhantomData }
+    }
+
+    pub(crate) fn cell(&self) -> &Arc<WriterCell> {
+        &self.cell
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
     }
 
     /// Writes a sample that is already serialized, with its encapsulation header of four bytes (RTPS 2.5 §10.2).
@@ -173,7 +181,7 @@ impl<T> DataWriter<T> {
         write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
     }
 
-    fn instance_of_payload(
+    pub(super) fn instance_of_payload(
         &self,
         operation: &'static str,
         payload: &[u8],

@@ -1,5 +1,6 @@
 //! The sending half of the API: publishers and data writers.
 
+mod asynchronous;
 mod blocking;
 mod builder;
 mod data_writer;

@@ -11,6 +11,7 @@ use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
+use crate::conditions::{Changing, StatusKinds};
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{IncompatibleQos, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
@@ -155,5 +156,16 @@ impl WriterCell {
 
     pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
         self.statuses.tell(|statuses| &mut statuses.incompatible, |_| ())
+    }
+}
+
+impl Changing for WriterCell {
+    fn changed(&self) -> StatusKinds {
+        let statuses = self.statuses.statuses();
+        StatusKinds::of([
+            (StatusKinds::PUBLICATION_MATCHED, statuses.matched.has_changed()),
+            (StatusKinds::OFFERED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
+            (StatusKinds::READERS_GIVEN_UP, statuses.given_up.has_changed()),
+        ])
     }
 }

@@ -42,6 +42,7 @@ pub(crate) use listeners::ParticipantStatusListener;
 use listeners::STATUS_BACKLOG_MAX;
 use listeners::{ListenerThread, Notification, ParticipantSlot};
 pub(crate) use status_board::StatusBoard;
+pub use waiting::WatchId;
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
 

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::history::{InstanceState, ReadFilter, TakenSample};
+use thalweg_rtps::history::{Choice, InstanceState, ReadFilter, TakenSample};
 use thalweg_rtps::qos::ReaderQos;
 use thalweg_rtps::reader::ReaderCounters;
 use thalweg_rtps::types::{Guid, KeyHash};
@@ -41,6 +41,10 @@ thread_local! {
 impl<T> DataReader<T> {
     pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<ReaderCell>) -> DataReader<T> {
         DataReader { runtime, cell, owner: true, type_marker: PhantomData }
+    }
+
+    pub(crate) fn cell(&self) -> &Arc<ReaderCell> {
+        &self.cell
     }
 
     /// Starts the thread that computes the keys of a raw topic, if it has a function for them.
@@ -114,6 +118,36 @@ impl<T> DataReader<T> {
         let kept = keep(taken.drain(..));
         TAKEN.set(taken);
         kept
+    }
+
+    /// Removes up to `max` samples that `filter` and `selects` select.
+    pub(crate) fn take_selected(
+        &self,
+        max: usize,
+        filter: &ReadFilter,
+        selects: impl Fn(&Sample<T>) -> bool,
+        samples: &mut Vec<Sample<T>>,
+    ) -> usize {
+        let chosen = self.choose(max, filter, selects);
+        self.fetch(|reader, into| reader.take_chosen(clock::now, &chosen, into), |taken| append(samples, taken))
+    }
+
+    /// As [`DataReader::take_selected`], but the samples stay, marked READ.
+    pub(crate) fn read_selected(
+        &self,
+        max: usize,
+        filter: &ReadFilter,
+        selects: impl Fn(&Sample<T>) -> bool,
+        samples: &mut Vec<Sample<T>>,
+    ) -> usize {
+        let chosen = self.choose(max, filter, selects);
+        self.fetch(|reader, into| reader.read_chosen(clock::now, &chosen, into), |taken| append(samples, taken))
+    }
+
+    /// The places of up to `max` samples that `filter` and `selects` select. The application's code runs without a lock.
+    fn choose(&self, max: usize, filter: &ReadFilter, selects: impl Fn(&Sample<T>) -> bool) -> Choice {
+        let samples = self.cell.look(filter).into_iter().map(Sample::<T>::new);
+        samples.filter(selects).take(max).map(|sample| (sample.info().writer, sample.info().sequence)).collect()
     }
 
     /// Waits until there is a sample that was not read yet, and returns true; false after `timeout`.

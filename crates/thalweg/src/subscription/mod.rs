@@ -1,5 +1,6 @@
 //! The receiving half of the API: subscribers, data readers, samples.
 
+mod asynchronous;
 mod builder;
 mod data_reader;
 mod keys;
@@ -13,6 +14,7 @@ use thalweg_rtps::qos::ReaderQos;
 
 use crate::runtime::Runtime;
 use crate::{Error, Topic};
+pub use asynchronous::Samples;
 pub use builder::DataReaderBuilder;
 use builder::ReaderListeners;
 pub use data_reader::DataReader;

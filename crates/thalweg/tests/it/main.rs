@@ -1,8 +1,10 @@
 //! The API over real sockets on loopback: participants in this process and in child processes.
 
 mod announced;
+mod asynchronous;
 mod background;
 mod blocking;
+mod conditions;
 mod discovery;
 mod exchange;
 mod fixture;

@@ -67,10 +67,16 @@ fn a_task_that_receives_is_woken_by_the_sample() {
     let alarm = alarm();
     let mut received = reader.recv();
     assert!(poll_once(&mut received, &alarm).is_pending());
-    assert_eq!(alarm.woken.load(Ordering::Relaxed), 0);
     writer.write(&Count { value: 7 }).unwrap();
-    eventually("the task is woken", || alarm.woken.load(Ordering::Relaxed) > 0);
-    let Poll::Ready(sample) = poll_once(&mut received, &alarm) else { panic!("woken for nothing") };
+    // A status may wake it as well.
+    let mut polls = 0;
+    let sample = loop {
+        eventually("the task is woken", || alarm.woken.load(Ordering::Relaxed) > polls);
+        polls += 1;
+        if let Poll::Ready(sample) = poll_once(&mut received, &alarm) {
+            break sample;
+        }
+    };
     assert_eq!(sample.data().unwrap().value, 7);
 }
 
@@ -81,12 +87,13 @@ fn a_future_that_is_dropped_takes_no_sample_and_wakes_nobody() {
     let mut dropped = reader.recv();
     assert!(poll_once(&mut dropped, &alarm).is_pending());
     drop(dropped);
+    let woken = alarm.woken.load(Ordering::Relaxed);
     for value in 0..3 {
         writer.write(&Count { value }).unwrap();
     }
     let received: Vec<u64> = (0..3).map(|_| block_on(reader.recv()).data().unwrap().value).collect();
     assert_eq!(received, [0, 1, 2]);
-    assert_eq!(alarm.woken.load(Ordering::Relaxed), 0, "of a task that does not wait any more");
+    assert_eq!(alarm.woken.load(Ordering::Relaxed), woken, "of a task that does not wait any more");
     assert_eq!(Arc::strong_count(&alarm), 1, "its waker is kept");
 }
 
@@ -97,9 +104,10 @@ fn the_last_waker_that_polled_is_the_one_that_is_woken() {
     let mut received = reader.recv();
     assert!(poll_once(&mut received, &first).is_pending());
     assert!(poll_once(&mut received, &second).is_pending());
+    let woken = first.woken.load(Ordering::Relaxed);
     writer.write(&Count { value: 1 }).unwrap();
     eventually("the second is woken", || second.woken.load(Ordering::Relaxed) > 0);
-    assert_eq!(first.woken.load(Ordering::Relaxed), 0);
+    assert_eq!(first.woken.load(Ordering::Relaxed), woken);
 }
 
 #[test]

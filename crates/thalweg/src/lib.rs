@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conditions;
+pub mod configuration;
 mod error;
 pub mod explain;
 pub mod flow_controller;
@@ -78,6 +79,7 @@ pub mod types {
     };
 }
 
+pub use configuration::Configuration;
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};

@@ -9,7 +9,7 @@ const CRATES: [(&str, &[&str]); 18] = [
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-base"]),
     ("thalweg-transport", &["thalweg-base"]),
-    ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
+    ("thalweg", &["thalweg-base", "thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
     ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),

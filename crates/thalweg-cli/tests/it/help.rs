@@ -2,12 +2,13 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 42] = [
+const COMMANDS: [&[&str]; 43] = [
     &[],
     &["pub"],
     &["sub"],
     &["ls"],
     &["why"],
+    &["config"],
     &["doctor"],
     &["perf"],
     &["perf", "latency"],

@@ -6,6 +6,7 @@ mod chart;
 mod coap;
 mod coap_bridge;
 mod coap_oscore;
+mod configuration;
 mod contact;
 mod documents;
 mod exchange;

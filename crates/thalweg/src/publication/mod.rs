@@ -80,7 +80,7 @@ impl Publisher {
     fn create<T>(
         &self,
         topic: &Topic<T>,
-        mut qos: WriterQos,
+        qos: WriterQos,
         options: WriterOptions,
         listener: Option<(Delivery, Box<WriterStatusListener>)>,
     ) -> Result<DataWriter<T>, Error> {
@@ -88,6 +88,8 @@ impl Publisher {
             self.runtime.state().start_listening(*delivery)?;
         }
         topic.description().check("create_writer")?;
+        let configuration = self.runtime.configuration();
+        let mut qos = configuration.writer_qos(topic.name(), &qos);
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
         }
@@ -103,7 +105,8 @@ impl Publisher {
             options,
         };
         let endpoints = &self.runtime.state().endpoints;
-        let refused = |error| Error::qos("create_writer", topic.name(), error);
+        let refused =
+            |error| Error::qos("create_writer", topic.name(), error).noting(&configuration.note(topic.name()));
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_writer", &description)?;
             let writer = participant.create_writer(now, config).map_err(refused)?;

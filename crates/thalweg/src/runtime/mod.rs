@@ -24,8 +24,8 @@ use thalweg_rtps::types::EntityId;
 use thalweg_transport::clock;
 use thalweg_transport::udp::{ReceiveCounts, Sender};
 
-use crate::Error;
 use crate::explain::Diagnosis;
+use crate::{Configuration, Error};
 pub(crate) use addresses::{AddressPlan, local_addresses};
 pub(crate) use alarm::Alarm;
 #[cfg(all(loom, test))]
@@ -50,6 +50,7 @@ use wall_clock::WallClock;
 pub(crate) struct Runtime {
     state: Arc<RuntimeState>,
     io_thread: Mutex<Option<JoinHandle<()>>>,
+    configuration: Configuration,
 }
 
 /// The state that all threads of a participant share.
@@ -79,6 +80,7 @@ impl Runtime {
         plan: AddressPlan,
         options: IoOptions,
         listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
+        configuration: Configuration,
     ) -> Result<Arc<Runtime>, Error> {
         let has_news = participant.household_news();
         let state = Arc::new(RuntimeState {
@@ -108,11 +110,16 @@ impl Runtime {
                 agenda_of.agenda.stop();
                 Error::system("starting the I/O thread", error)
             })?;
-        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)) }))
+        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)), configuration }))
     }
 
     pub(crate) fn state(&self) -> &Arc<RuntimeState> {
         &self.state
+    }
+
+    /// The settings that endpoints are created with.
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.configuration
     }
 
     /// Lets a call of the API change the participant; the I/O thread then sends the resulting datagrams.

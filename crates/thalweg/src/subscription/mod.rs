@@ -63,14 +63,11 @@ impl Subscriber {
         self.create(topic, qos, ReaderListeners::default())
     }
 
-    fn create<T>(
-        &self,
-        topic: &Topic<T>,
-        mut qos: ReaderQos,
-        listeners: ReaderListeners,
-    ) -> Result<DataReader<T>, Error> {
+    fn create<T>(&self, topic: &Topic<T>, qos: ReaderQos, listeners: ReaderListeners) -> Result<DataReader<T>, Error> {
         listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
+        let configuration = self.runtime.configuration();
+        let mut qos = configuration.reader_qos(topic.name(), &qos);
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
         }
@@ -86,7 +83,8 @@ impl Subscriber {
             keys: description.keys.source(),
         };
         let endpoints = &self.runtime.state().endpoints;
-        let refused = |error| Error::qos("create_reader", topic.name(), error);
+        let refused =
+            |error| Error::qos("create_reader", topic.name(), error).noting(&configuration.note(topic.name()));
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_reader", &description)?;
             let reader = participant.create_reader(now, config).map_err(refused)?;

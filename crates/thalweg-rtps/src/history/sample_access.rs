@@ -51,6 +51,11 @@ impl SampleCache {
         queued.chain(stored)
     }
 
+    /// A sample or key of an instance, if any came (DDS 1.4 §2.2.2.5.3.28).
+    pub fn key_payload(&self, instance: KeyHash) -> Option<(Payload, PayloadKind)> {
+        self.instances.find(&self.key_of(instance)).and_then(|slot| self.instances[slot].remembered())
+    }
+
     /// Removes up to `max` samples that `filter` selects, appends them to `into` in order of reception and returns how
     /// many there were.
     pub fn take(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {

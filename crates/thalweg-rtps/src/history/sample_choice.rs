@@ -21,6 +21,17 @@ impl SampleCache {
         }
     }
 
+    /// The first instance behind `after`, in the order of key hashes, with samples that `filter` selects.
+    pub fn next_selected(&self, mut after: Option<KeyHash>, filter: &ReadFilter) -> Option<KeyHash> {
+        loop {
+            let instance = self.next_instance(after)?;
+            if self.selects(&ReadFilter { instance: Some(instance), ..*filter }) {
+                return Some(instance);
+            }
+            after = Some(instance);
+        }
+    }
+
     /// Appends the samples that `filter` selects to `into`, without their ranks. They stay, and their states too.
     pub fn look(&self, filter: &ReadFilter, into: &mut Vec<TakenSample>) {
         match self.keyed {

@@ -53,6 +53,17 @@ pub struct ReaderConfig {
 pub(super) struct LocalReader {
     pub shared: Shared<Reader>,
     pub keys: KeySource,
+    pub publications: Publications,
+}
+
+/// The writers that a reader may be matched with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Publications {
+    /// Those of every participant.
+    #[default]
+    All,
+    /// Those of other participants than its own.
+    OfOthers,
 }
 
 /// A local writer, and the properties that its turn to send depends on.
@@ -105,7 +116,7 @@ impl Endpoints {
             let (guid, qos) = (Guid::new(prefix, reader), Arc::clone(&topic.reader_qos));
             let state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
             let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
-            readers.insert(reader, LocalReader { shared: Shared::new(state), keys });
+            readers.insert(reader, LocalReader { shared: Shared::new(state), keys, publications: Publications::All });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
         Endpoints { builtin, writers, readers, classes, next_key: 1, budget, epoch: None }
@@ -192,6 +203,10 @@ impl Endpoints {
         self.readers.get(&entity).map(|local| &local.shared)
     }
 
+    pub(super) fn reader_publications(&self, entity: EntityId) -> Publications {
+        self.readers.get(&entity).map_or(Publications::All, |local| local.publications)
+    }
+
     pub(super) fn local_reader(&self, entity: EntityId) -> Option<&LocalReader> {
         self.readers.get(&entity)
     }
@@ -250,13 +265,26 @@ impl Participant {
     ///
     /// # Errors When a policy is inconsistent or not supported.
     pub fn create_reader(&mut self, now: Instant, config: ReaderConfig) -> Result<Shared<Reader>, QosError> {
+        self.create_reader_of(now, config, Publications::All)
+    }
+
+    /// As [`Participant::create_reader`], for the writers of these participants.
+    ///
+    /// # Errors
+    /// As [`Participant::create_reader`].
+    pub fn create_reader_of(
+        &mut self,
+        now: Instant,
+        config: ReaderConfig,
+        publications: Publications,
+    ) -> Result<Shared<Reader>, QosError> {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Reader::new(guid, Arc::clone(&config.qos), config.keyed, self.endpoints.budget.clone());
         state.begin_counts_at(self.config.first_count);
         let shared = Shared::new(state);
-        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys });
+        self.endpoints.readers.insert(entity, LocalReader { shared: shared.clone(), keys: config.keys, publications });
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos);
         let mut bytes = Vec::new();
         data.encode(&mut bytes);

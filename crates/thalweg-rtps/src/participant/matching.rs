@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Event, Participant};
+use super::{Event, Participant, Publications};
 use crate::discovery::endpoint_data::match_endpoints;
 use crate::qos::MatchResult;
 use crate::reader::MatchedWriter;
@@ -103,6 +103,12 @@ impl Participant {
         true
     }
 
+    /// Whether both endpoints are of this participant, and the reader is not for its writers.
+    fn is_kept_apart(&self, writer: Guid, reader: Guid) -> bool {
+        let is_own = writer.prefix == self.config.prefix && reader.prefix == self.config.prefix;
+        is_own && self.endpoints.reader_publications(reader.entity) == Publications::OfOthers
+    }
+
     fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
         #[cfg(test)]
         tests::note_comparison();
@@ -112,6 +118,9 @@ impl Participant {
         else {
             return;
         };
+        if self.is_kept_apart(own, reader) {
+            return;
+        }
         let result = match_endpoints(&publication.data, &subscription.data);
         let was_matched = subscription.matched.contains(&writer);
         if result != MatchResult::Match {
@@ -175,6 +184,9 @@ impl Participant {
         else {
             return;
         };
+        if self.is_kept_apart(writer, own) {
+            return;
+        }
         let result = match_endpoints(&publication.data, &subscription.data);
         let was_matched = publication.matched.contains(&reader);
         if result != MatchResult::Match {

@@ -133,6 +133,29 @@ impl<T> DataWriter<T> {
         write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload })
     }
 
+    /// As [`DataWriter::write_serialized`] for the serialized members alone: the header is made of `encapsulation`, and the bytes are
+    /// padded as XCDR2 wants it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] when the topic is keyed and its key cannot be read; else as [`DataWriter::write`].
+    pub fn write_body(&self, encapsulation: cdr::Encapsulation, body: &[u8]) -> Result<SequenceNumber, Error> {
+        let padding = match encapsulation.representation {
+            cdr::Representation::Xcdr1 => 0,
+            cdr::Representation::Xcdr2 => body.len().wrapping_neg() & 3,
+        };
+        let fill = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+            buffer.extend_from_slice(&encapsulation.id().to_be_bytes());
+            buffer.extend_from_slice(&[0, padding as u8]);
+            buffer.extend_from_slice(body);
+            buffer.extend_from_slice(&[0; 3][..padding]);
+            Ok(())
+        };
+        match serialize(cdr::ENCAPSULATION_BYTES + body.len() + padding, fill) {
+            Ok(payload) => self.write_payload(&payload, None, None),
+            Err(never) => match never {},
+        }
+    }
+
     /// As [`DataWriter::write_serialized`] without a copy: `payload` is shared with the history until all readers have acknowledged
     /// it. `instance` is the sample's key hash, where the application knows it; `timestamp` is its source timestamp, `None` for
     /// now.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use thalweg_rtps::participant::Publications;
 use thalweg_rtps::qos::ReaderQos;
 
 use super::reader_cell::{DataListener, ReaderStatusListener};
@@ -15,6 +16,7 @@ pub struct DataReaderBuilder<T> {
     subscriber: Subscriber,
     topic: Topic<T>,
     qos: ReaderQos,
+    publications: Publications,
     listeners: ReaderListeners,
 }
 
@@ -45,12 +47,19 @@ impl ReaderListeners {
 
 impl<T> DataReaderBuilder<T> {
     pub(super) fn new(subscriber: Subscriber, topic: Topic<T>) -> DataReaderBuilder<T> {
-        DataReaderBuilder { subscriber, topic, qos: ReaderQos::default(), listeners: ReaderListeners::default() }
+        let (qos, listeners) = (ReaderQos::default(), ReaderListeners::default());
+        DataReaderBuilder { subscriber, topic, qos, publications: Publications::All, listeners }
     }
 
     /// Its policies. Default [`ReaderQos::default`].
     pub fn qos(mut self, qos: ReaderQos) -> Self {
         self.qos = qos;
+        self
+    }
+
+    /// Is not matched with writers of its own participant. Default: it is.
+    pub fn ignore_own_publications(mut self) -> Self {
+        self.publications = Publications::OfOthers;
         self
     }
 
@@ -76,6 +85,6 @@ impl<T> DataReaderBuilder<T> {
     /// # Errors
     /// As [`Subscriber::create_reader`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
     pub fn create(self) -> Result<DataReader<T>, Error> {
-        self.subscriber.create(&self.topic, self.qos, self.listeners)
+        self.subscriber.create(&self.topic, self.qos, self.publications, self.listeners)
     }
 }

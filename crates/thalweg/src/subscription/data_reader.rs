@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::history::{Choice, InstanceState, ReadFilter, TakenSample};
+use thalweg_rtps::history::{Choice, ReadFilter, TakenSample};
 use thalweg_rtps::qos::ReaderQos;
 use thalweg_rtps::reader::ReaderCounters;
-use thalweg_rtps::types::{Guid, KeyHash};
+use thalweg_rtps::types::Guid;
 use thalweg_transport::clock;
 
 use super::keys::Keys;
@@ -87,23 +87,13 @@ impl<T> DataReader<T> {
         self.fetch(|reader, into| reader.read(clock::now, max, filter, into), |taken| append(samples, taken))
     }
 
-    /// The instance with samples that follows `after` in the order of key hashes; `None` starts with the first.
-    pub fn next_instance(&self, after: Option<KeyHash>) -> Option<KeyHash> {
-        self.cell.reader.lock().cache().next_instance(after)
-    }
-
-    /// State of an instance; `None` when it is not known, or no longer.
-    pub fn instance_state(&self, instance: KeyHash) -> Option<InstanceState> {
-        self.cell.reader.lock().cache().instance_state(instance)
-    }
-
     /// Samples that wait to be taken, read ones included.
     pub fn available(&self) -> usize {
         self.cell.reader.lock().cache().len()
     }
 
     /// Lets `fetch` move samples out under the reader's lock, and `keep` turn them into the application's without it.
-    fn fetch<R>(
+    pub(super) fn fetch<R>(
         &self,
         fetch: impl FnOnce(&mut thalweg_rtps::reader::Reader, &mut Vec<TakenSample>) -> thalweg_rtps::reader::TakeOutcome,
         keep: impl FnOnce(std::vec::Drain<'_, TakenSample>) -> R,
@@ -309,7 +299,7 @@ impl<T> DataReader<T> {
     }
 }
 
-fn append<T>(samples: &mut Vec<Sample<T>>, taken: std::vec::Drain<'_, TakenSample>) -> usize {
+pub(super) fn append<T>(samples: &mut Vec<Sample<T>>, taken: std::vec::Drain<'_, TakenSample>) -> usize {
     let count = taken.len();
     samples.extend(taken.map(Sample::new));
     count

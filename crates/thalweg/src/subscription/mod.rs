@@ -3,13 +3,14 @@
 mod asynchronous;
 mod builder;
 mod data_reader;
+mod instances;
 mod keys;
 mod reader_cell;
 mod sample;
 
 use std::sync::Arc;
 
-use thalweg_rtps::participant::ReaderConfig;
+use thalweg_rtps::participant::{Publications, ReaderConfig};
 use thalweg_rtps::qos::ReaderQos;
 
 use crate::runtime::Runtime;
@@ -60,10 +61,16 @@ impl Subscriber {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy;
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
-        self.create(topic, qos, ReaderListeners::default())
+        self.create(topic, qos, Publications::All, ReaderListeners::default())
     }
 
-    fn create<T>(&self, topic: &Topic<T>, qos: ReaderQos, listeners: ReaderListeners) -> Result<DataReader<T>, Error> {
+    fn create<T>(
+        &self,
+        topic: &Topic<T>,
+        qos: ReaderQos,
+        publications: Publications,
+        listeners: ReaderListeners,
+    ) -> Result<DataReader<T>, Error> {
         listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
         let configuration = self.runtime.configuration();
@@ -87,7 +94,7 @@ impl Subscriber {
             |error| Error::qos("create_reader", topic.name(), error).noting(&configuration.note(topic.name()));
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_reader", &description)?;
-            let reader = participant.create_reader(now, config).map_err(refused)?;
+            let reader = participant.create_reader_of(now, config, publications).map_err(refused)?;
             let cell = Arc::new(ReaderCell::new(reader, description, qos));
             listeners.set(&cell);
             // Before the participant is unlocked, so that its first events already find the reader.

@@ -10,6 +10,7 @@ mod exchange;
 mod fixture;
 mod forgery;
 mod groups;
+mod instance_access;
 mod instances;
 mod interfaces;
 mod large;

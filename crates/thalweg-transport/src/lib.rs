@@ -14,8 +14,6 @@ mod earliest;
 #[forbid(unsafe_code)]
 pub mod entropy;
 #[forbid(unsafe_code)]
-pub mod event;
-#[forbid(unsafe_code)]
 pub mod filter;
 #[forbid(unsafe_code)]
 pub mod frames;
@@ -29,6 +27,8 @@ pub mod interfaces;
 pub mod nic;
 #[forbid(unsafe_code)]
 mod outgo;
+#[forbid(unsafe_code)]
+pub mod poll_flag;
 #[forbid(unsafe_code)]
 pub mod ports;
 #[forbid(unsafe_code)]

@@ -8,7 +8,7 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use thalweg_rtps::shared::debug_assert_none_held;
-use thalweg_transport::event::Event;
+use thalweg_transport::poll_flag::PollFlag;
 
 use super::Condition;
 use super::sealed::Source;
@@ -67,7 +67,7 @@ struct Entry {
 struct Bells {
     rung: Mutex<Vec<ConditionId>>,
     changed: Condvar,
-    event: Event,
+    event: PollFlag,
 }
 
 /// Rings for one condition.
@@ -108,7 +108,7 @@ impl WaitSet {
     /// # Errors
     /// [`ErrorKind::Error`] when the system has no file descriptor left.
     pub fn new() -> Result<WaitSet, Error> {
-        let event = Event::new().map_err(|error| Error::system("creating a wait set", error))?;
+        let event = PollFlag::new().map_err(|error| Error::system("creating a wait set", error))?;
         let bells = Bells { rung: Mutex::default(), changed: Condvar::new(), event };
         Ok(WaitSet { bells: Arc::new(bells), attached: Mutex::default(), is_waiting: AtomicBool::new(false) })
     }

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::profiles::{Profile, QOS_KEYS, TopicRule};
-use super::{Origin, Parts, participant};
+use super::{Parts, SettingOrigin, participant};
 use crate::{Error, ErrorKind};
 
 /// Largest accepted document: far more than the settings of any system, and little memory.
@@ -111,8 +111,8 @@ fn entries<'a>(table: &'a DeTable<'a>) -> impl Iterator<Item = Entry<'a>> {
 }
 
 impl Source<'_> {
-    pub(super) fn origin(&self, span: &Range<usize>) -> Origin {
-        Origin::File { path: self.path.to_owned(), line: self.line(span) }
+    pub(super) fn origin(&self, span: &Range<usize>) -> SettingOrigin {
+        SettingOrigin::File { path: self.path.to_owned(), line: self.line(span) }
     }
 
     fn line(&self, span: &Range<usize>) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::participant::DOMAIN_MAX;
-use super::{Configuration, Origin, Sourced};
+use super::{Configuration, SettingOrigin, Sourced};
 use crate::{Error, ErrorKind};
 
 impl Configuration {
@@ -14,15 +14,15 @@ impl Configuration {
         if let Some((name, text)) = domain("THALWEG_DOMAIN").or_else(|| domain("ROS_DOMAIN_ID")) {
             let value = text.trim().parse().ok().filter(|domain| *domain <= DOMAIN_MAX);
             let value = value.ok_or_else(|| refused(name, &text, "a domain is 0 to 232"))?;
-            settings.domain = Sourced { value, origin: Origin::Environment(name) };
+            settings.domain = Sourced { value, origin: SettingOrigin::Environment(name) };
         }
         if let Some(text) = variable("ROS_STATIC_PEERS") {
             let peers = text.split(';').map(str::trim).filter(|peer| !peer.is_empty()).map(str::to_owned);
             let peers: Vec<String> = settings.peers.value.drain(..).chain(peers).collect();
-            settings.peers = Sourced { value: peers, origin: Origin::Environment("ROS_STATIC_PEERS") };
+            settings.peers = Sourced { value: peers, origin: SettingOrigin::Environment("ROS_STATIC_PEERS") };
         }
         let Some(range) = variable("ROS_AUTOMATIC_DISCOVERY_RANGE") else { return Ok(self) };
-        let origin = Origin::Environment("ROS_AUTOMATIC_DISCOVERY_RANGE");
+        let origin = SettingOrigin::Environment("ROS_AUTOMATIC_DISCOVERY_RANGE");
         match range.trim() {
             "SUBNET" | "SYSTEM_DEFAULT" | "NOT_SET" => {}
             "LOCALHOST" if settings.peers.value.is_empty() => {

@@ -88,7 +88,7 @@ struct Parts {
 /// Where a setting came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Nobody has set it.
     #[default]
     Default,
@@ -103,12 +103,12 @@ pub enum Origin {
     Environment(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Origin::Environment(name) => f.write_str(name),
+            SettingOrigin::Default => f.write_str("default"),
+            SettingOrigin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            SettingOrigin::Environment(name) => f.write_str(name),
         }
     }
 }
@@ -116,13 +116,13 @@ impl fmt::Display for Origin {
 /// One effective setting, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Its key, with the table that it stands in, such as `network.multicast`.
     pub key: String,
     /// Its value, as TOML.
     pub value: String,
     /// Where it came from.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 impl Configuration {
@@ -182,14 +182,14 @@ impl Configuration {
     }
 
     /// Every setting of participants with its effective value, then those of the profiles and the topics that use them.
-    pub fn settings(&self) -> Vec<Setting> {
+    pub fn settings(&self) -> Vec<EffectiveSetting> {
         let mut settings = self.parts.participant.settings();
         settings.extend(self.parts.profiles.settings());
         settings
     }
 
     /// What is set for endpoints of this topic.
-    pub fn topic_settings(&self, topic: &str) -> Vec<Setting> {
+    pub fn topic_settings(&self, topic: &str) -> Vec<EffectiveSetting> {
         self.parts.profiles.topic_settings(topic)
     }
 
@@ -210,16 +210,16 @@ impl Configuration {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 impl<T> Sourced<T> {
     fn default_of(value: T) -> Sourced<T> {
-        Sourced { value, origin: Origin::Default }
+        Sourced { value, origin: SettingOrigin::Default }
     }
 
     /// The value, unless it is the default.
     pub(crate) fn set(&self) -> Option<&T> {
-        (self.origin != Origin::Default).then_some(&self.value)
+        (self.origin != SettingOrigin::Default).then_some(&self.value)
     }
 }

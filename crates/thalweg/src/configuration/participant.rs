@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::document::{Entry, Source};
-use super::{Origin, Setting, Sourced};
+use super::{EffectiveSetting, SettingOrigin, Sourced};
 use crate::Error;
 
 /// What a configuration sets of participants.
@@ -125,13 +125,13 @@ pub(super) fn read(
 
 impl ParticipantSettings {
     /// Every setting; those that nobody set with the default of a participant.
-    pub(super) fn settings(&self) -> Vec<Setting> {
+    pub(super) fn settings(&self) -> Vec<EffectiveSetting> {
         let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, network, limits } = self;
         let lease_text = lease.set().map_or("\"20s\"".to_owned(), |lease| format!("\"{lease:?}\""));
         let count = |of: &Sourced<usize>, default: usize| of.set().unwrap_or(&default).to_string();
         let usual = thalweg_rtps::discovery::DiscoveryLimits::default();
         let buffer = thalweg_transport::udp::UdpConfig::default().receive_buffer_bytes;
-        let told: [(String, &Origin); 16] = [
+        let told: [(String, &SettingOrigin); 16] = [
             (domain.value.to_string(), &domain.origin),
             (format!("{:?}", name.value), &name.origin),
             (format!("{:?}", domain_tag.value), &domain_tag.origin),
@@ -155,7 +155,7 @@ impl ParticipantSettings {
             ),
             (count(&limits.bytes, usual.bytes_max), &limits.bytes.origin),
         ];
-        let setting = |(key, (value, origin)): (&&str, (String, &Origin))| Setting {
+        let setting = |(key, (value, origin)): (&&str, (String, &SettingOrigin))| EffectiveSetting {
             key: (*key).to_owned(),
             value,
             origin: origin.clone(),

@@ -9,7 +9,7 @@ use thalweg_rtps::qos::{
 };
 
 use super::document::{Value, duration};
-use super::{Origin, Setting, Sourced};
+use super::{EffectiveSetting, SettingOrigin, Sourced};
 
 /// The keys of a profile, in the order in which they are applied: some qualify an earlier one.
 pub(super) const QOS_KEYS: &[&str] = &[
@@ -64,7 +64,7 @@ pub(super) struct TopicRule {
     pub(super) name: String,
     pub(super) writer: Option<(String, Range<usize>)>,
     pub(super) reader: Option<(String, Range<usize>)>,
-    pub(super) origin: Origin,
+    pub(super) origin: SettingOrigin,
 }
 
 /// The policies of one side.
@@ -134,7 +134,7 @@ impl Profiles {
         QOS_KEYS.iter().filter_map(|key| Some((*key, profile.keys.get(key)?))).collect()
     }
 
-    pub(super) fn settings(&self) -> Vec<Setting> {
+    pub(super) fn settings(&self) -> Vec<EffectiveSetting> {
         let of_profile = |(name, profile): (&String, &Profile)| {
             let name = name.clone();
             let told =
@@ -145,7 +145,7 @@ impl Profiles {
             let sides = [("writer_profile", &rule.writer), ("reader_profile", &rule.reader)];
             let told = |(side, profile): (&str, &Option<(String, Range<usize>)>)| {
                 let key = format!("topic.{:?}.{side}", rule.name);
-                profile.as_ref().map(|(name, _)| Setting {
+                profile.as_ref().map(|(name, _)| EffectiveSetting {
                     key,
                     value: format!("{name:?}"),
                     origin: rule.origin.clone(),
@@ -156,7 +156,7 @@ impl Profiles {
         self.profiles.iter().flat_map(of_profile).chain(self.topics.iter().flat_map(of_topic)).collect()
     }
 
-    pub(super) fn topic_settings(&self, topic: &str) -> Vec<Setting> {
+    pub(super) fn topic_settings(&self, topic: &str) -> Vec<EffectiveSetting> {
         let writer = self.keys_for(topic, |rule| rule.writer.as_ref()).into_iter().map(|key| ("writer", key));
         let reader = self.keys_for(topic, |rule| rule.reader.as_ref()).into_iter().map(|key| ("reader", key));
         let applies = |side: &str, key: &str, value: &Value| {
@@ -171,14 +171,14 @@ impl Profiles {
     }
 }
 
-fn setting(key: &str, value: &Sourced<Value>) -> Setting {
+fn setting(key: &str, value: &Sourced<Value>) -> EffectiveSetting {
     let text = match &value.value {
         Value::Text(text) => format!("{text:?}"),
         Value::Integer(number) => number.to_string(),
         Value::Flag(flag) => flag.to_string(),
         Value::Texts(texts) => format!("{texts:?}"),
     };
-    Setting { key: key.to_owned(), value: text, origin: value.origin.clone() }
+    EffectiveSetting { key: key.to_owned(), value: text, origin: value.origin.clone() }
 }
 
 /// Refuses a value that a key cannot have, with the rest of a sentence that begins with the key.

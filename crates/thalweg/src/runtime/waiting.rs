@@ -74,7 +74,7 @@ impl Waiters {
 
     #[cold]
     fn wake(&self, waiting: usize, lock: &impl Lock) {
-        if waiting % WATCH > 0 {
+        if !waiting.is_multiple_of(WATCH) {
             lock.notify_all();
         }
         self.wake_tasks();

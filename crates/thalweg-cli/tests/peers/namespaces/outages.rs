@@ -59,11 +59,9 @@ fn a_host_that_moves_to_other_addresses_is_found_again_and_misses_nothing() {
         let (near, other, far) = (subscribe(&left), subscribe(&left), subscribe(&right));
         let publisher = publish(&left, "");
         std::thread::sleep(Duration::from_millis(1_500));
-        let (moves, stays, old) =
-            if reader_moves { (&right, &left, "10.77.0.2") } else { (&left, &right, "10.77.0.1") };
+        // Nobody has the old addresses any more, so that only announcements of the new ones help.
+        let moves = if reader_moves { &right } else { &left };
         moves.move_to("eth0", &["10.77.0.9/24", "fd77:0::9/64"]);
-        // Only announcements of the new addresses help.
-        stays.drop_outgoing(&format!("ip daddr {old}"));
         for (reader, name) in [(near, "near"), (other, "other"), (far, "far")] {
             check_everything(&reader.finish().well(), &format!("{name}, the reader moves: {reader_moves}"));
         }

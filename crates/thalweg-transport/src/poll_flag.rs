@@ -5,16 +5,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::sys::poll::EventFd;
 
-/// A descriptor that is readable from [`Event::signal`] until [`Event::clear`].
-pub struct Event(EventFd);
+/// A descriptor that is readable from [`PollFlag::signal`] until [`PollFlag::clear`].
+pub struct PollFlag(EventFd);
 
-impl Event {
+impl PollFlag {
     /// A descriptor that is not readable.
     ///
     /// # Errors
     /// When the system has no descriptor left.
-    pub fn new() -> io::Result<Event> {
-        EventFd::new().map(Event)
+    pub fn new() -> io::Result<PollFlag> {
+        EventFd::new().map(PollFlag)
     }
 
     /// Makes the descriptor readable.
@@ -28,7 +28,7 @@ impl Event {
     }
 }
 
-impl AsFd for Event {
+impl AsFd for PollFlag {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg::discovery::DiscoveryLimits;
-use thalweg::{DomainParticipant, DomainParticipantBuilder};
+use thalweg::{Configuration, DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, StationNetwork};
 
@@ -14,8 +14,9 @@ use crate::outcome::Failure;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
-    /// Join domain N, 0 to 232; only participants of the same domain discover each other (default: 0).
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=232))]
+    /// Join domain N, 0 to 232; only participants of the same domain discover each other (default: THALWEG_DOMAIN, else ROS_DOMAIN_ID,
+    /// else the domain in the file of THALWEG_CONFIG, else 0).
+    #[arg(long, value_name = "N", default_value_t = configured_domain(), hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=232))]
     pub domain: u32,
 
     /// Discover only participants that announce the same TAG; use it to keep experiments apart within a domain (default: none).
@@ -57,6 +58,11 @@ pub struct MemberOptions {
     /// Remember at most N writers and as many readers of each participant; further ones are refused with a warning (default: 16384).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub endpoints_max: Option<u32>,
+}
+
+/// The domain that the environment names. What is wrong there is told when a participant is created, with the rest.
+fn configured_domain() -> u32 {
+    Configuration::from_environment().map_or(0, |configuration| configuration.domain())
 }
 
 /// Limits of discovery that let each participant have so many endpoints, with memory for them.

@@ -33,7 +33,7 @@ mod driving;
 mod error;
 mod length;
 mod missing;
-pub mod nearest;
+pub use thalweg_base::nearest;
 mod network;
 pub mod pages;
 pub mod paper1;

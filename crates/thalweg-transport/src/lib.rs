@@ -28,6 +28,8 @@ pub mod nic;
 #[forbid(unsafe_code)]
 mod outgo;
 #[forbid(unsafe_code)]
+pub mod poll_flag;
+#[forbid(unsafe_code)]
 pub mod ports;
 #[forbid(unsafe_code)]
 pub mod probes;

@@ -55,6 +55,12 @@ impl Error {
         self
     }
 
+    /// Adds to the cause.
+    pub(crate) fn noting(mut self, note: &str) -> Error {
+        self.0.cause.push_str(note);
+        self
+    }
+
     pub(crate) fn because(mut self, source: impl StdError + Send + Sync + 'static) -> Error {
         self.0.source = Some(Box::new(source));
         self

@@ -24,6 +24,8 @@
 //! Start with [`DomainParticipant`]; it makes [`Topic`](struct@Topic)s, [`DataWriter`]s and [`DataReader`]s.
 #![forbid(unsafe_code)]
 
+pub mod conditions;
+pub mod configuration;
 mod error;
 pub mod explain;
 pub mod filter;
@@ -41,6 +43,7 @@ mod sync;
 mod topic;
 pub mod trace;
 mod type_store;
+mod until;
 
 /// Quality of service: the policies of DDS 1.4 §2.2.3, and why two endpoints do or do not match.
 pub mod qos {
@@ -78,12 +81,13 @@ pub mod types {
     };
 }
 
+pub use configuration::Configuration;
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
 pub use publication::{DataWriter, DataWriterBuilder, Publisher, PublisherQos};
 pub use runtime::Delivery;
-pub use subscription::{DataReader, DataReaderBuilder, Sample, Subscriber, SubscriberQos};
+pub use subscription::{DataReader, DataReaderBuilder, Sample, Samples, Subscriber, SubscriberQos};
 pub use thalweg_cdr as cdr;
 pub use thalweg_cdr::Topic as TopicType;
 pub use thalweg_derive::Topic;

@@ -9,7 +9,7 @@ const CRATES: [(&str, &[&str]); 19] = [
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-base"]),
     ("thalweg-transport", &["thalweg-base"]),
-    ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport", "thalweg-types"]),
+    ("thalweg", &["thalweg-base", "thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport", "thalweg-types"]),
     ("thalweg-types", &["thalweg-cdr"]),
     ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport", "thalweg-types"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),

@@ -3,6 +3,7 @@
 pub mod advisor;
 pub mod agent;
 pub mod coap;
+pub mod configuration;
 pub mod doctor;
 pub mod idl;
 pub mod laboratory;

@@ -8,6 +8,7 @@ const COMMANDS: [&[&str]; 43] = [
     &["sub"],
     &["ls"],
     &["why"],
+    &["config"],
     &["doctor"],
     &["perf"],
     &["perf", "latency"],

@@ -7,6 +7,7 @@ mod coap;
 mod coap_bridge;
 mod coap_oscore;
 mod coap_sessions;
+mod configuration;
 mod contact;
 mod documents;
 mod exchange;

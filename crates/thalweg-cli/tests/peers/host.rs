@@ -138,6 +138,15 @@ impl Host {
         run(&["ip", "-n", self.0.name(), "link", "set", link, "mtu", &mtu.to_string()]);
     }
 
+    /// Gives the link these addresses in place of all that it has, as when a host joins another network.
+    pub fn move_to(&self, link: &str, addresses: &[&str]) {
+        run(&["ip", "-n", self.0.name(), "address", "flush", "dev", link]);
+        for address in addresses {
+            let nodad: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
+            run(&[&["ip", "-n", self.0.name(), "address", "add", address, "dev", link], nodad].concat());
+        }
+    }
+
     /// Passes on what is for others.
     pub fn forward(&self) {
         for name in ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"] {

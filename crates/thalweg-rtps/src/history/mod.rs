@@ -16,6 +16,7 @@ mod pack_ring;
 mod period_watch;
 mod sample_access;
 mod sample_cache;
+mod sample_choice;
 mod sample_info;
 mod sample_queue;
 mod sample_store;
@@ -31,6 +32,7 @@ pub use frame::{Frame, FrameAt};
 pub use period_watch::PeriodWatch;
 pub use sample_access::CacheEntry;
 pub use sample_cache::{BYTES_DEFAULT, INSTANCES_DEFAULT, Insert, SampleCache};
+pub use sample_choice::Choice;
 pub use sample_info::{
     CachedSample, InstanceState, InstanceStates, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
 };

@@ -14,7 +14,7 @@ use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 const PICKED_KEPT: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(super) enum Access {
     Read,
     Take,
 }
@@ -51,19 +51,19 @@ impl SampleCache {
         queued.chain(stored)
     }
 
+    /// A sample or key of an instance, if any came (DDS 1.4 §2.2.2.5.3.28).
+    pub fn key_payload(&self, instance: KeyHash) -> Option<(Payload, PayloadKind)> {
+        self.instances.find(&self.key_of(instance)).and_then(|slot| self.instances[slot].remembered())
+    }
+
     /// Removes up to `max` samples that `filter` selects, appends them to `into` in order of reception and returns how
     /// many there were.
     pub fn take(&mut self, max: usize, filter: &ReadFilter, into: &mut Vec<TakenSample>) -> usize {
         if self.keyed == Keyed::No {
             return self.give_out_queued(max, filter, Access::Take, into);
         }
-        let count = self.give_out(max, filter, Access::Take, into);
-        for place in 0..count {
-            self.remove(self.picked[place]);
-        }
-        self.picked.clear();
-        self.picked.shrink_to(PICKED_KEPT);
-        count
+        self.pick(max, filter);
+        self.give_out_picked(Access::Take, into)
     }
 
     /// As [`SampleCache::take`], but the samples stay and are marked READ.
@@ -71,13 +71,8 @@ impl SampleCache {
         if self.keyed == Keyed::No {
             return self.give_out_queued(max, filter, Access::Read, into);
         }
-        let count = self.give_out(max, filter, Access::Read, into);
-        for &index in &self.picked {
-            self.store.mark_read(index);
-        }
-        self.picked.clear();
-        self.picked.shrink_to(PICKED_KEPT);
-        count
+        self.pick(max, filter);
+        self.give_out_picked(Access::Read, into)
     }
 
     /// Appends samples of a keyless topic to `into` with their information.
@@ -130,9 +125,8 @@ impl SampleCache {
         count
     }
 
-    /// Picks samples and appends them to `into` with their information; leaves them in `picked` for the caller.
-    fn give_out(&mut self, max: usize, filter: &ReadFilter, access: Access, into: &mut Vec<TakenSample>) -> usize {
-        self.pick(max, filter);
+    /// Appends the picked samples of a keyed topic to `into` with their information; they go, or are marked READ.
+    pub(super) fn give_out_picked(&mut self, access: Access, into: &mut Vec<TakenSample>) -> usize {
         let start = into.len();
         for place in 0..self.picked.len() {
             let index = self.picked[place];
@@ -146,18 +140,33 @@ impl SampleCache {
         for &index in &self.picked {
             self.instances[self.store[index].instance].view = ViewState::NotNew;
         }
-        self.picked.len()
+        let count = self.picked.len();
+        for place in 0..count {
+            match access {
+                Access::Take => self.remove(self.picked[place]),
+                Access::Read => self.store.mark_read(self.picked[place]),
+            }
+        }
+        self.picked.clear();
+        self.picked.shrink_to(PICKED_KEPT);
+        count
     }
 
-    fn pick(&mut self, max: usize, filter: &ReadFilter) {
-        let (order, mut index) = match (filter.instance, filter.sample_state) {
+    /// The shortest chain that holds all samples of a keyed topic that `filter` selects, and its first place.
+    #[inline]
+    pub(super) fn way(&self, filter: &ReadFilter) -> (Order, usize) {
+        match (filter.instance, filter.sample_state) {
             (Some(key), _) => {
                 let slot = self.instances.find(&self.key_of(key));
                 (Order::Instance, slot.map_or(NOWHERE, |slot| self.instances[slot].samples.first))
             }
             (None, Some(SampleState::NotRead)) => (Order::Unread, self.store.unread.first),
             (None, _) => (Order::Reception, self.store.reception.first),
-        };
+        }
+    }
+
+    fn pick(&mut self, max: usize, filter: &ReadFilter) {
+        let (order, mut index) = self.way(filter);
         if self.groups_instances && filter.instance.is_none() {
             return self.pick_by_instance(max, filter, order, index);
         }
@@ -189,7 +198,7 @@ impl SampleCache {
         }
     }
 
-    fn describe(&self, index: usize, value: Option<Payload>) -> TakenSample {
+    pub(super) fn describe(&self, index: usize, value: Option<Payload>) -> TakenSample {
         let stored = &self.store[index];
         let instance = &self.instances[stored.instance];
         let (payload, payload_kind) = value
@@ -218,7 +227,7 @@ impl SampleCache {
 }
 
 /// The sample info without the ranks within the result.
-fn describe(origin: &Origin, valid: bool, sample_state: SampleState, instance: &Instance) -> SampleInfo {
+pub(super) fn describe(origin: &Origin, valid: bool, sample_state: SampleState, instance: &Instance) -> SampleInfo {
     SampleInfo {
         sample_state,
         view_state: instance.view,
@@ -241,7 +250,7 @@ fn sample_state(stored: &Stored) -> SampleState {
     if stored.read { SampleState::Read } else { SampleState::NotRead }
 }
 
-fn selects(filter: &ReadFilter, stored: &Stored, instance: &Instance) -> bool {
+pub(super) fn selects(filter: &ReadFilter, stored: &Stored, instance: &Instance) -> bool {
     filter.sample_state.is_none_or(|state| state == sample_state(stored))
         && filter.view_state.is_none_or(|view| view == instance.view)
         && filter.instance_states.contains(instance.state)

@@ -96,6 +96,14 @@ impl SampleQueue {
         self.read.extend(self.unread.drain(..share.unread));
     }
 
+    /// The samples for which `is_chosen` is true have been read.
+    pub(super) fn mark_chosen_read(&mut self, is_chosen: impl Fn(&Queued) -> bool) {
+        for sample in std::mem::take(&mut self.unread) {
+            let queue = if is_chosen(&sample) { &mut self.read } else { &mut self.unread };
+            queue.push_back(sample);
+        }
+    }
+
     /// Gives back memory that one large burst took.
     pub(super) fn trim(&mut self) {
         for queue in [&mut self.read, &mut self.unread] {

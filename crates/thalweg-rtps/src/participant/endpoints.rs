@@ -56,6 +56,17 @@ pub(super) struct LocalReader {
     pub shared: Shared<Reader>,
     pub keys: KeySource,
     pub filter: Option<SampleFilter>,
+    pub publications: Publications,
+}
+
+/// The writers that a reader may be matched with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Publications {
+    /// Those of every participant.
+    #[default]
+    All,
+    /// Those of other participants than its own.
+    OfOthers,
 }
 
 /// A local writer, and the properties that its turn to send depends on.
@@ -110,7 +121,8 @@ impl Endpoints {
             let (guid, qos) = (Guid::new(prefix, reader), Arc::clone(&topic.reader_qos));
             let state = Reader::new(guid, qos, reader.keyed(), builtin_budget.clone());
             let keys = topic.key_of().map_or(KeySource::Wire, KeySource::Function);
-            readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None });
+            let publications = Publications::All;
+            readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None, publications });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
         Endpoints { builtin, writers, readers, classes, next_key: 1, particular_readers: 0, budget, epoch: None }
@@ -197,6 +209,10 @@ impl Endpoints {
         self.readers.get(&entity).map(|local| &local.shared)
     }
 
+    pub(super) fn reader_publications(&self, entity: EntityId) -> Publications {
+        self.readers.get(&entity).map_or(Publications::All, |local| local.publications)
+    }
+
     pub(super) fn local_reader(&self, entity: EntityId) -> Option<&LocalReader> {
         self.readers.get(&entity)
     }
@@ -269,6 +285,19 @@ impl Participant {
     ///
     /// # Errors When a policy is inconsistent or not supported.
     pub fn create_reader(&mut self, now: Instant, config: ReaderConfig) -> Result<Shared<Reader>, QosError> {
+        self.create_reader_of(now, config, Publications::All)
+    }
+
+    /// As [`Participant::create_reader`], for the writers of these participants.
+    ///
+    /// # Errors
+    /// As [`Participant::create_reader`].
+    pub fn create_reader_of(
+        &mut self,
+        now: Instant,
+        config: ReaderConfig,
+        publications: Publications,
+    ) -> Result<Shared<Reader>, QosError> {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
@@ -280,7 +309,7 @@ impl Participant {
         }
         self.endpoints.particular_readers += usize::from(filter.is_some() || config.qos.presentation.coherent);
         let shared = Shared::new(state);
-        let local = LocalReader { shared: shared.clone(), keys: config.keys, filter };
+        let local = LocalReader { shared: shared.clone(), keys: config.keys, filter, publications };
         self.endpoints.readers.insert(entity, local);
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Event, Participant};
+use super::{Event, Participant, Publications};
 use crate::qos::MatchResult;
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
@@ -102,6 +102,12 @@ impl Participant {
         true
     }
 
+    /// Whether both endpoints are of this participant, and the reader is not for its writers.
+    fn is_kept_apart(&self, writer: Guid, reader: Guid) -> bool {
+        let is_own = writer.prefix == self.config.prefix && reader.prefix == self.config.prefix;
+        is_own && self.endpoints.reader_publications(reader.entity) == Publications::OfOthers
+    }
+
     pub(super) fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
         #[cfg(test)]
         tests::note_comparison();
@@ -111,6 +117,9 @@ impl Participant {
         else {
             return;
         };
+        if self.is_kept_apart(own, reader) {
+            return;
+        }
         let was_matched = subscription.matched.contains(&writer);
         let Some(result) = self.compare(&publication.data, &subscription.data) else {
             return self.note_undecided(writer, reader);
@@ -180,6 +189,9 @@ impl Participant {
         else {
             return;
         };
+        if self.is_kept_apart(writer, own) {
+            return;
+        }
         let was_matched = publication.matched.contains(&reader);
         let Some(result) = self.compare(&publication.data, &subscription.data) else {
             return self.note_undecided(reader, writer);

@@ -63,7 +63,7 @@ use std::sync::Arc;
 
 pub use company::IgnoredParticipant;
 pub use config::{KeyOf, KeySource, ParticipantConfig, SampleFilter};
-pub use endpoints::{ReaderConfig, WriterConfig};
+pub use endpoints::{Publications, ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
 pub use household::{Household, NewsFlag};

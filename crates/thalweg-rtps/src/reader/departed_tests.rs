@@ -3,6 +3,7 @@
 use super::tests::{LATER, Session, WRITER, matched_writer, number, sample};
 use super::writer_proxy::RequestCounts;
 use super::*;
+use crate::history::ReadFilter;
 use crate::qos::{History, Reliability};
 use crate::types::{EntityId, GuidPrefix, VendorId};
 use crate::wire::SequenceSet;

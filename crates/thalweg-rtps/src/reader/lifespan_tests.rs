@@ -3,6 +3,7 @@
 use super::tests::{LATER, Session, WRITER, matched_writer, sample};
 use super::*;
 use crate::history::ChangeKind;
+use crate::history::ReadFilter;
 use crate::qos::{Reliability, WriterQos};
 use crate::time::Timestamp;
 

@@ -1,5 +1,6 @@
 //! RTPS reader, best-effort and reliable (RTPS 2.5 §8.4.10, §8.4.12): order, duplicates, reassembly, acknowledgement.
 
+mod access;
 mod admission;
 #[cfg(test)]
 mod admission_tests;
@@ -55,7 +56,7 @@ pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{DeadlineMissed, ReadFilter, SampleCache, TakenSample};
+use crate::history::{DeadlineMissed, SampleCache};
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos};
 use crate::round_trip::RoundTrip;
@@ -209,24 +210,6 @@ impl Reader {
         self.handover.epoch = epoch;
     }
 
-    /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`. `clock` is read
-    /// only when samples had waited for room, or may have expired.
-    pub fn take(
-        &mut self,
-        clock: impl Fn() -> Instant,
-        max: usize,
-        filter: &ReadFilter,
-        into: &mut Vec<TakenSample>,
-    ) -> TakeOutcome {
-        let expired = self.handover.expire(&clock);
-        let count = self.handover.cache.take(max, filter, into);
-        if !self.handover.is_stalled || count == 0 && !expired {
-            return TakeOutcome { count, ..TakeOutcome::default() };
-        }
-        self.refilled |= self.use_room(clock());
-        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
-    }
-
     /// Hands over what had waited for room; true when something had.
     fn use_room(&mut self, now: Instant) -> bool {
         self.handover.is_stalled = false;
@@ -255,23 +238,6 @@ impl Reader {
     /// True once after a take was followed by samples that had waited for room: news for the application.
     pub(crate) fn take_refilled(&mut self) -> bool {
         std::mem::take(&mut self.refilled) && !self.handover.cache.is_empty()
-    }
-
-    /// As [`Reader::take`], but the samples stay and are marked READ.
-    pub fn read(
-        &mut self,
-        clock: impl Fn() -> Instant,
-        max: usize,
-        filter: &ReadFilter,
-        into: &mut Vec<TakenSample>,
-    ) -> TakeOutcome {
-        let refilled = self.handover.expire(&clock) && self.handover.is_stalled && self.use_room(clock());
-        self.refilled |= refilled;
-        let count = self.handover.cache.read(max, filter, into);
-        if !refilled {
-            return TakeOutcome { count, ..TakeOutcome::default() };
-        }
-        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
     }
 
     /// Matches a writer (or replaces what is known of it). One that was matched before and comes back, as after a lease that

@@ -1,6 +1,7 @@
 //! Laws of the reader, checked message by message.
 
 use super::*;
+use crate::history::ReadFilter;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::outbox::Outbox;
 use crate::payload::Payload;

@@ -151,6 +151,13 @@ impl EventFd {
         // then the watcher has been woken already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
+
+    /// Sets the counter to zero, for a watcher that is not edge-triggered.
+    pub(crate) fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: reads eight bytes into `count`, live for the call. It can only fail because the counter is zero already.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+    }
 }
 
 impl AsFd for EventFd {
@@ -195,6 +202,24 @@ fn timespec(duration: Duration) -> libc::timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_is_readable_from_its_signal_until_it_is_cleared() {
+        let event = EventFd::new().unwrap();
+        let readable = || {
+            // Watched anew, since the watch is edge-triggered.
+            let epoll = Epoll::new().unwrap();
+            epoll.add(event.as_fd(), 1).unwrap();
+            epoll.wait(Some(Duration::ZERO), &mut [Ready::default(); EVENTS_MAX]).unwrap() > 0
+        };
+        event.clear();
+        assert!(!readable(), "clearing what is clear does not block");
+        event.signal();
+        event.signal();
+        assert!(readable());
+        event.clear();
+        assert!(!readable());
+    }
 
     #[test]
     fn a_timer_is_set_only_to_fire_earlier_or_again() {

@@ -17,6 +17,7 @@ use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
 use super::{DomainParticipant, ProcessDescription, bad_groups};
+use crate::configuration::{Configuration, ParticipantSettings};
 use crate::explain::{self, Diagnosis};
 use crate::runtime::{
     AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Process, Runtime, local_addresses, warn,
@@ -48,6 +49,7 @@ pub struct DomainParticipantBuilder {
     limits: DiscoveryLimits,
     io: IoOptions,
     listener: Option<SharedListener>,
+    configuration: Option<Configuration>,
 }
 
 /// A participant's listener, shared by the copies of its settings.
@@ -88,7 +90,15 @@ impl DomainParticipantBuilder {
             limits: DiscoveryLimits::default(),
             io: IoOptions::default(),
             listener: None,
+            configuration: None,
         }
+    }
+
+    /// Takes the settings that the program leaves open from `configuration`, instead of the file that `THALWEG_CONFIG` names and the
+    /// environment. A [`Configuration::new`] leaves all at their defaults.
+    pub fn configuration(mut self, configuration: Configuration) -> Self {
+        self.configuration = Some(configuration);
+        self
     }
 
     /// A name that people see in `thalweg ls`. Default empty.
@@ -229,11 +239,13 @@ impl DomainParticipantBuilder {
     /// Opens the sockets, starts the I/O thread and announces the participant.
     ///
     /// # Errors
-    /// [`ErrorKind::BadParameter`] for a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
+    /// [`ErrorKind::BadParameter`] for a configuration that cannot be used, a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
     /// have, a lease that is too short or too long, a limit of 0, or data that is too long;
     /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
-    pub fn create(self) -> Result<DomainParticipant, Error> {
+    pub fn create(mut self) -> Result<DomainParticipant, Error> {
         const OPERATION: &str = "create_participant";
+        let configuration = self.configuration.take().map_or_else(Configuration::from_environment, Ok)?;
+        self.use_settings(configuration.participant());
         let domain_id = self.udp.domain_id;
         let groups = self.checked_groups()?;
         self.check_lease()?;
@@ -279,8 +291,44 @@ impl DomainParticipantBuilder {
         let participant = (Participant::new(clock::now(), config), Diagnosis::new(self.inspector), types);
         let notices = transport.notices;
         let listener = self.listener.map(SharedListener::into_callback);
-        let runtime = Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener)?;
+        let runtime =
+            Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener, configuration)?;
         Ok(DomainParticipant { runtime, udp: self.udp, notices })
+    }
+
+    /// Sets what the program has left at its default. Peers of both are used.
+    fn use_settings(&mut self, settings: &ParticipantSettings) {
+        fn take<T: Clone + PartialEq>(place: &mut T, default: T, setting: Option<&T>) {
+            if let Some(value) = setting.filter(|_| *place == default) {
+                *place = value.clone();
+            }
+        }
+        let (udp, limits, network) = (UdpConfig::default(), DiscoveryLimits::default(), &settings.network);
+        take(&mut self.name, String::new(), settings.name.set());
+        take(&mut self.domain_tag, String::new(), settings.domain_tag.set());
+        take(&mut self.groups, Vec::new(), settings.groups.set());
+        take(&mut self.lease_duration, LEASE_DEFAULT, settings.lease.set());
+        self.peers.extend(settings.peers.value.iter().cloned());
+        if self.udp.interfaces.allow.is_empty() && self.udp.interfaces.deny.is_empty() {
+            if network.loopback_only.value {
+                self.udp.interfaces.allow = vec!["lo".into()];
+            } else {
+                self.udp.interfaces.allow.clone_from(&network.interfaces.value);
+                self.udp.interfaces.deny.clone_from(&network.deny_interfaces.value);
+            }
+        }
+        self.udp.multicast &= network.multicast.value;
+        self.udp.ipv6 &= network.ipv6.value;
+        take(&mut self.udp.receive_buffer_bytes, udp.receive_buffer_bytes, network.receive_buffer_bytes.set());
+        let (own, told) = (&mut self.limits, &settings.limits);
+        take(&mut own.participants_max, limits.participants_max, told.participants.set());
+        take(
+            &mut own.endpoints_per_participant_max,
+            limits.endpoints_per_participant_max,
+            told.endpoints_per_participant.set(),
+        );
+        take(&mut own.bytes_per_participant_max, limits.bytes_per_participant_max, told.bytes_per_participant.set());
+        take(&mut own.bytes_max, limits.bytes_max, told.bytes.set());
     }
 
     /// The groups, if USER_DATA can carry them beside the application's data.

@@ -23,8 +23,8 @@ use crate::runtime::Runtime;
 use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
 use crate::{
-    DataReaderBuilder, DataWriterBuilder, Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber, SubscriberQos,
-    Topic, TopicType,
+    Configuration, DataReaderBuilder, DataWriterBuilder, Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber,
+    SubscriberQos, Topic, TopicType,
 };
 pub use builder::DomainParticipantBuilder;
 pub use process::ProcessDescription;
@@ -51,6 +51,16 @@ impl DomainParticipant {
     /// As [`DomainParticipantBuilder::create`].
     pub fn new(domain_id: u32) -> Result<DomainParticipant, Error> {
         DomainParticipant::builder(domain_id).create()
+    }
+
+    /// Settings of a participant of the domain that the environment or the file of `THALWEG_CONFIG` names, 0 unless set; see
+    /// [`crate::configuration`].
+    ///
+    /// # Errors
+    /// As [`Configuration::from_environment`].
+    pub fn configured() -> Result<DomainParticipantBuilder, Error> {
+        let configuration = Configuration::from_environment()?;
+        Ok(DomainParticipant::builder(configuration.domain()).configuration(configuration))
     }
 
     /// A topic whose samples are values of `T`.

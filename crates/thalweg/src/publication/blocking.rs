@@ -74,27 +74,16 @@ pub(super) fn wait_for_acknowledgments(
     timeout: Duration,
 ) -> Result<(), Error> {
     let deadline = Deadline::after(timeout);
-    let asked = transmit(state, cell, false, |writer, now| {
-        writer.flush();
-        writer.request_acknowledgement(now);
-        now
-    });
-    // The participant's timer repeats the request while acknowledgements are owed.
-    state.rearm(cell.guid().entity, Some(asked));
+    request_acknowledgements(state, cell);
     let mut writer = cell.writer.lock();
     loop {
-        let forsaken = cell.take_given_up(writer.counters().readers_given_up);
-        let (behind, given_up) = (writer.readers_behind(), writer.readers_given_up());
-        if forsaken > 0 || behind > 0 && behind <= given_up {
-            return Err(given_up_error(cell, forsaken.max(given_up as u64)));
-        }
-        if behind == 0 {
-            return Ok(());
+        if let Some(outcome) = acknowledgement_outcome(cell, &writer) {
+            return outcome;
         }
         if deadline.has_passed() || on_io_thread() {
             let cause = format!(
                 "timed out after {timeout:?}: {} of {} readers owe an acknowledgement",
-                behind,
+                writer.readers_behind(),
                 writer.matched_readers().len()
             );
             let advice = "wait longer, or look with `thalweg ls` which reader does not answer";
@@ -104,6 +93,27 @@ pub(super) fn wait_for_acknowledgments(
         }
         writer = cell.waiters.wait(&cell.writer, writer, deadline);
     }
+}
+
+/// Sends what waits for company, and asks every reader for an acknowledgement.
+pub(super) fn request_acknowledgements(state: &RuntimeState, cell: &WriterCell) {
+    let asked = transmit(state, cell, false, |writer, now| {
+        writer.flush();
+        writer.request_acknowledgement(now);
+        now
+    });
+    // The participant's timer repeats the request while acknowledgements are owed.
+    state.rearm(cell.guid().entity, Some(asked));
+}
+
+/// Whether every reader has acknowledged all samples; `None` while some reader owes an acknowledgement and may give it.
+pub(super) fn acknowledgement_outcome(cell: &WriterCell, writer: &Writer) -> Option<Result<(), Error>> {
+    let forsaken = cell.take_given_up(writer.counters().readers_given_up);
+    let (behind, given_up) = (writer.readers_behind(), writer.readers_given_up());
+    if forsaken > 0 || behind > 0 && behind <= given_up {
+        return Some(Err(given_up_error(cell, forsaken.max(given_up as u64))));
+    }
+    (behind == 0).then_some(Ok(()))
 }
 
 fn given_up_error(cell: &WriterCell, readers: u64) -> Error {

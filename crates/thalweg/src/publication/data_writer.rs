@@ -109,14 +109,14 @@ impl<T: TopicType> DataWriter<T> {
         write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
     }
 
-    fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
+    pub(super) fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
         if !T::KEYED {
             return Ok(KeyHash::default());
         }
         cdr::key_hash(sample).map(KeyHash).map_err(|error| self.unencodable(operation, error))
     }
 
-    fn unencodable(&self, operation: &'static str, error: cdr::EncodeError) -> Error {
+    pub(super) fn unencodable(&self, operation: &'static str, error: cdr::EncodeError) -> Error {
         Error::new(ErrorKind::BadParameter, operation, format!("cannot encode the sample: {error}"))
             .on_topic(&self.cell.topic.name)
             .because(error)
@@ -126,6 +126,14 @@ impl<T: TopicType> DataWriter<T> {
 impl<T> DataWriter<T> {
     pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<WriterCell>) -> DataWriter<T> {
         DataWriter { runtime, cell, type_marker: PhantomData }
+    }
+
+    pub(crate) fn cell(&self) -> &Arc<WriterCell> {
+        &self.cell
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
     }
 
     /// Writes a sample that is already serialized, with its encapsulation header of four bytes (RTPS 2.5 §10.2).
@@ -143,6 +151,29 @@ impl<T> DataWriter<T> {
         }
         let payload = copied(bytes);
         write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload })
+    }
+
+    /// As [`DataWriter::write_serialized`] for the serialized members alone: the header is made of `encapsulation`, and the bytes are
+    /// padded as XCDR2 wants it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] when the topic is keyed and its key cannot be read; else as [`DataWriter::write`].
+    pub fn write_body(&self, encapsulation: cdr::Encapsulation, body: &[u8]) -> Result<SequenceNumber, Error> {
+        let padding = match encapsulation.representation {
+            cdr::Representation::Xcdr1 => 0,
+            cdr::Representation::Xcdr2 => body.len().wrapping_neg() & 3,
+        };
+        let fill = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
+            buffer.extend_from_slice(&encapsulation.id().to_be_bytes());
+            buffer.extend_from_slice(&[0, padding as u8]);
+            buffer.extend_from_slice(body);
+            buffer.extend_from_slice(&[0; 3][..padding]);
+            Ok(())
+        };
+        match serialize(cdr::ENCAPSULATION_BYTES + body.len() + padding, fill) {
+            Ok(payload) => self.write_payload(&payload, None, None),
+            Err(never) => match never {},
+        }
     }
 
     /// As [`DataWriter::write_serialized`] without a copy: `payload` is shared with the history until all readers have acknowledged
@@ -193,7 +224,7 @@ impl<T> DataWriter<T> {
         write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
     }
 
-    fn instance_of_payload(
+    pub(super) fn instance_of_payload(
         &self,
         operation: &'static str,
         payload: &[u8],

@@ -1,5 +1,6 @@
 //! The sending half of the API: publishers and data writers.
 
+mod asynchronous;
 mod blocking;
 mod builder;
 mod data_writer;
@@ -80,7 +81,7 @@ impl Publisher {
     fn create<T>(
         &self,
         topic: &Topic<T>,
-        mut qos: WriterQos,
+        qos: WriterQos,
         options: WriterOptions,
         listener: Option<(Delivery, Box<WriterStatusListener>)>,
     ) -> Result<DataWriter<T>, Error> {
@@ -88,6 +89,8 @@ impl Publisher {
             self.runtime.state().start_listening(*delivery)?;
         }
         topic.description().check("create_writer")?;
+        let configuration = self.runtime.configuration();
+        let mut qos = configuration.writer_qos(topic.name(), &qos);
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
         }
@@ -103,7 +106,8 @@ impl Publisher {
             options,
         };
         let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
-        let refused = |error| Error::qos("create_writer", topic.name(), error);
+        let refused =
+            |error| Error::qos("create_writer", topic.name(), error).noting(&configuration.note(topic.name()));
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_writer", &description)?;
             types.register(&description);

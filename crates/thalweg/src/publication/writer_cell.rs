@@ -12,6 +12,7 @@ use thalweg_rtps::types::Guid;
 use thalweg_rtps::writer::Writer;
 
 use super::reader_filters::ReaderFilters;
+use crate::conditions::{Changing, StatusKinds};
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
@@ -193,5 +194,16 @@ impl WriterCell {
 
     pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
         self.statuses.tell(|statuses| &mut statuses.incompatible, |_| ())
+    }
+}
+
+impl Changing for WriterCell {
+    fn changed(&self) -> StatusKinds {
+        let statuses = self.statuses.statuses();
+        StatusKinds::of([
+            (StatusKinds::PUBLICATION_MATCHED, statuses.matched.has_changed()),
+            (StatusKinds::OFFERED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
+            (StatusKinds::READERS_GIVEN_UP, statuses.given_up.has_changed()),
+        ])
     }
 }

@@ -24,9 +24,9 @@ use thalweg_rtps::types::EntityId;
 use thalweg_transport::clock;
 use thalweg_transport::udp::{ReceiveCounts, Sender};
 
-use crate::Error;
 use crate::explain::Diagnosis;
 use crate::type_store::TypeStore;
+use crate::{Configuration, Error};
 pub(crate) use addresses::{AddressPlan, local_addresses};
 pub(crate) use alarm::Alarm;
 #[cfg(all(loom, test))]
@@ -43,6 +43,7 @@ pub(crate) use listeners::ParticipantStatusListener;
 use listeners::STATUS_BACKLOG_MAX;
 use listeners::{ListenerThread, Notification, ParticipantSlot};
 pub(crate) use status_board::StatusBoard;
+pub use waiting::WatchId;
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
 
@@ -50,6 +51,7 @@ use wall_clock::WallClock;
 pub(crate) struct Runtime {
     state: Arc<RuntimeState>,
     io_thread: Mutex<Option<JoinHandle<()>>>,
+    configuration: Configuration,
 }
 
 /// The state that all threads of a participant share.
@@ -80,6 +82,7 @@ impl Runtime {
         plan: AddressPlan,
         options: IoOptions,
         listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
+        configuration: Configuration,
     ) -> Result<Arc<Runtime>, Error> {
         let has_news = participant.household_news();
         let state = Arc::new(RuntimeState {
@@ -110,11 +113,16 @@ impl Runtime {
                 agenda_of.agenda.stop();
                 Error::system("starting the I/O thread", error)
             })?;
-        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)) }))
+        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)), configuration }))
     }
 
     pub(crate) fn state(&self) -> &Arc<RuntimeState> {
         &self.state
+    }
+
+    /// The settings that endpoints are created with.
+    pub(crate) fn configuration(&self) -> &Configuration {
+        &self.configuration
     }
 
     /// Lets a call of the API change the participant; the I/O thread then sends the resulting datagrams.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thalweg_cdr as cdr;
 use thalweg_rtps::discovery::endpoint_data::ContentFilter;
-use thalweg_rtps::participant::SampleFilter;
+use thalweg_rtps::participant::{Publications, SampleFilter};
 use thalweg_rtps::qos::ReaderQos;
 
 use super::reader_cell::{DataListener, ReaderStatusListener};
@@ -20,6 +20,7 @@ pub struct DataReaderBuilder<T> {
     subscriber: Subscriber,
     topic: Topic<T>,
     qos: ReaderQos,
+    publications: Publications,
     listeners: ReaderListeners,
     filter: Option<AppliedFilter>,
 }
@@ -81,12 +82,18 @@ impl ReaderListeners {
 impl<T> DataReaderBuilder<T> {
     pub(super) fn new(subscriber: Subscriber, topic: Topic<T>) -> DataReaderBuilder<T> {
         let (qos, listeners) = (ReaderQos::default(), ReaderListeners::default());
-        DataReaderBuilder { subscriber, topic, qos, listeners, filter: None }
+        DataReaderBuilder { subscriber, topic, qos, publications: Publications::All, listeners, filter: None }
     }
 
     /// Its policies. Default [`ReaderQos::default`].
     pub fn qos(mut self, qos: ReaderQos) -> Self {
         self.qos = qos;
+        self
+    }
+
+    /// Is not matched with writers of its own participant. Default: it is.
+    pub fn ignore_own_publications(mut self) -> Self {
+        self.publications = Publications::OfOthers;
         self
     }
 
@@ -112,7 +119,7 @@ impl<T> DataReaderBuilder<T> {
     /// # Errors
     /// As [`Subscriber::create_reader`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
     pub fn create(self) -> Result<DataReader<T>, Error> {
-        self.subscriber.create(&self.topic, self.qos, self.listeners, self.filter)
+        self.subscriber.create(&self.topic, self.qos, self.publications, self.listeners, self.filter)
     }
 }
 

@@ -6,10 +6,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::history::{InstanceState, ReadFilter, TakenSample};
+use thalweg_rtps::history::{Choice, ReadFilter, TakenSample};
 use thalweg_rtps::qos::ReaderQos;
 use thalweg_rtps::reader::ReaderCounters;
-use thalweg_rtps::types::{Guid, KeyHash};
+use thalweg_rtps::types::Guid;
 use thalweg_transport::clock;
 
 use super::keys::Keys;
@@ -43,6 +43,10 @@ thread_local! {
 impl<T> DataReader<T> {
     pub(super) fn new(runtime: Arc<Runtime>, cell: Arc<ReaderCell>) -> DataReader<T> {
         DataReader { runtime, cell, owner: true, type_marker: PhantomData }
+    }
+
+    pub(crate) fn cell(&self) -> &Arc<ReaderCell> {
+        &self.cell
     }
 
     /// Starts the thread that computes the keys of a raw topic, if it has a function for them.
@@ -85,23 +89,13 @@ impl<T> DataReader<T> {
         self.fetch(|reader, into| reader.read(clock::now, max, filter, into), |taken| append(samples, taken))
     }
 
-    /// The instance with samples that follows `after` in the order of key hashes; `None` starts with the first.
-    pub fn next_instance(&self, after: Option<KeyHash>) -> Option<KeyHash> {
-        self.cell.reader.lock().cache().next_instance(after)
-    }
-
-    /// State of an instance; `None` when it is not known, or no longer.
-    pub fn instance_state(&self, instance: KeyHash) -> Option<InstanceState> {
-        self.cell.reader.lock().cache().instance_state(instance)
-    }
-
     /// Samples that wait to be taken, read ones included.
     pub fn available(&self) -> usize {
         self.cell.reader.lock().cache().len()
     }
 
     /// Lets `fetch` move samples out under the reader's lock, and `keep` turn them into the application's without it.
-    fn fetch<R>(
+    pub(super) fn fetch<R>(
         &self,
         fetch: impl FnOnce(&mut thalweg_rtps::reader::Reader, &mut Vec<TakenSample>) -> thalweg_rtps::reader::TakeOutcome,
         keep: impl FnOnce(std::vec::Drain<'_, TakenSample>) -> R,
@@ -116,6 +110,36 @@ impl<T> DataReader<T> {
         let kept = keep(taken.drain(..));
         TAKEN.set(taken);
         kept
+    }
+
+    /// Removes up to `max` samples that `filter` and `selects` select.
+    pub(crate) fn take_selected(
+        &self,
+        max: usize,
+        filter: &ReadFilter,
+        selects: impl Fn(&Sample<T>) -> bool,
+        samples: &mut Vec<Sample<T>>,
+    ) -> usize {
+        let chosen = self.choose(max, filter, selects);
+        self.fetch(|reader, into| reader.take_chosen(clock::now, &chosen, into), |taken| append(samples, taken))
+    }
+
+    /// As [`DataReader::take_selected`], but the samples stay, marked READ.
+    pub(crate) fn read_selected(
+        &self,
+        max: usize,
+        filter: &ReadFilter,
+        selects: impl Fn(&Sample<T>) -> bool,
+        samples: &mut Vec<Sample<T>>,
+    ) -> usize {
+        let chosen = self.choose(max, filter, selects);
+        self.fetch(|reader, into| reader.read_chosen(clock::now, &chosen, into), |taken| append(samples, taken))
+    }
+
+    /// The places of up to `max` samples that `filter` and `selects` select. The application's code runs without a lock.
+    fn choose(&self, max: usize, filter: &ReadFilter, selects: impl Fn(&Sample<T>) -> bool) -> Choice {
+        let samples = self.cell.look(filter).into_iter().map(Sample::<T>::new);
+        samples.filter(selects).take(max).map(|sample| (sample.info().writer, sample.info().sequence)).collect()
     }
 
     /// Waits until there is a sample that was not read yet, and returns true; false after `timeout`.
@@ -287,7 +311,7 @@ impl<T> DataReader<T> {
     }
 }
 
-fn append<T>(samples: &mut Vec<Sample<T>>, taken: std::vec::Drain<'_, TakenSample>) -> usize {
+pub(super) fn append<T>(samples: &mut Vec<Sample<T>>, taken: std::vec::Drain<'_, TakenSample>) -> usize {
     let count = taken.len();
     samples.extend(taken.map(Sample::new));
     count

@@ -1,18 +1,21 @@
 //! The receiving half of the API: subscribers, data readers, samples.
 
+mod asynchronous;
 mod builder;
 mod data_reader;
+mod instances;
 mod keys;
 mod reader_cell;
 mod sample;
 
 use std::sync::Arc;
 
-use thalweg_rtps::participant::ReaderConfig;
+use thalweg_rtps::participant::{Publications, ReaderConfig};
 use thalweg_rtps::qos::ReaderQos;
 
 use crate::runtime::Runtime;
 use crate::{Error, Topic};
+pub use asynchronous::Samples;
 pub use builder::DataReaderBuilder;
 use builder::{AppliedFilter, ReaderListeners};
 pub use data_reader::DataReader;
@@ -58,18 +61,21 @@ impl Subscriber {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy;
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
-        self.create(topic, qos, ReaderListeners::default(), None)
+        self.create(topic, qos, Publications::All, ReaderListeners::default(), None)
     }
 
     fn create<T>(
         &self,
         topic: &Topic<T>,
-        mut qos: ReaderQos,
+        qos: ReaderQos,
+        publications: Publications,
         listeners: ReaderListeners,
         filter: Option<AppliedFilter>,
     ) -> Result<DataReader<T>, Error> {
         listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
+        let configuration = self.runtime.configuration();
+        let mut qos = configuration.reader_qos(topic.name(), &qos);
         if qos.partition.is_empty() {
             qos.partition.clone_from(&self.qos.partition);
         }
@@ -86,11 +92,12 @@ impl Subscriber {
             filter: filter.map(|filter| filter.of_topic(&description.name)),
         };
         let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
-        let refused = |error| Error::qos("create_reader", topic.name(), error);
+        let refused =
+            |error| Error::qos("create_reader", topic.name(), error).noting(&configuration.note(topic.name()));
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_reader", &description)?;
             types.register(&description);
-            let reader = participant.create_reader(now, config).map_err(refused)?;
+            let reader = participant.create_reader_of(now, config, publications).map_err(refused)?;
             let cell = Arc::new(ReaderCell::new(reader, description, qos));
             listeners.set(&cell);
             // Before the participant is unlocked, so that its first events already find the reader.

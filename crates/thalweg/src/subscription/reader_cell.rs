@@ -1,15 +1,17 @@
 //! State shared by a data reader's handle and the runtime.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 
+use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
 use thalweg_rtps::reader::{KeyRequest, Reader};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 
+use crate::conditions::{Changing, StatusKinds};
 use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
 use crate::status::{
     DeadlineMissed, IncompatibleQos, LivelinessChanged, Matched, ReaderStatus, SampleLost, SampleRejected,
@@ -91,6 +93,20 @@ impl ReaderCell {
         self.notify_waiters();
     }
 
+    /// Whether there are samples that `filter` selects.
+    pub(crate) fn selects(&self, filter: &ReadFilter) -> bool {
+        !self.closed.load(Ordering::Relaxed) && self.reader.lock().cache().selects(filter)
+    }
+
+    /// The samples that `filter` selects, which stay as they are.
+    pub(crate) fn look(&self, filter: &ReadFilter) -> Vec<TakenSample> {
+        let mut samples = Vec::new();
+        if !self.closed.load(Ordering::Relaxed) {
+            self.reader.lock().cache().look(filter, &mut samples);
+        }
+        samples
+    }
+
     /// Waits for samples whose key is to be computed and puts them into `requests`, at most `max` of each writer; false once
     /// the reader is closed.
     pub(super) fn wait_for_keys(&self, max: usize, requests: &mut Vec<KeyRequest>) -> bool {
@@ -109,14 +125,7 @@ impl ReaderCell {
 
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<ReaderStatus> {
-        let (losses, rejections, missed) = {
-            let reader = self.reader.lock();
-            (reader.losses(), reader.rejections(), reader.deadline_missed())
-        };
-        let mut statuses = self.statuses.statuses();
-        statuses.lost.change(|lost| lost.update(losses));
-        statuses.rejected.change(|rejected| rejected.update(rejections));
-        statuses.deadline.change(|status| *status = missed);
+        let mut statuses = self.statuses();
         let changed = [
             statuses.matched.tell_changed().map(ReaderStatus::SubscriptionMatched),
             statuses.incompatible.tell_changed().map(ReaderStatus::RequestedIncompatibleQos),
@@ -126,6 +135,19 @@ impl ReaderCell {
             statuses.liveliness.tell_changed().map(ReaderStatus::LivelinessChanged),
         ];
         changed.into_iter().flatten().collect()
+    }
+
+    /// Brings the statuses that the reader counts itself up to date.
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
+        let (losses, rejections, missed) = {
+            let reader = self.reader.lock();
+            (reader.losses(), reader.rejections(), reader.deadline_missed())
+        };
+        let mut statuses = self.statuses.statuses();
+        statuses.lost.change(|lost| lost.update(losses));
+        statuses.rejected.change(|rejected| rejected.update(rejections));
+        statuses.deadline.change(|status| *status = missed);
+        statuses
     }
 
     pub(crate) fn note_matched(&self, writer: Guid) -> Option<ReaderStatus> {
@@ -211,5 +233,22 @@ impl ReaderCell {
 
     pub(super) fn tell_incompatible(&self) -> IncompatibleQos {
         self.statuses.tell(|statuses| &mut statuses.incompatible, |_| ())
+    }
+}
+
+impl Changing for ReaderCell {
+    fn changed(&self) -> StatusKinds {
+        if self.closed.load(Ordering::Relaxed) {
+            return StatusKinds::NONE;
+        }
+        let has_data = self.reader.lock().cache().has_unread();
+        let statuses = self.statuses();
+        StatusKinds::of([
+            (StatusKinds::DATA_AVAILABLE, has_data),
+            (StatusKinds::SUBSCRIPTION_MATCHED, statuses.matched.has_changed()),
+            (StatusKinds::REQUESTED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
+            (StatusKinds::SAMPLE_LOST, statuses.lost.has_changed()),
+            (StatusKinds::SAMPLE_REJECTED, statuses.rejected.has_changed()),
+        ])
     }
 }

@@ -21,7 +21,7 @@ pub struct Sample<T> {
 }
 
 impl<T> Sample<T> {
-    pub(super) fn new(taken: TakenSample) -> Sample<T> {
+    pub(crate) fn new(taken: TakenSample) -> Sample<T> {
         Sample { taken, type_marker: PhantomData }
     }
 

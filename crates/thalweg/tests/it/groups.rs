@@ -53,6 +53,8 @@ fn writers_explain_themselves_and_each_other() {
     writer.wait_for_matched(1, PATIENCE).unwrap();
     reader.wait_for_matched(1, PATIENCE).unwrap();
     let own = writer.explain();
+    let sentence = format!("writer {} of topic {:?} sends by auto", own.guid, own.topic);
+    assert!(own.to_string().starts_with(&sentence), "{own}");
     assert_eq!((own.guid, own.topic.as_str(), own.readers), (writer.guid(), name.as_str(), 1));
     assert_eq!((own.route.configured, own.route.readers_on_this_host), (Destination::Unicast, 1));
     let refused = there.explain_topic(&name, Duration::ZERO).err().unwrap();

@@ -2,14 +2,17 @@
 
 mod announced;
 mod assignability;
+mod asynchronous;
 mod background;
 mod blocking;
+mod conditions;
 mod discovery;
 mod exchange;
 mod fixture;
 mod forgery;
 mod generated_types;
 mod groups;
+mod instance_access;
 mod instances;
 mod interfaces;
 mod large;

@@ -53,6 +53,23 @@ fn what_is_written_while_a_link_is_cut_arrives_afterwards() {
 }
 
 #[test]
+fn a_host_that_moves_to_other_addresses_is_found_again_and_misses_nothing() {
+    for reader_moves in [true, false] {
+        let (left, right) = Host::pair(1500, Addresses::Both);
+        let (near, other, far) = (subscribe(&left), subscribe(&left), subscribe(&right));
+        let publisher = publish(&left, "");
+        std::thread::sleep(Duration::from_millis(1_500));
+        // Nobody has the old addresses any more, so that only announcements of the new ones help.
+        let moves = if reader_moves { &right } else { &left };
+        moves.move_to("eth0", &["10.77.0.9/24", "fd77:0::9/64"]);
+        for (reader, name) in [(near, "near"), (other, "other"), (far, "far")] {
+            check_everything(&reader.finish().well(), &format!("{name}, the reader moves: {reader_moves}"));
+        }
+        publisher.finish().well();
+    }
+}
+
+#[test]
 fn what_is_written_while_a_process_stands_still_arrives_afterwards() {
     let host = Host::new("still");
     let readers = [(); 3].map(|()| subscribe(&host));

@@ -1,5 +1,6 @@
 //! What a writer does at the moment, and why, in numbers that people can read.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::Writer;
@@ -45,6 +46,25 @@ pub struct WriterExplanation {
     pub reasons: Vec<String>,
     /// Where first transmissions go, with the computation.
     pub route: RouteExplanation,
+}
+
+/// A line for people: what the writer does, why, and who is waited for. `thalweg why` shows the route too.
+impl fmt::Display for WriterExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WriterExplanation { guid, topic, method, method_now, readers, readers_behind, held_samples, .. } = self;
+        write!(f, "writer {guid} of topic {topic:?} sends by {method}")?;
+        if method != method_now {
+            write!(f, ", now {method_now}")?;
+        }
+        if !self.reasons.is_empty() {
+            write!(f, " ({})", self.reasons.join("; "))?;
+        }
+        write!(f, "; {readers_behind} of {readers} readers owe an acknowledgement")?;
+        if self.readers_given_up > 0 {
+            write!(f, ", {} of them are given up", self.readers_given_up)?;
+        }
+        write!(f, "; {held_samples} samples in its history")
+    }
 }
 
 impl Writer {

@@ -1,0 +1,114 @@
+//! `take` and `read` of a reader, and what waits for the room that a take makes.
+
+use super::writer_proxy::WriterProxy;
+use super::{Reader, TakeOutcome};
+use crate::history::{Choice, ReadFilter, SampleCache, TakenSample};
+use crate::time::Instant;
+use crate::types::KeyHash;
+
+impl Reader {
+    /// As [`Reader::take`] for the first instance behind `after`, in the order of key hashes, with samples that `filter` selects
+    /// (DDS 1.4 §2.2.2.5.3.16).
+    pub fn take_next_instance(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        after: Option<KeyHash>,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        self.take_by(clock, |cache| match cache.next_selected(after, filter) {
+            Some(instance) => cache.take(max, &ReadFilter { instance: Some(instance), ..*filter }, into),
+            None => 0,
+        })
+    }
+
+    /// As [`Reader::take_next_instance`], but the samples stay and are marked READ.
+    pub fn read_next_instance(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        after: Option<KeyHash>,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        self.read_by(clock, |cache| match cache.next_selected(after, filter) {
+            Some(instance) => cache.read(max, &ReadFilter { instance: Some(instance), ..*filter }, into),
+            None => 0,
+        })
+    }
+
+    /// Whether everything has come that matched writers keep for late readers and have told of (DDS 1.4 §2.2.2.5.3.27).
+    pub fn has_historical_data(&self) -> bool {
+        let has_all = |writer: &WriterProxy| {
+            writer.announced_by_heartbeat.is_some_and(|last| writer.window.next() > last) && writer.window.is_empty()
+        };
+        let mut owing = self.writers.iter().filter(|writer| writer.matched.reliable && writer.matched.keeps_history());
+        !self.wants_history() || owing.all(has_all)
+    }
+
+    /// Removes up to `max` samples that `filter` selects, in order of reception, and appends them to `into`. `clock` is read
+    /// only when samples had waited for room, or may have expired.
+    pub fn take(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        self.take_by(clock, |cache| cache.take(max, filter, into))
+    }
+
+    /// As [`Reader::take`] for chosen samples.
+    pub fn take_chosen(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        choice: &Choice,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        self.take_by(clock, |cache| cache.take_chosen(choice, into))
+    }
+
+    #[inline]
+    fn take_by(&mut self, clock: impl Fn() -> Instant, take: impl FnOnce(&mut SampleCache) -> usize) -> TakeOutcome {
+        let expired = self.handover.expire(&clock);
+        let count = take(&mut self.handover.cache);
+        if !self.handover.is_stalled || count == 0 && !expired {
+            return TakeOutcome { count, ..TakeOutcome::default() };
+        }
+        self.refilled |= self.use_room(clock());
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
+    }
+
+    /// As [`Reader::take`], but the samples stay and are marked READ.
+    pub fn read(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        max: usize,
+        filter: &ReadFilter,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        self.read_by(clock, |cache| cache.read(max, filter, into))
+    }
+
+    /// As [`Reader::read`] for chosen samples.
+    pub fn read_chosen(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        choice: &Choice,
+        into: &mut Vec<TakenSample>,
+    ) -> TakeOutcome {
+        self.read_by(clock, |cache| cache.read_chosen(choice, into))
+    }
+
+    #[inline]
+    fn read_by(&mut self, clock: impl Fn() -> Instant, read: impl FnOnce(&mut SampleCache) -> usize) -> TakeOutcome {
+        let refilled = self.handover.expire(&clock) && self.handover.is_stalled && self.use_room(clock());
+        self.refilled |= refilled;
+        let count = read(&mut self.handover.cache);
+        if !refilled {
+            return TakeOutcome { count, ..TakeOutcome::default() };
+        }
+        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
+    }
+}

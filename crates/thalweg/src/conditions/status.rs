@@ -1,0 +1,132 @@
+//! Conditions of changed statuses.
+
+use std::ops::BitOr;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::Condition;
+use super::sealed::{Sealed, Source};
+use crate::publication::WriterCell;
+use crate::runtime::{Waiters, WatchId};
+use crate::subscription::ReaderCell;
+use crate::until::Watched;
+use crate::{DataReader, DataWriter};
+
+/// A set of kinds of statuses (DDS 1.4 §2.2.4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StatusKinds(u32);
+
+impl StatusKinds {
+    /// No status.
+    pub const NONE: StatusKinds = StatusKinds(0);
+    /// Every status.
+    pub const ANY: StatusKinds = StatusKinds(u32::MAX);
+    /// DATA_AVAILABLE of a reader: there is a sample that was not read yet.
+    pub const DATA_AVAILABLE: StatusKinds = StatusKinds(1);
+    /// SUBSCRIPTION_MATCHED of a reader.
+    pub const SUBSCRIPTION_MATCHED: StatusKinds = StatusKinds(1 << 1);
+    /// REQUESTED_INCOMPATIBLE_QOS of a reader.
+    pub const REQUESTED_INCOMPATIBLE_QOS: StatusKinds = StatusKinds(1 << 2);
+    /// SAMPLE_LOST of a reader.
+    pub const SAMPLE_LOST: StatusKinds = StatusKinds(1 << 3);
+    /// SAMPLE_REJECTED of a reader.
+    pub const SAMPLE_REJECTED: StatusKinds = StatusKinds(1 << 4);
+    /// PUBLICATION_MATCHED of a writer.
+    pub const PUBLICATION_MATCHED: StatusKinds = StatusKinds(1 << 8);
+    /// OFFERED_INCOMPATIBLE_QOS of a writer.
+    pub const OFFERED_INCOMPATIBLE_QOS: StatusKinds = StatusKinds(1 << 9);
+    /// READERS_GIVEN_UP of a writer.
+    pub const READERS_GIVEN_UP: StatusKinds = StatusKinds(1 << 10);
+
+    /// Whether all of `other` are among these.
+    pub fn contains(self, other: StatusKinds) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Those that are in both sets.
+    #[must_use]
+    pub fn intersection(self, other: StatusKinds) -> StatusKinds {
+        StatusKinds(self.0 & other.0)
+    }
+
+    /// Those of `pairs` whose flag is true.
+    pub(crate) fn of<const N: usize>(pairs: [(StatusKinds, bool); N]) -> StatusKinds {
+        let chosen = pairs.into_iter().filter(|(_, holds)| *holds);
+        chosen.fold(StatusKinds::NONE, |all, (kind, _)| all | kind)
+    }
+}
+
+impl BitOr for StatusKinds {
+    type Output = StatusKinds;
+
+    fn bitor(self, other: StatusKinds) -> StatusKinds {
+        StatusKinds(self.0 | other.0)
+    }
+}
+
+/// Is true while a status of the given kinds has changed since it was read or told (DDS 1.4 §2.2.2.1.9). Reading the status makes
+/// it false; a status listener of the endpoint is told first and leaves it false.
+#[derive(Clone)]
+pub struct StatusCondition(Arc<dyn Source>);
+
+/// The statuses of one endpoint, and the kinds that count.
+struct Statuses<C> {
+    of: Arc<C>,
+    kinds: StatusKinds,
+}
+
+/// An endpoint whose statuses change.
+pub(crate) trait Changing: Watched {
+    /// The kinds of the statuses that have changed since they were last read or told.
+    fn changed(&self) -> StatusKinds;
+}
+
+impl<T> DataReader<T> {
+    /// A condition that is true while a status of `kinds` has changed.
+    pub fn status_condition(&self, kinds: StatusKinds) -> StatusCondition {
+        StatusCondition(Arc::new(Statuses::<ReaderCell> { of: Arc::clone(self.cell()), kinds }))
+    }
+
+    /// The kinds of statuses that have changed since they were last read or told (DDS 1.4 §2.2.2.1.1.4).
+    pub fn status_changes(&self) -> StatusKinds {
+        self.cell().changed()
+    }
+}
+
+impl<T> DataWriter<T> {
+    /// A condition that is true while a status of `kinds` has changed.
+    pub fn status_condition(&self, kinds: StatusKinds) -> StatusCondition {
+        StatusCondition(Arc::new(Statuses::<WriterCell> { of: Arc::clone(self.cell()), kinds }))
+    }
+
+    /// The kinds of statuses that have changed since they were last read or told (DDS 1.4 §2.2.2.1.1.4).
+    pub fn status_changes(&self) -> StatusKinds {
+        self.cell().changed()
+    }
+}
+
+impl Condition for StatusCondition {}
+
+impl Sealed for StatusCondition {
+    fn source(&self) -> Arc<dyn Source> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl<C: Changing + Send + Sync> Source for Statuses<C> {
+    fn is_triggered(&self) -> bool {
+        self.of.changed().intersection(self.kinds) != StatusKinds::NONE
+    }
+
+    fn arm(&self, watch: &mut Option<WatchId>, waker: &Waker) {
+        waiters(&*self.of).arm(watch, waker);
+    }
+
+    fn disarm(&self, watch: &mut Option<WatchId>) {
+        waiters(&*self.of).disarm(watch);
+    }
+}
+
+fn waiters(of: &impl Watched) -> &Waiters {
+    of.waiters()
+}

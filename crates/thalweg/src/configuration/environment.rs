@@ -1,0 +1,52 @@
+//! The variables of the environment.
+
+use std::sync::Arc;
+
+use super::participant::DOMAIN_MAX;
+use super::{Configuration, SettingOrigin, Sourced};
+use crate::{Error, ErrorKind};
+
+impl Configuration {
+    /// The settings with those of the environment in their place; `variable` reads one, `None` where it is not set.
+    pub(super) fn with_variables(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Configuration, Error> {
+        let settings = &mut Arc::make_mut(&mut self.parts).participant;
+        let domain = |name: &'static str| variable(name).map(|text| (name, text));
+        if let Some((name, text)) = domain("THALWEG_DOMAIN").or_else(|| domain("ROS_DOMAIN_ID")) {
+            let value = text.trim().parse().ok().filter(|domain| *domain <= DOMAIN_MAX);
+            let value = value.ok_or_else(|| refused(name, &text, "a domain is 0 to 232"))?;
+            settings.domain = Sourced { value, origin: SettingOrigin::Environment(name) };
+        }
+        if let Some(text) = variable("ROS_STATIC_PEERS") {
+            let peers = text.split(';').map(str::trim).filter(|peer| !peer.is_empty()).map(str::to_owned);
+            let peers: Vec<String> = settings.peers.value.drain(..).chain(peers).collect();
+            settings.peers = Sourced { value: peers, origin: SettingOrigin::Environment("ROS_STATIC_PEERS") };
+        }
+        let Some(range) = variable("ROS_AUTOMATIC_DISCOVERY_RANGE") else { return Ok(self) };
+        let origin = SettingOrigin::Environment("ROS_AUTOMATIC_DISCOVERY_RANGE");
+        match range.trim() {
+            "SUBNET" | "SYSTEM_DEFAULT" | "NOT_SET" => {}
+            "LOCALHOST" if settings.peers.value.is_empty() => {
+                settings.network.loopback_only = Sourced { value: true, origin };
+            }
+            // Participants of this host are announced to without multicast, and peers need the other interfaces.
+            "LOCALHOST" => settings.network.multicast = Sourced { value: false, origin },
+            "OFF" => {
+                settings.network.loopback_only = Sourced { value: true, origin: origin.clone() };
+                settings.network.multicast = Sourced { value: false, origin: origin.clone() };
+                // Participants of other tags do not meet (DDSI-RTPS 2.5 §8.5.3.2), on this host neither.
+                let value = format!("off {} {:x}", std::process::id(), thalweg_transport::clock::now().as_nanos());
+                settings.domain_tag = Sourced { value, origin };
+                settings.peers = Sourced::default();
+            }
+            other => {
+                let known = "known are SUBNET, LOCALHOST, OFF and SYSTEM_DEFAULT";
+                return Err(refused("ROS_AUTOMATIC_DISCOVERY_RANGE", other, known));
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn refused(name: &'static str, value: &str, rule: &str) -> Error {
+    Error::new(ErrorKind::BadParameter, "configuration", format!("failed: {name} is {value:?}; {rule}"))
+}

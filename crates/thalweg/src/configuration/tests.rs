@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use thalweg_rtps::qos::{Destination, Durability, History, Method, Reliability};
+use thalweg_rtps::time::INFINITE;
+
+use super::*;
+
+const EXAMPLE: &str = r#"
+domain = 7
+
+[participant]
+name = "rover"
+peers = ["10.0.0.2"]
+lease = "5s"
+
+[network]
+multicast = false
+
+[limits]
+participants = 12
+
+[profile.base]
+reliability = "reliable"
+history = "keep_all"
+
+[profile.latched]
+inherits = ["base"]
+durability = "transient_local"
+history = "keep_last"
+depth = 5
+
+[profile.bulk]
+inherits = ["latched", "base"]
+method = "asynchronous"
+flow_controller = "slow"
+destination = "unicast"
+
+[[topic]]
+name = "rt/map*"
+profile = "latched"
+
+[[topic]]
+name = "rt/*"
+writer_profile = "bulk"
+"#;
+
+fn parse(text: &str) -> Configuration {
+    Configuration::parse(text, "robot.toml").unwrap()
+}
+
+#[track_caller]
+fn check_refused(text: &str, expect: &str) {
+    let error = Configuration::parse(text, "robot.toml").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BadParameter);
+    let told = error.to_string();
+    assert!(told.contains(expect), "{told:?} does not say {expect:?}");
+}
+
+fn with(variables: &[(&str, &str)], text: &str) -> Result<Configuration, Error> {
+    let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
+    parse(text).with_variables(|name| variables.get(name).map(|value| (*value).to_owned()))
+}
+
+#[test]
+fn a_profile_sets_what_it_names_and_what_it_inherits() {
+    let configuration = parse(EXAMPLE);
+    let map = configuration.writer_qos("rt/map_server", &WriterQos::default());
+    assert_eq!((map.durability, map.history), (Durability::TransientLocal, History::KeepLast(5)));
+    assert_eq!(map.transmission, WriterQos::default().transmission);
+    let reader = configuration.reader_qos("rt/map_server", &ReaderQos::default());
+    assert_eq!((reader.reliability.is_reliable(), reader.history), (true, History::KeepLast(5)));
+    let bulk = configuration.writer_qos("rt/cloud", &WriterQos::default());
+    assert_eq!(bulk.history, History::KeepAll, "the later name comes before the earlier one");
+    assert_eq!(bulk.durability, Durability::TransientLocal);
+    assert_eq!(bulk.transmission.method, Method::asynchronous("slow"));
+    assert_eq!(bulk.transmission.destination, Destination::Unicast);
+    assert_eq!(configuration.reader_qos("rt/cloud", &ReaderQos::default()), ReaderQos::default());
+    assert_eq!(configuration.writer_qos("other", &WriterQos::default()), WriterQos::default());
+}
+
+#[test]
+fn what_a_profile_does_not_name_stays_as_the_program_set_it() {
+    let configuration =
+        parse("[profile.p]\nmax_blocking_time = \"2s\"\ndepth = 9\n[[topic]]\nname = \"*\"\nprofile = \"p\"");
+    let own = WriterQos { history: History::KeepAll, transport_priority: 3, ..WriterQos::default() };
+    let qos = configuration.writer_qos("t", &own);
+    assert_eq!(qos.reliability, Reliability::Reliable { max_blocking_time: Duration::from_secs(2) });
+    assert_eq!((qos.history, qos.transport_priority), (History::KeepAll, 3), "a depth does not make it KEEP_LAST");
+}
+
+#[test]
+fn a_mistake_is_told_with_file_line_and_the_nearest_key() {
+    check_refused("domain = 1\ndomian = 2", "robot.toml:2: unknown key \"domian\"; did you mean domain?");
+    check_refused("[network]\n\nmultcast = true", "robot.toml:3: unknown key \"multcast\"; did you mean multicast?");
+    check_refused(
+        "[profile.a]\nrelaibility = \"reliable\"",
+        "robot.toml:2: unknown key \"relaibility\"; did you mean reliability?",
+    );
+    check_refused("[[topic]]\nnmae = \"a\"", "robot.toml:2: unknown key \"nmae\"; did you mean name?");
+    check_refused("[limits]\nzzzzzzzzzz = 1", "known keys: participants, endpoints_per_participant");
+    check_refused("domain = 233", "robot.toml:1: domain is 233; it is 0 to 232");
+    check_refused("domain = \"a\"", "domain is a whole number, and a value of type string was found");
+    check_refused("[limits]\nparticipants = 0", "robot.toml:2: participants is 0; the least is 1");
+    check_refused("[profile.a]\nreliability = \"relieable\"", "is \"relieable\"; it is one of: best_effort, reliable");
+    check_refused("[profile.a]\ndeadline = \"1 fortnight\"", "a duration is a whole number with its unit");
+    check_refused("[profile.a]\ndepth = 0", "robot.toml:2: depth is 0; the least is 1");
+    check_refused("[profile.a]\nhistory = 3", "history is a text");
+    check_refused("[[topic]]\nname = \"a\"\nprofile = \"b\"", "robot.toml:3: no profile is named \"b\"");
+    check_refused("[[topic]]\nname = \"a\"", "topic \"a\" names no profile");
+    check_refused("[[topic]]\nprofile = \"a\"", "a topic needs a name");
+    check_refused("topic = 1", "write [[topic]]");
+    check_refused("a = \n", "robot.toml:1: ");
+    check_refused("[profile.a]\ninherits = [\"b\"]\n[profile.b]\ninherits = [\"a\"]", "in a circle");
+    check_refused("[profile.a]\ninherits = [\"c\"]", "robot.toml:2: no profile is named \"c\"");
+}
+
+#[test]
+fn durations_have_units() {
+    for (text, expect) in [
+        ("250us", Duration::from_micros(250)),
+        ("100ms", Duration::from_millis(100)),
+        ("3min", Duration::from_secs(180)),
+        ("1h", Duration::from_secs(3600)),
+        ("7ns", Duration::from_nanos(7)),
+        ("infinite", INFINITE),
+    ] {
+        assert_eq!(document::duration(text), Ok(expect), "{text}");
+    }
+    for text in ["", "s", "1", "-1s", "+1s", "1.5s", "99999999999999999999s", "999999999999h"] {
+        assert!(document::duration(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_environment_comes_before_the_file_and_thalwegs_before_that_of_ros() {
+    assert_eq!(with(&[], EXAMPLE).unwrap().domain(), 7);
+    assert_eq!(with(&[("ROS_DOMAIN_ID", "8")], EXAMPLE).unwrap().domain(), 8);
+    assert_eq!(with(&[("ROS_DOMAIN_ID", "8"), ("THALWEG_DOMAIN", "9")], EXAMPLE).unwrap().domain(), 9);
+    assert!(with(&[("THALWEG_DOMAIN", "233")], "").unwrap_err().to_string().contains("THALWEG_DOMAIN is \"233\""));
+}
+
+#[test]
+fn the_discovery_range_of_ros_limits_who_is_met() {
+    let range = |range: &str, peers: &str| {
+        let variables = [("ROS_AUTOMATIC_DISCOVERY_RANGE", range), ("ROS_STATIC_PEERS", peers)];
+        let settings = with(&variables, "").unwrap();
+        let settings = settings.participant();
+        let network = &settings.network;
+        (
+            network.loopback_only.value,
+            network.multicast.value,
+            settings.peers.value.len(),
+            settings.domain_tag.value.is_empty(),
+        )
+    };
+    assert_eq!(range("SUBNET", ""), (false, true, 0, true));
+    assert_eq!(range("LOCALHOST", ""), (true, true, 0, true));
+    assert_eq!(range("LOCALHOST", "10.0.0.1; 10.0.0.2"), (false, false, 2, true));
+    assert_eq!(range("OFF", "10.0.0.1"), (true, false, 0, false));
+    assert!(with(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "HOME")], "").is_err());
+}
+
+#[test]
+fn every_setting_tells_where_it_came_from() {
+    let configuration = with(&[("ROS_DOMAIN_ID", "8")], EXAMPLE).unwrap();
+    let settings = configuration.settings();
+    let told = |key: &str| {
+        let setting = settings.iter().find(|setting| setting.key == key).unwrap_or_else(|| panic!("{key} is missing"));
+        format!("{} {}", setting.value, setting.origin)
+    };
+    assert_eq!(told("domain"), "8 ROS_DOMAIN_ID");
+    assert_eq!(told("participant.name"), "\"rover\" robot.toml:5");
+    assert_eq!(told("participant.lease"), "\"5s\" robot.toml:7");
+    assert_eq!(told("network.ipv6"), "true default");
+    assert_eq!(told("limits.participants"), "12 robot.toml:13");
+    assert_eq!(told("limits.bytes"), format!("{} default", 128 << 20));
+    assert_eq!(told("profile.bulk.durability"), "\"transient_local\" robot.toml:21");
+    assert_eq!(told("topic.\"rt/*\".writer_profile"), "\"bulk\" robot.toml:35");
+    let topic = configuration.topic_settings("rt/map");
+    assert!(topic.iter().any(|setting| setting.key == "reader.depth" && setting.value == "5"), "{topic:?}");
+    assert!(!configuration.topic_settings("rt/cloud").iter().any(|setting| setting.key.starts_with("reader")));
+}
+
+#[test]
+fn every_key_of_the_documentation_is_known_and_the_other_way_round() {
+    let documented = include_str!("mod.rs");
+    for key in profiles::QOS_KEYS {
+        assert!(documented.contains(&format!("`{key}`")), "{key} is not documented");
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 
 use crate::filter::FilterInstruction;
-use crate::interfaces::Interface;
+use crate::interfaces::{self, Interface};
 use crate::sys::address::Family;
 use crate::sys::control::AsyncError;
 use crate::sys::{multicast, options};
@@ -238,8 +238,21 @@ fn hear_joined_groups_only(socket: &Socket, family: Family) -> io::Result<()> {
     }
 }
 
+/// Sends multicast through the interface with this index, from its own address: where only loopback is up, the system finds no
+/// other one, and what comes from no address is dropped.
+pub(crate) fn set_exit(socket: &Socket, family: Family, interface: u32) -> io::Result<()> {
+    let listed = if family == Family::V4 { interfaces::list()? } else { Vec::new() };
+    let exit = listed.iter().map(|listed| &listed.interface).find(|listed| listed.index == interface);
+    let source = exit.and_then(Interface::v4).and_then(|address| match address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    });
+    multicast::set_exit(socket.as_fd(), family, interface, source)
+}
+
 /// The MTU of the route to `destination`, with what routers on the way have told this host by ICMP (RFC 1191, RFC 8201).
-pub(crate) fn route_mtu(destination: SocketAddr) -> io::Result<u32> {
+/// A group's route starts at the interface with the index `exit`, where one is given.
+pub(crate) fn route_mtu(destination: SocketAddr, exit: Option<u32>) -> io::Result<u32> {
     let family = Family::of(&destination.ip());
     let (domain, level, option) = match family {
         Family::V4 => (Domain::IPV4, libc::IPPROTO_IP, libc::IP_MTU),
@@ -248,6 +261,7 @@ pub(crate) fn route_mtu(destination: SocketAddr) -> io::Result<u32> {
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     // The mode decides whether the kernel answers with the path or with the interface.
     set_oversize(&socket, family, Oversize::Refuse)?;
+    exit.map_or(Ok(()), |exit| set_exit(&socket, family, exit))?;
     socket.connect(&destination.into())?;
     let mtu = options::get(socket.as_fd(), level, option)?;
     u32::try_from(mtu).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))

@@ -3,6 +3,7 @@
 pub mod agents;
 mod hosts;
 mod links;
+mod loopback;
 mod methods;
 mod outages;
 mod paths;

@@ -176,7 +176,7 @@ pub(super) fn check_path(order: &ProbeOrder, peer: SocketAddr) -> Result<(), Pro
     if order.fragments == Fragments::Allowed {
         return Ok(());
     }
-    let mtu_bytes = stream::path_mtu(peer).map_err(ProbeError::system("asking for the path's MTU"))?;
+    let mtu_bytes = stream::path_mtu(peer, None).map_err(ProbeError::system("asking for the path's MTU"))?;
     let payload_max = stream::payload_max(mtu_bytes, peer.ip());
     if order.size_bytes as usize > payload_max {
         return Err(ProbeError::TooLarge { size_bytes: order.size_bytes, mtu_bytes, payload_max });

@@ -20,7 +20,7 @@ use thalweg_base::traffic_class::TrafficClass;
 use crate::counters::SendCounters;
 use crate::socket::{self, Buffers, UdpSocket};
 use crate::sys::address::Family;
-use crate::sys::{multicast, options};
+use crate::sys::options;
 
 pub use crate::counters::{ReceiveCounts, SendCounts};
 pub use crate::intake::{Waker, Wakeup};
@@ -162,11 +162,12 @@ impl StreamSocket {
 }
 
 /// The MTU in bytes of the path to `destination` as far as this host knows it: of the route, or what routers have told by ICMP since.
+/// A group is reached through the interface with the index `multicast_interface` (default: the system's choice).
 ///
 /// # Errors
 /// When no route leads there.
-pub fn path_mtu(destination: SocketAddr) -> io::Result<u32> {
-    socket::route_mtu(destination)
+pub fn path_mtu(destination: SocketAddr, multicast_interface: Option<u32>) -> io::Result<u32> {
+    socket::route_mtu(destination, multicast_interface)
 }
 
 /// The longest datagram payload in bytes that one packet of `mtu` bytes carries to `destination`.
@@ -205,7 +206,7 @@ fn prepare(socket: &Socket, family: Family, settings: &StreamOptions) -> io::Res
             })?;
         }
     }
-    settings.multicast_interface.map_or(Ok(()), |interface| multicast::set_exit(socket.as_fd(), family, interface))
+    settings.multicast_interface.map_or(Ok(()), |interface| socket::set_exit(socket, family, interface))
 }
 
 #[cfg(test)]

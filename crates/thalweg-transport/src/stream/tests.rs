@@ -248,7 +248,7 @@ fn class_and_hops_are_those_asked_for() {
 #[test]
 fn the_path_of_loopback_is_its_interface() {
     let there = local().local_address();
-    assert_eq!(path_mtu(there).unwrap(), 65_535);
+    assert_eq!(path_mtu(there, None).unwrap(), 65_535);
     assert_eq!((payload_max(1500, there.ip()), payload_max(1500, "::1".parse().unwrap())), (1472, 1452));
 }
 

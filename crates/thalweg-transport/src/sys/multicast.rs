@@ -1,7 +1,7 @@
 //! Options of multicast that `socket2` offers for one family or not at all.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::address::{Family, RawAddress};
@@ -14,14 +14,20 @@ pub(crate) fn join_source(socket: BorrowedFd<'_>, group: IpAddr, source: IpAddr,
     set(socket, level, libc::MCAST_JOIN_SOURCE_GROUP, &request)
 }
 
-/// Sends multicast through the interface with this index.
-pub(crate) fn set_exit(socket: BorrowedFd<'_>, family: Family, interface: u32) -> io::Result<()> {
+/// Sends multicast through the interface with this index; IPv4 from `source`, where it is not the system that chooses.
+pub(crate) fn set_exit(
+    socket: BorrowedFd<'_>,
+    family: Family,
+    interface: u32,
+    source: Option<Ipv4Addr>,
+) -> io::Result<()> {
     // An index that does not fit names no interface; the kernel says so.
     let index = libc::c_int::try_from(interface).unwrap_or(libc::c_int::MAX);
     match family {
         Family::V4 => {
             let any = libc::in_addr { s_addr: libc::INADDR_ANY };
-            let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: any, imr_ifindex: index };
+            let source = source.map_or(any, |source| libc::in_addr { s_addr: u32::from(source).to_be() });
+            let request = libc::ip_mreqn { imr_multiaddr: any, imr_address: source, imr_ifindex: index };
             set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
         }
         Family::V6 => set(socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, &index),

@@ -143,7 +143,7 @@ impl Sender {
     /// # Errors
     /// When there is no route.
     pub fn path_mtu(&self, destination: SocketAddr) -> io::Result<u32> {
-        route_mtu(destination)
+        route_mtu(destination, None)
     }
 
     /// Whether a datagram was larger than its path since the last call: then the paths are to be measured anew.

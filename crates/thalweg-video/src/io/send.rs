@@ -73,10 +73,15 @@ impl SendOptions {
     /// # Errors
     /// No route leads there, or the format cannot be cut for it.
     pub fn plan(&self, format: VideoFormat) -> Result<PacketPlan, SendError> {
-        let mtu = self.mtu.map_or_else(|| narrowest(&self.to), Ok).map_err(SendError::Socket)?;
+        let mtu = self.mtu.map_or_else(|| self.narrowest(), Ok).map_err(SendError::Socket)?;
         let payload = self.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
         let payload = payload.saturating_sub(self.sender.resend.added_octets());
         PacketPlan::new(format, self.packing, payload).map_err(SendError::Plan)
+    }
+
+    fn narrowest(&self) -> io::Result<u32> {
+        let mut paths = self.to.iter().map(|to| stream::path_mtu(*to, self.stream.multicast_interface));
+        paths.try_fold(u32::from(u16::MAX), |narrowest, mtu| Ok(narrowest.min(mtu?)))
     }
 }
 
@@ -174,14 +179,6 @@ fn open_paths(options: &SendOptions) -> io::Result<Vec<MediaSocket>> {
 /// Where RTCP is heard here: a port that the user gave is the peer's.
 fn local_control(control: ControlPort) -> ControlPort {
     if control == ControlPort::Multiplexed { control } else { ControlPort::Next }
-}
-
-fn narrowest(to: &[SocketAddr]) -> io::Result<u32> {
-    let mut mtu = u32::from(u16::MAX);
-    for to in to {
-        mtu = mtu.min(stream::path_mtu(*to)?);
-    }
-    Ok(mtu)
 }
 
 /// The thread that sends.

@@ -21,6 +21,7 @@ mod sample_queue;
 mod sample_store;
 #[cfg(test)]
 mod tests;
+mod writer_expiry;
 mod writer_history;
 mod writer_instances;
 

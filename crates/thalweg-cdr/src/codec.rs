@@ -1,7 +1,7 @@
 //! Traits of types with a CDR encoding.
 
 use crate::{DecodeError, Decoder, EncodeError, Encoder, Extensibility, Layout};
-use crate::{FieldKind, FieldValue, Step};
+use crate::{FieldKind, FieldStep, FieldValue};
 
 /// A type that can be written.
 ///
@@ -46,12 +46,12 @@ pub trait Encode: Layout {
 
     /// The part of the value at the end of `path`; `None` where there is none, as in an absent member or beyond the end of a sequence,
     /// or where it is none that can be compared.
-    fn field(&self, _path: &[Step]) -> Option<FieldValue<'_>> {
+    fn field(&self, _path: &[FieldStep]) -> Option<FieldValue<'_>> {
         None
     }
 
     /// The kind of what [`field`](Self::field) tells at the end of `path`; `None` where the type has nothing that can be compared.
-    fn field_kind(_path: &[Step]) -> Option<FieldKind>
+    fn field_kind(_path: &[FieldStep]) -> Option<FieldKind>
     where
         Self: Sized,
     {

@@ -2,7 +2,7 @@
 
 /// One step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum FieldStep {
     /// To a member of a struct, by its name in IDL.
     Member(String),
     /// To an element of a sequence or array, counted from 0.

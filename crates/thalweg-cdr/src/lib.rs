@@ -38,7 +38,7 @@ pub use codec::{Bounded, BoundedKeySize, Decode, Encode, Topic};
 pub use decoder::Decoder;
 pub use encoder::{Encoder, Member, NESTING_MAX};
 pub use error::{DecodeError, EncodeError};
-pub use field::{FieldKind, FieldValue, Step};
+pub use field::{FieldKind, FieldStep, FieldValue};
 pub use key::{key_hash, key_hash_of_payload};
 pub use layout::{KeySize, Layout, LengthCode};
 pub use payload::{decode, decode_into, decode_key, encode, encode_key, encoded_size_hint};

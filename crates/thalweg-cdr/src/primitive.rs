@@ -5,8 +5,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::description::{Primitive, Type};
 use crate::encoder::reversed;
 use crate::{
-    Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, FieldKind, FieldValue, KeySize, Layout, LengthCode,
-    Step,
+    Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, FieldKind, FieldStep, FieldValue, KeySize, Layout,
+    LengthCode,
 };
 
 /// A number as a content filter sees it.
@@ -86,11 +86,11 @@ macro_rules! number {
                 size_of::<Self>()
             }
 
-            fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+            fn field(&self, path: &[FieldStep]) -> Option<FieldValue<'_>> {
                 path.is_empty().then(|| self.as_field())
             }
 
-            fn field_kind(path: &[Step]) -> Option<FieldKind> {
+            fn field_kind(path: &[FieldStep]) -> Option<FieldKind> {
                 path.is_empty().then_some(<Self as Number>::KIND)
             }
         }
@@ -216,11 +216,11 @@ macro_rules! single_byte {
                 1
             }
 
-            fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+            fn field(&self, path: &[FieldStep]) -> Option<FieldValue<'_>> {
                 path.is_empty().then(|| $field(*self))
             }
 
-            fn field_kind(path: &[Step]) -> Option<FieldKind> {
+            fn field_kind(path: &[FieldStep]) -> Option<FieldKind> {
                 path.is_empty().then_some($field_kind)
             }
         }

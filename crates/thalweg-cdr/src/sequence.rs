@@ -3,7 +3,7 @@
 use crate::codec::{Bounded, BoundedKeySize, array_by};
 use crate::description::Type;
 use crate::{Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, KeySize, Layout, LengthCode, Representation};
-use crate::{FieldKind, FieldValue, Step};
+use crate::{FieldKind, FieldStep, FieldValue};
 
 /// IDL's `sequence<T>`.
 impl<T: Layout> Layout for Vec<T> {
@@ -22,13 +22,13 @@ impl<T: Layout> Layout for Vec<T> {
 }
 
 impl<T: Encode> Encode for Vec<T> {
-    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
-        let (Step::Element(index), rest) = path.split_first()? else { return None };
+    fn field(&self, path: &[FieldStep]) -> Option<FieldValue<'_>> {
+        let (FieldStep::Element(index), rest) = path.split_first()? else { return None };
         self.get(*index)?.field(rest)
     }
 
-    fn field_kind(path: &[Step]) -> Option<FieldKind> {
-        let (Step::Element(_), rest) = path.split_first()? else { return None };
+    fn field_kind(path: &[FieldStep]) -> Option<FieldKind> {
+        let (FieldStep::Element(_), rest) = path.split_first()? else { return None };
         T::field_kind(rest)
     }
 
@@ -191,13 +191,13 @@ impl<T: Layout, const N: usize> Layout for [T; N] {
 }
 
 impl<T: Encode, const N: usize> Encode for [T; N] {
-    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
-        let (Step::Element(index), rest) = path.split_first()? else { return None };
+    fn field(&self, path: &[FieldStep]) -> Option<FieldValue<'_>> {
+        let (FieldStep::Element(index), rest) = path.split_first()? else { return None };
         self.get(*index)?.field(rest)
     }
 
-    fn field_kind(path: &[Step]) -> Option<FieldKind> {
-        let (Step::Element(index), rest) = path.split_first()? else { return None };
+    fn field_kind(path: &[FieldStep]) -> Option<FieldKind> {
+        let (FieldStep::Element(index), rest) = path.split_first()? else { return None };
         if *index < N { T::field_kind(rest) } else { None }
     }
 
@@ -331,11 +331,11 @@ impl<T: Layout> Layout for Box<T> {
 }
 
 impl<T: Encode> Encode for Box<T> {
-    fn field(&self, path: &[Step]) -> Option<FieldValue<'_>> {
+    fn field(&self, path: &[FieldStep]) -> Option<FieldValue<'_>> {
         T::field(self, path)
     }
 
-    fn field_kind(path: &[Step]) -> Option<FieldKind> {
+    fn field_kind(path: &[FieldStep]) -> Option<FieldKind> {
         T::field_kind(path)
     }
 

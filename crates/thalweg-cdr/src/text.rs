@@ -32,11 +32,11 @@ impl Encode for String {
         4 + self.len() + 1
     }
 
-    fn field(&self, path: &[crate::Step]) -> Option<crate::FieldValue<'_>> {
+    fn field(&self, path: &[crate::FieldStep]) -> Option<crate::FieldValue<'_>> {
         path.is_empty().then_some(crate::FieldValue::Text(self))
     }
 
-    fn field_kind(path: &[crate::Step]) -> Option<crate::FieldKind> {
+    fn field_kind(path: &[crate::FieldStep]) -> Option<crate::FieldKind> {
         path.is_empty().then_some(crate::FieldKind::Text)
     }
 }

@@ -52,11 +52,11 @@ pub fn expand(
                 #cdr::Encode::encode(&literal, encoder)
             }
             fn size_hint(&self) -> usize { #holder_bytes }
-            fn field(&self, path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
+            fn field(&self, path: &[#cdr::FieldStep]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
                 let (name, number) = match self { #(Self::#idents => (#literal_names, Self::#idents as i64)),* };
                 path.is_empty().then_some(#cdr::FieldValue::Literal { name, number })
             }
-            fn field_kind(path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldKind> {
+            fn field_kind(path: &[#cdr::FieldStep]) -> ::core::option::Option<#cdr::FieldKind> {
                 path.is_empty().then_some(#cdr::FieldKind::Literal(&[#(#literal_names),*]))
             }
         },

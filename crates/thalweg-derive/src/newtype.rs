@@ -58,10 +58,10 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
                 #cdr::Encode::encode_key(&self.0, encoder)
             }
             fn size_hint(&self) -> usize { #cdr::Encode::size_hint(&self.0) }
-            fn field(&self, path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
+            fn field(&self, path: &[#cdr::FieldStep]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
                 #cdr::Encode::field(&self.0, path)
             }
-            fn field_kind(path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldKind> {
+            fn field_kind(path: &[#cdr::FieldStep]) -> ::core::option::Option<#cdr::FieldKind> {
                 <#inner as #cdr::Encode>::field_kind(path)
             }
         },

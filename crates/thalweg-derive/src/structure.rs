@@ -186,16 +186,16 @@ impl DerivedStructure<'_> {
             quote!(#name => <#value_type as #cdr::Encode>::field_kind(rest),)
         });
         let step = quote! {
-            let ::core::option::Option::Some((#cdr::Step::Member(name), rest)) = path.split_first() else {
+            let ::core::option::Option::Some((#cdr::FieldStep::Member(name), rest)) = path.split_first() else {
                 return ::core::option::Option::None;
             };
         };
         quote! {
-            fn field(&self, path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
+            fn field(&self, path: &[#cdr::FieldStep]) -> ::core::option::Option<#cdr::FieldValue<'_>> {
                 #step
                 match name.as_str() { #(#values)* _ => ::core::option::Option::None }
             }
-            fn field_kind(path: &[#cdr::Step]) -> ::core::option::Option<#cdr::FieldKind> {
+            fn field_kind(path: &[#cdr::FieldStep]) -> ::core::option::Option<#cdr::FieldKind> {
                 #step
                 match name.as_str() { #(#kinds)* _ => ::core::option::Option::None }
             }

@@ -59,7 +59,7 @@ const CRATES: [(&str, &[&str]); 19] = [
 /// The modules of `thalweg-rtps`, lowest layer first; a module may name those of its own layer and below.
 const LAYERS: [&[&str]; 7] = [
     &["types", "time", "rng", "payload", "outbox"],
-    &["count", "proxies", "shared", "status", "round_trip", "trace", "vendor"],
+    &["assertion", "count", "proxies", "shared", "status", "round_trip", "trace", "vendor"],
     &["wire", "qos"],
     &["history", "flow_control"],
     &["writer", "reader"],

@@ -22,6 +22,7 @@ mod sample_queue;
 mod sample_store;
 #[cfg(test)]
 mod tests;
+mod writer_expiry;
 mod writer_history;
 mod writer_instances;
 

@@ -20,12 +20,12 @@ use crate::types::{KeyHash, SequenceNumber};
 pub struct WriterHistory {
     bounds: Bounds,
     keeps_acknowledged: bool,
-    ring: PackRing,
-    held: Load,
+    pub(super) ring: PackRing,
+    pub(super) held: Load,
     last: SequenceNumber,
     acknowledged: SequenceNumber,
     /// `None` when nothing depends on instances: KEEP_ALL, volatile, no limit on them.
-    instances: Option<WriterInstances>,
+    pub(super) instances: Option<WriterInstances>,
     /// Instances of a durable writer that were disposed and unregistered: they are removed once all readers know.
     departures: VecDeque<Departure>,
     /// Of those up to this number only the end is left.
@@ -37,7 +37,7 @@ pub struct WriterHistory {
     /// A change of which a part was sent: it stays until the rest was, even if it is overwritten.
     begun: Option<SequenceNumber>,
     /// KEEP_LAST drops overwritten changes at once, even if they were not sent yet.
-    conflates: bool,
+    pub(super) conflates: bool,
 }
 
 /// Number of entries of a [`WriterHistory`] besides the payloads of its changes.
@@ -317,32 +317,6 @@ impl WriterHistory {
         self.held.changes < before
     }
 
-    /// These values are worth nothing any more: they go, sent or not, with what their instances have from before. Returns whether
-    /// anything was freed.
-    pub fn expire(&mut self, sequences: impl Iterator<Item = SequenceNumber>) -> bool {
-        let before = self.held.changes;
-        let conflates = std::mem::replace(&mut self.conflates, true);
-        for sequence in sequences {
-            if self.get(sequence).is_none_or(|sample| sample.kind != ChangeKind::Write) {
-                continue;
-            }
-            let Some(instance) = self.ring.instance_of(sequence).filter(|_| self.instances.is_some()) else {
-                self.remove(sequence);
-                continue;
-            };
-            while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))
-                && own.held.changes > 0
-                && own.oldest <= sequence
-            {
-                let oldest = own.oldest;
-                self.remove(oldest);
-            }
-        }
-        self.conflates = conflates;
-        self.sweep();
-        self.held.changes < before
-    }
-
     /// Of instances that ended up to and including `sequence` only the end is kept: every matched reader has the earlier
     /// changes, and other readers are told only that they are gone.
     pub fn reduce_departed(&mut self, sequence: SequenceNumber) {
@@ -466,7 +440,7 @@ impl WriterHistory {
     }
 
     /// Drops a change that is its instance's oldest; its slot stays.
-    fn remove(&mut self, sequence: SequenceNumber) {
+    pub(super) fn remove(&mut self, sequence: SequenceNumber) {
         let Some(removed) = self.ring.kill(sequence) else { return };
         let Removed { index, instance, next_of_instance, is_value, bytes } = removed;
         let slot = &self.ring.slots[index];
@@ -498,7 +472,7 @@ impl WriterHistory {
     }
 
     /// Removes empty slots: those at the front at once, the others (and unused instances) when they outnumber the rest.
-    fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self) {
         self.ring.sweep();
         if let Some(instances) = self.instances.as_mut() {
             instances.sweep();

@@ -209,8 +209,7 @@ impl Inbound {
             // It says nothing, but its number is used.
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
-        let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
-        self.push(Head { coherent_set, ..head }, range);
+        self.push(Head { coherent_set, ..Head::new(data.sequence, timestamp, kind, content_kind, hint) }, range);
     }
 
     /// Appends a DATA_BATCH.

@@ -26,6 +26,7 @@ mod identify;
 #[cfg(test)]
 mod lifespan_tests;
 mod outcome;
+mod policies;
 mod reassembly;
 mod respond;
 mod retreat;
@@ -56,7 +57,7 @@ pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
-use crate::history::{DeadlineMissed, SampleCache};
+use crate::history::SampleCache;
 use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos};
 use crate::round_trip::RoundTrip;
@@ -136,20 +137,6 @@ impl Reader {
         self.qos.durability != Durability::Volatile
     }
 
-    /// Whether it presents coherent sets as wholes.
-    pub fn wants_coherent_sets(&self) -> CoherentSets {
-        if self.handover.coherence.is_some() { CoherentSets::Wanted } else { CoherentSets::Ignored }
-    }
-
-    /// The reader gets only some samples of each writer: the end of an instance is news only where it has got one of it.
-    pub(crate) fn ignore_unknown_ends(&mut self) {
-        let admission = self.handover.admission.take();
-        if let Some(coherence) = &mut self.handover.coherence {
-            coherence.tolerate_gaps();
-        }
-        self.handover.admission = Some(admission.unwrap_or_else(Admission::of_everything).without_unknown_ends());
-    }
-
     /// This reader's GUID.
     pub fn guid(&self) -> Guid {
         self.guid
@@ -176,11 +163,6 @@ impl Reader {
     /// SAMPLE_REJECTED: how many samples found no room, and why the last one did not.
     pub fn rejections(&self) -> Rejections {
         *self.handover.shortfall.rejections()
-    }
-
-    /// REQUESTED_DEADLINE_MISSED.
-    pub fn deadline_missed(&self) -> DeadlineMissed {
-        self.handover.admission.as_ref().map(|admission| admission.deadline_missed()).unwrap_or_default()
     }
 
     /// Which statuses have changed since the last call.
@@ -275,21 +257,6 @@ impl Reader {
             admission.unmatch_writer(guid);
         }
         ReaderOutcome { data_available: self.handover.lose_writer(now, guid), ..ReaderOutcome::default() }
-    }
-
-    /// A matched writer has lost its liveliness: its instances lose it, but it stays matched.
-    pub fn writer_not_alive(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
-        if let Some(admission) = &mut self.handover.admission {
-            admission.disregard(guid);
-        }
-        ReaderOutcome { data_available: self.handover.lose_writer(now, guid), ..ReaderOutcome::default() }
-    }
-
-    /// A matched writer is alive again.
-    pub fn writer_alive(&mut self, guid: Guid) {
-        if let Some(admission) = &mut self.handover.admission {
-            admission.regard(guid);
-        }
     }
 
     /// Takes what neighbouring datagrams say of one writer into account; unknown writers are ignored.

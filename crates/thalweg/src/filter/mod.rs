@@ -12,7 +12,7 @@ mod parse;
 
 use std::fmt;
 
-use thalweg_cdr::{Encode, FieldKind, FieldValue, Step};
+use thalweg_cdr::{Encode, FieldKind, FieldStep, FieldValue};
 
 use compare::{Like, Relation};
 
@@ -67,7 +67,7 @@ enum Condition {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
-    Field { name: String, path: Vec<Step> },
+    Field { name: String, path: Vec<FieldStep> },
     Given(Given),
 }
 

@@ -1,6 +1,6 @@
 //! The language of filters into conditions.
 
-use thalweg_cdr::Step;
+use thalweg_cdr::FieldStep;
 
 use super::compare::{Like, Relation};
 use super::{Condition, EXPRESSION_MAX_BYTES, FilterError, Given, NESTING_MAX, Operand, PARAMETERS_MAX};
@@ -280,17 +280,17 @@ fn given_of(parameter: &str) -> Given {
 }
 
 /// The steps of a name such as `position.x` or `samples[3].level`.
-fn path_of(name: &str) -> Option<Vec<Step>> {
+fn path_of(name: &str) -> Option<Vec<FieldStep>> {
     let mut steps = Vec::new();
     for part in name.split('.') {
         let (member, mut elements) = part.split_at(part.find('[').unwrap_or(part.len()));
         if member.is_empty() || member.contains(']') {
             return None;
         }
-        steps.push(Step::Member(member.to_owned()));
+        steps.push(FieldStep::Member(member.to_owned()));
         while !elements.is_empty() {
             let (index, rest) = elements.strip_prefix('[')?.split_once(']')?;
-            steps.push(Step::Element(index.parse().ok()?));
+            steps.push(FieldStep::Element(index.parse().ok()?));
             elements = rest;
         }
     }

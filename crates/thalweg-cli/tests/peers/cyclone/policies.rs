@@ -87,7 +87,7 @@ fn the_stronger_writer_wins_at_readers_of_either_vendor() {
         "sub Square --type ShapeType --json --count 60 --timeout 80 --qos ownership=exclusive",
     );
     let theirs = peer::start(None, domain, "sub --topic Square --count 60 --exclusive");
-    let weak =
+    let mut weak =
         peer::start(None, domain, "pub --topic Square --strength 1 --size 11 --rate 10 --count 400 --wait-matched 2");
     expect(&mut weak, "written", |written| written["sequence"] == 5);
     let words = "pub Square --type ShapeType --qos strength=4 --rate 10 --count 400 BLUE,1,2,44";

@@ -6,7 +6,7 @@ use syn::{Expr, Pat, Path, Type, Variant};
 
 use crate::attributes::{AutoId, VariantAttributes};
 use crate::structure::{DerivedStructure, extensibility};
-use crate::union::Union;
+use crate::union::DerivedUnion;
 
 pub fn of_structure(structure: &DerivedStructure<'_>) -> TokenStream {
     let (cdr, name, is_nested) = (structure.cdr, &structure.name, structure.nested);
@@ -38,7 +38,7 @@ pub fn of_structure(structure: &DerivedStructure<'_>) -> TokenStream {
     function(cdr, made)
 }
 
-pub fn of_union(union: &Union<'_>) -> TokenStream {
+pub fn of_union(union: &DerivedUnion<'_>) -> TokenStream {
     let (cdr, name, is_nested, is_keyed) = (union.cdr, &union.name, union.nested, union.discriminator_is_key);
     let extensibility = extensibility(cdr, union.extensibility);
     let discriminator_type = &union.discriminator;

@@ -11,7 +11,7 @@ use crate::structure::extensibility;
 use crate::{ImplHeader, type_name};
 
 /// A union and its attributes.
-pub struct Union<'a> {
+pub struct DerivedUnion<'a> {
     pub cdr: &'a Path,
     pub name: String,
     pub extensibility: ExtensibilityAttribute,
@@ -28,7 +28,7 @@ pub fn expand(
 ) -> Result<TokenStream> {
     attributes.refuse("a union", &["plain", "bit_bound"])?;
     let extensibility = attributes.extensibility.unwrap_or(ExtensibilityAttribute::Final);
-    let union = Union {
+    let union = DerivedUnion {
         cdr: &attributes.cdr,
         name: type_name(input, attributes),
         extensibility,
@@ -48,7 +48,7 @@ pub fn expand(
     Ok(quote!(#(#implementations)*))
 }
 
-impl Union<'_> {
+impl DerivedUnion<'_> {
     fn layout(&self) -> TokenStream {
         let cdr = self.cdr;
         let discriminator = &self.discriminator;

@@ -31,14 +31,14 @@ impl Default for Permitted {
 
 /// Why types do not fit: the first member that differs, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct TypeDifference {
     /// The way to the member, `pose.position.x`; `[]` stands for the elements of a collection. Empty for the whole type.
     pub path: String,
     /// What differs.
     pub why: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for TypeDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
             "" => f.write_str(&self.why),
@@ -51,9 +51,9 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// The first difference that the rules do not permit.
-pub fn check(writer: &Type, reader: &Type, permitted: Permitted) -> Result<(), Difference> {
+pub fn check(writer: &Type, reader: &Type, permitted: Permitted) -> Result<(), TypeDifference> {
     let mut comparing = Comparing { permitted, path: Vec::new(), done: BTreeSet::new() };
-    comparing.types(writer, reader).map_err(|why| Difference { path: comparing.path.concat(), why })
+    comparing.types(writer, reader).map_err(|why| TypeDifference { path: comparing.path.concat(), why })
 }
 
 struct Comparing {

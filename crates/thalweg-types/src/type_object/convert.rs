@@ -8,7 +8,7 @@ use thalweg_cdr::description::{
 use thalweg_cdr::{EncodeError, Extensibility};
 
 use super::identifier::{CollectionHeader, Equivalence, TypeHash, TypeIdentifier, octet_of};
-use super::object::{Header, MemberName, ObjectBody, ObjectMember, Remarks, TypeObject, name_hash};
+use super::object::{MemberName, ObjectBody, ObjectMember, Remarks, TypeHeader, TypeObject, name_hash};
 use super::values::AnnotationValue;
 
 // Flags of members (DDS-XTypes 1.3 Annex B, MemberFlag).
@@ -111,7 +111,7 @@ impl Describing {
             Type::Bitset(bitset) => self.bitset(bitset),
             _ => return Err(EncodeError::new("a type without name has no object")),
         };
-        let header = Header((self.equivalence == Equivalence::Complete).then(|| name.to_owned()));
+        let header = TypeHeader((self.equivalence == Equivalence::Complete).then(|| name.to_owned()));
         Ok(TypeObject { equivalence: self.equivalence, flags, header, body })
     }
 

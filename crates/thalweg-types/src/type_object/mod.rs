@@ -15,7 +15,7 @@ pub use convert::Describing;
 pub use identifier::{CollectionHeader, Equivalence, TypeHash, TypeIdentifier};
 pub use information::{Described, TypeInformation, TypeWithDependencies, TypeWithSize, describe};
 pub use library::{LibraryBounds, LibraryError, TypeLibrary};
-pub use object::{Header, MemberName, ObjectBody, ObjectMember, Remarks, TypeObject, name_hash};
+pub use object::{MemberName, ObjectBody, ObjectMember, Remarks, TypeHeader, TypeObject, name_hash};
 
 #[cfg(test)]
 mod tests;

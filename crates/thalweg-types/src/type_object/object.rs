@@ -17,14 +17,14 @@ pub struct TypeObject {
     /// Flags of the type: extensibility and more.
     pub flags: u16,
     /// The name with its modules; a minimal object has none, nor has an anonymous collection.
-    pub header: Header,
+    pub header: TypeHeader,
     /// The rest.
     pub body: ObjectBody,
 }
 
 /// The name of a type in its object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Header(pub Option<String>);
+pub struct TypeHeader(pub Option<String>);
 
 /// What a type consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -349,7 +349,7 @@ impl ObjectBody {
     }
 }
 
-impl Header {
+impl TypeHeader {
     fn write(&self, is_complete: bool, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
         write_no_annotations(is_complete, encoder)?;
         match &self.0 {

@@ -147,7 +147,7 @@ fn few_bytes_that_would_make_a_huge_type_are_refused() {
             name: MemberName::Hash([id as u8; 4]),
         };
         let body = ObjectBody::Structure { base: TypeIdentifier::None, members: vec![member(0), member(1)] };
-        let object = TypeObject { equivalence: Equivalence::Minimal, flags: 1, header: Header(None), body };
+        let object = TypeObject { equivalence: Equivalence::Minimal, flags: 1, header: TypeHeader(None), body };
         let bytes = object.to_bytes().expect("written");
         let hash = TypeObject::hash_of(&bytes);
         library.insert(hash, &bytes).expect("room");

@@ -1,13 +1,14 @@
 //! Finds a topic by the name that the user gives, and its type.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use thalweg::discovery::{PublicationData, SubscriptionData};
 use thalweg::qos::{Durability, History, ReaderQos, Reliability};
-use thalweg::types::{GuidPrefix, Keyed};
-use thalweg::{DataReader, DomainParticipant, Raw, Type};
+use thalweg::types::{GuidPrefix, KeyHash, Keyed};
+use thalweg::{DataReader, DomainParticipant, KeyOf, Raw, Type};
 use thalweg_types::codec::SampleType;
 use thalweg_types::ros::RosPackages;
 use thalweg_types::{Types, idl};
@@ -47,7 +48,7 @@ pub struct FoundTopic {
     pub type_name: String,
     pub keyed: Keyed,
     /// Who describes the type, and how; `None` where nobody does.
-    information: Option<(GuidPrefix, std::sync::Arc<[u8]>)>,
+    information: Option<(GuidPrefix, Arc<[u8]>)>,
     /// What all writers offer.
     is_reliable: bool,
     is_durable: bool,
@@ -84,9 +85,8 @@ pub fn find(
             return Err(Failure::Interrupted);
         }
         if Instant::now() >= deadline {
-            let of = |names: Vec<String>| names;
-            let writers = of(writers.into_iter().map(|data| data.topic_name).collect());
-            let readers = of(readers.into_iter().map(|data| data.topic_name).collect());
+            let writers: Vec<String> = writers.into_iter().map(|data| data.topic_name).collect();
+            let readers: Vec<String> = readers.into_iter().map(|data| data.topic_name).collect();
             return Err(nothing_found(given, patience, &writers, &readers));
         }
         std::thread::sleep(LOOK_PERIOD);
@@ -205,7 +205,10 @@ pub fn sample_type(of: &Type) -> Result<SampleType<'_>, Failure> {
 /// # Errors
 /// When the reader cannot be created.
 pub fn raw_reader(participant: &DomainParticipant, found: &FoundTopic, depth: u32) -> Result<DataReader<Raw>, Failure> {
-    let topic = participant.create_raw_topic(&found.name, &found.type_name, found.keyed, None);
+    // Many writers send no hash of the key. All samples are then of one instance: nothing here tells instances apart.
+    let one_instance: KeyOf = Arc::new(|_, _| Some(KeyHash::default()));
+    let key_of = (found.keyed == Keyed::Yes).then_some(one_instance);
+    let topic = participant.create_raw_topic(&found.name, &found.type_name, found.keyed, key_of);
     let qos = ReaderQos {
         reliability: if found.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
         durability: if found.is_durable { Durability::TransientLocal } else { Durability::Volatile },

@@ -13,7 +13,7 @@ use crate::outcome::{Failure, print_either};
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic list", "thalweg topic list --json --wait 3"))]
 /// Lists the topics that other participants write or read, with their types and the number of writers and readers.
-pub struct ListOptions {
+pub struct TopicListOptions {
     /// Listen for SECONDS (default: 2).
     #[arg(long, value_name = "SECONDS", default_value = "2", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub wait: Duration,
@@ -43,7 +43,7 @@ struct Listed {
 ///
 /// # Errors
 /// The domain cannot be joined, or output cannot be written.
-pub fn run(options: &ListOptions) -> Result<(), Failure> {
+pub fn run(options: &TopicListOptions) -> Result<(), Failure> {
     let participant = options.member.participant()?;
     std::thread::sleep(options.wait);
     let own = participant.guid_prefix();

@@ -32,7 +32,7 @@ pub struct TopicOptions {
 
 #[derive(Debug, Subcommand)]
 enum TopicCommand {
-    List(list::ListOptions),
+    List(list::TopicListOptions),
     Type(find::TypeOptions),
     Echo(echo::EchoOptions),
     Hz(rates::HzOptions),

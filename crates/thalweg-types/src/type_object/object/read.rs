@@ -5,21 +5,21 @@ use thalweg_cdr::{Decode, DecodeError, Decoder};
 use super::super::identifier::{Equivalence, TypeIdentifier};
 use super::super::values;
 use super::{
-    ALIAS, ARRAY, BITMASK, BITSET, ENUMERATION, Header, MAP, MemberName, ObjectBody, ObjectMember, Remarks, SEQUENCE,
-    STRUCTURE, TypeObject, UNION,
+    ALIAS, ARRAY, BITMASK, BITSET, ENUMERATION, MAP, MemberName, ObjectBody, ObjectMember, Remarks, SEQUENCE,
+    STRUCTURE, TypeHeader, TypeObject, UNION,
 };
 
-impl Header {
-    fn read(is_complete: bool, decoder: &mut Decoder<'_>) -> Result<Header, DecodeError> {
+impl TypeHeader {
+    fn read(is_complete: bool, decoder: &mut Decoder<'_>) -> Result<TypeHeader, DecodeError> {
         if !is_complete {
-            return Ok(Header(None));
+            return Ok(TypeHeader(None));
         }
         decoder.optional(0, |decoder| {
             // `verbatim`, an appendable structure in the text of 2020 and a final one in the field.
             decoder.appendable_type(|decoder| decoder.bytes(decoder.remaining(), "annotations of a type").map(drop))
         })?;
         skip_custom(decoder)?;
-        Ok(Header(Some(read_name(decoder)?)))
+        Ok(TypeHeader(Some(read_name(decoder)?)))
     }
 }
 
@@ -83,7 +83,7 @@ impl Decode for TypeObject {
 
     fn default_value() -> TypeObject {
         let body = ObjectBody::Structure { base: TypeIdentifier::None, members: Vec::new() };
-        TypeObject { equivalence: Equivalence::Minimal, flags: 0, header: Header(None), body }
+        TypeObject { equivalence: Equivalence::Minimal, flags: 0, header: TypeHeader(None), body }
     }
 }
 
@@ -91,9 +91,9 @@ fn read_body(
     octet: u8,
     is_complete: bool,
     decoder: &mut Decoder<'_>,
-) -> Result<(u16, Header, ObjectBody), DecodeError> {
+) -> Result<(u16, TypeHeader, ObjectBody), DecodeError> {
     let flags = u16::decode(decoder)?;
-    let header = |decoder: &mut Decoder<'_>| Header::read(is_complete, decoder);
+    let header = |decoder: &mut Decoder<'_>| TypeHeader::read(is_complete, decoder);
     let (header, body) = match octet {
         ALIAS => {
             let header = decoder.appendable_type(header)?;
@@ -150,7 +150,8 @@ fn read_body(
         _ => {
             let (bound, header) = decoder.appendable_type(|decoder| {
                 let bound = u32::decode(decoder)?;
-                let header = if is_complete { decoder.optional(0, header)?.unwrap_or_default() } else { Header(None) };
+                let header =
+                    if is_complete { decoder.optional(0, header)?.unwrap_or_default() } else { TypeHeader(None) };
                 Ok((bound, header))
             })?;
             let first = read_element(decoder)?;

@@ -104,7 +104,7 @@ impl PictureWay<'_> {
             self.case.buffer_bytes
         ));
         out.push(description.display().to_string());
-        out.extend(words("-an -c:v copy -f null -progress pipe:1 -stats_period 1 -"));
+        out.extend(words("-an -c:v copy -f null -progress pipe:1 -stats_period 0.1 -"));
         out
     }
 

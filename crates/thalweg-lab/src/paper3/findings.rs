@@ -341,8 +341,13 @@ fn coexistence(result: &Paper3Result) -> Vec<String> {
         if let (Some(shared), Some(isolated)) = (beside(false), beside(true)) {
             out.push(format!("Packets of {mtu} beside TCP: in one queue {shared}; in classes {isolated}."));
         }
-        if let (Some(shared), Some(isolated)) = (at(false, true, LOST), at(true, true, LOST)) {
-            out.push(match (shared > 0.0, isolated > 0.0) {
+        // A picture that its sender had to drop is lost as well.
+        let is_harmed = |is_isolated: bool| {
+            let (lost, shown) = (at(is_isolated, true, LOST)?, at(is_isolated, true, SHOWN)?);
+            Some(lost > 0.0 || shown < WHOLE)
+        };
+        if let (Some(shared), Some(isolated)) = (is_harmed(false), is_harmed(true)) {
+            out.push(match (shared, isolated) {
                 (true, false) => format!(
                     "Packets of {mtu}: a code point and a class do what the paper gave the picture a light path of its own for."
                 ),
@@ -405,5 +410,7 @@ pub(super) fn with_deviation(cell: &HdtvCellRuns, (value, sd): (Figure, Figure),
 const FLAT: f64 = 0.05;
 /// A ratio below this is none.
 const NOTICEABLE: f64 = 1.1;
+/// A share of the frames above this is all of them.
+const WHOLE: f64 = 0.99;
 /// Frame rates that lie closer are the same.
 const FPS_SAME: f64 = 0.05;

@@ -396,7 +396,7 @@ impl Drop for TemporaryFolder {
 const GSTREAMER: &str = "gst-launch-1.0";
 const FFMPEG: &str = "ffmpeg";
 /// What GStreamer's fakesink says of each buffer.
-const CHAIN: &str = "= chain";
+const CHAIN: &str = "chain ";
 /// Payload bytes of the round trips beside a picture.
 const SMALL: u32 = 64;
 /// How long frames may wait on a shaped link: a frame time of the picture, as buffers of switches of 10 Gbit/s hold at its rate.

@@ -139,7 +139,8 @@ fn method(result: &Paper3Result) -> Vec<String> {
          of these windows, and that of the frame rate likewise. Much of a veth's receiving is done in the sender's time. The paper's load is \
          that of a whole host."
             .to_owned(),
-        "What GStreamer and FFmpeg lost is the difference of the kernels' counts of datagrams at both ends.".to_owned(),
+        "What GStreamer and FFmpeg lost is the difference of the kernels' counts of datagrams at both ends. FFmpeg tells its frames ten times a \
+         second, so that its last three may be missing.".to_owned(),
         format!(
             "Runs take turns in an order from the seed {}. A figure is the median of the runs, with its exact 95 % interval from eight runs on; \
              below that the range from the least to the largest run. A disturbed run is repeated up to twice, with --quick never.",

@@ -33,6 +33,10 @@ impl ClientProtection {
     /// A client for the server of `target` at `server`, connected within `time`; it protects its requests if the options say so.
     pub fn client(&self, target: &TargetUri, server: SocketAddr, time: Duration) -> Result<Requester, Failure> {
         let credentials = self.credentials.load()?;
+        if target.transport.is_secure() && credentials.keys.is_empty() && credentials.trust.is_none() {
+            let said = format!("{} needs --trust, or --psk for coaps; coap:// has --oscore", target.transport);
+            return Err(Failure::Usage(said));
+        }
         let opened = Requester::open(target.transport, server, target.host(), &credentials, time);
         let mut client = opened.map_err(|error| failure(&error))?;
         if let Some(path) = &self.oscore {

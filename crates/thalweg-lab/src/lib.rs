@@ -32,7 +32,6 @@ mod driving;
 mod error;
 mod length;
 mod missing;
-pub mod nearest;
 mod network;
 pub mod pages;
 pub mod paper1;
@@ -62,6 +61,7 @@ pub use parts::{Part, PartResult};
 pub use quick::{PHASE_S, quick};
 pub use scenario::{ReliabilitySetting, Scenario};
 pub use thalweg_host as host;
+pub use thalweg_settings::nearest;
 
 use thalweg_report::{figures, page as report, plot, table};
 pub use worker::run_worker;

@@ -3,14 +3,18 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 18] = [
+const CRATES: [(&str, &[&str]); 19] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
     ("thalweg-rtps", &["thalweg-base"]),
     ("thalweg-transport", &["thalweg-base"]),
     ("thalweg", &["thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport"]),
-    ("thalweg-coap", &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-transport"]),
+    (
+        "thalweg-coap",
+        &["thalweg", "thalweg-base", "thalweg-cdr", "thalweg-host", "thalweg-settings", "thalweg-transport"],
+    ),
+    ("thalweg-settings", &[]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
@@ -27,6 +31,7 @@ const CRATES: [(&str, &[&str]); 18] = [
             "thalweg-lab-station",
             "thalweg-probe",
             "thalweg-report",
+            "thalweg-settings",
             "thalweg-sim",
             "thalweg-transport",
         ],

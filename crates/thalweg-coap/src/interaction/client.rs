@@ -10,7 +10,9 @@ use thalweg_base::time::Instant;
 use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure, Waker};
 use thalweg_transport::clock;
 
-use crate::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, Peer, RequestError, RequestId};
+use crate::endpoint::{
+    CoapOutbox, Config, Confirmability, Counters, Endpoint, EndpointEvent, Peer, RequestError, RequestId,
+};
 use crate::message::{RequestBuf, Response};
 use crate::oscore::Context;
 
@@ -107,6 +109,11 @@ impl Client {
     pub fn cancel(&mut self, request: RequestId) {
         self.endpoint.cancel(clock::now(), request);
         self.transmit();
+    }
+
+    /// Counters of the protocol.
+    pub fn counters(&self) -> Counters {
+        self.endpoint.counters()
     }
 
     /// Lets other threads end a [`Client::next`].

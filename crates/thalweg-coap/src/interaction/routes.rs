@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::handler::{Catalog, Class, ClassId, Handler};
+use super::handler::{Catalog, CatalogAttachment, Class, ClassId, Handler};
+use super::server::Notifier;
 use crate::link_format::{self, WebLink};
 use crate::message::{CoapRequest, Code, Response, content_format};
 
@@ -147,6 +148,11 @@ impl Routes {
         if let Some(catalog) = &self.catalog {
             catalog.handle_observers(home, path, count);
         }
+    }
+
+    /// Has the catalog tell its changes.
+    pub(super) fn attach(&self, notifier: Notifier) -> Option<CatalogAttachment> {
+        self.catalog.as_ref().and_then(|catalog| catalog.attach(notifier))
     }
 
     /// Takes into account that the handler of `target` ran inline for longer than it may; true when that moves it to the

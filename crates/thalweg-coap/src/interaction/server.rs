@@ -13,12 +13,14 @@ use thalweg_transport::interfaces::{self, InterfaceSelection};
 
 use super::adapter::Adapter;
 use super::counts::LoopCounts;
+use super::handler::CatalogAttachment;
 use super::handler_pool::{Handlers, Job};
 use super::line::Line;
 use super::rate_limit::{PeerRate, RateLimit};
 use super::receiver::{NetworkReceiver, Shared};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
+use crate::device::DevicePool;
 use crate::endpoint::{Config, Endpoint};
 use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
@@ -47,6 +49,8 @@ pub struct ServerConfig {
     pub groups: GroupRequests,
     /// Threads and priorities.
     pub scheduler: SchedulerConfig,
+    /// The law for the threads that work with devices. Default `vta`.
+    pub resource_law: ControlLaw,
     /// The keys of clients that may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
     pub keyring: Option<Arc<Keyring>>,
 }
@@ -91,6 +95,7 @@ impl ServerConfig {
             inline_max: Duration::from_micros(50),
             groups: GroupRequests::Ignored,
             scheduler: SchedulerConfig::default(),
+            resource_law: ControlLaw::Vta,
             keyring: None,
         }
     }
@@ -132,6 +137,9 @@ pub struct Server {
     is_over: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
     scheduler: Scheduler,
+    devices: DevicePool,
+    /// Brings changes of the catalog to observers.
+    _attachment: Option<CatalogAttachment>,
 }
 
 /// Statistics of a server.
@@ -170,6 +178,9 @@ impl Server {
         let routes = Arc::new(routes);
         let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
         let pools = pools(config, &scheduler, &routes, &homes)?;
+        let devices = DevicePool::start(&scheduler, config.resource_law)
+            .map_err(ServerError::new("start a thread for devices", "give the resource class a law with threads"))?;
+        let attachment = routes.attach(Notifier(Arc::clone(&homes)));
         let mut server = Server {
             address,
             routes,
@@ -179,6 +190,8 @@ impl Server {
             is_over: Arc::default(),
             failure: Arc::default(),
             scheduler,
+            devices,
+            _attachment: attachment,
         };
         for (home, socket) in sockets.into_iter().enumerate() {
             server.add_loop(config, home, socket, &pools)?;
@@ -225,6 +238,16 @@ impl Server {
     /// The reason why a loop ended although the server runs: the system's error.
     pub fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The threads of this server.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// The threads that work with devices, for a [`Linker`](crate::device::Linker).
+    pub fn devices(&self) -> &DevicePool {
+        &self.devices
     }
 
     /// A handle to report changed resources.

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::resource::{Clock, LocalStore};
+use crate::scheduler::thread_pool::{ThreadGroup, ThreadPoolManager};
 
-/// Samples the properties of a store at their times, until it is dropped. Devices have threads of their own, so that a slow
-/// one delays no other.
+/// Samples the properties of a store at their times, until it is dropped, on a thread of the resource group. It only begins
+/// reads: the device pool carries them out, so that a slow device delays no other.
 #[derive(Debug)]
 pub struct Sampler {
     store: LocalStore,
@@ -20,10 +21,10 @@ impl Sampler {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(store: LocalStore, clock: Clock) -> std::io::Result<Sampler> {
+    pub fn start(store: LocalStore, clock: Clock, threads: &Arc<ThreadPoolManager>) -> std::io::Result<Sampler> {
         let stopped = Arc::new(AtomicBool::new(false));
         let (seen_store, seen_stop) = (store.clone(), Arc::clone(&stopped));
-        let thread = std::thread::Builder::new().name("sampler".to_owned()).spawn(move || {
+        let thread = threads.spawn(ThreadGroup::Resource, "sampler", move || {
             let mut seen = 0;
             while !seen_stop.load(Ordering::Acquire) {
                 let now = clock();

@@ -70,13 +70,17 @@ pub struct PoolConfig {
 }
 
 impl PoolConfig {
-    /// The pool in which devices are read: a thread a processor, 100 places in the queue, as the paper has it.
-    pub fn for_resources(limits: PoolLimits) -> PoolConfig {
+    /// The pool in which devices are read. A job is a device with commands; each has a bounded queue of its own, so this
+    /// one holds as many as a store has resources, and nobody waits for a device longer than 10 s.
+    ///
+    /// The paper's pool has a thread for each processor, [`ControlLaw::Fixed`]: then as many devices that hang stop all.
+    pub fn for_resources(law: ControlLaw) -> PoolConfig {
+        let wait = Duration::from_secs(10);
         PoolConfig {
             name: "resource".to_owned(),
             group: ThreadGroup::Resource,
-            law: ControlLaw::Fixed(limits.processors),
-            patience: Patience { length_max: 100, ..Patience::default() },
+            law,
+            patience: Patience { wait_max: wait, standing_max: wait, length_max: 4096 },
         }
     }
 }

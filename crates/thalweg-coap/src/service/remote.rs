@@ -14,7 +14,7 @@ use crate::resource::{
 /// Takes the answer to one request.
 pub type ResponseCompletion = Box<dyn FnOnce(Result<Response, ResourceError>) + Send>;
 
-/// Takes the notifications of an observed resource, and why there are no more.
+/// Takes the notifications of an observed resource, and why there are none for now: a failed observation is registered anew.
 pub type ResponseListener = Box<dyn FnMut(Result<Response, ResourceError>) + Send>;
 
 /// Reaches other things: a CoAP client.
@@ -172,5 +172,5 @@ fn no_answer(name: &RemoteName) -> ResourceError {
 fn refused(name: &RemoteName, response: &Response) -> ResourceError {
     let text = String::from_utf8_lossy(&response.payload);
     let reason = format!("{} answered {:?} to /{} {text}", name.thing, response.code, name.path);
-    ResourceError::BadAnswer(reason.trim_end().to_owned())
+    ResourceError::Refused(response.code, reason.trim_end().to_owned())
 }

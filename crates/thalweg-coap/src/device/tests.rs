@@ -173,7 +173,7 @@ fn more_devices_hang_than_there_are_processors_and_the_others_are_read() {
     let other = Linker { open_patience: PATIENCE, ..linker }.link(&driver.into_found()).expect("linked");
     assert_eq!(other.run(0, Command::Read, PATIENCE), Ok(Value::Real(2.0)));
     let pool = scheduler.snapshot().pools.remove(0);
-    assert!(pool.threads > hanging && pool.threads <= 2 * hanging + 2, "{} threads", pool.threads);
+    assert!(pool.threads > hanging, "{} threads", pool.threads);
     drop(scripts);
 }
 

@@ -175,7 +175,7 @@ impl Unit {
     }
 
     /// The unit of a symbol that is short enough.
-    const fn fixed(symbol: &str) -> Unit {
+    pub(super) const fn fixed(symbol: &str) -> Unit {
         let (bytes, mut letters, mut at) = (symbol.as_bytes(), [0; UNIT_MAX_BYTES], 0);
         while at < bytes.len() {
             letters[at] = bytes[at];

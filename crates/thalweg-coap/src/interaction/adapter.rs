@@ -63,12 +63,13 @@ impl Adapter {
     }
 
     /// Hands the answers of the pools and the changed resources to the endpoint.
-    pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut Endpoint) {
+    pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut Endpoint, counts: &mut LoopCounts) {
         self.homes[self.home].take(&mut self.inbox);
         for (job, response) in self.inbox.answers.drain(..) {
             match response {
                 // The client may have given up meanwhile; then the answer is dropped.
                 Some(response) => {
+                    counts.answers.note(response.code);
                     let _ = endpoint.respond(now, job.exchange, response);
                 }
                 None => endpoint.abandon(now, job.exchange),
@@ -148,6 +149,7 @@ impl Adapter {
                 match refusal(job.rank, retry_after) {
                     Some(response) => {
                         counts.unavailable += 1;
+                        counts.answers.note(response.code);
                         let _ = endpoint.respond(now, job.exchange, response);
                     }
                     None => {
@@ -166,10 +168,12 @@ impl Adapter {
         let limit = self.rate_limit.as_mut().map(|limit| limit.take(now, peer.address.ip()));
         if let Some(Err(retry_after)) = limit {
             counts.limited += 1;
+            counts.answers.note(Code::TOO_MANY_REQUESTS);
             let _ = endpoint.respond(now, exchange, later(Code::TOO_MANY_REQUESTS, retry_after));
             return endpoint.recycle(request);
         }
         if self.routes.needs_protection(&request.view()) && !endpoint.is_protected(exchange) {
+            counts.answers.note(Code::UNAUTHORIZED);
             let _ = endpoint.respond(now, exchange, Refusal::Unprotected.response());
             return endpoint.recycle(request);
         }
@@ -183,6 +187,7 @@ impl Adapter {
             None => {
                 counts.inline += 1;
                 let response = self.inline.call(&self.routes, target, &request, counts);
+                counts.answers.note(response.code);
                 let _ = endpoint.respond(now, exchange, response);
                 endpoint.recycle(request);
             }

@@ -21,7 +21,7 @@ use super::receiver::{NetworkReceiver, Shared};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
 use crate::device::DevicePool;
-use crate::endpoint::{Config, Endpoint};
+use crate::endpoint::{Config, Counters, Endpoint};
 use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::ControlLaw;
@@ -133,6 +133,7 @@ pub struct Server {
     routes: Arc<Routes>,
     homes: Arc<[SendHandler]>,
     counts: Vec<Arc<Mutex<LoopCounts>>>,
+    protocol: Vec<Arc<Mutex<Counters>>>,
     loops: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
@@ -147,6 +148,8 @@ pub struct Server {
 pub struct ServerSnapshot {
     /// Counters of each loop since the server started.
     pub loops: Vec<LoopCounts>,
+    /// Counters of the protocol in each loop, as of its last sleep or 64 batches ago.
+    pub protocol: Vec<Counters>,
     /// Statistics of the pools in the last ten seconds.
     pub scheduler: Snapshot,
     /// Paths whose handlers took too long inline and run in a pool now.
@@ -186,6 +189,7 @@ impl Server {
             routes,
             homes,
             counts: Vec::new(),
+            protocol: Vec::new(),
             loops: Vec::new(),
             is_over: Arc::default(),
             failure: Arc::default(),
@@ -207,7 +211,8 @@ impl Server {
         pools: &[Option<Pool<Job>>],
     ) -> Result<(), ServerError> {
         let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
-        let mut endpoint = Endpoint::new(config.endpoint.clone(), secret);
+        let protocol = Config { proxying: self.routes.has_proxy(), ..config.endpoint.clone() };
+        let mut endpoint = Endpoint::new(protocol, secret);
         if let Some(keyring) = &config.keyring {
             endpoint.set_keyring(Arc::clone(keyring));
         }
@@ -217,7 +222,10 @@ impl Server {
         let receiver = NetworkReceiver::new(socket, endpoint, adapter);
         let counts: Arc<Mutex<LoopCounts>> = Arc::default();
         self.counts.push(Arc::clone(&counts));
-        let shared = Shared { home, homes: Arc::clone(&self.homes), counts, is_over: Arc::clone(&self.is_over) };
+        let counters: Arc<Mutex<Counters>> = Arc::default();
+        self.protocol.push(Arc::clone(&counters));
+        let (homes, is_over) = (Arc::clone(&self.homes), Arc::clone(&self.is_over));
+        let shared = Shared { home, homes, counts, protocol: counters, is_over };
         let (name, failure) = (format!("receiver-{home}"), Arc::clone(&self.failure));
         let run = move || {
             if let Err(error) = receiver.run(&shared) {
@@ -258,8 +266,11 @@ impl Server {
     /// Its statistics; may be read at any time.
     pub fn snapshot(&self) -> ServerSnapshot {
         let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let read_protocol =
+            |counters: &Arc<Mutex<Counters>>| counters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ServerSnapshot {
             loops: self.counts.iter().map(read).collect(),
+            protocol: self.protocol.iter().map(read_protocol).collect(),
             scheduler: self.scheduler.snapshot(),
             demoted: self.routes.demoted(),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::link_format::WebLink;
-use crate::resource::{ResourceError, ResourceRepresentation};
+use crate::resource::{ResourceError, ResourceRepresentation, SensingReport};
 
 /// A resource, which clients read and write by its path.
 pub trait Resource: Send + Sync {
@@ -46,6 +46,11 @@ pub trait Resource: Send + Sync {
 
     /// Tells it whether anybody observes it.
     fn set_observed(&self, _observed: bool) {}
+
+    /// The effects of adaptive sensing. By default there is none.
+    fn sensing(&self) -> Option<SensingReport> {
+        None
+    }
 
     /// Carries out due work, and returns the time of the next. By default there is none.
     fn handle_timeout(&self, _now: Instant) -> Option<Instant> {
@@ -179,6 +184,12 @@ impl LocalStore {
     /// The resources, in the order of the paths.
     pub fn links(&self) -> Vec<WebLink> {
         self.all().iter().map(|resource| resource.link()).collect()
+    }
+
+    /// The effects of adaptive sensing on each resource that has it, by path.
+    pub fn sensing(&self) -> Vec<(String, SensingReport)> {
+        let of = |resource: &Arc<dyn Resource>| Some((resource.path().to_owned(), resource.sensing()?));
+        self.all().iter().filter_map(of).collect()
     }
 
     /// The paths of all resources, in order.

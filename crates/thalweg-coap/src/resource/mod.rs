@@ -11,6 +11,7 @@
 //! **Collapsed reads**: one read is in flight per resource, and its outcome, value or failure, answers all who wait. The same
 //! holds for requests to other things.
 
+mod adaptive;
 mod catalog;
 mod devices;
 pub mod document;
@@ -23,6 +24,7 @@ pub mod representation;
 mod sampler;
 mod state;
 
+pub use adaptive::{AdaptivePolicy, SensingReport};
 pub use catalog::{ResourceHandler, respond};
 pub use devices::{ChannelPolicy, add_devices};
 pub use error::ResourceError;

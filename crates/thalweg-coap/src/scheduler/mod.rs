@@ -92,6 +92,19 @@ pub struct Snapshot {
     pub pools: Vec<PoolSnapshot>,
     /// Priorities that the system refused.
     pub refusals: Vec<PriorityRefusal>,
+    /// Threads of each group, and the nice value that they ask for.
+    pub groups: Vec<GroupSnapshot>,
+}
+
+/// The threads of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSnapshot {
+    /// Which.
+    pub group: ThreadGroup,
+    /// Threads that run.
+    pub threads: usize,
+    /// The nice value that they ask for, -20 to 19.
+    pub nice: i32,
 }
 
 /// Statistics of one pool in the last ten seconds.
@@ -183,6 +196,17 @@ impl Scheduler {
         Ok(pool)
     }
 
+    /// Puts the pool of this name under another law from now on; false when there is none, or the law has no threads.
+    pub fn set_law(&self, pool: &str, law: ControlLaw) -> bool {
+        let Some(controller) = law.controller(self.config.limits) else { return false };
+        let mut watched = lock(&self.watched);
+        let Some(watched) = watched.iter_mut().find(|watched| watched.pool.name() == pool) else { return false };
+        if watched.law != law {
+            (watched.law, watched.controller) = (law, controller);
+        }
+        true
+    }
+
     /// The thread-pool manager, for threads that are no pool.
     pub fn manager(&self) -> &Arc<ThreadPoolManager> {
         &self.manager
@@ -205,7 +229,14 @@ impl Scheduler {
             history: watched.observer.history(),
             shortage: watched.shortage.clone(),
         };
-        Snapshot { pools: lock(&self.watched).iter().map(of).collect(), refusals: self.manager.refusals() }
+        let group = |group: ThreadGroup| GroupSnapshot {
+            group,
+            threads: self.manager.running(group),
+            nice: self.config.priorities.of(group),
+        };
+        let groups = ThreadGroup::ALL.map(group).to_vec();
+        let pools = lock(&self.watched).iter().map(of).collect();
+        Snapshot { pools, refusals: self.manager.refusals(), groups }
     }
 }
 

@@ -29,7 +29,8 @@ impl Default for Priorities {
 }
 
 impl Priorities {
-    fn of(self, group: ThreadGroup) -> i32 {
+    /// The nice value of a group.
+    pub fn of(self, group: ThreadGroup) -> i32 {
         match group {
             ThreadGroup::Interaction => self.interaction,
             ThreadGroup::Profile => self.profile,

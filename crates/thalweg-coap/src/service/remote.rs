@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::message::{Code, OptionNumber, RequestBuf, Response};
+use crate::message::{Code, ETag, OptionNumber, RequestBuf, Response};
 use crate::resource::{
     Clock, Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName,
     ResourceError, ResourceRepresentation,
@@ -110,6 +110,15 @@ impl Network {
             listener(representation);
         };
         self.remote.observe(&key.name.thing, get_request(key), Box::new(notified))
+    }
+
+    /// The tag of what is in the store.
+    pub(super) fn etag(&self, key: &RemoteKey) -> Option<ETag> {
+        self.store().etag(key)
+    }
+
+    pub(super) fn forget(&self, name: &RemoteName) {
+        self.store().handle_action(name);
     }
 
     pub(super) fn counters(&self) -> NetworkStoreCounters {

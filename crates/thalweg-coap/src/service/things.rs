@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::{Unit, Value};
-use crate::message::{RequestBuf, content_format};
+use crate::message::{ETag, RequestBuf, content_format};
 use crate::resource::{
-    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, Resource, ResourceError,
+    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, RemoteName, Resource, ResourceError,
     ResourceRepresentation, StoreError,
 };
 use crate::service::observation::Observation;
@@ -72,6 +72,26 @@ impl Things {
     /// As [`request`](Self::request), and when the representation holds no value.
     pub fn value(&self, name: &str) -> Result<(Value, String), ResourceError> {
         self.request_as(name, Some(content_format::CBOR))?.value()
+    }
+
+    /// The present state of a resource of another thing, and the tag that the other gave it: for those who ask on behalf of
+    /// others.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn relay(
+        &self,
+        name: &RemoteName,
+        accept: Option<u16>,
+    ) -> Result<(ResourceRepresentation, Option<ETag>), ResourceError> {
+        let key = RemoteKey { name: name.clone(), accept };
+        let representation = self.network.get(&key, self.patience)?;
+        Ok((representation, self.network.etag(&key)))
+    }
+
+    /// Forgets what is known of a resource of another thing: something may have changed it.
+    pub fn forget(&self, name: &RemoteName) {
+        self.network.forget(name);
     }
 
     /// Tells a resource something.

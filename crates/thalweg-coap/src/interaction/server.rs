@@ -26,7 +26,7 @@ use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::ControlLaw;
 use crate::scheduler::pool::Pool;
-use crate::scheduler::thread_pool::ThreadGroup;
+use crate::scheduler::thread_pool::{ThreadGroup, ThreadPoolManager};
 use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig, Snapshot};
 
 /// Settings of a server.
@@ -175,11 +175,25 @@ impl Server {
     /// # Errors
     /// When the address is taken or not of this host, or the system gives no threads.
     pub fn start(config: &ServerConfig, routes: Routes) -> Result<Server, ServerError> {
+        let SchedulerConfig { limits, priorities, .. } = config.scheduler;
+        Server::start_among(config, routes, Arc::new(ThreadPoolManager::new(limits.threads_max, priorities)))
+    }
+
+    /// The same with threads of this manager, which has some already.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_among(
+        config: &ServerConfig,
+        routes: Routes,
+        threads: Arc<ThreadPoolManager>,
+    ) -> Result<Server, ServerError> {
         let sockets = open(config)?;
         let address = sockets.first().map_or(config.address, BatchSocket::local_address);
         let homes: Arc<[SendHandler]> = sockets.iter().map(|socket| SendHandler::new(socket.waker())).collect();
         let routes = Arc::new(routes);
-        let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
+        let scheduler = Scheduler::start_among(config.scheduler, threads)
+            .map_err(ServerError::new("start a thread", NO_THREADS))?;
         let pools = pools(config, &scheduler, &routes, &homes)?;
         let devices = DevicePool::start(&scheduler, config.resource_law)
             .map_err(ServerError::new("start a thread for devices", "give the resource class a law with threads"))?;

@@ -239,6 +239,10 @@ impl Resource for Property {
         done
     }
 
+    fn is_timed(&self) -> bool {
+        !matches!(self.shared.sampling, Sampling::Pushed { .. })
+    }
+
     fn sensing(&self) -> Option<SensingReport> {
         locked(&self.shared.state).sensing((self.shared.clock)())
     }

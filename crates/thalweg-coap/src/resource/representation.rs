@@ -157,7 +157,7 @@ pub fn document(format: u16, payload: &[u8]) -> Result<Document, ResourceError> 
 }
 
 /// A path as SenML can name it: letters that names do not have become `_` (RFC 8428 §4.5.1).
-pub(super) fn senml_name(path: &str) -> String {
+pub fn senml_name(path: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-:./_".contains(letter) { letter } else { '_' };
     let name: String = path.chars().map(plain).collect();
     if name.starts_with(|first: char| first.is_ascii_alphanumeric()) { name } else { format!("x{name}") }

@@ -157,6 +157,14 @@ impl Scheduler {
     /// When the system gives no thread for it.
     pub fn start(config: SchedulerConfig) -> io::Result<Scheduler> {
         let manager = Arc::new(ThreadPoolManager::new(config.limits.threads_max, config.priorities));
+        Scheduler::start_among(config, manager)
+    }
+
+    /// The same with threads of this manager, which has some already.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start_among(config: SchedulerConfig, manager: Arc<ThreadPoolManager>) -> io::Result<Scheduler> {
         let watched: Arc<Mutex<Vec<Watched>>> = Arc::default();
         let is_over = Arc::new(AtomicBool::new(false));
         let (pools, stop) = (Arc::clone(&watched), Arc::clone(&is_over));

@@ -27,7 +27,7 @@ pub trait Remote: Send + Sync {
 }
 
 /// A registration at another thing; it ends when this is dropped.
-pub trait RemoteObservation: Send {}
+pub trait RemoteObservation: Send + Sync {}
 
 type Waiter = SyncSender<Result<ResourceRepresentation, ResourceError>>;
 

@@ -10,7 +10,7 @@ use crate::resource::{
     ResourceRepresentation, StoreError,
 };
 use crate::service::observation::Observation;
-use crate::service::remote::{Network, Remote};
+use crate::service::remote::{Network, Remote, RemoteObservation};
 use crate::service::{NameError, ResourceName};
 
 /// The resources that an application can reach. Cheap to clone.
@@ -92,6 +92,16 @@ impl Things {
     /// Forgets what is known of a resource of another thing: something may have changed it.
     pub fn forget(&self, name: &RemoteName) {
         self.network.forget(name);
+    }
+
+    /// Observes a resource of another thing: `listener` gets its state now and after each change, on the thread that drives
+    /// all things, so it must not block.
+    pub fn watch(
+        &self,
+        name: &RemoteName,
+        listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
+    ) -> Box<dyn RemoteObservation> {
+        self.network.observe(&RemoteKey { name: name.clone(), accept: None }, listener)
     }
 
     /// Tells a resource something.

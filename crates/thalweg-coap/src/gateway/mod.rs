@@ -219,6 +219,11 @@ impl Gateway {
         self.figures.read().unwrap_or_default()
     }
 
+    /// Priorities that the system refused so far.
+    pub fn priority_refusals(&self) -> Vec<crate::scheduler::priority::PriorityRefusal> {
+        self.server.scheduler().manager().refusals()
+    }
+
     /// Why a loop of the server ended although the gateway runs.
     pub fn failure(&self) -> Option<String> {
         self.server.failure()

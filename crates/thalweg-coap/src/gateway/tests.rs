@@ -17,7 +17,7 @@ fn errors_name_file_line_and_the_nearest_key() {
     refused("[server]\nbind = \"x\"", "g.toml:3:8: bind: an address with a port is needed");
     refused("[laws]\ndevice = \"vat\"", "g.toml:3:10: device: \"vat\" names no thread law");
     refused("[laws]\ndevice = \"inline\"", "g.toml:3:10: device: a gateway's handlers block");
-    refused("[[device]]\ndriver = \"kti\"", "g.toml:3:10: driver: \"kti\" is no choice: did you mean \"kit\"?");
+    refused("[[device]]\ndriver = \"kitt\"", "g.toml:3:10: driver: \"kitt\" is no choice: did you mean \"kit\"?");
     refused(
         "[[device]]\ndriver = \"kit\"\nname = \"a\"\nmodel = \"giro\"",
         "g.toml:5:9: model: \"giro\" is no model: did you mean \"gyro\"?",

@@ -1,0 +1,72 @@
+//! `thalweg coap run`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_coap::gateway::{Gateway, GatewayChanges, GatewayPlan};
+
+use crate::interrupt::{Hangup, Interrupt};
+use crate::outcome::{Failure, print_line, remark};
+
+/// Options of `coap run`.
+#[derive(Args, Debug)]
+pub struct RunOptions {
+    /// The gateway's file; its keys are in docs/gateway.md.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Read the file, say what is wrong with it, and end.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Runs a gateway until Ctrl-C; SIGHUP reads the file again.
+///
+/// # Errors
+/// The file is wrong, the address cannot be used, or the system refuses the server something.
+pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let plan = GatewayPlan::load(&options.file).map_err(Failure::Usage)?;
+    if options.check {
+        return print_line(format_args!("{} is right", options.file.display()));
+    }
+    let hangup = Hangup::watch();
+    let mut gateway = Gateway::start(plan).map_err(Failure::from_cause)?;
+    tell(&gateway.start_parts());
+    print_line(format_args!("serving coap://{}", gateway.address()))?;
+    if let Some(address) = gateway.metrics_address() {
+        print_line(format_args!("metrics http://{address}/metrics"))?;
+    }
+    let mut refusals = 0;
+    while !interrupt.came() {
+        std::thread::sleep(LOOK_PERIOD);
+        if hangup.came() {
+            match GatewayPlan::load(&options.file) {
+                Ok(plan) => {
+                    tell(&gateway.reload(plan));
+                    print_line(format_args!("reloaded {}", options.file.display()))?;
+                }
+                Err(reason) => remark(format_args!("{reason}; the gateway goes on as before")),
+            }
+        }
+        tell(&gateway.refresh());
+        if let Some(failure) = gateway.failure() {
+            return Err(Failure::Failed(format!("a receiver of the CoAP server ended: {failure}")));
+        }
+        let refused = gateway.priority_refusals();
+        refused.iter().skip(refusals).for_each(remark);
+        refusals = refused.len();
+    }
+    Ok(())
+}
+
+fn tell(changes: &GatewayChanges) {
+    changes.ended.iter().for_each(|part| remark(format_args!("ended: {part}")));
+    changes.started.iter().for_each(|part| remark(format_args!("started: {part}")));
+    changes.failed.iter().for_each(|part| remark(format_args!("not started: {part}")));
+    for setting in &changes.needs_restart {
+        remark(format_args!("{setting} changes with a restart only; the old setting holds"));
+    }
+}
+
+const LOOK_PERIOD: Duration = Duration::from_millis(100);

@@ -112,6 +112,8 @@ impl Gateway {
         let threads = Arc::new(ThreadPoolManager::new(plan.server.threads_max, plan.server.priorities));
         let mut remote_config = Config::default();
         remote_config.limits.peers_max = REMOTE_PEERS_MAX;
+        // Things answer one request at a time and notify now and then: few of their messages can arrive twice.
+        remote_config.limits.duplicates_max = 8;
         let remote = CoapRemote::start(remote_config, &threads);
         let remote = Arc::new(remote.map_err(|error| failed("no client for other things")(error.to_string()))?);
         let as_remote = Arc::clone(&remote) as Arc<dyn Remote>;

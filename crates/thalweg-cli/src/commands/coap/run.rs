@@ -61,12 +61,21 @@ pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 }
 
 fn tell(changes: &GatewayChanges) {
-    changes.ended.iter().for_each(|part| remark(format_args!("ended: {part}")));
-    changes.started.iter().for_each(|part| remark(format_args!("started: {part}")));
-    changes.failed.iter().for_each(|part| remark(format_args!("not started: {part}")));
+    tell_parts("ended", &changes.ended);
+    tell_parts("started", &changes.started);
+    tell_parts("not started", &changes.failed);
     for setting in &changes.needs_restart {
         remark(format_args!("{setting} changes with a restart only; the old setting holds"));
     }
 }
 
+/// A gateway of thousands of parts tells of the first ones.
+fn tell_parts(what: &str, parts: &[String]) {
+    parts.iter().take(PARTS_TOLD).for_each(|part| remark(format_args!("{what}: {part}")));
+    if parts.len() > PARTS_TOLD {
+        remark(format_args!("{what}: {} more", parts.len() - PARTS_TOLD));
+    }
+}
+
+const PARTS_TOLD: usize = 32;
 const LOOK_PERIOD: Duration = Duration::from_millis(100);

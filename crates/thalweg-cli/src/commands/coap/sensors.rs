@@ -30,7 +30,8 @@ impl Sensors {
             remark(format_args!("{device} is no resource: {reason}"));
         }
         let paths = store.paths();
-        let sampler = Sampler::start(store.clone(), system_clock(), server.scheduler().manager()).map_err(Failure::from_cause)?;
+        let sampler =
+            Sampler::start(store.clone(), system_clock(), server.scheduler().manager()).map_err(Failure::from_cause)?;
         Ok(Sensors { paths, _sampler: sampler })
     }
 

@@ -55,7 +55,11 @@ pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     };
     let mut before = look()?;
     if options.once {
-        return if options.json { print_line(&before) } else { print_line(screen(&Value::Null, &before, None).trim_end()) };
+        return if options.json {
+            print_line(&before)
+        } else {
+            print_line(screen(&Value::Null, &before, None).trim_end())
+        };
     }
     let mut looked = Instant::now();
     let is_screen = stdout().is_terminal();
@@ -112,18 +116,24 @@ fn screen(before: &Value, now: &Value, passed: Option<Duration>) -> String {
             "pool {:<10} {:<12} threads {:>3} of {:<3} queue {:<5} wait {:.1} ms max {:.1} ms",
             word(pool, "name"),
             word(pool, "law"),
-            pool["threads"],
-            pool["threads_max"],
-            pool["queue"],
+            whole(pool, "threads"),
+            whole(pool, "threads_max"),
+            whole(pool, "queue"),
             number(pool, "wait_mean_s") * 1e3,
             number(pool, "wait_max_s") * 1e3,
         );
     });
     for group in list(now, "/groups") {
-        let _ = writeln!(text, "group {:<12} nice {:>3} threads {}", word(group, "group"), group["nice"], group["threads"]);
+        let _ = writeln!(
+            text,
+            "group {:<12} nice {:>3} threads {}",
+            word(group, "group"),
+            whole(group, "nice"),
+            whole(group, "threads")
+        );
         let name = group["group"].as_str();
         for thread in list(now, "/threads").iter().filter(|thread| thread["group"].as_str() == name) {
-            let (nice, seconds) = (&thread["nice"], number(thread, "processor_s"));
+            let (nice, seconds) = (whole(thread, "nice"), number(thread, "processor_s"));
             let _ = writeln!(text, "  {:<16} nice {nice:>3} processor {seconds:.2} s", word(thread, "name"));
         }
     }
@@ -135,8 +145,8 @@ fn screen(before: &Value, now: &Value, passed: Option<Duration>) -> String {
             number(one, "period_s"),
             number(one, "error_max"),
             number(one, "error"),
-            one["reads"],
-            one["reads_saved"],
+            whole(one, "reads"),
+            whole(one, "reads_saved"),
             number(one, "processor_saved_s"),
         );
     }
@@ -149,6 +159,10 @@ fn list<'a>(figures: &'a Value, place: &str) -> &'a [Value] {
 
 fn word<'a>(one: &'a Value, key: &str) -> &'a str {
     one[key].as_str().unwrap_or_default()
+}
+
+fn whole(one: &Value, key: &str) -> i64 {
+    one[key].as_i64().unwrap_or_default()
 }
 
 fn number(one: &Value, key: &str) -> f64 {

@@ -173,7 +173,10 @@ impl Surroundings {
         let before = self.store.paths();
         let linker = Linker::new(self.devices.clone());
         let failures = add_devices(&self.store, &finder.find(FIND_PATIENCE), &linker, &policy, &system_clock());
-        let new = self.store.paths().into_iter().filter(|path| before.binary_search(path).is_err()).collect();
+        // Services may publish meanwhile, elsewhere.
+        let below = format!("{}/", plan.root);
+        let is_new = |path: &String| path.starts_with(&below) && before.binary_search(path).is_err();
+        let new = self.store.paths().into_iter().filter(is_new).collect();
         // Also when some failed: what there is leaves with the part.
         let paths = StoredPaths { store: self.store.clone(), paths: new };
         match failures.first() {

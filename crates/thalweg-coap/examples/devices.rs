@@ -16,7 +16,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let found = Finder::new().with(System::default()).with(Kit::new(1).with_all()).find(second);
     for device in &found.devices {
         let handle = linker.link(device)?;
-        for (at, channel) in device.description.channels.iter().enumerate().filter(|(_, channel)| channel.access.reads()) {
+        for (at, channel) in
+            device.description.channels.iter().enumerate().filter(|(_, channel)| channel.access.reads())
+        {
             let value = handle.run(at, Command::Read, second)?;
             let text: String = value.to_string().chars().take(20).collect();
             println!("{}/{} = {text} {}", device.description.name, channel.name, channel.unit.symbol());

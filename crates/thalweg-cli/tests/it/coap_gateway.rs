@@ -17,7 +17,7 @@ use thalweg_coap::message::{
 use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure};
 use thalweg_transport::clock;
 
-use crate::program::{PATIENCE, Running, command, run};
+use crate::program::{PATIENCE, Running, command, run, tag};
 
 /// A file of this test, removed at its end.
 struct GatewayFile(PathBuf);
@@ -286,6 +286,36 @@ fn things_register_at_a_gateway_and_are_found_there() {
     thing.running.signal("INT");
     thing.running.finish().expect_code(0);
     assert_eq!(directory.get("/rd-lookup/res"), "", "it has taken its leave");
+}
+
+#[test]
+fn topics_are_resources_of_a_gateway_for_as_long_as_its_file_says() {
+    let tag = tag();
+    let lines = format!("[bridge]\ninterfaces = [\"lo\"]\ntag = \"{tag}\"\nexport = [\"name\"]\n");
+    let name = "[[resource]]\npath = \"name\"\nvalue = \"here\"\n";
+    let mut gateway = GatewayProcess::start(&format!("{lines}{name}"));
+    let words = [
+        "pub",
+        "Square",
+        "--type",
+        "ShapeType",
+        "RED,1,2,3",
+        "--rate",
+        "20",
+        "--interface",
+        "lo",
+        "--domain-tag",
+        &tag,
+    ];
+    let _publisher = Running::start(command(&words));
+    wait_for_line(&mut gateway.errors, "started: topic /topics/Square");
+    gateway.wait_for("/topics/Square", "{\"color\":\"RED\",\"shapesize\":3,\"x\":1,\"y\":2}");
+    let topics = run(&["ls", "--interface", "lo", "--domain-tag", &tag, "--settle", "3"]).stdout;
+    assert!(topics.contains("coap/name"), "{topics}");
+    gateway.reload(name);
+    wait_for_line(&mut gateway.errors, "ended: bridge to domain 0");
+    assert!(gateway.get("/topics/Square").contains("4.04"));
+    assert_eq!(gateway.get("/name"), "here");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Mirror {
                 state.handle_news(outcome);
             }
         });
-        Mirror { path, name, things: things.clone(), state, _observation: observation }
+        Mirror { path, name, things: things.clone().with_patience(PATIENCE), state, _observation: observation }
     }
 }
 
@@ -146,3 +146,5 @@ impl fmt::Debug for Mirror {
 
 /// A thing that says Max-Age 0 is observed all the same.
 const FRESH_MIN: Duration = Duration::from_secs(1);
+/// A client here gets an error after this time; the thing may have gone away.
+const PATIENCE: Duration = Duration::from_secs(10);

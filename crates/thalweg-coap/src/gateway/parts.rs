@@ -102,6 +102,8 @@ impl Parts {
     /// Ends what the plan does not have, and begins what is new in it.
     pub(super) fn adopt(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) {
         let bridges: Vec<BridgePlan> = plan.bridge.iter().cloned().collect();
+        // Observers of a resource that is replaced hear of its new state alone.
+        let _held = self.surroundings.store.hold_changes();
         // Who uses others ends before them.
         self.bridge.end(&bridges, bridge_name, changes);
         self.running_services.end(&plan.services, |one| one.name.clone(), changes);
@@ -235,7 +237,7 @@ impl RunningBridge {
                 std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
             types.add_idl(&text).map_err(|error| format!("{}, {error}", path.display()))?;
         }
-        let builder = DomainParticipant::builder(plan.domain).name("thalweg-gateway");
+        let builder = DomainParticipant::builder(plan.domain).name("thalweg-gateway").domain_tag(&plan.tag);
         let builder = plan.peers.iter().fold(builder, |builder, peer| builder.peer(peer));
         let builder = plan.interfaces.iter().fold(builder, |builder, interface| builder.allow_interface(interface));
         let participant = Arc::new(builder.create().map_err(|error| error.to_string())?);

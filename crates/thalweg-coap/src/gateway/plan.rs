@@ -183,6 +183,8 @@ pub enum ServiceRule {
 pub struct BridgePlan {
     /// The domain.
     pub domain: u32,
+    /// The tag that keeps it apart from others of the same number; empty for none.
+    pub tag: String,
     /// Interfaces that it uses; empty for all.
     pub interfaces: Vec<String>,
     /// Hosts that it asks besides those that multicast finds.

@@ -291,9 +291,10 @@ fn read_service(field: &Field<'_>) -> Read<ServicePlan> {
 }
 
 fn read_bridge(field: &Field<'_>) -> Read<BridgePlan> {
-    let table = field.table((&["domain", "interfaces", "peers", "idl", "export"], &[]))?;
+    let table = field.table((&["domain", "tag", "interfaces", "peers", "idl", "export"], &[]))?;
     Ok(BridgePlan {
         domain: table.or("domain", 0, |one| one.integer(0, 232).map(|domain| domain as u32))?,
+        tag: table.or("tag", String::new(), |one| one.text().map(str::to_owned))?,
         interfaces: table
             .or("interfaces", Vec::new(), |one| one.each(PATHS_MAX, |name| name.text().map(str::to_owned)))?,
         peers: table.or("peers", Vec::new(), |one| one.each(PATHS_MAX, |name| name.text().map(str::to_owned)))?,

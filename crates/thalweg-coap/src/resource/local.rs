@@ -107,6 +107,8 @@ struct Shared {
     /// Those that have something to do by themselves.
     timed: RwLock<BTreeMap<String, Arc<dyn Resource>>>,
     listeners: Mutex<Vec<(u64, ChangeListener)>>,
+    /// Paths that changed while changes are held back.
+    held: Mutex<Option<BTreeSet<String>>>,
     /// Numbers of observers of a path, in this thing and on the network.
     observers: Mutex<BTreeMap<String, Observers>>,
     /// Counts reschedulings and changes of the set, for the thread that waits for the next deadline.
@@ -119,6 +121,19 @@ struct Observers {
     own: usize,
     /// The event loops that have clients which observe.
     network: BTreeSet<usize>,
+}
+
+/// Tells changes that were held back when it is dropped, each path once.
+#[must_use = "it ends when it is dropped"]
+pub struct HeldChanges {
+    shared: Arc<Shared>,
+}
+
+impl Drop for HeldChanges {
+    fn drop(&mut self) {
+        let held = locked(&self.shared.held).take();
+        held.unwrap_or_default().iter().for_each(|path| self.shared.handle_change(path));
+    }
 }
 
 /// Ends with itself what [`LocalStore::on_change`] or [`LocalStore::observe`] began.
@@ -189,6 +204,13 @@ impl LocalStore {
         }
         self.shared.handle_reschedule();
         removed.is_some()
+    }
+
+    /// Holds back all changes until the result is dropped, so that a resource may be replaced by another one of its path
+    /// without its observers being told that it is gone.
+    pub fn hold_changes(&self) -> HeldChanges {
+        locked(&self.shared.held).get_or_insert_default();
+        HeldChanges { shared: Arc::clone(&self.shared) }
     }
 
     /// The resource of this path, without the slash in front.
@@ -331,6 +353,10 @@ impl Drop for WatchGuard {
 
 impl Watcher for Shared {
     fn handle_change(&self, path: &str) {
+        if let Some(held) = &mut *locked(&self.held) {
+            held.insert(path.to_owned());
+            return;
+        }
         let listeners = locked(&self.listeners).clone();
         listeners.iter().for_each(|(_, listener)| listener(path));
     }

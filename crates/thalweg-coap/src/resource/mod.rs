@@ -30,7 +30,7 @@ pub use devices::{ChannelPolicy, add_devices};
 pub use error::ResourceError;
 pub use instruction::Instruction;
 pub(crate) use local::link_of;
-pub use local::{ChangeListener, Get, LocalStore, Put, Resource, StoreError, WatchGuard, Watcher};
+pub use local::{ChangeListener, Get, HeldChanges, LocalStore, Put, Resource, StoreError, WatchGuard, Watcher};
 pub use network::{Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName};
 pub use property::{Clock, DeviceChannel, Property, PropertyDescription, Source, system_clock};
 pub use representation::ResourceRepresentation;

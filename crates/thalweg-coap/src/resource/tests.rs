@@ -239,3 +239,31 @@ fn a_property_is_sampled_while_somebody_observes_it() {
     store.set_network_observers(1, "p", 0);
     assert_eq!(due(), None);
 }
+
+#[test]
+fn observers_of_a_replaced_resource_hear_of_it_once_and_it_knows_of_them() {
+    let store = LocalStore::new();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    let _watch = store.on_change(Arc::new(move |path| told.lock().expect("a lock").push(path.to_owned())));
+    let insert = |values: Vec<f64>| {
+        let source = Given(Mutex::new(values.into_iter()));
+        let property = Property::measured(on_demand("p", PATIENCE), source, None, system_clock());
+        store.insert(Arc::new(property)).expect("inserted");
+    };
+    insert(vec![1.0]);
+    store.set_network_observers(0, "p", 1);
+    let held = store.hold_changes();
+    assert!(store.remove("p"));
+    insert(vec![2.0]);
+    assert_eq!(*heard.lock().expect("a lock"), Vec::<String>::new(), "nobody heard that it was gone");
+    drop(held);
+    assert_eq!(*heard.lock().expect("a lock"), ["p"]);
+    assert!(store.handle_timeout(system_clock()()).is_some(), "it is sampled for its observer");
+    assert!(store.remove("p"));
+    assert_eq!(
+        heard.lock().expect("a lock").last().map(String::as_str),
+        Some("p"),
+        "its observers hear that it is gone"
+    );
+}

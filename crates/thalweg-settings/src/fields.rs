@@ -39,7 +39,7 @@ pub fn read<T>(
     file: &str,
     text: &str,
     keys: (&[&str], &[&str]),
-    read: impl FnOnce(Fields<'_>) -> Result<T, SettingsError>,
+    read: impl FnOnce(SettingsTable<'_>) -> Result<T, SettingsError>,
 ) -> Result<T, SettingsError> {
     let source = Source { file, text };
     if text.len() > FILE_BYTES_MAX {
@@ -47,7 +47,7 @@ pub fn read<T>(
     }
     let table = DeTable::parse(text)
         .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
-    read(Fields::new(source, "", table.get_ref(), 0..0, keys)?)
+    read(SettingsTable::new(source, "", table.get_ref(), 0..0, keys)?)
 }
 
 /// A file's text, to turn offsets into lines.
@@ -76,7 +76,7 @@ impl Source<'_> {
 
 /// A value and where it stands.
 #[derive(Clone, Copy)]
-pub struct Field<'a> {
+pub struct SettingsValue<'a> {
     source: Source<'a>,
     name: &'a str,
     value: &'a DeValue<'a>,
@@ -85,7 +85,7 @@ pub struct Field<'a> {
 
 /// A table whose keys are all known.
 #[derive(Clone)]
-pub struct Fields<'a> {
+pub struct SettingsTable<'a> {
     source: Source<'a>,
     /// As it stands in the file; empty for the whole file.
     name: &'a str,
@@ -93,7 +93,7 @@ pub struct Fields<'a> {
     at: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> SettingsTable<'a> {
     /// The table `name`, whose keys must be among `known`; those of `planned` are refused in words of their own.
     fn new(
         source: Source<'a>,
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
         table: &'a DeTable<'a>,
         span: Range<usize>,
         (known, planned): (&[&str], &[&str]),
-    ) -> Result<Fields<'a>, SettingsError> {
+    ) -> Result<SettingsTable<'a>, SettingsError> {
         for key in table.keys() {
             let word: &str = key.get_ref();
             let place = if name.is_empty() { String::new() } else { format!(" in [{name}]") };
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
                 return Err(source.error(key.span().start, message));
             }
         }
-        Ok(Fields { source, name, table, at: span.start })
+        Ok(SettingsTable { source, name, table, at: span.start })
     }
 
     /// An error at the table itself.
@@ -123,13 +123,13 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key, where it is given.
-    pub fn get(&self, key: &'a str) -> Option<Field<'a>> {
+    pub fn get(&self, key: &'a str) -> Option<SettingsValue<'a>> {
         let (_, value) = self.table.iter().find(|(known, _)| known.get_ref() == key)?;
         Some(self.field(key, value))
     }
 
     /// The value of a key that must be given.
-    pub fn require(&self, key: &'a str) -> Result<Field<'a>, SettingsError> {
+    pub fn require(&self, key: &'a str) -> Result<SettingsValue<'a>, SettingsError> {
         let place = if self.name.is_empty() { "the file".to_owned() } else { format!("[{}]", self.name) };
         self.get(key).ok_or_else(|| self.error(format!("{place} needs {key:?}")))
     }
@@ -139,7 +139,7 @@ impl<'a> Fields<'a> {
         &self,
         key: &'a str,
         default: T,
-        read: impl FnOnce(&Field<'a>) -> Result<T, SettingsError>,
+        read: impl FnOnce(&SettingsValue<'a>) -> Result<T, SettingsError>,
     ) -> Result<T, SettingsError> {
         self.get(key).map_or(Ok(default), |field| read(&field))
     }
@@ -148,14 +148,14 @@ impl<'a> Fields<'a> {
     pub fn maybe<T>(
         &self,
         key: &'a str,
-        read: impl FnOnce(&Field<'a>) -> Result<T, SettingsError>,
+        read: impl FnOnce(&SettingsValue<'a>) -> Result<T, SettingsError>,
     ) -> Result<Option<T>, SettingsError> {
         self.get(key).map(|field| read(&field)).transpose()
     }
 
     /// Every key with its value, in the order of the file.
-    pub fn all(&self) -> Vec<(&'a str, Field<'a>)> {
-        let mut out: Vec<(&'a str, Field<'a>)> = self
+    pub fn all(&self) -> Vec<(&'a str, SettingsValue<'a>)> {
+        let mut out: Vec<(&'a str, SettingsValue<'a>)> = self
             .table
             .iter()
             .map(|(key, value)| {
@@ -167,28 +167,28 @@ impl<'a> Fields<'a> {
         out
     }
 
-    fn field(&self, name: &'a str, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
-        Field { source: self.source, name, value: value.get_ref(), at: value.span().start }
+    fn field(&self, name: &'a str, value: &'a Spanned<DeValue<'a>>) -> SettingsValue<'a> {
+        SettingsValue { source: self.source, name, value: value.get_ref(), at: value.span().start }
     }
 }
 
 /// Two values are the same one where they stand at the same place.
-impl PartialEq for Field<'_> {
+impl PartialEq for SettingsValue<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at
     }
 }
 
-impl<'a> Field<'a> {
+impl<'a> SettingsValue<'a> {
     /// An error at this value.
     pub fn error(&self, message: impl fmt::Display) -> SettingsError {
         self.source.error(self.at, format!("{}: {message}", self.name))
     }
 
     /// A table with these keys.
-    pub fn table(&self, keys: (&[&str], &[&str])) -> Result<Fields<'a>, SettingsError> {
+    pub fn table(&self, keys: (&[&str], &[&str])) -> Result<SettingsTable<'a>, SettingsError> {
         match self.value {
-            DeValue::Table(table) => Fields::new(self.source, self.name, table, self.at..self.at, keys),
+            DeValue::Table(table) => SettingsTable::new(self.source, self.name, table, self.at..self.at, keys),
             other => Err(self.error(format!("a table is needed, not {}", shown(other)))),
         }
     }
@@ -249,7 +249,7 @@ impl<'a> Field<'a> {
     pub fn each<T>(
         &self,
         max: usize,
-        read: impl Fn(&Field<'a>) -> Result<T, SettingsError>,
+        read: impl Fn(&SettingsValue<'a>) -> Result<T, SettingsError>,
     ) -> Result<Vec<T>, SettingsError> {
         let DeValue::Array(elements) = self.value else {
             return Err(self.error(format!("a list is needed, not {}", shown(self.value))));
@@ -259,7 +259,7 @@ impl<'a> Field<'a> {
         }
         elements
             .iter()
-            .map(|element| read(&Field { value: element.get_ref(), at: element.span().start, ..*self }))
+            .map(|element| read(&SettingsValue { value: element.get_ref(), at: element.span().start, ..*self }))
             .collect()
     }
 
@@ -267,7 +267,7 @@ impl<'a> Field<'a> {
     pub fn list<T: PartialEq>(
         &self,
         max: usize,
-        read: impl Fn(&Field<'a>) -> Result<T, SettingsError>,
+        read: impl Fn(&SettingsValue<'a>) -> Result<T, SettingsError>,
     ) -> Result<Vec<T>, SettingsError> {
         let DeValue::Array(elements) = self.value else { return Ok(vec![read(self)?]) };
         if elements.is_empty() || elements.len() > max {
@@ -275,7 +275,7 @@ impl<'a> Field<'a> {
         }
         let mut out = Vec::with_capacity(elements.len());
         for element in elements {
-            let field = Field { value: element.get_ref(), at: element.span().start, ..*self };
+            let field = SettingsValue { value: element.get_ref(), at: element.span().start, ..*self };
             let value = read(&field)?;
             if out.contains(&value) {
                 return Err(field.error("this value stands here twice"));

@@ -14,4 +14,4 @@
 mod fields;
 pub mod nearest;
 
-pub use fields::{Field, Fields, SettingsError, read};
+pub use fields::{SettingsError, SettingsTable, SettingsValue, read};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use thalweg_settings::nearest::nearest;
-use thalweg_settings::{Field, Fields, SettingsError};
+use thalweg_settings::{SettingsError, SettingsTable, SettingsValue};
 
 use super::plan::{
     BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
@@ -50,7 +50,7 @@ pub(super) fn read(file: &str, text: &str) -> Read<GatewayPlan> {
     thalweg_settings::read(file, text, (&keys, &[]), read_root)
 }
 
-fn read_root(root: Fields<'_>) -> Read<GatewayPlan> {
+fn read_root(root: SettingsTable<'_>) -> Read<GatewayPlan> {
     let schema = root.require("schema")?;
     if schema.text()? != SCHEMA {
         return Err(schema.error(format!("this version reads {SCHEMA:?} only")));
@@ -77,7 +77,7 @@ fn read_root(root: Fields<'_>) -> Read<GatewayPlan> {
         services: each(&root, "service", read_service)?,
         bridge: root.maybe("bridge", read_bridge)?,
         serves_directory: root
-            .or("directory", false, |field| field.table((&["serve"], &[]))?.or("serve", true, Field::truth))?,
+            .or("directory", false, |field| field.table((&["serve"], &[]))?.or("serve", true, SettingsValue::truth))?,
         registrations: each(&root, "registration", read_registration)?,
         forward: root.maybe("proxy", read_forward)?,
         reverse: each(&root, "reverse", read_reverse)?,
@@ -90,14 +90,14 @@ fn read_root(root: Fields<'_>) -> Read<GatewayPlan> {
 }
 
 /// A list of tables, which may be left out.
-fn each<T>(root: &Fields<'_>, key: &'static str, read: impl Fn(&Field<'_>) -> Read<T>) -> Read<Vec<T>> {
+fn each<T>(root: &SettingsTable<'_>, key: &'static str, read: impl Fn(&SettingsValue<'_>) -> Read<T>) -> Read<Vec<T>> {
     match root.get(key) {
         Some(field) => field.each(ENTRIES_MAX, |one| read(one)),
         None => Ok(Vec::new()),
     }
 }
 
-fn read_server(field: Option<Field<'_>>) -> Read<ServerPlan> {
+fn read_server(field: Option<SettingsValue<'_>>) -> Read<ServerPlan> {
     let mut plan = ServerPlan {
         bind: SocketAddr::from(([127, 0, 0, 1], 5683)),
         loops: 1,
@@ -116,23 +116,23 @@ fn read_server(field: Option<Field<'_>>) -> Read<ServerPlan> {
     let server = field.table((&keys, &[]))?;
     plan.bind = server.or("bind", plan.bind, read_address)?;
     plan.loops = server.or("loops", 1, |one| one.integer(1, 256).map(|loops| loops as usize))?;
-    plan.groups = server.or("groups", false, Field::truth)?;
+    plan.groups = server.or("groups", false, SettingsValue::truth)?;
     if plan.groups && !plan.bind.ip().is_unspecified() {
         return Err(server.require("groups")?.error("needs bind = \"0.0.0.0:PORT\" or \"[::]:PORT\" to hear groups"));
     }
     plan.peer_rate = server.maybe("peer_rate", |one| one.integer(1, u32::MAX.into()).map(|rate| rate as u32))?;
     plan.threads_max = server.or("threads_max", 512, |one| one.integer(1, 65_535).map(|most| most as usize))?;
     plan.metrics = server.maybe("metrics", read_address)?;
-    plan.statistics = server.or("statistics", true, Field::truth)?;
+    plan.statistics = server.or("statistics", true, SettingsValue::truth)?;
     plan.cache_bytes = server.or("cache_bytes", 4 << 20, |one| one.integer(0, 1 << 34).map(|bytes| bytes as usize))?;
     Ok(plan)
 }
 
-fn read_priorities(field: Option<Field<'_>>) -> Read<Priorities> {
+fn read_priorities(field: Option<SettingsValue<'_>>) -> Read<Priorities> {
     let mut priorities = Priorities::default();
     let Some(field) = field else { return Ok(priorities) };
     let table = field.table((&["interaction", "resource", "application", "profile"], &[]))?;
-    let nice = |one: &Field<'_>| one.number(-20.0, 19.0).map(|nice| nice as i32);
+    let nice = |one: &SettingsValue<'_>| one.number(-20.0, 19.0).map(|nice| nice as i32);
     priorities.interaction = table.or("interaction", priorities.interaction, nice)?;
     priorities.resource = table.or("resource", priorities.resource, nice)?;
     priorities.application = table.or("application", priorities.application, nice)?;
@@ -140,7 +140,7 @@ fn read_priorities(field: Option<Field<'_>>) -> Read<Priorities> {
     Ok(priorities)
 }
 
-fn read_laws(field: Option<Field<'_>>) -> Read<LawPlan> {
+fn read_laws(field: Option<SettingsValue<'_>>) -> Read<LawPlan> {
     let mut plan = LawPlan {
         blocking: ControlLaw::Vta,
         device: ControlLaw::Vta,
@@ -149,7 +149,7 @@ fn read_laws(field: Option<Field<'_>>) -> Read<LawPlan> {
     };
     let Some(field) = field else { return Ok(plan) };
     let table = field.table((&["blocking", "device", "resource", "period_ms"], &[]))?;
-    let law = |one: &Field<'_>| -> Read<ControlLaw> {
+    let law = |one: &SettingsValue<'_>| -> Read<ControlLaw> {
         let law: ControlLaw = one.text()?.parse().map_err(|error| one.error(error))?;
         match law {
             ControlLaw::Inline => {
@@ -165,7 +165,7 @@ fn read_laws(field: Option<Field<'_>>) -> Read<LawPlan> {
     Ok(plan)
 }
 
-fn read_device(field: &Field<'_>) -> Read<DevicePlan> {
+fn read_device(field: &SettingsValue<'_>) -> Read<DevicePlan> {
     let keys = ["driver", "name", "model", "count", "root", "on_demand_ms", "period_ms", "adaptive", "timeout_ms"];
     let table = field.table((&keys, &[]))?;
     let of_kit = |plan: DriverPlan| match ["name", "model", "count"].iter().find_map(|key| table.get(key)) {
@@ -189,7 +189,7 @@ fn read_device(field: &Field<'_>) -> Read<DevicePlan> {
     })
 }
 
-fn read_model(field: &Field<'_>) -> Read<KitModel> {
+fn read_model(field: &SettingsValue<'_>) -> Read<KitModel> {
     let name = field.text()?;
     KitModel::named(name).ok_or_else(|| {
         let guess = nearest(name, KitModel::names()).map(|near| format!("did you mean {near:?}? ")).unwrap_or_default();
@@ -198,8 +198,8 @@ fn read_model(field: &Field<'_>) -> Read<KitModel> {
     })
 }
 
-fn read_sampling(table: &Fields<'_>) -> Read<Sampling> {
-    let given: Vec<Field<'_>> =
+fn read_sampling(table: &SettingsTable<'_>) -> Read<Sampling> {
+    let given: Vec<SettingsValue<'_>> =
         ["on_demand_ms", "period_ms", "adaptive"].into_iter().filter_map(|key| table.get(key)).collect();
     if let [_, second, ..] = given.as_slice() {
         return Err(second.error("one of on_demand_ms, period_ms and adaptive says when it is read"));
@@ -221,7 +221,7 @@ fn read_sampling(table: &Fields<'_>) -> Read<Sampling> {
     Ok(Sampling::OnDemand { max_age })
 }
 
-fn read_value(field: &Field<'_>) -> Read<ValuePlan> {
+fn read_value(field: &SettingsValue<'_>) -> Read<ValuePlan> {
     let table = field.table((&["path", "quantity", "unit", "value", "max_age_s"], &[]))?;
     let value = table.require("value")?;
     let value = match (value.truth(), value.text(), value.number(f64::MIN, f64::MAX)) {
@@ -240,7 +240,7 @@ fn read_value(field: &Field<'_>) -> Read<ValuePlan> {
     })
 }
 
-fn read_remote(field: &Field<'_>) -> Read<RemotePlan> {
+fn read_remote(field: &SettingsValue<'_>) -> Read<RemotePlan> {
     let table = field.table((&["path", "thing", "resources"], &[]))?;
     let thing = table.require("thing")?;
     let name = read_uri(&thing)?.name();
@@ -251,7 +251,7 @@ fn read_remote(field: &Field<'_>) -> Read<RemotePlan> {
     Ok(RemotePlan { path: read_path(&table.require("path")?)?, thing: name.thing, resources })
 }
 
-fn read_service(field: &Field<'_>) -> Read<ServicePlan> {
+fn read_service(field: &SettingsValue<'_>) -> Read<ServicePlan> {
     let table = field.table((&["name", "does", "inputs", "output", "period_ms", "above", "below"], &[]))?;
     let rules = [("mean", 0), ("least", 1), ("greatest", 2), ("copy", 3), ("switch", 4)];
     let does = table.require("does")?;
@@ -290,7 +290,7 @@ fn read_service(field: &Field<'_>) -> Read<ServicePlan> {
     })
 }
 
-fn read_bridge(field: &Field<'_>) -> Read<BridgePlan> {
+fn read_bridge(field: &SettingsValue<'_>) -> Read<BridgePlan> {
     let table = field.table((&["domain", "tag", "interfaces", "peers", "idl", "export"], &[]))?;
     Ok(BridgePlan {
         domain: table.or("domain", 0, |one| one.integer(0, 232).map(|domain| domain as u32))?,
@@ -303,7 +303,7 @@ fn read_bridge(field: &Field<'_>) -> Read<BridgePlan> {
     })
 }
 
-fn read_registration(field: &Field<'_>) -> Read<RegistrationPlan> {
+fn read_registration(field: &SettingsValue<'_>) -> Read<RegistrationPlan> {
     let table = field.table((&["directory", "endpoint", "sector", "base", "lifetime_s"], &[]))?;
     let directory = table.require("directory")?;
     Ok(RegistrationPlan {
@@ -317,29 +317,29 @@ fn read_registration(field: &Field<'_>) -> Read<RegistrationPlan> {
     })
 }
 
-fn read_forward(field: &Field<'_>) -> Read<Destinations> {
+fn read_forward(field: &SettingsValue<'_>) -> Read<Destinations> {
     let forward = field.table((&["forward"], &[]))?.require("forward")?;
-    let texts = forward.list(PATHS_MAX, Field::text)?;
+    let texts = forward.list(PATHS_MAX, SettingsValue::text)?;
     Destinations::new(texts).map_err(|error| forward.error(error))
 }
 
-fn read_reverse(field: &Field<'_>) -> Read<ReversePlan> {
+fn read_reverse(field: &SettingsValue<'_>) -> Read<ReversePlan> {
     let table = field.table((&["path", "to"], &[]))?;
     let to = read_uri(&table.require("to")?)?.name();
     Ok(ReversePlan { path: read_path(&table.require("path")?)?, to })
 }
 
-fn read_pack(field: &Field<'_>) -> Read<PackPlan> {
+fn read_pack(field: &SettingsValue<'_>) -> Read<PackPlan> {
     let table = field.table((&["path", "root"], &[]))?;
     Ok(PackPlan { path: read_path(&table.require("path")?)?, root: read_path(&table.require("root")?)? })
 }
 
-fn read_address(field: &Field<'_>) -> Read<SocketAddr> {
+fn read_address(field: &SettingsValue<'_>) -> Read<SocketAddr> {
     field.text()?.parse().map_err(|_| field.error("an address with a port is needed, such as 0.0.0.0:5683"))
 }
 
 /// A URI of CoAP over UDP.
-fn read_uri(field: &Field<'_>) -> Read<ProxyUri> {
+fn read_uri(field: &SettingsValue<'_>) -> Read<ProxyUri> {
     let uri = ProxyUri::parse(field.text()?).map_err(|error| field.error(error))?;
     match uri.scheme.as_str() {
         "coap" => Ok(uri),
@@ -348,7 +348,7 @@ fn read_uri(field: &Field<'_>) -> Read<ProxyUri> {
 }
 
 /// The path of a resource, without the slashes at its ends.
-fn read_path(field: &Field<'_>) -> Read<String> {
+fn read_path(field: &SettingsValue<'_>) -> Read<String> {
     let path = field.text()?.trim_matches('/');
     let is_path = !path.is_empty() && path.len() <= PATH_MAX_BYTES && !path.split('/').any(str::is_empty);
     match is_path && !path.starts_with(".well-known") && !path.contains(['?', '#']) {
@@ -358,14 +358,14 @@ fn read_path(field: &Field<'_>) -> Read<String> {
 }
 
 /// The name of a resource here or elsewhere.
-fn read_name(field: &Field<'_>) -> Read<String> {
+fn read_name(field: &SettingsValue<'_>) -> Read<String> {
     let name = field.text()?;
     name.parse::<ResourceName>().map_err(|error| field.error(error))?;
     Ok(name.to_owned())
 }
 
 /// One part of a path.
-fn read_segment(field: &Field<'_>) -> Read<String> {
+fn read_segment(field: &SettingsValue<'_>) -> Read<String> {
     let text = field.text()?;
     let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     match !text.is_empty() && text.len() <= SEGMENT_MAX_BYTES && text.chars().all(is_allowed) {
@@ -374,7 +374,7 @@ fn read_segment(field: &Field<'_>) -> Read<String> {
     }
 }
 
-fn milliseconds(field: &Field<'_>, min: u64, max: u64) -> Read<Duration> {
+fn milliseconds(field: &SettingsValue<'_>, min: u64, max: u64) -> Read<Duration> {
     field.integer(min, max).map(Duration::from_millis)
 }
 

@@ -75,10 +75,10 @@ pub enum Action {
     /// Runs a gateway by a file: devices, resources, services, resources of other things, topics, a directory, proxies and the laws of
     /// the pools, until Ctrl-C. SIGHUP reads the file again; what is the same in it goes on undisturbed.
     #[command(after_help = crate::after_help!("thalweg coap run gateway.toml", "thalweg coap run gateway.toml --check"))]
-    Run(run::RunOptions),
+    Run(run::GatewayOptions),
     /// Shows what a gateway does: requests, peers, pools, threads by group with their priorities, adaptive sensing.
     #[command(after_help = crate::after_help!("thalweg coap top 127.0.0.1", "thalweg coap top 127.0.0.1 --once --json"))]
-    Top(top::TopOptions),
+    Top(top::FigureOptions),
 }
 
 /// Carries out the action.

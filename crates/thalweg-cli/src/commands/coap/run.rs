@@ -11,7 +11,7 @@ use crate::outcome::{Failure, print_line, remark};
 
 /// Options of `coap run`.
 #[derive(Args, Debug)]
-pub struct RunOptions {
+pub struct GatewayOptions {
     /// The gateway's file; its keys are in docs/gateway.md.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -25,7 +25,7 @@ pub struct RunOptions {
 ///
 /// # Errors
 /// The file is wrong, the address cannot be used, or the system refuses the server something.
-pub fn run(options: &RunOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+pub fn run(options: &GatewayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let plan = GatewayPlan::load(&options.file).map_err(Failure::Usage)?;
     if options.check {
         return print_line(format_args!("{} is right", options.file.display()));

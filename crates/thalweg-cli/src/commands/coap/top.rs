@@ -17,7 +17,7 @@ use crate::outcome::{Failure, print_line};
 
 /// Options of `coap top`.
 #[derive(Args, Debug)]
-pub struct TopOptions {
+pub struct FigureOptions {
     /// The gateway to look at, such as 127.0.0.1:5683.
     #[arg(value_name = "HOST", value_parser = TargetUri::parse)]
     pub target: TargetUri,
@@ -43,7 +43,7 @@ pub struct TopOptions {
 ///
 /// # Errors
 /// It cannot be reached, or does not tell its figures.
-pub fn run(options: &TopOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+pub fn run(options: &FigureOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let server = options.target.address()?;
     let mut client = options.protection.client(server)?;
     let mut look = || {

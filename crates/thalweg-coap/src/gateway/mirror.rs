@@ -7,6 +7,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::link_format::WebLink;
+use crate::proxy::escaped;
 use crate::resource::{Clock, Get, Put, RemoteName, Resource, ResourceError, ResourceRepresentation, Watcher};
 use crate::service::{RemoteObservation, Things};
 
@@ -117,14 +118,12 @@ impl Resource for Mirror {
                 Latest::Nothing | Latest::Failed(_) => {}
             }
         }
-        let query = if request.queries.is_empty() { String::new() } else { format!("?{}", request.queries.join("&")) };
-        let name = RemoteName { path: format!("{}{query}", self.name.path), ..self.name.clone() };
+        let name = RemoteName { path: format!("{}{}", self.name.path, query_of(request.queries)), ..self.name.clone() };
         self.things.relay(&name, request.accept).map(|(representation, _)| representation)
     }
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
-        let query = if request.queries.is_empty() { String::new() } else { format!("?{}", request.queries.join("&")) };
-        let name = format!("coap://{}/{}{query}", self.name.thing, self.name.path);
+        let name = format!("coap://{}/{}{}", self.name.thing, self.name.path, query_of(request.queries));
         self.things.control(&name, request.content_format.unwrap_or_default(), request.payload)
     }
 
@@ -136,6 +135,12 @@ impl Resource for Mirror {
     fn is_timed(&self) -> bool {
         false
     }
+}
+
+/// The arguments of a query behind a question mark, escaped; empty for none.
+fn query_of(queries: &[&str]) -> String {
+    let arguments: Vec<String> = queries.iter().map(|argument| escaped(argument)).collect();
+    if arguments.is_empty() { String::new() } else { format!("?{}", arguments.join("&")) }
 }
 
 impl fmt::Debug for Mirror {

@@ -134,3 +134,21 @@ fn a_pack_holds_all_readings_and_drives_what_it_names() {
     assert!(wrong.to_string().contains("there is no /sensors/l-3/light"), "{wrong}");
     assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)), "nothing moved");
 }
+
+#[test]
+fn the_file_of_the_document_is_right() {
+    let document = include_str!("../../../../docs/gateway.md");
+    let file = document.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let plan = GatewayPlan::parse("gateway.md", file).expect("a plan");
+    assert_eq!((plan.devices.len(), plan.remotes.len(), plan.services.len(), plan.packs.len()), (2, 1, 1, 1));
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_written_is_a_plan_or_an_error_with_its_place(lines in "([a-z_]{1,9}( = [0-9a-z\"\\[{}]{0,6})?|\\[{1,2}[a-z]{3,8}\\]{1,2}|\n){0,12}") {
+        let text = format!("schema = \"thalweg.gateway/1\"\n{lines}");
+        if let Err(error) = GatewayPlan::parse("f", &text) {
+            proptest::prop_assert!(error.line >= 1 && error.line <= text.matches('\n').count() + 1);
+        }
+    }
+}

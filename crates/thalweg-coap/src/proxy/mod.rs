@@ -12,4 +12,5 @@ mod uri;
 
 pub use destinations::{BadDestination, Destinations};
 pub use relay::{ForwardProxy, Relay, ReverseProxy};
+pub(crate) use uri::escaped;
 pub use uri::{BadProxyUri, ProxyUri};

@@ -150,3 +150,14 @@ fn a_reverse_proxy_stands_for_the_paths_of_another_thing() {
     assert_eq!(said("/house"), None);
     assert!(origin.asked.lock().expect("a lock").iter().all(|(thing, _)| thing == "10.0.0.7:5683"));
 }
+
+proptest::proptest! {
+    #[test]
+    fn a_uri_that_is_read_names_what_is_read_again(text in "(coap|http)://[a-z0-9:\\[\\].~-]{0,12}[/?][a-z0-9%/?&=:@-]{0,16}") {
+        if let Ok(uri) = ProxyUri::parse(&text) {
+            let name = uri.name();
+            let again = ProxyUri::parse(&format!("{}://{}/{}", uri.scheme, name.thing, name.path));
+            proptest::prop_assert_eq!(again, Ok(uri));
+        }
+    }
+}

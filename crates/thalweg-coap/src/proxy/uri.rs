@@ -114,7 +114,8 @@ fn has_bad_escape(text: &str) -> bool {
     })
 }
 
-fn escaped(text: &str) -> String {
+/// One segment of a path or argument of a query as a URI has it.
+pub(crate) fn escaped(text: &str) -> String {
     let escape = |byte: u8| match byte.is_ascii_alphanumeric() || b"-._~!$'()*+,;=:@".contains(&byte) {
         true => char::from(byte).to_string(),
         false => format!("%{byte:02X}"),

@@ -166,6 +166,8 @@ impl Gateway {
     pub fn start_parts(&mut self) -> GatewayChanges {
         let mut changes = GatewayChanges::default();
         self.parts.adopt(&self.plan, &mut changes);
+        // The parts know their own plans.
+        self.plan.remotes = Vec::new();
         changes
     }
 

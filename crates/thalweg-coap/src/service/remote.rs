@@ -96,18 +96,31 @@ impl Network {
         mut listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
     ) -> Box<dyn RemoteObservation> {
         let (network, observed) = (self.clone(), key.clone());
-        let notified = move |outcome: Result<Response, ResourceError>| {
-            let representation = outcome.and_then(|response| {
-                if response.code != Code::CONTENT {
-                    return Err(refused(&observed.name, &response));
-                }
-                let etag = response.etag;
-                let representation = representation(response);
+        self.watch(key, move |outcome| {
+            let told = outcome.map(|(representation, etag)| {
                 let now = (network.clock)();
                 network.store().handle_notification(now, &observed, representation.clone(), etag);
-                Ok(representation)
+                representation
             });
-            listener(representation);
+            listener(told);
+        })
+    }
+
+    /// Registers for notifications, which the listener alone keeps, with their tags.
+    pub(super) fn watch(
+        &self,
+        key: &RemoteKey,
+        mut listener: impl FnMut(Result<(ResourceRepresentation, Option<ETag>), ResourceError>) + Send + 'static,
+    ) -> Box<dyn RemoteObservation> {
+        let observed = key.name.clone();
+        let notified = move |outcome: Result<Response, ResourceError>| {
+            listener(outcome.and_then(|response| {
+                if response.code != Code::CONTENT {
+                    return Err(refused(&observed, &response));
+                }
+                let etag = response.etag;
+                Ok((representation(response), etag))
+            }));
         };
         self.remote.observe(&key.name.thing, get_request(key), Box::new(notified))
     }

@@ -95,13 +95,14 @@ impl Things {
     }
 
     /// Observes a resource of another thing: `listener` gets its state now and after each change, on the thread that drives
-    /// all things, so it must not block.
+    /// all things, so it must not block. The network store does not keep these states.
     pub fn watch(
         &self,
         name: &RemoteName,
-        listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
+        mut listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
     ) -> Box<dyn RemoteObservation> {
-        self.network.observe(&RemoteKey { name: name.clone(), accept: None }, listener)
+        let key = RemoteKey { name: name.clone(), accept: None };
+        self.network.watch(&key, move |outcome| listener(outcome.map(|(representation, _)| representation)))
     }
 
     /// Tells a resource something.

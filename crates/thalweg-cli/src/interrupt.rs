@@ -1,9 +1,9 @@
-//! Ctrl-C and SIGTERM: the first asks every loop to finish in order, the second ends the process.
+//! Ctrl-C, SIGTERM and SIGHUP: of the former two, the first asks every loop to finish in order, the second ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// Whether the user asked to stop.
@@ -30,6 +30,24 @@ impl Interrupt {
     /// The flag itself, for loops of other crates.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
+    }
+}
+
+/// Whether the user asked to read settings again (SIGHUP).
+#[derive(Clone, Debug)]
+pub struct Hangup(Arc<AtomicBool>);
+
+impl Hangup {
+    /// Watches for the signal from now on; where the system refuses, it ends the process as usual.
+    pub fn watch() -> Hangup {
+        let flag = Arc::new(AtomicBool::new(false));
+        let _ = flag::register(SIGHUP, Arc::clone(&flag));
+        Hangup(flag)
+    }
+
+    /// Whether a signal came since the last call.
+    pub fn came(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
     }
 }
 

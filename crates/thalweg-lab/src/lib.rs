@@ -64,6 +64,7 @@ pub use parts::{Part, PartResult};
 pub use quick::{PHASE_S, quick};
 pub use scenario::{ReliabilitySetting, Scenario};
 pub use thalweg_host as host;
+pub use thalweg_settings::nearest;
 
 use thalweg_report::{figures, page as report, plot, table};
 pub use worker::run_worker;

@@ -148,7 +148,7 @@ fn errors_are_told_with_the_codes_of_the_server() {
     let law = run(&["coap", "serve", "--law", "best"]).expect_code(2);
     assert!(law.stderr.contains("vta-printed"), "{}", law.stderr);
     let class = run(&["coap", "serve", "--law", "slow=vta"]).expect_code(2);
-    assert!(class.stderr.contains("blocking and device"), "{}", class.stderr);
+    assert!(class.stderr.contains("blocking, device and resource"), "{}", class.stderr);
 }
 
 #[test]

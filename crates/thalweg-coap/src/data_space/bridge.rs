@@ -92,6 +92,11 @@ impl Bridge {
         self.topics.get(name).map(|topic| &topic.resource)
     }
 
+    /// Paths of the resources of topics.
+    pub fn paths(&self) -> Vec<String> {
+        self.topics.keys().map(|name| path_of(name)).collect()
+    }
+
     fn add(&mut self, name: &str, found: FoundTopic) -> Result<String, String> {
         let Some(structure) = self.types.find(&found.type_name) else {
             return Err(format!("its type {} is not known; give the IDL that defines it", found.type_name));

@@ -1,12 +1,13 @@
-//! The handler: the data and actions of one device, on its thread.
+//! The handler: the data and actions of one device, one command at a time.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::device::{Channel, Description, Device, DeviceError, Driver, Linker, Value};
+use crate::device::{Channel, Description, Device, DeviceError, DevicePool, Driver, Linker, Value};
 
 /// A command to a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,14 +18,34 @@ pub enum Command {
     Act(Value),
 }
 
-/// Takes the outcome of a command, on the device's thread: the value read, or the one acted upon.
+/// Takes the outcome of a command, on a thread of the device pool: the value read, or the one acted upon.
 pub type Completion = Box<dyn FnOnce(Result<Value, DeviceError>) + Send>;
 
 /// A linked device. Cheap to clone; the device is closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct DeviceHandle {
+    hold: Arc<Hold>,
+}
+
+/// Closes the device when nobody needs it any more.
+struct Hold {
+    seat: Arc<Seat>,
+}
+
+/// A device with the commands that wait for it. One thread of the pool at a time works on them.
+pub(super) struct Seat {
     description: Arc<Description>,
-    orders: SyncSender<Order>,
+    commands_max: usize,
+    pool: DevicePool,
+    state: Mutex<SeatState>,
+}
+
+struct SeatState {
+    orders: VecDeque<Order>,
+    /// Whether the pool has it, waiting or at work.
+    is_scheduled: bool,
+    /// Away while a thread works with it.
+    link: Option<Link>,
 }
 
 enum Order {
@@ -35,6 +56,8 @@ enum Order {
         command: Command,
         completion: Completion,
     },
+    /// Leaves it in a safe state.
+    Close,
 }
 
 impl DeviceHandle {
@@ -44,31 +67,36 @@ impl DeviceHandle {
         linker: &Linker,
     ) -> Result<DeviceHandle, DeviceError> {
         let description = Arc::new(description);
-        let (orders, inbox) = mpsc::sync_channel(linker.commands_max.max(1));
         let link = Link { driver, description: Arc::clone(&description), device: None };
-        let started =
-            std::thread::Builder::new().name(format!("device-{}", description.name)).spawn(move || link.run(&inbox));
-        started.map_err(|error| DeviceError::Failed(format!("no thread for the device: {error}")))?;
-        let handler = DeviceHandle { description, orders };
+        let state = SeatState { orders: VecDeque::new(), is_scheduled: false, link: Some(link) };
+        let (commands_max, pool) = (linker.commands_max.max(1), linker.pool.clone());
+        let seat = Arc::new(Seat { description, commands_max, pool, state: Mutex::new(state) });
+        let handler = DeviceHandle { hold: Arc::new(Hold { seat }) };
         let (sender, opened) = mpsc::sync_channel(1);
-        handler.order(Order::Open(sender)).map_err(|(error, _)| error)?;
+        handler.seat().order(Order::Open(sender)).map_err(|(error, _)| error)?;
         received(&opened, linker.open_patience)?;
         Ok(handler)
     }
 
+    fn seat(&self) -> &Arc<Seat> {
+        &self.hold.seat
+    }
+
     /// The device's description.
     pub fn description(&self) -> &Description {
-        &self.description
+        &self.seat().description
     }
 
     /// Hands a command to the device and returns at once; `completion` gets the outcome, here if the command is refused,
-    /// else on the device's thread.
+    /// else on a thread of the device pool.
     pub fn submit(&self, channel: usize, command: Command, completion: Completion) {
         let command = match self.check(channel, command) {
             Ok(command) => command,
             Err(error) => return completion(Err(error)),
         };
-        if let Err((error, Order::Run { completion, .. })) = self.order(Order::Run { channel, command, completion }) {
+        if let Err((error, Order::Run { completion, .. })) =
+            self.seat().order(Order::Run { channel, command, completion })
+        {
             completion(Err(error));
         }
     }
@@ -88,8 +116,8 @@ impl DeviceHandle {
     }
 
     fn check(&self, channel: usize, command: Command) -> Result<Command, DeviceError> {
-        let name = &self.description.name;
-        let Some(Channel { name: channel_name, kind, access, .. }) = self.description.channels.get(channel) else {
+        let name = &self.description().name;
+        let Some(Channel { name: channel_name, kind, access, .. }) = self.description().channels.get(channel) else {
             return Err(DeviceError::Refused(format!("the device {name} has no channel {channel}")));
         };
         match command {
@@ -107,18 +135,74 @@ impl DeviceHandle {
             }
         }
     }
+}
 
-    fn order(&self, order: Order) -> Result<(), (DeviceError, Order)> {
-        self.orders.try_send(order).map_err(|error| match error {
-            TrySendError::Full(order) => (DeviceError::Overloaded, order),
-            TrySendError::Disconnected(order) => (DeviceError::Absent("its thread has ended".to_owned()), order),
-        })
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.seat.push(Order::Close);
+    }
+}
+
+impl Seat {
+    fn order(self: &Arc<Self>, order: Order) -> Result<(), (DeviceError, Order)> {
+        if self.state().orders.len() >= self.commands_max {
+            return Err((DeviceError::Overloaded, order));
+        }
+        self.push(order);
+        Ok(())
+    }
+
+    /// Notes an order and gives the seat to the pool, unless that has it already.
+    fn push(self: &Arc<Self>, order: Order) {
+        let mut state = self.state();
+        state.orders.push_back(order);
+        let is_new = !std::mem::replace(&mut state.is_scheduled, true);
+        drop(state);
+        if is_new {
+            self.pool.schedule(Arc::clone(self));
+        }
+    }
+
+    /// Works off orders that wait; after some of them other devices get their turn.
+    pub(super) fn work(self: &Arc<Self>) {
+        let Some(mut link) = self.state().link.take() else { return };
+        for _ in 0..ORDERS_IN_A_TURN {
+            let Some(order) = self.state().orders.pop_front() else { break };
+            link.carry_out(order);
+        }
+        let mut state = self.state();
+        state.link = Some(link);
+        state.is_scheduled = !state.orders.is_empty();
+        let goes_on = state.is_scheduled;
+        drop(state);
+        if goes_on {
+            self.pool.schedule(Arc::clone(self));
+        }
+    }
+
+    /// The pool has no room for it: nothing that waits is carried out.
+    pub(super) fn refuse(&self) {
+        let mut state = self.state();
+        state.is_scheduled = false;
+        let orders = std::mem::take(&mut state.orders);
+        drop(state);
+        for order in orders {
+            match order {
+                Order::Open(sender) => drop(sender.send(Err(DeviceError::Overloaded))),
+                Order::Run { completion, .. } => completion(Err(DeviceError::Overloaded)),
+                Order::Close => {}
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SeatState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for DeviceHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handler({})", self.description.name)
+        write!(f, "Handler({})", self.description().name)
     }
 }
 
@@ -126,11 +210,11 @@ fn received<T>(outcome: &Receiver<Result<T, DeviceError>>, patience: Duration) -
     match outcome.recv_timeout(patience) {
         Ok(result) => result,
         Err(RecvTimeoutError::Timeout) => Err(DeviceError::TimedOut(patience)),
-        Err(RecvTimeoutError::Disconnected) => Err(DeviceError::Absent("its thread has ended".to_owned())),
+        Err(RecvTimeoutError::Disconnected) => Err(DeviceError::Absent("its pool has ended".to_owned())),
     }
 }
 
-/// The device's side, on its thread.
+/// The device's side, on whatever thread of the pool works with it.
 struct Link {
     driver: Arc<dyn Driver>,
     description: Arc<Description>,
@@ -138,21 +222,28 @@ struct Link {
 }
 
 impl Link {
-    fn run(mut self, inbox: &Receiver<Order>) {
-        while let Ok(order) = inbox.recv() {
-            match order {
-                Order::Open(sender) => {
-                    let opened = self.guarded(|link| link.opened().map(|_| ()));
-                    let _ = sender.send(opened);
-                }
-                Order::Run { channel, command, completion } => {
-                    let result = self.guarded(|link| link.perform(channel, command));
-                    completion(result);
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Open(sender) => {
+                let opened = self.guarded(|link| link.opened().map(|_| ()));
+                // The receiver is gone when it took too long.
+                let _ = sender.send(opened);
+            }
+            Order::Run { channel, command, completion } => {
+                let result = self.guarded(|link| link.perform(channel, command));
+                completion(result);
+            }
+            Order::Close => {
+                let closed = self.guarded(|link| {
+                    if let Some(device) = &mut link.device {
+                        device.close();
+                    }
+                    Ok(())
+                });
+                if closed.is_ok() {
+                    self.device = None;
                 }
             }
-        }
-        if let Some(device) = &mut self.device {
-            device.close();
         }
     }
 
@@ -184,3 +275,6 @@ impl Link {
         })
     }
 }
+
+/// Commands of one device after which another one gets the thread.
+const ORDERS_IN_A_TURN: usize = 8;

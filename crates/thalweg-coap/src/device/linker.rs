@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::device::{DeviceError, DeviceHandle, FoundDevice};
+use crate::device::{DeviceError, DeviceHandle, DevicePool, FoundDevice};
 
 /// Links found devices.
 #[derive(Clone, Debug)]
@@ -12,16 +12,17 @@ pub struct Linker {
     pub open_patience: Duration,
     /// Most commands that may wait for a device; more are refused. Default 64, above what a sensor serves in a second.
     pub commands_max: usize,
-}
-
-impl Default for Linker {
-    fn default() -> Self {
-        Linker { open_patience: Duration::from_secs(2), commands_max: 64 }
-    }
+    /// The threads that work with the devices.
+    pub pool: DevicePool,
 }
 
 impl Linker {
-    /// Opens the device on a thread of its own. A link ends when its last handler is dropped.
+    /// Lets the threads of `pool` work with the devices.
+    pub fn new(pool: DevicePool) -> Linker {
+        Linker { open_patience: Duration::from_secs(2), commands_max: 64, pool }
+    }
+
+    /// Opens the device. A link ends when its last handler is dropped.
     ///
     /// # Errors
     /// The error of opening it; [`DeviceError::TimedOut`] when that takes longer than

@@ -3,11 +3,12 @@
 //! | part | duty |
 //! |---|---|
 //! | [`Finder`] | asks every driver which devices it has |
-//! | [`Linker`] | opens a found device and gives it a thread of its own |
+//! | [`Linker`] | opens a found device |
+//! | [`DevicePool`] | the threads that work with devices, as many as block |
 //! | [`DeviceHandle`] | passes readings and actions to and from one linked device |
 //!
-//! A device that fails, hangs or panics delays no other device: each has its own thread and its own bounded queue, and a caller that
-//! asks it waits no longer than he says.
+//! A device that fails, hangs or panics delays no other device: each has its own bounded queue, the pool
+//! replaces threads that block, and a caller waits no longer than he says.
 
 mod driver;
 pub mod drivers;
@@ -15,6 +16,7 @@ mod error;
 mod finder;
 mod handler;
 mod linker;
+mod pool;
 mod value;
 
 pub use driver::{Access, Channel, Description, Device, Driver};
@@ -22,7 +24,8 @@ pub use error::DeviceError;
 pub use finder::{Finder, FoundDevice, FoundDevices};
 pub use handler::{Command, Completion, DeviceHandle};
 pub use linker::Linker;
-pub use value::{Unit, Value, ValueKind};
+pub use pool::DevicePool;
+pub use value::{BadUnit, Unit, Value, ValueKind};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,10 +1,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::*;
+use crate::scheduler::controller::ControlLaw;
+use crate::scheduler::{Scheduler, SchedulerConfig};
 
 /// A directory of this test, removed at its end.
 pub struct Folder(PathBuf);
@@ -60,6 +62,17 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// For what never comes.
 pub const SHORT: Duration = Duration::from_millis(1);
 
+/// A linker whose threads live as long as the test's process.
+pub fn linker() -> Linker {
+    static SCHEDULER: OnceLock<(Scheduler, DevicePool)> = OnceLock::new();
+    let (_, pool) = SCHEDULER.get_or_init(|| {
+        let scheduler = Scheduler::start(SchedulerConfig::default()).expect("a thread");
+        let pool = DevicePool::start(&scheduler, ControlLaw::Vta).expect("a thread");
+        (scheduler, pool)
+    });
+    Linker::new(pool.clone())
+}
+
 impl Scripted {
     pub fn new(device_name: &str) -> (Scripted, Sender<Step>) {
         let (sender, script) = mpsc::channel();
@@ -71,7 +84,7 @@ impl Scripted {
 
     /// Links its device.
     pub fn link(self) -> DeviceHandle {
-        Linker::default().link(&self.into_found()).expect("linked")
+        linker().link(&self.into_found()).expect("linked")
     }
 
     fn into_found(self) -> FoundDevice {
@@ -143,6 +156,65 @@ fn a_device_that_hangs_holds_up_nobody_else() {
 }
 
 #[test]
+fn more_devices_hang_than_there_are_processors_and_the_others_are_read() {
+    let scheduler = Scheduler::start(SchedulerConfig::default()).expect("a thread");
+    let linker = Linker::new(DevicePool::start(&scheduler, ControlLaw::Vta).expect("a thread"));
+    let hanging = 3 * scheduler.limits().processors;
+    let scripts: Vec<_> = (0..hanging)
+        .map(|number| {
+            let (driver, script) = Scripted::new(&format!("hanging{number}"));
+            let device = linker.link(&driver.into_found()).expect("linked");
+            assert_eq!(device.run(0, Command::Read, SHORT), Err(DeviceError::TimedOut(SHORT)));
+            (device, script)
+        })
+        .collect();
+    let (driver, script) = Scripted::new("other");
+    script.send(level(2.0)).expect("sent");
+    let other = Linker { open_patience: PATIENCE, ..linker }.link(&driver.into_found()).expect("linked");
+    assert_eq!(other.run(0, Command::Read, PATIENCE), Ok(Value::Real(2.0)));
+    let pool = scheduler.snapshot().pools.remove(0);
+    assert!(pool.threads > hanging, "{} threads", pool.threads);
+    drop(scripts);
+}
+
+#[test]
+fn a_device_is_closed_when_nobody_has_it_any_more() {
+    struct Closing(Sender<()>);
+    impl Device for Closing {
+        fn read(&mut self, _channel: usize) -> Result<Value, DeviceError> {
+            Ok(Value::Boolean(true))
+        }
+        fn act(&mut self, _channel: usize, _value: &Value) -> Result<(), DeviceError> {
+            Ok(())
+        }
+        fn close(&mut self) {
+            self.0.send(()).expect("the test listens");
+        }
+    }
+    struct Door(Mutex<Sender<()>>);
+    impl Driver for Door {
+        fn name(&self) -> &str {
+            "door"
+        }
+        fn find(&self) -> Result<Vec<Description>, DeviceError> {
+            Ok(Vec::new())
+        }
+        fn open(&self, _description: &Description) -> Result<Box<dyn Device>, DeviceError> {
+            Ok(Box::new(Closing(self.0.lock().expect("a lock").clone())))
+        }
+    }
+    let (sender, closed) = mpsc::channel();
+    let description = Description { name: "door".to_owned(), title: String::new(), channels: Vec::new() };
+    let device =
+        linker().link(&FoundDevice { driver: Arc::new(Door(Mutex::new(sender))), description }).expect("linked");
+    let again = device.clone();
+    drop(device);
+    assert!(closed.recv_timeout(SHORT).is_err(), "somebody has it");
+    drop(again);
+    assert_eq!(closed.recv_timeout(PATIENCE), Ok(()));
+}
+
+#[test]
 fn a_failure_and_a_panic_fail_one_command_each() {
     let (driver, script) = Scripted::new("failing");
     let opened = Arc::clone(&driver.opened);
@@ -189,7 +261,7 @@ fn commands_that_do_not_fit_never_reach_the_device() {
 fn more_commands_than_may_wait_are_refused() {
     let (driver, script) = Scripted::new("slow");
     let commands = Arc::clone(&driver.commands);
-    let linker = Linker { commands_max: 2, ..Linker::default() };
+    let linker = Linker { commands_max: 2, ..linker() };
     let device = linker.link(&driver.into_found()).expect("linked");
     let (sender, outcomes) = mpsc::channel();
     let submit = || {
@@ -272,7 +344,7 @@ fn what_cannot_be_opened_cannot_be_linked() {
         driver: Arc::new(Hopeless::Fails),
         description: Description { name: "x".to_owned(), title: String::new(), channels: Vec::new() },
     };
-    assert_eq!(Linker::default().link(&found).expect_err("an error"), DeviceError::Absent("hopeless".to_owned()));
+    assert_eq!(linker().link(&found).expect_err("an error"), DeviceError::Absent("hopeless".to_owned()));
 }
 
 #[test]

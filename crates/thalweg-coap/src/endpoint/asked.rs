@@ -15,6 +15,8 @@ pub struct Asked {
     /// Classes of responses that the client does not want: bit 1 for class 2, 3 for 4, 4 for 5 (RFC 7967 §2.1).
     pub no_response: Option<u8>,
     pub echo: Option<u64>,
+    /// Whether the client takes this endpoint for a proxy.
+    pub is_for_proxy: bool,
     /// Equal for requests for the same representation, or for its blocks.
     pub representation: u64,
 }
@@ -24,8 +26,6 @@ pub struct Asked {
 pub enum OptionRefusal {
     /// A critical option that is not known, has a wrong form, or occurs too often.
     BadOption(OptionNumber),
-    /// The client takes this endpoint for a proxy.
-    Proxy,
 }
 
 impl Asked {
@@ -82,7 +82,10 @@ impl Asked {
             OptionNumber::SIZE1 => self.size1 = parse_uint(value),
             OptionNumber::NO_RESPONSE => self.no_response = Some(value.first().copied().unwrap_or(0)),
             OptionNumber::ECHO => self.echo = value.try_into().ok().map(u64::from_be_bytes),
-            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => return Err(OptionRefusal::Proxy),
+            OptionNumber::PROXY_URI | OptionNumber::PROXY_SCHEME => {
+                self.is_for_proxy = true;
+                return Ok(false);
+            }
             OptionNumber::ETAG => {}
             _ => return Ok(number.is_no_cache_key()),
         }

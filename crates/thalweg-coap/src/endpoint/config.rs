@@ -21,6 +21,9 @@ pub struct Config {
     /// of IP and UDP. Above it the peer gets a small block and an Echo value that proves the address when it comes back
     /// (RFC 9175 §2.4). 0 switches this off. Default 3.
     pub amplification_max: u16,
+    /// Whether requests that name another server (Proxy-Uri, Proxy-Scheme) reach the driver. Default no: they are answered
+    /// 5.05.
+    pub proxying: bool,
     /// Bytes a second of non-confirmable requests to a peer that does not answer (PROBING_RATE), at least 1. Default 1.
     pub probing_rate: u32,
     /// Bytes that may go to a peer before it has answered the first of them. Default 4096, chosen by us: the bytes under
@@ -94,6 +97,7 @@ impl Default for Config {
             retransmit_max: 4,
             block_exponent: 6,
             amplification_max: 3,
+            proxying: false,
             probing_rate: 1,
             probing_burst: 4096,
         }

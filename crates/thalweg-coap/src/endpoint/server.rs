@@ -143,7 +143,9 @@ impl Endpoint {
                 let diagnosis = format!("{number} is not understood");
                 self.finish(now, exchange, Response::error(Code::BAD_OPTION, diagnosis));
             }
-            Err(OptionRefusal::Proxy) => self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED)),
+            Ok(asked) if asked.is_for_proxy && !self.config.proxying => {
+                self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED));
+            }
             Ok(_) => self.admit(now, exchange, message),
         }
     }

@@ -64,12 +64,13 @@ impl Adapter {
     }
 
     /// Hands the answers of the pools and the changed resources to the endpoint.
-    pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut impl RequestSource) {
+    pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut impl RequestSource, counts: &mut LoopCounts) {
         self.homes[self.home].take(&mut self.inbox);
         for (job, response) in self.inbox.answers.drain(..) {
             match response {
                 // The client may have given up meanwhile; then the answer is dropped.
                 Some(response) => {
+                    counts.answers.note(response.code);
                     endpoint.answer(now, job.exchange, response);
                 }
                 None => endpoint.abandon(now, job.exchange),
@@ -149,6 +150,7 @@ impl Adapter {
                 match refusal(job.rank, retry_after) {
                     Some(response) => {
                         counts.unavailable += 1;
+                        counts.answers.note(response.code);
                         endpoint.answer(now, job.exchange, response);
                     }
                     None => {
@@ -173,15 +175,18 @@ impl Adapter {
         let limit = self.rate_limit.as_mut().map(|limit| limit.take(now, peer.address.ip()));
         if let Some(Err(retry_after)) = limit {
             counts.limited += 1;
+            counts.answers.note(Code::TOO_MANY_REQUESTS);
             endpoint.answer(now, exchange, later(Code::TOO_MANY_REQUESTS, retry_after));
             return endpoint.recycle(request);
         }
         let caller = endpoint.caller(exchange, peer);
         if self.routes.needs_protection(&request.view()) && caller.oscore.is_none() {
+            counts.answers.note(Code::UNAUTHORIZED);
             endpoint.answer(now, exchange, Refusal::Unprotected.response());
             return endpoint.recycle(request);
         }
         if let Some(refusal) = self.routes.refuse(&request.view(), &caller) {
+            counts.answers.note(refusal.code);
             endpoint.answer(now, exchange, refusal);
             return endpoint.recycle(request);
         }
@@ -195,6 +200,7 @@ impl Adapter {
             None => {
                 counts.inline += 1;
                 let response = self.inline.call(&self.routes, target, &request.view().of(&caller), counts);
+                counts.answers.note(response.code);
                 endpoint.answer(now, exchange, response);
                 endpoint.recycle(request);
             }

@@ -12,7 +12,9 @@ use thalweg_transport::clock;
 
 use crate::credentials::Credentials;
 use crate::dtls::{ClientSession, ClockOrigin, DtlsError, SessionState};
-use crate::endpoint::{CoapOutbox, Config, Confirmability, Endpoint, EndpointEvent, Peer, RequestError, RequestId};
+use crate::endpoint::{
+    CoapOutbox, Config, Confirmability, Counters, Endpoint, EndpointEvent, Peer, RequestError, RequestId,
+};
 use crate::message::{RequestBuf, Response};
 use crate::oscore::Context;
 
@@ -138,6 +140,11 @@ impl Client {
     pub fn cancel(&mut self, request: RequestId) {
         self.endpoint.cancel(clock::now(), request);
         self.transmit();
+    }
+
+    /// Counters of the protocol.
+    pub fn counters(&self) -> Counters {
+        self.endpoint.counters()
     }
 
     /// Lets other threads end a [`Client::next`].

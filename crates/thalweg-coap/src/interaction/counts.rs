@@ -4,6 +4,8 @@ use std::ops::AddAssign;
 
 use thalweg_transport::batch::ReceiveCounts;
 
+use crate::message::Code;
+
 /// Counters of one event loop since the server started. All numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounts {
@@ -36,6 +38,31 @@ pub struct LoopCounts {
     pub limited: u64,
     /// Handlers moved to the pool, because they took too long inline.
     pub demoted: u64,
+    /// Answers of handlers and refusals by their class: 2.xx, 4.xx, 5.xx.
+    pub answers: AnswerCounts,
+}
+
+/// Answers by the class of their code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnswerCounts {
+    /// 2.xx
+    pub success: u64,
+    /// 4.xx
+    pub client_error: u64,
+    /// 5.xx
+    pub server_error: u64,
+}
+
+impl AnswerCounts {
+    /// Counts an answer.
+    #[inline]
+    pub(super) fn note(&mut self, code: Code) {
+        match code.class() {
+            2 => self.success += 1,
+            4 => self.client_error += 1,
+            _ => self.server_error += 1,
+        }
+    }
 }
 
 impl LoopCounts {
@@ -63,5 +90,8 @@ impl AddAssign for LoopCounts {
         self.dropped += other.dropped;
         self.limited += other.limited;
         self.demoted += other.demoted;
+        self.answers.success += other.answers.success;
+        self.answers.client_error += other.answers.client_error;
+        self.answers.server_error += other.answers.server_error;
     }
 }

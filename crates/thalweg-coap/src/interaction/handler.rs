@@ -1,5 +1,6 @@
 //! Handlers of requests, and their threads.
 
+use super::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Response};
 
@@ -72,7 +73,16 @@ pub trait Catalog: Send + Sync {
     /// The resources there are now.
     fn links(&self) -> Vec<WebLink>;
 
+    /// A server answers for it from now on: changes are to be told to `notifier` until the result is dropped. By default
+    /// nothing changes by itself.
+    fn attach(&self, _notifier: Notifier) -> Option<CatalogAttachment> {
+        None
+    }
+
     /// The resource at `path`, such as `/a/b`, has observers by way of the loop `home`, or has none any more. By
     /// default that makes no difference.
     fn handle_observers(&self, _home: usize, _path: &str, _count: usize) {}
 }
+
+/// Ends what [`Catalog::attach`] began when it is dropped.
+pub type CatalogAttachment = Box<dyn Send + Sync>;

@@ -18,7 +18,7 @@ use super::pause::Pause;
 use super::send_handler::SendHandler;
 use super::source::SecureSource;
 use crate::dtls::{SessionCounts, Sessions};
-use crate::endpoint::{CoapOutbox, Endpoint, Peer};
+use crate::endpoint::{CoapOutbox, Counters, Endpoint, Peer};
 use crate::message::{CoapMessage, MessageId, MessageType, empty_message};
 
 /// One event loop with its socket and the state of the peers that the kernel assigns to it.
@@ -52,6 +52,8 @@ pub(super) struct Shared {
     pub(super) home: usize,
     pub(super) homes: Arc<[SendHandler]>,
     pub(super) counts: Arc<Mutex<LoopCounts>>,
+    /// Those of the protocol.
+    pub(super) protocol: Arc<Mutex<Counters>>,
     pub(super) is_over: Arc<AtomicBool>,
     /// Numbers about the loop's DTLS sessions.
     pub(super) sessions: Arc<Mutex<SessionCounts>>,
@@ -86,13 +88,17 @@ impl NetworkReceiver {
     /// When the socket or the wait fails, which only a lack of memory in the kernel brings about.
     pub(super) fn run(mut self, shared: &Shared) -> io::Result<()> {
         let mut scratch = BatchScratch::default();
-        let mut asks = true;
+        let (mut asks, mut turns) = (true, 0_u32);
         while !shared.is_over.load(Ordering::Relaxed) {
             let is_full = self.turn(asks, &mut scratch)?;
             asks = true;
             *shared.counts.lock().unwrap_or_else(PoisonError::into_inner) = self.counts;
             if let Some(security) = &self.security {
                 *shared.sessions.lock().unwrap_or_else(PoisonError::into_inner) = security.sessions.counts();
+            }
+            turns = turns.wrapping_add(1);
+            if turns.is_multiple_of(TURNS_COUNTED) {
+                self.tell_protocol(shared);
             }
             if let Some(pause) = self.pause.handle_turn(self.adapter.has_refused(), is_full) {
                 std::thread::sleep(pause);
@@ -102,6 +108,7 @@ impl NetworkReceiver {
             if self.socket.is_ready() || !home.may_sleep() {
                 continue;
             }
+            self.tell_protocol(shared);
             if !shared.is_over.load(Ordering::SeqCst) {
                 let sessions = self.security.as_ref().and_then(|security| security.sessions.poll_timeout());
                 let deadline = earlier(self.endpoint.poll_timeout(), self.gate.poll_timeout());
@@ -114,6 +121,10 @@ impl NetworkReceiver {
         Ok(())
     }
 
+    fn tell_protocol(&self, shared: &Shared) {
+        *shared.protocol.lock().unwrap_or_else(PoisonError::into_inner) = self.endpoint.counters();
+    }
+
     /// Takes a batch if it `asks` for one, and sends what is ready; true when the batch was full.
     fn turn(&mut self, asks: bool, scratch: &mut BatchScratch) -> io::Result<bool> {
         let count = if asks { self.socket.receive()? } else { 0 };
@@ -123,7 +134,7 @@ impl NetworkReceiver {
             false => self.handle_arrivals(now),
             true => self.handle_sealed(now),
         }
-        self.adapter.handle_inbox(now, &mut self.endpoint);
+        self.adapter.handle_inbox(now, &mut self.endpoint, &mut self.counts);
         if self.endpoint.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.endpoint.handle_timeout(now);
         }
@@ -270,5 +281,7 @@ impl Origins {
     }
 }
 
+/// A busy loop tells the counters of the protocol after so many batches; one that is about to sleep tells them at once.
+const TURNS_COUNTED: u32 = 64;
 /// Peers of a socket for every address.
 const ORIGINS_MAX: usize = 16_384;

@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::handler::{Catalog, Class, ClassId, Handler};
+use super::handler::{Catalog, CatalogAttachment, Class, ClassId, Handler};
+use super::server::Notifier;
 use crate::identity::{AccessRules, Caller};
 use crate::link_format::{self, WebLink};
-use crate::message::{CoapRequest, Code, Response, content_format};
+use crate::message::{CoapRequest, Code, OptionNumber, Response, content_format};
 
 /// Handlers by their paths.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub struct Routes {
     /// Hashes of the paths with their routes, ascending.
     by_hash: Vec<(u64, usize)>,
     catalog: Option<Arc<dyn Catalog>>,
+    /// Answers requests that name another server.
+    proxy: Option<Arc<dyn Handler>>,
     /// Paths that require protected requests, with all paths below them.
     protected: Vec<String>,
     access: AccessRules,
@@ -36,6 +39,8 @@ pub enum Target {
     Route(usize),
     /// To the catalog.
     Catalog,
+    /// To the proxy.
+    Proxy,
     /// To the list of links.
     Core,
     /// Nowhere.
@@ -72,6 +77,17 @@ impl Routes {
     pub fn with_catalog(mut self, catalog: Arc<dyn Catalog>) -> Routes {
         self.catalog = Some(catalog);
         self
+    }
+
+    /// Lets `proxy` answer requests that name another server, whatever their path; without one they are answered 5.05.
+    pub fn with_proxy(mut self, proxy: Arc<dyn Handler>) -> Routes {
+        self.proxy = Some(proxy);
+        self
+    }
+
+    /// Whether there is a proxy.
+    pub(super) fn has_proxy(&self) -> bool {
+        self.proxy.is_some()
     }
 
     /// Lets only protected requests (OSCORE, RFC 8613) reach `path`, such as `/locks`, and everything below it, whether a
@@ -122,6 +138,9 @@ impl Routes {
 
     /// The target of a request. Allocates nothing.
     pub fn find(&self, request: &CoapRequest<'_>) -> Target {
+        if self.proxy.is_some() && is_for_proxy(request) {
+            return Target::Proxy;
+        }
         let hash = hash_of(request.path_segments());
         let found = self.with_hash(hash).find(|route| request.is_path(&self.routes[*route].path));
         match found {
@@ -138,6 +157,7 @@ impl Routes {
             Target::Route(route) if self.routes[route].slowness.is_demoted() => Class::Pooled(ClassId::BLOCKING),
             Target::Route(route) => self.routes[route].class,
             Target::Catalog => self.catalog.as_ref().map_or(Class::Inline, |catalog| catalog.class()),
+            Target::Proxy => self.proxy.as_ref().map_or(Class::Inline, |proxy| proxy.class()),
             Target::Core | Target::Nothing => Class::Inline,
         }
     }
@@ -149,6 +169,7 @@ impl Routes {
             Target::Catalog => {
                 self.catalog.as_ref().and_then(|catalog| catalog.handle(request)).unwrap_or_else(not_found)
             }
+            Target::Proxy => self.proxy.as_ref().map_or_else(not_found, |proxy| proxy.handle(request)),
             Target::Core => self.core(request),
             Target::Nothing => not_found(),
         };
@@ -161,6 +182,11 @@ impl Routes {
         if let Some(catalog) = &self.catalog {
             catalog.handle_observers(home, path, count);
         }
+    }
+
+    /// Has the catalog tell its changes.
+    pub(super) fn attach(&self, notifier: Notifier) -> Option<CatalogAttachment> {
+        self.catalog.as_ref().and_then(|catalog| catalog.attach(notifier))
     }
 
     /// Takes into account that the handler of `target` ran inline for longer than it may; true when that moves it to the
@@ -223,6 +249,12 @@ impl Slowness {
 fn is_at_or_below<'a>(segments: impl Iterator<Item = &'a str>, path: &str) -> bool {
     let mut segments = segments.flat_map(|segment| segment.split('/')).filter(|segment| !segment.is_empty());
     path.split('/').filter(|segment| !segment.is_empty()).all(|expected| segments.next() == Some(expected))
+}
+
+/// Whether a request names another server.
+fn is_for_proxy(request: &CoapRequest<'_>) -> bool {
+    let names = [OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME];
+    names.iter().any(|number| request.options.value(*number).is_some())
 }
 
 fn not_found() -> Response {

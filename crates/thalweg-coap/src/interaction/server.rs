@@ -16,6 +16,7 @@ use thalweg_transport::interfaces::{self, InterfaceSelection};
 
 use super::adapter::Adapter;
 use super::counts::LoopCounts;
+use super::handler::CatalogAttachment;
 use super::handler_pool::{Handlers, Job};
 use super::line::Line;
 use super::rate_limit::{PeerRate, RateLimit};
@@ -24,15 +25,16 @@ use super::routes::Routes;
 use super::send_handler::SendHandler;
 use super::streams::{LISTENERS_MAX, Listener, StreamLoop, StreamsConfig, TlsServer, WAKER};
 use crate::credentials::Credentials;
+use crate::device::DevicePool;
 use crate::dtls::{ClockOrigin, SessionCounts, SessionLimits, Sessions};
 use crate::endpoint::reliable::{ReliableCounts, ReliableEndpoint};
-use crate::endpoint::{Config, Endpoint};
+use crate::endpoint::{Config, Counters, Endpoint};
 use crate::identity::Transport;
 use crate::oscore::Keyring;
 use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::ControlLaw;
 use crate::scheduler::pool::Pool;
-use crate::scheduler::thread_pool::ThreadGroup;
+use crate::scheduler::thread_pool::{ThreadGroup, ThreadPoolManager};
 use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig, Snapshot};
 
 /// Settings of a server.
@@ -55,6 +57,8 @@ pub struct ServerConfig {
     pub groups: GroupRequests,
     /// Threads and priorities.
     pub scheduler: SchedulerConfig,
+    /// The law for the threads that work with devices. Default `vta`.
+    pub resource_law: ControlLaw,
     /// The keys of clients that may send protected requests (OSCORE, RFC 8613). Default `None`: such requests are refused.
     pub keyring: Option<Arc<Keyring>>,
     /// A socket for DTLS beside the one for plain datagrams. Default `None`.
@@ -114,6 +118,7 @@ impl ServerConfig {
             inline_max: Duration::from_micros(50),
             groups: GroupRequests::Ignored,
             scheduler: SchedulerConfig::default(),
+            resource_law: ControlLaw::Vta,
             keyring: None,
             secure: None,
             streams: None,
@@ -157,10 +162,14 @@ pub struct Server {
     counts: Vec<Arc<Mutex<LoopCounts>>>,
     sessions: Arc<Mutex<SessionCounts>>,
     connections: Arc<Mutex<ReliableCounts>>,
+    protocol: Vec<Arc<Mutex<Counters>>>,
     loops: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
     scheduler: Scheduler,
+    devices: DevicePool,
+    /// Brings changes of the catalog to observers.
+    _attachment: Option<CatalogAttachment>,
 }
 
 /// Statistics of a server.
@@ -172,6 +181,8 @@ pub struct ServerSnapshot {
     pub sessions: SessionCounts,
     /// Numbers about connections over TCP, TLS and WebSocket.
     pub connections: ReliableCounts,
+    /// Counters of the protocol in each loop, as of its last sleep or 64 batches ago.
+    pub protocol: Vec<Counters>,
     /// Statistics of the pools in the last ten seconds.
     pub scheduler: Snapshot,
     /// Paths whose handlers took too long inline and run in a pool now.
@@ -197,6 +208,19 @@ impl Server {
     /// # Errors
     /// When the address is taken or not of this host, or the system gives no threads.
     pub fn start(config: &ServerConfig, routes: Routes) -> Result<Server, ServerError> {
+        let SchedulerConfig { limits, priorities, .. } = config.scheduler;
+        Server::start_among(config, routes, Arc::new(ThreadPoolManager::new(limits.threads_max, priorities)))
+    }
+
+    /// The same with threads of this manager, which has some already.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_among(
+        config: &ServerConfig,
+        routes: Routes,
+        threads: Arc<ThreadPoolManager>,
+    ) -> Result<Server, ServerError> {
         let mut sockets = open(config)?;
         let address = sockets.first().map_or(config.address, BatchSocket::local_address);
         let secure = config.secure.as_ref().map(open_secure).transpose()?;
@@ -211,8 +235,12 @@ impl Server {
         });
         let homes: Arc<[SendHandler]> = homes.into();
         let routes = Arc::new(routes);
-        let scheduler = Scheduler::start(config.scheduler).map_err(ServerError::new("start a thread", NO_THREADS))?;
+        let scheduler = Scheduler::start_among(config.scheduler, threads)
+            .map_err(ServerError::new("start a thread", NO_THREADS))?;
         let pools = pools(config, &scheduler, &routes, &homes)?;
+        let devices = DevicePool::start(&scheduler, config.resource_law)
+            .map_err(ServerError::new("start a thread for devices", "give the resource class a law with threads"))?;
+        let attachment = routes.attach(Notifier(Arc::clone(&homes)));
         let mut server = Server {
             address,
             secure_address,
@@ -222,10 +250,13 @@ impl Server {
             counts: Vec::new(),
             sessions: Arc::default(),
             connections: Arc::default(),
+            protocol: Vec::new(),
             loops: Vec::new(),
             is_over: Arc::default(),
             failure: Arc::default(),
             scheduler,
+            devices,
+            _attachment: attachment,
         };
         for (home, socket) in sockets.into_iter().enumerate() {
             server.add_loop(config, home, socket, &pools)?;
@@ -248,7 +279,10 @@ impl Server {
         let secure = config.secure.as_ref().filter(|_| home == config.loops.max(1));
         // A handshake has proved the address.
         let amplification_max = if secure.is_some() { 0 } else { config.endpoint.amplification_max };
-        let mut endpoint = Endpoint::new(Config { amplification_max, ..config.endpoint.clone() }, secret()?);
+        let mut endpoint = Endpoint::new(
+            Config { amplification_max, proxying: self.routes.has_proxy(), ..config.endpoint.clone() },
+            secret()?,
+        );
         if let Some(keyring) = &config.keyring {
             endpoint.set_keyring(Arc::clone(keyring));
         }
@@ -293,8 +327,10 @@ impl Server {
     fn shared(&mut self, home: usize) -> Shared {
         let counts: Arc<Mutex<LoopCounts>> = Arc::default();
         self.counts.push(Arc::clone(&counts));
+        let protocol: Arc<Mutex<Counters>> = Arc::default();
+        self.protocol.push(Arc::clone(&protocol));
         let (homes, is_over) = (Arc::clone(&self.homes), Arc::clone(&self.is_over));
-        Shared { home, homes, counts, is_over, sessions: Arc::clone(&self.sessions) }
+        Shared { home, homes, counts, protocol, is_over, sessions: Arc::clone(&self.sessions) }
     }
 
     fn spawn(&mut self, name: &str, run: impl FnOnce() -> io::Result<()> + Send + 'static) -> Result<(), ServerError> {
@@ -330,6 +366,16 @@ impl Server {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The threads of this server.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// The threads that work with devices, for a [`Linker`](crate::device::Linker).
+    pub fn devices(&self) -> &DevicePool {
+        &self.devices
+    }
+
     /// A handle to report changed resources.
     pub fn notifier(&self) -> Notifier {
         Notifier(Arc::clone(&self.homes))
@@ -338,10 +384,13 @@ impl Server {
     /// Its statistics; may be read at any time.
     pub fn snapshot(&self) -> ServerSnapshot {
         let read = |counts: &Arc<Mutex<LoopCounts>>| *counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let read_protocol =
+            |counters: &Arc<Mutex<Counters>>| counters.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ServerSnapshot {
             loops: self.counts.iter().map(read).collect(),
             sessions: *self.sessions.lock().unwrap_or_else(PoisonError::into_inner),
             connections: *self.connections.lock().unwrap_or_else(PoisonError::into_inner),
+            protocol: self.protocol.iter().map(read_protocol).collect(),
             scheduler: self.scheduler.snapshot(),
             demoted: self.routes.demoted(),
         }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::interaction::handler::{Catalog, Class, ClassId, Handler};
+use crate::interaction::handler::{Catalog, CatalogAttachment, Class, ClassId, Handler};
+use crate::interaction::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Code, Response};
 use crate::resource::{Get, LocalStore, Put, Resource, ResourceError, ResourceRepresentation};
@@ -21,6 +22,10 @@ impl Catalog for LocalStore {
 
     fn links(&self) -> Vec<WebLink> {
         LocalStore::links(self)
+    }
+
+    fn attach(&self, notifier: Notifier) -> Option<CatalogAttachment> {
+        Some(Box::new(self.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))))))
     }
 
     fn handle_observers(&self, home: usize, path: &str, count: usize) {

@@ -9,7 +9,7 @@ use crate::resource::{
 };
 
 /// Settings of the resources of devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChannelPolicy {
     /// The first part of the paths. Default `sensors`.
     pub root: String,

@@ -25,8 +25,10 @@ pub enum ResourceError {
     Failed(String),
     /// Another thing did not answer in time.
     NoAnswer(String),
-    /// Another thing's answer makes no sense, or was an error.
+    /// Another thing's answer makes no sense.
     BadAnswer(String),
+    /// Another thing answered with this error.
+    Refused(Code, String),
 }
 
 impl ResourceError {
@@ -42,6 +44,7 @@ impl ResourceError {
             ResourceError::Failed(_) => Code::INTERNAL_SERVER_ERROR,
             ResourceError::NoAnswer(_) => Code::GATEWAY_TIMEOUT,
             ResourceError::BadAnswer(_) => Code::BAD_GATEWAY,
+            ResourceError::Refused(code, _) => *code,
         }
     }
 }
@@ -69,7 +72,8 @@ impl fmt::Display for ResourceError {
             | ResourceError::Unavailable(reason, _)
             | ResourceError::Failed(reason)
             | ResourceError::NoAnswer(reason)
-            | ResourceError::BadAnswer(reason) => f.write_str(reason),
+            | ResourceError::BadAnswer(reason)
+            | ResourceError::Refused(_, reason) => f.write_str(reason),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::link_format::WebLink;
-use crate::resource::{ResourceError, ResourceRepresentation};
+use crate::resource::{ResourceError, ResourceRepresentation, SensingReport};
 
 /// A resource, which clients read and write by its path.
 pub trait Resource: Send + Sync {
@@ -46,6 +46,16 @@ pub trait Resource: Send + Sync {
 
     /// Tells it whether anybody observes it.
     fn set_observed(&self, _observed: bool) {}
+
+    /// The effects of adaptive sensing. By default there is none.
+    fn sensing(&self) -> Option<SensingReport> {
+        None
+    }
+
+    /// Whether [`handle_timeout`](Self::handle_timeout) may ever have something to do. By default it may.
+    fn is_timed(&self) -> bool {
+        true
+    }
 
     /// Carries out due work, and returns the time of the next. By default there is none.
     fn handle_timeout(&self, _now: Instant) -> Option<Instant> {
@@ -94,7 +104,11 @@ pub struct LocalStore {
 #[derive(Default)]
 struct Shared {
     resources: RwLock<BTreeMap<String, Arc<dyn Resource>>>,
+    /// Those that have something to do by themselves.
+    timed: RwLock<BTreeMap<String, Arc<dyn Resource>>>,
     listeners: Mutex<Vec<(u64, ChangeListener)>>,
+    /// Paths that changed while changes are held back.
+    held: Mutex<Option<BTreeSet<String>>>,
     /// Numbers of observers of a path, in this thing and on the network.
     observers: Mutex<BTreeMap<String, Observers>>,
     /// Counts reschedulings and changes of the set, for the thread that waits for the next deadline.
@@ -107,6 +121,19 @@ struct Observers {
     own: usize,
     /// The event loops that have clients which observe.
     network: BTreeSet<usize>,
+}
+
+/// Tells changes that were held back when it is dropped, each path once.
+#[must_use = "it ends when it is dropped"]
+pub struct HeldChanges {
+    shared: Arc<Shared>,
+}
+
+impl Drop for HeldChanges {
+    fn drop(&mut self) {
+        let held = locked(&self.shared.held).take();
+        held.unwrap_or_default().iter().for_each(|path| self.shared.handle_change(path));
+    }
 }
 
 /// Ends with itself what [`LocalStore::on_change`] or [`LocalStore::observe`] began.
@@ -138,7 +165,7 @@ impl LocalStore {
     /// Makes a resource reachable.
     ///
     /// # Errors
-    /// When its path cannot be used, or the store is full, with 4096 resources.
+    /// When its path cannot be used, or the store is full, with 16,384 resources.
     pub fn insert(&self, resource: Arc<dyn Resource>) -> Result<(), StoreError> {
         let path = resource.path().to_owned();
         if path.split('/').any(str::is_empty) || path.len() > PATH_MAX_BYTES {
@@ -152,19 +179,38 @@ impl LocalStore {
             if resources.contains_key(&path) {
                 return Err(StoreError::Taken(path));
             }
-            resources.insert(path, Arc::clone(&resource));
+            resources.insert(path.clone(), Arc::clone(&resource));
+        }
+        if resource.is_timed() {
+            self.timed().insert(path.clone(), Arc::clone(&resource));
         }
         let watcher: Arc<dyn Watcher> = Arc::clone(&self.shared) as Arc<dyn Watcher>;
         resource.attach(Arc::downgrade(&watcher));
+        // Its place may have observers from a resource that was there before.
+        if locked(&self.shared.observers).contains_key(&path) {
+            resource.set_observed(true);
+            self.shared.handle_change(&path);
+        }
         self.shared.handle_reschedule();
         Ok(())
     }
 
-    /// Takes a resource away; false when there was none.
+    /// Takes a resource away; false when there was none. Its observers are told that it is gone.
     pub fn remove(&self, path: &str) -> bool {
         let removed = self.shared.resources.write().unwrap_or_else(PoisonError::into_inner).remove(path);
+        self.timed().remove(path);
+        if removed.is_some() {
+            self.shared.handle_change(path);
+        }
         self.shared.handle_reschedule();
         removed.is_some()
+    }
+
+    /// Holds back all changes until the result is dropped, so that a resource may be replaced by another one of its path
+    /// without its observers being told that it is gone.
+    pub fn hold_changes(&self) -> HeldChanges {
+        locked(&self.shared.held).get_or_insert_default();
+        HeldChanges { shared: Arc::clone(&self.shared) }
     }
 
     /// The resource of this path, without the slash in front.
@@ -179,6 +225,12 @@ impl LocalStore {
     /// The resources, in the order of the paths.
     pub fn links(&self) -> Vec<WebLink> {
         self.all().iter().map(|resource| resource.link()).collect()
+    }
+
+    /// The effects of adaptive sensing on each resource that has it, by path.
+    pub fn sensing(&self) -> Vec<(String, SensingReport)> {
+        let of = |resource: &Arc<dyn Resource>| Some((resource.path().to_owned(), resource.sensing()?));
+        self.all().iter().filter_map(of).collect()
     }
 
     /// The paths of all resources, in order.
@@ -230,7 +282,17 @@ impl LocalStore {
 
     /// Samples due properties and answers requests whose device is overdue; returns the time of the next call.
     pub fn handle_timeout(&self, now: Instant) -> Option<Instant> {
-        self.all().iter().filter_map(|resource| resource.handle_timeout(now)).min()
+        let timed: Vec<Arc<dyn Resource>> = self.timed().values().cloned().collect();
+        timed.iter().filter_map(|resource| resource.handle_timeout(now)).min()
+    }
+
+    /// Resources that may have something to do by themselves.
+    pub(super) fn timed_count(&self) -> usize {
+        self.shared.timed.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn timed(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<dyn Resource>>> {
+        self.shared.timed.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something may be due earlier than at the last [`handle_timeout`](Self::handle_timeout), or for this time.
@@ -291,6 +353,10 @@ impl Drop for WatchGuard {
 
 impl Watcher for Shared {
     fn handle_change(&self, path: &str) {
+        if let Some(held) = &mut *locked(&self.held) {
+            held.insert(path.to_owned());
+            return;
+        }
         let listeners = locked(&self.listeners).clone();
         listeners.iter().for_each(|(_, listener)| listener(path));
     }
@@ -350,7 +416,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Most resources of a thing; chosen by us so that `/.well-known/core` stays below a megabyte.
-const RESOURCES_MAX: usize = 4096;
+/// Most resources of a thing; chosen by us: those of 10,000 other things, and `/.well-known/core` stays below a body's 2 MiB.
+const RESOURCES_MAX: usize = 16_384;
 /// The longest path; its parts travel as options of at most 255 bytes (RFC 7252 §5.10).
 const PATH_MAX_BYTES: usize = 255;

@@ -11,6 +11,7 @@
 //! **Collapsed reads**: one read is in flight per resource, and its outcome, value or failure, answers all who wait. The same
 //! holds for requests to other things.
 
+mod adaptive;
 mod catalog;
 mod devices;
 mod error;
@@ -22,12 +23,13 @@ pub mod representation;
 mod sampler;
 mod state;
 
+pub use adaptive::{AdaptivePolicy, SensingReport};
 pub use catalog::{ResourceHandler, respond};
 pub use devices::{ChannelPolicy, add_devices};
 pub use error::ResourceError;
 pub use instruction::Instruction;
 pub(crate) use local::link_of;
-pub use local::{ChangeListener, Get, LocalStore, Put, Resource, StoreError, WatchGuard, Watcher};
+pub use local::{ChangeListener, Get, HeldChanges, LocalStore, Put, Resource, StoreError, WatchGuard, Watcher};
 pub use network::{Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName};
 pub use property::{Clock, DeviceChannel, Property, PropertyDescription, Source, system_clock};
 pub use representation::ResourceRepresentation;

@@ -194,6 +194,11 @@ impl<W> NetworkStore<W> {
         old.iter().for_each(|key| self.forget(key));
     }
 
+    /// The tag of a stored representation.
+    pub fn etag(&self, key: &RemoteKey) -> Option<ETag> {
+        self.entries.get(key).and_then(|entry| entry.etag)
+    }
+
     /// Counts of requests, by the kind of their answer.
     pub fn counters(&self) -> NetworkStoreCounters {
         self.counters

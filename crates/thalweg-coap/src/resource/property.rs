@@ -13,7 +13,7 @@ use crate::resource::local::{link_of, locked};
 use crate::resource::representation::{READING_FORMATS, negotiate, of_value};
 use crate::resource::state::{PropertyState, ReadEnd, RequestFate};
 use crate::resource::{
-    Get, Instruction, Put, Resource, ResourceError, ResourceRepresentation, Sampled, Sampling, Watcher,
+    Get, Instruction, Put, Resource, ResourceError, ResourceRepresentation, Sampled, Sampling, SensingReport, Watcher,
 };
 
 /// Tells the time.
@@ -46,7 +46,7 @@ impl Source for DeviceChannel {
 }
 
 /// The description of a property.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PropertyDescription {
     /// Its path, without the slash in front.
     pub path: String,
@@ -173,6 +173,10 @@ impl Shared {
             state.handle_outcome((self.clock)(), outcome)
         };
         self.deliver(answer);
+        // The reading may have made the next one due earlier or later.
+        if matches!(self.sampling, Sampling::Adaptive(_)) {
+            self.reschedule();
+        }
     }
 
     fn handle_timeout(&self) {
@@ -212,7 +216,8 @@ impl Resource for Property {
     }
 
     fn blocks(&self) -> bool {
-        self.shared.instruction.is_some() || matches!(self.shared.sampling, Sampling::OnDemand { .. })
+        self.shared.instruction.is_some()
+            || matches!(self.shared.sampling, Sampling::OnDemand { .. } | Sampling::Adaptive(_))
     }
 
     fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
@@ -232,6 +237,14 @@ impl Resource for Property {
         locked(&self.shared.state).handle_action((self.shared.clock)());
         self.shared.reschedule();
         done
+    }
+
+    fn is_timed(&self) -> bool {
+        !matches!(self.shared.sampling, Sampling::Pushed { .. })
+    }
+
+    fn sensing(&self) -> Option<SensingReport> {
+        locked(&self.shared.state).sensing((self.shared.clock)())
     }
 
     fn attach(&self, watcher: Weak<dyn Watcher>) {

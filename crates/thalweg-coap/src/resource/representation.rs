@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use thalweg_types::document::{Document, MapKey, octets};
+use thalweg_types::document::{Document, octets};
 
 use crate::device::{Unit, Value, ValueKind};
 use crate::message::{ETag, content_format};
 use crate::resource::ResourceError;
+use crate::senml::{self, SenmlRecord};
 
 /// The formats of readings; the first is the default.
 pub const READING_FORMATS: [u16; 5] = [
@@ -48,14 +49,16 @@ impl ResourceRepresentation {
                 return Ok((value_of_text(text), String::new()));
             }
             content_format::OCTET_STREAM => return Ok((Value::Bytes(self.payload.clone()), String::new())),
+            content_format::SENML_JSON | content_format::SENML_CBOR => {
+                let records =
+                    senml::parse(self.content_format, &self.payload).map_err(|error| bad(error.to_string()))?;
+                let first = records.into_iter().find_map(|record| Some((record.value?, record.unit)));
+                return first.ok_or_else(|| bad("the answer holds no value".to_owned()));
+            }
             _ => document(self.content_format, &self.payload).map_err(|error| bad(error.to_string()))?,
         };
-        let record = match &document {
-            Document::Array(records) => records.first().unwrap_or(&document),
-            other => other,
-        };
-        let value = member(record, &VALUE_NAMES).and_then(value_of_document);
-        let unit = match member(record, &UNIT_NAMES) {
+        let value = document.member("value").and_then(value_of_document);
+        let unit = match document.member("unit") {
             Some(Document::Text(symbol)) => symbol.clone(),
             _ => String::new(),
         };
@@ -98,19 +101,8 @@ pub fn of_value(format: u16, name: &str, value: &Value, unit: Unit) -> Result<Ve
             if format == content_format::JSON { document.to_json() } else { document.to_cbor() }
         }
         content_format::SENML_JSON | content_format::SENML_CBOR => {
-            let is_json = format == content_format::SENML_JSON;
-            let key = |label: &SenmlLabel| if is_json { label.0.into() } else { MapKey::Label(label.1) };
-            let label = match value {
-                Value::Integer(_) | Value::Real(_) => &SENML_VALUE,
-                Value::Boolean(_) => &SENML_BOOLEAN,
-                Value::Text(_) => &SENML_TEXT,
-                Value::Bytes(_) => &SENML_DATA,
-            };
-            let mut record = vec![(key(&SENML_NAME), Document::Text(name.to_owned()))];
-            record.extend(has_unit.then_some((key(&SENML_UNIT), symbol)));
-            record.push((key(label), content(value)));
-            let document = Document::Array(vec![Document::Map(record)]);
-            if is_json { document.to_json() } else { document.to_cbor() }
+            let record = SenmlRecord::new(senml_name(name), unit.symbol(), value.clone());
+            return senml::encode(format, &[record]).map_err(|error| ResourceError::Failed(error.to_string()));
         }
         _ => return Err(ResourceError::NotAcceptable),
     };
@@ -130,9 +122,16 @@ pub fn to_value(format: Option<u16>, payload: &[u8], kind: ValueKind) -> Result<
             let text = std::str::from_utf8(payload).map_err(|_| bad("the text is not UTF-8".to_owned()))?;
             Some(if kind == ValueKind::Text { Value::Text(text.to_owned()) } else { value_of_text(text.trim()) })
         }
+        content_format::SENML_JSON | content_format::SENML_CBOR => {
+            let mut records = senml::parse(format, payload).map_err(|error| bad(error.to_string()))?;
+            if records.len() != 1 {
+                return Err(bad(format!("a pack of one record is needed, not of {}", records.len())));
+            }
+            records.pop().and_then(|record| record.value)
+        }
         _ => {
             let document = document(format, payload)?;
-            let inner = member(&document, &VALUE_NAMES).unwrap_or(&document);
+            let inner = document.member("value").unwrap_or(&document);
             value_of_document(inner)
         }
     };
@@ -151,11 +150,18 @@ pub fn to_value(format: Option<u16>, payload: &[u8], kind: ValueKind) -> Result<
 /// [`ResourceError::UnsupportedFormat`] for other formats, [`ResourceError::BadRequest`] when it cannot be read.
 pub fn document(format: u16, payload: &[u8]) -> Result<Document, ResourceError> {
     let read = match format {
-        content_format::JSON | content_format::SENML_JSON => Document::from_json(payload),
-        content_format::CBOR | content_format::SENML_CBOR => Document::from_cbor(payload),
+        content_format::JSON => Document::from_json(payload),
+        content_format::CBOR => Document::from_cbor(payload),
         _ => return Err(ResourceError::UnsupportedFormat),
     };
     read.map_err(|error| ResourceError::BadRequest(error.to_string()))
+}
+
+/// A path as SenML can name it: letters that names do not have become `_` (RFC 8428 §4.5.1).
+pub fn senml_name(path: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || "-:./_".contains(letter) { letter } else { '_' };
+    let name: String = path.chars().map(plain).collect();
+    if name.starts_with(|first: char| first.is_ascii_alphanumeric()) { name } else { format!("x{name}") }
 }
 
 fn value_of_text(text: &str) -> Value {
@@ -179,30 +185,6 @@ fn value_of_document(document: &Document) -> Option<Value> {
         Document::Null | Document::Array(_) | Document::Map(_) => None,
     }
 }
-
-/// The first member that has one of these names, in JSON or by SenML's label.
-fn member<'a>(record: &'a Document, names: &[SenmlLabel]) -> Option<&'a Document> {
-    let Document::Map(members) = record else { return None };
-    let is_named = |key: &MapKey| match key {
-        MapKey::Text(text) => names.iter().any(|(name, _)| name == text),
-        MapKey::Label(label) => names.iter().any(|(_, known)| known == label),
-    };
-    members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
-}
-
-/// SenML's names of a field in JSON and in CBOR (RFC 8428 §4.3, §6).
-type SenmlLabel = (&'static str, i64);
-
-const SENML_NAME: SenmlLabel = ("n", 0);
-const SENML_UNIT: SenmlLabel = ("u", 1);
-const SENML_VALUE: SenmlLabel = ("v", 2);
-const SENML_TEXT: SenmlLabel = ("vs", 3);
-const SENML_BOOLEAN: SenmlLabel = ("vb", 4);
-const SENML_DATA: SenmlLabel = ("vd", 8);
-/// Not a label of SenML: what JSON and CBOR without SenML call it.
-const UNLABELLED: i64 = i64::MIN;
-const VALUE_NAMES: [SenmlLabel; 5] = [("value", UNLABELLED), SENML_VALUE, SENML_TEXT, SENML_BOOLEAN, SENML_DATA];
-const UNIT_NAMES: [SenmlLabel; 2] = [("unit", UNLABELLED), SENML_UNIT];
 
 // The 64-bit FNV-1a hash.
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -230,20 +212,16 @@ mod tests {
             for format in READING_FORMATS {
                 let sent = representation(format, value);
                 let (got, unit) = sent.value().expect("read");
-                let is_json = [content_format::JSON, content_format::SENML_JSON].contains(&format);
                 match value {
                     // JSON has no octets.
-                    Value::Bytes(_) if is_json => assert_eq!(got, Value::Text("0x00ff".to_owned())),
+                    Value::Bytes(_) if format == content_format::JSON => {
+                        assert_eq!(got, Value::Text("0x00ff".to_owned()))
+                    }
                     _ => assert_eq!(&got, value, "{format:?}"),
                 }
                 assert_eq!(unit, if format == content_format::TEXT { "" } else { "Cel" });
                 let put = to_value(Some(format), &sent.payload, value.kind());
-                match format {
-                    content_format::SENML_JSON | content_format::SENML_CBOR => {
-                        assert!(put.is_err(), "a pack of records is no single value")
-                    }
-                    _ => assert_eq!(put.as_ref(), Ok(value), "{format:?}"),
-                }
+                assert_eq!(put.as_ref(), Ok(value), "{format:?}");
             }
         }
     }
@@ -274,6 +252,9 @@ mod tests {
         put(Some(9999), "1", ValueKind::Real, Err(ResourceError::UnsupportedFormat));
         let no_value = ResourceError::BadRequest("a number is needed".to_owned());
         put(Some(content_format::JSON), "[1]", ValueKind::Real, Err(no_value));
+        put(Some(content_format::SENML_JSON), r#"[{"n":"a","v":1}]"#, ValueKind::Real, Ok(Value::Real(1.0)));
+        let two = ResourceError::BadRequest("a pack of one record is needed, not of 2".to_owned());
+        put(Some(content_format::SENML_JSON), r#"[{"bn":"a","v":1},{"v":2}]"#, ValueKind::Real, Err(two));
     }
 
     #[test]

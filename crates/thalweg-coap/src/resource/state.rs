@@ -5,9 +5,10 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use crate::device::{DeviceError, Value};
+use crate::resource::adaptive::{AdaptivePolicy, AdaptiveSensing, SensingReport};
 
 /// When a property is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampling {
     /// At fixed times; requests are answered from the store.
     Periodic {
@@ -19,6 +20,8 @@ pub enum Sampling {
         /// Time for which a reading answers requests; zero measures for each request, but only once for simultaneous ones.
         max_age: Duration,
     },
+    /// As often as its changes and those who ask need.
+    Adaptive(AdaptivePolicy),
     /// Whenever a service publishes a value.
     Pushed {
         /// Time for which a client may keep a value.
@@ -54,6 +57,7 @@ pub struct PropertyState<W> {
     flight: Flight<W>,
     sample_due: Instant,
     observed: bool,
+    adaptive: Option<AdaptiveSensing>,
 }
 
 #[derive(Debug)]
@@ -102,15 +106,22 @@ impl<W> PropertyState<W> {
             flight: Flight::None,
             sample_due: Instant::ZERO,
             observed: false,
+            adaptive: match sampling {
+                Sampling::Adaptive(policy) => Some(AdaptiveSensing::new(policy)),
+                Sampling::Periodic { .. } | Sampling::OnDemand { .. } | Sampling::Pushed { .. } => None,
+            },
         }
     }
 
     /// Handles a request. `waiter` makes the receiver of a later answer; it is called only if the request has to wait.
     pub fn handle_request(&mut self, now: Instant, waiter: impl FnOnce() -> W) -> RequestFate {
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.handle_request(now);
+        }
         if let Some(latest) = self.latest.as_ref().filter(|latest| self.answers(now, latest)) {
             return RequestFate::Known(Ok(latest.clone()));
         }
-        if !matches!(self.sampling, Sampling::OnDemand { .. }) {
+        if !matches!(self.sampling, Sampling::OnDemand { .. } | Sampling::Adaptive(_)) {
             return RequestFate::Known(Err(self.failure.clone().unwrap_or_else(|| nothing_yet(self.sampling))));
         }
         match &mut self.flight {
@@ -137,6 +148,10 @@ impl<W> PropertyState<W> {
         };
         match outcome {
             Ok(value) => {
+                if let Some(adaptive) = &mut self.adaptive {
+                    adaptive.handle_reading(now, &value);
+                    self.sample_due = now + adaptive.period(now);
+                }
                 let changed = self.latest.as_ref().is_none_or(|latest| latest.value != value);
                 let sampled =
                     Sampled { value, taken: now, max_age: if outdated { Duration::ZERO } else { self.max_age() } };
@@ -159,7 +174,7 @@ impl<W> PropertyState<W> {
         if let Flight::Reading { outdated, .. } = &mut self.flight {
             *outdated = true;
         }
-        if self.sample_period().is_some() {
+        if self.sample_period(now).is_some() {
             self.sample_due = now;
         }
     }
@@ -177,7 +192,7 @@ impl<W> PropertyState<W> {
 
     /// Whether the caller must begin a read now because it is time for a sample. While one is in flight, samples are left out.
     pub fn poll_sample(&mut self, now: Instant) -> bool {
-        let Some(period) = self.sample_period() else { return false };
+        let Some(period) = self.sample_period(now) else { return false };
         if now < self.sample_due {
             return false;
         }
@@ -193,7 +208,9 @@ impl<W> PropertyState<W> {
 
     /// When [`handle_timeout`](Self::handle_timeout) or [`poll_sample`](Self::poll_sample) has something to do next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let sample = self.sample_period().map(|_| self.sample_due);
+        let is_sampled = !matches!(self.sampling, Sampling::Pushed { .. })
+            && (self.observed || !matches!(self.sampling, Sampling::OnDemand { .. }));
+        let sample = is_sampled.then_some(self.sample_due);
         let deadline = match &self.flight {
             Flight::Reading { deadline, .. } => Some(*deadline),
             Flight::None | Flight::Overdue => None,
@@ -203,10 +220,19 @@ impl<W> PropertyState<W> {
 
     /// Sets whether it has observers: it is then sampled without requests.
     pub fn set_observed(&mut self, now: Instant, observed: bool) {
-        if observed && !self.observed && matches!(self.sampling, Sampling::OnDemand { .. }) {
+        let is_sampled_for_observers = matches!(self.sampling, Sampling::OnDemand { .. } | Sampling::Adaptive(_));
+        if observed && !self.observed && is_sampled_for_observers {
             self.sample_due = now;
         }
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.set_observed(now, observed);
+        }
         self.observed = observed;
+    }
+
+    /// The effects of adaptive sensing, if the property has it.
+    pub fn sensing(&self, now: Instant) -> Option<SensingReport> {
+        self.adaptive.as_ref().map(|adaptive| adaptive.report(now))
     }
 
     fn begin(&mut self, now: Instant, waiters: Vec<W>) -> Instant {
@@ -218,7 +244,7 @@ impl<W> PropertyState<W> {
     /// Whether a reading is still good enough for an answer.
     fn answers(&self, now: Instant, latest: &Sampled) -> bool {
         match self.sampling {
-            Sampling::OnDemand { .. } => !latest.fresh_for(now).is_zero(),
+            Sampling::OnDemand { .. } | Sampling::Adaptive(_) => !latest.fresh_for(now).is_zero(),
             Sampling::Periodic { period } => {
                 let oldest = period.saturating_mul(PERIODS_MAX).max(period.saturating_add(self.read_timeout));
                 now.since(latest.taken) <= oldest
@@ -233,11 +259,15 @@ impl<W> PropertyState<W> {
             // The notification of a change asks for the state again; that must not cause the next change.
             Sampling::OnDemand { max_age } if self.observed => max_age.max(OBSERVED_PERIOD_MIN),
             Sampling::OnDemand { max_age } | Sampling::Pushed { max_age } => max_age,
+            Sampling::Adaptive(policy) => self.adaptive.as_ref().map_or(policy.period_min, AdaptiveSensing::max_age),
         }
     }
 
-    fn sample_period(&self) -> Option<Duration> {
+    fn sample_period(&self, now: Instant) -> Option<Duration> {
         match self.sampling {
+            Sampling::Adaptive(policy) => {
+                Some(self.adaptive.as_ref().map_or(policy.period_max, |adaptive| adaptive.period(now)))
+            }
             Sampling::Periodic { period } => Some(period.max(PERIOD_MIN)),
             Sampling::OnDemand { max_age } => self.observed.then_some(max_age.max(OBSERVED_PERIOD_MIN)),
             Sampling::Pushed { .. } => None,
@@ -248,7 +278,9 @@ impl<W> PropertyState<W> {
 fn nothing_yet(sampling: Sampling) -> DeviceError {
     DeviceError::Absent(match sampling {
         Sampling::Pushed { .. } => "nothing has been published yet".to_owned(),
-        Sampling::Periodic { .. } | Sampling::OnDemand { .. } => "nothing has been measured yet".to_owned(),
+        Sampling::Periodic { .. } | Sampling::OnDemand { .. } | Sampling::Adaptive(_) => {
+            "nothing has been measured yet".to_owned()
+        }
     })
 }
 
@@ -401,6 +433,23 @@ mod tests {
             RequestFate::Begin(at(1006)),
             "that read began before the action"
         );
+    }
+
+    #[test]
+    fn an_adaptive_property_is_read_for_the_first_request_after_a_pause_and_more_often_while_it_changes() {
+        let policy = AdaptivePolicy { error: 1.0, period_min: SECOND / 10, period_max: SECOND * 60 };
+        let mut state = PropertyState::<u32>::new(Sampling::Adaptive(policy), SECOND);
+        assert!(state.poll_sample(at(0)));
+        state.handle_outcome(at(1), Ok(Value::Real(0.0)));
+        assert_eq!(state.poll_timeout(), Some(at(60_001)), "nobody asks");
+        assert_eq!(state.handle_request(at(5000), || 0), RequestFate::Begin(at(6000)), "that reading is too old");
+        state.handle_outcome(at(5001), Ok(Value::Real(0.0)));
+        assert_eq!(state.poll_timeout(), Some(at(5151)), "somebody asked");
+        assert!(state.poll_sample(at(5151)));
+        state.handle_outcome(at(5151), Ok(Value::Real(5.0)));
+        assert_eq!(state.poll_timeout(), Some(at(5251)), "it changes fast");
+        let report = state.sensing(at(5151)).expect("it has adaptive sensing");
+        assert_eq!((report.reads, report.exceeded, report.error_max), (3, 1, 5.0));
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::*;
 use crate::device::drivers::{Simulated, Simulation};
-use crate::device::tests::{PATIENCE, SHORT, Scripted, Step};
-use crate::device::{Completion, DeviceError, DeviceHandle, Finder, Linker, Unit, Value};
+use crate::device::tests::{PATIENCE, SHORT, Scripted, Step, linker};
+use crate::device::{Completion, DeviceError, DeviceHandle, Finder, Unit, Value};
 use crate::message::{Code, content_format};
+use crate::scheduler::priority::Priorities;
+use crate::scheduler::thread_pool::ThreadPoolManager;
 
 fn on_demand(path: &str, max_age: Duration) -> PropertyDescription {
     PropertyDescription::new(path, "level", Unit::CELSIUS, Sampling::OnDemand { max_age })
@@ -45,7 +47,7 @@ impl Source for Counting {
 fn a_hundred_requests_to_a_sensor_of_50_ms_cause_one_read() {
     let simulation = Simulation { latency: Duration::from_millis(50), ..Simulation::default() };
     let found = Finder::new().with(Simulated::new(simulation)).find(PATIENCE);
-    let sensor = Linker::default().link(&found.devices[0]).expect("linked");
+    let sensor = linker().link(&found.devices[0]).expect("linked");
     let reads = Arc::new(AtomicUsize::new(0));
     let source = Counting(channel(&sensor, 0), Arc::clone(&reads));
     // Requests that come late, on a busy machine, find the reading fresh.
@@ -98,7 +100,7 @@ fn a_device_that_hangs_answers_with_when_to_ask_again() {
 #[test]
 fn an_actuator_is_driven_and_read_again() {
     let found = Finder::new().with(Simulated::new(Simulation::default())).find(PATIENCE);
-    let device = Linker::default().link(&found.devices[0]).expect("linked");
+    let device = linker().link(&found.devices[0]).expect("linked");
     let instruction = Instruction::new("mean", device.clone(), 1, PATIENCE);
     let mean = Property::measured(on_demand("mean", PATIENCE), channel(&device, 1), Some(instruction), system_clock());
     let get = |accept| mean.get(&Get { accept, ..Get::default() }).map(|representation| representation.payload);
@@ -180,9 +182,10 @@ fn paths_are_checked_and_unique() {
 #[test]
 fn the_sampler_measures_by_itself_and_ends() {
     let found = Finder::new().with(Simulated::new(Simulation::default())).find(PATIENCE);
-    let device = Linker::default().link(&found.devices[0]).expect("linked");
+    let device = linker().link(&found.devices[0]).expect("linked");
     let store = LocalStore::new();
-    let sampler = Sampler::start(store.clone(), system_clock()).expect("a thread");
+    let threads = Arc::new(ThreadPoolManager::new(1, Priorities::default()));
+    let sampler = Sampler::start(store.clone(), system_clock(), &threads).expect("a thread");
     let sampling = Sampling::Periodic { period: Duration::from_millis(1) };
     let description = PropertyDescription::new("t", "temperature", Unit::CELSIUS, sampling);
     let property = Property::measured(description, channel(&device, 0), None, system_clock());
@@ -204,7 +207,7 @@ fn devices_that_were_found_are_resources() {
     let found = Finder::new().with(Simulated::new(Simulation::default())).with(scripted).find(PATIENCE);
     let store = LocalStore::new();
     let policy = ChannelPolicy { timeout: PATIENCE, ..ChannelPolicy::default() };
-    assert_eq!(add_devices(&store, &found, &Linker::default(), &policy, &system_clock()), []);
+    assert_eq!(add_devices(&store, &found, &linker(), &policy, &system_clock()), []);
     let targets: Vec<String> = store.links().into_iter().map(|link| link.target).collect();
     assert_eq!(
         targets,
@@ -214,7 +217,7 @@ fn devices_that_were_found_are_resources() {
     assert_eq!(switch.get(&Get::default()).expect_err("no state").code(), Code::METHOD_NOT_ALLOWED);
     script.send(Step::Give(Ok(Value::Boolean(true)))).expect("sent");
     assert_eq!(switch.put(&Put { content_format: None, payload: b"on", queries: &[] }), Ok(()));
-    let again = add_devices(&store, &found, &Linker::default(), &policy, &system_clock());
+    let again = add_devices(&store, &found, &linker(), &policy, &system_clock());
     assert_eq!(again.len(), 2, "each path is there once: {again:?}");
 }
 
@@ -235,4 +238,32 @@ fn a_property_is_sampled_while_somebody_observes_it() {
     assert!(due().is_some(), "a client of the other loop observes");
     store.set_network_observers(1, "p", 0);
     assert_eq!(due(), None);
+}
+
+#[test]
+fn observers_of_a_replaced_resource_hear_of_it_once_and_it_knows_of_them() {
+    let store = LocalStore::new();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&heard);
+    let _watch = store.on_change(Arc::new(move |path| told.lock().expect("a lock").push(path.to_owned())));
+    let insert = |values: Vec<f64>| {
+        let source = Given(Mutex::new(values.into_iter()));
+        let property = Property::measured(on_demand("p", PATIENCE), source, None, system_clock());
+        store.insert(Arc::new(property)).expect("inserted");
+    };
+    insert(vec![1.0]);
+    store.set_network_observers(0, "p", 1);
+    let held = store.hold_changes();
+    assert!(store.remove("p"));
+    insert(vec![2.0]);
+    assert_eq!(*heard.lock().expect("a lock"), Vec::<String>::new(), "nobody heard that it was gone");
+    drop(held);
+    assert_eq!(*heard.lock().expect("a lock"), ["p"]);
+    assert!(store.handle_timeout(system_clock()()).is_some(), "it is sampled for its observer");
+    assert!(store.remove("p"));
+    assert_eq!(
+        heard.lock().expect("a lock").last().map(String::as_str),
+        Some("p"),
+        "its observers hear that it is gone"
+    );
 }

@@ -70,13 +70,17 @@ pub struct PoolConfig {
 }
 
 impl PoolConfig {
-    /// The pool in which devices are read: a thread a processor, 100 places in the queue, as the paper has it.
-    pub fn for_resources(limits: PoolLimits) -> PoolConfig {
+    /// The pool in which devices are read. A job is a device with commands; each has a bounded queue of its own, so this
+    /// one holds as many as a store has resources, and nobody waits for a device longer than 10 s.
+    ///
+    /// The paper's pool has a thread for each processor, [`ControlLaw::Fixed`]: then as many devices that hang stop all.
+    pub fn for_resources(law: ControlLaw) -> PoolConfig {
+        let wait = Duration::from_secs(10);
         PoolConfig {
             name: "resource".to_owned(),
             group: ThreadGroup::Resource,
-            law: ControlLaw::Fixed(limits.processors),
-            patience: Patience { length_max: 100, ..Patience::default() },
+            law,
+            patience: Patience { wait_max: wait, standing_max: wait, length_max: 4096 },
         }
     }
 }
@@ -88,6 +92,19 @@ pub struct Snapshot {
     pub pools: Vec<PoolSnapshot>,
     /// Priorities that the system refused.
     pub refusals: Vec<PriorityRefusal>,
+    /// Threads of each group, and the nice value that they ask for.
+    pub groups: Vec<GroupSnapshot>,
+}
+
+/// The threads of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSnapshot {
+    /// Which.
+    pub group: ThreadGroup,
+    /// Threads that run.
+    pub threads: usize,
+    /// The nice value that they ask for, -20 to 19.
+    pub nice: i32,
 }
 
 /// Statistics of one pool in the last ten seconds.
@@ -140,6 +157,14 @@ impl Scheduler {
     /// When the system gives no thread for it.
     pub fn start(config: SchedulerConfig) -> io::Result<Scheduler> {
         let manager = Arc::new(ThreadPoolManager::new(config.limits.threads_max, config.priorities));
+        Scheduler::start_among(config, manager)
+    }
+
+    /// The same with threads of this manager, which has some already.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start_among(config: SchedulerConfig, manager: Arc<ThreadPoolManager>) -> io::Result<Scheduler> {
         let watched: Arc<Mutex<Vec<Watched>>> = Arc::default();
         let is_over = Arc::new(AtomicBool::new(false));
         let (pools, stop) = (Arc::clone(&watched), Arc::clone(&is_over));
@@ -179,6 +204,17 @@ impl Scheduler {
         Ok(pool)
     }
 
+    /// Puts the pool of this name under another law from now on; false when there is none, or the law has no threads.
+    pub fn set_law(&self, pool: &str, law: ControlLaw) -> bool {
+        let Some(controller) = law.controller(self.config.limits) else { return false };
+        let mut watched = lock(&self.watched);
+        let Some(watched) = watched.iter_mut().find(|watched| watched.pool.name() == pool) else { return false };
+        if watched.law != law {
+            (watched.law, watched.controller) = (law, controller);
+        }
+        true
+    }
+
     /// The thread-pool manager, for threads that are no pool.
     pub fn manager(&self) -> &Arc<ThreadPoolManager> {
         &self.manager
@@ -201,7 +237,14 @@ impl Scheduler {
             history: watched.observer.history(),
             shortage: watched.shortage.clone(),
         };
-        Snapshot { pools: lock(&self.watched).iter().map(of).collect(), refusals: self.manager.refusals() }
+        let group = |group: ThreadGroup| GroupSnapshot {
+            group,
+            threads: self.manager.running(group),
+            nice: self.config.priorities.of(group),
+        };
+        let groups = ThreadGroup::ALL.map(group).to_vec();
+        let pools = lock(&self.watched).iter().map(of).collect();
+        Snapshot { pools, refusals: self.manager.refusals(), groups }
     }
 }
 

@@ -24,8 +24,37 @@ pub struct PoolTotals {
     pub taken: u64,
     /// Sum of the waits of the jobs taken.
     pub waited: Duration,
+    /// How long they waited.
+    pub waits: WaitHistogram,
     /// Time of the pool's threads.
     pub thread_time: ThreadTime,
+}
+
+/// Waits of jobs in a queue, counted by their length: one count for each of [`WaitHistogram::BOUNDS`], and one for longer ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitHistogram(pub [u64; 13]);
+
+impl WaitHistogram {
+    /// The longest wait of each count but the last.
+    pub const BOUNDS: [Duration; 12] = [
+        Duration::from_micros(50),
+        Duration::from_micros(100),
+        Duration::from_micros(250),
+        Duration::from_micros(500),
+        Duration::from_millis(1),
+        Duration::from_micros(2500),
+        Duration::from_millis(5),
+        Duration::from_millis(10),
+        Duration::from_millis(25),
+        Duration::from_millis(100),
+        Duration::from_millis(500),
+        Duration::from_secs(2),
+    ];
+
+    /// Counts a wait.
+    pub fn note(&mut self, waited: Duration) {
+        self.0[Self::BOUNDS.partition_point(|bound| *bound < waited)] += 1;
+    }
 }
 
 /// Time of threads, by its use.
@@ -255,6 +284,7 @@ mod tests {
                 completed: 9 * step,
                 taken: 9 * step,
                 waited: millis(18 * step),
+                waits: WaitHistogram::default(),
                 thread_time: ThreadTime { busy: millis(100 * step), processor: millis(step), ..ThreadTime::default() },
             };
             let gauge = Gauge { threads: 2, queue: step as usize, waited_max: millis(step), is_standing: false };

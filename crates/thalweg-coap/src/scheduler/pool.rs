@@ -11,7 +11,7 @@ use thalweg_transport::clock;
 
 use super::admission::{Forecast, Patience};
 use super::controller::{Decision, PeriodObservation};
-use super::observer::{Gauge, PoolTotals, ThreadMeter, ThreadTime};
+use super::observer::{Gauge, PoolTotals, ThreadMeter, ThreadTime, WaitHistogram};
 use super::queue::{JobOffer, Queue, Refused, Taken};
 use super::thread_pool::{ThreadGroup, ThreadPoolManager};
 
@@ -85,6 +85,7 @@ struct Counters {
     taken: AtomicU64,
     waited_nanos: AtomicU64,
     waited_max_nanos: AtomicU64,
+    waits: [AtomicU64; 13],
 }
 
 impl<J: Send + 'static> Pool<J> {
@@ -186,6 +187,7 @@ impl<J: Send + 'static> Observed for Pool<J> {
             completed: count(&counters.completed),
             taken: count(&counters.taken),
             waited: Duration::from_nanos(count(&counters.waited_nanos)),
+            waits: WaitHistogram(std::array::from_fn(|at| count(&counters.waits[at]))),
             thread_time,
         };
         let waited_max = Duration::from_nanos(counters.waited_max_nanos.swap(0, Ordering::Relaxed));
@@ -289,11 +291,15 @@ impl<J> Shared<J> {
         counters.dropped.fetch_add(taken.expired.len() as u64, Ordering::Relaxed);
         counters.waited_nanos.fetch_add(nanos(taken.waited), Ordering::Relaxed);
         counters.waited_max_nanos.fetch_max(nanos(taken.waited_max), Ordering::Relaxed);
+        for (counter, count) in counters.waits.iter().zip(taken.waits.0).filter(|(_, count)| *count > 0) {
+            counter.fetch_add(count, Ordering::Relaxed);
+        }
     }
 
     /// Waits for jobs; false when the thread is to end.
     fn take(&self, number: usize, taken: &mut Taken<J>) -> bool {
         (taken.waited, taken.waited_max) = (Duration::ZERO, Duration::ZERO);
+        taken.waits = WaitHistogram::default();
         let mut state = self.state();
         loop {
             let is_over = self.is_over.load(Ordering::SeqCst);

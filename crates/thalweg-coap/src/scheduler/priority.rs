@@ -2,11 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use thalweg_host::{HostFiles, Task, TaskStat};
 use thalweg_transport::thread;
 
 use super::thread_pool::ThreadGroup;
 
-/// Nice values of the four groups, -20 (first) to 19 (last).
+/// Nice values of the four groups beside that of the process, -20 (first) to 19 (last).
 ///
 /// Default: 0 for interaction and profile, 5 for resources, 10 for applications. That puts interaction first, as the paper
 /// asks, by letting the others step back, which needs no privilege.
@@ -29,7 +30,8 @@ impl Default for Priorities {
 }
 
 impl Priorities {
-    fn of(self, group: ThreadGroup) -> i32 {
+    /// The nice value of a group.
+    pub fn of(self, group: ThreadGroup) -> i32 {
         match group {
             ThreadGroup::Interaction => self.interaction,
             ThreadGroup::Profile => self.profile,
@@ -43,6 +45,8 @@ impl Priorities {
 #[derive(Debug)]
 pub struct PriorityManager {
     wanted: Priorities,
+    /// The nice value of the process: that of the thread that made this.
+    base: i32,
     refusals: Mutex<Vec<PriorityRefusal>>,
 }
 
@@ -70,13 +74,14 @@ impl std::fmt::Display for PriorityRefusal {
 impl PriorityManager {
     /// Grants these from now on.
     pub fn new(wanted: Priorities) -> PriorityManager {
-        PriorityManager { wanted, refusals: Mutex::default() }
+        let base = current_nice().unwrap_or_default();
+        PriorityManager { wanted, base, refusals: Mutex::default() }
     }
 
-    /// Gives the calling thread the priority of its group. A nice value of 0 leaves it as it is.
+    /// Gives the calling thread the priority of its group, whatever that of the thread that started it.
     pub fn apply(&self, group: ThreadGroup) {
-        let nice = self.wanted.of(group);
-        if nice == 0 {
+        let nice = (self.base + self.wanted.of(group)).clamp(-20, 19);
+        if current_nice() == Some(nice) {
             return;
         }
         let Err(error) = thread::set_nice(nice) else { return };
@@ -92,9 +97,13 @@ impl PriorityManager {
     }
 }
 
+/// The nice value of the calling thread.
+fn current_nice() -> Option<i32> {
+    TaskStat::read(&HostFiles::here(), Task::ThisThread).map(|stat| stat.nice)
+}
+
 #[cfg(test)]
 mod tests {
-    use thalweg_host::{HostFiles, Task, TaskStat};
 
     use super::*;
 

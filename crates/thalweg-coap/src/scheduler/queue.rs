@@ -6,6 +6,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::admission::{Admission, AdmissionRank, Forecast, Patience};
+use super::observer::WaitHistogram;
 
 /// Jobs that wait, in the order of their arrival.
 #[derive(Debug)]
@@ -53,11 +54,14 @@ pub struct Taken<J> {
     pub waited: Duration,
     /// The longest wait.
     pub waited_max: Duration,
+    /// All waits.
+    pub waits: WaitHistogram,
 }
 
 impl<J> Default for Taken<J> {
     fn default() -> Taken<J> {
-        Taken { jobs: Vec::new(), expired: Vec::new(), waited: Duration::ZERO, waited_max: Duration::ZERO }
+        let (waited, waited_max) = (Duration::ZERO, Duration::ZERO);
+        Taken { jobs: Vec::new(), expired: Vec::new(), waited, waited_max, waits: WaitHistogram::default() }
     }
 }
 
@@ -128,6 +132,7 @@ impl<J> Queue<J> {
             let waited = now.since(entry.since);
             into.waited += waited;
             into.waited_max = into.waited_max.max(waited);
+            into.waits.note(waited);
             self.admission.handle_wait(now, waited);
             if waited > self.admission.wait_max(rank) {
                 let retry_after = self.admission.predicted_wait(self.len());
@@ -181,6 +186,7 @@ mod tests {
         queue.take(at(3), 3, &mut taken);
         assert_eq!((taken.jobs, queue.len()), (vec![1, 2, 3], 1));
         assert_eq!((taken.waited, taken.waited_max), (Duration::from_millis(9), Duration::from_millis(3)));
+        assert_eq!(taken.waits.0, [0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0], "above 2.5 ms, below 5");
     }
 
     #[test]

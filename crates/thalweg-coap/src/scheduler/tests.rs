@@ -142,7 +142,7 @@ fn what_a_pool_did_can_be_seen_while_it_works() {
 #[test]
 fn a_pool_under_the_law_inline_is_refused() {
     let scheduler = Scheduler::start(SchedulerConfig::default()).unwrap();
-    let config = PoolConfig { law: ControlLaw::Inline, ..PoolConfig::for_resources(scheduler.limits()) };
+    let config = PoolConfig::for_resources(ControlLaw::Inline);
     let crew = Gate { began: channel().0, go_on: Mutex::new(channel().1) };
     let Err(error) = scheduler.add_pool(config, Box::new(crew)) else { panic!("it was made") };
     assert!(error.to_string().contains("inline"));

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use super::priority::{Priorities, PriorityManager, PriorityRefusal};
@@ -22,7 +22,8 @@ pub enum ThreadGroup {
 }
 
 impl ThreadGroup {
-    const ALL: [ThreadGroup; 4] =
+    /// All groups.
+    pub const ALL: [ThreadGroup; 4] =
         [ThreadGroup::Application, ThreadGroup::Resource, ThreadGroup::Interaction, ThreadGroup::Profile];
 
     fn index(self) -> usize {
@@ -45,6 +46,8 @@ impl fmt::Display for ThreadGroup {
 #[derive(Debug)]
 pub struct ThreadPoolManager {
     running: [AtomicUsize; 4],
+    /// Names of the threads that run, with their groups.
+    members: Mutex<Vec<(String, ThreadGroup)>>,
     threads_max: usize,
     priorities: PriorityManager,
 }
@@ -53,7 +56,7 @@ impl ThreadPoolManager {
     /// A manager that lets each group have `threads_max` threads at most.
     pub fn new(threads_max: usize, priorities: Priorities) -> ThreadPoolManager {
         let priorities = PriorityManager::new(priorities);
-        ThreadPoolManager { running: Default::default(), threads_max, priorities }
+        ThreadPoolManager { running: Default::default(), members: Mutex::default(), threads_max, priorities }
     }
 
     /// Starts a thread of `group` with the group's priority.
@@ -66,9 +69,10 @@ impl ThreadPoolManager {
         name: &str,
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
-        let place = Place::take(self, group)?;
         // The kernel shows 15 letters of a name.
-        let builder = Builder::new().name(name.chars().take(15).collect()).stack_size(STACK_BYTES);
+        let name: String = name.chars().take(15).collect();
+        let place = Place::take(self, group, name.clone())?;
+        let builder = Builder::new().name(name).stack_size(STACK_BYTES);
         builder.spawn(move || {
             place.manager.priorities.apply(group);
             run();
@@ -79,6 +83,11 @@ impl ThreadPoolManager {
     /// Threads that run in `group`.
     pub fn running(&self, group: ThreadGroup) -> usize {
         self.running[group.index()].load(Ordering::Relaxed)
+    }
+
+    /// Names and groups of the threads that run, as `/proc` shows their names.
+    pub fn members(&self) -> Vec<(String, ThreadGroup)> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The most threads that a group may have.
@@ -96,23 +105,29 @@ impl ThreadPoolManager {
 struct Place {
     manager: Arc<ThreadPoolManager>,
     group: ThreadGroup,
+    name: String,
 }
 
 impl Place {
-    fn take(manager: &Arc<ThreadPoolManager>, group: ThreadGroup) -> io::Result<Place> {
+    fn take(manager: &Arc<ThreadPoolManager>, group: ThreadGroup, name: String) -> io::Result<Place> {
         let running = &manager.running[group.index()];
         if running.fetch_add(1, Ordering::Relaxed) >= manager.threads_max {
             running.fetch_sub(1, Ordering::Relaxed);
             let most = manager.threads_max;
             return Err(io::Error::other(format!("the group {group} has {most} threads, as many as it may have")));
         }
-        Ok(Place { manager: Arc::clone(manager), group })
+        manager.members.lock().unwrap_or_else(PoisonError::into_inner).push((name.clone(), group));
+        Ok(Place { manager: Arc::clone(manager), group, name })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.manager.running[self.group.index()].fetch_sub(1, Ordering::Relaxed);
+        let mut members = self.manager.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = members.iter().position(|(name, group)| *name == self.name && *group == self.group) {
+            members.swap_remove(place);
+        }
     }
 }
 

@@ -6,8 +6,10 @@
 
 mod client;
 mod name;
+mod neighbours;
 mod observation;
 mod remote;
+mod resolver;
 mod services;
 mod things;
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::message::{Code, OptionNumber, RequestBuf, Response};
+use crate::message::{Code, ETag, OptionNumber, RequestBuf, Response};
 use crate::resource::{
     Clock, Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName,
     ResourceError, ResourceRepresentation,
@@ -14,7 +14,7 @@ use crate::resource::{
 /// Takes the answer to one request.
 pub type ResponseCompletion = Box<dyn FnOnce(Result<Response, ResourceError>) + Send>;
 
-/// Takes the notifications of an observed resource, and why there are no more.
+/// Takes the notifications of an observed resource, and why there are none for now: a failed observation is registered anew.
 pub type ResponseListener = Box<dyn FnMut(Result<Response, ResourceError>) + Send>;
 
 /// Reaches other things: a CoAP client.
@@ -27,7 +27,7 @@ pub trait Remote: Send + Sync {
 }
 
 /// A registration at another thing; it ends when this is dropped.
-pub trait RemoteObservation: Send {}
+pub trait RemoteObservation: Send + Sync {}
 
 type Waiter = SyncSender<Result<ResourceRepresentation, ResourceError>>;
 
@@ -96,20 +96,42 @@ impl Network {
         mut listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
     ) -> Box<dyn RemoteObservation> {
         let (network, observed) = (self.clone(), key.clone());
-        let notified = move |outcome: Result<Response, ResourceError>| {
-            let representation = outcome.and_then(|response| {
-                if response.code != Code::CONTENT {
-                    return Err(refused(&observed.name, &response));
-                }
-                let etag = response.etag;
-                let representation = representation(response);
+        self.watch(key, move |outcome| {
+            let told = outcome.map(|(representation, etag)| {
                 let now = (network.clock)();
                 network.store().handle_notification(now, &observed, representation.clone(), etag);
-                Ok(representation)
+                representation
             });
-            listener(representation);
+            listener(told);
+        })
+    }
+
+    /// Registers for notifications, which the listener alone keeps, with their tags.
+    pub(super) fn watch(
+        &self,
+        key: &RemoteKey,
+        mut listener: impl FnMut(Result<(ResourceRepresentation, Option<ETag>), ResourceError>) + Send + 'static,
+    ) -> Box<dyn RemoteObservation> {
+        let observed = key.name.clone();
+        let notified = move |outcome: Result<Response, ResourceError>| {
+            listener(outcome.and_then(|response| {
+                if response.code != Code::CONTENT {
+                    return Err(refused(&observed, &response));
+                }
+                let etag = response.etag;
+                Ok((representation(response), etag))
+            }));
         };
         self.remote.observe(&key.name.thing, get_request(key), Box::new(notified))
+    }
+
+    /// The tag of what is in the store.
+    pub(super) fn etag(&self, key: &RemoteKey) -> Option<ETag> {
+        self.store().etag(key)
+    }
+
+    pub(super) fn forget(&self, name: &RemoteName) {
+        self.store().handle_action(name);
     }
 
     pub(super) fn counters(&self) -> NetworkStoreCounters {
@@ -172,5 +194,5 @@ fn no_answer(name: &RemoteName) -> ResourceError {
 fn refused(name: &RemoteName, response: &Response) -> ResourceError {
     let text = String::from_utf8_lossy(&response.payload);
     let reason = format!("{} answered {:?} to /{} {text}", name.thing, response.code, name.path);
-    ResourceError::BadAnswer(reason.trim_end().to_owned())
+    ResourceError::Refused(response.code, reason.trim_end().to_owned())
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device::{Unit, Value};
-use crate::message::{RequestBuf, content_format};
+use crate::message::{ETag, RequestBuf, content_format};
 use crate::resource::{
-    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, Resource, ResourceError,
+    Clock, Get, LocalStore, NetworkStoreCounters, Property, Put, RemoteKey, RemoteName, Resource, ResourceError,
     ResourceRepresentation, StoreError,
 };
 use crate::service::observation::Observation;
-use crate::service::remote::{Network, Remote};
+use crate::service::remote::{Network, Remote, RemoteObservation};
 use crate::service::{NameError, ResourceName};
 
 /// The resources that an application can reach. Cheap to clone.
@@ -72,6 +72,37 @@ impl Things {
     /// As [`request`](Self::request), and when the representation holds no value.
     pub fn value(&self, name: &str) -> Result<(Value, String), ResourceError> {
         self.request_as(name, Some(content_format::CBOR))?.value()
+    }
+
+    /// The present state of a resource of another thing, and the tag that the other gave it: for those who ask on behalf of
+    /// others.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub fn relay(
+        &self,
+        name: &RemoteName,
+        accept: Option<u16>,
+    ) -> Result<(ResourceRepresentation, Option<ETag>), ResourceError> {
+        let key = RemoteKey { name: name.clone(), accept };
+        let representation = self.network.get(&key, self.patience)?;
+        Ok((representation, self.network.etag(&key)))
+    }
+
+    /// Forgets what is known of a resource of another thing: something may have changed it.
+    pub fn forget(&self, name: &RemoteName) {
+        self.network.forget(name);
+    }
+
+    /// Observes a resource of another thing: `listener` gets its state now and after each change, on the thread that drives
+    /// all things, so it must not block. The network store does not keep these states.
+    pub fn watch(
+        &self,
+        name: &RemoteName,
+        mut listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
+    ) -> Box<dyn RemoteObservation> {
+        let key = RemoteKey { name: name.clone(), accept: None };
+        self.network.watch(&key, move |outcome| listener(outcome.map(|(representation, _)| representation)))
     }
 
     /// Tells a resource something.

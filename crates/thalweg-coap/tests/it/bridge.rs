@@ -9,10 +9,12 @@ use thalweg::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
 use thalweg::{DataReader, DomainParticipant, InstanceState, Topic};
 use thalweg_coap::data_space::{Bridge, Exporter, TopicResource, Types};
 use thalweg_coap::device::drivers::{Simulated, Simulation};
-use thalweg_coap::device::{Finder, Linker, Unit, Value};
+use thalweg_coap::device::{DevicePool, Finder, Linker, Unit, Value};
 use thalweg_coap::interaction::handler::Catalog;
 use thalweg_coap::message::{Code, RequestBuf, Response, content_format};
 use thalweg_coap::resource::{ChannelPolicy, LocalStore, Property, WatchGuard, add_devices, system_clock};
+use thalweg_coap::scheduler::controller::ControlLaw;
+use thalweg_coap::scheduler::{Scheduler, SchedulerConfig};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -249,7 +251,9 @@ fn a_resource_is_a_topic_that_tells_and_takes_values() {
     let (here, there) = (Arc::new(participant(domain)), participant(domain));
     let store = LocalStore::new();
     let found = Finder::new().with(Simulated::new(Simulation::default())).find(PATIENCE);
-    let failures = add_devices(&store, &found, &Linker::default(), &ChannelPolicy::default(), &system_clock());
+    let scheduler = Scheduler::start(SchedulerConfig::default()).expect("a thread");
+    let linker = Linker::new(DevicePool::start(&scheduler, ControlLaw::Vta).expect("a thread"));
+    let failures = add_devices(&store, &found, &linker, &ChannelPolicy::default(), &system_clock());
     assert_eq!(failures, []);
     let level = Property::pushed("level", "level", Unit::NONE, PATIENCE, system_clock());
     store.insert(Arc::new(level.clone())).expect("inserted");

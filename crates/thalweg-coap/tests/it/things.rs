@@ -10,7 +10,7 @@ use thalweg_coap::interaction::handler::{ClassId, Function};
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::{ClassConfig, Server, ServerConfig};
 use thalweg_coap::message::{RequestBuf, Response, content_format};
-use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, WatchGuard, add_devices, system_clock};
+use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, add_devices, system_clock};
 use thalweg_coap::scheduler::controller::ControlLaw;
 use thalweg_coap::service::{CoapRemote, Remote, Things};
 
@@ -22,7 +22,6 @@ struct Thing {
     server: Server,
     things: Things,
     _sampler: Sampler,
-    _watch: WatchGuard,
 }
 
 fn thing() -> Thing {
@@ -31,15 +30,15 @@ fn thing() -> Thing {
     let found = Finder::new().with(Simulated::new(simulation)).find(PATIENCE);
     let sampling = Sampling::OnDemand { max_age: Duration::from_millis(10) };
     let policy = ChannelPolicy { sampling, timeout: PATIENCE, ..ChannelPolicy::default() };
-    assert_eq!(add_devices(&store, &found, &Linker::default(), &policy, &system_clock()), []);
-    let sampler = Sampler::start(store.clone(), system_clock()).expect("a thread");
     let routes = Routes::new().with_catalog(Arc::new(store.clone()));
     let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
-    let notifier = server.notifier();
-    let watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
-    let remote = Arc::new(CoapRemote::new(Config::default()));
+    let linker = Linker::new(server.devices().clone());
+    assert_eq!(add_devices(&store, &found, &linker, &policy, &system_clock()), []);
+    let threads = server.scheduler().manager();
+    let sampler = Sampler::start(store.clone(), system_clock(), threads).expect("a thread");
+    let remote = Arc::new(CoapRemote::start(Config::default(), server.scheduler().manager()).expect("started"));
     let things = Things::new(store, remote, 100_000, system_clock()).with_patience(PATIENCE);
-    Thing { server, things, _sampler: sampler, _watch: watch }
+    Thing { server, things, _sampler: sampler }
 }
 
 #[test]
@@ -100,7 +99,8 @@ fn as_many_requests_are_under_way_as_nstart_says() {
     let mut config = ServerConfig::new(([127, 0, 0, 1], 0).into());
     config.classes = vec![ClassConfig::new("blocking", ControlLaw::Fixed(3))];
     let server = Server::start(&config, Routes::new().add("/meet", handler)).expect("started");
-    let remote = CoapRemote::new(Config { nstart: 3, ..Config::default() });
+    let config = Config { nstart: 3, ..Config::default() };
+    let remote = CoapRemote::start(config, server.scheduler().manager()).expect("started");
     let (sender, answers) = mpsc::channel();
     for _ in 0..3 {
         let sender = sender.clone();

@@ -4,9 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use toml::de::DeTable;
-
-use super::fields::{Field, Fields, ScenarioError, Source};
+use super::fields::{Field, Fields, ScenarioError};
 use super::matrix::{CELLS_MAX, VALUES_MAX, check_endpoints, check_volume, read_matrices};
 use super::network;
 use super::traffic::{check_together, flows_in, read_flows};
@@ -19,12 +17,6 @@ use crate::station::Wait;
 
 /// Reads a whole file.
 pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    let source = Source { file, text };
-    if text.len() > FILE_BYTES_MAX {
-        return Err(source.error(0, format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", text.len())));
-    }
-    let table = DeTable::parse(text)
-        .map_err(|error| source.error(error.span().map_or(0, |span| span.start), error.message()))?;
     let keys = (
         &[
             "schema", "name", "seed", "against", "notes", "hosts", "link", "matrix", "flow", "qos", "process",
@@ -32,7 +24,10 @@ pub(super) fn read(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         ][..],
         &["paper"][..],
     );
-    let root = Fields::new(source, "", table.get_ref(), 0..0, keys)?;
+    thalweg_settings::read(file, text, keys, read_root)
+}
+
+fn read_root(root: Fields<'_>) -> Result<Scenario, ScenarioError> {
     let schema = root.require("schema")?;
     if schema.text()? != Scenario::SCHEMA {
         return Err(schema.error(format!("this version reads {:?} only", Scenario::SCHEMA)));
@@ -294,8 +289,6 @@ pub(super) const PHASES: [(&str, PublisherPhase); 2] =
     [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
 pub(super) const RELIABILITY: [(&str, ReliabilitySetting); 2] =
     [("reliable", ReliabilitySetting::Reliable), ("best-effort", ReliabilitySetting::BestEffort)];
-/// Scenarios are written by people.
-const FILE_BYTES_MAX: usize = 1 << 20;
 const NOTES_MAX: usize = 256;
 /// Linux gives no socket less.
 const RECEIVE_BUFFER_MIN: u64 = 2_304;

@@ -51,17 +51,15 @@ pub fn run(options: &BridgeOptions, interrupt: &Interrupt) -> Result<(), Failure
     let store = LocalStore::new();
     let mut exporter =
         Exporter::start(Arc::clone(&participant), types.clone(), store.clone()).map_err(Failure::from_cause)?;
-    let sensors = if options.sensors { Some(Sensors::start(&store)?) } else { None };
+    let routes = options.protection.apply(Routes::new().with_catalog(Arc::new(store.clone())));
+    let config = ServerConfig { keyring: options.protection.keyring()?, ..ServerConfig::new(options.bind) };
+    let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
+    let sensors = if options.sensors { Some(Sensors::start(&store, &server)?) } else { None };
     if let Some(sensors) = &sensors {
         for path in sensors.paths() {
             exporter.add(path).map_err(Failure::from_cause)?;
         }
     }
-    let routes = options.protection.apply(Routes::new().with_catalog(Arc::new(store.clone())));
-    let config = ServerConfig { keyring: options.protection.keyring()?, ..ServerConfig::new(options.bind) };
-    let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
-    let notifier = server.notifier();
-    let _watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
     print_line(format_args!("bridging coap://{}", server.address()))?;
     let mut bridge = Bridge::new(participant, types, store);
     while !interrupt.came() {

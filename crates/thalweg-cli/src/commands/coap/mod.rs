@@ -7,11 +7,13 @@ mod discover;
 mod load;
 mod observe;
 mod protection;
+mod run;
 mod security;
 mod sensors;
 mod serve;
 mod statistics;
 mod target;
+mod top;
 
 use clap::{Args, Subcommand};
 
@@ -73,6 +75,13 @@ pub enum Action {
         "thalweg coap bridge --bind 0.0.0.0:5683 --idl types.idl --sensors"
     ))]
     Bridge(bridge::BridgeOptions),
+    /// Runs a gateway by a file: devices, resources, services, resources of other things, topics, a directory, proxies and the laws of
+    /// the pools, until Ctrl-C. SIGHUP reads the file again; what is the same in it goes on undisturbed.
+    #[command(after_help = crate::after_help!("thalweg coap run gateway.toml", "thalweg coap run gateway.toml --check"))]
+    Run(run::GatewayOptions),
+    /// Shows what a gateway does: requests, peers, pools, threads by group with their priorities, adaptive sensing.
+    #[command(after_help = crate::after_help!("thalweg coap top 127.0.0.1", "thalweg coap top 127.0.0.1 --once --json"))]
+    Top(top::FigureOptions),
 }
 
 /// Carries out the action.
@@ -88,5 +97,7 @@ pub fn run(options: &CoapOptions, interrupt: &Interrupt) -> Result<(), Failure> 
         Action::Discover(options) => discover::run(options),
         Action::Load(options) => load::run(options, interrupt),
         Action::Bridge(options) => bridge::run(options, interrupt),
+        Action::Run(options) => run::run(options, interrupt),
+        Action::Top(options) => top::run(options, interrupt),
     }
 }

@@ -14,6 +14,7 @@ use thalweg_coap::interaction::streams::StreamsConfig;
 use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::SchedulerConfig;
 use thalweg_coap::scheduler::controller::ControlLaw;
+use thalweg_coap::statistics::{FigureSource, MetricsServer, add_resources};
 
 use super::demonstration::{self, TextNote};
 use super::protection::ServerProtection;
@@ -35,7 +36,7 @@ pub struct ServeOptions {
     pub loops: u16,
 
     /// Let LAW decide the number of threads of a handler pool: vta, vta-printed, vta-authors, queue-delay, fixed:N, or inline for
-    /// no pool; CLASS=LAW for one of the classes blocking and device only. May be repeated (default: vta).
+    /// no pool; CLASS=LAW for one of the classes blocking and device, or resource for the threads of devices, only. May be repeated (default: vta).
     #[arg(long = "law", value_name = "[CLASS=]LAW", value_parser = class_law)]
     pub laws: Vec<(Option<String>, ControlLaw)>,
 
@@ -66,6 +67,10 @@ pub struct ServeOptions {
     /// Print the statistics as JSON, counted since the start (default: as text, counted since the last line).
     #[arg(long, requires = "statistics")]
     pub json: bool,
+
+    /// Answer GET /metrics over HTTP at this address with the figures as OpenMetrics; port 0 for a free port (default: none).
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
 
     /// End when standard input does, for programs that start a server.
     #[arg(long, hide = true)]
@@ -100,19 +105,24 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let config = config(options)?;
     let note = Arc::new(TextNote::default());
     let store = LocalStore::new();
-    let _sensors = Sensors::start(&store)?;
+    let figures = FigureSource::new();
     let routes = demonstration::routes(&note).with_catalog(Arc::new(store.clone()));
-    let routes = options.access.apply(options.protection.apply(routes));
-    let server = Server::start(&config, routes).map_err(Failure::from_cause)?;
+    let routes = options.access.apply(options.protection.apply(add_resources(routes, &figures)));
+    let server = Arc::new(Server::start(&config, routes).map_err(Failure::from_cause)?);
+    let _sensors = Sensors::start(&store, &server)?;
     note.tell(server.notifier());
-    let notifier = server.notifier();
-    let _watch = store.on_change(Arc::new(move |path| notifier.change(&format!("/{path}"))));
+    figures.set(&server, &store, None, None);
+    let metrics = options.metrics.map(|address| MetricsServer::start(address, figures, server.scheduler().manager()));
+    let metrics = metrics.transpose().map_err(|error| Failure::Failed(format!("no metrics over HTTP: {error}")))?;
     print_line(format_args!("serving coap://{}", server.address()))?;
     if let Some(address) = server.secure_address() {
         print_line(format_args!("serving coaps://{address}"))?;
     }
     for (transport, address) in server.stream_addresses() {
         print_line(format_args!("serving {transport}://{address}"))?;
+    }
+    if let Some(metrics) = &metrics {
+        print_line(format_args!("metrics http://{}/metrics", metrics.address()))?;
     }
     let mut refusals = 0;
     let mut before = server.snapshot();
@@ -158,6 +168,11 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
     config.loops = usize::from(options.loops);
     for (class, law) in &options.laws {
         let mut is_known = false;
+        // Devices are not a class of requests, and an inline law leaves them their threads.
+        if class.as_deref().is_none_or(|name| name == "resource") && *law != ControlLaw::Inline {
+            config.resource_law = *law;
+            is_known = true;
+        }
         for known in config.classes.iter_mut().filter(|known| class.as_ref().is_none_or(|name| *name == known.name)) {
             is_known = true;
             known.law = *law;
@@ -206,7 +221,7 @@ fn class_law(text: &str) -> Result<(Option<String>, ControlLaw), String> {
 
 fn unknown_class(name: &str, classes: &[ClassConfig]) -> String {
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
-    format!("there is no resource class \"{name}\"; the classes are {}", names.join(" and "))
+    format!("there is no resource class \"{name}\"; the classes are {} and resource", names.join(", "))
 }
 
 const LOOK_PERIOD: Duration = Duration::from_millis(50);

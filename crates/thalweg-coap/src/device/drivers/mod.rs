@@ -5,6 +5,7 @@ mod files;
 mod gpio;
 #[cfg(feature = "i2c")]
 mod i2c;
+mod kit;
 #[cfg(feature = "serial")]
 mod serial;
 mod simulated;
@@ -15,6 +16,7 @@ mod thermal;
 pub use gpio::{Direction, Gpio, Line};
 #[cfg(feature = "i2c")]
 pub use i2c::{I2c, Register, Width};
+pub use kit::{Kit, KitModel};
 #[cfg(feature = "serial")]
 pub use serial::{Instrument, Serial};
 pub use simulated::{Simulated, Simulation};

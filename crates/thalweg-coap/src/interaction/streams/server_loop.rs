@@ -175,7 +175,7 @@ impl StreamLoop {
         for id in std::mem::take(&mut self.readable) {
             self.read(now, id, buffer);
         }
-        self.adapter.handle_inbox(now, &mut self.endpoint);
+        self.adapter.handle_inbox(now, &mut self.endpoint, &mut self.counts);
         if self.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             self.endpoint.handle_timeout(now);
         }

@@ -3,6 +3,7 @@
 //! The paper's variable thread adjustment is here in three readings: as its equations are printed ([`VtaPrinted`]), as
 //! its authors built it ([`VtaAuthors`]) and as its text means it ([`Vta`], the default). `docs/coap-internals.md` compares them.
 
+mod every_second;
 mod fixed;
 mod queue_delay;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use every_second::EverySecond;
 pub use fixed::Fixed;
 pub use queue_delay::QueueDelay;
 pub use vta::Vta;
@@ -112,9 +114,10 @@ impl ControlLaw {
             ControlLaw::Inline => None,
             ControlLaw::Fixed(threads) => Some(Box::new(Fixed::new(threads, limits))),
             ControlLaw::VtaPrinted => {
-                Some(Box::new(VtaPrinted::new(HandlerRate::Completions, PeakOf::ThreadRate, limits)))
+                let law = VtaPrinted::new(HandlerRate::Completions, PeakOf::ThreadRate, limits);
+                Some(Box::new(EverySecond::new(law)))
             }
-            ControlLaw::VtaAuthors => Some(Box::new(VtaAuthors::new(limits))),
+            ControlLaw::VtaAuthors => Some(Box::new(EverySecond::new(VtaAuthors::new(limits)))),
             ControlLaw::Vta => Some(Box::new(Vta::new(limits))),
             ControlLaw::QueueDelay => Some(Box::new(QueueDelay::new(limits))),
         }

@@ -1,0 +1,160 @@
+//! Registration of this thing's resources at a directory elsewhere.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::link_format;
+use crate::message::{Code, OptionNumber, RequestBuf, Response, content_format};
+use crate::resource::ResourceError;
+use crate::service::{Remote, ServiceStop, Things};
+
+/// How this thing is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistrationPlan {
+    /// The directory's host and port.
+    pub directory: String,
+    /// The name of this endpoint, `ep`.
+    pub endpoint: String,
+    /// The sector, `d`; empty for the default one.
+    pub sector: String,
+    /// The URI of this server; `None` lets the directory take the address that the request comes from.
+    pub base: Option<String>,
+    /// Lifetime, from 60 s; refreshed after three quarters of it.
+    pub lifetime: Duration,
+}
+
+/// Keeps a registration: made anew when links change or the directory has forgotten it, refreshed in time, and removed at
+/// the end. It is a service: [`run`](Self::run) blocks until it shall stop.
+pub struct Registration {
+    plan: RegistrationPlan,
+    remote: Arc<dyn Remote>,
+    /// The path of the registration, while there is one.
+    location: Option<String>,
+    registered_links: String,
+}
+
+impl Registration {
+    /// Not registered yet.
+    pub fn new(plan: RegistrationPlan, remote: Arc<dyn Remote>) -> Registration {
+        Registration { plan, remote, location: None, registered_links: String::new() }
+    }
+
+    /// Keeps the resources of `things` registered until `stop` comes. `tell` hears of each change of the state: registered,
+    /// or why not.
+    pub fn run(mut self, things: &Things, stop: &ServiceStop, tell: &dyn Fn(&Result<String, ResourceError>)) {
+        let mut pause = RETRY_MIN;
+        loop {
+            let links = link_format::encode(things.local().links().iter());
+            let was_registered = self.location.is_some();
+            let outcome =
+                if was_registered && links == self.registered_links { self.refresh() } else { self.register(links) };
+            match &outcome {
+                Ok(()) => {
+                    if !was_registered {
+                        tell(&Ok(self.location.clone().unwrap_or_default()));
+                    }
+                    pause = RETRY_MIN;
+                    let due = self.plan.lifetime.mul_f64(REFRESH_PART);
+                    if self.wait_for_change(things, stop, due) {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    self.location = None;
+                    tell(&Err(error.clone()));
+                    if stop.wait(pause) {
+                        break;
+                    }
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
+            }
+        }
+        if let Some(location) = self.location.take() {
+            // At the end of the thing nobody waits for a silent directory: the lifetime ends there, too.
+            let _ = self.ask(RequestBuf::delete(&location), END_PATIENCE);
+        }
+    }
+
+    /// Waits until it is time to refresh or the links are others; true when it shall stop.
+    fn wait_for_change(&self, things: &Things, stop: &ServiceStop, due: Duration) -> bool {
+        let mut left = due;
+        while !left.is_zero() {
+            let step = left.min(LOOK_PERIOD);
+            if stop.wait(step) {
+                return true;
+            }
+            left -= step;
+            if link_format::encode(things.local().links().iter()) != self.registered_links {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn register(&mut self, links: String) -> Result<(), ResourceError> {
+        let mut target = format!("/rd?ep={}&lt={}", escaped(&self.plan.endpoint), self.plan.lifetime.as_secs());
+        if !self.plan.sector.is_empty() {
+            target.push_str(&format!("&d={}", escaped(&self.plan.sector)));
+        }
+        if let Some(base) = &self.plan.base {
+            target.push_str(&format!("&base={}", escaped(base)));
+        }
+        let request = RequestBuf::post(&target, links.clone()).with_content_format(content_format::LINK_FORMAT);
+        let response = self.ask(request, PATIENCE)?;
+        if response.code != Code::CREATED && response.code != Code::CHANGED {
+            return Err(self.refused(&response));
+        }
+        let segments = response.options.iter().filter(|(number, _)| *number == OptionNumber::LOCATION_PATH);
+        let location: String =
+            segments.map(|(_, segment)| format!("/{}", escaped(&String::from_utf8_lossy(segment)))).collect();
+        if location.is_empty() {
+            return Err(ResourceError::BadAnswer(format!("{} told no location", self.plan.directory)));
+        }
+        (self.location, self.registered_links) = (Some(location), links);
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<(), ResourceError> {
+        let location = self.location.clone().unwrap_or_default();
+        let response = self.ask(RequestBuf::post(&location, Vec::new()), PATIENCE)?;
+        if response.code == Code::CHANGED { Ok(()) } else { Err(self.refused(&response)) }
+    }
+
+    fn ask(&self, request: RequestBuf, patience: Duration) -> Result<Response, ResourceError> {
+        let (sender, answer) = mpsc::sync_channel(1);
+        let completion = move |outcome| {
+            // The receiver is gone when the answer came too late.
+            let _ = sender.send(outcome);
+        };
+        self.remote.request(&self.plan.directory, request, Box::new(completion));
+        let late = || Err(ResourceError::NoAnswer(format!("the directory {} gave no answer", self.plan.directory)));
+        answer.recv_timeout(patience).unwrap_or_else(|_| late())
+    }
+
+    fn refused(&self, response: &Response) -> ResourceError {
+        let text = String::from_utf8_lossy(&response.payload);
+        let reason = format!("the directory {} answered {:?} {text}", self.plan.directory, response.code);
+        ResourceError::Refused(response.code, reason.trim_end().to_owned())
+    }
+}
+
+/// A value in a query or a segment in a path.
+fn escaped(value: &str) -> String {
+    let escape = |byte: u8| match byte.is_ascii_alphanumeric() || b"-._~:[]/".contains(&byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    value.bytes().map(escape).collect()
+}
+
+/// The part of the lifetime after which a registration is refreshed.
+const REFRESH_PART: f64 = 0.75;
+/// After a failure the directory is asked again, later each time.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(300);
+/// Interval at which links are compared.
+const LOOK_PERIOD: Duration = Duration::from_millis(500);
+/// MAX_TRANSMIT_WAIT.
+const PATIENCE: Duration = Duration::from_secs(93);
+const END_PATIENCE: Duration = Duration::from_secs(1);

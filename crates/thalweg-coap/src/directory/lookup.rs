@@ -1,0 +1,103 @@
+//! Lookups of resources and endpoints (RFC 9176 §6).
+
+use super::DirectoryError;
+use super::registrations::{Entry, ResourceDirectory};
+use crate::link_format::WebLink;
+
+/// What is looked up: filters that all have to hold, and the page.
+#[derive(Debug, Default)]
+struct Wanted<'a> {
+    filters: Vec<&'a str>,
+    page: usize,
+    count: Option<usize>,
+}
+
+impl<'a> Wanted<'a> {
+    fn read(queries: impl Iterator<Item = &'a str>) -> Result<Wanted<'a>, DirectoryError> {
+        let mut wanted = Wanted::default();
+        let number = |name: &str, value: &str| {
+            value.parse::<usize>().map_err(|_| DirectoryError::Bad(format!("{name} is a whole number")))
+        };
+        for argument in queries {
+            match argument.split_once('=') {
+                Some(("page", value)) => wanted.page = number("page", value)?,
+                Some(("count", value)) => wanted.count = Some(number("count", value)?),
+                _ => wanted.filters.push(argument),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn page_of(&self, links: impl Iterator<Item = WebLink>) -> Vec<WebLink> {
+        match self.count {
+            Some(count) => links.skip(self.page.saturating_mul(count)).take(count).collect(),
+            None if self.page > 0 => Vec::new(),
+            None => links.collect(),
+        }
+    }
+}
+
+impl ResourceDirectory {
+    /// Links that pass the query, with absolute targets and anchors (RFC 9176 §6.1). A filter by `ep`, `d`, `base` or an
+    /// attribute of the endpoint passes all its links that have no such attribute themselves.
+    ///
+    /// # Errors
+    /// When `page` or `count` is no number.
+    pub fn find_resources<'a>(&self, queries: impl Iterator<Item = &'a str>) -> Result<Vec<WebLink>, DirectoryError> {
+        let wanted = Wanted::read(queries)?;
+        let links = self.entries().flat_map(|(number, entry)| {
+            let of_endpoint = endpoint_link(number, entry);
+            entry.links.iter().map(move |link| (resolved(link, entry), of_endpoint.clone()))
+        });
+        let passes = |(link, endpoint): &(WebLink, WebLink)| {
+            wanted.filters.iter().all(|filter| {
+                let own = link.matches(filter);
+                own || (!filter.starts_with("href=") && endpoint.matches(filter))
+            })
+        };
+        Ok(wanted.page_of(links.filter(passes).map(|(link, _)| link)))
+    }
+
+    /// Endpoints that pass the query, themselves or by one of their links (RFC 9176 §6.2).
+    ///
+    /// # Errors
+    /// As [`find_resources`](Self::find_resources).
+    pub fn find_endpoints<'a>(&self, queries: impl Iterator<Item = &'a str>) -> Result<Vec<WebLink>, DirectoryError> {
+        let wanted = Wanted::read(queries)?;
+        let passes = |entry: &Entry, endpoint: &WebLink| {
+            wanted.filters.iter().all(|filter| {
+                endpoint.matches(filter) || entry.links.iter().any(|link| resolved(link, entry).matches(filter))
+            })
+        };
+        let found = self.entries().map(|(number, entry)| (entry, endpoint_link(number, entry)));
+        Ok(wanted.page_of(found.filter(|(entry, link)| passes(entry, link)).map(|(_, link)| link)))
+    }
+}
+
+/// The link to a registration, with the attributes of its endpoint.
+fn endpoint_link(number: u64, entry: &Entry) -> WebLink {
+    let link = WebLink::new(format!("/rd/{number}")).with("ep", &entry.name.endpoint);
+    let link = if entry.name.sector.is_empty() { link } else { link.with("d", &entry.name.sector) };
+    let link = link.with("base", &entry.base).with("rt", "core.rd-ep");
+    entry.attributes.iter().fold(link, |link, (name, value)| match value.is_empty() {
+        true => link.with_flag(name),
+        false => link.with(name, value),
+    })
+}
+
+/// A link as it is seen from elsewhere: references that begin with a slash belong to the base.
+fn resolved(link: &WebLink, entry: &Entry) -> WebLink {
+    let absolute = |reference: &str| match reference.starts_with('/') {
+        true => format!("{}{reference}", entry.base),
+        false => reference.to_owned(),
+    };
+    let mut resolved = WebLink::new(absolute(&link.target));
+    for (name, value) in &link.attributes {
+        let value = match (name.as_str(), value) {
+            ("anchor", Some(anchor)) => Some(absolute(anchor)),
+            (_, value) => value.clone(),
+        };
+        resolved.attributes.push((name.clone(), value));
+    }
+    resolved
+}

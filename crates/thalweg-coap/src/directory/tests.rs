@@ -1,0 +1,133 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thalweg_base::time::Instant;
+
+use super::*;
+use crate::message::{Code, OptionNumber, RequestBuf, content_format};
+
+/// A directory with a clock that the test turns.
+struct World {
+    handler: DirectoryHandler,
+    seconds: Arc<AtomicU64>,
+}
+
+impl World {
+    fn new() -> World {
+        let seconds = Arc::new(AtomicU64::new(0));
+        let told = Arc::clone(&seconds);
+        let clock = Arc::new(move || Instant::from_nanos(told.load(Ordering::Relaxed) * 1_000_000_000));
+        World { handler: DirectoryHandler::new(clock), seconds }
+    }
+
+    fn ask(&self, request: &RequestBuf) -> String {
+        let response = self.handler.handle(&request.view(), None).expect("its path");
+        let location: Vec<String> = (response.options.iter())
+            .filter(|(number, _)| *number == OptionNumber::LOCATION_PATH)
+            .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+            .collect();
+        let text = String::from_utf8_lossy(&response.payload).into_owned();
+        format!("{} {}{text}", response.code, location.join("/"))
+    }
+
+    fn register(&self, query: &str, links: &str) -> String {
+        self.ask(&RequestBuf::post(&format!("/rd?{query}"), links).with_content_format(content_format::LINK_FORMAT))
+    }
+
+    fn resources(&self, query: &str) -> String {
+        self.ask(&RequestBuf::get(&format!("/rd-lookup/res?{query}")))
+    }
+}
+
+#[test]
+fn what_is_registered_is_found_until_its_lifetime_is_over() {
+    let world = World::new();
+    let links =
+        "</sensors/temp>;rt=\"temperature\";ct=\"0 50\",</light>;rt=\"lamp\",<http://example.org/>;anchor=\"/light\"";
+    assert_eq!(world.register("ep=node1&lt=60&base=coap://[2001:db8::1]&et=oic", links), "2.01 rd/1");
+    assert_eq!(world.register("ep=node2&lt=600&base=coap://h:61616/&d=floor2", "</light>;rt=lamp"), "2.01 rd/2");
+    assert_eq!(
+        world.resources("rt=lamp"),
+        "2.05 <coap://[2001:db8::1]/light>;rt=\"lamp\",<coap://h:61616/light>;rt=\"lamp\""
+    );
+    assert_eq!(world.resources("rt=lamp&ep=node2"), "2.05 <coap://h:61616/light>;rt=\"lamp\"");
+    assert_eq!(world.resources("d=floor2&rt=temperature"), "2.05 ");
+    assert_eq!(
+        world.resources("et=oic&rt=temp*"),
+        "2.05 <coap://[2001:db8::1]/sensors/temp>;rt=\"temperature\";ct=\"0 50\""
+    );
+    assert!(world.resources("href=http*").ends_with("anchor=\"coap://[2001:db8::1]/light\""));
+    assert_eq!(world.resources("rt=lamp&count=1&page=1"), "2.05 <coap://h:61616/light>;rt=\"lamp\"");
+    let endpoints = |query: &str| world.ask(&RequestBuf::get(&format!("/rd-lookup/ep?{query}")));
+    assert_eq!(
+        endpoints("rt=temperature"),
+        "2.05 </rd/1>;ep=\"node1\";base=\"coap://[2001:db8::1]\";rt=\"core.rd-ep\";et=\"oic\""
+    );
+    world.seconds.store(60, Ordering::Relaxed);
+    assert_eq!(world.resources("ep=node1"), "2.05 ");
+    assert!(endpoints("").starts_with("2.05 </rd/2>"));
+    assert_eq!(world.handler.counts().registrations, 1);
+}
+
+#[test]
+fn a_registration_is_refreshed_replaced_read_and_removed_under_its_number() {
+    let world = World::new();
+    world.register("ep=a&lt=60&base=coap://h", "</x>");
+    world.seconds.store(50, Ordering::Relaxed);
+    assert_eq!(world.ask(&RequestBuf::post("/rd/1", "")), "2.04 ");
+    world.seconds.store(100, Ordering::Relaxed);
+    assert_eq!(world.register("ep=a&base=coap://h2", "</y>"), "2.01 rd/1", "the same endpoint keeps its place");
+    assert_eq!(world.resources(""), "2.05 <coap://h2/y>");
+    assert_eq!(world.ask(&RequestBuf::get("/rd/1")), "2.05 </y>");
+    assert!(world.ask(&RequestBuf::post("/rd/1?ep=b", "")).starts_with("4.00"));
+    assert_eq!(world.ask(&RequestBuf::delete("/rd/1")), "2.02 ");
+    for gone in
+        [RequestBuf::delete("/rd/1"), RequestBuf::post("/rd/1", ""), RequestBuf::get("/rd/1"), RequestBuf::get("/rd/x")]
+    {
+        assert!(world.ask(&gone).starts_with("4.04"));
+    }
+    assert_eq!(world.handler.counts(), DirectoryCounts::default());
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_the_reason() {
+    let world = World::new();
+    let check = |query: &str, links: &str, part: &str| {
+        let said = world.register(query, links);
+        assert!(said.starts_with("4.00") && said.contains(part), "{query}: {said}");
+    };
+    check("lt=60&base=coap://h", "", "ep is needed");
+    check("ep=a", "", "base is needed");
+    check("ep=a&ep=b&base=coap://h", "", "ep stands there twice");
+    check("ep=a&lt=0&base=coap://h", "", "lt is a number");
+    check("ep=a&base=ftp://h", "", "base is a URI");
+    check("ep=a&base=coap://h", "</x", "no link format");
+    check(&format!("ep={}&base=coap://h", "x".repeat(64)), "", "1 to 63 bytes");
+    assert!(world.resources("page=x").starts_with("4.00 page is a whole number"));
+    assert!(world.ask(&RequestBuf::get("/rd")).starts_with("4.05"));
+    assert!(world.handler.handle(&RequestBuf::get("/rdx").view(), None).is_none());
+    let put = RequestBuf::post("/rd?ep=a&base=coap://h", "x").with_content_format(content_format::JSON);
+    assert_eq!(
+        world.handler.handle(&put.view(), None).map(|response| response.code),
+        Some(Code::UNSUPPORTED_CONTENT_FORMAT)
+    );
+    let source = world.handler.handle(&RequestBuf::post("/rd?ep=a", "</x>").view(), Some("coap://h:7"));
+    assert_eq!(source.map(|response| response.code), Some(Code::CREATED));
+    assert_eq!(world.resources(""), "2.05 <coap://h:7/x>");
+}
+
+#[test]
+fn strangers_cannot_fill_the_memory() {
+    let world = World::new();
+    let links = format!("</{}>", "x".repeat(60_000));
+    let mut accepted = 0;
+    while world.register(&format!("ep={accepted}&lt=60&base=coap://h"), &links).starts_with("2.01") {
+        accepted += 1;
+        assert!(accepted < 1000, "there is a bound");
+    }
+    let said = world.register("ep=one-more&base=coap://h", &links);
+    assert!(said.starts_with("5.03 the directory is full"), "{said}");
+    assert!(world.handler.counts().bytes <= 16 << 20 && world.handler.counts().refused == 2);
+    world.seconds.store(60, Ordering::Relaxed);
+    assert!(world.register("ep=later&base=coap://h", &links).starts_with("2.01"));
+}

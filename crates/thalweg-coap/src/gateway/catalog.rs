@@ -1,0 +1,74 @@
+//! What a gateway answers besides its handlers: the directory, reverse proxies and the store.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::directory::DirectoryHandler;
+use crate::interaction::handler::{Catalog, CatalogAttachment, Class};
+use crate::interaction::server::Notifier;
+use crate::link_format::WebLink;
+use crate::message::{CoapRequest, Response};
+use crate::proxy::ReverseProxy;
+use crate::resource::{LocalStore, system_clock};
+
+/// Parts of the catalog that change while the server runs.
+pub(super) struct GatewayCatalog {
+    store: LocalStore,
+    directory: RwLock<Option<DirectoryHandler>>,
+    reverse: RwLock<Vec<Arc<ReverseProxy>>>,
+}
+
+impl GatewayCatalog {
+    pub(super) fn new(store: LocalStore) -> GatewayCatalog {
+        GatewayCatalog { store, directory: RwLock::default(), reverse: RwLock::default() }
+    }
+
+    /// Serves a directory, or none; one that goes on keeps its registrations.
+    pub(super) fn set_directory(&self, serves: bool) {
+        let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
+        match serves {
+            true => drop(directory.get_or_insert_with(|| DirectoryHandler::new(system_clock()))),
+            false => *directory = None,
+        }
+    }
+
+    pub(super) fn set_reverse(&self, proxies: Vec<Arc<ReverseProxy>>) {
+        *self.reverse.write().unwrap_or_else(PoisonError::into_inner) = proxies;
+    }
+}
+
+impl Catalog for GatewayCatalog {
+    /// Devices and other things may keep a request waiting.
+    fn class(&self) -> Class {
+        self.store.class()
+    }
+
+    fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(answer) = directory.and_then(|directory| directory.handle(request, None)) {
+            return Some(answer);
+        }
+        // Cloned, so that no lock is held while another thing is asked.
+        let reverse = self.reverse.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(answer) = reverse.iter().find_map(|proxy| proxy.handle(request)) {
+            return Some(answer);
+        }
+        Catalog::handle(&self.store, request)
+    }
+
+    fn links(&self) -> Vec<WebLink> {
+        let mut links = self.store.links();
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        links.extend(directory.iter().flat_map(DirectoryHandler::links));
+        let reverse = self.reverse.read().unwrap_or_else(PoisonError::into_inner);
+        links.extend(reverse.iter().map(|proxy| WebLink::new(format!("/{}", proxy.root()))));
+        links
+    }
+
+    fn attach(&self, notifier: Notifier) -> Option<CatalogAttachment> {
+        self.store.attach(notifier)
+    }
+
+    fn handle_observers(&self, home: usize, path: &str, count: usize) {
+        Catalog::handle_observers(&self.store, home, path, count);
+    }
+}

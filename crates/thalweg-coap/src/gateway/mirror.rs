@@ -1,0 +1,155 @@
+//! Resources of other things, served here as they were last told.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+
+use crate::link_format::WebLink;
+use crate::proxy::escaped;
+use crate::resource::{Clock, Get, Put, RemoteName, Resource, ResourceError, ResourceRepresentation, Watcher};
+use crate::service::{RemoteObservation, Things};
+
+/// A resource of another thing that is observed there and served here: one observation there for any number of clients
+/// here, and none of them waits for the other thing while it is told anew in time.
+pub(super) struct Mirror {
+    path: String,
+    name: RemoteName,
+    things: Things,
+    state: Arc<MirrorState>,
+    _observation: Box<dyn RemoteObservation>,
+}
+
+/// The last state, shared with the observation.
+pub(super) struct MirrorState {
+    path: String,
+    clock: Clock,
+    latest: Mutex<Latest>,
+    watcher: OnceLock<Weak<dyn Watcher>>,
+}
+
+#[derive(Default)]
+enum Latest {
+    #[default]
+    Nothing,
+    Told(ResourceRepresentation, Instant),
+    Failed(ResourceError),
+}
+
+impl Mirror {
+    /// Observes `name` and serves it as `path`.
+    pub(super) fn start(path: String, name: RemoteName, things: &Things, clock: Clock) -> Mirror {
+        let state =
+            Arc::new(MirrorState { path: path.clone(), clock, latest: Mutex::default(), watcher: OnceLock::new() });
+        let told = Arc::downgrade(&state);
+        let observation = things.watch(&name, move |outcome| {
+            if let Some(state) = told.upgrade() {
+                state.handle_news(outcome);
+            }
+        });
+        Mirror { path, name, things: things.clone().with_patience(PATIENCE), state, _observation: observation }
+    }
+}
+
+impl MirrorState {
+    fn handle_news(&self, outcome: Result<ResourceRepresentation, ResourceError>) {
+        let latest = match outcome {
+            Ok(representation) => Latest::Told(representation, (self.clock)()),
+            Err(error) => Latest::Failed(error),
+        };
+        let changed = {
+            let mut known = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let changed = match (&*known, &latest) {
+                (Latest::Told(old, _), Latest::Told(new, _)) => {
+                    (&old.payload, old.content_format) != (&new.payload, new.content_format)
+                }
+                // The last state serves while it is fresh; clients are told when they ask.
+                (Latest::Told(..), Latest::Failed(_)) => false,
+                _ => true,
+            };
+            let is_fresh = |known: &Latest| match known {
+                Latest::Told(old, at) => !fresh_for(old, *at, (self.clock)()).is_zero(),
+                Latest::Nothing | Latest::Failed(_) => false,
+            };
+            if !matches!(latest, Latest::Failed(_)) || !is_fresh(&known) {
+                *known = latest;
+            }
+            changed
+        };
+        if let Some(watcher) = self.watcher.get().and_then(Weak::upgrade).filter(|_| changed) {
+            watcher.handle_change(&self.path);
+        }
+    }
+}
+
+/// How long a state is good: what its thing said, and as much again for the notification that renews it.
+fn fresh_for(state: &ResourceRepresentation, told: Instant, now: Instant) -> Duration {
+    (told + state.max_age.saturating_mul(2).max(FRESH_MIN)).since(now)
+}
+
+impl Resource for Mirror {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn link(&self) -> WebLink {
+        WebLink::new(format!("/{}", self.path)).with_flag("obs")
+    }
+
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn get(&self, request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
+        let now = (self.state.clock)();
+        {
+            let latest = self.state.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            match &*latest {
+                Latest::Told(state, told) => {
+                    let fits = request.accept.is_none_or(|format| format == state.content_format);
+                    let rest = fresh_for(state, *told, now);
+                    if fits && request.queries.is_empty() && !rest.is_zero() {
+                        return Ok(ResourceRepresentation { max_age: rest.min(state.max_age), ..state.clone() });
+                    }
+                }
+                // The observation tries again by itself; clients need not wait for a thing that is away.
+                Latest::Failed(error @ ResourceError::NoAnswer(_)) => return Err(error.clone()),
+                Latest::Nothing | Latest::Failed(_) => {}
+            }
+        }
+        let name = RemoteName { path: format!("{}{}", self.name.path, query_of(request.queries)), ..self.name.clone() };
+        self.things.relay(&name, request.accept).map(|(representation, _)| representation)
+    }
+
+    fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
+        let name = format!("coap://{}/{}{}", self.name.thing, self.name.path, query_of(request.queries));
+        self.things.control(&name, request.content_format.unwrap_or_default(), request.payload)
+    }
+
+    fn attach(&self, watcher: Weak<dyn Watcher>) {
+        // It is put into one store.
+        let _ = self.state.watcher.set(watcher);
+    }
+
+    fn is_timed(&self) -> bool {
+        false
+    }
+}
+
+/// The arguments of a query behind a question mark, escaped; empty for none.
+fn query_of(queries: &[&str]) -> String {
+    let arguments: Vec<String> = queries.iter().map(|argument| escaped(argument)).collect();
+    if arguments.is_empty() { String::new() } else { format!("?{}", arguments.join("&")) }
+}
+
+impl fmt::Debug for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mirror({} of {})", self.path, self.name.thing)
+    }
+}
+
+/// A thing that says Max-Age 0 is observed all the same.
+const FRESH_MIN: Duration = Duration::from_secs(1);
+/// A client here gets an error after this time; the thing may have gone away.
+const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,285 @@
+//! A gateway by a file: devices, resources, services, other things, the data space, a directory and proxies in one process.
+//!
+//! ```
+//! use thalweg_coap::gateway::{Gateway, GatewayPlan};
+//!
+//! let file = r#"
+//! schema = "thalweg.gateway/1"
+//! server = { bind = "127.0.0.1:0" }
+//!
+//! [[device]]
+//! driver = "kit"
+//! name = "hall"
+//! model = "temphumi"
+//! adaptive = { error = 0.2 }
+//!
+//! [[resource]]
+//! path = "building/name"
+//! value = "Main Street 7"
+//! "#;
+//! let mut gateway = Gateway::start(GatewayPlan::parse("gateway.toml", file)?)?;
+//! gateway.start_parts();
+//! assert!(gateway.store().paths().contains(&"sensors/hall/temperature".to_owned()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Gateway::reload`] takes over another plan: what is the same goes on undisturbed, its observers included.
+
+mod catalog;
+mod kept;
+mod mirror;
+mod pack;
+mod parts;
+mod plan;
+mod reading;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::endpoint::Config;
+use crate::interaction::rate_limit::PeerRate;
+use crate::interaction::routes::Routes;
+use crate::interaction::server::{GroupRequests, Server, ServerConfig};
+use crate::oscore;
+use crate::proxy::{Destinations, ForwardProxy, Relay};
+use crate::resource::{LocalStore, Sampler, system_clock};
+use crate::scheduler::thread_pool::ThreadPoolManager;
+use crate::service::{CoapRemote, Remote, Things};
+use crate::statistics::{self, FigureSource, Figures, MetricsServer};
+
+use catalog::GatewayCatalog;
+use parts::Parts;
+pub use plan::{
+    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
+    ServicePlan, ServiceRule, ValuePlan,
+};
+
+/// A running gateway; dropping it ends everything in order.
+pub struct Gateway {
+    plan: GatewayPlan,
+    /// The parts use what stands below, so they end first.
+    parts: Parts,
+    figures: FigureSource,
+    _metrics: Option<MetricsServer>,
+    _sampler: Sampler,
+    forward: Arc<ForwardProxy>,
+    store: LocalStore,
+    server: Arc<Server>,
+    metrics_address: Option<SocketAddr>,
+}
+
+/// Why a gateway cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayError(String);
+
+impl fmt::Display for GatewayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GatewayError {}
+
+/// What a new plan changed, for the one who runs the gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayChanges {
+    /// Parts that began, such as `device hall`.
+    pub started: Vec<String>,
+    /// Parts that ended.
+    pub ended: Vec<String>,
+    /// Parts that could not begin, and why; they cost the others nothing.
+    pub failed: Vec<String>,
+    /// Settings that need a restart; the old ones hold.
+    pub needs_restart: Vec<String>,
+}
+
+impl Gateway {
+    /// Opens the sockets; [`start_parts`](Self::start_parts) comes next.
+    ///
+    /// # Errors
+    /// When the server cannot be started, or the keys cannot be read.
+    pub fn start(plan: GatewayPlan) -> Result<Gateway, GatewayError> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: String| GatewayError(format!("{what}: {error}"))
+        };
+        let (store, figures) = (LocalStore::new(), FigureSource::new());
+        let config = server_config(&plan)?;
+        let threads = Arc::new(ThreadPoolManager::new(plan.server.threads_max, plan.server.priorities));
+        let mut remote_config = Config::default();
+        remote_config.limits.peers_max = REMOTE_PEERS_MAX;
+        // Things answer one request at a time and notify now and then: few of their messages can arrive twice.
+        remote_config.limits.duplicates_max = 8;
+        let remote = CoapRemote::start(remote_config, &threads);
+        let remote = Arc::new(remote.map_err(|error| failed("no client for other things")(error.to_string()))?);
+        let as_remote = Arc::clone(&remote) as Arc<dyn Remote>;
+        let things = Things::new(store.clone(), Arc::clone(&as_remote), plan.server.cache_bytes, system_clock());
+        let relay = Relay::new(things.clone(), Arc::clone(&as_remote), PROXY_PATIENCE);
+        let destinations = plan.forward.clone().unwrap_or_default();
+        let forward = Arc::new(ForwardProxy::new(relay.clone(), destinations));
+        let catalog = Arc::new(GatewayCatalog::new(store.clone()));
+        let mut routes = Routes::new().with_catalog(Arc::clone(&catalog) as _);
+        if plan.forward.is_some() {
+            routes = routes.with_proxy(Arc::clone(&forward) as _);
+        }
+        if plan.server.statistics {
+            routes = statistics::add_resources(routes, &figures);
+        }
+        routes = plan.server.protected.iter().fold(routes, |routes, path| routes.protect(path));
+        let server = Server::start_among(&config, routes, threads).map_err(|error| GatewayError(error.to_string()))?;
+        let server = Arc::new(server);
+        figures.set(&server, &store, Some(&things), Some(&remote));
+        let manager = server.scheduler().manager();
+        let sampler = Sampler::start(store.clone(), system_clock(), manager);
+        let sampler = sampler.map_err(|error| failed("no thread samples")(error.to_string()))?;
+        let metrics =
+            plan.server.metrics.map(|address| MetricsServer::start(address, figures.clone(), manager)).transpose();
+        let metrics = metrics.map_err(|error| failed("no metrics over HTTP")(error.to_string()))?;
+        let parts = Parts::new(parts::Surroundings {
+            store: store.clone(),
+            things,
+            remote: as_remote,
+            relay,
+            catalog,
+            devices: server.devices().clone(),
+            threads: Arc::clone(manager),
+        });
+        let metrics_address = metrics.as_ref().map(MetricsServer::address);
+        Ok(Gateway {
+            plan,
+            parts,
+            figures,
+            _metrics: metrics,
+            _sampler: sampler,
+            forward,
+            store,
+            server,
+            metrics_address,
+        })
+    }
+
+    /// Starts the parts of the plan; the result says what began and what could not.
+    pub fn start_parts(&mut self) -> GatewayChanges {
+        let mut changes = GatewayChanges::default();
+        self.parts.adopt(&self.plan, &mut changes);
+        // The parts know their own plans.
+        self.plan.remotes = Vec::new();
+        changes
+    }
+
+    /// Takes over another plan. Peers, observers and parts that stay the same are not disturbed.
+    pub fn reload(&mut self, plan: GatewayPlan) -> GatewayChanges {
+        let mut changes = GatewayChanges { needs_restart: self.fixed_differences(&plan), ..GatewayChanges::default() };
+        let laws = [("blocking", plan.laws.blocking), ("device", plan.laws.device), ("resource", plan.laws.resource)];
+        for (pool, law) in laws {
+            self.server.scheduler().set_law(pool, law);
+        }
+        if plan.forward.is_some() == self.plan.forward.is_some() {
+            self.forward.set_destinations(plan.forward.clone().unwrap_or_default());
+        } else if plan.forward.is_none() {
+            // The proxy stays and goes nowhere.
+            self.forward.set_destinations(Destinations::default());
+        }
+        self.parts.adopt(&plan, &mut changes);
+        let server = self.plan.server.clone();
+        let forward = self.plan.forward.clone();
+        self.plan = plan;
+        // What was not taken over is compared again at the next reload.
+        self.plan.server = server;
+        if self.plan.forward.is_some() != forward.is_some() {
+            self.plan.forward = forward;
+        }
+        changes
+    }
+
+    /// Looks at what changes by itself: topics of the data space. To be called some times a second.
+    pub fn refresh(&mut self) -> GatewayChanges {
+        let mut changes = GatewayChanges::default();
+        self.parts.refresh(&mut changes);
+        changes
+    }
+
+    /// The address of CoAP.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The address of the metrics over HTTP.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
+    }
+
+    /// The resources.
+    pub fn store(&self) -> &LocalStore {
+        &self.store
+    }
+
+    /// The figures now.
+    pub fn figures(&self) -> Figures {
+        self.figures.read().unwrap_or_default()
+    }
+
+    /// Priorities that the system refused so far.
+    pub fn priority_refusals(&self) -> Vec<crate::scheduler::priority::PriorityRefusal> {
+        self.server.scheduler().manager().refusals()
+    }
+
+    /// Why a loop of the server ended although the gateway runs.
+    pub fn failure(&self) -> Option<String> {
+        self.server.failure()
+    }
+
+    /// The settings of another plan that need a restart.
+    fn fixed_differences(&self, plan: &GatewayPlan) -> Vec<String> {
+        let (old, new) = (&self.plan.server, &plan.server);
+        let differences = [
+            ("server.bind", old.bind != new.bind),
+            ("server.loops", old.loops != new.loops),
+            ("server.groups", old.groups != new.groups),
+            ("server.peer_rate", old.peer_rate != new.peer_rate),
+            ("server.threads_max", old.threads_max != new.threads_max),
+            ("server.metrics", old.metrics != new.metrics),
+            ("server.statistics", old.statistics != new.statistics),
+            ("server.cache_bytes", old.cache_bytes != new.cache_bytes),
+            ("priorities", old.priorities != new.priorities),
+            ("oscore", (&old.oscore, &old.protected) != (&new.oscore, &new.protected)),
+            ("laws.period_ms", self.plan.laws.period != plan.laws.period),
+            ("proxy", self.plan.forward.is_none() && plan.forward.is_some()),
+        ];
+        differences.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gateway({})", self.address())
+    }
+}
+
+fn server_config(plan: &GatewayPlan) -> Result<ServerConfig, GatewayError> {
+    let mut config = ServerConfig::new(plan.server.bind);
+    config.loops = plan.server.loops;
+    config.groups = if plan.server.groups { GroupRequests::Heard } else { GroupRequests::Ignored };
+    config.peer_rate = plan.server.peer_rate.map(|rate| PeerRate { requests_per_second: rate, burst: rate });
+    for class in &mut config.classes {
+        class.law = if class.name == "blocking" { plan.laws.blocking } else { plan.laws.device };
+    }
+    config.resource_law = plan.laws.resource;
+    config.scheduler.period = plan.laws.period;
+    config.scheduler.limits.threads_max = plan.server.threads_max;
+    config.scheduler.priorities = plan.server.priorities;
+    if let Some(path) = &plan.server.oscore {
+        let keyring = oscore::file::load_keyring(path).map_err(|error| GatewayError(error.to_string()))?;
+        config.keyring = Some(Arc::new(keyring));
+    }
+    Ok(config)
+}
+
+/// Other things that one gateway may ask at a time.
+const REMOTE_PEERS_MAX: usize = 65_536;
+/// A proxy's client repeats its request until then (MAX_TRANSMIT_SPAN, RFC 7252 §4.8.2).
+const PROXY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(45);

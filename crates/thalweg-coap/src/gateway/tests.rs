@@ -1,0 +1,154 @@
+use super::*;
+use crate::device::Value;
+use crate::resource::Get;
+
+/// What a file is refused with.
+#[track_caller]
+fn refused(lines: &str, expect: &str) {
+    let text = format!("schema = \"thalweg.gateway/1\"\n{lines}");
+    let error = GatewayPlan::parse("g.toml", &text).expect_err("it is wrong").to_string();
+    assert!(error.starts_with(expect), "{expect:?} is not what was said: {error}");
+}
+
+#[test]
+fn errors_name_file_line_and_the_nearest_key() {
+    refused("[servr]\n", "g.toml:2:2: \"servr\" is unknown: did you mean \"server\"?");
+    refused("[server]\nbnd = 1\n", "g.toml:3:1: \"bnd\" is unknown in [server]: did you mean \"bind\"?");
+    refused("[server]\nbind = \"x\"", "g.toml:3:8: bind: an address with a port is needed");
+    refused("[laws]\ndevice = \"vat\"", "g.toml:3:10: device: \"vat\" names no thread law");
+    refused("[laws]\ndevice = \"inline\"", "g.toml:3:10: device: a gateway's handlers block");
+    refused("[[device]]\ndriver = \"kitt\"", "g.toml:3:10: driver: \"kitt\" is no choice: did you mean \"kit\"?");
+    refused(
+        "[[device]]\ndriver = \"kit\"\nname = \"a\"\nmodel = \"giro\"",
+        "g.toml:5:9: model: \"giro\" is no model: did you mean \"gyro\"?",
+    );
+    refused("[[device]]\ndriver = \"system\"\nmodel = \"gyro\"", "g.toml:4:9: model: belongs to driver = \"kit\"");
+    refused(
+        "[[device]]\ndriver = \"system\"\nperiod_ms = 5\nadaptive = { error = 1 }",
+        "g.toml:5:12: adaptive: one of",
+    );
+    refused(
+        "[[device]]\ndriver = \"system\"\nadaptive = { eror = 1 }",
+        "g.toml:4:14: \"eror\" is unknown in [adaptive]",
+    );
+    refused("[[resource]]\npath = \"a//b\"\nvalue = 1", "g.toml:3:8: path: \"a//b\" is no path");
+    refused("[[resource]]\npath = \"a\"\nvalue = []", "g.toml:4:9: value: text, a number, true or false is needed");
+    refused("[[resource]]\npath = \"a\"\nvalue = 1\nunit = \"a b\"", "g.toml:5:8: unit: \"a b\" is no unit");
+    refused(
+        "[[remote]]\npath = \"a\"\nthing = \"coap://h/x\"\nresources = \"t\"",
+        "g.toml:4:9: thing: a thing has no path",
+    );
+    refused(
+        "[[remote]]\npath = \"a\"\nthing = \"coaps://h\"\nresources = \"t\"",
+        "g.toml:4:9: thing: coaps is not supported",
+    );
+    refused(
+        "[[service]]\nname = \"s\"\ndoes = \"switch\"\nabove = 1\nbelow = 2\ninputs = \"/a\"\noutput = \"/b\"",
+        "g.toml:4:8: does: below is more than above",
+    );
+    refused(
+        "[[service]]\nname = \"s\"\ndoes = \"mean\"\ninputs = \"/a\"\noutput = \"coap://h/b\"",
+        "g.toml:6:10: output:",
+    );
+    refused("[proxy]\nforward = \"1.2.3.4/40\"", "g.toml:3:11: forward: \"1.2.3.4/40\" is no destination");
+    refused("[dtls]\n", "g.toml:2:1: dtls: coaps is not served by a gateway");
+    refused("[lwm2m]\n", "g.toml:2:1: lwm2m: LwM2M is not supported");
+    refused("[group_oscore]\n", "g.toml:2:1: group_oscore: Group OSCORE is not supported");
+    let twice = "[[resource]]\npath = \"a\"\nvalue = 1\n[[resource]]\npath = \"a\"\nvalue = 2";
+    refused(twice, "g.toml:1:1: two parts of the file want the path /a");
+    let error = GatewayPlan::parse("g.toml", "schema = \"x\"").expect_err("another version").to_string();
+    assert!(error.starts_with("g.toml:1:10: schema: this version reads"), "{error}");
+}
+
+fn plan(lines: &str) -> GatewayPlan {
+    let text = format!("schema = \"thalweg.gateway/1\"\nserver = {{ bind = \"127.0.0.1:0\" }}\n{lines}");
+    GatewayPlan::parse("g.toml", &text).expect("a plan")
+}
+
+fn value(gateway: &Gateway, path: &str) -> Option<Value> {
+    let resource = gateway.store().find(path).ok()?;
+    let accept = Some(crate::message::content_format::CBOR);
+    resource.get(&Get { accept, queries: &[] }).ok()?.value().ok().map(|(value, _)| value)
+}
+
+#[test]
+fn another_plan_changes_what_differs_and_nothing_else() {
+    let hall = "[[device]]\ndriver = \"kit\"\nname = \"hall\"\nmodel = \"led\"\n";
+    let name = |text: &str| format!("[[resource]]\npath = \"name\"\nvalue = \"{text}\"\n");
+    let mut gateway = Gateway::start(plan(&format!("{hall}{}", name("a")))).expect("started");
+    let changes = gateway.start_parts();
+    assert_eq!((changes.started, changes.failed), (vec!["device hall".to_owned(), "resource name".to_owned()], vec![]));
+    let led = gateway.store().find("sensors/hall/light").expect("there");
+    led.put(&crate::resource::Put { content_format: None, payload: b"on", queries: &[] }).expect("it shines");
+    let other =
+        format!("{hall}{}[laws]\nblocking = \"fixed:3\"\n[[pack]]\npath = \"all\"\nroot = \"sensors\"\n", name("b"));
+    let changes = gateway.reload(plan(&other));
+    assert_eq!(changes.ended, ["resource name"]);
+    assert_eq!(changes.started, ["resource name", "pack all"]);
+    assert_eq!((changes.failed, changes.needs_restart), (vec![], vec![]));
+    assert_eq!(value(&gateway, "name"), Some(Value::Text("b".to_owned())));
+    assert_eq!(value(&gateway, "sensors/hall/light"), Some(Value::Boolean(true)), "it was not touched");
+    let laws: Vec<String> = gateway.figures().server.scheduler.pools.iter().map(|pool| pool.law.to_string()).collect();
+    assert_eq!(laws[0], "fixed:3");
+    let changes = gateway.reload(plan("[priorities]\nresource = 9\n[proxy]\nforward = \"*\"\n"));
+    assert_eq!(changes.needs_restart, ["priorities", "proxy"]);
+    assert_eq!(gateway.store().paths(), Vec::<String>::new());
+    assert_eq!(gateway.reload(plan("")).needs_restart, Vec::<String>::new());
+}
+
+#[test]
+fn a_part_that_cannot_begin_costs_the_others_nothing() {
+    let lines = "[[device]]\ndriver = \"kit\"\nname = \"a\"\nmodel = \"led\"\nroot = \"x\"\n\
+        [[resource]]\npath = \"x/a/light\"\nvalue = 1\n[[resource]]\npath = \"y\"\nvalue = 2\n";
+    let mut gateway = Gateway::start(plan(lines)).expect("started");
+    let changes = gateway.start_parts();
+    assert_eq!(changes.failed.len(), 1);
+    assert!(changes.failed[0].starts_with("resource x/a/light: there is a resource /x/a/light already"), "{changes:?}");
+    assert_eq!(value(&gateway, "y"), Some(Value::Real(2.0)));
+}
+
+#[test]
+fn a_pack_holds_all_readings_and_drives_what_it_names() {
+    use crate::message::content_format::{SENML_CBOR, SENML_JSON};
+    let lines = "[[device]]\ndriver = \"kit\"\nname = \"l\"\nmodel = \"led\"\ncount = 2\n\
+        [[device]]\ndriver = \"kit\"\nname = \"t\"\nmodel = \"temphumi\"\n[[pack]]\npath = \"all\"\nroot = \"sensors\"\n";
+    let mut gateway = Gateway::start(plan(lines)).expect("started");
+    assert_eq!(gateway.start_parts().failed, Vec::<String>::new());
+    let pack = gateway.store().find("all").expect("there");
+    for format in [SENML_JSON, SENML_CBOR] {
+        let got = pack.get(&Get { accept: Some(format), queries: &[] }).expect("a pack");
+        let records = crate::senml::parse(format, &got.payload).expect("SenML");
+        let names: Vec<&str> = records.iter().map(|record| record.name.as_str()).collect();
+        let expect = ["sensors/l-1/light", "sensors/l-2/light", "sensors/t/humidity", "sensors/t/temperature"];
+        assert_eq!(names, expect);
+        assert_eq!(records[3].unit, "Cel");
+    }
+    let put = |payload: &str| {
+        let put = crate::resource::Put { content_format: Some(SENML_JSON), payload: payload.as_bytes(), queries: &[] };
+        pack.put(&put)
+    };
+    put(r#"[{"bn":"sensors/l-","n":"2/light","vb":true}]"#).expect("driven");
+    assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)));
+    let wrong =
+        put(r#"[{"bn":"sensors/l-","n":"2/light","vb":false},{"n":"3/light","vb":false}]"#).expect_err("no l-3");
+    assert!(wrong.to_string().contains("there is no /sensors/l-3/light"), "{wrong}");
+    assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)), "nothing moved");
+}
+
+#[test]
+fn the_file_of_the_document_is_right() {
+    let document = include_str!("../../../../docs/gateway.md");
+    let file = document.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let plan = GatewayPlan::parse("gateway.md", file).expect("a plan");
+    assert_eq!((plan.devices.len(), plan.remotes.len(), plan.services.len(), plan.packs.len()), (2, 1, 1, 1));
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_written_is_a_plan_or_an_error_with_its_place(lines in "([a-z_]{1,9}( = [0-9a-z\"\\[{}]{0,6})?|\\[{1,2}[a-z]{3,8}\\]{1,2}|\n){0,12}") {
+        let text = format!("schema = \"thalweg.gateway/1\"\n{lines}");
+        if let Err(error) = GatewayPlan::parse("f", &text) {
+            proptest::prop_assert!(error.line >= 1 && error.line <= text.matches('\n').count() + 1);
+        }
+    }
+}

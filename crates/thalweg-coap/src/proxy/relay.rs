@@ -1,0 +1,182 @@
+//! The way of a request to another thing and back.
+
+use std::sync::mpsc;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use super::uri::resource_of;
+use super::{Destinations, ProxyUri};
+use crate::interaction::handler::{Class, ClassId, Handler};
+use crate::message::{CoapRequest, Code, OptionNumber, RequestBuf, Response};
+use crate::resource::{RemoteName, ResourceError};
+use crate::service::{Remote, Things};
+
+/// Asks other things for clients. Cheap to clone.
+#[derive(Clone)]
+pub struct Relay {
+    things: Things,
+    remote: Arc<dyn Remote>,
+    patience: Duration,
+}
+
+impl Relay {
+    /// Answers come from the network store of `things` while they are fresh, else by `remote`, for which a request waits no
+    /// longer than `patience`.
+    pub fn new(things: Things, remote: Arc<dyn Remote>, patience: Duration) -> Relay {
+        let things = things.with_patience(patience);
+        Relay { things, remote, patience }
+    }
+
+    /// Answers a request with what the resource `name` answers.
+    fn pass(&self, name: &RemoteName, request: &CoapRequest<'_>) -> Response {
+        let hops = match request.options.value(OptionNumber::HOP_LIMIT) {
+            Some([hops]) => *hops,
+            _ => HOPS,
+        };
+        // RFC 8768 §3: the last proxy of a loop says so.
+        let Some(hops) = hops.checked_sub(1).filter(|hops| *hops > 0) else {
+            return Response::error(HOP_LIMIT_REACHED, "the request has passed too many proxies");
+        };
+        let answer = match request.code {
+            Code::GET if !is_conditional(request) => self.get(name, request),
+            _ => self.send(name, request, hops),
+        };
+        answer.unwrap_or_else(|error| refusal(&error))
+    }
+
+    fn get(&self, name: &RemoteName, request: &CoapRequest<'_>) -> Result<Response, ResourceError> {
+        let (representation, etag) = self.things.relay(name, request.accept())?;
+        let max_age = u32::try_from(representation.max_age.as_secs()).unwrap_or(u32::MAX);
+        let is_known = etag.is_some_and(|etag| request.etags().any(|known| known == etag));
+        let response = match is_known {
+            true => Response::new(Code::VALID),
+            false => Response::content(representation.payload, representation.content_format),
+        };
+        let response = response.with_max_age(max_age);
+        Ok(etag.into_iter().fold(response, Response::with_etag))
+    }
+
+    /// Sends the request as it is, and forgets what is known of the resource unless it was read only.
+    fn send(&self, name: &RemoteName, request: &CoapRequest<'_>, hops: u8) -> Result<Response, ResourceError> {
+        let mut onward = RequestBuf::new(request.code, &format!("/{}", name.path)).with_payload(request.payload);
+        for number in PASSED_ON {
+            for value in request.options.values(number) {
+                onward = onward.with_option(number, value);
+            }
+        }
+        let onward = onward.with_option(OptionNumber::HOP_LIMIT, &[hops]);
+        let (sender, answer) = mpsc::sync_channel(1);
+        let completion = move |outcome| {
+            // The receiver is gone when it took too long.
+            let _ = sender.send(outcome);
+        };
+        self.remote.request(&name.thing, onward, Box::new(completion));
+        let outcome = answer.recv_timeout(self.patience);
+        if !request.code.is_safe() {
+            self.things.forget(name);
+        }
+        let late = || Err(ResourceError::NoAnswer(format!("{} gave no answer about /{}", name.thing, name.path)));
+        let mut response = outcome.unwrap_or_else(|_| late())?;
+        // Blocks and registrations are between neighbours.
+        (response.block, response.observe) = (None, None);
+        Ok(response)
+    }
+}
+
+/// Whether the answer depends on more than the resource and its format.
+fn is_conditional(request: &CoapRequest<'_>) -> bool {
+    request.if_match().next().is_some() || request.is_if_none_match() || !request.payload.is_empty()
+}
+
+fn refusal(error: &ResourceError) -> Response {
+    Response::error(error.code(), error.to_string())
+}
+
+/// Answers requests that name another server, for a [`Routes::with_proxy`](crate::interaction::routes::Routes::with_proxy).
+pub struct ForwardProxy {
+    relay: Relay,
+    destinations: RwLock<Destinations>,
+}
+
+impl ForwardProxy {
+    /// Goes to these destinations only.
+    pub fn new(relay: Relay, destinations: Destinations) -> ForwardProxy {
+        ForwardProxy { relay, destinations: RwLock::new(destinations) }
+    }
+
+    /// Goes to other destinations from now on.
+    pub fn set_destinations(&self, destinations: Destinations) {
+        *self.destinations.write().unwrap_or_else(std::sync::PoisonError::into_inner) = destinations;
+    }
+}
+
+impl Handler for ForwardProxy {
+    fn class(&self) -> Class {
+        Class::Pooled(ClassId::BLOCKING)
+    }
+
+    fn handle(&self, request: &CoapRequest<'_>) -> Response {
+        let uri = match ProxyUri::of(request) {
+            Ok(Some(uri)) => uri,
+            Ok(None) => return Response::new(Code::PROXYING_NOT_SUPPORTED),
+            Err(error) => return Response::error(Code::BAD_OPTION, error.to_string()),
+        };
+        if uri.scheme != "coap" {
+            let reason = format!("this proxy asks by coap, not by {}", uri.scheme);
+            return Response::error(Code::PROXYING_NOT_SUPPORTED, reason);
+        }
+        let allowed = self.destinations.read().unwrap_or_else(std::sync::PoisonError::into_inner).allow(&uri);
+        if !allowed {
+            return Response::error(Code::FORBIDDEN, format!("this proxy does not go to {}", uri.host));
+        }
+        self.relay.pass(&uri.name(), request)
+    }
+}
+
+/// Answers requests below a path by asking another thing.
+pub struct ReverseProxy {
+    relay: Relay,
+    /// Segments of the path.
+    root: Vec<String>,
+    /// The thing, and the path there without slashes at its ends.
+    target: RemoteName,
+}
+
+impl ReverseProxy {
+    /// Requests for `root` and below, such as `boiler`, go to `target` and below.
+    pub fn new(relay: Relay, root: &str, target: RemoteName) -> ReverseProxy {
+        let root = root.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect();
+        let target = RemoteName { path: target.path.trim_matches('/').to_owned(), ..target };
+        ReverseProxy { relay, root, target }
+    }
+
+    /// Answers a request below its path; `None` for another.
+    pub fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
+        let mut segments = request.path_segments();
+        if !self.root.iter().all(|expected| segments.next() == Some(expected)) {
+            return None;
+        }
+        let rest = resource_of(request, self.root.len());
+        let joint = if self.target.path.is_empty() || rest.is_empty() || rest.starts_with('?') { "" } else { "/" };
+        let path = format!("{}{joint}{rest}", self.target.path);
+        Some(self.relay.pass(&RemoteName { thing: self.target.thing.clone(), path }, request))
+    }
+
+    /// The path, without the slash in front.
+    pub fn root(&self) -> String {
+        self.root.join("/")
+    }
+}
+
+/// Options that a request takes along; others are between neighbours, or not safe to forward unread.
+const PASSED_ON: [OptionNumber; 5] = [
+    OptionNumber::IF_MATCH,
+    OptionNumber::ETAG,
+    OptionNumber::IF_NONE_MATCH,
+    OptionNumber::CONTENT_FORMAT,
+    OptionNumber::ACCEPT,
+];
+/// Of a request that has none (RFC 8768 §3).
+const HOPS: u8 = 16;
+/// 5.08 (RFC 8768 §4).
+const HOP_LIMIT_REACHED: Code = Code::new(5, 8);

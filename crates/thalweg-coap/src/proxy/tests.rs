@@ -1,0 +1,163 @@
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::interaction::handler::Handler;
+use crate::message::{Code, ETag, OptionNumber, RequestBuf, Response, content_format};
+use crate::resource::{LocalStore, RemoteName, system_clock};
+use crate::service::{Remote, RemoteObservation, ResponseCompletion, ResponseListener, Things};
+
+/// Another thing that answers at once and remembers what it was asked.
+#[derive(Default)]
+struct Origin {
+    asked: Mutex<Vec<(String, RequestBuf)>>,
+}
+
+struct Nothing;
+
+impl RemoteObservation for Nothing {}
+
+impl Remote for Origin {
+    fn request(&self, thing: &str, request: RequestBuf, completion: ResponseCompletion) {
+        let path = request.view().path();
+        self.asked.lock().expect("a lock").push((thing.to_owned(), request.clone()));
+        completion(Ok(match (request.code(), path.as_str()) {
+            (Code::GET, "/gone") => Response::error(Code::NOT_FOUND, "gone"),
+            (Code::GET, _) => {
+                let etag = ETag::new(&[7]).expect("a tag");
+                let text = format!("{path} {}", request.view().queries().collect::<Vec<_>>().join("&"));
+                Response::content(text, content_format::TEXT).with_max_age(60).with_etag(etag).observable()
+            }
+            _ => Response::new(Code::CHANGED),
+        }));
+    }
+
+    fn observe(&self, _thing: &str, _request: RequestBuf, _listener: ResponseListener) -> Box<dyn RemoteObservation> {
+        Box::new(Nothing)
+    }
+}
+
+fn relay() -> (Relay, Arc<Origin>) {
+    let origin = Arc::new(Origin::default());
+    let things = Things::new(LocalStore::new(), Arc::clone(&origin) as Arc<dyn Remote>, 100_000, system_clock());
+    (Relay::new(things, Arc::clone(&origin) as Arc<dyn Remote>, Duration::from_secs(5)), origin)
+}
+
+fn shown(response: &Response) -> String {
+    format!("{} {}", response.code, String::from_utf8_lossy(&response.payload))
+}
+
+fn proxied(code: Code, uri: &str) -> RequestBuf {
+    RequestBuf::new(code, "/").with_option(OptionNumber::PROXY_URI, uri.as_bytes())
+}
+
+#[track_caller]
+fn check(uri: &str, expect: Option<(&str, &str)>) {
+    let name = ProxyUri::parse(uri).map(|uri| uri.name());
+    match (name, expect) {
+        (Ok(name), Some(expect)) => assert_eq!((name.thing.as_str(), name.path.as_str()), expect),
+        (Err(_), None) => {}
+        (name, expect) => panic!("{uri}: {name:?}, expected {expect:?}"),
+    }
+}
+
+#[test]
+fn uris_to_ask_for_are_read_whole_or_not_at_all() {
+    check("coap://h/a/b?c=d&e", Some(("h:5683", "a/b?c=d&e")));
+    check("coap://[2001:DB8::1]:99", Some(("[2001:db8::1]:99", "")));
+    check("coap://h?x", Some(("h:5683", "?x")));
+    for wrong in
+        ["", "h/a", "coap://", "coap://h:0/", "coap://h:x/", "coap://h/%4", "coap://h/#f", "coap://u@h/", "coap://[::1"]
+    {
+        check(wrong, None);
+    }
+}
+
+#[test]
+fn a_forward_proxy_asks_once_while_the_answer_is_fresh() {
+    let (relay, origin) = relay();
+    let proxy = ForwardProxy::new(relay, Destinations::new(["10.0.0.0/8", "lamp"]).expect("destinations"));
+    let get = proxied(Code::GET, "coap://10.1.2.3:99/t?unit=Cel");
+    for _ in 0..3 {
+        let response = proxy.handle(&get.view());
+        assert_eq!(shown(&response), "2.05 /t unit=Cel");
+        assert!(response.max_age.is_some_and(|age| (58..=60).contains(&age)) && response.observe.is_none());
+        assert_eq!(response.etag, ETag::new(&[7]), "the origin's tag, for conditional requests");
+    }
+    assert_eq!(origin.asked.lock().expect("a lock").len(), 1);
+    let with_tag = get.clone().with_option(OptionNumber::ETAG, &[7]);
+    assert_eq!(shown(&proxy.handle(&with_tag.view())), "2.03 ");
+    let put =
+        proxied(Code::PUT, "coap://10.1.2.3:99/t?unit=Cel").with_payload("1").with_option(OptionNumber::IF_MATCH, &[7]);
+    assert_eq!(shown(&proxy.handle(&put.view())), "2.04 ");
+    let (thing, onward) = origin.asked.lock().expect("a lock").last().cloned().expect("asked");
+    let view = onward.view();
+    assert_eq!((thing.as_str(), view.payload, view.if_match().count()), ("10.1.2.3:99", &b"1"[..], 1));
+    assert_eq!(view.options.value(OptionNumber::HOP_LIMIT), Some(&[15][..]));
+    assert!(view.options.value(OptionNumber::PROXY_URI).is_none());
+    proxy.handle(&get.view());
+    assert_eq!(origin.asked.lock().expect("a lock").len(), 3, "what was written is asked for again");
+    assert_eq!(
+        shown(&proxy.handle(&proxied(Code::GET, "coap://lamp/gone").view())),
+        "4.04 lamp:5683 answered 4.04 Not Found to /gone gone"
+    );
+}
+
+#[test]
+fn a_forward_proxy_goes_nowhere_else() {
+    let (relay, origin) = relay();
+    let proxy =
+        ForwardProxy::new(relay, Destinations::new(["10.0.0.0/8", "lamp", "2001:db8::/32"]).expect("destinations"));
+    let said = |uri: &str| shown(&proxy.handle(&proxied(Code::GET, uri).view()));
+    for uri in
+        ["coap://127.0.0.1/", "coap://11.0.0.1/", "coap://lamp.example/", "coap://[::1]/", "coap://[::ffff:127.0.0.1]/"]
+    {
+        assert!(said(uri).starts_with("4.03 this proxy does not go to"), "{uri}: {}", said(uri));
+    }
+    assert!(said("http://lamp/").starts_with("5.05"));
+    assert!(said("lamp").starts_with("4.02"));
+    assert_eq!(origin.asked.lock().expect("a lock").len(), 0);
+    assert!(said("coap://[2001:db8:1::5]/x").starts_with("2.05"));
+    let by_scheme = RequestBuf::get("/x%2Fy?q")
+        .with_option(OptionNumber::PROXY_SCHEME, b"coap")
+        .with_option(OptionNumber::URI_HOST, b"lamp")
+        .with_uint(OptionNumber::URI_PORT, 99);
+    assert_eq!(shown(&proxy.handle(&by_scheme.view())), "2.05 /x/y q");
+    assert_eq!(origin.asked.lock().expect("a lock").last().expect("asked").0, "lamp:99");
+    for wrong in ["10.0.0.0/33", "a b", "", "x/8"] {
+        assert!(Destinations::new([wrong]).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_loop_of_proxies_ends() {
+    let (relay, origin) = relay();
+    let proxy = ForwardProxy::new(relay, Destinations::new(["*"]).expect("destinations"));
+    let last = proxied(Code::PUT, "coap://lamp/").with_option(OptionNumber::HOP_LIMIT, &[1]);
+    assert!(shown(&proxy.handle(&last.view())).starts_with("5.08"));
+    assert_eq!(origin.asked.lock().expect("a lock").len(), 0);
+}
+
+#[test]
+fn a_reverse_proxy_stands_for_the_paths_of_another_thing() {
+    let (relay, origin) = relay();
+    let target = RemoteName { thing: "10.0.0.7:5683".to_owned(), path: "v1".to_owned() };
+    let proxy = ReverseProxy::new(relay, "/house/boiler/", target);
+    let said = |path: &str| proxy.handle(&RequestBuf::get(path).view()).map(|response| shown(&response));
+    assert_eq!(said("/house/boiler/temp?x=1"), Some("2.05 /v1/temp x=1".to_owned()));
+    assert_eq!(said("/house/boiler"), Some("2.05 /v1 ".to_owned()));
+    assert_eq!(said("/house/boil"), None);
+    assert_eq!(said("/house"), None);
+    assert!(origin.asked.lock().expect("a lock").iter().all(|(thing, _)| thing == "10.0.0.7:5683"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_uri_that_is_read_names_what_is_read_again(text in "(coap|http)://[a-z0-9:\\[\\].~-]{0,12}[/?][a-z0-9%/?&=:@-]{0,16}") {
+        if let Ok(uri) = ProxyUri::parse(&text) {
+            let name = uri.name();
+            let again = ProxyUri::parse(&format!("{}://{}/{}", uri.scheme, name.thing, name.path));
+            proptest::prop_assert_eq!(again, Ok(uri));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Figures in the text format of OpenMetrics 1.0.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use super::Figures;
+use super::document::read_cost_s;
+use crate::endpoint::Counters;
+use crate::interaction::counts::LoopCounts;
+use crate::scheduler::observer::WaitHistogram;
+
+/// All figures as one exposition; names begin with `thalweg_coap_`.
+pub fn to_open_metrics(figures: &Figures) -> String {
+    let mut registry = Registry::with_prefix("thalweg_coap");
+    registry.register_collector(Box::new(Exposition(figures.clone())));
+    let mut exposition = String::new();
+    // A text takes whatever is written.
+    let _ = text::encode(&mut exposition, &registry);
+    exposition
+}
+
+#[derive(Debug)]
+struct Exposition(Figures);
+
+/// Labels and the value.
+type Line<'a, V> = (Vec<(&'a str, &'a str)>, V);
+
+impl Collector for Exposition {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let figures = &self.0;
+        self.encode_loops(&mut encoder)?;
+        self.encode_protocol(&mut encoder)?;
+        self.encode_pools(&mut encoder)?;
+        let network = &figures.network;
+        let kinds = [("hit", network.hits), ("joined", network.joined), ("request", network.requests)];
+        let lines = kinds.map(|(kind, count)| (vec![("kind", kind)], count));
+        counters(&mut encoder, "network_requests", "Requests to other things, by how they were answered", &lines)?;
+        let lines = [(Vec::new(), network.validated)];
+        counters(&mut encoder, "network_validated", "Answers of other things that confirmed the cache", &lines)?;
+        let cost = read_cost_s(figures);
+        let sensing = |of: fn(&crate::resource::SensingReport) -> f64| {
+            let line = |(path, report): &'_ (String, _)| (path.clone(), of(report));
+            figures.sensing.iter().map(line).collect::<Vec<_>>()
+        };
+        let by_path = |values: &[(String, f64)], encoder: &mut DescriptorEncoder, name, help| {
+            let lines: Vec<Line<'_, f64>> =
+                values.iter().map(|(path, value)| (vec![("path", path.as_str())], *value)).collect();
+            gauges(encoder, name, help, &lines)
+        };
+        let saved =
+            |report: &crate::resource::SensingReport| report.reads_at_fixed_period.saturating_sub(report.reads) as f64;
+        by_path(
+            &sensing(|report| report.period.as_secs_f64()),
+            &mut encoder,
+            "sensing_period_seconds",
+            "Reading period",
+        )?;
+        by_path(
+            &sensing(|report| report.error_max),
+            &mut encoder,
+            "sensing_error_max",
+            "Largest difference of readings",
+        )?;
+        by_path(&sensing(saved), &mut encoder, "sensing_reads_saved", "Readings less than at the shortest period")?;
+        let total: f64 = figures.sensing.iter().map(|(_, report)| saved(report)).sum::<f64>() * cost;
+        gauges(
+            &mut encoder,
+            "sensing_processor_saved_seconds",
+            "Processor time of readings not made",
+            &[(vec![], total)],
+        )
+    }
+}
+
+impl Exposition {
+    fn encode_loops(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut total = LoopCounts::default();
+        self.0.server.loops.iter().for_each(|counts| total += *counts);
+        let answers = [
+            (vec![("class", "2xx")], total.answers.success),
+            (vec![("class", "4xx")], total.answers.client_error),
+            (vec![("class", "5xx")], total.answers.server_error),
+        ];
+        counters(encoder, "answers", "Answers by the class of their code", &answers)?;
+        let datagrams = [(vec![("direction", "in")], total.received), (vec![("direction", "out")], total.sent)];
+        counters(encoder, "datagrams", "Datagrams", &datagrams)?;
+        let lost = [
+            (vec![("where", "kernel")], total.kernel_drops),
+            (vec![("where", "filter")], total.filtered),
+            (vec![("where", "loop")], total.dropped),
+            (vec![("where", "too_long")], total.truncated),
+            (vec![("where", "sending")], total.send_lost),
+        ];
+        counters(encoder, "lost", "Datagrams that were lost or dropped", &lost)?;
+        let refused = [
+            (vec![("reason", "overload")], total.unavailable),
+            (vec![("reason", "rate")], total.limited),
+            (vec![("reason", "peers")], self.sum(|one| one.peers_refused)),
+            (vec![("reason", "protection")], self.sum(|one| one.protected_refused)),
+            (vec![("reason", "malformed")], self.sum(|one| one.malformed)),
+        ];
+        counters(encoder, "refused", "Requests and datagrams that were refused", &refused)
+    }
+
+    fn encode_protocol(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let gauge = |of: fn(&Counters) -> u64| [(Vec::new(), self.sum(of) as f64)];
+        gauges(encoder, "peers", "Peers that are remembered", &gauge(|one| one.peers as u64))?;
+        gauges(encoder, "observers", "Registrations of clients", &gauge(|one| one.observers as u64))?;
+        gauges(encoder, "exchanges", "Requests that handlers work on", &gauge(|one| one.exchanges as u64))?;
+        let remote = [(vec![], self.0.remote.requests as f64)];
+        gauges(encoder, "remote_requests", "Own requests and observations that are not over", &remote)?;
+        let counts = [(Vec::new(), self.sum(|one| one.duplicates))];
+        counters(encoder, "duplicates", "Requests that came before", &counts)?;
+        let counts = [(Vec::new(), self.sum(|one| one.repetitions))];
+        counters(encoder, "repetitions", "Messages that were sent again", &counts)
+    }
+
+    fn encode_pools(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let scheduler = &self.0.server.scheduler;
+        let groups: Vec<(String, f64)> =
+            scheduler.groups.iter().map(|one| (one.group.to_string(), one.threads as f64)).collect();
+        let lines: Vec<Line<'_, f64>> =
+            groups.iter().map(|(group, count)| (vec![("group", group.as_str())], *count)).collect();
+        gauges(encoder, "threads", "Threads by their group", &lines)?;
+        let of = |value: fn(&crate::scheduler::PoolSnapshot) -> f64| -> Vec<Line<'_, f64>> {
+            scheduler.pools.iter().map(|pool| (vec![("pool", pool.name.as_str())], value(pool))).collect()
+        };
+        gauges(encoder, "pool_threads", "Threads of a pool", &of(|pool| pool.threads as f64))?;
+        gauges(encoder, "pool_queue", "Jobs that wait", &of(|pool| pool.gauge.queue as f64))?;
+        let help = "Time in the queue of a pool, in seconds";
+        let mut metric = encoder.encode_descriptor("queue_delay_seconds", help, None, MetricType::Histogram)?;
+        for pool in &scheduler.pools {
+            let bounds = WaitHistogram::BOUNDS.iter().map(std::time::Duration::as_secs_f64).chain([f64::MAX]);
+            let buckets: Vec<(f64, u64)> = bounds.zip(pool.totals.waits.0).collect();
+            let labels = [("pool", pool.name.as_str())];
+            let sum = pool.totals.waited.as_secs_f64();
+            metric.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, pool.totals.taken, &buckets, None)?;
+        }
+        Ok(())
+    }
+
+    fn sum(&self, of: fn(&Counters) -> u64) -> u64 {
+        self.0.server.protocol.iter().map(of).sum()
+    }
+}
+
+fn counters(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, lines: &[Line<'_, u64>]) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in lines {
+        metric.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)?;
+    }
+    Ok(())
+}
+
+fn gauges(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, lines: &[Line<'_, f64>]) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in lines {
+        metric.encode_family(labels)?.encode_gauge(value)?;
+    }
+    Ok(())
+}

@@ -52,6 +52,7 @@ mod peers;
 mod probing;
 mod protected;
 mod receive;
+mod registrations;
 mod response;
 mod secret;
 mod seen;
@@ -164,6 +165,12 @@ impl Endpoint {
         self.receive(now, peer, bytes, Reach::Multicast);
     }
 
+    /// Handles the beginning of a datagram that was sent to this host and was too long to be received whole; a request is
+    /// answered with 4.13 Request Entity Too Large.
+    pub fn handle_oversized(&mut self, peer: Peer, beginning: &[u8]) {
+        self.refuse_oversized(peer, beginning, Reach::Unicast);
+    }
+
     /// Carries out the due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.timers.fire(now) {
@@ -208,7 +215,8 @@ impl Endpoint {
             exchanges: self.server.exchanges.len(),
             observers: self.server.observers.len(),
             requests: self.client.len(),
-            answer_bytes: self.server.answers.cost(),
+            request_bytes: self.server.request_bytes,
+            answer_bytes: self.server.answers_once.cost() + self.server.answers.cost(),
             transfer_bytes: self.server.uploads.bytes() + self.server.bodies.bytes() + self.client.body_bytes(),
             ..self.counters.clone()
         }

@@ -220,7 +220,8 @@ fn registrations_beyond_the_limit_get_a_plain_answer() {
     let observe = ObserveConfig { observers_max: 2, ..ObserveConfig::default() };
     let mut server = Host::new(Config { observe, ..trusting() });
     for port in 1..=3 {
-        server.receive(port, &bytes("51010001 07 60 5161"));
+        let neighbour = Peer::from((Ipv4Addr::LOCALHOST, port));
+        server.endpoint.handle_datagram(server.now, neighbour, &bytes("51010001 07 60 5161"));
         server.serve(state("0"));
     }
     let lines = server.lines();

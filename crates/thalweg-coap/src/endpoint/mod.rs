@@ -171,6 +171,11 @@ impl Endpoint {
         self.refuse_oversized(peer, beginning, Reach::Unicast);
     }
 
+    /// Nobody listens at a peer's port, as its host told: requests to it that wait for an answer fail.
+    pub fn handle_unreachable(&mut self, now: Instant, peer: Peer) {
+        self.fail_unreachable(now, peer);
+    }
+
     /// Carries out the due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.timers.fire(now) {
@@ -206,6 +211,11 @@ impl Endpoint {
     /// When [`Endpoint::handle_timeout`] wants to be called; it does no harm to call it before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.next()
+    }
+
+    /// What was counted since the beginning, without what there is at present: costs nothing.
+    pub(crate) fn counted(&self) -> &Counters {
+        &self.counters
     }
 
     /// The counters so far.

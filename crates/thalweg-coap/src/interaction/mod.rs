@@ -24,8 +24,10 @@ mod receiver;
 pub mod routes;
 mod send_handler;
 pub mod server;
+mod terms;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 /// The secret of an endpoint's tokens and message IDs.
 fn secret() -> std::io::Result<[u64; 2]> {

@@ -131,6 +131,8 @@ pub fn to_value(format: Option<u16>, payload: &[u8], kind: ValueKind) -> Result<
         }
         _ => {
             let document = document(format, payload)?;
+            let is_pack = matches!(format, content_format::SENML_JSON | content_format::SENML_CBOR);
+            let document = if is_pack { only_record(document)? } else { document };
             let inner = member(&document, &VALUE_NAMES).unwrap_or(&document);
             value_of_document(inner)
         }
@@ -142,6 +144,40 @@ pub fn to_value(format: Option<u16>, payload: &[u8], kind: ValueKind) -> Result<
     };
     let found = given.kind();
     given.into_kind(kind).ok_or_else(|| bad(format!("a {kind} is needed, not a {found}")))
+}
+
+/// The record of a pack that tells one value to one resource: its base value is added to its value (RFC 8428 §4.1).
+fn only_record(pack: Document) -> Result<Document, ResourceError> {
+    let bad = |reason: &str| ResourceError::BadRequest(reason.to_owned());
+    let Document::Array(records) = pack else { return Err(bad("a SenML pack is an array of records")) };
+    let Ok([Document::Map(mut members)]) = <[Document; 1]>::try_from(records) else {
+        return Err(bad("one record is needed for one value"));
+    };
+    if members.iter().any(|(key, _)| matches!(key, MapKey::Text(name) if name.ends_with('_'))) {
+        return Err(bad("the record has a field that must be understood and is not"));
+    }
+    let is = |key: &MapKey, (name, label): &SenmlLabel| match key {
+        MapKey::Text(text) => text == name,
+        MapKey::Label(number) => number == label,
+    };
+    let base = members.iter().find(|(key, _)| is(key, &SENML_BASE_VALUE)).map(|(_, value)| value.clone());
+    let value = members.iter_mut().find(|(key, _)| is(key, &SENML_VALUE)).map(|(_, value)| value);
+    if let (Some(base), Some(value)) = (base, value) {
+        let sum = match (&base, &*value) {
+            (Document::Integer(base), Document::Integer(value)) => base.checked_add(*value).map(Document::Integer),
+            _ => number(&base).zip(number(value)).map(|(base, value)| Document::Real(base + value)),
+        };
+        *value = sum.ok_or_else(|| bad("base value and value are numbers"))?;
+    }
+    Ok(Document::Map(members))
+}
+
+fn number(document: &Document) -> Option<f64> {
+    match document {
+        Document::Integer(number) => Some(*number as f64),
+        Document::Real(number) => Some(*number),
+        _ => None,
+    }
 }
 
 /// A document in JSON or CBOR.
@@ -194,6 +230,7 @@ type SenmlLabel = (&'static str, i64);
 
 const SENML_NAME: SenmlLabel = ("n", 0);
 const SENML_UNIT: SenmlLabel = ("u", 1);
+const SENML_BASE_VALUE: SenmlLabel = ("bv", -5);
 const SENML_VALUE: SenmlLabel = ("v", 2);
 const SENML_TEXT: SenmlLabel = ("vs", 3);
 const SENML_BOOLEAN: SenmlLabel = ("vb", 4);
@@ -237,12 +274,7 @@ mod tests {
                 }
                 assert_eq!(unit, if format == content_format::TEXT { "" } else { "Cel" });
                 let put = to_value(Some(format), &sent.payload, value.kind());
-                match format {
-                    content_format::SENML_JSON | content_format::SENML_CBOR => {
-                        assert!(put.is_err(), "a pack of records is no single value")
-                    }
-                    _ => assert_eq!(put.as_ref(), Ok(value), "{format:?}"),
-                }
+                assert_eq!(put.as_ref(), Ok(value), "{format:?}");
             }
         }
     }
@@ -270,6 +302,20 @@ mod tests {
         put(Some(content_format::JSON), r#"{"value":1.5}"#, ValueKind::Real, Ok(Value::Real(1.5)));
         let needed = "a number is needed, not a text".to_owned();
         put(None, "warm", ValueKind::Real, Err(ResourceError::BadRequest(needed)));
+        let senml = Some(content_format::SENML_JSON);
+        put(senml, r#"[{"n":"x","bv":20,"v":1.5}]"#, ValueKind::Real, Ok(Value::Real(21.5)));
+        put(senml, r#"[{"vb":true}]"#, ValueKind::Boolean, Ok(Value::Boolean(true)));
+        let refused = |payload: &str| {
+            assert!(
+                matches!(to_value(senml, payload.as_bytes(), ValueKind::Real), Err(ResourceError::BadRequest(_))),
+                "{payload}"
+            )
+        };
+        for payload in
+            ["1", "[]", "[1]", r#"{"v":1}"#, r#"[{"v":1},{"v":2}]"#, r#"[{"v":1,"x_":0}]"#, r#"[{"bv":"a","v":1}]"#]
+        {
+            refused(payload);
+        }
         put(Some(9999), "1", ValueKind::Real, Err(ResourceError::UnsupportedFormat));
         let no_value = ResourceError::BadRequest("a number is needed".to_owned());
         put(Some(content_format::JSON), "[1]", ValueKind::Real, Err(no_value));

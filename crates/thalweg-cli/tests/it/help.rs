@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 42] = [
+const COMMANDS: [&[&str]; 48] = [
     &[],
     &["pub"],
     &["sub"],
@@ -40,6 +40,12 @@ const COMMANDS: [&[&str]; 42] = [
     &["coap", "serve"],
     &["coap", "get"],
     &["coap", "put"],
+    &["coap", "post"],
+    &["coap", "delete"],
+    &["coap", "fetch"],
+    &["coap", "patch"],
+    &["coap", "ipatch"],
+    &["coap", "ping"],
     &["coap", "observe"],
     &["coap", "discover"],
     &["coap", "bridge"],

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::interaction::client::ClientError;
-use thalweg_coap::message::{Response, content_format};
+use thalweg_coap::message::{RequestBuf, Response, content_format};
 
 use crate::outcome::Failure;
 
@@ -29,12 +29,15 @@ impl TargetUri {
             Some((scheme, _)) => return Err(format!("the scheme {scheme} is not supported; use coap")),
             None => text,
         };
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, resource) = rest.split_at(end);
         if authority.is_empty() {
             return Err("the URI has no host; give one such as coap://127.0.0.1/request".to_owned());
         }
         let resource = if resource.starts_with('/') { resource.to_owned() } else { format!("/{resource}") };
+        if let Some(fault) = RequestBuf::get(&resource).fault() {
+            return Err(format!("the request cannot be sent: {fault}"));
+        }
         Ok(TargetUri { authority: authority.to_owned(), resource })
     }
 
@@ -67,7 +70,7 @@ pub struct AskingOptions {
     #[arg(long, value_name = "SECONDS", default_value = "10", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub timeout: Duration,
 
-    /// Print the answer as one JSON object: code, content_format, max_age_s, and text or hex (default: the representation alone).
+    /// Print the answer as one JSON object: code, content_format, max_age_s, etag, and text or hex (default: the representation alone).
     #[arg(long)]
     pub json: bool,
 }
@@ -122,6 +125,7 @@ pub fn representation_json(response: &Response) -> Result<Value, Failure> {
         "code": response.code.to_string(),
         "content_format": response.content_format,
         "max_age_s": response.max_age,
+        "etag": response.etag.map(|etag| etag.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         "text": text,
         "hex": hex,
     }))
@@ -131,12 +135,14 @@ const NO_DTLS: &str = "coaps is CoAP over DTLS, which is not built in; \
     use coap:// with --oscore FILE, which protects requests and responses end to end (RFC 8613)";
 /// UDP port of CoAP (RFC 7252 §12.6).
 const DEFAULT_PORT: u16 = 5683;
-const FORMATS: [(&str, u16); 5] = [
+const FORMATS: [(&str, u16); 7] = [
     ("text", content_format::TEXT),
     ("link-format", content_format::LINK_FORMAT),
     ("octets", content_format::OCTET_STREAM),
     ("json", content_format::JSON),
     ("cbor", content_format::CBOR),
+    ("senml-json", content_format::SENML_JSON),
+    ("senml-cbor", content_format::SENML_CBOR),
 ];
 
 #[cfg(test)]
@@ -159,6 +165,10 @@ mod tests {
         assert!(TargetUri::parse("coaps://h/").unwrap_err().contains("--oscore"));
         assert!(TargetUri::parse("http://h/").unwrap_err().contains("scheme http is not"));
         assert!(TargetUri::parse("/a").is_err());
+        for (text, expect) in [("h/a#b", "fragment"), ("h#b", "fragment"), ("h/%2", "escape"), ("h/a?b=%zz", "escape")]
+        {
+            assert!(TargetUri::parse(text).unwrap_err().contains(expect), "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The server's side of observation: the observers of each resource (RFC 7641 §4).
 
+use std::time::Duration;
+
 use thalweg_base::time::Instant;
 
 use super::asked::Asked;
@@ -11,7 +13,7 @@ use super::in_flight::{Backoff, Owner, Use};
 use super::registrations::{Applicant, PlaceFate, Standing};
 use super::timers::TimerId;
 use super::{Due, Endpoint, EndpointEvent};
-use crate::message::{MessageId, MessageType, RequestBuf, Response, Token};
+use crate::message::{Code, MessageId, MessageType, RequestBuf, Response, Token};
 use crate::oscore::ServerAssociation;
 
 /// Bytes of a registration that is kept: path, query, and what FETCH says of it. A longer one gets a plain answer.
@@ -27,6 +29,8 @@ pub(super) struct Observer {
     asked: Asked,
     pub path: String,
     pub standing: Standing,
+    /// The format of the first answer, which all notifications keep (RFC 7641 §4.2).
+    content_format: Option<u16>,
     /// Length of the registration, to which the bound on bytes to an unproved address relates.
     request_bytes: usize,
     /// Bytes on the wire of the answer to it.
@@ -120,6 +124,7 @@ impl Endpoint {
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
             standing: Standing::default(),
+            content_format: response.content_format,
             request_bytes: exchange.request_bytes,
             spent_bytes: 0,
             progress: Progress::default(),
@@ -236,6 +241,10 @@ impl Endpoint {
         mut response: Response,
     ) {
         let place = exchange.peer;
+        let format = self.server.observers.observers.get(id).map(|observer| observer.content_format);
+        if response.code == Code::CONTENT && format.is_some_and(|format| format != response.content_format) {
+            response = Response::error(Code::NOT_ACCEPTABLE, "the format of the resource has changed");
+        }
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
         let number = self.server.observers.next_number();
         let Some(observer) = self.server.observers.observers.get_mut(id) else {
@@ -245,8 +254,13 @@ impl Endpoint {
         observer.progress.is_asked = false;
         let goes_on = response.code.is_success() && response.observe.is_some();
         let interval = self.config.observe.confirm_interval;
+        if response.is_confirmed == Some(false) && self.peers.get(place).verified {
+            observer.progress.confirmed_at.get_or_insert(now);
+            observer.progress.must_confirm = false;
+        }
         let is_due = observer.progress.confirmed_at.is_none_or(|at| now.since(at) >= interval);
-        let is_confirmable = is_due || observer.progress.must_confirm || !goes_on;
+        let is_wanted = observer.progress.must_confirm || response.is_confirmed == Some(true);
+        let is_confirmable = is_due || is_wanted || !goes_on;
         let (token, is_stale) = (observer.token, observer.progress.is_stale);
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let head = Head { message_type, id: self.next_id(now, place), token };
@@ -263,7 +277,9 @@ impl Endpoint {
             let backoff = self.backoff_for(&exchange);
             self.confirm(now, id, place, head.id, backoff);
         } else {
-            self.note_unacknowledged(now, id, place, head.id);
+            let is_chosen = response.is_confirmed == Some(false);
+            let confirm_after = if is_chosen { interval } else { self.config.observe.confirm_after };
+            self.note_unacknowledged(now, id, head.id, confirm_after);
         }
         self.peers.release(place);
         if is_stale {
@@ -302,8 +318,9 @@ impl Endpoint {
     }
 
     /// A non-confirmable notification left: a RST may come, and after a while the state is confirmed.
-    fn note_unacknowledged(&mut self, now: Instant, id: u64, place: u32, message: MessageId) {
+    fn note_unacknowledged(&mut self, now: Instant, id: u64, message: MessageId, confirm_after: Duration) {
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        let place = observer.peer;
         if let Some(before) = observer.progress.unacknowledged.replace(message) {
             self.in_flight.forget_use(place, before);
         }
@@ -313,7 +330,7 @@ impl Endpoint {
             if let Some(timer) = observer.timer.take() {
                 self.timers.cancel(timer);
             }
-            let at = now + self.config.observe.confirm_after;
+            let at = now + confirm_after;
             observer.timer = Some(self.timers.set(at, Due::Observer(id)));
         }
     }

@@ -68,7 +68,16 @@ impl Document {
     }
 
     fn read(&self, request: &CoapRequest<'_>) -> Response {
-        let Some(content) = lock(&self.content).clone() else { return Response::new(Code::NOT_FOUND) };
+        let found = lock(&self.content).clone();
+        let Some(content) = found else {
+            // That an observable resource was deleted is told once; then it is there again.
+            *lock(&self.content) = self.is_confirmed.map(|_| Content::text("again"));
+            return Response::new(Code::NOT_FOUND);
+        };
+        if self.is_confirmed.is_some() && content.format != content_format::TEXT {
+            // So is that it changed its format.
+            *lock(&self.content) = Some(Content::text("again"));
+        }
         let tag = content.tag();
         let response = match request.etags().any(|known| known == tag) {
             true => Response::new(Code::VALID),
@@ -190,11 +199,6 @@ impl World {
             }
         }
     }
-
-    /// Whether somebody deleted an observable resource.
-    fn lacks_one(&self) -> bool {
-        self.documents.values().any(|document| document.is_confirmed.is_some() && lock(&document.content).is_none())
-    }
 }
 
 fn queries(request: &CoapRequest<'_>) -> Response {
@@ -269,7 +273,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
         ends.store(true, Ordering::Release);
     });
-    let (mut count, mut last, mut was_lacking) = (0, Instant::now(), false);
+    let (mut count, mut last) = (0, Instant::now());
     let mut config = ServerConfig::new(address);
     while !is_over.load(Ordering::Acquire) {
         let server = Server::start(&config, world.routes())?;
@@ -278,12 +282,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         world.is_to_restart.store(false, Ordering::Release);
         while !is_over.load(Ordering::Acquire) && !world.is_to_restart.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(50));
-            // What was deleted comes back once its observers were told.
-            if was_lacking || last.elapsed() >= PERIOD {
+            if last.elapsed() >= PERIOD {
                 (count, last) = (count + 1, Instant::now());
                 world.tick(count);
             }
-            was_lacking = world.lacks_one();
             world.notify(&server.notifier());
         }
         // The answer to whoever wanted it is on its way.

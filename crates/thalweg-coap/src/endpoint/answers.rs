@@ -26,9 +26,15 @@ pub enum Answer {
 pub struct AnswerKey(u64);
 
 impl AnswerKey {
-    pub fn new(secret: &EndpointSecret, peer: Peer, id: MessageId) -> AnswerKey {
-        AnswerKey(secret.hash((peer, id.0, "answer")))
+    /// The key of a message of the peer that this number stands for; see [`answer_seed`].
+    pub fn new(seed: u64, id: MessageId) -> AnswerKey {
+        AnswerKey(seed << 16 | u64::from(id.0))
     }
+}
+
+/// The number of a peer for its keys: always the same for an address, and not to be guessed.
+pub fn answer_seed(secret: &EndpointSecret, peer: Peer) -> u64 {
+    secret.hash((peer, "answers"))
 }
 
 /// Whether a request that must not run twice may run now.
@@ -202,7 +208,7 @@ mod tests {
         let mut answers = Answers::new(10 * (ENTRY_BYTES + 8), TableState::new(&EndpointSecret::new([3, 4])));
         let secret = EndpointSecret::new([3, 4]);
         let peer = Peer::from(([192, 0, 2, 1], 7));
-        let key = |number: u16| AnswerKey::new(&secret, peer, MessageId(number));
+        let key = |number: u16| AnswerKey::new(answer_seed(&secret, peer), MessageId(number));
         let host = peer.host();
         let until = |ends: Instant| AnswerTimes { repeats_until: ends, ends };
         let mut early = 0;
@@ -237,8 +243,10 @@ mod tests {
         let second = |second: u64| Instant::from_nanos(second * 1_000_000_000);
         let times = AnswerTimes { repeats_until: second(45), ends: second(247) };
         let host = |number: u32| Peer::from((std::net::Ipv4Addr::from_bits(number), 7)).host();
-        let key =
-            |number: u32| AnswerKey::new(&secret, Peer::from((std::net::Ipv4Addr::from_bits(number), 7)), MessageId(1));
+        let key = |number: u32| {
+            let peer = Peer::from((std::net::Ipv4Addr::from_bits(number), 7));
+            AnswerKey::new(answer_seed(&secret, peer), MessageId(1))
+        };
         // As many forged addresses as there can be.
         for number in 0..2000 {
             match answers.fate(second(0), host(number), false) {

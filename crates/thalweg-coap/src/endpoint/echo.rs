@@ -42,7 +42,7 @@ impl Endpoint {
         let factor = usize::from(self.config.amplification_max);
         let state = self.peers.get(exchange.peer);
         let bytes = factor * (exchange.request_bytes + header_bytes(state.peer));
-        (factor > 0 && !state.verified).then(|| bytes.saturating_sub(exchange.spent_bytes))
+        (factor > 0 && !state.verified).then(|| bytes.saturating_sub(exchange.spent_bytes as usize))
     }
 
     /// The pauses of the confirmable response or notification that just left. Its copies count as answers as well, so an

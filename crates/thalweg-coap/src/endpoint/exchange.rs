@@ -18,9 +18,9 @@ pub(super) struct Exchange {
     pub asked: Asked,
     pub request_bytes: usize,
     /// Bytes on the wire that went to the client before the response.
-    pub spent_bytes: usize,
+    pub spent_bytes: u32,
     /// Bytes of the request as long as its handler works.
-    pub held_bytes: usize,
+    pub held_bytes: u32,
     /// Its handler was not asked, so that it may be when the request is repeated.
     pub is_refused: bool,
     /// Until the request is acknowledged by itself.

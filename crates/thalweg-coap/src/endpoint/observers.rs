@@ -34,7 +34,7 @@ pub(super) struct Observer {
     /// Length of the registration, to which the bound on bytes to an unproved address relates.
     request_bytes: usize,
     /// Bytes on the wire of the answer to it.
-    spent_bytes: usize,
+    spent_bytes: u32,
     progress: Progress,
     timer: Option<TimerId>,
     /// The protection of notifications.
@@ -299,7 +299,7 @@ impl Endpoint {
     pub(super) fn note_answered(&mut self, id: u64) {
         let len = self.outbox.last().len();
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
-        observer.spent_bytes = len + header_bytes(self.peers.get(observer.peer).peer);
+        observer.spent_bytes = (len + header_bytes(self.peers.get(observer.peer).peer)) as u32;
     }
 
     /// Waits for the acknowledgement of a notification that just left.

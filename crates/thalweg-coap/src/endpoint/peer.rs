@@ -1,6 +1,7 @@
 //! Whom a message came from or goes to.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 
 /// The other end of an exchange: an address and a port.
@@ -18,10 +19,16 @@ impl Peer {
 }
 
 /// Who stands behind a peer: an IPv4 address, or the 64 bits of an IPv6 network, in which one host may take any address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PeerHost {
     is_v4: bool,
     bits: u64,
+}
+
+impl Hash for PeerHost {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.bits ^ u64::from(self.is_v4) << 63);
+    }
 }
 
 impl Peer {

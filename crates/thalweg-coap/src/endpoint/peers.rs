@@ -27,6 +27,8 @@ pub struct PeerState {
     pub verified: bool,
     /// Requests of the peer that handlers work on.
     pub exchanges: usize,
+    /// Names the peer in the keys of answers; `None` until one is needed.
+    pub answer_seed: Option<u64>,
     /// Registrations of the peer.
     pub observers: u32,
     pub requests: RequestQueue,
@@ -169,6 +171,7 @@ impl Peers {
             // These cannot be forged from outside of the host (RFC 1122 §3.2.1.3).
             verified: peer.address.ip().to_canonical().is_loopback(),
             exchanges: 0,
+            answer_seed: None,
             observers: 0,
             requests: RequestQueue::default(),
             links: Links { pins: 0, previous: NONE, next: NONE },

@@ -2,7 +2,7 @@
 
 use thalweg_base::time::Instant;
 
-use super::answers::{Answer, AnswerKey, AnswerTimes, Answers, RunFate};
+use super::answers::{Answer, AnswerKey, AnswerTimes, Answers, RunFate, answer_seed};
 use super::asked::{Asked, OptionRefusal};
 use super::bounded::BoundedMap;
 use super::echo::header_bytes;
@@ -10,8 +10,9 @@ use super::encode::{Head, OutOfRange, ResponsePart, cut, write_response};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::Owner;
+use super::peers::Peers;
 use super::registrations::Observers;
-use super::secret::TableState;
+use super::secret::{EndpointSecret, TableState};
 use super::seen::MessageFate;
 use super::slab::{Slab, index_of};
 use super::{Config, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
@@ -90,10 +91,11 @@ impl Endpoint {
     }
 
     /// Takes a request away from its handler.
+    #[inline]
     fn take_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
         let exchange = self.server.exchanges.remove(id.0)?;
         self.peers.get_mut(exchange.peer).exchanges -= 1;
-        self.server.request_bytes -= exchange.held_bytes;
+        self.server.request_bytes -= exchange.held_bytes as usize;
         Some(exchange)
     }
 
@@ -228,7 +230,7 @@ impl Endpoint {
         }
         let mut request = self.spare.request();
         request.refill(message.code, message.options, message.payload);
-        self.offer(now, exchange, request);
+        self.ask(now, exchange, request);
     }
 
     /// Whether a request that must not run twice may run: only if its answer can be kept for its repetitions.
@@ -244,30 +246,37 @@ impl Endpoint {
         }
     }
 
-    /// Passes a request to its handler, unless handlers hold too many bytes already.
-    fn offer(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
+    /// Whether handlers hold so many bytes that a request of `bytes` must not come on top. A body that took several datagrams
+    /// leaves room for requests of one.
+    #[inline]
+    fn exceeds_budget(&self, bytes: usize) -> bool {
         let budget = self.config.limits.handler_bytes_max;
-        // A body that takes several datagrams leaves room for requests of one.
-        let budget = if request.capacity() > BODY_BYTES_SMALL { budget / 4 * 3 } else { budget };
-        if self.server.request_bytes + request.capacity() > budget {
-            self.counters.bytes_refused += 1;
-            self.spare.put_request(request);
-            exchange.is_refused = true;
-            return self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
-        }
-        self.ask(now, exchange, request);
+        let budget = if bytes > BODY_BYTES_SMALL { budget / 4 * 3 } else { budget };
+        self.server.request_bytes + bytes > budget
     }
 
-    /// Passes a request to its handler.
+    #[cold]
+    fn refuse_bytes(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
+        self.counters.bytes_refused += 1;
+        self.spare.put_request(request);
+        exchange.is_refused = true;
+        self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
+    }
+
+    /// Passes a request to its handler, unless handlers hold too many bytes already.
     pub(super) fn ask(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
         let (place, message, kind) = (exchange.peer, exchange.id, exchange.kind);
+        if self.exceeds_budget(request.capacity()) && !matches!(kind, Kind::Notification(_)) {
+            return self.refuse_bytes(now, exchange, request);
+        }
         let is_repeatable = exchange.is_repeatable();
         let wants = exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe();
         if wants && matches!(kind, Kind::Confirmable | Kind::NonConfirmable) {
             exchange.registration = Some(Box::new(request.clone()));
         }
-        exchange.held_bytes = request.capacity() + exchange.registration.as_ref().map_or(0, |copy| copy.capacity());
-        self.server.request_bytes += exchange.held_bytes;
+        let held_bytes = request.capacity() + exchange.registration.as_ref().map_or(0, |copy| copy.capacity());
+        exchange.held_bytes = held_bytes as u32;
+        self.server.request_bytes += exchange.held_bytes as usize;
         let is_once = exchange.runs_once();
         let id = self.server.exchanges.insert(exchange);
         self.plan_sweep(now);
@@ -278,16 +287,16 @@ impl Endpoint {
         let delivery = kind.confirmability();
         let state = self.peers.get_mut(place);
         state.exchanges += 1;
+        let peer = state.peer;
         if matches!(kind, Kind::Notification(_)) {
             // A notification answers no message of the peer.
         } else if !is_repeatable {
-            let key = AnswerKey::new(&self.secret, state.peer, message);
+            let key = self.answer_key(place, message);
             self.server.answers_of(is_once).open(key, id);
         } else if kind == Kind::Confirmable {
-            let fate = MessageFate::Repeatable(index_of(id));
-            state.seen.note(now, message, fate, self.config.limits.duplicates_max);
+            self.note(now, place, message, MessageFate::Repeatable(index_of(id)));
         }
-        self.events.push_back(EndpointEvent::Request { exchange: ExchangeId(id), peer: state.peer, delivery, request });
+        self.events.push_back(EndpointEvent::Request { exchange: ExchangeId(id), peer, delivery, request });
     }
 
     /// Acknowledges a request whose handler takes long: the response will be a message of its own (RFC 7252 §5.2.2).
@@ -296,7 +305,7 @@ impl Endpoint {
         exchange.timer = None;
         exchange.kind = Kind::Acknowledged;
         let (peer, message) = (exchange.peer, exchange.id);
-        exchange.spent_bytes = HEADER_LEN + header_bytes(self.peers.get(peer).peer);
+        exchange.spent_bytes = (HEADER_LEN + header_bytes(self.peers.get(peer).peer)) as u32;
         self.send_empty(peer, MessageType::Acknowledgement, message);
     }
 
@@ -327,7 +336,8 @@ impl Endpoint {
                 }
             };
         }
-        let key = AnswerKey::new(&self.secret, state.peer, message.id);
+        let peer = state.peer;
+        let key = self.answer_key(place, message.id);
         match self.server.answers_of(is_once).find(now, key) {
             None => return false,
             Some(Answer::Open(exchange)) => {
@@ -336,11 +346,15 @@ impl Endpoint {
             }
             Some(Answer::Sent(bytes)) => {
                 if !bytes.is_empty() {
-                    self.outbox.push(state.peer, |out| out.extend_from_slice(&bytes));
+                    self.outbox.push(peer, |out| out.extend_from_slice(&bytes));
                 }
             }
         }
         true
+    }
+
+    fn answer_key(&mut self, place: u32, id: MessageId) -> AnswerKey {
+        answer_key(&mut self.peers, &self.secret, place, id)
     }
 
     fn acknowledge_again(&mut self, place: u32, id: MessageId, kind: Option<Kind>) {
@@ -382,7 +396,7 @@ impl Endpoint {
         if challenged.is_some() && exchange.kind == Kind::Confirmable {
             // Then the response is a message of its own, whose acknowledgement proves the address.
             exchange.kind = Kind::Acknowledged;
-            exchange.spent_bytes = HEADER_LEN + header_bytes(self.peers.get(exchange.peer).peer);
+            exchange.spent_bytes = (HEADER_LEN + header_bytes(self.peers.get(exchange.peer).peer)) as u32;
             self.send_empty(exchange.peer, MessageType::Acknowledgement, exchange.id);
         }
         let exponent = self.config.block_exponent;
@@ -485,7 +499,8 @@ impl Endpoint {
             let times = &self.config.times;
             let repeats_until = now + times.repetitions_end(self.config.retransmit_max);
             let ends = now + times.exchange_lifetime;
-            let (key, times) = (AnswerKey::new(&self.secret, peer, exchange.id), AnswerTimes { repeats_until, ends });
+            let times = AnswerTimes { repeats_until, ends };
+            let key = answer_key(&mut self.peers, &self.secret, exchange.peer, exchange.id);
             let answers = self.server.answers_of(exchange.runs_once());
             let early = answers.keep(now, key, peer.host(), sent, times);
             self.counters.answers_evicted += early as u64;
@@ -533,8 +548,15 @@ impl Endpoint {
         let mut request = self.spare.request();
         request.refill(message.code, message.options, &[]);
         request.set_payload(body);
-        self.offer(now, exchange, request);
+        self.ask(now, exchange, request);
     }
+}
+
+/// The key of the answer to a message of a peer.
+fn answer_key(peers: &mut Peers, secret: &EndpointSecret, place: u32, id: MessageId) -> AnswerKey {
+    let state = peers.get_mut(place);
+    let peer = state.peer;
+    AnswerKey::new(*state.answer_seed.get_or_insert_with(|| answer_seed(secret, peer)), id)
 }
 
 /// A response that is not cut.

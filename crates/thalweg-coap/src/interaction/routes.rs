@@ -154,8 +154,11 @@ impl Routes {
             if target == Target::Nothing {
                 return not_found();
             }
-            let terms = self.terms(target, request);
             let conditions = Conditions::read(request);
+            if request.code.is_safe() && conditions.are_none() {
+                return self.ask(target, request);
+            }
+            let terms = self.terms(target, request);
             let is_in_turn = terms.conditional && !request.code.is_safe();
             let _turn = is_in_turn.then(|| self.turns.take(hash_of(request.path_segments())));
             let refusal = conditions.refusal(request, &terms, || self.existence(target, request));

@@ -31,6 +31,12 @@ impl Conditions {
         conditions
     }
 
+    /// Whether there is none, so that a request that changes nothing reaches its handler in any case.
+    #[inline]
+    pub(super) fn are_none(&self) -> bool {
+        self.accept.is_none() && self.content_format.is_none() && !self.is_if_match && !self.is_if_none_match
+    }
+
     /// Why a request cannot reach its handler; `existence` asks that, only where a condition needs it.
     #[inline]
     pub(super) fn refusal(

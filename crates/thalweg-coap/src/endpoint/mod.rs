@@ -30,6 +30,7 @@
 //! # Ok::<(), thalweg_coap::endpoint::RequestError>(())
 //! ```
 
+mod admission;
 mod answers;
 mod asked;
 mod bounded;

@@ -127,14 +127,22 @@ pub struct RequestBuf {
     options: Vec<u8>,
     payload: Vec<u8>,
     /// Why it cannot be sent.
-    fault: Option<&'static str>,
+    fault: Option<TargetFault>,
+}
+
+/// Why a target is no path and query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TargetFault {
+    Fragment,
+    BadEscape,
+    BadPart,
 }
 
 impl RequestBuf {
     /// A request for the path and query in `target`, such as `/a/b?c=d`; escapes like `%20` are decoded. One whose target is
     /// no path and query is refused when it is sent; [`RequestBuf::fault`] says why.
     pub fn new(code: Code, target: &str) -> RequestBuf {
-        let fault = target.contains('#').then_some("its URI has a fragment (#); write %23 for a # in a path or query");
+        let fault = target.contains('#').then_some(TargetFault::Fragment);
         let mut request = RequestBuf { code, options: Vec::new(), payload: Vec::new(), fault };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = path.strip_prefix('/').unwrap_or(path);
@@ -147,7 +155,11 @@ impl RequestBuf {
 
     /// Why the request cannot be sent: its target has a fragment, an escape that is none, or a part that is too long or no text.
     pub fn fault(&self) -> Option<&'static str> {
-        self.fault
+        Some(match self.fault? {
+            TargetFault::Fragment => "its URI has a fragment (#); write %23 for a # in a path or query",
+            TargetFault::BadEscape => "a % in its path or query begins no escape; write %25 for a %",
+            TargetFault::BadPart => "a part of its path or query is longer than 255 bytes, or its escapes are no UTF-8",
+        })
     }
 
     /// GET
@@ -236,10 +248,8 @@ impl RequestBuf {
     fn insert_part(&mut self, number: OptionNumber, part: &str) {
         match unescape(part) {
             Ok(value) if number.accepts(&value) => self.insert(number, &value),
-            Ok(_) => {
-                self.fault = Some("a part of its path or query is longer than 255 bytes, or its escapes are no UTF-8")
-            }
-            Err(BadEscape) => self.fault = Some("a % in its path or query begins no escape; write %25 for a %"),
+            Ok(_) => self.fault = Some(TargetFault::BadPart),
+            Err(BadEscape) => self.fault = Some(TargetFault::BadEscape),
         }
     }
 

@@ -1,16 +1,18 @@
 //! Clients and servers of other CoAP middleware for the tests, by the programs in `peers/coap-tests`.
 
 use std::ffi::OsString;
+use std::process::Command;
 
 use super::{TestPeer, californium, coap, debian_package, folder};
 use crate::Outcome;
-use crate::workspace::{has, root};
+use crate::workspace::{has, root, run};
 
 /// All of them.
-pub const PEERS: [TestPeer; 3] = [
+pub const PEERS: [TestPeer; 4] = [
     TestPeer { name: "libcoap", prepare: libcoap },
     TestPeer { name: "aiocoap", prepare: aiocoap },
     TestPeer { name: "californium", prepare: californium },
+    TestPeer { name: "node_coap", prepare: node_coap },
 ];
 
 fn libcoap() -> Outcome<Vec<(&'static str, OsString)>> {
@@ -23,6 +25,22 @@ fn libcoap() -> Outcome<Vec<(&'static str, OsString)>> {
 fn aiocoap() -> Outcome<Vec<(&'static str, OsString)>> {
     Ok(vec![("THALWEG_AIOCOAP_PYTHON", coap::aiocoap_with_web_sockets()?.into())])
 }
+
+/// The package `coap` for Node.js.
+fn node_coap() -> Outcome<Vec<(&'static str, OsString)>> {
+    let (folder, modules) = (folder().join("node-coap"), folder().join("node-coap/node_modules"));
+    if !modules.join("coap").exists() {
+        if !has("node") || !has("npm") {
+            return Err("node or npm is missing: apt-get install nodejs npm".to_owned());
+        }
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut command = Command::new("npm");
+        run(command.args(["install", "--silent", "--no-save", "--prefix"]).arg(&folder).arg(NODE_COAP))?;
+    }
+    Ok(vec![("THALWEG_NODE_COAP", modules.into())])
+}
+
+const NODE_COAP: &str = "coap@1.5.0";
 
 fn californium() -> Outcome<Vec<(&'static str, OsString)>> {
     let source = root().join("peers/coap-tests");

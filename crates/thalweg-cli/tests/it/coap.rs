@@ -94,6 +94,86 @@ fn what_is_put_is_got_and_observed() {
 }
 
 #[test]
+fn every_method_has_a_command_and_bodies_come_from_words_files_and_standard_input() {
+    let server = Serving::start(&[]);
+    let note = server.uri("/note");
+    let ask = |words: &[&str]| run(&[&["coap"], words, &["--timeout", "50"]].concat());
+    let body = std::env::temp_dir().join(format!("thalweg-coap-body-{}", std::process::id()));
+    std::fs::write(&body, "from a file").expect("written");
+    ask(&["put", &note, "--body", &body.display().to_string()]).expect_code(0);
+    std::fs::remove_file(&body).expect("removed");
+    assert_eq!(server.get("/note"), "from a file\n");
+    let mut piped = command(&["coap", "post", &note, "--body", "-", "--timeout", "50"]);
+    let input = std::env::temp_dir().join(format!("thalweg-coap-input-{}", std::process::id()));
+    std::fs::write(&input, " and from input").expect("written");
+    piped.stdin(std::fs::File::open(&input).expect("opened"));
+    Running::start(piped).finish().expect_code(0);
+    std::fs::remove_file(&input).expect("removed");
+    assert_eq!(server.get("/note"), "from a file and from input\n");
+    let told = ask(&["post", &note, "!", "--json"]).expect_code(0).stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&told).expect("JSON")["code"], "2.04");
+    let deleted = ask(&["delete", &note]).expect_code(0);
+    assert!(deleted.stderr.contains("2.02"), "{}", deleted.stderr);
+    assert_eq!(server.get("/note"), "\n");
+    for method in ["fetch", "patch", "ipatch"] {
+        assert!(ask(&[method, &note, "x"]).expect_code(1).stderr.contains("4.05"), "{method}");
+    }
+    let there = ask(&["ping", &server.address, "--json"]).expect_code(0).stdout;
+    assert!(serde_json::from_str::<serde_json::Value>(&there).expect("JSON")["round_trip_ms"].as_f64() > Some(0.0));
+    let missing = ask(&["put", &note, "--body", "/nowhere/at/all"]).expect_code(2);
+    assert!(missing.stderr.contains("/nowhere/at/all"), "{}", missing.stderr);
+}
+
+#[test]
+fn preconditions_and_formats_are_decided_before_the_note_changes() {
+    let server = Serving::start(&[]);
+    let note = server.uri("/note");
+    let ask = |words: &[&str], code: i32, expect: &str| {
+        let said = run(&[&["coap"], words, &["--timeout", "50"]].concat()).expect_code(code);
+        assert!(said.stderr.contains(expect), "{words:?}: {}", said.stderr);
+        said.stdout
+    };
+    ask(&["put", &note, "one"], 0, "2.04");
+    ask(&["put", &note, "two", "--option", "if-none-match"], 1, "4.12");
+    ask(&["put", &note, "two", "--option", "if-match=0x01"], 1, "4.12");
+    ask(&["delete", &note, "--option", "if-match=0x01"], 1, "4.12");
+    ask(&["put", &note, "two", "--format", "9999"], 1, "4.15");
+    ask(&["get", &note, "--accept", "json"], 1, "4.06");
+    ask(&["get", &server.uri("/request"), "--option", "if-match"], 1, "4.02");
+    assert_eq!(server.get("/note"), "one\n");
+    let told = ask(&["get", &note, "--json"], 0, "");
+    let tag =
+        serde_json::from_str::<serde_json::Value>(&told).expect("JSON")["etag"].as_str().expect("a tag").to_owned();
+    ask(&["get", &note, "--option", &format!("etag=0x{tag}")], 0, "");
+    ask(&["put", &note, "two", "--option", "if-match=0x01", "--option", &format!("if-match=0x{tag}")], 0, "2.04");
+    ask(&["put", &note, "three", "--option", &format!("if-match=0x{tag}")], 1, "4.12");
+    assert_eq!(server.get("/note"), "two\n");
+    let set = server.uri("/sensors/simulated0/mean");
+    ask(&["put", &set, r#"[{"bv":20,"v":1.5}]"#, "--format", "senml-json"], 0, "2.04");
+    assert_eq!(server.get("/sensors/simulated0/mean"), "21.5\n");
+}
+
+#[test]
+fn a_server_full_of_observers_serves_others_and_counts_whom_it_did_not_let_observe() {
+    let mut server = Serving::start(&["--peers-max", "64", "--statistics", "0.1", "--json"]);
+    let sockets: Vec<UdpSocket> = (0..100).map(|_| UdpSocket::bind("127.0.0.1:0").expect("bound")).collect();
+    for socket in &sockets {
+        socket.connect(&server.address).expect("connected");
+        socket.set_read_timeout(Some(PATIENCE)).expect("set");
+        // NON GET, Observe 0, Uri-Path note.
+        socket.send(b"\x51\x01\x00\x01\x07\x60\x54note").expect("sent");
+        let mut answer = [0; 64];
+        assert!(socket.recv(&mut answer).expect("an answer") > 4 && answer[1] == 0x45, "everybody gets the note");
+    }
+    for _ in 0..3 {
+        assert_eq!(server.get("/request"), "hello world\n");
+    }
+    let line = server.statistics(|line| line.contains("\"observers_refused\":68"));
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(line["peers_refused"], 0, "{line}");
+}
+
+#[test]
 fn a_handler_that_blocks_holds_nobody_up() {
     let server = Serving::start(&[]);
     let slow = Running::start(command(&["coap", "get", &server.uri("/slow?ms=3000"), "--timeout", "50"]));
@@ -139,6 +219,13 @@ fn errors_are_told_with_the_codes_of_the_server() {
     check(&["get", &server.uri("/slow?ms=soon")], 1, "?ms=100");
     check(&["get", "coaps://127.0.0.1/request"], 2, "--oscore");
     check(&["get", "coap://host.invalid/request"], 2, "host.invalid");
+    check(&["get", &server.uri("/a#b")], 2, "fragment");
+    check(&["get", &server.uri("/a%2")], 2, "escape");
+    check(&["get", &server.uri("/a"), "--option", "if-mach"], 2, "if-match");
+    let gone = UdpSocket::bind("127.0.0.1:0").expect("bound").local_addr().expect("an address").to_string();
+    let told = Instant::now();
+    let refused = run(&["coap", "get", &gone, "--timeout", "60"]).expect_code(1);
+    assert!(refused.stderr.contains("nobody listens") && told.elapsed() < PATIENCE, "{}", refused.stderr);
     // A socket that nobody reads: the port is taken, so that no other process can answer.
     let silent = UdpSocket::bind("127.0.0.1:0").expect("bound");
     let address = silent.local_addr().expect("an address").to_string();

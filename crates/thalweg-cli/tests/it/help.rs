@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 45] = [
+const COMMANDS: [&[&str]; 50] = [
     &[],
     &["pub"],
     &["sub"],
@@ -43,6 +43,12 @@ const COMMANDS: [&[&str]; 45] = [
     &["coap", "serve"],
     &["coap", "get"],
     &["coap", "put"],
+    &["coap", "post"],
+    &["coap", "delete"],
+    &["coap", "fetch"],
+    &["coap", "patch"],
+    &["coap", "ipatch"],
+    &["coap", "ping"],
     &["coap", "observe"],
     &["coap", "discover"],
     &["coap", "bridge"],

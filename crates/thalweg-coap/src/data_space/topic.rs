@@ -218,6 +218,10 @@ impl Resource for TopicResource {
         }
     }
 
+    fn exists(&self, queries: &[&str]) -> bool {
+        self.newest(queries).is_ok()
+    }
+
     fn delete(&self, queries: &[&str]) -> Result<(), ResourceError> {
         if !self.structure.is_keyed() {
             let reason = format!("{} has no key, so that there are no instances to delete", self.structure.name);

@@ -34,7 +34,7 @@ impl DevicePool {
     /// Lets a device wait for a thread.
     pub(super) fn schedule(&self, seat: Arc<Seat>) {
         let mut refused = Vec::new();
-        let offer = JobOffer { rank: AdmissionRank::Kept, job: seat };
+        let offer = JobOffer { rank: AdmissionRank::Kept, bytes: size_of::<Seat>(), job: seat };
         self.pool.push(clock::now(), &mut vec![offer], &mut refused);
         refused.into_iter().for_each(|Refused { job, .. }| job.refuse());
     }

@@ -26,6 +26,8 @@ pub struct Asked {
 pub enum OptionRefusal {
     /// A critical option that is not known, has a wrong form, or occurs too often.
     BadOption(OptionNumber),
+    /// A value that must be answered with 4.00, and why.
+    BadRequest(&'static str),
 }
 
 impl Asked {
@@ -60,6 +62,14 @@ impl Asked {
         (code.is_safe() && self.block1.is_none()) || self.wants_further_block()
     }
 
+    /// Whether a request with this code must not run again: its effect would be another. The blocks before the last one do not
+    /// run.
+    pub fn runs_once(&self, code: Code) -> bool {
+        matches!(code, Code::POST | Code::PATCH)
+            && self.block1.is_none_or(|block| !block.more)
+            && !self.wants_further_block()
+    }
+
     /// Whether the client has the first block of the response and wants another one.
     pub fn wants_further_block(&self) -> bool {
         self.block2.is_some_and(|block| block.number > 0) && self.block1.is_none()
@@ -77,8 +87,8 @@ impl Asked {
                     _ => None,
                 }
             }
-            OptionNumber::BLOCK1 => self.block1 = Some(block(number, value)?),
-            OptionNumber::BLOCK2 => self.block2 = Some(block(number, value)?),
+            OptionNumber::BLOCK1 => self.block1 = Some(block(value)?),
+            OptionNumber::BLOCK2 => self.block2 = Some(block(value)?),
             OptionNumber::SIZE1 => self.size1 = parse_uint(value),
             OptionNumber::NO_RESPONSE => self.no_response = Some(value.first().copied().unwrap_or(0)),
             OptionNumber::ECHO => self.echo = value.try_into().ok().map(u64::from_be_bytes),
@@ -93,8 +103,9 @@ impl Asked {
     }
 }
 
-fn block(number: OptionNumber, value: &[u8]) -> Result<Block, OptionRefusal> {
-    Block::parse(value).ok_or(OptionRefusal::BadOption(number))
+/// A block; its length was checked, so only the reserved size is left to refuse (RFC 7959 §2.2).
+fn block(value: &[u8]) -> Result<Block, OptionRefusal> {
+    Block::parse(value).ok_or(OptionRefusal::BadRequest("the size exponent 7 is reserved"))
 }
 
 /// The first critical option of a response that is not understood.

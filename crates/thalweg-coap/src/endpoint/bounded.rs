@@ -67,6 +67,12 @@ impl<V> BoundedMap<V> {
         (now < entry.ends).then_some(entry.value)
     }
 
+    /// Takes out all values that `is_gone` says yes to; as much work as there are values.
+    pub fn remove_if(&mut self, is_gone: impl Fn(&V) -> bool) {
+        let gone = self.entries.iter().filter(|(_, entry)| is_gone(&entry.value)).map(|(key, _)| *key);
+        gone.collect::<Vec<u64>>().into_iter().for_each(|key| drop(self.remove(key)));
+    }
+
     fn remove(&mut self, key: u64) -> Option<Entry<V>> {
         let entry = self.entries.remove(&key)?;
         self.bytes -= entry.bytes;

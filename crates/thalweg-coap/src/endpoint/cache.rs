@@ -1,5 +1,6 @@
 //! Responses that the client may use again (RFC 7252 §5.6).
 
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
@@ -8,7 +9,7 @@ use super::Peer;
 use super::asked::Asked;
 use super::bounded::BoundedMap;
 use super::secret::{EndpointSecret, TableState};
-use crate::message::{CoapRequest, Code, ETag, OptionNumber, RequestBuf, Response};
+use crate::message::{CoapRequest, Code, ETag, OptionNumber, Response};
 
 /// Max-Age of a response that does not say it, in seconds.
 const MAX_AGE: u32 = 60;
@@ -22,6 +23,7 @@ pub struct Cache {
 
 #[derive(Debug)]
 struct Cached {
+    target: u64,
     response: Response,
     fresh_until: Instant,
 }
@@ -31,27 +33,37 @@ pub fn max_age(response: &Response) -> Duration {
     Duration::from_secs(u64::from(response.max_age.unwrap_or(MAX_AGE)))
 }
 
-/// The same for requests to a peer that may share a response; `None` for one whose response is not kept.
-pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &CoapRequest<'_>) -> Option<u64> {
+/// Names a response that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheKey {
+    /// The same for requests that may share a response.
+    request: u64,
+    /// The same for all requests to a resource, whatever they accept.
+    target: u64,
+}
+
+/// The key of a request to a peer; `None` for one whose response is not kept.
+pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &CoapRequest<'_>) -> Option<CacheKey> {
     let asked = Asked::read(request.code, request.options, table).ok()?;
     let is_plain = asked.observe.is_none() && asked.block2.is_none() && asked.no_response.is_none();
     // A client that names its own ETags expects the server's own answer.
     let names_etags = request.etags().next().is_some();
     let may_share = request.code.is_safe() && is_plain && !names_etags && !peer.is_multicast();
-    may_share.then(|| secret.hash((peer, asked.representation, request.payload)))
+    may_share.then(|| {
+        let whole = secret.hash((peer, asked.representation, request.payload));
+        CacheKey { request: whole, target: target(secret, peer, request) }
+    })
 }
 
-/// The key under which the resource that a request changes would be kept.
-pub fn key_of_target(
-    secret: &EndpointSecret,
-    table: &TableState,
-    peer: Peer,
-    request: &CoapRequest<'_>,
-) -> Option<u64> {
+/// The resource of a request.
+pub fn target(secret: &EndpointSecret, peer: Peer, request: &CoapRequest<'_>) -> u64 {
     let names = [OptionNumber::URI_HOST, OptionNumber::URI_PORT, OptionNumber::URI_PATH, OptionNumber::URI_QUERY];
-    let target = request.options.filter(|(number, _)| names.contains(number));
-    let get = target.fold(RequestBuf::get(""), |get, (number, value)| get.with_option(number, value));
-    key(secret, table, peer, &get.view())
+    let mut hasher = secret.hasher();
+    peer.hash(&mut hasher);
+    request.options.filter(|(number, _)| names.contains(number)).for_each(|(number, value)| {
+        (number, value).hash(&mut hasher);
+    });
+    hasher.finish()
 }
 
 impl Cache {
@@ -64,21 +76,21 @@ impl Cache {
     }
 
     /// A fresh response, with its remaining lifetime.
-    pub fn fresh(&self, now: Instant, key: u64) -> Option<Response> {
-        let cached = self.entries.get(now, key).filter(|cached| now < cached.fresh_until)?;
+    pub fn fresh(&self, now: Instant, key: CacheKey) -> Option<Response> {
+        let cached = self.entries.get(now, key.request).filter(|cached| now < cached.fresh_until)?;
         let left = cached.fresh_until.since(now).as_secs() as u32;
         Some(Response { max_age: Some(left), ..cached.response.clone() })
     }
 
     /// The name of a response that is kept but not fresh: the server may confirm it.
-    pub fn etag(&self, now: Instant, key: u64) -> Option<ETag> {
-        self.entries.get(now, key).and_then(|cached| cached.response.etag)
+    pub fn etag(&self, now: Instant, key: CacheKey) -> Option<ETag> {
+        self.entries.get(now, key.request).and_then(|cached| cached.response.etag)
     }
 
     /// Keeps a response, or, for 2.03 Valid, gives the one that the server confirmed.
-    pub fn update(&mut self, now: Instant, key: u64, response: Response) -> Response {
+    pub fn update(&mut self, now: Instant, key: CacheKey, response: Response) -> Response {
         if response.code == Code::VALID {
-            let Some(mut cached) = self.entries.take(now, key) else { return response };
+            let Some(mut cached) = self.entries.take(now, key.request) else { return response };
             cached.response.max_age = response.max_age;
             cached.response.etag = response.etag.or(cached.response.etag);
             return self.insert(now, key, cached.response);
@@ -87,19 +99,24 @@ impl Cache {
         if is_kept { self.insert(now, key, response) } else { response }
     }
 
-    /// Drops kept responses: the resource was changed.
-    pub fn invalidate(&mut self, now: Instant, key: u64) {
-        self.entries.take(now, key);
+    /// Drops kept responses of a resource that was changed, in whatever format.
+    pub fn invalidate(&mut self, target: u64) {
+        self.entries.remove_if(|cached| cached.target == target);
     }
 
-    fn insert(&mut self, now: Instant, key: u64, mut response: Response) -> Response {
+    fn insert(&mut self, now: Instant, key: CacheKey, mut response: Response) -> Response {
         response.payload = std::mem::take(&mut response.payload).into_shared();
         let fresh_until = now + max_age(&response);
         // One with an ETag is worth more than its age: the server may confirm it.
         let ends = if response.etag.is_some() { Instant::NEVER } else { fresh_until };
         let options: usize = response.options.iter().map(|(_, value)| value.len() + 32).sum();
         let bytes = response.payload.len() + options + size_of::<Cached>();
-        self.entries.insert(key, Cached { response: response.clone(), fresh_until }, bytes, ends);
+        self.entries.insert(
+            key.request,
+            Cached { target: key.target, response: response.clone(), fresh_until },
+            bytes,
+            ends,
+        );
         response
     }
 }

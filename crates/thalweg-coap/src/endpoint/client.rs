@@ -2,7 +2,7 @@
 
 use thalweg_base::time::Instant;
 
-use super::cache::{self, Cache};
+use super::cache::{self, Cache, CacheKey};
 use super::in_flight::{Owner, Use};
 use super::protected::push_request;
 use super::slab::Slab;
@@ -45,7 +45,7 @@ pub(super) struct Outgoing {
     pub transfer: BlockTransfer,
     /// Number and time of the last notification.
     pub latest: Option<(u32, Instant)>,
-    pub cache_key: Option<u64>,
+    pub cache_key: Option<CacheKey>,
     /// The server has requested a proof of the address.
     pub is_challenged: bool,
     pub timer: Option<TimerId>,
@@ -184,6 +184,9 @@ impl Endpoint {
         let is_for_groups = delivery == Confirmability::NonConfirmable && view.code.is_safe() && !is_large;
         if !view.code.is_request() {
             return Err(RequestError::Malformed("its code is no method"));
+        }
+        if let Some(fault) = request.fault() {
+            return Err(RequestError::Malformed(fault));
         }
         if view.options.value(OptionNumber::BLOCK1).is_some() {
             return Err(RequestError::Malformed("Block1 is set by the endpoint"));
@@ -378,6 +381,18 @@ impl Endpoint {
         if let Some(peer) = self.close_request(now, id) {
             self.events.push_back(EndpointEvent::Failed { request: RequestId(id), peer, error });
         }
+    }
+
+    /// Ends the requests to a peer whose message was refused. A registration stays: its server may come back before the state
+    /// that the client has is not fresh any more.
+    pub(super) fn fail_unreachable(&mut self, now: Instant, peer: Peer) {
+        let is_told = |outgoing: &Outgoing| {
+            let last = outgoing.message;
+            outgoing.target == peer && (last.transmission.is_some() || last.unacknowledged.is_some())
+        };
+        let told = self.client.requests.iter().filter(|(_, outgoing)| is_told(outgoing)).map(|(id, _)| id);
+        let told: Vec<u64> = told.collect();
+        told.into_iter().for_each(|id| self.fail(now, id, RequestError::Unreachable));
     }
 
     /// Forgets a request; returns its owner.

@@ -51,6 +51,13 @@ pub struct Times {
     pub leisure: Duration,
 }
 
+impl Times {
+    /// From a request to the last moment at which its client repeats it (MAX_TRANSMIT_SPAN, RFC 7252 §4.8.2). Default 45 s.
+    pub(super) fn repetitions_end(&self, retransmit_max: u8) -> Duration {
+        self.ack_timeout * ((1 << retransmit_max.min(16)) - 1) * 3 / 2
+    }
+}
+
 /// Bounds of memory, chosen by the driver of the endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndpointLimits {
@@ -58,7 +65,8 @@ pub struct EndpointLimits {
     pub peers_max: usize,
     /// Message IDs remembered for each peer, to tell duplicates. Default 64.
     pub duplicates_max: usize,
-    /// Bytes for answers to requests that must not run twice. Default 4 MiB.
+    /// Bytes for answers that are kept for repeated requests, three quarters of them for POST and PATCH, which must not run twice.
+    /// Where these are taken by answers that are still needed, further ones are refused before they run. Default 16 MiB.
     pub answer_bytes_max: usize,
     /// Requests that handlers work on. Default 65,536; above it 5.03 is answered. Notifications come on top, one for each
     /// observer.
@@ -69,6 +77,9 @@ pub struct EndpointLimits {
     pub requests_max: usize,
     /// Bytes of one body, in both directions. Default 2 MiB.
     pub body_bytes_max: usize,
+    /// Bytes of the requests that handlers work on or that wait for them; above it 5.03 is answered. Bodies that came in blocks
+    /// get three quarters of it. Default 32 MiB.
+    pub handler_bytes_max: usize,
     /// Bytes of all bodies that are being received or fetched block by block. Default 32 MiB.
     pub transfer_bytes_max: usize,
     /// Bytes of responses kept by this endpoint as a client; 0 switches the cache off. Default 1 MiB.
@@ -78,7 +89,9 @@ pub struct EndpointLimits {
 /// Settings of observation (RFC 7641).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObserveConfig {
-    /// Clients times resources that are notified. Default 16,384; further registrations get a plain answer.
+    /// Clients times resources that are notified. Default 16,384. At most half of [`EndpointLimits::peers_max`] peers observe, and a
+    /// sixteenth of it from addresses that are not proved. Where the places are taken, a proved address takes that of an
+    /// unproved one or of the host with most registrations; who gets none gets a plain answer.
     pub observers_max: usize,
     /// After this time without a confirmed notification the latest state is sent as a confirmable one, so that each
     /// observer ends at the latest state and those that are gone are found. Default 5 s.
@@ -122,11 +135,12 @@ impl Default for EndpointLimits {
         EndpointLimits {
             peers_max: 16_384,
             duplicates_max: 64,
-            answer_bytes_max: 4 << 20,
+            answer_bytes_max: 16 << 20,
             exchanges_max: 65_536,
             exchanges_per_peer_max: 1024,
             requests_max: 65_536,
             body_bytes_max: 2 << 20,
+            handler_bytes_max: 32 << 20,
             transfer_bytes_max: 32 << 20,
             cache_bytes_max: 1 << 20,
         }

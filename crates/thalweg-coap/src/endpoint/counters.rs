@@ -1,16 +1,24 @@
 //! Counters of an endpoint.
 
-/// Numbers about an endpoint: the first ones since its beginning, the last six at present.
+/// Numbers about an endpoint: the first ones since its beginning, the last seven at present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams that are no CoAP message.
     pub malformed: u64,
+    /// Datagrams that were too long.
+    pub oversized: u64,
     /// Requests that came before.
     pub duplicates: u64,
     /// Messages sent again because no acknowledgement came.
     pub repetitions: u64,
     /// Datagrams of peers for which there was no place.
     pub peers_refused: u64,
+    /// Requests refused because handlers hold as many bytes as they may.
+    pub bytes_refused: u64,
+    /// Registrations answered without observation, because other observers have all places.
+    pub observers_refused: u64,
+    /// Registrations that ended because others needed their places.
+    pub observers_evicted: u64,
     /// Responses with a message ID that was used within its lifetime: the client asks faster than 65,536 times in
     /// [`Times::message_id_lifetime`](super::Times::message_id_lifetime), and may take them for duplicates.
     pub message_ids_reused: u64,
@@ -30,6 +38,8 @@ pub struct Counters {
     pub observers: usize,
     /// Own requests that are not over.
     pub requests: usize,
+    /// Bytes of the requests that handlers work on.
+    pub request_bytes: usize,
     /// Bytes of answers kept for duplicates.
     pub answer_bytes: usize,
     /// Bytes of bodies that are sent or received in blocks.

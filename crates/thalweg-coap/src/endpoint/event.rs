@@ -110,6 +110,10 @@ pub enum RequestError {
     TimedOut,
     /// The connection ended before the answer came.
     Disconnected,
+    /// The peer's host says that nobody listens at its port.
+    Unreachable,
+    /// The server's answer makes no sense for the request.
+    Unexpected(Code),
     /// The peer sent a RST: it does not know the exchange, or is no CoAP server.
     Reset,
     /// The response has a critical option that is not understood.
@@ -158,6 +162,12 @@ impl fmt::Display for RequestError {
             RequestError::Malformed(what) => write!(formatter, "the request cannot be sent: {what}"),
             RequestError::TimedOut => formatter.write_str("no answer in time; is the server running and reachable?"),
             RequestError::Disconnected => formatter.write_str("the connection ended before the answer came"),
+            RequestError::Unreachable => formatter.write_str(
+                "nobody listens at the peer's port, its host says; is the server running, and is the port right?",
+            ),
+            RequestError::Unexpected(code) => {
+                write!(formatter, "the server answered {code:?}, which no such request can get")
+            }
             RequestError::Reset => formatter.write_str("the peer rejected the message with a RST"),
             RequestError::UnknownOption(number) => {
                 write!(formatter, "the response has the critical option {number}, which is not understood")

@@ -3,7 +3,7 @@
 use super::Confirmability;
 use super::asked::Asked;
 use super::timers::TimerId;
-use crate::message::{Code, MessageId, RequestBuf, Token};
+use crate::message::{Code, MessageId, RequestBuf, Response, Token};
 use crate::oscore::ServerAssociation;
 
 /// A request whose handler works.
@@ -17,6 +17,12 @@ pub(super) struct Exchange {
     pub kind: Kind,
     pub asked: Asked,
     pub request_bytes: usize,
+    /// Bytes on the wire that went to the client before the response.
+    pub spent_bytes: u32,
+    /// Bytes of the request as long as its handler works.
+    pub held_bytes: u32,
+    /// Its handler was not asked, so that it may be when the request is repeated.
+    pub is_refused: bool,
     /// Until the request is acknowledged by itself.
     pub timer: Option<TimerId>,
     /// The request, if its client wants to observe.
@@ -57,13 +63,22 @@ impl Exchange {
         self.protection.is_none() && self.asked.is_repeatable(self.code)
     }
 
-    /// Whether the client does not want a response with this code, or a group should be silent about it (RFC 7252 §8.2,
-    /// RFC 7967 §2.1).
-    pub fn is_unwanted(&self, code: Code) -> bool {
+    /// Whether it must not run again.
+    pub fn runs_once(&self) -> bool {
+        self.protection.is_some() || self.asked.runs_once(self.code)
+    }
+
+    /// Whether the client does not want this response, or a group should be silent about it: errors and lists with nothing
+    /// in them (RFC 7252 §8.2, RFC 7967 §2.1).
+    pub fn is_unwanted(&self, response: &Response) -> bool {
+        let code = response.code;
         match self.asked.no_response {
             Some(_) if code == Code::CONTINUE => false, // The client could not go on.
             Some(classes) => code.class() > 0 && classes & 1 << (code.class() - 1) != 0,
-            None => self.kind == Kind::Multicast && !code.is_success(),
+            None => {
+                let says_nothing = code == Code::CONTENT && response.payload.is_empty();
+                self.kind == Kind::Multicast && (!code.is_success() || says_nothing)
+            }
         }
     }
 }

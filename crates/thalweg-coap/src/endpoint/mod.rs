@@ -30,6 +30,7 @@
 //! # Ok::<(), thalweg_coap::endpoint::RequestError>(())
 //! ```
 
+mod admission;
 mod answers;
 mod asked;
 mod bounded;
@@ -52,6 +53,7 @@ mod peers;
 mod probing;
 mod protected;
 mod receive;
+mod registrations;
 pub mod reliable;
 mod response;
 mod secret;
@@ -165,6 +167,17 @@ impl Endpoint {
         self.receive(now, peer, bytes, Reach::Multicast);
     }
 
+    /// Handles the beginning of a datagram that was sent to this host and was too long to be received whole; a request is
+    /// answered with 4.13 Request Entity Too Large.
+    pub fn handle_oversized(&mut self, peer: Peer, beginning: &[u8]) {
+        self.refuse_oversized(peer, beginning, Reach::Unicast);
+    }
+
+    /// Nobody listens at a peer's port, as its host told: requests to it that wait for an answer fail.
+    pub fn handle_unreachable(&mut self, now: Instant, peer: Peer) {
+        self.fail_unreachable(now, peer);
+    }
+
     /// Carries out the due timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.timers.fire(now) {
@@ -202,6 +215,11 @@ impl Endpoint {
         self.timers.next()
     }
 
+    /// What was counted since the beginning, without what there is at present: costs nothing.
+    pub(crate) fn counted(&self) -> &Counters {
+        &self.counters
+    }
+
     /// The counters so far.
     pub fn counters(&self) -> Counters {
         Counters {
@@ -209,7 +227,8 @@ impl Endpoint {
             exchanges: self.server.exchanges.len(),
             observers: self.server.observers.len(),
             requests: self.client.len(),
-            answer_bytes: self.server.answers.cost(),
+            request_bytes: self.server.request_bytes,
+            answer_bytes: self.server.answers_once.cost() + self.server.answers.cost(),
             transfer_bytes: self.server.uploads.bytes() + self.server.bodies.bytes() + self.client.body_bytes(),
             ..self.counters.clone()
         }

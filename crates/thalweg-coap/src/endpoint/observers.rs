@@ -1,34 +1,40 @@
 //! The server's side of observation: the observers of each resource (RFC 7641 §4).
 
-use std::collections::HashMap;
+use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
 use super::asked::Asked;
+use super::echo::header_bytes;
 use super::encode::{Head, ResponsePart};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
-use super::slab::Slab;
+use super::registrations::{Applicant, PlaceFate, Standing};
 use super::timers::TimerId;
 use super::{Due, Endpoint, EndpointEvent};
-use crate::message::{MessageId, MessageType, RequestBuf, Response, Token};
+use crate::message::{Code, MessageId, MessageType, RequestBuf, Response, Token};
 use crate::oscore::ServerAssociation;
 
-/// Numbers of notifications have 24 bits (RFC 7641 §4.4).
-const NUMBER_MASK: u32 = 0x00ff_ffff;
+/// Bytes of a registration that is kept: path, query, and what FETCH says of it. A longer one gets a plain answer.
+const REGISTRATION_BYTES_MAX: usize = 1024;
 
 /// A client that is told about a resource.
 #[derive(Debug)]
 pub(super) struct Observer {
     /// Place of the peer, which is held.
     pub peer: u32,
-    token: Token,
+    pub token: Token,
     request: RequestBuf,
     asked: Asked,
-    path: String,
+    pub path: String,
+    pub standing: Standing,
+    /// The format of the first answer, which all notifications keep (RFC 7641 §4.2).
+    content_format: Option<u16>,
     /// Length of the registration, to which the bound on bytes to an unproved address relates.
     request_bytes: usize,
+    /// Bytes on the wire of the answer to it.
+    spent_bytes: u32,
     progress: Progress,
     timer: Option<TimerId>,
     /// The protection of notifications.
@@ -36,6 +42,11 @@ pub(super) struct Observer {
 }
 
 impl Observer {
+    /// Whether the handler works on a notification.
+    pub fn is_asked(&self) -> bool {
+        self.progress.is_asked
+    }
+
     /// Whether an exchange has the protection of the registration: knowledge of the token alone must not end or renew it.
     fn is_of(&self, exchange: &Exchange) -> bool {
         match (&self.protection, &exchange.protection) {
@@ -67,98 +78,44 @@ struct Progress {
     unacknowledged: Option<MessageId>,
 }
 
-/// All observers, by resource and by client.
-#[derive(Debug)]
-pub(super) struct Observers {
-    observers: Slab<Observer>,
-    by_path: HashMap<String, Vec<u64>>,
-    by_token: HashMap<(u32, Token), u64>,
-    /// The number of the last notification to anyone.
-    number: u32,
-    /// Observers that are gone while the handler works on a notification to them.
-    orphans: usize,
-}
-
-impl Observers {
-    pub fn new() -> Observers {
-        Observers { observers: Slab::new(), by_path: HashMap::new(), by_token: HashMap::new(), number: 0, orphans: 0 }
-    }
-
-    pub fn len(&self) -> usize {
-        self.observers.len()
-    }
-
-    /// Whether another one may register. Those that left during a notification count until the handler has answered, so that
-    /// handlers never work on more than `observers_max` notifications.
-    fn has_room(&self, observers_max: usize) -> bool {
-        self.observers.len() + self.orphans < observers_max
-    }
-
-    /// One number for all observers: it rises for each of them, also when one comes back.
-    fn next_number(&mut self) -> u32 {
-        self.number = (self.number + 1) & NUMBER_MASK;
-        self.number
-    }
-
-    fn insert(&mut self, serial: u32, observer: Observer) -> (u64, usize) {
-        let (path, token) = (observer.path.clone(), observer.token);
-        let id = self.observers.insert(observer);
-        self.by_token.insert((serial, token), id);
-        let of_path = self.by_path.entry(path).or_default();
-        of_path.push(id);
-        (id, of_path.len())
-    }
-
-    /// Takes an observer out; gives how many the path has left.
-    fn remove(&mut self, serial: impl Fn(u32) -> u32, id: u64) -> Option<(Observer, usize)> {
-        let observer = self.observers.remove(id)?;
-        self.by_token.remove(&(serial(observer.peer), observer.token));
-        let of_path = self.by_path.get_mut(&observer.path)?;
-        of_path.retain(|other| *other != id);
-        let left = of_path.len();
-        if left == 0 {
-            self.by_path.remove(&observer.path);
-        }
-        self.orphans += usize::from(observer.progress.is_asked);
-        Some((observer, left))
-    }
-}
-
 impl Endpoint {
     /// The resource at `path` (such as `/a/b`) changed: asks for its state on behalf of each observer, by
     /// [`EndpointEvent::Request`]. An observer that is being told waits, and then gets the latest state only.
     pub fn notify(&mut self, now: Instant, path: &str) {
-        let ids = self.server.observers.by_path.get(path).cloned().unwrap_or_default();
+        let ids = self.server.observers.of_path(path).to_vec();
         ids.into_iter().for_each(|id| self.ask_for_observer(now, id));
     }
 
     /// Number of clients that observe a path.
     pub fn observers(&self, path: &str) -> usize {
-        self.server.observers.by_path.get(path).map_or(0, Vec::len)
+        self.server.observers.of_path(path).len()
     }
 
-    /// Registers the client of an exchange if it wants to and the handler accepts; gives the number of the response.
-    pub(super) fn register(&mut self, exchange: &mut Exchange, response: &Response) -> Option<u32> {
+    /// Registers the client of an exchange if it wants to and the handler accepts; gives the observer's id and the number of
+    /// the response.
+    pub(super) fn register(&mut self, exchange: &mut Exchange, response: &Response) -> Option<(u64, u32)> {
         let request = exchange.registration.take()?;
         if !response.code.is_success() || response.observe.is_none() {
             self.forget_registration(exchange);
             return None;
         }
         let serial = self.peers.get(exchange.peer).serial;
-        if let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)) {
-            let known = self.server.observers.observers.get_mut(*id)?;
+        if let Some(id) = self.server.observers.of_token(serial, exchange.token) {
+            let known = self.server.observers.observers.get_mut(id)?;
             if !known.is_of(exchange) {
                 return None;
             }
             // Notifications are bound to the latest registration if it is protected (RFC 8613 §4.1.3.5.1).
             if known.asked.representation == exchange.asked.representation && exchange.protection.is_none() {
-                return Some(self.server.observers.next_number());
+                return Some((id, self.server.observers.next_number()));
             }
             self.forget_registration(exchange);
         }
-        if !self.server.observers.has_room(self.config.observe.observers_max) {
+        if request.capacity() > REGISTRATION_BYTES_MAX {
+            self.counters.observers_refused += 1;
             return None;
         }
+        let applicant = self.apply(exchange.peer)?;
         let path = request.view().path();
         let observer = Observer {
             peer: exchange.peer,
@@ -166,23 +123,47 @@ impl Endpoint {
             request: *request,
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
+            standing: Standing::default(),
+            content_format: response.content_format,
             request_bytes: exchange.request_bytes,
+            spent_bytes: 0,
             progress: Progress::default(),
             timer: None,
             protection: exchange.protection.as_ref().map(|association| association.for_notifications()),
         };
         self.peers.hold_again(exchange.peer);
-        let (_, count) = self.server.observers.insert(serial, observer);
+        self.peers.get_mut(exchange.peer).observers += 1;
+        let (id, count) = self.server.observers.insert(serial, applicant, observer);
         if count == 1 {
             self.events.push_back(EndpointEvent::Observers { path, count });
         }
-        Some(self.server.observers.next_number())
+        Some((id, self.server.observers.next_number()))
+    }
+
+    /// Finds a place for one more registration of a peer.
+    fn apply(&mut self, place: u32) -> Option<Applicant> {
+        // Two others may have to leave: one for the bound on forged addresses, one for that on all.
+        for _ in 0..3 {
+            let state = self.peers.get(place);
+            let (host, is_proved, is_new) = (state.peer.host(), state.verified, state.observers == 0);
+            let applicant = Applicant { host, is_proved, is_new };
+            match self.server.observers.place(applicant) {
+                PlaceFate::Free => return Some(applicant),
+                PlaceFate::InPlaceOf(id) => {
+                    self.counters.observers_evicted += 1;
+                    self.remove_observer(id);
+                }
+                PlaceFate::Refused => break,
+            }
+        }
+        self.counters.observers_refused += 1;
+        None
     }
 
     /// Ends the registration that the client of an exchange has under the exchange's token.
     pub(super) fn forget_registration(&mut self, exchange: &Exchange) {
         let serial = self.peers.get(exchange.peer).serial;
-        let Some(id) = self.server.observers.by_token.get(&(serial, exchange.token)).copied() else { return };
+        let Some(id) = self.server.observers.of_token(serial, exchange.token) else { return };
         if self.server.observers.observers.get(id).is_some_and(|observer| observer.is_of(exchange)) {
             self.remove_observer(id);
         }
@@ -190,8 +171,11 @@ impl Endpoint {
 
     /// Ends a registration: its client rejected a notification, or does not answer.
     pub(super) fn remove_observer(&mut self, id: u64) {
-        let serial = |place| self.peers.get(place).serial;
-        let Some((observer, left)) = self.server.observers.remove(serial, id) else { return };
+        let Some(place) = self.server.observers.observers.get(id).map(|observer| observer.peer) else { return };
+        let state = self.peers.get_mut(place);
+        state.observers -= 1;
+        let (serial, host, is_last) = (state.serial, state.peer.host(), state.observers == 0);
+        let Some((observer, left)) = self.server.observers.remove(serial, host, is_last, id) else { return };
         if let Some(timer) = observer.timer {
             self.timers.cancel(timer);
         }
@@ -227,6 +211,9 @@ impl Endpoint {
             kind: Kind::Notification(id),
             asked: observer.asked,
             request_bytes: observer.request_bytes,
+            spent_bytes: observer.spent_bytes,
+            held_bytes: 0,
+            is_refused: false,
             timer: None,
             registration: None,
             protection: observer.protection.as_ref().map(|association| Box::new(association.for_notifications())),
@@ -240,7 +227,7 @@ impl Endpoint {
     pub(super) fn abandon_notification(&mut self, place: u32, id: u64) {
         match self.server.observers.observers.get_mut(id) {
             Some(observer) => observer.progress.is_asked = false,
-            None => self.server.observers.orphans -= 1,
+            None => self.server.observers.forget_orphan(),
         }
         self.peers.release(place);
     }
@@ -254,17 +241,26 @@ impl Endpoint {
         mut response: Response,
     ) {
         let place = exchange.peer;
+        let format = self.server.observers.observers.get(id).map(|observer| observer.content_format);
+        if response.code == Code::CONTENT && format.is_some_and(|format| format != response.content_format) {
+            response = Response::error(Code::NOT_ACCEPTABLE, "the format of the resource has changed");
+        }
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
         let number = self.server.observers.next_number();
         let Some(observer) = self.server.observers.observers.get_mut(id) else {
-            self.server.observers.orphans -= 1;
+            self.server.observers.forget_orphan();
             return self.peers.release(place);
         };
         observer.progress.is_asked = false;
         let goes_on = response.code.is_success() && response.observe.is_some();
         let interval = self.config.observe.confirm_interval;
+        if response.is_confirmed == Some(false) && self.peers.get(place).verified {
+            observer.progress.confirmed_at.get_or_insert(now);
+            observer.progress.must_confirm = false;
+        }
         let is_due = observer.progress.confirmed_at.is_none_or(|at| now.since(at) >= interval);
-        let is_confirmable = is_due || observer.progress.must_confirm || !goes_on;
+        let is_wanted = observer.progress.must_confirm || response.is_confirmed == Some(true);
+        let is_confirmable = is_due || is_wanted || !goes_on;
         let (token, is_stale) = (observer.token, observer.progress.is_stale);
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let head = Head { message_type, id: self.next_id(now, place), token };
@@ -275,12 +271,15 @@ impl Endpoint {
         }
         if !goes_on {
             self.remove_observer(id);
-            let backoff = self.first_backoff();
+            let backoff = self.backoff_for(&exchange);
             self.repeat_until_acknowledged(now, place, head.id, Owner::Response, backoff);
         } else if is_confirmable {
-            self.confirm(now, id, place, head.id);
+            let backoff = self.backoff_for(&exchange);
+            self.confirm(now, id, place, head.id, backoff);
         } else {
-            self.note_unacknowledged(now, id, place, head.id);
+            let is_chosen = response.is_confirmed == Some(false);
+            let confirm_after = if is_chosen { interval } else { self.config.observe.confirm_after };
+            self.note_unacknowledged(now, id, head.id, confirm_after);
         }
         self.peers.release(place);
         if is_stale {
@@ -288,8 +287,23 @@ impl Endpoint {
         }
     }
 
-    fn confirm(&mut self, now: Instant, id: u64, place: u32, message: MessageId) {
-        let first = self.first_backoff();
+    /// Whether the answer to a registration is to bring the proof of its client's address: others may need the place.
+    pub(super) fn is_to_prove(&self, place: u32, id: u64) -> bool {
+        let is_idle = |observer: &Observer| observer.progress.transmission.is_none();
+        !self.peers.get(place).verified
+            && self.server.observers.wants_proof()
+            && self.server.observers.observers.get(id).is_some_and(is_idle)
+    }
+
+    /// Notes the length of the answer to a registration, which just left.
+    pub(super) fn note_answered(&mut self, id: u64) {
+        let len = self.outbox.last().len();
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        observer.spent_bytes = (len + header_bytes(self.peers.get(observer.peer).peer)) as u32;
+    }
+
+    /// Waits for the acknowledgement of a notification that just left.
+    pub(super) fn confirm(&mut self, now: Instant, id: u64, place: u32, message: MessageId, first: Backoff) {
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
         observer.progress.must_confirm = false;
         observer.progress.is_unconfirmed = false;
@@ -304,8 +318,9 @@ impl Endpoint {
     }
 
     /// A non-confirmable notification left: a RST may come, and after a while the state is confirmed.
-    fn note_unacknowledged(&mut self, now: Instant, id: u64, place: u32, message: MessageId) {
+    fn note_unacknowledged(&mut self, now: Instant, id: u64, message: MessageId, confirm_after: Duration) {
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        let place = observer.peer;
         if let Some(before) = observer.progress.unacknowledged.replace(message) {
             self.in_flight.forget_use(place, before);
         }
@@ -315,13 +330,16 @@ impl Endpoint {
             if let Some(timer) = observer.timer.take() {
                 self.timers.cancel(timer);
             }
-            let at = now + self.config.observe.confirm_after;
+            let at = now + confirm_after;
             observer.timer = Some(self.timers.set(at, Due::Observer(id)));
         }
     }
 
     /// An observer acknowledged a notification.
     pub(super) fn confirm_observer(&mut self, now: Instant, id: u64) {
+        let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        let host = self.peers.get(observer.peer).peer.host();
+        self.server.observers.prove(host, id);
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
         observer.progress.transmission = None;
         observer.progress.confirmed_at = Some(now);

@@ -1,7 +1,8 @@
 //! Whom a message came from or goes to.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 
 /// The other end of an exchange: an address and a port.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,6 +18,29 @@ impl Peer {
     /// Whether this is a group of hosts.
     pub fn is_multicast(&self) -> bool {
         self.address.ip().is_multicast()
+    }
+}
+
+/// Who stands behind a peer: an IPv4 address, or the 64 bits of an IPv6 network, in which one host may take any address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PeerHost {
+    is_v4: bool,
+    bits: u64,
+}
+
+impl Hash for PeerHost {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.bits ^ u64::from(self.is_v4) << 63);
+    }
+}
+
+impl Peer {
+    /// Who stands behind it.
+    pub(super) fn host(&self) -> PeerHost {
+        match self.address.ip().to_canonical() {
+            IpAddr::V4(ip) => PeerHost { is_v4: true, bits: u64::from(ip.to_bits()) },
+            IpAddr::V6(ip) => PeerHost { is_v4: false, bits: (ip.to_bits() >> 64) as u64 },
+        }
     }
 }
 

@@ -27,6 +27,10 @@ pub struct PeerState {
     pub verified: bool,
     /// Requests of the peer that handlers work on.
     pub exchanges: usize,
+    /// Names the peer in the keys of answers; `None` until one is needed.
+    pub answer_seed: Option<u64>,
+    /// Registrations of the peer.
+    pub observers: u32,
     pub requests: RequestQueue,
     links: Links,
 }
@@ -62,6 +66,8 @@ pub struct Peers {
     oldest: u32,
     serial: u32,
     peers_max: usize,
+    /// Peers that something holds.
+    held: usize,
 }
 
 /// An address in a form that is quick to hash and compare.
@@ -98,7 +104,7 @@ impl Hash for Key {
 impl Peers {
     pub fn new(peers_max: usize, table: TableState) -> Peers {
         let index = HashMap::with_hasher(table);
-        Peers { places: Vec::new(), index, newest: NONE, oldest: NONE, serial: 0, peers_max: peers_max.max(1) }
+        Peers { places: Vec::new(), index, newest: NONE, oldest: NONE, serial: 0, peers_max: peers_max.max(1), held: 0 }
     }
 
     /// Number of peers.
@@ -117,6 +123,7 @@ impl Peers {
         };
         if self.places[place as usize].links.pins == 0 {
             self.unlink(place);
+            self.held += 1;
         }
         self.places[place as usize].links.pins += 1;
         Some(place)
@@ -133,8 +140,17 @@ impl Peers {
         let links = &mut self.places[place as usize].links;
         links.pins -= 1;
         if links.pins == 0 {
+            self.held -= 1;
             self.link(place);
         }
+    }
+
+    /// Whether a peer, which one thing holds now, may go on being held for longer than it takes to answer: newcomers always
+    /// find a quarter of the places free, or at least an eighth that only peers at proved addresses get below.
+    pub fn may_stay(&self, place: u32) -> bool {
+        let state = self.get(place);
+        let kept_free = self.peers_max / if state.verified { 8 } else { 4 };
+        state.links.pins > 1 || self.held <= self.peers_max - kept_free
     }
 
     pub fn get(&self, place: u32) -> &PeerState {
@@ -156,6 +172,8 @@ impl Peers {
             // These cannot be forged from outside of the host (RFC 1122 §3.2.1.3).
             verified: peer.address.ip().to_canonical().is_loopback(),
             exchanges: 0,
+            answer_seed: None,
+            observers: 0,
             requests: RequestQueue::default(),
             links: Links { pins: 0, previous: NONE, next: NONE },
         };

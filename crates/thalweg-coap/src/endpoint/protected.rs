@@ -76,7 +76,7 @@ impl Endpoint {
     ) {
         let Some(keyring) = self.keyring.clone().filter(|_| reach == Reach::Unicast) else { return };
         // Before anything else: a repetition is the same message and would look like a replay.
-        if self.settle_duplicate(now, place, message, false) {
+        if self.settle_duplicate(now, place, message, (false, true)) {
             self.counters.duplicates += 1;
             return;
         }
@@ -90,6 +90,9 @@ impl Endpoint {
             kind: if is_confirmable { Kind::Confirmable } else { Kind::NonConfirmable },
             asked: Asked::default(),
             request_bytes: len,
+            spent_bytes: 0,
+            held_bytes: 0,
+            is_refused: false,
             timer: None,
             registration: None,
             asked_at: seconds(now),
@@ -99,6 +102,7 @@ impl Endpoint {
             Ok(verified) => verified,
             Err(refusal) => {
                 self.counters.protected_refused += 1;
+                exchange.is_refused = true;
                 return self.finish(now, exchange, refusal.response());
             }
         };

@@ -2,8 +2,10 @@
 
 use thalweg_base::time::Instant;
 
+use super::encode::{Head, ResponsePart, write_response};
+use super::server::whole;
 use super::{Endpoint, Peer, Reach};
-use crate::message::{CoapMessage, Code, MessageId, MessageType, empty_message};
+use crate::message::{Block, CoapMessage, Code, HEADER_LEN, MessageId, MessageType, Response, Token, empty_message};
 
 impl Endpoint {
     #[inline]
@@ -13,7 +15,14 @@ impl Endpoint {
         };
         let Some(place) = self.peers.hold(peer, &mut self.rng) else {
             self.counters.peers_refused += 1;
-            return;
+            let response = Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1);
+            return self.refuse(
+                peer,
+                (message.message_type, message.code, message.id),
+                message.token,
+                reach,
+                &response,
+            );
         };
         self.route(now, place, &message, bytes.len(), reach);
         self.peers.release(place);
@@ -49,6 +58,43 @@ impl Endpoint {
         let Ok((message_type, _, id)) = CoapMessage::parse_header(bytes) else { return };
         if message_type == MessageType::Confirmable && reach == Reach::Unicast {
             self.outbox.push(peer, |out| out.extend_from_slice(&empty_message(MessageType::Reset, id)));
+        }
+    }
+
+    /// Answers the beginning of a datagram that was too long to be received whole: a request gets 4.13 Request Entity Too
+    /// Large and the size of blocks to send instead (RFC 7959 §2.9.3). Other messages are dropped.
+    pub(super) fn refuse_oversized(&mut self, peer: Peer, beginning: &[u8], reach: Reach) {
+        self.counters.oversized += 1;
+        let Ok(header) = CoapMessage::parse_header(beginning) else { return };
+        let token_len = usize::from(beginning[0] & 15);
+        let token = beginning.get(HEADER_LEN..HEADER_LEN + token_len).and_then(Token::new);
+        let Some(token) = token else { return };
+        let response = Response::new(Code::REQUEST_ENTITY_TOO_LARGE);
+        self.refuse(peer, header, token, reach, &response);
+    }
+
+    /// Answers a request by an error of which no state is kept: its repetition is answered the same way.
+    fn refuse(
+        &mut self,
+        peer: Peer,
+        (message_type, code, id): (MessageType, Code, MessageId),
+        token: Token,
+        reach: Reach,
+        response: &Response,
+    ) {
+        let head = match message_type {
+            MessageType::Confirmable => Head { message_type: MessageType::Acknowledgement, id, token },
+            _ => Head { message_type, id: MessageId(self.rng.next_u64() as u16), token },
+        };
+        let is_asked = matches!(message_type, MessageType::Confirmable | MessageType::NonConfirmable);
+        if is_asked && code.is_request() && reach == Reach::Unicast {
+            let block1 = (response.code == Code::REQUEST_ENTITY_TOO_LARGE).then(|| Block {
+                number: 0,
+                more: false,
+                exponent: self.config.block_exponent.min(Block::EXPONENT_MAX),
+            });
+            let part = ResponsePart { block1, ..whole(response) };
+            self.outbox.push(peer, |out| write_response(out, &head, response, &part));
         }
     }
 

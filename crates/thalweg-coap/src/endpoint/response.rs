@@ -139,6 +139,9 @@ impl Endpoint {
 
     /// Gives a whole response to the application.
     fn deliver(&mut self, now: Instant, id: u64, mut response: Response) {
+        if response.code == Code::CONTINUE {
+            return self.fail(now, id, RequestError::Unexpected(response.code));
+        }
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         let (place, peer) = (outgoing.peer, outgoing.target);
         let view = outgoing.request.view();
@@ -148,8 +151,7 @@ impl Endpoint {
         if let Some(key) = outgoing.cache_key {
             response = self.client.cache.update(now, key, response);
         } else if !view.code.is_safe() && response.code.is_success() && self.client.cache.is_on() {
-            let key = cache::key_of_target(&self.secret, &self.table, peer, &view);
-            key.into_iter().for_each(|key| self.client.cache.invalidate(now, key));
+            self.client.cache.invalidate(cache::target(&self.secret, peer, &view));
         }
         let number = response.observe.filter(|_| view.observe() == Some(Observe::Register));
         let number = number.filter(|_| response.code.is_success());

@@ -2,20 +2,23 @@
 
 use thalweg_base::time::Instant;
 
-use super::answers::{Answer, AnswerKey, Answers};
+use super::answers::{Answer, AnswerKey, AnswerTimes, Answers, answer_seed};
 use super::asked::{Asked, OptionRefusal};
 use super::bounded::BoundedMap;
+use super::echo::header_bytes;
 use super::encode::{Head, OutOfRange, ResponsePart, cut, write_response};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::Owner;
-use super::observers::Observers;
-use super::secret::TableState;
+use super::peers::Peers;
+use super::registrations::Observers;
+use super::secret::{EndpointSecret, TableState};
 use super::seen::MessageFate;
 use super::slab::{Slab, index_of};
 use super::{Config, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    Block, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, empty_message,
+    Block, CoapMessage, Code, ETag, HEADER_LEN, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response,
+    empty_message,
 };
 
 /// State of the server's side.
@@ -26,7 +29,12 @@ pub(super) struct Server {
     pub is_sweeping: bool,
     /// Responses to multicast requests that wait for their moment.
     pub delayed: Slab<(Peer, Vec<u8>)>,
+    /// Answers to requests that must not run twice.
+    pub answers_once: Answers,
+    /// Answers to requests that have the same effect when they run again, and to single blocks.
     pub answers: Answers,
+    /// Bytes of the requests that handlers work on.
+    pub request_bytes: usize,
     /// Bodies of requests that have not arrived completely, by representation and peer.
     pub uploads: BoundedMap<Vec<u8>>,
     /// Responses that are fetched block by block, by representation and peer.
@@ -41,11 +49,18 @@ impl Server {
             exchanges: Slab::new(),
             is_sweeping: false,
             delayed: Slab::new(),
-            answers: Answers::new(limits.answer_bytes_max, table),
+            answers_once: Answers::new(limits.answer_bytes_max / 4 * 3, table),
+            answers: Answers::new(limits.answer_bytes_max / 4, table),
+            request_bytes: 0,
             uploads: BoundedMap::new(limits.transfer_bytes_max),
             bodies: BoundedMap::new(limits.transfer_bytes_max),
-            observers: Observers::new(),
+            observers: Observers::new(config.observe.observers_max, limits.peers_max),
         }
+    }
+
+    /// Answers to requests that must not run twice, or to the others.
+    pub fn answers_of(&mut self, is_once: bool) -> &mut Answers {
+        if is_once { &mut self.answers_once } else { &mut self.answers }
     }
 }
 
@@ -56,17 +71,35 @@ impl Endpoint {
     /// When it was answered before, or not within [`Times::exchange_lifetime`](super::Times::exchange_lifetime): then its
     /// client was told 5.04, or nothing if it was non-confirmable.
     pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
-        let exchange = self.server.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
-        self.peers.get_mut(exchange.peer).exchanges -= 1;
+        let exchange = self.take_exchange(exchange).ok_or(ExchangeGone)?;
         self.finish(now, exchange, response);
         Ok(())
+    }
+
+    /// Whether a request may wait for its handler: `false` when so many others do that newcomers would find no place. Then it
+    /// is better refused at once.
+    pub fn may_wait(&self, exchange: ExchangeId) -> bool {
+        self.server.exchanges.get(exchange.0).is_some_and(|exchange| self.peers.may_stay(exchange.peer))
+    }
+
+    /// Whether a request was sent to a group of hosts.
+    pub fn is_for_group(&self, exchange: ExchangeId) -> bool {
+        self.server.exchanges.get(exchange.0).is_some_and(|exchange| exchange.kind == Kind::Multicast)
+    }
+
+    /// Takes a request away from its handler.
+    #[inline]
+    fn take_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
+        let exchange = self.server.exchanges.remove(id.0)?;
+        self.peers.get_mut(exchange.peer).exchanges -= 1;
+        self.server.request_bytes -= exchange.held_bytes as usize;
+        Some(exchange)
     }
 
     /// Leaves a request without a response, as if the network had lost it: right for a non-confirmable one that there is no
     /// time for. Nothing happens when it was answered before.
     pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
-        let Some(mut exchange) = self.server.exchanges.remove(exchange.0) else { return };
-        self.peers.get_mut(exchange.peer).exchanges -= 1;
+        let Some(mut exchange) = self.take_exchange(exchange) else { return };
         if let Some(timer) = exchange.timer.take() {
             self.timers.cancel(timer);
         }
@@ -99,7 +132,8 @@ impl Endpoint {
             return self.handle_protected_request(now, place, message, len, reach);
         }
         let is_repeatable = asked.unwrap_or_default().is_repeatable(message.code);
-        if self.settle_duplicate(now, place, message, is_repeatable) {
+        let is_once = asked.unwrap_or_default().runs_once(message.code);
+        if self.settle_duplicate(now, place, message, (is_repeatable, is_once)) {
             self.counters.duplicates += 1;
             return;
         }
@@ -120,6 +154,9 @@ impl Endpoint {
             kind,
             asked: asked.unwrap_or_default(),
             request_bytes: len,
+            spent_bytes: 0,
+            held_bytes: 0,
+            is_refused: false,
             timer: None,
             registration: None,
             protection: None,
@@ -143,6 +180,9 @@ impl Endpoint {
                 let diagnosis = format!("{number} is not understood");
                 self.finish(now, exchange, Response::error(Code::BAD_OPTION, diagnosis));
             }
+            Err(OptionRefusal::BadRequest(reason)) => {
+                self.finish(now, exchange, Response::error(Code::BAD_REQUEST, reason));
+            }
             Ok(asked) if asked.is_for_proxy && !self.config.proxying => {
                 self.finish(now, exchange, Response::new(Code::PROXYING_NOT_SUPPORTED));
             }
@@ -151,7 +191,7 @@ impl Endpoint {
     }
 
     /// Handles requests for the endpoint itself, and passes the others on.
-    fn admit(&mut self, now: Instant, exchange: Exchange, message: &CoapMessage<'_>) {
+    fn admit(&mut self, now: Instant, mut exchange: Exchange, message: &CoapMessage<'_>) {
         let (place, asked) = (exchange.peer, exchange.asked);
         if let Some(echo) = asked.echo {
             self.verify(now, place, echo);
@@ -165,6 +205,13 @@ impl Endpoint {
         }
         if self.server.exchanges.len() >= limits.exchanges_max {
             return self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
+        }
+        if exchange.protection.is_none()
+            && asked.runs_once(message.code)
+            && let Some(refusal) = self.refusal_to_run(now, place)
+        {
+            exchange.is_refused = true;
+            return self.finish(now, exchange, refusal);
         }
         if asked.observe == Some(Observe::Deregister) {
             self.forget_registration(&exchange);
@@ -185,14 +232,21 @@ impl Endpoint {
         self.ask(now, exchange, request);
     }
 
-    /// Passes a request to its handler.
+    /// Passes a request to its handler, unless handlers hold too many bytes already.
     pub(super) fn ask(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
         let (place, message, kind) = (exchange.peer, exchange.id, exchange.kind);
+        if self.exceeds_budget(request.capacity()) && !matches!(kind, Kind::Notification(_)) {
+            return self.refuse_bytes(now, exchange, request);
+        }
         let is_repeatable = exchange.is_repeatable();
         let wants = exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe();
         if wants && matches!(kind, Kind::Confirmable | Kind::NonConfirmable) {
             exchange.registration = Some(Box::new(request.clone()));
         }
+        let held_bytes = request.capacity() + exchange.registration.as_ref().map_or(0, |copy| copy.capacity());
+        exchange.held_bytes = held_bytes as u32;
+        self.server.request_bytes += exchange.held_bytes as usize;
+        let is_once = exchange.runs_once();
         let id = self.server.exchanges.insert(exchange);
         self.plan_sweep(now);
         if kind == Kind::Confirmable {
@@ -202,15 +256,16 @@ impl Endpoint {
         let delivery = kind.confirmability();
         let state = self.peers.get_mut(place);
         state.exchanges += 1;
+        let peer = state.peer;
         if matches!(kind, Kind::Notification(_)) {
             // A notification answers no message of the peer.
         } else if !is_repeatable {
-            self.server.answers.open(AnswerKey::new(state.serial, message), id);
+            let key = self.answer_key(place, message);
+            self.server.answers_of(is_once).open(key, id);
         } else if kind == Kind::Confirmable {
-            let fate = MessageFate::Repeatable(index_of(id));
-            state.seen.note(now, message, fate, self.config.limits.duplicates_max);
+            self.note(now, place, message, MessageFate::Repeatable(index_of(id)));
         }
-        self.events.push_back(EndpointEvent::Request { exchange: ExchangeId(id), peer: state.peer, delivery, request });
+        self.events.push_back(EndpointEvent::Request { exchange: ExchangeId(id), peer, delivery, request });
     }
 
     /// Acknowledges a request whose handler takes long: the response will be a message of its own (RFC 7252 §5.2.2).
@@ -219,6 +274,7 @@ impl Endpoint {
         exchange.timer = None;
         exchange.kind = Kind::Acknowledged;
         let (peer, message) = (exchange.peer, exchange.id);
+        exchange.spent_bytes = (HEADER_LEN + header_bytes(self.peers.get(peer).peer)) as u32;
         self.send_empty(peer, MessageType::Acknowledgement, message);
     }
 
@@ -229,7 +285,7 @@ impl Endpoint {
         now: Instant,
         place: u32,
         message: &CoapMessage<'_>,
-        is_repeatable: bool,
+        (is_repeatable, is_once): (bool, bool),
     ) -> bool {
         let state = self.peers.get(place);
         if is_repeatable {
@@ -249,7 +305,9 @@ impl Endpoint {
                 }
             };
         }
-        match self.server.answers.find(now, AnswerKey::new(state.serial, message.id)) {
+        let peer = state.peer;
+        let key = self.answer_key(place, message.id);
+        match self.server.answers_of(is_once).find(now, key) {
             None => return false,
             Some(Answer::Open(exchange)) => {
                 let kind = self.server.exchanges.get(exchange).map(|exchange| exchange.kind);
@@ -257,11 +315,15 @@ impl Endpoint {
             }
             Some(Answer::Sent(bytes)) => {
                 if !bytes.is_empty() {
-                    self.outbox.push(state.peer, |out| out.extend_from_slice(&bytes));
+                    self.outbox.push(peer, |out| out.extend_from_slice(&bytes));
                 }
             }
         }
         true
+    }
+
+    fn answer_key(&mut self, place: u32, id: MessageId) -> AnswerKey {
+        answer_key(&mut self.peers, &self.secret, place, id)
     }
 
     fn acknowledge_again(&mut self, place: u32, id: MessageId, kind: Option<Kind>) {
@@ -292,17 +354,27 @@ impl Endpoint {
         if let Kind::Notification(observer) = exchange.kind {
             return self.finish_notification(now, exchange, observer, response);
         }
-        if exchange.is_unwanted(response.code) {
+        if exchange.is_unwanted(&response) {
             if exchange.kind == Kind::Confirmable {
                 self.send_empty(exchange.peer, MessageType::Acknowledgement, exchange.id);
             }
             return self.close(now, &exchange);
         }
-        let observe = self.register(&mut exchange, &response);
+        let registered = self.register(&mut exchange, &response);
+        let challenged = registered.map(|(id, _)| id).filter(|id| self.is_to_prove(exchange.peer, *id));
+        if challenged.is_some() && exchange.kind == Kind::Confirmable {
+            // Then the response is a message of its own, whose acknowledgement proves the address.
+            exchange.kind = Kind::Acknowledged;
+            exchange.spent_bytes = (HEADER_LEN + header_bytes(self.peers.get(exchange.peer).peer)) as u32;
+            self.send_empty(exchange.peer, MessageType::Acknowledgement, exchange.id);
+        }
         let exponent = self.config.block_exponent;
         let mut part = self.part(now, &exchange, &mut response, exponent);
-        part.observe = observe;
-        let head = self.head(now, &exchange);
+        part.observe = registered.map(|(_, number)| number);
+        let mut head = self.head(now, &exchange);
+        if challenged.is_some() {
+            head.message_type = MessageType::Confirmable;
+        }
         if exchange.kind == Kind::Multicast {
             self.delay(now, &exchange, &head, &response, &part);
             return self.close(now, &exchange);
@@ -311,8 +383,14 @@ impl Endpoint {
         if self.is_amplified(&exchange, &part, len) {
             self.shrink(now, &mut exchange, &head, &mut response, &mut part);
         }
-        if head.message_type == MessageType::Confirmable {
-            let backoff = self.first_backoff();
+        if let Some((observer, _)) = registered {
+            self.note_answered(observer);
+        }
+        if let Some(observer) = challenged {
+            let backoff = self.backoff_for(&exchange);
+            self.confirm(now, observer, exchange.peer, head.id, backoff);
+        } else if head.message_type == MessageType::Confirmable {
+            let backoff = self.backoff_for(&exchange);
             self.repeat_until_acknowledged(now, exchange.peer, head.id, Owner::Response, backoff);
         }
         self.close(now, &exchange);
@@ -377,16 +455,23 @@ impl Endpoint {
 
     /// Ends an exchange: records the answer to its duplicates, and releases the peer.
     fn close(&mut self, now: Instant, exchange: &Exchange) {
-        let serial = self.peers.get(exchange.peer).serial;
-        if !exchange.is_repeatable() {
+        let peer = self.peers.get(exchange.peer).peer;
+        if exchange.is_refused {
+            // It did not run, so that it may do so when it is repeated.
+        } else if !exchange.is_repeatable() {
             let acknowledgement = empty_message(MessageType::Acknowledgement, exchange.id);
             let sent: &[u8] = match exchange.kind {
                 Kind::Confirmable => self.outbox.last(),
                 Kind::Acknowledged => &acknowledgement,
                 _ => &[],
             };
-            let ends = now + self.config.times.exchange_lifetime;
-            let early = self.server.answers.keep(now, AnswerKey::new(serial, exchange.id), sent, ends);
+            let times = &self.config.times;
+            let repeats_until = now + times.repetitions_end(self.config.retransmit_max);
+            let ends = now + times.exchange_lifetime;
+            let times = AnswerTimes { repeats_until, ends };
+            let key = answer_key(&mut self.peers, &self.secret, exchange.peer, exchange.id);
+            let answers = self.server.answers_of(exchange.runs_once());
+            let early = answers.keep(now, key, peer.host(), sent, times);
             self.counters.answers_evicted += early as u64;
         } else if exchange.kind == Kind::Acknowledged {
             self.note(now, exchange.peer, exchange.id, MessageFate::Acknowledged);
@@ -395,45 +480,15 @@ impl Endpoint {
     }
 
     pub(super) fn body_key(&self, exchange: &Exchange) -> u64 {
-        self.secret.hash((self.peers.get(exchange.peer).serial, exchange.asked.representation))
+        self.secret.hash((self.peers.get(exchange.peer).peer, exchange.asked.representation))
     }
+}
 
-    /// Adds a block to the body of a request; the last one completes it (RFC 7959 §2.5).
-    fn upload(&mut self, now: Instant, exchange: Exchange, block: Block, message: &CoapMessage<'_>) {
-        let key = self.body_key(&exchange);
-        let body_max = self.config.limits.body_bytes_max;
-        let too_large = |exchange: &Exchange| Response {
-            size: Some(u32::try_from(body_max).unwrap_or(u32::MAX)),
-            ..Response::error(Code::REQUEST_ENTITY_TOO_LARGE, format!("at most {body_max} bytes to {}", exchange.code))
-        };
-        let declared = exchange.asked.size1.unwrap_or(0) as usize;
-        if declared > body_max || block.offset() + message.payload.len() > body_max {
-            self.server.uploads.take(now, key);
-            let response = too_large(&exchange);
-            return self.finish(now, exchange, response);
-        }
-        let mut body = self.server.uploads.take(now, key).unwrap_or_default();
-        if block.number == 0 {
-            body.clear();
-        }
-        let is_full = message.payload.len() == block.size();
-        if body.len() != block.offset() || (block.more && !is_full) || message.payload.len() > block.size() {
-            let response = Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "a block is missing or has a wrong size");
-            return self.finish(now, exchange, response);
-        }
-        body.extend_from_slice(message.payload);
-        if block.more {
-            let ends = now + self.config.times.exchange_lifetime;
-            let bytes = body.len();
-            let is_held = self.server.uploads.insert(key, body, bytes, ends);
-            let code = if is_held { Code::CONTINUE } else { Code::SERVICE_UNAVAILABLE };
-            return self.finish(now, exchange, Response::new(code));
-        }
-        let mut request = self.spare.request();
-        request.refill(message.code, message.options, &[]);
-        request.set_payload(body);
-        self.ask(now, exchange, request);
-    }
+/// The key of the answer to a message of a peer.
+fn answer_key(peers: &mut Peers, secret: &EndpointSecret, place: u32, id: MessageId) -> AnswerKey {
+    let state = peers.get_mut(place);
+    let peer = state.peer;
+    AnswerKey::new(*state.answer_seed.get_or_insert_with(|| answer_seed(secret, peer)), id)
 }
 
 /// A response that is not cut.

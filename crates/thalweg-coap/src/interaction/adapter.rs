@@ -191,11 +191,30 @@ impl Adapter {
             return endpoint.recycle(request);
         }
         let target = self.routes.find(&request.view());
+        if endpoint.is_for_group(exchange) && !self.routes.is_for_groups(target, &request.view()) {
+            endpoint.abandon(now, exchange);
+            return endpoint.recycle(request);
+        }
         let home = self.home;
         match self.line(target) {
+            Some(_) if !endpoint.may_wait(exchange) => {
+                match refusal(rank, Duration::from_secs(1)) {
+                    Some(response) => {
+                        counts.unavailable += 1;
+                        counts.answers.note(response.code);
+                        endpoint.answer(now, exchange, response);
+                    }
+                    None => {
+                        counts.dropped += 1;
+                        endpoint.abandon(now, exchange);
+                    }
+                }
+                endpoint.recycle(request);
+            }
             Some(line) => {
                 counts.pooled += 1;
-                line.offer(JobOffer { rank, job: Job { home, exchange, rank, target, request, caller } });
+                let bytes = size_of::<Job>() + request.capacity();
+                line.offer(JobOffer { rank, bytes, job: Job { home, exchange, rank, target, request, caller } });
             }
             None => {
                 counts.inline += 1;
@@ -259,7 +278,7 @@ mod tests {
 
     use thalweg_transport::batch::{BatchOptions, BatchSocket};
 
-    use super::super::handler::{ClassId, Function};
+    use super::super::handler::{ClassId, Function, Terms};
     use super::super::handler_pool::Handlers;
     use super::*;
     use crate::endpoint::{Config, Endpoint};
@@ -373,6 +392,32 @@ mod tests {
         world.began.recv().unwrap();
         assert!(!world.batch(NON, "gate", None), "there is room again");
         assert!(!world.adapter.has_refused());
+    }
+
+    #[test]
+    fn a_request_to_a_group_runs_only_where_its_handler_agrees() {
+        let runs = Arc::new(Mutex::new(Vec::new()));
+        let noting = |name: &'static str, for_groups: bool| {
+            let runs = Arc::clone(&runs);
+            let note = move |_: &CoapRequest<'_>| {
+                runs.lock().unwrap().push(name);
+                Response::new(Code::CHANGED)
+            };
+            Function::inline(note).with_terms(Terms { for_groups, ..Terms::default() })
+        };
+        let routes = Routes::new().add("/own", noting("own", false)).add("/all", noting("all", true));
+        let mut world = World::new();
+        world.adapter.routes = Arc::new(routes);
+        for path in ["own", "all"] {
+            for code in [0x01, 0x03] {
+                let mut bytes = world.request(NON, path, None);
+                bytes[1] = code;
+                let now = clock::now();
+                world.endpoint.handle_multicast(now, Peer::from(([127, 0, 0, 1], 40_000)), &bytes);
+                world.adapter.handle_events(now, &mut world.endpoint, &mut world.counts);
+            }
+        }
+        assert_eq!(*runs.lock().unwrap(), ["all", "all"]);
     }
 
     #[test]

@@ -79,7 +79,8 @@ impl Client {
     pub fn open(server: SocketAddr, config: Config) -> Result<Client, ClientError> {
         let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let opened = || {
-            let options = BatchOptions { datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+            let options =
+                BatchOptions { datagram_bytes: DATAGRAM_BYTES, hears_refusals: true, ..BatchOptions::default() };
             Ok((BatchSocket::bind((any, 0).into(), &options)?, Endpoint::new(config, super::secret()?)))
         };
         let (socket, endpoint) = opened().map_err(ClientError::System)?;
@@ -164,6 +165,9 @@ impl Client {
         loop {
             self.socket.receive().map_err(ClientError::System)?;
             let now = clock::now();
+            while let Some(address) = self.socket.next_refusal() {
+                self.endpoint.handle_unreachable(now, Peer::from(address));
+            }
             while let Some(arrived) = self.socket.next_arrival() {
                 match &mut self.security {
                     None => self.endpoint.handle_datagram(now, Peer::from(arrived.source), arrived.bytes),

@@ -4,6 +4,7 @@ use std::ops::AddAssign;
 
 use thalweg_transport::batch::ReceiveCounts;
 
+use crate::endpoint::Counters;
 use crate::message::Code;
 
 /// Counters of one event loop since the server started. All numbers only grow.
@@ -36,6 +37,14 @@ pub struct LoopCounts {
     pub dropped: u64,
     /// Requests answered 4.29 Too Many Requests.
     pub limited: u64,
+    /// Datagrams of peers for which there was no place.
+    pub peers_refused: u64,
+    /// Registrations answered without observation, because others have all places.
+    pub observers_refused: u64,
+    /// Registrations that ended because others needed their places.
+    pub observers_evicted: u64,
+    /// Requests answered 5.03 because handlers hold as many bytes as they may.
+    pub bytes_refused: u64,
     /// Handlers moved to the pool, because they took too long inline.
     pub demoted: u64,
     /// Answers of handlers and refusals by their class: 2.xx, 4.xx, 5.xx.
@@ -72,6 +81,14 @@ impl LoopCounts {
         self.truncated = counts.truncated;
         self.receive_calls = counts.calls;
     }
+
+    /// Takes over what the loop's endpoint refused.
+    pub(super) fn set_refused(&mut self, counters: &Counters) {
+        self.peers_refused = counters.peers_refused;
+        self.observers_refused = counters.observers_refused;
+        self.observers_evicted = counters.observers_evicted;
+        self.bytes_refused = counters.bytes_refused;
+    }
 }
 
 impl AddAssign for LoopCounts {
@@ -89,6 +106,10 @@ impl AddAssign for LoopCounts {
         self.unavailable += other.unavailable;
         self.dropped += other.dropped;
         self.limited += other.limited;
+        self.peers_refused += other.peers_refused;
+        self.observers_refused += other.observers_refused;
+        self.observers_evicted += other.observers_evicted;
+        self.bytes_refused += other.bytes_refused;
         self.demoted += other.demoted;
         self.answers.success += other.answers.success;
         self.answers.client_error += other.answers.client_error;

@@ -2,7 +2,7 @@
 
 use super::server::Notifier;
 use crate::link_format::WebLink;
-use crate::message::{CoapRequest, Response};
+use crate::message::{CoapRequest, ETag, Response};
 
 /// A resource class: handlers of one class share a pool and its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,10 +25,44 @@ pub enum Class {
     Pooled(ClassId),
 }
 
+/// What a handler agrees to, so that requests that do not fit are answered before they reach it (RFC 7252 §5.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Content formats of its representations; a request that accepts only others is answered 4.06. Default none: then only
+    /// the format of its answers to GET and FETCH is compared.
+    pub produces: &'static [u16],
+    /// Content formats of payloads that it understands; others are answered 4.15. Default none: it decides itself.
+    pub consumes: &'static [u16],
+    /// Whether If-Match and If-None-Match are evaluated by what [`Handler::existence`] says; requests that change the resource
+    /// then run one after the other. Default no: such requests are answered 4.02.
+    pub conditional: bool,
+    /// Whether requests to a group of hosts reach it. Default no: they are dropped.
+    pub for_groups: bool,
+}
+
+/// Whether a resource exists, for conditional requests (RFC 7252 §5.10.8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Existence {
+    /// It does not.
+    Absent,
+    /// It does; with the tags of its representations, as answers have them.
+    Present(Vec<ETag>),
+}
+
 /// Answers the requests for one path. Called by several threads at once.
 pub trait Handler: Send + Sync {
     /// Its class; read once, when it is added.
     fn class(&self) -> Class;
+
+    /// What it agrees to; read once, when it is added.
+    fn terms(&self) -> Terms {
+        Terms::default()
+    }
+
+    /// Whether the resource that a request is for exists; asked only if its terms are conditional.
+    fn existence(&self, _request: &CoapRequest<'_>) -> Existence {
+        Existence::Present(Vec::new())
+    }
 
     /// Answers a request. A panic becomes 5.00 Internal Server Error.
     fn handle(&self, request: &CoapRequest<'_>) -> Response;
@@ -37,24 +71,35 @@ pub trait Handler: Send + Sync {
 /// A handler made of a function.
 pub struct Function<F> {
     class: Class,
+    terms: Terms,
     function: F,
 }
 
 impl<F: Fn(&CoapRequest<'_>) -> Response + Send + Sync> Function<F> {
     /// A handler that runs on the receiving thread.
     pub fn inline(function: F) -> Function<F> {
-        Function { class: Class::Inline, function }
+        Function { class: Class::Inline, terms: Terms::default(), function }
     }
 
     /// A handler that runs in the pool of `class`.
     pub fn pooled(class: ClassId, function: F) -> Function<F> {
-        Function { class: Class::Pooled(class), function }
+        Function { class: Class::Pooled(class), terms: Terms::default(), function }
+    }
+
+    /// The same with these terms. A function cannot say what exists, so If-Match with a tag is never fulfilled.
+    #[must_use]
+    pub fn with_terms(self, terms: Terms) -> Function<F> {
+        Function { terms, ..self }
     }
 }
 
 impl<F: Fn(&CoapRequest<'_>) -> Response + Send + Sync> Handler for Function<F> {
     fn class(&self) -> Class {
         self.class
+    }
+
+    fn terms(&self) -> Terms {
+        self.terms
     }
 
     fn handle(&self, request: &CoapRequest<'_>) -> Response {
@@ -66,6 +111,16 @@ impl<F: Fn(&CoapRequest<'_>) -> Response + Send + Sync> Handler for Function<F> 
 pub trait Catalog: Send + Sync {
     /// The class of its requests.
     fn class(&self) -> Class;
+
+    /// What the resource of a request agrees to.
+    fn terms(&self, _request: &CoapRequest<'_>) -> Terms {
+        Terms::default()
+    }
+
+    /// Whether the resource that a request is for exists; asked only if its terms are conditional.
+    fn existence(&self, _request: &CoapRequest<'_>) -> Existence {
+        Existence::Present(Vec::new())
+    }
 
     /// Answers a request; `None` when there is no such resource.
     fn handle(&self, request: &CoapRequest<'_>) -> Option<Response>;

@@ -27,8 +27,10 @@ mod send_handler;
 pub mod server;
 mod source;
 pub mod streams;
+mod terms;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 /// The secret of an endpoint's tokens and message IDs.
 fn secret() -> std::io::Result<[u64; 2]> {

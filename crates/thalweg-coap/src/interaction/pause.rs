@@ -89,7 +89,7 @@ mod tests {
         fn receive(&mut self, count: u64) -> bool {
             self.now += WAKE + count * DATAGRAM;
             self.received += count;
-            let offer = || JobOffer { rank: AdmissionRank::Droppable, job: () };
+            let offer = || JobOffer { rank: AdmissionRank::Droppable, bytes: 1, job: () };
             (0..count).filter(|_| self.queue.push(at(self.now), offer()).is_err()).count() > 0
         }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_base::time::Instant;
-use thalweg_transport::batch::{Arrived, BATCH_MAX, BatchScratch, BatchSocket, Departure};
+use thalweg_transport::batch::{Arrived, BATCH_MAX, BatchScratch, BatchSocket, Departure, Oversized};
 use thalweg_transport::clock;
 
 use super::adapter::Adapter;
@@ -184,7 +184,14 @@ impl NetworkReceiver {
                 None => self.endpoint.handle_datagram(now, peer, bytes),
             }
         }
+        while let Some(Oversized { beginning, source, destination }) = self.socket.next_oversized() {
+            if destination.is_none_or(|address| !address.is_multicast()) {
+                destination.iter().for_each(|address| self.origins.note(source, *address));
+                self.endpoint.handle_oversized(Peer::from(source), beginning);
+            }
+        }
         self.counts.set_received(&self.socket.counts());
+        self.counts.set_refused(self.endpoint.counted());
     }
 
     /// Opens what arrived at a socket with sessions.

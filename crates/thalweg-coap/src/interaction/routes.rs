@@ -4,8 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::handler::{Catalog, CatalogAttachment, Class, ClassId, Handler};
+use super::handler::{Catalog, CatalogAttachment, Class, ClassId, Existence, Handler, Terms};
 use super::server::Notifier;
+use super::terms::Conditions;
+use super::turns::Turns;
 use crate::identity::{AccessRules, Caller};
 use crate::link_format::{self, WebLink};
 use crate::message::{CoapRequest, Code, OptionNumber, Response, content_format};
@@ -22,6 +24,7 @@ pub struct Routes {
     /// Paths that require protected requests, with all paths below them.
     protected: Vec<String>,
     access: AccessRules,
+    turns: Turns,
 }
 
 struct Route {
@@ -29,6 +32,7 @@ struct Route {
     link: Option<WebLink>,
     handler: Arc<dyn Handler>,
     class: Class,
+    terms: Terms,
     slowness: Slowness,
 }
 
@@ -119,8 +123,8 @@ impl Routes {
         let path = format!("/{}", path.trim_matches('/'));
         let hash = hash_of(path.split('/').filter(|segment| !segment.is_empty()));
         let place = self.with_hash(hash).find(|route| self.routes[*route].path == path);
-        let class = handler.class();
-        let route = Route { path, link, handler, class, slowness: Slowness::default() };
+        let (class, terms) = (handler.class(), handler.terms());
+        let route = Route { path, link, handler, class, terms, slowness: Slowness::default() };
         match place {
             Some(place) => self.routes[place] = route,
             None => {
@@ -162,9 +166,55 @@ impl Routes {
         }
     }
 
-    /// The answer of what `target` is.
+    /// What `target` agrees to.
+    fn terms(&self, target: Target, request: &CoapRequest<'_>) -> Terms {
+        match target {
+            Target::Route(route) => self.routes[route].terms,
+            Target::Catalog => self.catalog.as_ref().map_or(Terms::default(), |catalog| catalog.terms(request)),
+            // What exists is what groups are asked for.
+            Target::Core => Terms { for_groups: true, ..Terms::default() },
+            Target::Proxy | Target::Nothing => Terms::default(),
+        }
+    }
+
+    /// Whether a request to a group of hosts may reach `target`.
+    pub fn is_for_groups(&self, target: Target, request: &CoapRequest<'_>) -> bool {
+        self.terms(target, request).for_groups
+    }
+
+    /// The answer of what `target` is, or why the request does not reach it.
     pub fn handle(&self, target: Target, request: &CoapRequest<'_>) -> Response {
-        let answer = || match target {
+        let answer = || {
+            match target {
+                Target::Nothing => return not_found(),
+                // Conditions are those of the server that it asks.
+                Target::Proxy => return self.ask(target, request),
+                Target::Route(_) | Target::Catalog | Target::Core => (),
+            }
+            let conditions = Conditions::read(request);
+            if request.code.is_safe() && conditions.are_none() {
+                return self.ask(target, request);
+            }
+            let terms = self.terms(target, request);
+            let is_in_turn = terms.conditional && !request.code.is_safe();
+            let _turn = is_in_turn.then(|| self.turns.take(hash_of(request.path_segments())));
+            let refusal = conditions.refusal(request, &terms, || self.existence(target, request));
+            refusal.unwrap_or_else(|| conditions.acceptable(request, self.ask(target, request)))
+        };
+        let panicked = |_| Response::error(Code::INTERNAL_SERVER_ERROR, "the handler failed");
+        catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(panicked)
+    }
+
+    fn existence(&self, target: Target, request: &CoapRequest<'_>) -> Existence {
+        match target {
+            Target::Route(route) => self.routes[route].handler.existence(request),
+            Target::Catalog => self.catalog.as_ref().map_or(Existence::Absent, |catalog| catalog.existence(request)),
+            Target::Proxy | Target::Core | Target::Nothing => Existence::Absent,
+        }
+    }
+
+    fn ask(&self, target: Target, request: &CoapRequest<'_>) -> Response {
+        match target {
             Target::Route(route) => self.routes[route].handler.handle(request),
             Target::Catalog => {
                 self.catalog.as_ref().and_then(|catalog| catalog.handle(request)).unwrap_or_else(not_found)
@@ -172,9 +222,7 @@ impl Routes {
             Target::Proxy => self.proxy.as_ref().map_or_else(not_found, |proxy| proxy.handle(request)),
             Target::Core => self.core(request),
             Target::Nothing => not_found(),
-        };
-        let panicked = |_| Response::error(Code::INTERNAL_SERVER_ERROR, "the handler failed");
-        catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(panicked)
+        }
     }
 
     /// Tells the catalog that a resource is observed by way of the loop `home`, or not any more.
@@ -282,7 +330,8 @@ const BREACHES_MAX: u32 = 5;
 mod tests {
     use super::*;
     use crate::interaction::handler::Function;
-    use crate::message::RequestBuf;
+    use crate::message::{ETag, OptionNumber, RequestBuf};
+    use std::sync::Mutex;
 
     fn saying(text: &'static str) -> Function<impl Fn(&CoapRequest<'_>) -> Response + Send + Sync> {
         Function::inline(move |_| Response::content(text, content_format::TEXT))
@@ -364,6 +413,100 @@ mod tests {
         check(&routes, "/pen", "no such resource");
         check(&routes, "/.well-known/core", " </a>,</book>");
         assert_eq!(routes.class(routes.find(&RequestBuf::get("/pen").view())), Class::Pooled(ClassId::DEVICE));
+    }
+
+    #[test]
+    fn conditions_are_refused_before_a_handler_that_cannot_tell_what_exists() {
+        let routes = Routes::new().add("/a", Function::inline(|_| panic!("it must not be asked")));
+        for (number, name) in [(OptionNumber::IF_MATCH, "If-Match"), (OptionNumber::IF_NONE_MATCH, "If-None-Match")] {
+            for code in [Code::GET, Code::PUT, Code::POST, Code::DELETE, Code::PATCH, Code::IPATCH] {
+                let said = answer(&routes, &RequestBuf::new(code, "/a").with_option(number, &[]));
+                assert!(said.starts_with("4.02") && said.contains(name), "{said}");
+            }
+            let said = answer(&routes, &RequestBuf::get("/.well-known/core").with_option(number, &[]));
+            assert!(said.starts_with("4.02"), "{said}");
+            let said = answer(&routes, &RequestBuf::put("/nothing", "").with_option(number, &[]));
+            assert!(said.starts_with("4.04"), "{said}");
+        }
+    }
+
+    #[test]
+    fn formats_are_compared_with_the_terms_and_with_the_answer() {
+        let terms = Terms { produces: &[0, 50], consumes: &[0], ..Terms::default() };
+        let routes = Routes::new().add("/a", saying("a").with_terms(terms)).add("/b", saying("b"));
+        let check = |request: RequestBuf, expect: &str| {
+            let said = answer(&routes, &request);
+            assert!(said.starts_with(expect), "{said}");
+        };
+        check(RequestBuf::get("/a").with_accept(60), "4.06");
+        check(RequestBuf::post("/a", "x").with_accept(60), "4.06");
+        check(RequestBuf::get("/a").with_accept(50), "4.06"); // It says that it can and does not.
+        check(RequestBuf::get("/a").with_accept(0), "2.05");
+        check(RequestBuf::get("/b").with_accept(60), "4.06");
+        check(RequestBuf::get("/.well-known/core").with_accept(0), "4.06");
+        check(RequestBuf::get("/.well-known/core").with_accept(40), "2.05");
+        check(RequestBuf::post("/a", "x").with_content_format(9999), "4.15");
+        check(RequestBuf::post("/a", "x").with_content_format(0), "2.05");
+        check(RequestBuf::post("/b", "x").with_content_format(9999), "2.05");
+    }
+
+    /// A number that each POST raises by one, slowly.
+    #[derive(Default)]
+    struct Counter(Mutex<u64>);
+
+    impl Handler for Counter {
+        fn class(&self) -> Class {
+            Class::Pooled(ClassId::BLOCKING)
+        }
+
+        fn terms(&self) -> Terms {
+            Terms { conditional: true, ..Terms::default() }
+        }
+
+        fn existence(&self, _: &CoapRequest<'_>) -> Existence {
+            match *self.0.lock().unwrap() {
+                0 => Existence::Absent,
+                number => Existence::Present(vec![ETag::from_u64(number)]),
+            }
+        }
+
+        fn handle(&self, _: &CoapRequest<'_>) -> Response {
+            let before = *self.0.lock().unwrap();
+            std::thread::yield_now();
+            *self.0.lock().unwrap() = before + 1;
+            Response::new(Code::CHANGED)
+        }
+    }
+
+    #[test]
+    fn a_condition_still_holds_when_the_handler_runs() {
+        let counter = Arc::new(Counter::default());
+        let routes = Routes::new().add_link(WebLink::new("/n"), Arc::clone(&counter) as Arc<dyn Handler>);
+        let first = RequestBuf::post("/n", "").with_option(OptionNumber::IF_NONE_MATCH, &[]);
+        assert!(
+            answer(&routes, &RequestBuf::post("/n", "").with_option(OptionNumber::IF_MATCH, &[])).starts_with("4.12")
+        );
+        assert!(answer(&routes, &first).starts_with("2.04"));
+        assert!(answer(&routes, &first).starts_with("4.12"));
+        let changed = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for number in 1..200_u64 {
+                        let tag = ETag::from_u64(number);
+                        let request = RequestBuf::post("/n", "").with_option(OptionNumber::IF_MATCH, &tag);
+                        let said = answer(&routes, &request);
+                        assert!(said.starts_with("2.04") || said.starts_with("4.12"), "{said}");
+                        changed.fetch_add(u32::from(said.starts_with("2.04")), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(
+            *counter.0.lock().unwrap(),
+            1 + u64::from(changed.load(Ordering::Relaxed)),
+            "each tag was good once"
+        );
     }
 
     #[test]

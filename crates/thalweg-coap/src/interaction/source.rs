@@ -27,6 +27,16 @@ pub(super) trait RequestSource {
 
     /// Who asks.
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller;
+
+    /// Whether a request was sent to a group of hosts.
+    fn is_for_group(&self, _exchange: ExchangeId) -> bool {
+        false
+    }
+
+    /// Whether a request may wait for its handler, or is better refused at once.
+    fn may_wait(&self, _exchange: ExchangeId) -> bool {
+        true
+    }
 }
 
 /// Requests over UDP.
@@ -58,6 +68,14 @@ impl RequestSource for Endpoint {
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
         let oscore = self.oscore_context(exchange);
         Caller { address: peer.address, transport: Transport::Udp, session: None, oscore }
+    }
+
+    fn is_for_group(&self, exchange: ExchangeId) -> bool {
+        Endpoint::is_for_group(self, exchange)
+    }
+
+    fn may_wait(&self, exchange: ExchangeId) -> bool {
+        Endpoint::may_wait(self, exchange)
     }
 }
 
@@ -120,5 +138,9 @@ impl RequestSource for SecureSource<'_> {
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
         let (session, oscore) = (self.sessions.identity(peer), self.endpoint.oscore_context(exchange));
         Caller { address: peer.address, transport: Transport::Dtls, session, oscore }
+    }
+
+    fn may_wait(&self, exchange: ExchangeId) -> bool {
+        self.endpoint.may_wait(exchange)
     }
 }

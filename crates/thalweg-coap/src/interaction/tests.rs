@@ -6,13 +6,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::client::{Client, ClientError};
 use super::counts::LoopCounts;
 use super::handler::{ClassId, Function};
 use super::rate_limit::PeerRate;
 use super::routes::Routes;
 use super::server::{ClassConfig, Server, ServerConfig};
+use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestError};
 use crate::message::{
-    CoapMessage, CoapRequest, Code, MessageId, MessageType, MessageWriter, OptionNumber, Response, Token,
+    CoapMessage, CoapRequest, Code, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Response, Token,
     content_format,
 };
 use crate::scheduler::admission::Patience;
@@ -280,18 +282,41 @@ fn observers_are_told_by_a_notifier() {
     let seen = Arc::clone(&state);
     let handler = Function::inline(move |_| text(seen.load(Ordering::SeqCst).to_string()).observable());
     let server = Server::start(&config, Routes::new().add("/state", handler)).unwrap();
-    let mut client = super::client::Client::open(server.address(), crate::endpoint::Config::default()).unwrap();
-    let request = crate::message::RequestBuf::get("/state").with_observe(crate::message::Observe::Register);
-    let registration = client.send(server.address(), request, crate::endpoint::Confirmability::Confirmable).unwrap();
+    let mut client = Client::open(server.address(), Config::default()).unwrap();
+    let request = RequestBuf::get("/state").with_observe(crate::message::Observe::Register);
+    let registration = client.send(server.address(), request, Confirmability::Confirmable).unwrap();
     for expect in ["1", "2", "3"] {
         let event = client.next(Duration::from_secs(20)).unwrap();
-        let Some(crate::endpoint::EndpointEvent::Response { request, response, .. }) = event else {
-            panic!("{event:?}")
-        };
+        let Some(EndpointEvent::Response { request, response, .. }) = event else { panic!("{event:?}") };
         assert_eq!((request, &*response.payload), (registration, expect.as_bytes()));
         state.fetch_add(1, Ordering::SeqCst);
         server.notifier().change("/state");
     }
+}
+
+#[test]
+fn a_datagram_that_is_too_long_is_told_so() {
+    let world = world(|_| ());
+    let mut bytes = request(7, CON, Code::POST, "count");
+    bytes.push(0xff);
+    bytes.resize(3000, b'x');
+    world.socket.send(&bytes).unwrap();
+    let answer = world.receive();
+    assert_eq!((answer.code, answer.token), (Code::REQUEST_ENTITY_TOO_LARGE, token(7)));
+    assert_eq!(world.counts(|counts| counts.sent == 1).truncated, 1);
+}
+
+#[test]
+fn a_client_is_told_at_once_that_nobody_listens() {
+    let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut client = Client::open(gone, Config::default()).unwrap();
+    for delivery in [Confirmability::Confirmable, Confirmability::NonConfirmable] {
+        let error = client.exchange(gone, RequestBuf::get("/a"), delivery, Duration::from_secs(60)).unwrap_err();
+        assert!(matches!(error, ClientError::Request(RequestError::Unreachable)), "{error}");
+    }
+    client.ping(gone).unwrap();
+    let event = client.next(Duration::from_secs(60)).unwrap();
+    assert!(matches!(event, Some(EndpointEvent::Failed { error: RequestError::Unreachable, .. })), "{event:?}");
 }
 
 #[test]

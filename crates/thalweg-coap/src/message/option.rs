@@ -136,6 +136,35 @@ impl OptionNumber {
         fits && (matches!(known.form, Form::One | Form::Many) || std::str::from_utf8(value).is_ok())
     }
 
+    /// The option of this name, in whatever case, such as `If-Match`.
+    pub fn by_name(name: &str) -> Option<OptionNumber> {
+        DEFINITIONS.iter().find(|known| known.name.eq_ignore_ascii_case(name)).map(|known| known.number)
+    }
+
+    /// The names of the options that this crate knows, by number.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        DEFINITIONS.iter().map(|known| known.name)
+    }
+
+    /// Whether its values are numbers ([`encode_uint`]).
+    pub const fn is_number(self) -> bool {
+        use OptionNumber as Number;
+        matches!(
+            self,
+            Number::OBSERVE
+                | Number::URI_PORT
+                | Number::CONTENT_FORMAT
+                | Number::MAX_AGE
+                | Number::HOP_LIMIT
+                | Number::ACCEPT
+                | Number::BLOCK2
+                | Number::BLOCK1
+                | Number::SIZE2
+                | Number::SIZE1
+                | Number::NO_RESPONSE
+        )
+    }
+
     /// Whether this crate knows the option.
     pub fn is_known(self) -> bool {
         self.definition().is_some()

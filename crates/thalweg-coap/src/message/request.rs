@@ -114,7 +114,8 @@ impl<'a> CoapRequest<'a> {
 
     /// A copy that owns its bytes.
     pub fn to_owned(&self) -> RequestBuf {
-        RequestBuf { code: self.code, options: self.options.as_bytes().to_vec(), payload: self.payload.to_vec() }
+        let (options, payload) = (self.options.as_bytes().to_vec(), self.payload.to_vec());
+        RequestBuf { code: self.code, options, payload, fault: None }
     }
 }
 
@@ -136,19 +137,40 @@ pub struct RequestBuf {
     code: Code,
     options: Vec<u8>,
     payload: Vec<u8>,
+    /// Why it cannot be sent.
+    fault: Option<TargetFault>,
+}
+
+/// Why a target is no path and query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TargetFault {
+    Fragment,
+    BadEscape,
+    BadPart,
 }
 
 impl RequestBuf {
-    /// A request for the path and query in `target`, such as `/a/b?c=d`; escapes like `%20` are decoded.
+    /// A request for the path and query in `target`, such as `/a/b?c=d`; escapes like `%20` are decoded. One whose target is
+    /// no path and query is refused when it is sent; [`RequestBuf::fault`] says why.
     pub fn new(code: Code, target: &str) -> RequestBuf {
-        let mut request = RequestBuf { code, options: Vec::new(), payload: Vec::new() };
+        let fault = target.contains('#').then_some(TargetFault::Fragment);
+        let mut request = RequestBuf { code, options: Vec::new(), payload: Vec::new(), fault };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = path.strip_prefix('/').unwrap_or(path);
         let segments = path.split('/').filter(|_| !path.is_empty());
-        segments.for_each(|segment| request.insert(OptionNumber::URI_PATH, &unescape(segment)));
+        segments.for_each(|segment| request.insert_part(OptionNumber::URI_PATH, segment));
         let arguments = query.split('&').filter(|_| !query.is_empty());
-        arguments.for_each(|argument| request.insert(OptionNumber::URI_QUERY, &unescape(argument)));
+        arguments.for_each(|argument| request.insert_part(OptionNumber::URI_QUERY, argument));
         request
+    }
+
+    /// Why the request cannot be sent: its target has a fragment, an escape that is none, or a part that is too long or no text.
+    pub fn fault(&self) -> Option<&'static str> {
+        Some(match self.fault? {
+            TargetFault::Fragment => "its URI has a fragment (#); write %23 for a # in a path or query",
+            TargetFault::BadEscape => "a % in its path or query begins no escape; write %25 for a %",
+            TargetFault::BadPart => "a part of its path or query is longer than 255 bytes, or its escapes are no UTF-8",
+        })
     }
 
     /// GET
@@ -216,6 +238,7 @@ impl RequestBuf {
     /// Refills this request with a received one and keeps the buffers, so that nothing is allocated in steady state.
     pub(crate) fn refill(&mut self, code: Code, options: Options<'_>, payload: &[u8]) {
         self.code = code;
+        self.fault = None;
         self.options.clear();
         self.options.extend_from_slice(options.as_bytes());
         self.payload.clear();
@@ -232,6 +255,15 @@ impl RequestBuf {
         self.options.capacity() + self.payload.capacity()
     }
 
+    /// Adds a part of the target as it is written.
+    fn insert_part(&mut self, number: OptionNumber, part: &str) {
+        match unescape(part) {
+            Ok(value) if number.accepts(&value) => self.insert(number, &value),
+            Ok(_) => self.fault = Some(TargetFault::BadPart),
+            Err(BadEscape) => self.fault = Some(TargetFault::BadEscape),
+        }
+    }
+
     fn insert(&mut self, number: OptionNumber, value: &[u8]) {
         insert_option(&mut self.options, number, value);
     }
@@ -239,31 +271,28 @@ impl RequestBuf {
 
 impl Default for RequestBuf {
     fn default() -> RequestBuf {
-        RequestBuf { code: Code::EMPTY, options: Vec::new(), payload: Vec::new() }
+        RequestBuf { code: Code::EMPTY, options: Vec::new(), payload: Vec::new(), fault: None }
     }
 }
 
-/// Replaces `%hh` by the byte it stands for; anything else stays as it is (RFC 3986 §2.1).
-fn unescape(text: &str) -> Vec<u8> {
+/// A `%` without two hexadecimal digits.
+struct BadEscape;
+
+/// Replaces `%hh` by the byte it stands for (RFC 3986 §2.1).
+fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        let escaped = match rest {
-            [b'%', high, low, ..] => hex_digit(*high).zip(hex_digit(*low)),
-            _ => None,
+        (rest, _) = match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let (high, low) = hex_digit(*high).zip(hex_digit(*low)).ok_or(BadEscape)?;
+                (tail, bytes.push(high << 4 | low))
+            }
+            (b'%', _) => return Err(BadEscape),
+            _ => (tail, bytes.push(*first)),
         };
-        match escaped {
-            Some((high, low)) => {
-                bytes.push(high << 4 | low);
-                rest = &rest[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
     }
-    bytes
+    Ok(bytes)
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {

@@ -129,6 +129,9 @@ pub struct Response {
     /// From a handler: any number accepts a registration, the endpoint counts by itself. To an application: the number
     /// of a notification; absent when the server does not notify.
     pub observe: Option<u32>,
+    /// From a handler that accepts a registration: whether the client has to acknowledge each notification (CON) or, but for one a
+    /// day, none (NON). Absent lets the endpoint choose: the first one, and the latest one some seconds after it was sent.
+    pub is_confirmed: Option<bool>,
     /// To an application that asked for one block: which block this is. The endpoint cuts responses itself.
     pub block: Option<Block>,
     /// Bytes of the whole body where the server said so.
@@ -148,6 +151,7 @@ impl Response {
             max_age: None,
             etag: None,
             observe: None,
+            is_confirmed: None,
             block: None,
             size: None,
             payload: Body::EMPTY,
@@ -181,6 +185,12 @@ impl Response {
     pub fn observable(mut self) -> Response {
         self.observe = Some(0);
         self
+    }
+
+    /// Accepts the client's registration, if it asks for one, with notifications that it has to acknowledge or not.
+    pub fn observable_by(mut self, is_confirmed: bool) -> Response {
+        self.is_confirmed = Some(is_confirmed);
+        self.observable()
     }
 
     /// Adds an option that has no field of its own, such as Location-Path.

@@ -153,7 +153,25 @@ fn a_request_is_built_from_a_target() {
     assert_eq!(view.to_owned(), request);
     assert_eq!(RequestBuf::get("/").view().path(), "/");
     assert_eq!(RequestBuf::get("").view().path_segments().count(), 0);
-    assert_eq!(RequestBuf::get("100%/%4").view().path(), "/100%/%4");
+    assert_eq!(RequestBuf::get("/100%25/%23").view().path(), "/100%/#");
+}
+
+#[test]
+fn a_target_that_is_no_path_and_query_is_told_and_never_sent_as_another() {
+    let check = |target: &str, expect: &str| {
+        let fault = RequestBuf::get(target).fault().unwrap_or_default();
+        assert!(fault.contains(expect), "{target}: {fault}");
+    };
+    check("/a#b", "fragment");
+    check("/a?x#", "fragment");
+    for target in ["/100%", "/%4", "/%4g", "/a?b=%", "/%%41", "/%\u{e9}1"] {
+        check(target, "begins no escape");
+    }
+    check("/%ff", "no UTF-8");
+    check(&format!("/{}", "a".repeat(256)), "longer than 255");
+    for target in ["", "/", "/%25", "/a%2fb?c=%C3%A9", "/\u{e9}"] {
+        assert_eq!(RequestBuf::get(target).fault(), None, "{target}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::interaction::handler::{Catalog, CatalogAttachment, Class, ClassId, Handler};
+use crate::interaction::handler::{Catalog, CatalogAttachment, Class, ClassId, Existence, Handler, Terms};
 use crate::interaction::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Code, Response};
@@ -18,6 +18,16 @@ impl Catalog for LocalStore {
     fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
         let resource = self.find(request.path().trim_start_matches('/')).ok()?;
         Some(respond(&*resource, request))
+    }
+
+    fn terms(&self, request: &CoapRequest<'_>) -> Terms {
+        let resource = self.find(request.path().trim_start_matches('/'));
+        resource.map_or(RESOURCE_TERMS, |resource| terms(&*resource))
+    }
+
+    fn existence(&self, request: &CoapRequest<'_>) -> Existence {
+        let resource = self.find(request.path().trim_start_matches('/'));
+        resource.map_or(Existence::Absent, |resource| existence(&*resource, request))
     }
 
     fn links(&self) -> Vec<WebLink> {
@@ -41,12 +51,44 @@ impl Handler for ResourceHandler {
         if self.0.blocks() { Class::Pooled(ClassId::DEVICE) } else { Class::Inline }
     }
 
+    fn terms(&self) -> Terms {
+        terms(&*self.0)
+    }
+
+    fn existence(&self, request: &CoapRequest<'_>) -> Existence {
+        existence(&*self.0, request)
+    }
+
     fn handle(&self, request: &CoapRequest<'_>) -> Response {
         respond(&*self.0, request)
     }
 }
 
-/// Answers a request to a resource: GET, PUT, POST and DELETE, with ETag, If-Match and If-None-Match (RFC 7252 §5.8, §5.10).
+/// Formats are negotiated by the resource itself.
+const RESOURCE_TERMS: Terms = Terms { produces: &[], consumes: &[], conditional: true, for_groups: false };
+
+fn terms(resource: &dyn Resource) -> Terms {
+    Terms { for_groups: resource.answers_groups(), ..RESOURCE_TERMS }
+}
+
+/// Whether a resource exists, with the tags of its representations in all formats of its link: a client may have any of them.
+fn existence(resource: &dyn Resource, request: &CoapRequest<'_>) -> Existence {
+    let queries: Vec<&str> = request.queries().collect();
+    if !resource.exists(&queries) {
+        return Existence::Absent;
+    }
+    let link = resource.link();
+    let formats = link.attribute("ct").unwrap_or_default();
+    let formats = formats.split(' ').filter_map(|format| format.parse().ok());
+    let wanted = request.if_match().any(|tag| !tag.is_empty());
+    let representations = formats
+        .filter(|_| wanted)
+        .filter_map(|format| resource.get(&Get { accept: Some(format), queries: &queries }).ok());
+    Existence::Present(representations.map(|representation| representation.etag()).collect())
+}
+
+/// Answers a request to a resource: GET, PUT, POST and DELETE, with ETag (RFC 7252 §5.8, §5.10.6). Conditions were evaluated
+/// before.
 pub fn respond(resource: &dyn Resource, request: &CoapRequest<'_>) -> Response {
     let answer = match request.code {
         Code::GET => get(resource, request).map(|representation| content(resource, request, representation)),
@@ -75,17 +117,6 @@ fn content(resource: &dyn Resource, request: &CoapRequest<'_>, representation: R
 }
 
 fn put(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<Response, ResourceError> {
-    if request.is_if_none_match() {
-        return Ok(Response::error(Code::PRECONDITION_FAILED, "the resource exists"));
-    }
-    let mut wanted = request.if_match().peekable();
-    // An empty value asks only that the resource exists.
-    if wanted.peek().is_some() && !wanted.any(<[u8]>::is_empty) {
-        let etag = get(resource, request)?.etag();
-        if !request.if_match().any(|wanted| wanted == &*etag) {
-            return Ok(Response::error(Code::PRECONDITION_FAILED, "the resource has changed"));
-        }
-    }
     let queries: Vec<&str> = request.queries().collect();
     let (content_format, payload) = (request.content_format(), request.payload);
     resource.put(&Put { content_format, payload, queries: &queries })?;
@@ -106,15 +137,17 @@ fn refusal(error: &ResourceError) -> Response {
     }
 }
 
-/// Whole seconds, rounded down, so that a value is fresh for at least that long.
+/// Whole seconds, begun ones included: a cache may use for a second more what is fresh for a part of one, or it would never keep
+/// a reading that is fresh for a second. Nothing stays nothing.
 fn whole_seconds(time: Duration) -> u32 {
-    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+    u32::try_from(time.as_secs() + u64::from(time.subsec_nanos() > 0)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::device::{Unit, Value};
+    use crate::interaction::routes::Routes;
     use crate::message::{OptionNumber, RequestBuf, content_format};
     use crate::resource::{Property, system_clock};
 
@@ -130,14 +163,15 @@ mod tests {
 
     #[track_caller]
     fn ask(request: &RequestBuf) -> Response {
-        Catalog::handle(&store(), &request.view()).expect("the resource is there")
+        let routes = Routes::new().with_catalog(Arc::new(store()));
+        routes.handle(routes.find(&request.view()), &request.view())
     }
 
     #[test]
     fn a_reading_is_answered_with_its_age_and_tag() {
         let response = ask(&RequestBuf::get("/a/level"));
         assert_eq!((response.code, &*response.payload), (Code::CONTENT, b"21.5".as_slice()));
-        assert_eq!((response.max_age, response.content_format), (Some(5), Some(content_format::TEXT)));
+        assert_eq!((response.max_age, response.content_format), (Some(6), Some(content_format::TEXT)));
         assert!(response.observe.is_some(), "a registration is accepted");
         let etag = response.etag.expect("a tag");
         let again = ask(&RequestBuf::get("/a/level").with_option(OptionNumber::ETAG, &etag));
@@ -165,6 +199,15 @@ mod tests {
         check(&new_only, Code::PRECONDITION_FAILED, "exists");
         let old = RequestBuf::put("/a/level", "1").with_option(OptionNumber::IF_MATCH, &[1]);
         check(&old, Code::PRECONDITION_FAILED, "has changed");
+        let old = RequestBuf::delete("/a/level").with_option(OptionNumber::IF_MATCH, &[1]);
+        check(&old, Code::PRECONDITION_FAILED, "has changed");
+        let missing = RequestBuf::delete("/nothing").with_option(OptionNumber::IF_MATCH, &[]);
+        check(&missing, Code::PRECONDITION_FAILED, "no such");
+        for format in [content_format::TEXT, content_format::SENML_CBOR] {
+            let etag = ask(&RequestBuf::get("/a/level").with_accept(format)).etag.expect("a tag");
+            let right = RequestBuf::put("/a/level", "1").with_option(OptionNumber::IF_MATCH, &etag);
+            check(&right, Code::METHOD_NOT_ALLOWED, "takes no value");
+        }
         assert!(Catalog::handle(&store(), &RequestBuf::get("/b").view()).is_none());
     }
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use crate::device::{self, Command, Value, ValueKind};
 use crate::link_format::WebLink;
-use crate::message::content_format;
 use crate::resource::local::link_of;
-use crate::resource::representation::to_value;
+use crate::resource::representation::{READING_FORMATS, to_value};
 use crate::resource::{Get, Put, Resource, ResourceError, ResourceRepresentation};
 
 /// A command to a device, given with PUT or POST.
@@ -27,8 +26,7 @@ impl Instruction {
         let found = handler.description().channels.get(channel);
         let kind = found.map_or(ValueKind::Text, |channel| channel.kind);
         let quantity = found.map_or("", |channel| channel.quantity);
-        let formats = [content_format::TEXT, content_format::JSON, content_format::CBOR];
-        let link = link_of(path, &handler.description().title, quantity, "core.a", &formats);
+        let link = link_of(path, &handler.description().title, quantity, "core.a", &READING_FORMATS);
         Instruction { path: path.to_owned(), link, kind, handler, channel, act_timeout }
     }
 

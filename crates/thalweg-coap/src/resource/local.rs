@@ -41,6 +41,16 @@ pub trait Resource: Send + Sync {
         Err(ResourceError::NotAllowed(format!("/{} cannot be deleted", self.path())))
     }
 
+    /// Whether there is something that the query names, for If-Match and If-None-Match. By default there is.
+    fn exists(&self, _queries: &[&str]) -> bool {
+        true
+    }
+
+    /// Whether requests to a group of hosts reach it. By default they do not.
+    fn answers_groups(&self) -> bool {
+        false
+    }
+
     /// Gives it the receiver of its changes. Called once, when it is put into a store. By default it never changes by itself.
     fn attach(&self, _watcher: Weak<dyn Watcher>) {}
 

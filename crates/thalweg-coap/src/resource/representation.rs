@@ -249,6 +249,20 @@ mod tests {
         put(Some(content_format::JSON), r#"{"value":1.5}"#, ValueKind::Real, Ok(Value::Real(1.5)));
         let needed = "a number is needed, not a text".to_owned();
         put(None, "warm", ValueKind::Real, Err(ResourceError::BadRequest(needed)));
+        let senml = Some(content_format::SENML_JSON);
+        put(senml, r#"[{"n":"x","bv":20,"v":1.5}]"#, ValueKind::Real, Ok(Value::Real(21.5)));
+        put(senml, r#"[{"vb":true}]"#, ValueKind::Boolean, Ok(Value::Boolean(true)));
+        let refused = |payload: &str| {
+            assert!(
+                matches!(to_value(senml, payload.as_bytes(), ValueKind::Real), Err(ResourceError::BadRequest(_))),
+                "{payload}"
+            )
+        };
+        for payload in
+            ["1", "[]", "[1]", r#"{"v":1}"#, r#"[{"v":1},{"v":2}]"#, r#"[{"v":1,"x_":0}]"#, r#"[{"bv":"a","v":1}]"#]
+        {
+            refused(payload);
+        }
         put(Some(9999), "1", ValueKind::Real, Err(ResourceError::UnsupportedFormat));
         let no_value = ResourceError::BadRequest("a number is needed".to_owned());
         put(Some(content_format::JSON), "[1]", ValueKind::Real, Err(no_value));

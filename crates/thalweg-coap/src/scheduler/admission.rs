@@ -16,11 +16,18 @@ pub struct Patience {
     pub standing_max: Duration,
     /// Entries of the queue, whatever they would wait; bounds its memory. Default 65,536.
     pub length_max: usize,
+    /// Bytes of the entries of the queue. Default 32 MiB.
+    pub bytes_max: usize,
 }
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { wait_max: REPEAT_AFTER, standing_max: Duration::from_millis(25), length_max: 65_536 }
+        Patience {
+            wait_max: REPEAT_AFTER,
+            standing_max: Duration::from_millis(25),
+            length_max: 65_536,
+            bytes_max: 32 << 20,
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl PoolConfig {
             name: "resource".to_owned(),
             group: ThreadGroup::Resource,
             law,
-            patience: Patience { wait_max: wait, standing_max: wait, length_max: 4096 },
+            patience: Patience { wait_max: wait, standing_max: wait, length_max: 4096, ..Patience::default() },
         }
     }
 }

@@ -16,12 +16,16 @@ pub struct Queue<J> {
     admission: Admission,
     /// Number of the next job.
     next: u64,
+    /// Bytes of the jobs, and how many they may be.
+    bytes: usize,
+    bytes_max: usize,
 }
 
 #[derive(Debug)]
 struct Entry<J> {
     number: u64,
     since: Instant,
+    bytes: usize,
     job: J,
 }
 
@@ -30,6 +34,8 @@ struct Entry<J> {
 pub struct JobOffer<J> {
     /// Whether it may be dropped for others.
     pub rank: AdmissionRank,
+    /// Memory that it holds.
+    pub bytes: usize,
     /// The job.
     pub job: J,
 }
@@ -68,7 +74,9 @@ impl<J> Default for Taken<J> {
 impl<J> Queue<J> {
     /// An empty queue.
     pub fn new(patience: Patience) -> Queue<J> {
-        Queue { kept: VecDeque::new(), droppable: VecDeque::new(), admission: Admission::new(patience), next: 0 }
+        let admission = Admission::new(patience);
+        let bytes_max = patience.bytes_max;
+        Queue { kept: VecDeque::new(), droppable: VecDeque::new(), admission, next: 0, bytes: 0, bytes_max }
     }
 
     /// Jobs that wait.
@@ -105,18 +113,25 @@ impl<J> Queue<J> {
     /// may hold.
     ///
     /// # Errors
-    /// The job itself, when it would wait too long.
+    /// The job itself, when it would wait too long, or those that wait hold as many bytes as they may.
     pub fn push(&mut self, now: Instant, offer: JobOffer<J>) -> Result<Option<Refused<J>>, Refused<J>> {
-        let JobOffer { rank, job } = offer;
+        let JobOffer { rank, bytes, job } = offer;
+        let fits = |others: usize| others + bytes <= self.bytes_max;
+        let admitted = self.admission.admit(rank, self.len());
         let mut evicted = None;
-        if let Err(retry_after) = self.admission.admit(rank, self.len()) {
-            let oldest = if rank == AdmissionRank::Kept { self.droppable.pop_front() } else { None };
-            match oldest {
-                Some(entry) => evicted = Some(Refused { job: entry.job, retry_after }),
-                None => return Err(Refused { job, retry_after }),
+        if admitted.is_err() || !fits(self.bytes) {
+            let retry_after = admitted.err().unwrap_or_else(|| self.admission.predicted_wait(self.len()));
+            let makes_room = |oldest: &Entry<J>| rank == AdmissionRank::Kept && fits(self.bytes - oldest.bytes);
+            if !self.droppable.front().is_some_and(makes_room) {
+                return Err(Refused { job, retry_after });
+            }
+            if let Some(oldest) = self.droppable.pop_front() {
+                self.bytes -= oldest.bytes;
+                evicted = Some(Refused { job: oldest.job, retry_after });
             }
         }
-        let entry = Entry { number: self.next, since: now, job };
+        self.bytes += bytes;
+        let entry = Entry { number: self.next, since: now, bytes, job };
         self.next += 1;
         match rank {
             AdmissionRank::Kept => self.kept.push_back(entry),
@@ -129,6 +144,7 @@ impl<J> Queue<J> {
     pub fn take(&mut self, now: Instant, count: usize, into: &mut Taken<J>) {
         while into.jobs.len() < count {
             let Some((rank, entry)) = self.pop() else { break };
+            self.bytes -= entry.bytes;
             let waited = now.since(entry.since);
             into.waited += waited;
             into.waited_max = into.waited_max.max(waited);
@@ -169,11 +185,11 @@ mod tests {
     }
 
     fn kept(job: u32) -> JobOffer<u32> {
-        JobOffer { rank: AdmissionRank::Kept, job }
+        JobOffer { rank: AdmissionRank::Kept, bytes: 10, job }
     }
 
     fn droppable(job: u32) -> JobOffer<u32> {
-        JobOffer { rank: AdmissionRank::Droppable, job }
+        JobOffer { rank: AdmissionRank::Droppable, bytes: 10, job }
     }
 
     #[test]
@@ -201,6 +217,25 @@ mod tests {
         assert_eq!(queue.push(at(1), kept(6)), Ok(Some(refused(2))));
         assert_eq!(queue.push(at(1), kept(7)), Err(refused(7)));
         assert_eq!(queue.len(), 3);
+    }
+
+    #[test]
+    fn jobs_that_wait_hold_no_more_bytes_than_they_may() {
+        let mut queue = Queue::new(Patience { bytes_max: 35, ..Patience::default() });
+        for offer in [droppable(1), kept(2), kept(3)] {
+            assert_eq!(queue.push(at(0), offer), Ok(None));
+        }
+        let refused = |job| Refused { job, retry_after: Duration::ZERO };
+        assert_eq!(queue.push(at(0), droppable(4)), Err(refused(4)));
+        assert_eq!(
+            queue.push(at(0), JobOffer { bytes: 16, ..kept(5) }),
+            Err(refused(5)),
+            "one for another is not enough"
+        );
+        assert_eq!(queue.push(at(0), JobOffer { bytes: 15, ..kept(6) }), Ok(Some(refused(1))));
+        assert_eq!(queue.push(at(0), JobOffer { bytes: 1, ..kept(7) }), Err(refused(7)));
+        queue.take(at(1), 1, &mut Taken::default());
+        assert_eq!(queue.push(at(1), kept(8)), Ok(None), "what was taken holds nothing here");
     }
 
     #[test]

@@ -53,7 +53,8 @@ fn world(law: ControlLaw, length_max: usize) -> World {
 
 impl World {
     fn push(&self, now: Instant, jobs: impl IntoIterator<Item = u32>) -> Vec<u32> {
-        let mut offers = jobs.into_iter().map(|job| JobOffer { rank: AdmissionRank::Droppable, job }).collect();
+        let mut offers =
+            jobs.into_iter().map(|job| JobOffer { rank: AdmissionRank::Droppable, bytes: 1, job }).collect();
         let mut refused = Vec::new();
         self.pool.push(now, &mut offers, &mut refused);
         refused.into_iter().map(|refused| refused.job).collect()

@@ -74,6 +74,23 @@ fn a_thing_requests_controls_and_observes_resources_of_another() {
 }
 
 #[test]
+fn readings_of_sensors_as_they_are_by_default_come_from_the_cache() {
+    let store = LocalStore::new();
+    let found = Finder::new().with(Simulated::new(Simulation::default())).find(PATIENCE);
+    let routes = Routes::new().with_catalog(Arc::new(store.clone()));
+    let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
+    let linker = Linker::new(server.devices().clone());
+    assert_eq!(add_devices(&store, &found, &linker, &ChannelPolicy::default(), &system_clock()), []);
+    let here = thing();
+    let name = format!("coap://{}/sensors/simulated0/temperature", server.address());
+    for _ in 0..200 {
+        here.things.value(&name).expect("a reading");
+    }
+    let counters = here.things.counters();
+    assert!(counters.hits >= 150, "{counters:?}");
+}
+
+#[test]
 fn what_an_application_publishes_reaches_other_things() {
     let (here, there) = (thing(), thing());
     let published = there.things.publish("news", "text", Unit::NONE, PATIENCE).expect("published");

@@ -25,6 +25,21 @@ pub struct ServerLine {
     pub kernel_drops: u64,
     /// Non-confirmable requests for a pool without room that a filter in the kernel dropped.
     pub filtered: u64,
+    /// Datagrams that were too long; requests among them were answered 4.13.
+    #[serde(default)]
+    pub truncated: u64,
+    /// Datagrams of peers for which there was no place.
+    #[serde(default)]
+    pub peers_refused: u64,
+    /// Registrations answered without observation.
+    #[serde(default)]
+    pub observers_refused: u64,
+    /// Registrations that ended because others needed their places.
+    #[serde(default)]
+    pub observers_evicted: u64,
+    /// Requests answered 5.03 because handlers held as many bytes as they may.
+    #[serde(default)]
+    pub bytes_refused: u64,
     /// Paths whose handlers took too long inline and run in a pool now.
     pub demoted: Vec<String>,
     /// Its handler pools.

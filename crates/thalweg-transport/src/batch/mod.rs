@@ -19,7 +19,7 @@ use thalweg_base::time::Instant;
 use crate::filter::FilterInstruction;
 use crate::intake::{Guessing, Intake, Message};
 use crate::outgo::{self, Patience, Run, Verdict};
-use crate::socket::{Buffers, UdpSocket};
+use crate::socket::{Buffers, UdpSocket, ask_for_errors};
 use crate::sys::address::RawAddress;
 use crate::sys::control::{Exit, SendControl};
 use crate::sys::options;
@@ -40,8 +40,12 @@ pub struct BatchOptions {
     pub send_buffer_bytes: usize,
     /// Whether other sockets of this user may bind the same address; the kernel then spreads the peers over them.
     pub sharing: PortSharing,
-    /// The longest datagram that is received, in bytes; longer ones are thrown away. Default 2,048.
+    /// The longest datagram that is received, in bytes; of longer ones only the
+    /// beginning is kept ([`BatchSocket::next_oversized`]). Default 2,048.
     pub datagram_bytes: usize,
+    /// Whether hosts are listened to that say that nobody listens at a port ([`BatchSocket::next_refusal`]): for clients. Anybody
+    /// could keep a server busy with it by forging the addresses that it answers to. Default no.
+    pub hears_refusals: bool,
 }
 
 impl Default for BatchOptions {
@@ -51,6 +55,7 @@ impl Default for BatchOptions {
             send_buffer_bytes: 1 << 20,
             sharing: PortSharing::Exclusive,
             datagram_bytes: 2048,
+            hears_refusals: false,
         }
     }
 }
@@ -61,6 +66,8 @@ pub struct BatchSocket {
     intake: Intake,
     /// What the last call received and nobody has looked at yet.
     arrivals: Range<usize>,
+    /// All places that the last call filled, if some datagrams of it were left out.
+    left_out: Range<usize>,
     /// Whether the kernel may be given messages to cut; false once it refused one.
     cuts: AtomicBool,
 }
@@ -73,10 +80,14 @@ impl BatchSocket {
     /// open no more descriptors.
     pub fn bind(address: SocketAddr, options: &BatchOptions) -> io::Result<BatchSocket> {
         let buffers = Buffers { receive_bytes: options.receive_buffer_bytes, send_bytes: options.send_buffer_bytes };
-        let socket = Arc::new(UdpSocket::bind(address, options.sharing, buffers, |_, _| Ok(()))?);
+        let ask = |socket: &_, family| if options.hears_refusals { ask_for_errors(socket, family) } else { Ok(()) };
+        let socket = Arc::new(UdpSocket::bind(address, options.sharing, buffers, ask)?);
         let mut intake = Intake::new(vec![Arc::clone(&socket)], None, BATCH_MAX, Guessing::Never)?;
+        if options.hears_refusals {
+            intake.keep_refusals();
+        }
         intake.arm(BATCH_MAX, || Arc::new(vec![0; options.datagram_bytes]));
-        Ok(BatchSocket { socket, intake, arrivals: 0..0, cuts: AtomicBool::new(true) })
+        Ok(BatchSocket { socket, intake, arrivals: 0..0, left_out: 0..0, cuts: AtomicBool::new(true) })
     }
 
     /// The address and port it is bound to.
@@ -141,7 +152,7 @@ impl BatchSocket {
     /// # Errors
     /// The system's error, an empty queue excepted.
     pub fn receive(&mut self) -> io::Result<usize> {
-        self.arrivals = 0..0;
+        (self.arrivals, self.left_out) = (0..0, 0..0);
         let count = self.intake.receive(0, BATCH_MAX)?;
         self.arrivals = 0..count;
         Ok(count)
@@ -152,12 +163,30 @@ impl BatchSocket {
     #[inline]
     pub fn next_arrival(&mut self) -> Option<Arrived<'_>> {
         for slot in self.arrivals.by_ref() {
-            let Some(message) = self.intake.take_message(0, slot) else { continue };
+            let Some(message) = self.intake.take_message(0, slot) else {
+                let first = if self.left_out.is_empty() { slot } else { self.left_out.start };
+                self.left_out = first..slot + 1;
+                continue;
+            };
             let Message { bytes, source, destination, interface, kernel_drops, .. } = message;
             let bytes = &self.intake.buffer(slot)[..bytes];
             return Some(Arrived { bytes, source, destination, interface, kernel_drops });
         }
         None
+    }
+
+    /// The next datagram of the last call that was too long, as far as it fits; ask once [`BatchSocket::next_arrival`] has told all
+    /// others.
+    pub fn next_oversized(&mut self) -> Option<Oversized<'_>> {
+        let slot = self.left_out.find(|slot| self.intake.oversized(*slot).is_some())?;
+        let (source, destination) = self.intake.oversized(slot)?;
+        Some(Oversized { beginning: self.intake.buffer(slot), source, destination })
+    }
+
+    /// An address to which something was sent and at which nobody listens, as its host told (ICMP port unreachable), if
+    /// the socket hears that. At most 256 are kept.
+    pub fn next_refusal(&mut self) -> Option<SocketAddr> {
+        self.intake.next_refusal()
     }
 
     /// Sends all of `departures` by as few system calls as possible. Datagrams that the system does not take within 5 ms are lost, as
@@ -245,6 +274,17 @@ pub struct Arrived<'a> {
     pub interface: u32,
     /// Datagrams that a full receive buffer or a filter has refused since the datagram before was queued.
     pub kernel_drops: u32,
+}
+
+/// The beginning of a datagram that was longer than [`BatchOptions::datagram_bytes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Oversized<'a> {
+    /// Its first bytes.
+    pub beginning: &'a [u8],
+    /// The source address.
+    pub source: SocketAddr,
+    /// The destination address, where it is known.
+    pub destination: Option<IpAddr>,
 }
 
 /// One datagram to be sent.

@@ -117,6 +117,23 @@ fn a_datagram_longer_than_its_slot_is_refused_whole() {
     let (count, arrived) = receive(&mut there);
     assert_eq!((count, arrived.len(), arrived[0].0.len()), (2, 1, 10));
     assert_eq!(there.counts().truncated, 1);
+    let oversized = there.next_oversized().map(|oversized| (oversized.beginning.len(), oversized.source));
+    assert_eq!(oversized, Some((10, here.local_address())), "but its beginning is told");
+    assert_eq!(there.next_oversized(), None);
+}
+
+#[test]
+fn a_port_at_which_nobody_listens_is_told_by_its_address() {
+    let options = BatchOptions { hears_refusals: true, ..BatchOptions::default() };
+    let mut here = BatchSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let gone = local().local_address();
+    send(&here, [Departure { to: gone, from: None, bytes: &[1] }]);
+    let mut refused = None;
+    while refused.is_none() {
+        here.receive().unwrap();
+        refused = here.next_refusal();
+    }
+    assert_eq!((refused, here.next_refusal()), (Some(gone), None));
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) struct Intake {
     buffers: Vec<Armed>,
     /// Indices of the interfaces that are heard, unless all are.
     heard: Option<Vec<u32>>,
+    /// Addresses at which nobody listens, as hosts told since they were looked at; only where somebody looks.
+    refusals: Option<Vec<SocketAddr>>,
     counters: Arc<ReceiveCounters>,
 }
 
@@ -78,6 +80,7 @@ impl Intake {
             slots: ReceiveSlots::new(messages_max),
             buffers: Vec::with_capacity(messages_max),
             heard: None,
+            refusals: None,
             counters: Arc::default(),
         })
     }
@@ -90,6 +93,16 @@ impl Intake {
     /// Throws away from now on what comes in by other interfaces than these; `None` throws nothing away.
     pub(crate) fn hear_only(&mut self, interfaces: Option<Vec<u32>>) {
         self.heard = interfaces;
+    }
+
+    /// Keeps from now on what hosts tell about ports at which nobody listens.
+    pub(crate) fn keep_refusals(&mut self) {
+        self.refusals = Some(Vec::new());
+    }
+
+    /// An address at which nobody listens.
+    pub(crate) fn next_refusal(&mut self) -> Option<SocketAddr> {
+        self.refusals.as_mut()?.pop()
     }
 
     pub(crate) fn waker(&self) -> Waker {
@@ -114,12 +127,12 @@ impl Intake {
 
     /// As [`Intake::wait_until`] for at most `timeout` (`None`: for ever). One system call.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Wakeup> {
-        let Intake { queues, counters, .. } = self;
+        let Intake { queues, counters, refusals, .. } = self;
         bump(&counters.waits, 1);
         self.watch.wait(timeout, |place, event| {
             let Some(queue) = queues.get_mut(place) else { return };
             if event.failed {
-                drain_errors(&queue.socket, counters);
+                drain_errors(&queue.socket, counters, refusals);
             }
             if event.readable {
                 queue.mark_ready();
@@ -167,7 +180,7 @@ impl Intake {
                 }
                 // News of a datagram sent earlier: the queue behind it is still to be read.
                 Err(error) => {
-                    drain_errors(&queue.socket, &self.counters);
+                    drain_errors(&queue.socket, &self.counters, &mut self.refusals);
                     outcome = Err(error);
                 }
             }
@@ -200,6 +213,12 @@ impl Intake {
         Some(Message { bytes, segment_bytes, source, destination, interface, kernel_drops, kernel_time })
     }
 
+    /// Whence the last call brought a datagram to `slot` that was longer than its buffer, and to which address; `None` for others.
+    pub(crate) fn oversized(&self, slot: usize) -> Option<(SocketAddr, Option<IpAddr>)> {
+        let Arrival { source, truncated, control, .. } = self.slots.arrival(slot);
+        source.filter(|_| truncated).map(|source| (source, control.destination))
+    }
+
     /// What the kernel stored in `slot`, and what lay there before behind it.
     #[inline]
     pub(crate) fn buffer(&self, slot: usize) -> &[u8] {
@@ -213,11 +232,21 @@ impl Intake {
 }
 
 /// Takes what earlier sends provoked, so that it does not make later ones fail.
-fn drain_errors(socket: &UdpSocket, counters: &ReceiveCounters) {
+fn drain_errors(socket: &UdpSocket, counters: &ReceiveCounters, refusals: &mut Option<Vec<SocketAddr>>) {
     let errors = (0..ERRORS_MAX).map_while(|_| take_error(socket.as_fd()));
-    let errors = errors.inspect(|error| socket.note_error(error)).count();
+    let errors = errors.inspect(|error| {
+        socket.note_error(error);
+        let refused = error.destination.filter(|_| error.errno == libc::ECONNREFUSED);
+        if let Some((refusals, address)) = refusals.as_mut().zip(refused).filter(|(kept, _)| kept.len() < REFUSALS_MAX)
+        {
+            refusals.push(address);
+        }
+    });
+    let errors = errors.count();
     bump(&counters.asynchronous_errors, errors);
 }
 
 /// Entries taken from an error queue at a time; the rest waits for the next turn.
 const ERRORS_MAX: usize = 64;
+/// Refusals that nobody has looked at: those of some turns. Whoever is not told of one waits for an answer in vain, as without it.
+const REFUSALS_MAX: usize = 256;

@@ -1,6 +1,6 @@
 //! Control messages (`cmsg`) built and parsed as bytes, without pointers: a lie in a length cannot lead outside the buffer.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use super::address::Family;
@@ -34,6 +34,8 @@ pub(crate) struct AsyncError {
     pub(crate) errno: i32,
     /// For `EMSGSIZE`: the path MTU that the network told.
     pub(crate) info: u32,
+    /// Where the failed datagram was to go.
+    pub(crate) destination: Option<SocketAddr>,
 }
 
 const WORD: usize = size_of::<usize>();
@@ -203,7 +205,7 @@ fn read_one(control: &mut Control, level: i32, kind: i32, data: &[u8]) {
         (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
             // sock_extended_err: errno, origin, type, code, pad, info, data.
             let (Some(errno), Some(info)) = (word(data, 0), word(data, 8)) else { return };
-            control.error = Some(AsyncError { errno: errno as i32, info });
+            control.error = Some(AsyncError { errno: errno as i32, info, destination: None });
         }
         _ => {}
     }

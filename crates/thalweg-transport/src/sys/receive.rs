@@ -126,17 +126,21 @@ pub(crate) fn take_error(socket: BorrowedFd<'_>) -> Option<AsyncError> {
     let mut control = ControlBuffer([0u8; CONTROL_BYTES]);
     // SAFETY: msghdr is plain data (integers and pointers) for which all zeroes is a valid value.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut destination = RawAddress::EMPTY;
+    header.msg_name = destination.as_mut_ptr().cast();
+    header.msg_namelen = RawAddress::BYTES as libc::socklen_t;
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = CONTROL_BYTES as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: the header points to a live control buffer of the stated length and to nothing else.
+    // SAFETY: the header points to a live address and a live control buffer of the stated lengths, and to nothing else.
     let result = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
     if result < 0 {
         return None;
     }
     let bytes = control_bytes(header.msg_controllen);
-    let unknown = AsyncError { errno: 0, info: 0 };
-    Some(control::parse(&control.0[..bytes]).error.unwrap_or(unknown))
+    let unknown = AsyncError { errno: 0, info: 0, destination: None };
+    let error = control::parse(&control.0[..bytes]).error.unwrap_or(unknown);
+    Some(AsyncError { destination: destination.socket_address(), ..error })
 }
 
 /// Bytes of control messages that the kernel stored; the C libraries disagree on the type of the field.

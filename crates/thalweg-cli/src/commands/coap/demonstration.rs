@@ -1,13 +1,14 @@
 //! The resources of `thalweg coap serve`: one of each kind that a server has.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use thalweg_coap::interaction::handler::{Class, ClassId, Function, Handler};
+use thalweg_coap::interaction::handler::{Class, ClassId, Existence, Function, Handler, Terms};
 use thalweg_coap::interaction::routes::Routes;
 use thalweg_coap::interaction::server::Notifier;
 use thalweg_coap::link_format::WebLink;
-use thalweg_coap::message::{CoapRequest, Code, Response, content_format};
+use thalweg_coap::message::{CoapRequest, Code, ETag, Response, content_format};
 
 /// A text that can be read, written and observed.
 #[derive(Default)]
@@ -31,26 +32,70 @@ impl Handler for NoteHandler {
         Class::Inline
     }
 
-    fn handle(&self, request: &CoapRequest<'_>) -> Response {
-        let mut text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
-        match request.code {
-            Code::GET => Response::content(text.clone(), content_format::TEXT).with_max_age(1).observable(),
-            Code::PUT => {
-                *text = request.payload.to_vec();
-                drop(text);
-                if let Some(notifier) = &*self.0.notifier.lock().unwrap_or_else(PoisonError::into_inner) {
-                    notifier.change(NOTE);
-                }
-                Response::new(Code::CHANGED)
-            }
-            _ => Response::new(Code::METHOD_NOT_ALLOWED),
+    fn terms(&self) -> Terms {
+        Terms {
+            produces: &[content_format::TEXT],
+            consumes: &[content_format::TEXT],
+            conditional: true,
+            for_groups: false,
         }
     }
+
+    fn existence(&self, _request: &CoapRequest<'_>) -> Existence {
+        let text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
+        Existence::Present(vec![tag_of(&text)])
+    }
+
+    fn handle(&self, request: &CoapRequest<'_>) -> Response {
+        let mut text = self.0.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = match request.code {
+            Code::GET => return read(&text, request),
+            Code::PUT => {
+                *text = request.payload.to_vec();
+                Code::CHANGED
+            }
+            Code::POST if text.len() + request.payload.len() > NOTE_BYTES_MAX => {
+                return Response::error(Code::REQUEST_ENTITY_TOO_LARGE, "the note is full; begin anew with PUT");
+            }
+            Code::POST => {
+                text.extend_from_slice(request.payload);
+                Code::CHANGED
+            }
+            Code::DELETE => {
+                text.clear();
+                Code::DELETED
+            }
+            _ => return Response::new(Code::METHOD_NOT_ALLOWED),
+        };
+        drop(text);
+        if let Some(notifier) = &*self.0.notifier.lock().unwrap_or_else(PoisonError::into_inner) {
+            notifier.change(NOTE);
+        }
+        Response::new(changed)
+    }
+}
+
+/// The note, unless the client has it already.
+fn read(text: &[u8], request: &CoapRequest<'_>) -> Response {
+    let tag = tag_of(text);
+    let response = match request.etags().any(|known| known == tag) {
+        true => Response::new(Code::VALID),
+        false => Response::content(text.to_vec(), content_format::TEXT),
+    };
+    response.with_etag(tag).with_max_age(1).observable()
+}
+
+/// A tag that differs when the text does.
+fn tag_of(text: &[u8]) -> ETag {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    ETag::from_u64(hasher.finish())
 }
 
 /// All of them.
 pub fn routes(note: &Arc<TextNote>) -> Routes {
     let greeting = Function::inline(get_only(|_| Response::content("hello world", content_format::TEXT)));
+    let greeting = greeting.with_terms(Terms { for_groups: true, ..Terms::default() });
     let slow = Function::pooled(ClassId::BLOCKING, get_only(slow));
     let busy = Function::pooled(ClassId::BLOCKING, get_only(busy));
     let text = || content_format::TEXT.to_string();
@@ -99,5 +144,7 @@ fn with_argument(request: &CoapRequest<'_>, name: &str, max: u64, act: impl FnOn
 }
 
 const NOTE: &str = "/note";
+/// As much as a PUT can bring.
+const NOTE_BYTES_MAX: usize = 2 << 20;
 const SLOW_MAX_MS: u64 = 60_000;
 const BUSY_MAX_US: u64 = 1_000_000;

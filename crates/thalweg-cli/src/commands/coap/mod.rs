@@ -5,6 +5,7 @@ mod bridge;
 mod demonstration;
 mod discover;
 mod load;
+mod named_option;
 mod observe;
 mod protection;
 mod run;
@@ -16,6 +17,7 @@ mod target;
 mod top;
 
 use clap::{Args, Subcommand};
+use thalweg_coap::message::Code;
 
 use crate::interrupt::Interrupt;
 use crate::outcome::Failure;
@@ -34,7 +36,7 @@ pub struct CoapOptions {
 /// Subcommands of `coap`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Serves /request (a greeting), /note (a text to write and observe), /slow?ms=N (waits N ms in the handler pool), /busy?us=N
+    /// Serves /request (a greeting, also for groups), /note (a text to write and observe), /slow?ms=N (waits N ms in the handler pool), /busy?us=N
     /// (computes for N µs there), the host's sensors and a simulated one below /sensors, and /.well-known/core until Ctrl-C. A law
     /// adapts the number of threads of the pool while it runs.
     #[command(after_help = crate::after_help!(
@@ -46,10 +48,31 @@ pub enum Action {
     Serve(serve::ServeOptions),
     /// Reads a resource and prints its representation.
     #[command(after_help = crate::after_help!("thalweg coap get coap://127.0.0.1/request"))]
-    Get(ask::GetOptions),
+    Get(ask::RequestOptions),
     /// Writes a resource.
-    #[command(after_help = crate::after_help!("thalweg coap put coap://127.0.0.1/note hello"))]
-    Put(ask::PutOptions),
+    #[command(after_help = crate::after_help!(
+        "thalweg coap put coap://127.0.0.1/note hello",
+        "thalweg coap put coap://127.0.0.1/note --body note.txt --option if-none-match"
+    ))]
+    Put(ask::BodyOptions),
+    /// Gives a body to a resource that says what becomes of it.
+    #[command(after_help = crate::after_help!("thalweg coap post coap://127.0.0.1/note ' and more'"))]
+    Post(ask::BodyOptions),
+    /// Deletes a resource.
+    #[command(after_help = crate::after_help!("thalweg coap delete coap://127.0.0.1/note"))]
+    Delete(ask::RequestOptions),
+    /// Reads what a body asks a resource for (RFC 8132) and prints it.
+    #[command(after_help = crate::after_help!("thalweg coap fetch coap://127.0.0.1/settings color"))]
+    Fetch(ask::BodyOptions),
+    /// Changes a part of a resource (RFC 8132).
+    #[command(after_help = crate::after_help!("thalweg coap patch coap://127.0.0.1/settings color=red"))]
+    Patch(ask::BodyOptions),
+    /// Changes a part of a resource, with the same effect when it is repeated (RFC 8132).
+    #[command(after_help = crate::after_help!("thalweg coap ipatch coap://127.0.0.1/settings color=red"))]
+    Ipatch(ask::BodyOptions),
+    /// Asks whether a server is there, and prints how long its answer took (RFC 7252 §4.3).
+    #[command(after_help = crate::after_help!("thalweg coap ping 127.0.0.1"))]
+    Ping(ask::PingOptions),
     /// Prints a resource now and whenever it changes (RFC 7641), one line each.
     #[command(after_help = crate::after_help!("thalweg coap observe coap://127.0.0.1/note --count 3"))]
     Observe(observe::ObserveOptions),
@@ -91,8 +114,14 @@ pub enum Action {
 pub fn run(options: &CoapOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match &options.action {
         Action::Serve(options) => serve::run(options, interrupt),
-        Action::Get(options) => ask::get(options),
-        Action::Put(options) => ask::put(options),
+        Action::Get(options) => ask::without_body(Code::GET, options),
+        Action::Put(options) => ask::with_body(Code::PUT, options),
+        Action::Post(options) => ask::with_body(Code::POST, options),
+        Action::Delete(options) => ask::without_body(Code::DELETE, options),
+        Action::Fetch(options) => ask::with_body(Code::FETCH, options),
+        Action::Patch(options) => ask::with_body(Code::PATCH, options),
+        Action::Ipatch(options) => ask::with_body(Code::IPATCH, options),
+        Action::Ping(options) => ask::ping(options),
         Action::Observe(options) => observe::run(options, interrupt),
         Action::Discover(options) => discover::run(options),
         Action::Load(options) => load::run(options, interrupt),

@@ -27,7 +27,7 @@ pub struct ObserveOptions {
     #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds)]
     pub timeout: Option<Duration>,
 
-    /// Print each state as one line of JSON: code, content_format, max_age_s, and text or hex (default: the representation alone).
+    /// Print each state as one line of JSON: code, content_format, max_age_s, etag, and text or hex (default: the representation alone).
     #[arg(long)]
     pub json: bool,
 

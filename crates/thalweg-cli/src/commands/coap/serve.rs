@@ -52,6 +52,14 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub peer_rate: Option<u32>,
 
+    /// Remember N peers, of which half may observe; the one that was silent longest makes room (default: 16384).
+    #[arg(long, value_name = "N", default_value_t = 16_384, hide_default_value = true, value_parser = clap::value_parser!(u32).range(2..))]
+    pub peers_max: u32,
+
+    /// Accept N registrations for observation of all clients together (default: 16384).
+    #[arg(long, value_name = "N", default_value_t = 16_384, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
+    pub observers_max: u32,
+
     /// Run receivers and handlers with this nice value, -20 to 19 (default: 0); below 0 it needs a privilege.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     pub nice: i32,
@@ -181,6 +189,8 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
             return Err(Failure::Usage(unknown_class(class.as_deref().unwrap_or_default(), &config.classes)));
         }
     }
+    config.endpoint.limits.peers_max = options.peers_max as usize;
+    config.endpoint.observe.observers_max = options.observers_max as usize;
     config.peer_rate = options.peer_rate.map(|rate| PeerRate { requests_per_second: rate, burst: rate });
     config.groups = if options.groups { GroupRequests::Heard } else { GroupRequests::Ignored };
     let mut scheduler = SchedulerConfig { period: options.period, ..SchedulerConfig::default() };

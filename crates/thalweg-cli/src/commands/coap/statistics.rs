@@ -27,6 +27,11 @@ pub fn to_json(now: &ServerSnapshot, at: Duration) -> Result<String, Failure> {
         limited: total.limited,
         kernel_drops: total.kernel_drops,
         filtered: total.filtered,
+        truncated: total.truncated,
+        peers_refused: total.peers_refused,
+        observers_refused: total.observers_refused,
+        observers_evicted: total.observers_evicted,
+        bytes_refused: total.bytes_refused,
         demoted: now.demoted.clone(),
         pools: now.scheduler.pools.iter().map(pool_line).collect(),
     };
@@ -70,6 +75,10 @@ pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) 
         ("lost by the kernel", total.kernel_drops, was.kernel_drops),
         ("not sent", total.send_lost, was.send_lost),
         ("too long", total.truncated, was.truncated),
+        ("without place for its peer", total.peers_refused, was.peers_refused),
+        ("not observing", total.observers_refused, was.observers_refused),
+        ("observation ended for others", total.observers_evicted, was.observers_evicted),
+        ("too many bytes in handlers", total.bytes_refused, was.bytes_refused),
     ];
     for (name, count, before) in losses.iter().filter(|(_, count, before)| count > before) {
         let _ = write!(line, " {name} {}", count - before);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use thalweg_coap::endpoint::Confirmability;
 use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::client::ClientError;
-use thalweg_coap::message::{Response, content_format};
+use thalweg_coap::message::{RequestBuf, Response, content_format};
 
 use crate::outcome::Failure;
 
@@ -34,12 +34,15 @@ impl TargetUri {
                 (known.ok_or_else(|| format!("the scheme {scheme} is not supported; use one of {schemes}"))?, rest)
             }
         };
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, resource) = rest.split_at(end);
         if authority.is_empty() {
             return Err("the URI has no host; give one such as coap://127.0.0.1/request".to_owned());
         }
         let resource = if resource.starts_with('/') { resource.to_owned() } else { format!("/{resource}") };
+        if let Some(fault) = RequestBuf::get(&resource).fault() {
+            return Err(format!("the request cannot be sent: {fault}"));
+        }
         Ok(TargetUri { transport, authority: authority.to_owned(), resource })
     }
 
@@ -84,7 +87,7 @@ pub struct AskingOptions {
     #[arg(long, value_name = "SECONDS", default_value = "10", hide_default_value = true, value_parser = crate::parse::seconds)]
     pub timeout: Duration,
 
-    /// Print the answer as one JSON object: code, content_format, max_age_s, and text or hex (default: the representation alone).
+    /// Print the answer as one JSON object: code, content_format, max_age_s, etag, and text or hex (default: the representation alone).
     #[arg(long)]
     pub json: bool,
 }
@@ -139,17 +142,20 @@ pub fn representation_json(response: &Response) -> Result<Value, Failure> {
         "code": response.code.to_string(),
         "content_format": response.content_format,
         "max_age_s": response.max_age,
+        "etag": response.etag.map(|etag| etag.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
         "text": text,
         "hex": hex,
     }))
 }
 
-const FORMATS: [(&str, u16); 5] = [
+const FORMATS: [(&str, u16); 7] = [
     ("text", content_format::TEXT),
     ("link-format", content_format::LINK_FORMAT),
     ("octets", content_format::OCTET_STREAM),
     ("json", content_format::JSON),
     ("cbor", content_format::CBOR),
+    ("senml-json", content_format::SENML_JSON),
+    ("senml-cbor", content_format::SENML_CBOR),
 ];
 
 #[cfg(test)]
@@ -175,6 +181,10 @@ mod tests {
         assert_eq!(TargetUri::parse("coaps://device:7/a").unwrap().host(), "device");
         assert!(TargetUri::parse("http://h/").unwrap_err().contains("scheme http is not"));
         assert!(TargetUri::parse("/a").is_err());
+        for (text, expect) in [("h/a#b", "fragment"), ("h#b", "fragment"), ("h/%2", "escape"), ("h/a?b=%zz", "escape")]
+        {
+            assert!(TargetUri::parse(text).unwrap_err().contains(expect), "{text}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use thalweg_coap::endpoint::{Config, Confirmability, EndpointEvent, RequestError, RequestId};
 use thalweg_coap::interaction::client::{Client, ClientError};
-use thalweg_coap::message::{Code, Observe, OptionNumber, RequestBuf, Response};
+use thalweg_coap::message::{Code, Observe, OptionNumber, RequestBuf, Response, content_format};
 
 use super::{body, capture, check_packets};
 use crate::program::PATIENCE;
@@ -129,7 +129,8 @@ pub fn check(name: &str, server: SocketAddr, critical: Code) {
     asking.check_code(RequestBuf::post("/note", "ed"), Code::CHANGED);
     asking.check(RequestBuf::get("/note"), Code::CONTENT, "started");
     asking.check_code(RequestBuf::new(Code::IPATCH, "/settings").with_payload("color=red"), Code::CHANGED);
-    asking.check(RequestBuf::new(Code::FETCH, "/settings").with_payload("color"), Code::CONTENT, "red");
+    let color = RequestBuf::new(Code::FETCH, "/settings").with_payload("color");
+    asking.check(color.with_content_format(content_format::TEXT), Code::CONTENT, "red");
     asking.check_observation("/note");
     asking.check_code(RequestBuf::delete("/note"), Code::DELETED);
     asking.check(RequestBuf::get("/note"), Code::CONTENT, "");

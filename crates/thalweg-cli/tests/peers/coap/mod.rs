@@ -4,6 +4,7 @@ mod aiocoap;
 mod asking;
 mod californium;
 mod libcoap;
+mod node_coap;
 mod serving;
 mod steps;
 mod wire;

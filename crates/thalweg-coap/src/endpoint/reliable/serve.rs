@@ -122,6 +122,7 @@ impl ReliableEndpoint {
             Err(OptionRefusal::BadOption(number)) => {
                 Some(Response::error(Code::BAD_OPTION, format!("{number} is not understood")))
             }
+            Err(OptionRefusal::BadRequest(reason)) => Some(Response::error(Code::BAD_REQUEST, reason)),
             Ok(asked) if asked.is_for_proxy => Some(Response::new(Code::PROXYING_NOT_SUPPORTED)),
             Ok(_) if message.code > Code::IPATCH => Some(Response::new(Code::METHOD_NOT_ALLOWED)),
             Ok(_) => None,

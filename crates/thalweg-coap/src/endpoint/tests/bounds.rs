@@ -141,7 +141,7 @@ fn the_first_notification_is_small_and_its_acknowledgement_proves_the_address() 
     server.endpoint.notify(server.now, "/large");
     server.serve(observable);
     let first = server.sent();
-    assert_eq!(describe(&first[0]), "CON 2.05 ETag Observe=2 Content-Format=0 Block2=0/1/32 Echo [32]");
+    assert_eq!(describe(&first[0]), "CON 2.05 ETag Observe=2 Content-Format=0 Block2=0/1/16 Echo [16]");
     check_bound(&registration, &first[0]);
     server.receive(1, &[0x60, 0, first[0][2], first[0][3]]);
     server.endpoint.notify(server.now, "/large");

@@ -302,3 +302,62 @@ fn tokens_cannot_be_told_from_those_before() {
     let pairs = tokens.iter().enumerate().flat_map(|(at, a)| tokens[at + 1..].iter().map(move |b| (a, b)));
     assert!(pairs.filter(|(a, b)| alike(a, b)).count() <= 1);
 }
+
+#[test]
+fn an_answer_that_asks_for_more_of_a_request_that_has_no_more_is_an_error() {
+    let mut client = Host::new(Config::default());
+    for request in [RequestBuf::get("/a"), RequestBuf::get("/a").with_uint(OptionNumber::BLOCK2, 0)] {
+        client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
+        let sent = client.sent().pop().unwrap();
+        let token = CoapMessage::parse(&sent).unwrap().token;
+        let mut answer = vec![0x60 | token.len() as u8, 0x5f, sent[2], sent[3]];
+        answer.extend_from_slice(&token);
+        client.receive(SERVER, &answer);
+        let events = client.events();
+        let is_told =
+            matches!(&events[..], [EndpointEvent::Failed { error: RequestError::Unexpected(Code::CONTINUE), .. }]);
+        assert!(is_told, "{events:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_and_what_is_sent_to_nobody_fails_and_others_wait() {
+    let mut client = Host::new(Config::default());
+    let ask = |client: &mut Host, port, target: &str| {
+        client.endpoint.request(client.now, peer(port), RequestBuf::get(target), Confirmability::Confirmable)
+    };
+    for target in ["/a#b", "/%2"] {
+        assert!(matches!(ask(&mut client, 1, target), Err(RequestError::Malformed(_))), "{target}");
+    }
+    let (one, other) = (ask(&mut client, 1, "/a").unwrap(), ask(&mut client, 2, "/a").unwrap());
+    client.endpoint.handle_unreachable(client.now, peer(1));
+    client.endpoint.handle_unreachable(client.now, peer(3));
+    let events = client.events();
+    let gone = EndpointEvent::Failed { request: one, peer: peer(1), error: RequestError::Unreachable };
+    assert_eq!(events, [gone]);
+    client.endpoint.cancel(client.now, other);
+    assert_eq!(client.endpoint.counters().requests, 0);
+}
+
+#[test]
+fn a_change_drops_what_is_kept_of_its_resource_in_every_format() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    let state = std::cell::Cell::new(1_u8);
+    let mut ask = |request: RequestBuf| {
+        client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
+        exchange(&mut client, &mut server, |request| {
+            state.set(state.get() + u8::from(request.code == Code::PUT));
+            Response::content(vec![state.get()], request.accept().unwrap_or(0)).with_max_age(60)
+        });
+        response(&mut client).payload[0]
+    };
+    for accept in [0, 50, 60] {
+        assert_eq!(ask(RequestBuf::get("/a?b").with_accept(accept)), 1);
+        assert_eq!(ask(RequestBuf::get("/other").with_accept(accept)), 1);
+    }
+    assert_eq!(ask(RequestBuf::put("/a?b", "")), 2);
+    for accept in [0, 50, 60] {
+        assert_eq!(ask(RequestBuf::get("/a?b").with_accept(accept)), 2);
+        assert_eq!(ask(RequestBuf::get("/other").with_accept(accept)), 1, "it is still kept");
+    }
+}

@@ -7,6 +7,7 @@ mod observe;
 mod protected;
 mod server;
 mod simulation;
+mod strangers;
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

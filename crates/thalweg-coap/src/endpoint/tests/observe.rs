@@ -220,7 +220,8 @@ fn registrations_beyond_the_limit_get_a_plain_answer() {
     let observe = ObserveConfig { observers_max: 2, ..ObserveConfig::default() };
     let mut server = Host::new(Config { observe, ..trusting() });
     for port in 1..=3 {
-        server.receive(port, &bytes("51010001 07 60 5161"));
+        let neighbour = Peer::from((Ipv4Addr::LOCALHOST, port));
+        server.endpoint.handle_datagram(server.now, neighbour, &bytes("51010001 07 60 5161"));
         server.serve(state("0"));
     }
     let lines = server.lines();
@@ -267,4 +268,44 @@ fn observers_that_come_and_go_open_no_more_notifications_than_there_may_be_obser
     }
     ask(&mut server, 20, "60");
     assert_eq!(server.endpoint.observers("/a"), 1, "the places are free again");
+}
+
+#[test]
+fn a_notification_in_another_format_ends_the_registration() {
+    let (mut client, mut server, id) = observed();
+    server.endpoint.notify(server.now, "/a");
+    server.serve(|_| Response::content("{}", 50).observable());
+    assert_eq!(exchange(&mut client, &mut server, nobody), ["< CON 4.06 [38]", "> ACK 0.00"]);
+    match client.events().as_slice() {
+        [EndpointEvent::Response { request, response, .. }] => {
+            assert_eq!((*request, response.code, response.observe), (id, Code::NOT_ACCEPTABLE, None));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(server.endpoint.observers("/a"), 0);
+}
+
+#[test]
+fn a_handler_says_whether_notifications_are_confirmed() {
+    for is_confirmed in [true, false] {
+        let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+        let state = |_: &CoapRequest<'_>| Response::content("0", 0).with_max_age(100_000).observable_by(is_confirmed);
+        observe(&mut client, "/a");
+        exchange(&mut client, &mut server, state);
+        client.events();
+        // The first one to an address that may be forged asks for its proof in any case.
+        server.endpoint.notify(server.now, "/a");
+        server.serve(state);
+        assert!(exchange(&mut client, &mut server, nobody)[0].starts_with("< CON"));
+        for _ in 0..10 {
+            server.pass(Duration::from_secs(10));
+            server.endpoint.notify(server.now, "/a");
+            server.serve(state);
+            let line = exchange(&mut client, &mut server, nobody).remove(0);
+            assert!(line.starts_with(if is_confirmed { "< CON 2.05" } else { "< NON 2.05" }), "{line}");
+        }
+        server.pass(Duration::from_secs(24 * 3600 + 1));
+        server.serve(state);
+        assert!(exchange(&mut client, &mut server, nobody)[0].starts_with("< CON"), "once a day");
+    }
 }

@@ -33,7 +33,6 @@ mod driving;
 mod error;
 mod length;
 mod missing;
-pub use thalweg_base::nearest;
 mod network;
 pub mod pages;
 pub mod paper1;

@@ -2,6 +2,7 @@
 
 use super::tests::{READER, matched_writer, number};
 use super::*;
+use crate::history::ReadFilter;
 use crate::history::{ChangeKind, InstanceState, PayloadKind};
 use crate::payload::Payload;
 use crate::qos::{DestinationOrder, History, Ownership, ReaderTiming, Reliability, WriterOwnership, WriterQos};

@@ -2,6 +2,7 @@
 
 use super::tests::{READER, WRITER, matched_writer, number};
 use super::*;
+use crate::history::ReadFilter;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::qos::{AccessScope, History, Presentation, Reliability};

@@ -73,6 +73,10 @@ pub struct PingOptions {
     /// Print one JSON object: server and round_trip_ms (default: a line of text).
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    /// The keys of the connection.
+    pub protection: ClientProtection,
 }
 
 /// Sends a request without a body and prints the representation of the answer.
@@ -104,17 +108,18 @@ pub fn with_body(code: Code, options: &BodyOptions) -> Result<(), Failure> {
 /// It does not answer in time.
 pub fn ping(options: &PingOptions) -> Result<(), Failure> {
     let server = options.target.address()?;
-    let mut client = ClientProtection { oscore: None }.client(server)?;
+    let mut client = options.protection.client(&options.target, server, options.timeout)?;
     let start = Instant::now();
-    let asked = client.ping(server).map_err(|error| failure(&error))?;
+    let asked = client.ping().map_err(|error| failure(&error))?;
     while let Some(rest) = options.timeout.checked_sub(start.elapsed()) {
         match client.next(rest).map_err(|error| failure(&error))? {
             Some(EndpointEvent::Pong { request, .. }) if request == asked => {
                 let milliseconds = start.elapsed().as_secs_f64() * 1e3;
-                let told = json!({ "server": format!("coap://{server}"), "round_trip_ms": milliseconds });
+                let name = format!("{}://{server}", options.target.transport.scheme());
+                let told = json!({ "server": name, "round_trip_ms": milliseconds });
                 return match options.json {
                     true => print_line(told),
-                    false => print_line(format_args!("coap://{server} is there: {milliseconds:.3} ms")),
+                    false => print_line(format_args!("{name} is there: {milliseconds:.3} ms")),
                 };
             }
             Some(EndpointEvent::Failed { request, error, .. }) if request == asked => {

@@ -45,10 +45,10 @@ pub struct FigureOptions {
 /// It cannot be reached, or does not tell its figures.
 pub fn run(options: &FigureOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let server = options.target.address()?;
-    let mut client = options.protection.client(server)?;
+    let mut client = options.protection.client(&options.target, server, PATIENCE)?;
     let mut look = || {
         let request = RequestBuf::get(STATISTICS_PATH).with_accept(content_format::JSON);
-        let answer = client.exchange(server, request, Confirmability::Confirmable, PATIENCE);
+        let answer = client.exchange(request, Confirmability::Confirmable, PATIENCE);
         let text = representation(&answer.map_err(|error| failure(&error))?)?;
         serde_json::from_str::<Value>(&text)
             .map_err(|error| Failure::Failed(format!("{server} tells no figures: {error}")))

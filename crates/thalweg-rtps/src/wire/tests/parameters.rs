@@ -151,7 +151,7 @@ fn broken_values_say_where_they_break() {
 fn status_and_key_are_found_in_both_byte_orders_and_nothing_else_is_written() {
     let mut out = Vec::new();
     inline_qos(None, None, &mut out);
-    assert_eq!(out, []);
+    assert!(out.is_empty());
     inline_qos(Some(STATUS_DISPOSED | STATUS_UNREGISTERED), Some(KeyHash([9; 16])), &mut out);
     let expect = "7000 1000 09090909090909090909090909090909 7100 0400 00000003 0100 0000";
     assert_eq!(out, bytes_of(expect));

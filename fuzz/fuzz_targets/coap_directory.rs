@@ -26,7 +26,8 @@ fuzz_target!(|text: &str| {
                 };
                 if let Ok(links) = found {
                     let text = link_format::encode(links.iter());
-                    let again = if text.is_empty() { Vec::new() } else { link_format::parse(&text).expect("link format") };
+                    let again =
+                        if text.is_empty() { Vec::new() } else { link_format::parse(&text).expect("link format") };
                     assert_eq!(again.len(), links.len());
                 }
             }

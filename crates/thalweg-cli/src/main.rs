@@ -109,6 +109,16 @@ mod tests {
         out
     }
 
+    /// The words of a command line, as a shell splits it at blanks outside single quotes.
+    fn shell_words(line: &str) -> Vec<String> {
+        let pieces = line.split('\'').enumerate();
+        let words = pieces.flat_map(|(place, piece)| match place % 2 {
+            0 => piece.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![piece.to_owned()],
+        });
+        words.collect()
+    }
+
     #[test]
     fn the_examples_of_every_command_are_understood() {
         Program::command().debug_assert();
@@ -117,7 +127,7 @@ mod tests {
             let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  thalweg ")).collect();
             assert!(!examples.is_empty(), "{}", command.get_name());
             for example in examples.iter().flat_map(|line| line.split(" & thalweg ")) {
-                let words = ["thalweg"].into_iter().chain(example.split_whitespace());
+                let words = ["thalweg".to_owned()].into_iter().chain(shell_words(example));
                 if let Err(error) = Program::try_parse_from(words) {
                     panic!("{example}: {error}");
                 }

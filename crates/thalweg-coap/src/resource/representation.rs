@@ -123,7 +123,8 @@ pub fn to_value(format: Option<u16>, payload: &[u8], kind: ValueKind) -> Result<
             Some(if kind == ValueKind::Text { Value::Text(text.to_owned()) } else { value_of_text(text.trim()) })
         }
         content_format::SENML_JSON | content_format::SENML_CBOR => {
-            let mut records = senml::parse(format, payload).map_err(|error| bad(error.to_string()))?;
+            // The link that it is sent to names what has no name.
+            let mut records = senml::parse_for("value", format, payload).map_err(|error| bad(error.to_string()))?;
             if records.len() != 1 {
                 return Err(bad(format!("a pack of one record is needed, not of {}", records.len())));
             }

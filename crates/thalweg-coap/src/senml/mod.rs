@@ -78,6 +78,14 @@ struct Bases {
 /// # Errors
 /// When the payload is no pack, a record breaks a rule of RFC 8428 §4, or it has a field that must be understood and is not.
 pub fn parse(format: u16, payload: &[u8]) -> Result<Vec<SenmlRecord>, SenmlError> {
+    parse_for("", format, payload)
+}
+
+/// As [`parse`], where records without a name are those of the resource that the pack is sent to.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_for(resource: &str, format: u16, payload: &[u8]) -> Result<Vec<SenmlRecord>, SenmlError> {
     let no_pack = |reason: String| SenmlError { record: None, reason };
     let document = match format {
         content_format::SENML_JSON => Document::from_json(payload),
@@ -96,7 +104,7 @@ pub fn parse(format: u16, payload: &[u8]) -> Result<Vec<SenmlRecord>, SenmlError
         let fields = Fields::of(record, format).map_err(wrong)?;
         bases.take(&fields).map_err(wrong)?;
         // A record may hold base values alone.
-        resolved.extend(bases.resolve(&fields).map_err(wrong)?);
+        resolved.extend(bases.resolve(&fields, resource).map_err(wrong)?);
     }
     Ok(resolved)
 }
@@ -173,7 +181,7 @@ impl Bases {
         Ok(())
     }
 
-    fn resolve(&self, fields: &Fields<'_>) -> Result<Option<SenmlRecord>, String> {
+    fn resolve(&self, fields: &Fields<'_>, resource: &str) -> Result<Option<SenmlRecord>, String> {
         let value = fields.value(self.value)?;
         let sum = match (fields.number(Label::Sum)?, self.sum) {
             (None, None) => None,
@@ -184,7 +192,10 @@ impl Bases {
         if value.is_none() && sum.is_none() {
             return Ok(None);
         }
-        let name = format!("{}{}", self.name, fields.text(Label::Name)?.unwrap_or_default());
+        let mut name = format!("{}{}", self.name, fields.text(Label::Name)?.unwrap_or_default());
+        if name.is_empty() {
+            resource.clone_into(&mut name);
+        }
         check_name(&name)?;
         let unit = fields.text(Label::Unit)?.unwrap_or(&self.unit).to_owned();
         let time = self.time + fields.number(Label::Time)?.unwrap_or_default();

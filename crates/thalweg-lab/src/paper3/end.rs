@@ -11,7 +11,7 @@ use crate::process::{HeardLine, Stop, Supervised, WorkerMessage};
 /// What a program does in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum EndRole {
+pub enum ProcessRole {
     /// Sends the picture.
     PictureSender,
     /// Receives it.
@@ -37,7 +37,7 @@ pub(super) enum Speech {
 
 /// A program under observation; dropping it ends it.
 pub(super) struct RunningEnd {
-    role: EndRole,
+    role: ProcessRole,
     speech: Speech,
     process: Supervised,
     heard: Vec<HeardLine>,
@@ -52,7 +52,7 @@ pub(super) struct RunningEnd {
 /// What is known of a program when the run is over; times are seconds since the run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct EndRecord {
-    pub(super) role: EndRole,
+    pub(super) role: ProcessRole,
     /// Its figures as it told them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) said: Option<serde_json::Value>,
@@ -65,7 +65,7 @@ pub(super) struct EndRecord {
 
 impl RunningEnd {
     /// Observes a program that was started.
-    pub(super) fn new(role: EndRole, speech: Speech, process: Supervised) -> RunningEnd {
+    pub(super) fn new(role: ProcessRole, speech: Speech, process: Supervised) -> RunningEnd {
         let (heard, used, is_ready) = (Vec::new(), Vec::new(), speech != Speech::Worker);
         RunningEnd { role, speech, process, heard, answer: None, used, is_ready, fault: None }
     }

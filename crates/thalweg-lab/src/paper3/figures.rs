@@ -5,7 +5,7 @@ use serde_json::Value;
 use thalweg_probe::{ProbeTripFigures, StreamFigures};
 
 use super::cell::{PictureCase, PictureEnds};
-use super::end::{EndRecord, EndRole};
+use super::end::{EndRecord, ProcessRole};
 use super::result::HdtvRun;
 use super::run::HdtvRecord;
 use crate::statistics::Summary;
@@ -86,34 +86,34 @@ impl HdtvRecord {
     /// # Errors
     /// A figure is missing, or the counts of a program contradict each other; the text says which.
     pub(super) fn figures(&self) -> Result<HdtvRun, String> {
-        let said = |role: EndRole| self.end(role).and_then(|end| end.said.clone());
-        let stream = said(EndRole::Stream).map(stream_shown).transpose()?;
-        let trips = said(EndRole::RoundTrips).map(trips_shown).transpose()?;
+        let said = |role: ProcessRole| self.end(role).and_then(|end| end.said.clone());
+        let stream = said(ProcessRole::Stream).map(stream_shown).transpose()?;
+        let trips = said(ProcessRole::RoundTrips).map(trips_shown).transpose()?;
         let picture = self.cell.traffic.picture().map(|case| self.picture(case)).transpose()?;
         if stream.is_none() && trips.is_none() && picture.is_none() {
             return Err("no program told figures".to_owned());
         }
-        let load = |role: EndRole| self.end(role).and_then(|end| EndLoad::of(&end.used));
+        let load = |role: ProcessRole| self.end(role).and_then(|end| EndLoad::of(&end.used));
         let losses = self.layers[1].losses().map(|(name, count)| (name.to_owned(), count)).collect();
         Ok(HdtvRun {
             round: self.round,
             stream,
             trips,
             picture,
-            sender_load: load(EndRole::PictureSender),
-            receiver_load: load(EndRole::PictureReceiver),
+            sender_load: load(ProcessRole::PictureSender),
+            receiver_load: load(ProcessRole::PictureReceiver),
             losses,
             refused: self.refused.clone(),
             conditions: self.conditions.clone(),
         })
     }
 
-    fn end(&self, role: EndRole) -> Option<&EndRecord> {
+    fn end(&self, role: ProcessRole) -> Option<&EndRecord> {
         self.ends.iter().find(|end| end.role == role)
     }
 
     fn picture(&self, case: PictureCase) -> Result<PictureFigures, String> {
-        let ends = self.end(EndRole::PictureSender).zip(self.end(EndRole::PictureReceiver));
+        let ends = self.end(ProcessRole::PictureSender).zip(self.end(ProcessRole::PictureReceiver));
         let (sender, receiver) = ends.ok_or("an end of the picture is missing")?;
         let due = (self.cell.seconds * super::plan::FRAMES_PER_S).round().max(1.0) as u64;
         match case.ends {

@@ -12,7 +12,7 @@ use super::cell::{
     Segmenting,
 };
 use super::commands::{self, PictureWay};
-use super::end::{EndRecord, EndRole, LOOK_PERIOD, RunningEnd, Speech};
+use super::end::{EndRecord, LOOK_PERIOD, ProcessRole, RunningEnd, Speech};
 use super::moderation;
 use super::peer::VideoPeer;
 use super::plan::Paper3Plan;
@@ -78,7 +78,7 @@ enum Joined {
     Directly(HostPair),
     /// The relay ends before its hosts.
     Relayed {
-        _relay: Option<Relay>,
+        _relay: Option<Box<Relay>>,
         hosts: Hosts,
     },
 }
@@ -107,7 +107,7 @@ impl RunHosts {
             let hosts = Hosts::new(2, &plan)?;
             let mut relay = hosts.relay(stage.launcher, chance)?;
             relay.as_mut().map_or(Ok(()), Relay::begin)?;
-            Joined::Relayed { _relay: relay, hosts }
+            Joined::Relayed { _relay: relay.map(Box::new), hosts }
         } else {
             let pair = HostPair::new(link.mtu_bytes)?;
             if link.segmenting != Segmenting::Device {
@@ -194,7 +194,7 @@ impl Performance<'_> {
     }
 
     /// This program with these words at an end.
-    fn start(&self, index: usize, role: EndRole, words: Vec<String>) -> Result<RunningEnd, LabError> {
+    fn start(&self, index: usize, role: ProcessRole, words: Vec<String>) -> Result<RunningEnd, LabError> {
         let launcher = self.hosts.launcher(self.stage, index)?.with_words(words);
         let process = Supervised::spawn(launcher.command(), &self.cpus(index), name_of(role))?;
         Ok(RunningEnd::new(role, Speech::Object, process))
@@ -204,7 +204,7 @@ impl Performance<'_> {
     fn start_other(
         &self,
         index: usize,
-        (role, speech): (EndRole, Speech),
+        (role, speech): (ProcessRole, Speech),
         program: &str,
         words: &[String],
     ) -> Result<RunningEnd, LabError> {
@@ -224,9 +224,9 @@ impl Performance<'_> {
         let setting = (self.cell.link.mtu_bytes, self.cell.link.segmenting);
         let words = commands::probe(self.cell.traffic, server.address(), setting, self.cell.seconds);
         let role = if matches!(self.cell.traffic, HdtvTraffic::RoundTrips { .. }) {
-            EndRole::RoundTrips
+            ProcessRole::RoundTrips
         } else {
-            EndRole::Stream
+            ProcessRole::Stream
         };
         let client = self.start(0, role, words)?;
         self.play_to_the_end(vec![client], Vec::new())
@@ -246,12 +246,12 @@ impl Performance<'_> {
         if tcp {
             // It is under way before the picture begins, and afterwards.
             let words = commands::standard_tcp(streams.address(), seconds + 1.0);
-            leaving.push(self.start(0, EndRole::Stream, words)?);
+            leaving.push(self.start(0, ProcessRole::Stream, words)?);
         }
         let small = HdtvTraffic::RoundTrips { bytes: SMALL };
         let setting = (self.cell.link.mtu_bytes, Segmenting::Device);
         let words = commands::probe(small, trips.address(), setting, seconds);
-        leaving.push(self.start(0, EndRole::RoundTrips, words)?);
+        leaving.push(self.start(0, ProcessRole::RoundTrips, words)?);
         let folder = TemporaryFolder::new()?;
         let mut receivers = Vec::new();
         if let Some(case) = picture {
@@ -271,7 +271,7 @@ impl Performance<'_> {
     ) -> Result<(RunningEnd, RunningEnd), LabError> {
         let (plan, seconds) = (self.stage.plan, self.cell.seconds);
         let way = PictureWay { plan, case, to: pair_addresses()[1], seconds, frame: self.stage.frame };
-        let (send, receive) = (EndRole::PictureSender, EndRole::PictureReceiver);
+        let (send, receive) = (ProcessRole::PictureSender, ProcessRole::PictureReceiver);
         match case.ends {
             PictureEnds::Thalweg => {
                 let receiver = self.listening(self.start(1, receive, way.thalweg_receiver())?)?;
@@ -310,8 +310,8 @@ impl Performance<'_> {
             process.send(order)?;
             Ok::<_, LabError>(RunningEnd::new(role, Speech::Worker, process))
         };
-        let receiver = start(1, EndRole::PictureReceiver, &Order::PictureSubscriber(order.clone()))?;
-        let mut sender = start(0, EndRole::PictureSender, &Order::PicturePublisher(order))?;
+        let receiver = start(1, ProcessRole::PictureReceiver, &Order::PictureSubscriber(order.clone()))?;
+        let mut sender = start(0, ProcessRole::PictureSender, &Order::PicturePublisher(order))?;
         sender.wait(&self.files, START_PATIENCE, self.stop(), RunningEnd::is_ready)?;
         Ok((sender, receiver))
     }
@@ -363,12 +363,12 @@ impl Performance<'_> {
     }
 }
 
-fn name_of(role: EndRole) -> &'static str {
+fn name_of(role: ProcessRole) -> &'static str {
     match role {
-        EndRole::PictureSender => "sender of the picture",
-        EndRole::PictureReceiver => "receiver of the picture",
-        EndRole::Stream => "probe of throughput",
-        EndRole::RoundTrips => "probe of round trips",
+        ProcessRole::PictureSender => "sender of the picture",
+        ProcessRole::PictureReceiver => "receiver of the picture",
+        ProcessRole::Stream => "probe of throughput",
+        ProcessRole::RoundTrips => "probe of round trips",
     }
 }
 

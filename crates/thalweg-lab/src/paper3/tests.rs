@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::end::{EndRecord, EndRole};
+use super::end::{EndRecord, ProcessRole};
 use super::figures::frame_windows;
 use super::run::HdtvRecord;
 use super::*;
@@ -59,7 +59,7 @@ fn record(cell: HdtvCell, said: [Value; 2]) -> HdtvRecord {
         cell,
         round: 0,
         origin_ns: 0,
-        ends: vec![end(EndRole::PictureSender, sent), end(EndRole::PictureReceiver, received)],
+        ends: vec![end(ProcessRole::PictureSender, sent), end(ProcessRole::PictureReceiver, received)],
         layers: [Layers::default(), Layers::default()],
         refused: Vec::new(),
         conditions: Conditions { seconds: 10.0, ..Conditions::default() },

@@ -7,7 +7,7 @@ use thalweg::{InstanceState, Raw, Sample};
 use thalweg_types::codec::{self, SampleType};
 use thalweg_types::document::Document;
 
-use super::expression::{FieldPath, Filter};
+use super::expression::{FieldPath, SampleCondition};
 use super::find::{find, raw_reader, sample_type, type_of};
 use super::{SourceOptions, text};
 use crate::interrupt::Interrupt;
@@ -37,7 +37,7 @@ pub struct EchoOptions {
 
     /// Print samples that fulfil this condition only, such as "x > 3 && color == 'RED'" (default: all).
     #[arg(long, value_name = "CONDITION")]
-    pub filter: Option<Filter>,
+    pub filter: Option<SampleCondition>,
 
     /// Exit after N samples were printed (default: go on until Ctrl-C).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -55,7 +55,7 @@ impl std::str::FromStr for FieldPath {
 
 /// Comparisons that all hold: `x > 3 && name == 'RED'`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Filter(Vec<Comparison>);
+pub struct SampleCondition(Vec<Comparison>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Comparison {
@@ -67,7 +67,7 @@ struct Comparison {
 /// The longer ones first: `<=` begins like `<`.
 const OPERATORS: [&str; 7] = ["==", "!=", "<=", ">=", "<", ">", "="];
 
-impl Filter {
+impl SampleCondition {
     /// Whether a sample fulfils all comparisons; one without the member does not.
     pub fn admits(&self, sample: &Document) -> bool {
         self.0.iter().all(|comparison| comparison.holds(sample))
@@ -104,10 +104,10 @@ fn number(document: &Document) -> Option<f64> {
     }
 }
 
-impl std::str::FromStr for Filter {
+impl std::str::FromStr for SampleCondition {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Filter, String> {
+    fn from_str(text: &str) -> Result<SampleCondition, String> {
         let comparisons = text.split("&&").map(|part| {
             let found = OPERATORS.iter().filter_map(|operator| part.find(operator).map(|at| (at, *operator)));
             // Of those at one place, the longest comes first.
@@ -115,7 +115,7 @@ impl std::str::FromStr for Filter {
             let (path, value) = (part[..at].trim(), part[at + operator.len()..].trim());
             Ok(Comparison { path: path.parse()?, operator, value: literal(value)? })
         });
-        comparisons.collect::<Result<_, String>>().map(Filter)
+        comparisons.collect::<Result<_, String>>().map(SampleCondition)
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     #[track_caller]
     fn admits(filter: &str, expect: bool) {
-        let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
+        let filter: SampleCondition = filter.parse().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(filter.admits(&sample()), expect, "{filter:?}");
     }
 
@@ -175,7 +175,7 @@ mod tests {
             ("a..b > 1", "dot without"),
             ("a[b] > 1", "without a number"),
         ] {
-            let error = text.parse::<Filter>().expect_err("an error");
+            let error = text.parse::<SampleCondition>().expect_err("an error");
             assert!(error.contains(part), "{error}");
         }
     }

@@ -59,6 +59,7 @@ impl World {
             body_bytes_max: 6000,
             transfer_bytes_max: TRANSFER_BYTES_MAX,
             cache_bytes_max: 2000,
+            handler_bytes_max: 20_000,
         };
         let observe = ObserveConfig { observers_max: OBSERVERS_MAX, ..ObserveConfig::default() };
         let config = Config { limits, observe, nstart: 3, block_exponent: 2, ..Config::default() };

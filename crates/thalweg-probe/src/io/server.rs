@@ -133,7 +133,7 @@ fn converse(stream: TcpStream, peer: SocketAddr, shared: &Shared, note: &(impl F
             return note(&format!("{peer}: {error}"));
         }
     };
-    if shared.is_measuring.swap(true, Ordering::Acquire) {
+    if !begin_measuring(shared) {
         let busy = ProbeError::Failed("another measurement is under way here: try again when it is over".to_owned());
         channel.give_up(&busy);
         return note(&format!("{peer}: refused, since another measurement is under way"));
@@ -149,6 +149,18 @@ fn converse(stream: TcpStream, peer: SocketAddr, shared: &Shared, note: &(impl F
         }
     }
     shared.measured.fetch_add(1, Ordering::Release);
+}
+
+/// Claims the host for a measurement; waits for one that is over at its client and not yet here.
+fn begin_measuring(shared: &Shared) -> bool {
+    let deadline = clock::now() + HANDOVER_MAX;
+    while shared.is_measuring.swap(true, Ordering::Acquire) {
+        if clock::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(ACCEPT_PERIOD);
+    }
+    true
 }
 
 fn hear_order(channel: &mut ControlChannel) -> Result<ProbeOrder, ProbeError> {
@@ -279,6 +291,8 @@ fn report(
 /// Clients at a time, all but one of which are told that there is another one.
 const CONVERSATIONS_MAX: usize = 16;
 const ACCEPT_PERIOD: Duration = Duration::from_millis(10);
+/// The last steps of a measurement after its client has the figures, on a busy host.
+const HANDOVER_MAX: Duration = Duration::from_secs(1);
 const WATCH_PERIOD: Duration = Duration::from_millis(50);
 /// How long after the last byte of all connections the client may take to say that it has sent everything.
 const ENDED_PATIENCE: Duration = Duration::from_secs(10);

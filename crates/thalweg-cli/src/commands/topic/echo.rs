@@ -31,7 +31,7 @@ pub struct EchoOptions {
     #[arg(long, conflicts_with = "json")]
     pub flow: bool,
 
-    /// Print this part of each sample only, such as pose.position[2] (default: all).
+    /// Print this part of each sample only, such as `pose.position[2]` (default: all).
     #[arg(long, value_name = "PATH")]
     pub field: Option<FieldPath>,
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ::thalweg::qos::PolicyId;
 use ::thalweg::status::LossReason;
 use ::thalweg::{DataReader, DomainParticipant, Topic, TopicType};
 
@@ -29,7 +30,10 @@ struct Meeting<T> {
 impl<T: TopicType> Meeting<T> {
     fn new(words: &str) -> Meeting<T> {
         let domain = thalweg::domain();
-        let participant = bursts::participant(domain);
+        Meeting::at(bursts::participant(domain), domain, words)
+    }
+
+    fn at(participant: DomainParticipant, domain: u32, words: &str) -> Meeting<T> {
         let reader = bursts::reader::<T>(&participant, "reception");
         let publisher = peer::start(None, domain, &format!("pub --topic reception {words}"));
         Meeting { reader, publisher, _participant: participant }
@@ -47,12 +51,25 @@ impl<T: TopicType> Meeting<T> {
 
 #[test]
 fn samples_of_a_mutable_type_at_an_appendable_reader_are_lost_and_told() {
-    let meeting = Meeting::<ShapeType>::new("--type mutable-shape --xcdr 2 --count 10 --rate 100");
+    // Types that are not told are not compared: the names match.
+    let domain = thalweg::domain();
+    let participant = DomainParticipant::builder(domain).loopback_only().describe_types(false);
+    let participant = participant.create().expect("a loopback interface");
+    let meeting = Meeting::<ShapeType>::at(participant, domain, "--type mutable-shape --xcdr 2 --count 10 --rate 100");
     meeting.eventually(|reader| reader.counters().lost == 10);
     let lost = meeting.reader.sample_lost();
     assert_eq!((lost.total_change, lost.losses.of(LossReason::KeyUnknown)), (10, 10));
     meeting.publisher.finish().well();
     assert_eq!((meeting.reader.counters().received, meeting.reader.counters().lost), (0, 10));
+}
+
+#[test]
+fn a_mutable_type_does_not_match_an_appendable_reader_that_describes_its_type() {
+    let meeting = Meeting::<ShapeType>::new("--type mutable-shape --xcdr 2 --count 10 --rate 100");
+    meeting.eventually(|reader| reader.requested_incompatible_qos().total == 1);
+    let told = meeting.reader.requested_incompatible_qos();
+    assert_eq!(told.last_policy(), Some(PolicyId::TYPE_CONSISTENCY), "{told:?}");
+    assert_eq!((meeting.reader.subscription_matched().total, meeting.reader.counters().received), (0, 0));
 }
 
 #[test]

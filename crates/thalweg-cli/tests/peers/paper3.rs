@@ -47,12 +47,6 @@ fn a_part_of_probes_has_a_report_and_agrees_with_its_raw_data() {
     let runs = runs(&result);
     assert_eq!(runs.len(), 12, "two sizes, six settings");
     assert!(runs.iter().all(|run| run["trips"]["mean_us"].as_f64() > Some(0.0)), "{runs:?}");
-    let cells = result["cells"].as_array().expect("cells");
-    let mean = |label: &str| {
-        let cell = cells.iter().find(|cell| cell["cell"]["label"] == label).expect(label);
-        cell["runs"][0]["trips"]["mean_us"].as_f64().expect("a mean")
-    };
-    assert!(mean("gathered for 100 µs, 64 B") > mean("relay, at once, 64 B"), "{result}");
 }
 
 #[test]

@@ -169,8 +169,8 @@ impl Peers {
             serial: self.serial,
             ids: MessageIds::new(rng.next_u64() as u16),
             seen: Seen::default(),
-            // These cannot be forged from outside of the host (RFC 1122 §3.2.1.3).
-            verified: peer.address.ip().to_canonical().is_loopback(),
+            // A handshake has proved the address; those of loopback cannot be forged from outside (RFC 1122 §3.2.1.3).
+            verified: peer.session != 0 || peer.address.ip().to_canonical().is_loopback(),
             exchanges: 0,
             answer_seed: None,
             observers: 0,

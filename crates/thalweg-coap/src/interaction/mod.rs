@@ -25,6 +25,7 @@ pub mod requester;
 pub mod routes;
 mod send_handler;
 pub mod server;
+mod sockets;
 mod source;
 pub mod streams;
 mod terms;

@@ -139,6 +139,7 @@ impl NetworkReceiver {
             self.endpoint.handle_timeout(now);
         }
         self.handle_events(now);
+        self.counts.set_refused(self.endpoint.counted());
         self.endpoint.poll_transmit(&mut self.outbox);
         if self.security.is_some() {
             self.seal(now);
@@ -191,7 +192,6 @@ impl NetworkReceiver {
             }
         }
         self.counts.set_received(&self.socket.counts());
-        self.counts.set_refused(self.endpoint.counted());
     }
 
     /// Opens what arrived at a socket with sessions.

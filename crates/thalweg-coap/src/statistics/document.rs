@@ -1,7 +1,9 @@
 //! Figures as one document, for JSON and CBOR.
 
 use super::Figures;
+use crate::dtls::SessionCounts;
 use crate::endpoint::Counters;
+use crate::endpoint::reliable::ReliableCounts;
 use crate::interaction::counts::LoopCounts;
 use crate::scheduler::PoolSnapshot;
 use thalweg_types::document::{Document, MapKey};
@@ -29,6 +31,8 @@ pub fn to_document(figures: &Figures) -> Document {
     map([
         ("loops", loops(&total)),
         ("protocol", protocol(figures.server.protocol.iter())),
+        ("sessions", sessions(&figures.server.sessions)),
+        ("connections", connections(&figures.server.connections)),
         ("pools", Document::Array(scheduler.pools.iter().map(pool).collect())),
         ("groups", Document::Array(groups.collect())),
         ("threads", Document::Array(threads.collect())),
@@ -75,6 +79,9 @@ fn protocol<'a>(counters: impl Iterator<Item = &'a Counters> + Clone) -> Documen
         ("exchanges", sum(|one| one.exchanges as u64)),
         ("requests", sum(|one| one.requests as u64)),
         ("peers_refused", sum(|one| one.peers_refused)),
+        ("observers_refused", sum(|one| one.observers_refused)),
+        ("observers_evicted", sum(|one| one.observers_evicted)),
+        ("bytes_refused", sum(|one| one.bytes_refused)),
         ("malformed", sum(|one| one.malformed)),
         ("duplicates", sum(|one| one.duplicates)),
         ("repetitions", sum(|one| one.repetitions)),
@@ -83,6 +90,33 @@ fn protocol<'a>(counters: impl Iterator<Item = &'a Counters> + Clone) -> Documen
         ("expired", sum(|one| one.expired)),
         ("answer_bytes", sum(|one| one.answer_bytes as u64)),
         ("transfer_bytes", sum(|one| one.transfer_bytes as u64)),
+    ])
+}
+
+/// Those of DTLS.
+fn sessions(counts: &SessionCounts) -> Document {
+    map([
+        ("sessions", number(counts.sessions as u64)),
+        ("handshakes", number(counts.handshakes as u64)),
+        ("challenged", number(counts.challenged)),
+        ("established", number(counts.established)),
+        ("failed", number(counts.failed)),
+        ("evicted", number(counts.evicted)),
+        ("unreadable", number(counts.unreadable)),
+    ])
+}
+
+/// Those of TCP, TLS and WebSocket.
+fn connections(counts: &ReliableCounts) -> Document {
+    map([
+        ("connections", number(counts.connections as u64)),
+        ("observers", number(counts.observers as u64)),
+        ("inbound_bytes", number(counts.inbound_bytes as u64)),
+        ("opened", number(counts.opened)),
+        ("aborted", number(counts.aborted)),
+        ("timed_out", number(counts.timed_out)),
+        ("received", number(counts.received)),
+        ("sent", number(counts.sent)),
     ])
 }
 

@@ -34,6 +34,7 @@ impl Collector for Exposition {
         let figures = &self.0;
         self.encode_loops(&mut encoder)?;
         self.encode_protocol(&mut encoder)?;
+        self.encode_links(&mut encoder)?;
         self.encode_pools(&mut encoder)?;
         let network = &figures.network;
         let kinds = [("hit", network.hits), ("joined", network.joined), ("request", network.requests)];
@@ -100,6 +101,8 @@ impl Exposition {
             (vec![("reason", "overload")], total.unavailable),
             (vec![("reason", "rate")], total.limited),
             (vec![("reason", "peers")], self.sum(|one| one.peers_refused)),
+            (vec![("reason", "observers")], self.sum(|one| one.observers_refused)),
+            (vec![("reason", "bytes")], self.sum(|one| one.bytes_refused)),
             (vec![("reason", "protection")], self.sum(|one| one.protected_refused)),
             (vec![("reason", "malformed")], self.sum(|one| one.malformed)),
         ];
@@ -109,7 +112,8 @@ impl Exposition {
     fn encode_protocol(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let gauge = |of: fn(&Counters) -> u64| [(Vec::new(), self.sum(of) as f64)];
         gauges(encoder, "peers", "Peers that are remembered", &gauge(|one| one.peers as u64))?;
-        gauges(encoder, "observers", "Registrations of clients", &gauge(|one| one.observers as u64))?;
+        let observers = self.sum(|one| one.observers as u64) + self.0.server.connections.observers as u64;
+        gauges(encoder, "observers", "Registrations of clients", &[(Vec::new(), observers as f64)])?;
         gauges(encoder, "exchanges", "Requests that handlers work on", &gauge(|one| one.exchanges as u64))?;
         let remote = [(vec![], self.0.remote.requests as f64)];
         gauges(encoder, "remote_requests", "Own requests and observations that are not over", &remote)?;
@@ -117,6 +121,20 @@ impl Exposition {
         counters(encoder, "duplicates", "Requests that came before", &counts)?;
         let counts = [(Vec::new(), self.sum(|one| one.repetitions))];
         counters(encoder, "repetitions", "Messages that were sent again", &counts)
+    }
+
+    /// Sessions and connections.
+    fn encode_links(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let (sessions, connections) = (&self.0.server.sessions, &self.0.server.connections);
+        gauges(encoder, "sessions", "DTLS sessions", &[(Vec::new(), sessions.sessions as f64)])?;
+        let handshakes =
+            [(vec![("outcome", "established")], sessions.established), (vec![("outcome", "failed")], sessions.failed)];
+        counters(encoder, "handshakes", "DTLS handshakes that are over", &handshakes)?;
+        let help = "Connections over TCP, TLS and WebSocket";
+        gauges(encoder, "connections", help, &[(Vec::new(), connections.connections as f64)])?;
+        let ended =
+            [(vec![("reason", "aborted")], connections.aborted), (vec![("reason", "silence")], connections.timed_out)];
+        counters(encoder, "connections_ended", "Connections that the server ended", &ended)
     }
 
     fn encode_pools(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::credentials::{Credentials, PresharedKey};
+use crate::dtls::SessionLimits;
 use crate::endpoint::Confirmability;
+use crate::identity::Transport;
 use crate::interaction::client::Client;
+use crate::interaction::handler::Function;
 use crate::interaction::routes::Routes;
-use crate::interaction::server::ServerConfig;
-use crate::message::RequestBuf;
+use crate::interaction::server::{SecureConfig, ServerConfig};
+use crate::interaction::streams::StreamsConfig;
+use crate::message::{CoapRequest, Observe, RequestBuf, Response};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -75,6 +80,70 @@ fn figures_are_told_over_coap_and_http_alike() {
         }
     }
     drop(metrics);
+}
+
+/// Waits until `seen` finds what it looks for in the statistics.
+fn eventually(server: &Server, seen: impl Fn(&serde_json::Value) -> bool) {
+    let end = std::time::Instant::now() + PATIENCE;
+    loop {
+        let told = serde_json::from_str(&ask(server, STATISTICS_PATH).1).expect("JSON");
+        if seen(&told) {
+            return;
+        }
+        assert!(std::time::Instant::now() < end, "{told}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn sessions_connections_and_what_was_refused_over_them_are_told() {
+    let source = FigureSource::new();
+    let state = |_: &CoapRequest<'_>| Response::content("x", 0).observable();
+    let routes = add_resources(Routes::new(), &source).add("/state", Function::inline(state));
+    let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut config = ServerConfig::new(any_port);
+    // One of them may observe.
+    config.endpoint.limits.peers_max = 2;
+    let key = PresharedKey { identity: b"porter".to_vec(), key: b"a key of sixteen".to_vec().into() };
+    let credentials = Credentials { keys: [key].into_iter().collect(), ..Credentials::default() };
+    config.secure =
+        Some(SecureConfig { address: any_port, credentials: credentials.clone(), limits: SessionLimits::default() });
+    config.streams = Some(StreamsConfig {
+        listeners: vec![(Transport::Tcp, any_port)],
+        ..StreamsConfig::new(Credentials::default())
+    });
+    let server = Arc::new(Server::start(&config, routes).expect("started"));
+    source.set(&server, &LocalStore::new(), None, None);
+
+    let connection = TcpStream::connect(server.stream_addresses()[0].1).expect("connected");
+    let secure = server.secure_address().expect("an address");
+    let clients = [(); 2].map(|()| {
+        let config = crate::endpoint::Config::default();
+        let mut client = Client::open_secure(secure, "localhost", config, &credentials).expect("a client");
+        let request = RequestBuf::get("/state").with_observe(Observe::Register);
+        let answer = client.exchange(secure, request, Confirmability::Confirmable, PATIENCE).expect("an answer");
+        assert_eq!(answer.code.class(), 2);
+        client
+    });
+    eventually(&server, |told| {
+        told["sessions"]["sessions"] == 2
+            && told["sessions"]["established"] == 2
+            && told["connections"]["connections"] == 1
+            && (&told["protocol"]["observers"], &told["protocol"]["observers_refused"]) == (&1.into(), &1.into())
+    });
+    let exposition = ask(&server, METRICS_PATH).1;
+    for line in [
+        "thalweg_coap_sessions 2",
+        "thalweg_coap_connections 1",
+        "thalweg_coap_refused_total{reason=\"observers\"} 1",
+        "thalweg_coap_handshakes_total{outcome=\"established\"} 2",
+    ] {
+        assert!(exposition.contains(line), "{line} is not in\n{exposition}");
+    }
+    let refused: u64 = server.snapshot().loops.iter().map(|counts| counts.observers_refused).sum();
+    assert_eq!(refused, 1, "each loop tells it, too");
+    drop((clients, connection));
+    eventually(&server, |told| told["connections"]["connections"] == 0);
 }
 
 #[test]

@@ -89,6 +89,16 @@ fn forged_registrations_take_a_small_part_and_none_from_who_has_proved_its_addre
 }
 
 #[test]
+fn clients_with_sessions_have_proved_their_addresses() {
+    let mut server = server(320);
+    for session in 1..=40 {
+        assert!(server.is_registered(Peer { session, ..stranger(session) }, 1), "{session}");
+    }
+    let counters = server.endpoint.counters();
+    assert_eq!((counters.observers, counters.observers_evicted), (40, 0));
+}
+
+#[test]
 fn while_forged_registrations_come_an_answer_asks_for_the_proof_that_keeps_its_observer() {
     let mut server = server(320);
     let flood = |server: &mut Host, from: u32| {

@@ -104,7 +104,7 @@ fn the_dissector_reads_what_was_written() {
     let serving = Serving::start();
     let capture = capture("options", serving.address());
     let asked = RequestBuf::get("/hello?room=2&size=large")
-        .with_accept(content_format::JSON)
+        .with_accept(content_format::TEXT)
         .with_option(OptionNumber::URI_HOST, b"example")
         .with_option(OptionNumber::ETAG, &[1, 2, 3]);
     let mut client = super::asking::Asking::open(serving.address());
@@ -130,7 +130,7 @@ fn the_dissector_reads_what_was_written() {
     ];
     let rows = packets.rows("coap", &fields);
     let text = |row: &Vec<String>| row.iter().map(|value| value.replace(' ', "")).collect::<Vec<_>>().join(" ");
-    assert_eq!(text(&rows[0]), "0 1 example hello room=2|size=large 010203    application/json  ");
+    assert_eq!(text(&rows[0]), "0 1 example hello room=2|size=large 010203    text/plain;charset=utf-8  ");
     assert_eq!(text(&rows[1]), "2 69         text/plain;charset=utf-8 11");
     assert_eq!(text(&rows[2]), "0 1  body   3 0 2   ");
     let etag = response.etag.map(|etag| etag.iter().map(|byte| format!("{byte:02x}")).collect::<String>());

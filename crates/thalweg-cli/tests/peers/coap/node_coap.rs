@@ -30,6 +30,6 @@ fn our_client_uses_its_server() {
     let mut server = Program::start_with_input("node-coap's server", &command);
     server.expect_text("serving");
     // It leaves the critical options of a request to its applications.
-    asking::check("node-coap", address, Code::CONTENT, asking::Pings::Ignored);
+    asking::check("node-coap", address, Code::CONTENT, asking::Conduct::NodeCoap);
     server.finish();
 }

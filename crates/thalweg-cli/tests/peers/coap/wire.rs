@@ -104,13 +104,16 @@ fn the_dissector_reads_what_was_written() {
     let serving = Serving::start();
     let capture = capture("options", serving.address());
     let asked = RequestBuf::get("/hello?room=2&size=large")
-        .with_accept(content_format::TEXT)
         .with_option(OptionNumber::URI_HOST, b"example")
         .with_option(OptionNumber::ETAG, &[1, 2, 3]);
     let mut client = super::asking::Asking::open(serving.address());
     assert_eq!(client.ask(asked).code, Code::CONTENT);
     let block = Block { number: 3, more: false, exponent: 2 };
-    let response = client.ask(RequestBuf::get("/body").with_uint(OptionNumber::BLOCK2, block.to_uint()));
+    let response = client.ask(
+        RequestBuf::get("/body")
+            .with_accept(content_format::OCTET_STREAM)
+            .with_uint(OptionNumber::BLOCK2, block.to_uint()),
+    );
     assert_eq!((response.block, response.payload.len()), (Some(Block { more: true, ..block }), 64));
     let packets = capture.stop();
     check_packets(&packets, 4);
@@ -130,9 +133,9 @@ fn the_dissector_reads_what_was_written() {
     ];
     let rows = packets.rows("coap", &fields);
     let text = |row: &Vec<String>| row.iter().map(|value| value.replace(' ', "")).collect::<Vec<_>>().join(" ");
-    assert_eq!(text(&rows[0]), "0 1 example hello room=2|size=large 010203    text/plain;charset=utf-8  ");
+    assert_eq!(text(&rows[0]), "0 1 example hello room=2|size=large 010203      ");
     assert_eq!(text(&rows[1]), "2 69         text/plain;charset=utf-8 11");
-    assert_eq!(text(&rows[2]), "0 1  body   3 0 2   ");
+    assert_eq!(text(&rows[2]), "0 1  body   3 0 2 application/octet-stream  ");
     let etag = response.etag.map(|etag| etag.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     let etag = etag.unwrap_or_default();
     assert_eq!(text(&rows[3]), format!("2 69    {etag} 3 1 2  application/octet-stream "));

@@ -76,18 +76,24 @@ impl Running {
 
     /// Waits until the program ends by itself.
     #[track_caller]
-    pub fn finish(mut self) -> Said {
+    pub fn finish(self) -> Said {
+        self.finish_within(PATIENCE)
+    }
+
+    /// The same for a program that takes long.
+    #[track_caller]
+    pub fn finish_within(mut self, patience: Duration) -> Said {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let stdout = std::thread::spawn(move || read(stdout));
         let stderr = std::thread::spawn(move || read(stderr));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         let status = loop {
             match self.child.try_wait().expect("our child") {
                 Some(status) => break status,
                 None if Instant::now() > deadline => {
                     drop(self);
                     let (stdout, stderr) = (stdout.join().expect("read"), stderr.join().expect("read"));
-                    panic!("still running after {PATIENCE:?}\nstdout:\n{stdout}\nstderr:\n{stderr}");
+                    panic!("still running after {patience:?}\nstdout:\n{stdout}\nstderr:\n{stderr}");
                 }
                 None => std::thread::sleep(Duration::from_millis(10)),
             }

@@ -28,6 +28,8 @@ mod lifespan_tests;
 mod outcome;
 mod policies;
 mod reassembly;
+#[cfg(test)]
+mod reassembly_tests;
 mod respond;
 mod retreat;
 mod shortfall;

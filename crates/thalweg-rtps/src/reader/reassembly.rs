@@ -86,14 +86,20 @@ struct Unfinished {
     rival: Option<u32>,
     /// When a fragment came last.
     grown_at: Instant,
+    /// When one came last of which something was missing.
+    progressed_at: Instant,
 }
 
 /// A sample of which no fragment has come for so long is not on its way: longer than requests are repeated.
 const STUCK_AFTER: Duration = Duration::from_secs(4);
 
-/// How often a sample's fragments may become smaller: each time costs time in proportion to its size. A path seldom turns out
+/// How often a sample's fragments may become smaller at once: each time costs time in proportion to its size. A path seldom turns out
 /// to be narrower even twice.
 const RENUMBERED_MAX: u8 = 8;
+
+/// Fragments that add nothing for so long, though they are repeated on request, are counted otherwise than the reader counts: the writer
+/// has found a path for larger ones.
+const STALLED_AFTER: Duration = Duration::from_secs(1);
 
 impl Reassembly {
     pub(super) fn new(budget: ReassemblyBudget) -> Reassembly {
@@ -128,10 +134,10 @@ impl Reassembly {
         let index = match self.position(fragments.sequence) {
             Ok(index) if self.is_contested(index, fragments.sample_size) => {
                 self.budget.release(self.unfinished.remove(index).bytes);
-                self.start(index, fragments, head, pool)
+                self.start(now, index, fragments, head, pool)
             }
             Ok(index) => Some(index),
-            Err(index) => self.start(index, fragments, head, pool),
+            Err(index) => self.start(now, index, fragments, head, pool),
         };
         let Some(index) = index else { return Assembled::Refused };
         let unfinished = &mut self.unfinished[index];
@@ -140,10 +146,12 @@ impl Reassembly {
             return Assembled::Refused;
         }
         (unfinished.rival, unfinished.grown_at) = (None, now);
-        if fragments.fragment_size < unfinished.fragment_size {
-            unfinished.renumber(fragments.fragment_size);
-        }
+        unfinished.count_as(now, fragments.fragment_size);
+        let missing = unfinished.missing;
         unfinished.fill(fragments, bytes);
+        if unfinished.missing < missing {
+            unfinished.progressed_at = now;
+        }
         if unfinished.missing > 0 {
             return Assembled::Unfinished;
         }
@@ -205,6 +213,7 @@ impl Reassembly {
     /// Makes room for one more sample; the lowest numbers matter most, they are what delivery waits for.
     fn start(
         &mut self,
+        now: Instant,
         mut index: usize,
         fragments: &DataFrag<'_>,
         head: FragmentedSample,
@@ -241,6 +250,7 @@ impl Reassembly {
             renumbered: 0,
             rival: None,
             grown_at: Instant::ZERO,
+            progressed_at: now,
         };
         index = index.min(self.unfinished.len());
         self.unfinished.insert(index, unfinished);
@@ -335,15 +345,24 @@ impl Unfinished {
         self.sequence > last.next() || self.sequence > last && self.is_stuck(now)
     }
 
-    /// Counts in fragments of `fragment_size` from now on, because the writer's path became narrower in the middle of the
-    /// sample. Fragments that have arrived stay.
-    fn renumber(&mut self, fragment_size: u16) {
-        if self.renumbered == RENUMBERED_MAX {
-            return;
+    /// Counts as a fragment that has come does: the writer's path may have become narrower in the middle of the sample, or wider while
+    /// the writer had lost the reader.
+    fn count_as(&mut self, now: Instant, fragment_size: u16) {
+        let is_stalled = now.since(self.progressed_at) >= STALLED_AFTER;
+        if fragment_size != self.fragment_size && is_stalled {
+            self.progressed_at = now;
+            self.renumber(fragment_size);
+        } else if fragment_size < self.fragment_size && self.renumbered < RENUMBERED_MAX {
+            self.renumbered += 1;
+            self.renumber(fragment_size);
         }
+    }
+
+    /// Counts in fragments of `fragment_size` from now on. Fragments stay of which everything has arrived.
+    fn renumber(&mut self, fragment_size: u16) {
         let before = std::mem::take(&mut self.received);
         let (old, new) = (usize::from(self.fragment_size), usize::from(fragment_size));
-        (self.fragment_size, self.renumbered) = (fragment_size, self.renumbered + 1);
+        self.fragment_size = fragment_size;
         self.total = u32::try_from(self.bytes.div_ceil(new)).unwrap_or(u32::MAX);
         self.received.resize(self.total.div_ceil(64) as usize, 0);
         (self.missing, self.highest, self.first_missing) = (self.total, 0, 0);
@@ -397,98 +416,5 @@ impl Unfinished {
         let size = usize::from(self.fragment_size);
         let last = if end == self.bytes { self.total as usize } else { end / size };
         (u32::try_from(offset.div_ceil(size)).unwrap_or(u32::MAX), u32::try_from(last).unwrap_or(u32::MAX))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::history::{ChangeKind, PayloadKind};
-    use crate::types::{EntityId, KeyHash};
-
-    fn fragment(sequence: i64, first_fragment: u32, fragments: u16, sample_size: u32) -> DataFrag<'static> {
-        DataFrag {
-            reader: EntityId::UNKNOWN,
-            writer: EntityId::UNKNOWN,
-            sequence: SequenceNumber(sequence),
-            first_fragment,
-            fragments,
-            fragment_size: 10,
-            sample_size,
-            inline_qos: None,
-            key: false,
-            bytes: 0..0,
-        }
-    }
-
-    fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
-        let head = FragmentedSample {
-            coherent_set: crate::types::SequenceNumber::ZERO,
-            timestamp: None,
-            kind: ChangeKind::Write,
-            instance: KeyHash::default(),
-            content_kind: PayloadKind::Data,
-        };
-        reassembly.insert(Instant::ZERO, fragment, bytes, head, &mut PayloadPool::new(1 << 16))
-    }
-
-    #[test]
-    fn fragments_in_any_order_make_the_sample() {
-        let budget = ReassemblyBudget::new(1000);
-        let mut reassembly = Reassembly::new(budget.clone());
-        assert!(matches!(insert(&mut reassembly, &fragment(1, 3, 1, 25), &[3; 5]), Assembled::Unfinished));
-        assert!(matches!(insert(&mut reassembly, &fragment(1, 3, 1, 25), &[9; 5]), Assembled::Unfinished));
-        assert_eq!(budget.used(), 25);
-        let missing = reassembly.missing(SequenceNumber(1), 1, None).expect("two are missing");
-        assert_eq!(missing.iter().collect::<Vec<_>>(), [1, 2]);
-        let Assembled::Complete(sample) = insert(&mut reassembly, &fragment(1, 1, 2, 25), &[1; 20]) else {
-            panic!("complete")
-        };
-        assert_eq!(&*sample.content, [&[1u8; 20][..], &[3; 5]].concat());
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[test]
-    fn the_budget_holds_and_the_lowest_number_wins() {
-        let budget = ReassemblyBudget::new(125);
-        let mut reassembly = Reassembly::new(budget.clone());
-        assert!(matches!(insert(&mut reassembly, &fragment(5, 1, 1, 90), &[0; 10]), Assembled::Unfinished));
-        assert!(matches!(insert(&mut reassembly, &fragment(6, 1, 1, 90), &[0; 10]), Assembled::Refused));
-        assert!(matches!(insert(&mut reassembly, &fragment(4, 1, 1, 90), &[0; 10]), Assembled::Unfinished));
-        assert!(!reassembly.contains(SequenceNumber(5)));
-        assert_eq!(budget.used(), 90);
-        assert!(matches!(insert(&mut reassembly, &fragment(3, 1, 1, 1 << 30), &[0; 10]), Assembled::Refused));
-        let mut other = Reassembly::new(budget.clone());
-        assert!(matches!(insert(&mut other, &fragment(1, 1, 1, 35), &[0; 10]), Assembled::Unfinished));
-        drop(other);
-        drop(reassembly);
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[test]
-    fn fragments_that_become_smaller_keep_what_arrived() {
-        let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
-        let sized = |first, fragments, size| DataFrag { fragment_size: size, ..fragment(1, first, fragments, 45) };
-        let missing = |reassembly: &Reassembly| -> Vec<u32> {
-            reassembly.missing(SequenceNumber(1), 1, Some(99)).map_or_else(Vec::new, |set| set.iter().collect())
-        };
-        insert(&mut reassembly, &sized(3, 1, 20), &[6; 5]);
-        // Bytes 40 to 45 are here: in fragments of 8 that is the sixth.
-        insert(&mut reassembly, &sized(1, 1, 8), &[1; 8]);
-        assert_eq!(missing(&reassembly), [2, 3, 4, 5]);
-        // A larger fragment that was still on its way is of use: bytes 20 to 40 hold the fourth and the fifth.
-        insert(&mut reassembly, &sized(2, 1, 20), &[4; 20]);
-        assert_eq!(missing(&reassembly), [2, 3]);
-        let Assembled::Complete(sample) = insert(&mut reassembly, &sized(2, 2, 8), &[2; 16]) else {
-            panic!("complete")
-        };
-        assert_eq!(&*sample.content, [&[1u8; 8][..], &[2; 16], &[4; 16], &[6; 5]].concat());
-    }
-
-    #[test]
-    fn a_sample_does_not_change_its_size() {
-        let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
-        assert!(matches!(insert(&mut reassembly, &fragment(1, 1, 1, 25), &[3; 10]), Assembled::Unfinished));
-        assert!(matches!(insert(&mut reassembly, &fragment(1, 1, 1, 35), &[3; 10]), Assembled::Refused));
     }
 }

@@ -125,6 +125,7 @@ impl Writer {
         request: impl FnOnce(&mut ReaderProxy, &WriterHistory) -> u64,
     ) -> WriterOutcome {
         if !self.believes_base(reader, answer.base) {
+            self.put_right(now, reader);
             return WriterOutcome::default();
         }
         let unsent = self.outgoing.place.sample;

@@ -1,7 +1,7 @@
 //! Implausible answers: those about samples that the reader was never sent.
 
 use super::Writer;
-use super::reader_proxy::ReaderProxy;
+use super::reader_proxy::{Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::route::fragment_bytes_in;
 use crate::time::Instant;
@@ -21,6 +21,15 @@ impl Writer {
         let believed = base <= self.beyond(proxy);
         self.counters.implausible += u64::from(!believed);
         believed
+    }
+
+    /// Tells a reader that is beyond what was sent where the writer is: somebody has told it otherwise on first contact, and it would
+    /// hear nothing that corrects it.
+    pub(super) fn put_right(&mut self, now: Instant, reader: Guid) {
+        let Some(mut proxy) = self.readers.get_mut(reader) else { return };
+        if proxy.matched.reliable && proxy.is_to_be_put_right(now) {
+            proxy.owed = proxy.owed.max_with(Owed::Heartbeat);
+        }
     }
 
     /// As [`Writer::believes_base`] for an answer in batches.

@@ -85,6 +85,25 @@ fn a_reader_that_was_told_of_samples_to_come_is_put_right() {
 }
 
 #[test]
+fn a_reader_that_is_beyond_all_samples_is_put_right() {
+    let mut writer = busy_writer();
+    acknack(&mut writer, SequenceNumber(4), 1);
+    send(&mut writer, START);
+    let (later, entity, before) = (START + Duration::from_secs(1), writer.guid().entity, writer.counters().heartbeats);
+    let acknowledged = writer.acknowledged_by(reader(1));
+    let beyond = |count| {
+        let state = SequenceSet::at(FAR);
+        AckNack { reader: reader(1).entity, writer: entity, state, count, is_final: false }
+    };
+    for count in 2..5 {
+        writer.handle_acknack(later, reader(1), &beyond(count));
+        send(&mut writer, later);
+    }
+    assert_eq!(writer.counters().heartbeats, before + 1, "but not as often as it asks");
+    assert_eq!(writer.acknowledged_by(reader(1)), acknowledged);
+}
+
+#[test]
 fn a_sample_that_is_whole_is_repeated_for_a_reader_that_asks_for_parts_of_it() {
     let mut writer = busy_writer();
     let (reader, entity) = (reader(1), writer.guid().entity);

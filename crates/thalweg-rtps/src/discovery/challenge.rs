@@ -68,6 +68,8 @@ impl Secret {
 /// Readers send 0 and 1 before they have received anything.
 const CHALLENGE_MIN: i64 = 2;
 const CHALLENGE_MAX: i64 = CHALLENGE_MIN + (1 << 16) - 1;
+/// The lowest number of a sample of endpoint discovery.
+pub const OWN_NUMBERS_FROM: SequenceNumber = SequenceNumber(CHALLENGE_MAX + 1);
 
 /// The challenges of one participant, and its answers.
 #[derive(Debug)]

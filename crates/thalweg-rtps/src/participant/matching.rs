@@ -6,7 +6,7 @@ use super::{Event, Participant, Publications};
 use crate::qos::MatchResult;
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix, Locator};
+use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 use crate::writer::MatchedReader;
 
 /// Bytes that an announced receive buffer counts for at most.
@@ -236,6 +236,7 @@ impl Participant {
             reliable: publication.qos.reliability.is_reliable(),
             qos: Arc::clone(&publication.qos),
             greets: false,
+            numbers_from: SequenceNumber::FIRST,
             round_trip: self.endpoints.round_trip_assumed(writer.prefix),
             unicast: if publication.unicast.is_empty() {
                 reach.user.clone()

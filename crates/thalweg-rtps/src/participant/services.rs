@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use super::KeyOf;
 use crate::discovery::KnownParticipant;
+use crate::discovery::challenge::OWN_NUMBERS_FROM;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::PayloadKind;
 use crate::qos::{Durability, History, ReaderQos, Reliability, WriterQos};
 use crate::reader::MatchedWriter;
 use crate::time::{INFINITE, Instant};
-use crate::types::{EntityId, Guid, KeyHash, Keyed};
+use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber, VendorId};
 use crate::writer::MatchedReader;
 
 /// A built-in topic that a driver registers: reliable, volatile and without a key, with one writer and one reader in each
@@ -284,8 +285,19 @@ impl BuiltinTopic {
             reliable: true,
             qos: Arc::clone(&self.writer_qos),
             greets: known.data.vendor.traits().greets && !known.has_spoken,
+            numbers_from: self.numbers_from(known.data.vendor),
             round_trip: ROUND_TRIP_ASSUMED,
             unicast: known.reach.metatraffic.clone(),
+        }
+    }
+
+    /// The lowest number of a participant's writer.
+    fn numbers_from(&self, vendor: VendorId) -> SequenceNumber {
+        match self.kind {
+            TopicKind::Publications | TopicKind::Subscriptions if vendor.traits().challenges_strangers => {
+                OWN_NUMBERS_FROM
+            }
+            _ => SequenceNumber::FIRST,
         }
     }
 }

@@ -92,17 +92,29 @@ pub(super) struct Questions {
 }
 
 impl Doubt {
-    /// An answer leaves at `now`, when numbers up to `announced` are known.
+    /// An answer leaves at `now`, when numbers up to `announced` are known. The questions of claims that nothing has settled are asked
+    /// again: the answer to the last may be lost, and a writer that takes the reader for complete says nothing by itself.
     pub(super) fn note_answer(&mut self, now: Instant, announced: SequenceNumber) -> Questions {
         let of_jump = self.jump.is_some_and(|claim| !claim.asked);
+        let asks_back = std::mem::take(&mut self.question) || self.is_open();
         self.vouched = announced;
         self.jump.iter_mut().for_each(|claim| claim.asked = true);
         self.beyond.iter_mut().for_each(|claim| _ = claim.asked_at.get_or_insert(now));
         self.passed_over.iter_mut().for_each(|claim| claim.asked = true);
-        if self.question {
+        if asks_back {
             self.questioned_at = Some(now);
         }
-        Questions { asks_back: std::mem::take(&mut self.question), of_jump }
+        Questions { asks_back, of_jump }
+    }
+
+    /// Whether the writer has still to confirm or to contradict something.
+    pub(super) fn is_open(&self) -> bool {
+        self.jump.is_some() || self.beyond.is_some() || self.passed_over.is_some()
+    }
+
+    /// A HEARTBEAT that is believed was taken into account.
+    pub(super) fn settle_jump(&mut self) {
+        self.jump = None;
     }
 }
 
@@ -144,11 +156,7 @@ impl WriterProxy {
             first >= claim.what.0 && last >= claim.what.1 && count != claim.what.2
         };
         match self.doubt.jump.filter(repeats) {
-            Some(claim) if claim.asked => {
-                self.doubt.jump = None;
-                true
-            }
-            Some(_) => false,
+            Some(claim) => claim.asked,
             None => {
                 self.doubt.jump = Some(Claim::new((first, last, count)));
                 false

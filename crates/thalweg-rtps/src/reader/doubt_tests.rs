@@ -34,6 +34,27 @@ fn a_jump_is_a_question_first_and_counts_once_it_is_confirmed() {
     assert!(session.answer_after(LATER).starts_with("samples 101:101,102"));
 }
 
+/// A writer that takes its reader for complete says nothing by itself.
+#[test]
+fn a_question_whose_answer_is_lost_or_not_heard_is_asked_again() {
+    let mut session = reader_of_three();
+    let own_count = session.count;
+    session.count = 1 << 30;
+    session.heartbeat(1, 3);
+    assert_eq!(session.answer_after(NOW), "samples 4:", "to one that was forged");
+    session.count = own_count;
+    session.heartbeat(100, 120);
+    for answer in 0..3 {
+        assert_eq!(session.answer_after(LATER), "samples 4:", "{answer}");
+    }
+    session.heartbeat(100, 120);
+    assert_eq!(session.reader.losses().total(), 0, "its count seems to be old");
+    assert_eq!(session.answer_after(LATER), "samples 4:");
+    session.heartbeat(100, 120);
+    assert_eq!(session.reader.losses().total(), 96);
+    assert!(session.answer_after(LATER).starts_with("samples 100:100,101"));
+}
+
 #[test]
 fn another_vendors_writer_is_asked_for_what_may_be_gone() {
     let mut session = reader_of_three();
@@ -216,4 +237,20 @@ fn a_best_effort_reader_follows_a_writer_that_went_far_ahead() {
     session.data(&[1, 2, far, far + 1, far + 2]);
     assert_eq!(session.taken(), [1, 2, far + 1, far + 2]);
     assert_eq!(session.reader.losses().total(), (far + 1 - 3) as u64);
+}
+
+/// A writer that was deceived about what its reader has does not greet it.
+#[test]
+fn a_writer_that_has_only_asked_who_is_there_is_asked_for_its_greeting() {
+    let mut session = Session::reliable();
+    session.reader.unmatch_writer(session.now, WRITER);
+    let greeting = MatchedWriter { greets: true, numbers_from: number(65_538), ..matched_writer() };
+    session.reader.match_writer(session.now, greeting);
+    assert_eq!(session.heartbeat(60_696, 60_695).answer_after(NOW), "samples 60696:");
+    assert_eq!(session.answer_after(Duration::from_secs(1)), "", "it may be about to greet");
+    assert_eq!(session.answer_after(LATER), "samples 60696:");
+    assert_eq!(session.heartbeat(75_959, 75_959).answer_after(NOW), "samples 75959:75959");
+    assert_eq!(session.data(&[75_959]).answer_after(NOW), "");
+    assert_eq!(session.heartbeat(75_959, 75_959).answer_after(NOW), "samples 75960:");
+    assert_eq!(session.answer_after(LATER), "");
 }

@@ -46,6 +46,7 @@ impl Reader {
         if !proxy.heartbeat_counts.accept(heartbeat.count) {
             return ReaderOutcome::default();
         }
+        proxy.doubt.settle_jump();
         proxy.requests.crowd = crowd;
         if proxy.skip_history {
             proxy.skip_history = false;

@@ -19,7 +19,7 @@ pub(super) struct Session {
     pub(super) now: Instant,
     pub(super) reader: Reader,
     pub(super) outbox: Outbox,
-    count: u32,
+    pub(super) count: u32,
     /// Of the last ACKNACK of the reader.
     acknack_count: u32,
     got: Vec<i64>,
@@ -32,6 +32,7 @@ pub(super) fn matched_writer() -> MatchedWriter {
         reliable: true,
         qos: Arc::default(),
         greets: false,
+        numbers_from: SequenceNumber::FIRST,
         round_trip: crate::round_trip::ASSUMED,
         unicast: vec![Locator::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7411)))],
     }

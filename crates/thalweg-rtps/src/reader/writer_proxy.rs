@@ -32,6 +32,9 @@ pub struct MatchedWriter {
     pub qos: Arc<WriterQos>,
     /// Whether it tells a reader that it has found where to start, and repeats that until it is answered: nobody has to ask.
     pub greets: bool,
+    /// The lowest number that it uses: a HEARTBEAT of lower ones only asks whether anybody is there. [`SequenceNumber::FIRST`] for
+    /// all but Thalweg's writers of endpoint discovery.
+    pub numbers_from: SequenceNumber,
     /// What a request and its answer are taken to need before the first ones.
     pub round_trip: Duration,
     /// Where to answer to; best first.
@@ -414,7 +417,7 @@ impl WriterProxy {
     /// A request left at `now`; the next one is due when it stays without effect.
     pub(super) fn asked(&mut self, now: Instant, still_missing: bool) {
         let waits_for_contact = !self.contacted;
-        if still_missing || waits_for_contact {
+        if still_missing || waits_for_contact || self.doubt.is_open() {
             let (next, announced) = (self.window.next(), self.announced);
             self.asked_for_first |= still_missing && next == SequenceNumber::FIRST;
             let again = self.requests.asked.is_some();
@@ -427,7 +430,18 @@ impl WriterProxy {
             self.requests.asked = None;
             self.requests.due = None;
             self.requests.repeat = self.repeat_period();
+            if !self.is_greeted() {
+                // A writer that was deceived about what is here does not greet: then it has to be asked.
+                self.contacted = false;
+                self.requests.due = Some(now + GREETING_PATIENCE);
+            }
         }
+    }
+
+    /// Whether it has told of its own numbers.
+    fn is_greeted(&self) -> bool {
+        let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO).max(self.window.next().previous());
+        told.next() >= self.matched.numbers_from
     }
 }
 

@@ -214,6 +214,13 @@ impl Simulation {
         let patience_ends = self.plan.last_activity() + patience;
         while let Some(at) = self.queue.next_at() {
             let end = self.settled_at.map_or(patience_ends, |settled| settled + QUIET);
+            // A lease may have ended since.
+            if at > end && self.settled_at.is_some() && !self.unsettled().is_empty() {
+                self.now = end;
+                self.settled_at = None;
+                self.check_settled();
+                continue;
+            }
             if at > end || self.breaches.len() >= BREACHES_MAX {
                 break;
             }

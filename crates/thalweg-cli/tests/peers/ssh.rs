@@ -122,7 +122,8 @@ fn a_killed_ssh_ends_the_run_and_everything_on_both_sides() {
     let lab = Lab::new("killed");
     let running = lab.start("lab2", &lab.program(), 20);
     let agent = lab.agent_at_work();
-    let ssh = processes(|id| parent(id) == Some(running.id()) && command_of(id)[0] == "ssh");
+    let ssh =
+        processes(|id| parent(id) == Some(running.id()) && command_of(id).first().is_some_and(|word| word == "ssh"));
     assert_eq!(ssh.len(), 1);
     kill(ssh[0]);
     let said = running.finish();

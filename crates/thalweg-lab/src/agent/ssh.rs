@@ -158,7 +158,7 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(40);
 /// How long an agent may take to end its workers after its input ended.
 const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 /// How long `ssh` may take to end after its output, and its last words after it.
-const END_PATIENCE: Duration = Duration::from_secs(1);
+const END_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// Lines of a talkative shell that an error shows, and their length.
 const BEFORE_MAX: usize = 8;

@@ -37,6 +37,9 @@ pub(super) struct Doubt {
     beyond: Option<Beyond>,
     /// The newest count of a HEARTBEAT since the reader was taken back last.
     newest: Option<u32>,
+    /// The first number that the last HEARTBEAT named, and the highest that any did since the reader was taken back.
+    first: SequenceNumber,
+    gone_below: SequenceNumber,
     /// A GAP from the first number up to this one, which is how a writer tells a reader that it had lost where to start.
     passed_over: Option<Claim<SequenceNumber>>,
     /// A number far ahead that came to a best-effort reader.
@@ -112,9 +115,16 @@ impl Doubt {
         self.jump.is_some() || self.beyond.is_some() || self.passed_over.is_some()
     }
 
-    /// A HEARTBEAT that is believed was taken into account.
-    pub(super) fn settle_jump(&mut self) {
+    /// A HEARTBEAT from `first` on is believed.
+    pub(super) fn note_told(&mut self, first: SequenceNumber) {
         self.jump = None;
+        self.first = first;
+        self.gone_below = self.gone_below.max(first);
+    }
+
+    /// Whether a writer that holds what it has from `first` on says that it has what another HEARTBEAT said was gone.
+    fn is_denied(&self, first: SequenceNumber) -> bool {
+        first < self.gone_below
     }
 }
 
@@ -165,18 +175,23 @@ impl WriterProxy {
     }
 
     /// A HEARTBEAT tells the writer's last number: everything announced beyond that is forgotten. When the writer is asked and says
-    /// the same again, numbers skipped beyond that are expected again and samples held beyond that go. Returns when to ask.
+    /// the same again, numbers skipped beyond that are expected again and samples held beyond that go; so are those that another
+    /// HEARTBEAT said were gone and this one has. Returns when to ask.
     pub(super) fn anchor(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Instant> {
-        let last = heartbeat.last;
+        let (first, last) = (heartbeat.first, heartbeat.last);
+        // Whether others' writers name the same first number to all readers is not known.
+        let is_denied = self.matched.vendor == VendorId::THALWEG && self.doubt.is_denied(first);
         let beyond = self.window.first_beyond(last).or_else(|| self.reassembly.first_beyond(last, now));
-        let claim = self.doubt.beyond.filter(|claim| last < claim.number);
+        let beyond = beyond.or(is_denied.then_some(first));
+        let claim = self.doubt.beyond.filter(|claim| last < claim.number || is_denied);
         let mut ask_at = None;
         match (beyond, claim) {
             (None, _) => self.doubt.beyond = None,
             (Some(_), Some(claim)) if self.is_answer(now, heartbeat, &claim) => {
                 self.doubt.beyond = None;
                 self.doubt.newest = None;
-                self.retreat(now, heartbeat.first, last);
+                self.doubt.gone_below = first;
+                self.retreat(now, first, last);
             }
             (Some(_), Some(claim)) if is_newer(heartbeat.count, claim.count) => ask_at = Some(self.question(now)),
             (Some(number), _) => {
@@ -200,6 +215,14 @@ impl WriterProxy {
         let patience = self.repeat_period().max(if is_newest { Duration::ZERO } else { OVERTAKEN_FOR });
         let is_later = claim.asked_at.is_some_and(|at| now.since(at) >= patience);
         is_later && is_newer(heartbeat.count, claim.count)
+    }
+
+    /// The first number that is not acknowledged. Numbers skipped beyond those that a HEARTBEAT has named may rest on a lie, and so may
+    /// what the same lie has skipped of those that the writer has.
+    pub(super) fn acknowledged(&self) -> SequenceNumber {
+        let (next, told) = (self.window.next(), self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO));
+        let is_doubtful = self.window.acknowledged_by(told) < next || self.doubt.is_denied(self.doubt.first);
+        if is_doubtful { self.window.acknowledged_by(told.min(self.doubt.first.previous())) } else { next }
     }
 
     fn retreat(&mut self, now: Instant, first: SequenceNumber, last: SequenceNumber) {

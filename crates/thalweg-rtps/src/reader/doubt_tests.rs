@@ -34,6 +34,41 @@ fn a_jump_is_a_question_first_and_counts_once_it_is_confirmed() {
     assert!(session.answer_after(LATER).starts_with("samples 101:101,102"));
 }
 
+/// What a forged HEARTBEAT had passed over, and the writer has, is not acknowledged with what came between.
+#[test]
+fn nothing_that_the_same_lie_has_skipped_is_acknowledged() {
+    let mut session = Session::reliable();
+    session.data(&[30]).heartbeat(1 << 40, 1 << 40);
+    assert_eq!(session.taken(), [30], "nothing is known of what came before");
+    session.answer_after(LATER);
+    gap(&mut session, 1, 19);
+    session.heartbeat(19, 42);
+    assert_eq!(session.answer_after(NOW), "samples 1:");
+    session.heartbeat(19, 42);
+    session.answer_after(LATER);
+    session.heartbeat(19, 42);
+    let answer = session.answer_after(LATER);
+    assert!(answer.starts_with("samples 1:") || answer.starts_with("samples 19:19,20"), "{answer}");
+    assert_eq!(session.data(&[19, 20]).heartbeat(19, 20).taken(), [19, 20]);
+}
+
+#[test]
+fn a_writer_that_has_what_was_said_to_be_gone_is_believed_when_it_says_so_again() {
+    let mut session = Session::reliable();
+    session.heartbeat(5, 9);
+    assert!(session.answer_after(NOW).starts_with("samples 5:5,6"));
+    session.heartbeat(2, 9);
+    assert_eq!(session.answer_after(LATER), "samples 1:", "asked, and nothing else");
+    session.heartbeat(5, 9);
+    assert!(session.answer_after(LATER).starts_with("samples 5:5,6"), "the writer itself says otherwise");
+    session.heartbeat(2, 9);
+    session.answer_after(NOW);
+    session.answer_after(LATER);
+    session.heartbeat(2, 9);
+    let answer = session.answer_after(LATER);
+    assert!(answer.starts_with("samples 2:2,3"), "{answer}");
+}
+
 /// A writer that takes its reader for complete says nothing by itself.
 #[test]
 fn a_question_whose_answer_is_lost_or_not_heard_is_asked_again() {

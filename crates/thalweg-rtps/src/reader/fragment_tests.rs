@@ -155,7 +155,7 @@ fn parts_of_a_sample_that_needs_none_are_not_asked_for_while_others_wait_for_roo
                 session.reader.handle_arrivals(session.now, WRITER, std::iter::once(gap));
             }
         }
-        session.heartbeat(1, 3).answer_after(Duration::ZERO);
+        session.heartbeat(if word == "gone" { 4 } else { 1 }, 3).answer_after(Duration::ZERO);
         for datagram in session.outbox.datagrams() {
             let datagram = datagram.to_vec();
             let message = Message::parse(&datagram).unwrap();

@@ -46,7 +46,6 @@ impl Reader {
         if !proxy.heartbeat_counts.accept(heartbeat.count) {
             return ReaderOutcome::default();
         }
-        proxy.doubt.settle_jump();
         proxy.requests.crowd = crowd;
         if proxy.skip_history {
             proxy.skip_history = false;
@@ -58,6 +57,7 @@ impl Reader {
         proxy.notice_restart(heartbeat);
         proxy.contacted = true;
         let ask_at = proxy.anchor(now, heartbeat);
+        proxy.doubt.note_told(heartbeat.first);
         if let Some(end) = proxy.passed_over_until(heartbeat.last) {
             let lost = proxy.window.lose_below(end);
             self.handover.lose_at_writer(&proxy.matched, lost);
@@ -140,10 +140,8 @@ impl WriterProxy {
         // An answer without a request needs no answer itself; the very first one asks for a HEARTBEAT.
         let Questions { asks_back, of_jump } = self.doubt.note_answer(now, self.announced);
         let of_jump = of_jump && self.matched.vendor == VendorId::THALWEG;
-        let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
-        // Numbers skipped beyond those that a HEARTBEAT has named may rest on a lie.
-        let believed = self.window.acknowledged_by(told);
-        // And missing samples may be gone if a jump is true, which is asked first.
+        let believed = self.acknowledged();
+        // Missing samples may be gone if a jump is true, which is asked first.
         let is_doubtful = believed < self.window.next() || of_jump;
         let asks_back = asks_back || is_doubtful || self.reassembly.is_any_stuck(now);
         let is_final = |missing: &SequenceSet| self.contacted && missing.is_empty() && !asks_back;

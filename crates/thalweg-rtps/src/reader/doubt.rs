@@ -140,6 +140,13 @@ impl WriterProxy {
         self.announced_by_heartbeat.is_none() || !self.contacted
     }
 
+    /// Whether a first HEARTBEAT from `first` on says of all samples that are here that they are gone. They would be delivered before
+    /// those that it may be lying about.
+    fn is_overtaken(&self, first: SequenceNumber) -> bool {
+        let come = self.window.highest();
+        self.matched.vendor == VendorId::THALWEG && come >= self.window.next() && first > come.next()
+    }
+
     /// A HEARTBEAT is to tell where the writer is, no more often than it can.
     pub(super) fn question(&mut self, now: Instant) -> Instant {
         self.doubt.question = true;
@@ -152,7 +159,7 @@ impl WriterProxy {
     /// confirmed that when it was asked.
     pub(super) fn believes(&mut self, heartbeat: &Heartbeat) -> bool {
         let (first, last, count) = (heartbeat.first, heartbeat.last, heartbeat.count);
-        if self.is_first_contact() || first <= self.known().next() {
+        if self.is_first_contact() && !self.is_overtaken(first) || first <= self.known().next() {
             self.doubt.jump = None;
             // Even a HEARTBEAT that is taken for a repeated one says that a GAP beyond its end was a lie.
             self.doubt.passed_over = self.doubt.passed_over.filter(|claim| claim.what <= last.next());

@@ -97,6 +97,20 @@ fn a_question_whose_answer_is_lost_or_not_heard_is_asked_again() {
 }
 
 #[test]
+fn a_heartbeat_that_seems_old_and_tells_news_is_asked_for_once_more() {
+    for (last, answers) in [(3, ["", "samples 4:"]), (4, ["samples 4:", "samples 4:4"])] {
+        let mut session = reader_of_three();
+        let own_count = session.count;
+        session.count = 1 << 30;
+        session.heartbeat(1, 3).answer_after(LATER);
+        session.count = own_count;
+        for answer in answers {
+            assert_eq!(session.heartbeat(1, last).answer_after(LATER), answer, "up to {last}");
+        }
+    }
+}
+
+#[test]
 fn another_vendors_writer_is_asked_for_what_may_be_gone() {
     let mut session = reader_of_three();
     session.reader.match_writer(session.now, MatchedWriter { vendor: VendorId([1, 15]), ..matched_writer() });

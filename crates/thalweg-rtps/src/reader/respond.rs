@@ -44,7 +44,9 @@ impl Reader {
             return self.doubt(now, index);
         }
         if !proxy.heartbeat_counts.accept(heartbeat.count) {
-            return ReaderOutcome::default();
+            // A late one tells nothing new: the count of the one before may have been forged.
+            let is_news = heartbeat.last > proxy.announced;
+            return if is_news { self.doubt(now, index) } else { ReaderOutcome::default() };
         }
         proxy.requests.crowd = crowd;
         if proxy.skip_history {

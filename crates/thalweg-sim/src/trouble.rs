@@ -79,3 +79,11 @@ pub struct IntruderPlan {
     /// Time between two of his datagrams.
     pub period: Duration,
 }
+
+impl IntruderPlan {
+    /// How many datagrams he sends at most.
+    pub(crate) fn datagrams(&self) -> u64 {
+        let sent = self.until.since(self.from).as_nanos() / self.period.as_nanos().max(1);
+        u64::try_from(sent).unwrap_or(u64::MAX)
+    }
+}

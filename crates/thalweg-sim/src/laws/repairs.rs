@@ -2,6 +2,7 @@
 
 use thalweg_rtps::qos::Durability;
 
+use crate::plan::IntruderPlan;
 use crate::record::{Record, WriterRecord};
 
 /// Repairs for each submessage that was lost, and for each that a late reader had to get.
@@ -35,7 +36,7 @@ pub fn in_proportion_to_losses(record: &Record) -> Result<(), String> {
 }
 
 /// No lane drops more than it carries: a sender slows down for a full queue. It does not for readers that do not acknowledge:
-/// nobody tells it.
+/// nobody tells it, and an intruder does not care.
 pub fn queues_carry_more_than_they_drop(record: &Record) -> Result<(), String> {
     let is_untold = |writer: &&WriterRecord| {
         let topic = &record.plan.topics[writer.index.topic];
@@ -43,9 +44,10 @@ pub fn queues_carry_more_than_they_drop(record: &Record) -> Result<(), String> {
         !qos.reliability.is_reliable() || topic.readers.iter().any(|reader| !reader.qos.reliability.is_reliable())
     };
     let untold: u64 = record.writers.iter().filter(is_untold).map(|writer| writer.toll.dropped).sum();
+    let forged: u64 = record.plan.intruders.iter().map(IntruderPlan::datagrams).sum();
     for (host, lanes) in record.lanes.iter().enumerate() {
         for (lane, counted) in [("out of", lanes.outbound), ("into", lanes.inbound)] {
-            if counted.dropped > counted.datagrams + untold + 1_000 {
+            if counted.dropped > counted.datagrams + untold + forged + 1_000 {
                 return Err(format!("the lane {lane} host {host} dropped more than it carried: {counted:?}"));
             }
         }

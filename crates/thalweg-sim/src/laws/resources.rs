@@ -56,7 +56,9 @@ pub fn quiet_when_idle(record: &Record) -> Result<(), String> {
     let hangs = record.plan.readers().any(|(_, reader)| reader.pace == Pace::Never);
     // Participants that an intruder has made up are remembered until their lease ends.
     let ghosts = if record.plan.intruders.is_empty() { 0 } else { GHOSTS_ASKED };
-    let bound = QUIET_DATAGRAMS * (record.processes.len() as u64 + ghosts);
+    // What is lost is said again, and so is what its loss leaves unanswered.
+    let attempts = (1.0 - record.plan.weather.loss).powi(-2);
+    let bound = (attempts * (QUIET_DATAGRAMS * (record.processes.len() as u64 + ghosts)) as f64) as u64;
     for (number, process) in record.processes.iter().enumerate().filter(|_| !hangs) {
         if process.sent_when_quiet > bound {
             return Err(format!(

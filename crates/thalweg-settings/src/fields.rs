@@ -57,17 +57,26 @@ struct Source<'a> {
     text: &'a str,
 }
 
-impl Source<'_> {
-    fn error(&self, at: usize, message: impl Into<String>) -> SettingsError {
+impl<'a> Source<'a> {
+    fn before(&self, at: usize) -> &'a str {
         let mut end = at.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
-        let before = &self.text[..end];
+        &self.text[..end]
+    }
+
+    /// The line of an offset, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.before(at).matches('\n').count() + 1
+    }
+
+    fn error(&self, at: usize, message: impl Into<String>) -> SettingsError {
+        let before = self.before(at);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         SettingsError {
             file: self.file.to_owned(),
-            line: before.matches('\n').count() + 1,
+            line: self.line(at),
             column: before[line_start..].chars().count() + 1,
             message: message.into(),
         }
@@ -185,10 +194,25 @@ impl<'a> SettingsValue<'a> {
         self.source.error(self.at, format!("{}: {message}", self.name))
     }
 
+    /// Its first byte in the file's text, for [`SettingsError::at`].
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Its line in the file, from 1.
+    pub fn line(&self) -> usize {
+        self.source.line(self.at)
+    }
+
     /// A table with these keys.
     pub fn table(&self, keys: (&[&str], &[&str])) -> Result<SettingsTable<'a>, SettingsError> {
+        SettingsTable::new(self.source, self.name, self.table_of_names()?.table, self.at..self.at, keys)
+    }
+
+    /// A table that may have any keys.
+    pub fn table_of_names(&self) -> Result<SettingsTable<'a>, SettingsError> {
         match self.value {
-            DeValue::Table(table) => SettingsTable::new(self.source, self.name, table, self.at..self.at, keys),
+            DeValue::Table(table) => Ok(SettingsTable { source: self.source, name: self.name, table, at: self.at }),
             other => Err(self.error(format!("a table is needed, not {}", shown(other)))),
         }
     }
@@ -222,12 +246,15 @@ impl<'a> SettingsValue<'a> {
     }
 
     /// A whole number in a range.
-    pub fn integer(&self, min: u64, max: u64) -> Result<u64, SettingsError> {
+    pub fn integer<N>(&self, min: N, max: N) -> Result<N, SettingsError>
+    where
+        N: TryFrom<i128> + Copy + PartialOrd + fmt::Display,
+    {
         let DeValue::Integer(digits) = self.value else {
             return Err(self.error(format!("a whole number from {min} to {max} is needed, not {}", shown(self.value))));
         };
         let number = i128::from_str_radix(digits.as_str(), digits.radix()).ok();
-        let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| (min..=max).contains(number));
+        let number = number.and_then(|number| N::try_from(number).ok()).filter(|number| (min..=max).contains(number));
         number.ok_or_else(|| self.error(format!("{} is not within {min} to {max}", digits.as_str())))
     }
 

@@ -11,7 +11,15 @@ const CRATES: [(&str, &[&str]); 20] = [
     ("thalweg-transport", &["thalweg-base"]),
     (
         "thalweg",
-        &["thalweg-base", "thalweg-cdr", "thalweg-derive", "thalweg-rtps", "thalweg-transport", "thalweg-types"],
+        &[
+            "thalweg-base",
+            "thalweg-cdr",
+            "thalweg-derive",
+            "thalweg-rtps",
+            "thalweg-settings",
+            "thalweg-transport",
+            "thalweg-types",
+        ],
     ),
     ("thalweg-types", &["thalweg-cdr"]),
     (

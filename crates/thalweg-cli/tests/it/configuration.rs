@@ -50,7 +50,8 @@ fn a_mistake_in_the_file_stops_every_program_with_its_line() {
     let file = File::new("[network]\nmultcast = false\n");
     for arguments in [&["config"][..], &["ls"], &["pub", "chatter", "x"]] {
         let said = file.start(arguments).finish().expect_code(1);
-        let expect = format!("{}:2: unknown key \"multcast\"; did you mean multicast?", file.0.display());
+        let expect =
+            format!("{}:2:1: \"multcast\" is unknown in [network]: did you mean \"multicast\"?", file.0.display());
         assert!(said.stderr.contains(&expect), "{arguments:?}: {}", said.stderr);
     }
 }

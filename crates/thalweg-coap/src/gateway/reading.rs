@@ -115,16 +115,16 @@ fn read_server(field: Option<SettingsValue<'_>>) -> Read<ServerPlan> {
     let keys = ["bind", "loops", "groups", "peer_rate", "threads_max", "metrics", "statistics", "cache_bytes"];
     let server = field.table((&keys, &[]))?;
     plan.bind = server.or("bind", plan.bind, read_address)?;
-    plan.loops = server.or("loops", 1, |one| one.integer(1, 256).map(|loops| loops as usize))?;
+    plan.loops = server.or("loops", 1, |one| one.integer(1, 256))?;
     plan.groups = server.or("groups", false, SettingsValue::truth)?;
     if plan.groups && !plan.bind.ip().is_unspecified() {
         return Err(server.require("groups")?.error("needs bind = \"0.0.0.0:PORT\" or \"[::]:PORT\" to hear groups"));
     }
-    plan.peer_rate = server.maybe("peer_rate", |one| one.integer(1, u32::MAX.into()).map(|rate| rate as u32))?;
-    plan.threads_max = server.or("threads_max", 512, |one| one.integer(1, 65_535).map(|most| most as usize))?;
+    plan.peer_rate = server.maybe("peer_rate", |one| one.integer(1, u32::MAX))?;
+    plan.threads_max = server.or("threads_max", 512, |one| one.integer(1, 65_535))?;
     plan.metrics = server.maybe("metrics", read_address)?;
     plan.statistics = server.or("statistics", true, SettingsValue::truth)?;
-    plan.cache_bytes = server.or("cache_bytes", 4 << 20, |one| one.integer(0, 1 << 34).map(|bytes| bytes as usize))?;
+    plan.cache_bytes = server.or("cache_bytes", 4 << 20, |one| one.integer(0, 1 << 34))?;
     Ok(plan)
 }
 
@@ -178,7 +178,7 @@ fn read_device(field: &SettingsValue<'_>) -> Read<DevicePlan> {
         _ => DriverPlan::Kit {
             model: read_model(&table.require("model")?)?,
             name: read_segment(&table.require("name")?)?,
-            count: table.or("count", 1, |one| one.integer(1, DEVICES_MAX).map(|count| count as usize))?,
+            count: table.or("count", 1, |one| one.integer(1, DEVICES_MAX))?,
         },
     };
     Ok(DevicePlan {
@@ -293,7 +293,7 @@ fn read_service(field: &SettingsValue<'_>) -> Read<ServicePlan> {
 fn read_bridge(field: &SettingsValue<'_>) -> Read<BridgePlan> {
     let table = field.table((&["domain", "tag", "interfaces", "peers", "idl", "export"], &[]))?;
     Ok(BridgePlan {
-        domain: table.or("domain", 0, |one| one.integer(0, 232).map(|domain| domain as u32))?,
+        domain: table.or("domain", 0, |one| one.integer(0, 232))?,
         tag: table.or("tag", String::new(), |one| one.text().map(str::to_owned))?,
         interfaces: table
             .or("interfaces", Vec::new(), |one| one.each(PATHS_MAX, |name| name.text().map(str::to_owned)))?,
@@ -389,6 +389,6 @@ const REFUSED: [(&str, &str); 4] = [
 const ENTRIES_MAX: usize = 16_384;
 /// Paths in one list.
 const PATHS_MAX: usize = 1024;
-const DEVICES_MAX: u64 = 4096;
+const DEVICES_MAX: usize = 4096;
 const PATH_MAX_BYTES: usize = 200;
 const SEGMENT_MAX_BYTES: usize = 63;

@@ -156,7 +156,7 @@ pub(super) fn read_hosts(field: Option<Field<'_>>) -> Result<Option<HostPlan>, S
     let plan = read_on(&hosts.require("on")?)?;
     let count = plan.count;
     let list = |key| -> Result<Option<Vec<u32>>, ScenarioError> {
-        let host = |one: &Field<'_>| one.integer(0, u64::from(count) - 1).map(|host| host as u32);
+        let host = |one: &Field<'_>| one.integer(0, count - 1);
         hosts.maybe(key, |field| field.list(HOSTS_MAX as usize, host))
     };
     let clock_span = match hosts.get("clock_s") {
@@ -286,7 +286,7 @@ pub(super) fn read_link(field: Option<Field<'_>>, hosts: Option<&HostPlan>) -> R
     Ok(LinkPlan {
         snooping: is_snooping,
         rate_mbit: link.maybe("rate_mbit", |one| one.number(0.1, 100_000.0))?,
-        mtu_bytes: link.or("mtu_bytes", u64::from(default.mtu_bytes), |one| one.integer(576, 9_000))? as u32,
+        mtu_bytes: link.or("mtu_bytes", default.mtu_bytes, |one| one.integer(576, 9_000))?,
         queue: link.or("queue_ms", default.queue, |one| {
             one.number(1.0, 10_000.0).map(|ms| Duration::from_secs_f64(ms / 1e3))
         })?,

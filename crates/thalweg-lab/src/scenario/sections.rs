@@ -133,8 +133,8 @@ pub(super) fn read_history(field: &Field<'_>) -> Result<HistorySetting, Scenario
     }
     let table = field.table((&["keep_last", "keep_all"], &[]))?;
     match (table.get("keep_last"), table.get("keep_all")) {
-        (Some(depth), None) => depth.integer(1, 100_000).map(|depth| HistorySetting::KeepLast(depth as u32)),
-        (None, Some(room)) => room.integer(1, 1_000_000).map(|room| HistorySetting::KeepAll(room as u32)),
+        (Some(depth), None) => depth.integer(1, 100_000).map(HistorySetting::KeepLast),
+        (None, Some(room)) => room.integer(1, 1_000_000).map(HistorySetting::KeepAll),
         _ => Err(field.error(needed)),
     }
 }
@@ -177,7 +177,7 @@ fn read_affinity(field: &Field<'_>) -> Result<Affinity, ScenarioError> {
     }
     let table = field.table((&["publishers", "subscribers"], &[]))?;
     let list = |key| -> Result<Vec<usize>, ScenarioError> {
-        table.require(key)?.list(VALUES_MAX, |one| one.integer(0, cores as u64 - 1).map(|cpu| cpu as usize))
+        table.require(key)?.list(VALUES_MAX, |one| one.integer(0, cores - 1))
     };
     Ok(Affinity::Lists { publishers: list("publishers")?, subscribers: list("subscribers")? })
 }
@@ -224,7 +224,7 @@ fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
     let field = schedule.require("runs")?;
     let precision = schedule.get("precision");
     if !field.is_table() {
-        let runs = field.integer(1, 1_000)? as u32;
+        let runs = field.integer(1, 1_000)?;
         return match precision {
             Some(precision) => Err(precision.error("needs runs = { min = 8, max = 30 }, to end between them")),
             None => Ok(Runs { min: runs, max: runs, precision: Precision::default() }),
@@ -241,7 +241,7 @@ fn read_runs(schedule: &Fields<'_>) -> Result<Runs, ScenarioError> {
     if bounds == Precision::default() {
         return Err(precision.error("p50 or p99 is needed, such as { p99 = 0.05 }"));
     }
-    Ok(Runs { min: min as u32, max: max as u32, precision: bounds })
+    Ok(Runs { min, max, precision: bounds })
 }
 
 pub(super) fn read_expectations(field: Option<Field<'_>>) -> Result<Vec<Expectation>, ScenarioError> {
@@ -277,7 +277,7 @@ fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {
         steal: share("steal_max_pct")?.unwrap_or(default.steal),
         pressure: share("psi_cpu_max_pct")?,
         bad_seconds: share("bad_seconds_max_pct")?.unwrap_or(default.bad_seconds),
-        attempts: system.or("attempts", 3, |one| one.integer(1, 10).map(|attempts| attempts as u32))?,
+        attempts: system.or("attempts", 3, |one| one.integer(1, 10))?,
     })
 }
 

@@ -114,7 +114,7 @@ pub(super) fn read_sending(field: &Field<'_>) -> Result<CellSending, ScenarioErr
 
 /// `bytes` in each `period_ms`, as a table says it.
 pub(super) fn read_grant(table: &Fields<'_>) -> Result<(u32, Duration), ScenarioError> {
-    let bytes = table.require("bytes")?.integer(512, 1 << 30)? as u32;
+    let bytes = table.require("bytes")?.integer(512, 1 << 30)?;
     let period = table.get("period_ms").map_or(Ok(Duration::from_millis(10)), |one| milliseconds(&one, 60_000.0))?;
     Ok((bytes, period))
 }

@@ -164,7 +164,7 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
             history: flow.maybe("history", read_history)?,
             in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
             phase: flow.maybe("phase", |one| one.choice(&PHASES))?,
-            transport_priority: flow.or("transport_priority", 0, |one| one.integer(0, 63))? as i32,
+            transport_priority: flow.or("transport_priority", 0, |one| one.integer(0, 63))?,
             flow_controller: flow.maybe("flow_controller", |one| read_flow_controller(one, &name))?,
             after,
             name,

@@ -1,10 +1,12 @@
 //! Settings of participants.
 
+use std::path::Path;
 use std::time::Duration;
 
-use super::document::{Entry, Source};
+use thalweg_settings::{SettingsError, SettingsTable, SettingsValue};
+
+use super::document::{duration, origin, texts};
 use super::{EffectiveSetting, SettingOrigin, Sourced};
-use crate::Error;
 
 /// What a configuration sets of participants.
 #[derive(Clone, Debug, Default)]
@@ -52,75 +54,72 @@ impl Default for NetworkSettings {
     }
 }
 
-/// Every key, with the table that it stands in.
-const KEYS: &[&str] = &[
-    "domain",
-    "participant.name",
-    "participant.domain_tag",
-    "participant.groups",
-    "participant.lease",
-    "participant.peers",
-    "network.interfaces",
-    "network.deny_interfaces",
-    "network.loopback_only",
-    "network.multicast",
-    "network.ipv6",
-    "network.receive_buffer_bytes",
-    "limits.participants",
-    "limits.endpoints_per_participant",
-    "limits.bytes_per_participant",
-    "limits.bytes",
-];
+/// The keys of each table.
+const PARTICIPANT: &[&str] = &["name", "domain_tag", "groups", "lease", "peers"];
+const NETWORK: &[&str] =
+    &["interfaces", "deny_interfaces", "loopback_only", "multicast", "ipv6", "receive_buffer_bytes"];
+const LIMITS: &[&str] = &["participants", "endpoints_per_participant", "bytes_per_participant", "bytes"];
 
 /// Largest domain (RTPS 2.5 §9.6.2.3).
 pub(super) const DOMAIN_MAX: u32 = 232;
 
-/// Reads one setting; `key` is its name with its table.
-pub(super) fn read(
-    source: &Source<'_>,
-    entry: &Entry<'_>,
-    key: &str,
-    settings: &mut ParticipantSettings,
-) -> Result<(), Error> {
-    let origin = source.origin(&entry.span);
-    let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, network, limits } = settings;
-    match key {
-        "domain" => {
-            let asked = source.integer(entry)?;
-            let value = u32::try_from(asked).ok().filter(|value| *value <= DOMAIN_MAX);
-            let refused = || source.error(&entry.span, format!("domain is {asked}; it is 0 to {DOMAIN_MAX}"));
-            *domain = Sourced { value: value.ok_or_else(refused)?, origin };
-        }
-        "participant.name" => *name = Sourced { value: source.text(entry)?, origin },
-        "participant.domain_tag" => *domain_tag = Sourced { value: source.text(entry)?, origin },
-        "participant.groups" => *groups = Sourced { value: source.texts(entry)?, origin },
-        "participant.lease" => *lease = Sourced { value: source.duration(entry)?, origin },
-        "participant.peers" => *peers = Sourced { value: source.texts(entry)?, origin },
-        "network.interfaces" => network.interfaces = Sourced { value: source.texts(entry)?, origin },
-        "network.deny_interfaces" => network.deny_interfaces = Sourced { value: source.texts(entry)?, origin },
-        "network.loopback_only" => network.loopback_only = Sourced { value: source.flag(entry)?, origin },
-        "network.multicast" => network.multicast = Sourced { value: source.flag(entry)?, origin },
-        "network.ipv6" => network.ipv6 = Sourced { value: source.flag(entry)?, origin },
-        "network.receive_buffer_bytes" => {
-            network.receive_buffer_bytes = Sourced { value: source.count(entry, 1)?, origin };
-        }
-        "limits.participants" => limits.participants = Sourced { value: source.count(entry, 1)?, origin },
-        "limits.endpoints_per_participant" => {
-            limits.endpoints_per_participant = Sourced { value: source.count(entry, 1)?, origin };
-        }
-        "limits.bytes_per_participant" => {
-            limits.bytes_per_participant = Sourced { value: source.count(entry, 1)?, origin };
-        }
-        "limits.bytes" => limits.bytes = Sourced { value: source.count(entry, 1)?, origin },
-        _ => {
-            let table = key.split_once('.').map_or("", |(table, _)| table);
-            let of_table =
-                |known: &'static str| known.split_once('.').filter(|(of, _)| *of == table).map(|(_, name)| name);
-            let known: Vec<&str> = KEYS.iter().filter_map(|known| of_table(known)).collect();
-            return Err(source.unknown(entry, &known));
-        }
+/// Reads the settings of participants in a whole file.
+pub(super) fn read(root: &SettingsTable<'_>, path: &Path) -> Result<ParticipantSettings, SettingsError> {
+    let ParticipantSettings { mut domain, mut name, mut domain_tag, mut groups, mut lease, mut peers, network, limits } =
+        ParticipantSettings::default();
+    set(root, "domain", path, &mut domain, |field| field.integer(0, DOMAIN_MAX))?;
+    if let Some(table) = root.get("participant").map(|field| field.table((PARTICIPANT, &[]))).transpose()? {
+        set(&table, "name", path, &mut name, text)?;
+        set(&table, "domain_tag", path, &mut domain_tag, text)?;
+        set(&table, "groups", path, &mut groups, texts)?;
+        set(&table, "lease", path, &mut lease, |field| duration(field.text()?).map_err(|cause| field.error(cause)))?;
+        set(&table, "peers", path, &mut peers, texts)?;
+    }
+    let network = root.or("network", network, |field| read_network(&field.table((NETWORK, &[]))?, path))?;
+    let limits = root.or("limits", limits, |field| read_limits(&field.table((LIMITS, &[]))?, path))?;
+    Ok(ParticipantSettings { domain, name, domain_tag, groups, lease, peers, network, limits })
+}
+
+fn read_network(table: &SettingsTable<'_>, path: &Path) -> Result<NetworkSettings, SettingsError> {
+    let mut network = NetworkSettings::default();
+    set(table, "interfaces", path, &mut network.interfaces, texts)?;
+    set(table, "deny_interfaces", path, &mut network.deny_interfaces, texts)?;
+    set(table, "loopback_only", path, &mut network.loopback_only, SettingsValue::truth)?;
+    set(table, "multicast", path, &mut network.multicast, SettingsValue::truth)?;
+    set(table, "ipv6", path, &mut network.ipv6, SettingsValue::truth)?;
+    set(table, "receive_buffer_bytes", path, &mut network.receive_buffer_bytes, count)?;
+    Ok(network)
+}
+
+fn read_limits(table: &SettingsTable<'_>, path: &Path) -> Result<LimitSettings, SettingsError> {
+    let mut limits = LimitSettings::default();
+    set(table, "participants", path, &mut limits.participants, count)?;
+    set(table, "endpoints_per_participant", path, &mut limits.endpoints_per_participant, count)?;
+    set(table, "bytes_per_participant", path, &mut limits.bytes_per_participant, count)?;
+    set(table, "bytes", path, &mut limits.bytes, count)?;
+    Ok(limits)
+}
+
+/// Sets what a key is given for; leaves the default where it is not.
+fn set<'a, T>(
+    table: &SettingsTable<'a>,
+    key: &'a str,
+    path: &Path,
+    setting: &mut Sourced<T>,
+    read: impl FnOnce(&SettingsValue<'a>) -> Result<T, SettingsError>,
+) -> Result<(), SettingsError> {
+    if let Some(field) = table.get(key) {
+        *setting = Sourced { value: read(&field)?, origin: origin(path, &field) };
     }
     Ok(())
+}
+
+fn text(field: &SettingsValue<'_>) -> Result<String, SettingsError> {
+    field.text().map(str::to_owned)
+}
+
+fn count(field: &SettingsValue<'_>) -> Result<usize, SettingsError> {
+    field.integer(1, usize::MAX)
 }
 
 impl ParticipantSettings {
@@ -155,11 +154,14 @@ impl ParticipantSettings {
             ),
             (count(&limits.bytes, usual.bytes_max), &limits.bytes.origin),
         ];
-        let setting = |(key, (value, origin)): (&&str, (String, &SettingOrigin))| EffectiveSetting {
-            key: (*key).to_owned(),
+        let tables = [("participant.", PARTICIPANT), ("network.", NETWORK), ("limits.", LIMITS)];
+        let keys = tables.iter().flat_map(|(table, keys)| keys.iter().map(move |key| format!("{table}{key}")));
+        let keys = std::iter::once("domain".to_owned()).chain(keys);
+        let setting = |(key, (value, origin)): (String, (String, &SettingOrigin))| EffectiveSetting {
+            key,
             value,
             origin: origin.clone(),
         };
-        KEYS.iter().zip(told).map(setting).collect()
+        keys.zip(told).map(setting).collect()
     }
 }

@@ -1,7 +1,6 @@
 //! QoS by topic: profiles that inherit from each other, and the topics that use them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use thalweg_rtps::qos::{
     Destination, DestinationOrder, Durability, History, LivelinessKind, MAX_BLOCKING_TIME, Method, Ownership,
@@ -53,8 +52,8 @@ pub(super) struct Profiles {
 /// One profile.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profile {
-    /// Names of other profiles, with their places; later ones come before earlier ones, own keys before all.
-    pub(super) inherits: Vec<(String, Range<usize>)>,
+    /// Later ones come before earlier ones, own keys before all.
+    pub(super) inherits: Vec<ProfileName>,
     pub(super) keys: BTreeMap<&'static str, Sourced<Value>>,
 }
 
@@ -62,9 +61,17 @@ pub(super) struct Profile {
 #[derive(Clone, Debug)]
 pub(super) struct TopicRule {
     pub(super) name: String,
-    pub(super) writer: Option<(String, Range<usize>)>,
-    pub(super) reader: Option<(String, Range<usize>)>,
+    pub(super) writer: Option<ProfileName>,
+    pub(super) reader: Option<ProfileName>,
     pub(super) origin: SettingOrigin,
+}
+
+/// A profile's name where a file gives it.
+#[derive(Clone, Debug)]
+pub(super) struct ProfileName {
+    pub(super) name: String,
+    /// Its first byte in the file's text.
+    pub(super) offset: usize,
 }
 
 /// The policies of one side.
@@ -74,29 +81,28 @@ enum Side<'a> {
 }
 
 impl Profiles {
-    /// Gives each profile the keys that it inherits. Fails with the place of a name that no profile has, or that leads in a circle.
-    pub(super) fn resolve(&mut self) -> Result<(), (Range<usize>, String)> {
+    /// Gives each profile the keys that it inherits. Fails with the offset of a name that no profile has, or that leads in a circle.
+    pub(super) fn resolve(&mut self) -> Result<(), (usize, String)> {
         let names = self.topics.iter().flat_map(|rule| [&rule.writer, &rule.reader]).flatten();
-        for (name, span) in names.chain(self.profiles.values().flat_map(|profile| &profile.inherits)) {
+        for ProfileName { name, offset } in names.chain(self.profiles.values().flat_map(|profile| &profile.inherits)) {
             if !self.profiles.contains_key(name) {
                 let known: Vec<&str> = self.profiles.keys().map(String::as_str).collect();
-                return Err((span.clone(), format!("no profile is named {name:?}; there are: {}", known.join(", "))));
+                return Err((*offset, format!("no profile is named {name:?}; there are: {}", known.join(", "))));
             }
         }
         let mut done = BTreeMap::<String, Profile>::new();
         while done.len() < self.profiles.len() {
             let is_next = |(name, profile): &(&String, &Profile)| {
-                !done.contains_key(*name) && profile.inherits.iter().all(|(from, _)| done.contains_key(from))
+                !done.contains_key(*name) && profile.inherits.iter().all(|from| done.contains_key(&from.name))
             };
             let Some((name, profile)) = self.profiles.iter().find(is_next) else {
                 let circular = self.profiles.iter().find(|(name, _)| !done.contains_key(*name));
-                let span =
-                    circular.and_then(|(_, profile)| profile.inherits.first()).map_or(0..0, |(_, span)| span.clone());
-                return Err((span, "profiles inherit from each other in a circle".to_owned()));
+                let offset = circular.and_then(|(_, profile)| profile.inherits.first()).map_or(0, |from| from.offset);
+                return Err((offset, "profiles inherit from each other in a circle".to_owned()));
             };
             let mut resolved = Profile::default();
-            for (from, _) in &profile.inherits {
-                resolved.keys.extend(done[from].keys.clone());
+            for from in &profile.inherits {
+                resolved.keys.extend(done[&from.name].keys.clone());
             }
             resolved.keys.extend(profile.keys.clone());
             done.insert(name.clone(), resolved);
@@ -126,10 +132,10 @@ impl Profiles {
     fn keys_for(
         &self,
         topic: &str,
-        side: impl Fn(&TopicRule) -> Option<&(String, Range<usize>)>,
+        side: impl Fn(&TopicRule) -> Option<&ProfileName>,
     ) -> Vec<(&'static str, &Sourced<Value>)> {
         let mut fitting = self.topics.iter().filter(|rule| name_matches(&rule.name, topic));
-        let profile = fitting.find_map(side).and_then(|(name, _)| self.profiles.get(name));
+        let profile = fitting.find_map(side).and_then(|used| self.profiles.get(&used.name));
         let Some(profile) = profile else { return Vec::new() };
         QOS_KEYS.iter().filter_map(|key| Some((*key, profile.keys.get(key)?))).collect()
     }
@@ -143,9 +149,9 @@ impl Profiles {
         };
         let of_topic = |rule: &TopicRule| {
             let sides = [("writer_profile", &rule.writer), ("reader_profile", &rule.reader)];
-            let told = |(side, profile): (&str, &Option<(String, Range<usize>)>)| {
+            let told = |(side, profile): (&str, &Option<ProfileName>)| {
                 let key = format!("topic.{:?}.{side}", rule.name);
-                profile.as_ref().map(|(name, _)| EffectiveSetting {
+                profile.as_ref().map(|ProfileName { name, .. }| EffectiveSetting {
                     key,
                     value: format!("{name:?}"),
                     origin: rule.origin.clone(),
@@ -181,7 +187,7 @@ fn setting(key: &str, value: &Sourced<Value>) -> EffectiveSetting {
     EffectiveSetting { key: key.to_owned(), value: text, origin: value.origin.clone() }
 }
 
-/// Refuses a value that a key cannot have, with the rest of a sentence that begins with the key.
+/// Refuses a value that a key cannot have, and says why.
 pub(super) fn check(key: &str, value: &Value) -> Result<(), String> {
     apply(key, value, Side::Writer(&mut WriterQos::default()))?;
     apply(key, value, Side::Reader(&mut ReaderQos::default()))?;
@@ -272,7 +278,7 @@ fn word<R: Clone>(value: &Value, words: &[(&str, R)]) -> Result<R, String> {
     let given = text(value)?;
     let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
     let found = words.iter().find(|(word, _)| *word == given).map(|(_, meaning)| meaning.clone());
-    found.ok_or_else(|| format!("is {given:?}; it is one of: {}", known()))
+    found.ok_or_else(|| format!("{given:?} is no choice; allowed: {}", known()))
 }
 
 fn reliability(value: &Value) -> Result<Reliability, String> {
@@ -353,32 +359,32 @@ fn time(value: &Value) -> Result<std::time::Duration, String> {
 fn text(value: &Value) -> Result<&str, String> {
     match value {
         Value::Text(text) => Ok(text),
-        _ => Err("is a text".to_owned()),
+        _ => Err("a text is needed".to_owned()),
     }
 }
 
 fn texts(value: &Value) -> Result<Vec<String>, String> {
     match value {
         Value::Texts(texts) => Ok(texts.clone()),
-        _ => Err("is a list of texts".to_owned()),
+        _ => Err("a list of texts is needed".to_owned()),
     }
 }
 
 fn flag(value: &Value) -> Result<bool, String> {
     match value {
         Value::Flag(flag) => Ok(*flag),
-        _ => Err("is true or false".to_owned()),
+        _ => Err("true or false is needed".to_owned()),
     }
 }
 
 fn number<N: TryFrom<i64>>(value: &Value) -> Result<N, String> {
     match value {
-        Value::Integer(number) => N::try_from(*number).map_err(|_| format!("cannot be {number}")),
-        _ => Err("is a whole number".to_owned()),
+        Value::Integer(number) => N::try_from(*number).map_err(|_| format!("{number} is out of range")),
+        _ => Err("a whole number is needed".to_owned()),
     }
 }
 
 fn at_least_one(value: &Value) -> Result<u32, String> {
     let number = number(value)?;
-    if number == 0 { Err("is 0; the least is 1".to_owned()) } else { Ok(number) }
+    if number == 0 { Err("0 is given; the least is 1".to_owned()) } else { Ok(number) }
 }

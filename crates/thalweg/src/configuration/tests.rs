@@ -91,28 +91,35 @@ fn what_a_profile_does_not_name_stays_as_the_program_set_it() {
 
 #[test]
 fn a_mistake_is_told_with_file_line_and_the_nearest_key() {
-    check_refused("domain = 1\ndomian = 2", "robot.toml:2: unknown key \"domian\"; did you mean domain?");
-    check_refused("[network]\n\nmultcast = true", "robot.toml:3: unknown key \"multcast\"; did you mean multicast?");
+    check_refused("domain = 1\ndomian = 2", "robot.toml:2:1: \"domian\" is unknown: did you mean \"domain\"?");
+    check_refused("[network]\n\nmultcast = true", "robot.toml:3:1: \"multcast\" is unknown in [network]");
+    check_refused("[profile.a]\nrelaibility = \"reliable\"", "did you mean \"reliability\"?");
+    check_refused("[[topic]]\nnmae = \"a\"", "robot.toml:2:1: \"nmae\" is unknown in [topic]: did you mean \"name\"?");
+    check_refused("[limits]\nzzzzzzzzzz = 1", "allowed: participants, endpoints_per_participant");
+    check_refused("domain = 233", "robot.toml:1:10: domain: 233 is not within 0 to 232");
+    check_refused("domain = \"a\"", "domain: a whole number from 0 to 232 is needed, not the text \"a\"");
+    check_refused("[limits]\nparticipants = 0", "robot.toml:2:16: participants: 0 is not within 1 to");
     check_refused(
-        "[profile.a]\nrelaibility = \"reliable\"",
-        "robot.toml:2: unknown key \"relaibility\"; did you mean reliability?",
+        "[profile.a]\nreliability = \"relieable\"",
+        "\"relieable\" is no choice; allowed: best_effort, reliable",
     );
-    check_refused("[[topic]]\nnmae = \"a\"", "robot.toml:2: unknown key \"nmae\"; did you mean name?");
-    check_refused("[limits]\nzzzzzzzzzz = 1", "known keys: participants, endpoints_per_participant");
-    check_refused("domain = 233", "robot.toml:1: domain is 233; it is 0 to 232");
-    check_refused("domain = \"a\"", "domain is a whole number, and a value of type string was found");
-    check_refused("[limits]\nparticipants = 0", "robot.toml:2: participants is 0; the least is 1");
-    check_refused("[profile.a]\nreliability = \"relieable\"", "is \"relieable\"; it is one of: best_effort, reliable");
     check_refused("[profile.a]\ndeadline = \"1 fortnight\"", "a duration is a whole number with its unit");
-    check_refused("[profile.a]\ndepth = 0", "robot.toml:2: depth is 0; the least is 1");
-    check_refused("[profile.a]\nhistory = 3", "history is a text");
-    check_refused("[[topic]]\nname = \"a\"\nprofile = \"b\"", "robot.toml:3: no profile is named \"b\"");
-    check_refused("[[topic]]\nname = \"a\"", "topic \"a\" names no profile");
-    check_refused("[[topic]]\nprofile = \"a\"", "a topic needs a name");
+    check_refused("[participant]\nlease = \"1\"", "robot.toml:2:9: lease: \"1\" is none; a duration is");
+    check_refused("[profile.a]\ndepth = 0", "robot.toml:2:9: depth: 0 is given; the least is 1");
+    check_refused("[profile.a]\nhistory = 3", "history: a text is needed");
+    check_refused(
+        "[profile.a]\ndepth = 1.5",
+        "depth: a text, a whole number, true, false or a list of texts is needed",
+    );
+    check_refused("[profile.a]\ntransport_priority = -99999999999", "transport_priority: -99999999999 is out of range");
+    check_refused("[[topic]]\nname = \"a\"\nprofile = \"b\"", "robot.toml:3:11: no profile is named \"b\"");
+    check_refused("[[topic]]\nname = \"a\"", "topic: \"a\" names no profile");
+    check_refused("[[topic]]\nprofile = \"a\"", "[topic] needs \"name\"");
     check_refused("topic = 1", "write [[topic]]");
-    check_refused("a = \n", "robot.toml:1: ");
+    check_refused("[topic]\nname = \"a\"", "write [[topic]]");
+    check_refused("a = \n", "robot.toml:1:5: ");
     check_refused("[profile.a]\ninherits = [\"b\"]\n[profile.b]\ninherits = [\"a\"]", "in a circle");
-    check_refused("[profile.a]\ninherits = [\"c\"]", "robot.toml:2: no profile is named \"c\"");
+    check_refused("[profile.a]\ninherits = [\"c\"]", "robot.toml:2:13: no profile is named \"c\"");
 }
 
 #[test]

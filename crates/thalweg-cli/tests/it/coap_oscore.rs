@@ -1,49 +1,22 @@
 //! `coap serve` and its clients with keys in files.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::ChildStdout;
 
-use crate::program::{Running, Said, command, run, tag};
+use crate::program::{Running, Said, TestFolder, command, run, tag};
 
-/// Keys of a server with two clients, and of the clients; gone at the end.
-struct Keys {
-    folder: PathBuf,
-}
-
-impl Keys {
-    fn new() -> Keys {
-        let folder = std::env::temp_dir().join(format!("thalweg-{}", tag()));
-        fs::create_dir_all(&folder).expect("a folder");
-        let keys = Keys { folder };
-        let context = |secret: &str, own: &str, other: &str| {
-            format!(r#"{{"master_secret": "{secret}", "sender_id": "{own}", "recipient_id": "{other}"}}"#)
-        };
-        let secrets = ["000102030405060708090a0b0c0d0e0f", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"];
-        keys.write(
-            "server.json",
-            &format!("[{}, {}]", context(secrets[0], "00", "01"), context(secrets[1], "00", "02")),
-        );
-        keys.write("first.json", &context(secrets[0], "01", "00"));
-        keys.write("second.json", &context(secrets[1], "02", "00"));
-        keys.write("stranger.json", &context(secrets[1], "01", "00"));
-        keys
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.folder.join(name), text).expect("written");
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_str().expect("a name").to_owned()
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+/// Keys of a server with two clients, and of the clients.
+fn keys() -> TestFolder {
+    let keys = TestFolder::new();
+    let context = |secret: &str, own: &str, other: &str| {
+        format!(r#"{{"master_secret": "{secret}", "sender_id": "{own}", "recipient_id": "{other}"}}"#)
+    };
+    let secrets = ["000102030405060708090a0b0c0d0e0f", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"];
+    keys.write("server.json", &format!("[{}, {}]", context(secrets[0], "00", "01"), context(secrets[1], "00", "02")));
+    keys.write("first.json", &context(secrets[0], "01", "00"));
+    keys.write("second.json", &context(secrets[1], "02", "00"));
+    keys.write("stranger.json", &context(secrets[1], "01", "00"));
+    keys
 }
 
 struct Serving {
@@ -53,12 +26,12 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(keys: &Keys) -> Serving {
+    fn start(keys: &TestFolder) -> Serving {
         Serving::start_as(keys, &["serve"])
     }
 
     /// `coap` with these words, and with `/note` and `/sensors` protected.
-    fn start_as(keys: &Keys, words: &[&str]) -> Serving {
+    fn start_as(keys: &TestFolder, words: &[&str]) -> Serving {
         let options = ["--bind", "127.0.0.1:0", "--protected", "/note", "--protected", "/sensors"];
         let oscore = ["--oscore", &keys.path("server.json")];
         let mut running = Running::start(command(&[&["coap"], words, &options, &oscore].concat()));
@@ -70,7 +43,7 @@ impl Serving {
     }
 
     /// `coap VERB` of a path; without the name of a file unprotected.
-    fn ask(&self, keys: &Keys, file: Option<&str>, verb: &str, path: &str, more: &[&str]) -> Said {
+    fn ask(&self, keys: &TestFolder, file: Option<&str>, verb: &str, path: &str, more: &[&str]) -> Said {
         let uri = format!("coap://{}{path}", self.address);
         let keys = file.map(|file| keys.path(file));
         let protection: Vec<&str> = keys.iter().flat_map(|keys| ["--oscore", keys]).collect();
@@ -80,7 +53,7 @@ impl Serving {
 
 #[test]
 fn what_is_protected_is_for_those_with_the_keys() {
-    let keys = Keys::new();
+    let keys = keys();
     let server = Serving::start(&keys);
     let stranger = server.ask(&keys, Some("stranger.json"), "get", "/note", &[]).expect_code(1);
     assert!(stranger.stderr.contains("Decryption failed"), "{}", stranger.stderr);
@@ -101,7 +74,7 @@ fn what_is_protected_is_for_those_with_the_keys() {
 
 #[test]
 fn a_bridge_protects_what_it_offers() {
-    let keys = Keys::new();
+    let keys = keys();
     let bridge = Serving::start_as(&keys, &["bridge", "--interface", "lo", "--domain-tag", &tag()]);
     let check = |file: Option<&str>, expect: &str| {
         let said = bridge.ask(&keys, file, "get", "/sensors/none", &[]).expect_code(1);
@@ -113,7 +86,7 @@ fn a_bridge_protects_what_it_offers() {
 
 #[test]
 fn a_restarted_server_goes_on_without_accepting_what_is_old() {
-    let keys = Keys::new();
+    let keys = keys();
     let server = Serving::start(&keys);
     server.ask(&keys, Some("first.json"), "put", "/note", &["one"]).expect_code(0);
     server.running.signal("KILL");
@@ -143,7 +116,7 @@ fn a_restarted_server_goes_on_without_accepting_what_is_old() {
 
 #[test]
 fn keys_that_cannot_be_used_are_told_before_anything_is_sent() {
-    let keys = Keys::new();
+    let keys = keys();
     let server = Serving::start(&keys);
     let check = |file: &str, expect: &str| {
         let said = server.ask(&keys, Some(file), "get", "/request", &[]).expect_code(2);

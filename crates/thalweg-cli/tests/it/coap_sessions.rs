@@ -1,49 +1,26 @@
 //! `coap serve` and its clients over DTLS, TCP, TLS and WebSocket, in processes of their own.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::path::PathBuf;
 use std::process::ChildStdout;
 use std::time::Duration;
 
-use crate::program::{Running, Said, command, run, tag};
+use crate::program::{Running, Said, TestFolder, command, run};
 
-/// Files with keys; gone at the end.
-struct Keys {
-    folder: PathBuf,
-}
-
-impl Keys {
-    fn new() -> Keys {
-        let keys = Keys { folder: std::env::temp_dir().join(format!("thalweg-{}", tag())) };
-        fs::create_dir_all(&keys.folder).expect("a folder");
-        let key = |identity: &str, key: &str| format!(r#"{{"identity": "{identity}", "key": "{key}"}}"#);
-        keys.write("all.json", &format!("[{}, {}]", key("porter", "01"), key("guest", "02")));
-        keys.write("porter.json", &key("porter", "01"));
-        keys.write("guest.json", &key("guest", "02"));
-        keys.write("forger.json", &key("porter", "02"));
-        keys.write("moving.json", r#"{"identity": "a", "key": "01", "connection_id": "01"}"#);
-        keys.write(
-            "context.json",
-            r#"{"master_secret": "000102030405060708090a0b0c0d0e0f", "sender_id": "00", "recipient_id": "01"}"#,
-        );
-        keys
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.folder.join(name), text).expect("written");
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.join(name).to_str().expect("a name").to_owned()
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+/// Files with keys.
+fn keys() -> TestFolder {
+    let keys = TestFolder::new();
+    let key = |identity: &str, key: &str| format!(r#"{{"identity": "{identity}", "key": "{key}"}}"#);
+    keys.write("all.json", &format!("[{}, {}]", key("porter", "01"), key("guest", "02")));
+    keys.write("porter.json", &key("porter", "01"));
+    keys.write("guest.json", &key("guest", "02"));
+    keys.write("forger.json", &key("porter", "02"));
+    keys.write("moving.json", r#"{"identity": "a", "key": "01", "connection_id": "01"}"#);
+    keys.write(
+        "context.json",
+        r#"{"master_secret": "000102030405060708090a0b0c0d0e0f", "sender_id": "00", "recipient_id": "01"}"#,
+    );
+    keys
 }
 
 fn certificate(name: &str) -> String {
@@ -93,7 +70,7 @@ fn ask(verb: &str, uri: &str, path: &str, more: &[&str]) -> Said {
 
 #[test]
 fn a_session_is_for_those_with_a_key_and_rules_tell_them_apart() {
-    let keys = Keys::new();
+    let keys = keys();
     let all = keys.path("all.json");
     let rules = ["--allow", "/note any psk:porter", "--allow", "/note get known"];
     let server = Serving::start(&[&["--coaps", "127.0.0.1:0", "--psk", &all], &rules[..]].concat(), 2);
@@ -119,7 +96,7 @@ fn a_session_is_for_those_with_a_key_and_rules_tell_them_apart() {
 
 #[test]
 fn strangers_at_the_port_for_sessions_disturb_nobody() {
-    let keys = Keys::new();
+    let keys = keys();
     let server = Serving::start(&["--coaps", "127.0.0.1:0", "--psk", &keys.path("all.json")], 2);
     let secure = &server.uris[1];
     let porter = keys.path("porter.json");
@@ -200,7 +177,7 @@ fn connections_that_say_nothing_or_nonsense_disturb_nobody() {
 
 #[test]
 fn what_a_transport_cannot_do_is_refused_with_the_reason() {
-    let keys = Keys::new();
+    let keys = keys();
     let server = Serving::start(&["--listen", "coap+tcp://127.0.0.1:0"], 2);
     let protected = ask("get", &server.uris[1], "/request", &["--oscore", &keys.path("context.json")]).expect_code(2);
     assert!(protected.stderr.contains("OSCORE is not supported over coap+tcp"), "{}", protected.stderr);

@@ -1,12 +1,38 @@
 //! A started `thalweg` that is always ended, and what it said.
 
 use std::io::{BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a step may take on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of one test, removed at its end.
+pub struct TestFolder(PathBuf);
+
+impl TestFolder {
+    pub fn new() -> TestFolder {
+        let path = std::env::temp_dir().join(format!("thalweg-{}", tag()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        TestFolder(path)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).expect("written");
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("text").to_owned()
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
 
 /// A domain tag that keeps this test apart from every other one and from everybody else on the host.
 pub fn tag() -> String {

@@ -29,6 +29,20 @@ impl Table {
         }
     }
 
+    /// The same without the columns of figures that hold a dash in every row; a table without rows keeps all.
+    pub fn without_empty_columns(mut self) -> Table {
+        let is_empty = |column: &usize| {
+            !self.rows.is_empty() && !self.holds_words(*column) && self.rows.iter().all(|row| row[*column] == "–")
+        };
+        let empty: Vec<usize> = (0..self.header.len()).filter(is_empty).collect();
+        for column in empty.into_iter().rev() {
+            self.header.remove(column);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+            self.words.iter_mut().filter(|word| **word > column).for_each(|word| *word -= 1);
+        }
+        self
+    }
+
     fn holds_words(&self, column: usize) -> bool {
         column == 0 || self.words.contains(&column)
     }
@@ -125,6 +139,17 @@ mod tests {
         table.rows[0][0] = "a|b\nc".to_owned();
         let expect = "*Speed, km/h*\n\n| river | mean | max |\n|---|---:|---:|\n| a\\|b c | 7.2 | 10 |\n| Aare & Reuß | 12 | 9 |\n";
         assert_eq!(table.to_markdown(), expect);
+    }
+
+    #[test]
+    fn columns_without_a_figure_are_left_out() {
+        let mut dashes = Table { words: vec![2], ..table() };
+        dashes.rows.iter_mut().for_each(|row| row[1] = "–".to_owned());
+        let thin = dashes.without_empty_columns();
+        assert_eq!((thin.header, thin.words), (vec!["river".to_owned(), "max".to_owned()], vec![1]));
+        assert_eq!(thin.rows[1], ["Aare & Reuß", "9"]);
+        assert_eq!(table().without_empty_columns(), table());
+        assert_eq!(Table::new("", &["", "a"]).without_empty_columns().header.len(), 2);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use cells::{BenchmarkCell, Deed};
 pub use contender::{ContenderPlan, LinkTable};
 pub(crate) use observations::{differs, rounded_factor};
 pub use plan::{Benchmark, Place, RatioExpectation, WorkPlan, WorkTask};
-pub(crate) use presentation::{PaperFigures, in_order, method, sections, usage, warnings};
+pub(crate) use presentation::{PaperFigures, method, sections, usage, warnings};
 pub use presentation::{page, to_text};
 pub use result::{BenchmarkCellRuns, BenchmarkResult, BenchmarkRun, JudgedRatio};
 

@@ -2,9 +2,10 @@
 
 use crate::figures::{bit_rate, grouped, percent, rounded, size};
 use crate::statistics::Summary;
+use crate::study::distinct;
 
 use super::cells::Deed;
-use super::presentation::{in_order, pairs};
+use super::presentation::pairs;
 use super::result::{BenchmarkCellRuns, BenchmarkResult};
 
 /// A cell with its bursts summarized.
@@ -118,7 +119,7 @@ pub(super) fn rivals(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> 
             cells.iter().filter(|(cell, _)| cell.cell.deed == kind && result.is_ours(&cell.cell.contender) == ours);
         of.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))
     };
-    let kinds = in_order(cells.iter().map(|(cell, _)| cell.cell.deed));
+    let kinds = distinct(cells.iter().map(|(cell, _)| cell.cell.deed));
     let pair = |kind: &Deed| {
         let (ours, peer) = (fastest(*kind, true)?, fastest(*kind, false)?);
         Some((peer.1.mean / ours.1.mean, peer.0))

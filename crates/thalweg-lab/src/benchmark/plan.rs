@@ -11,6 +11,7 @@ use crate::nearest::nearest;
 use crate::peers::PeerProgram;
 use crate::scenario::{Relation, ScenarioError};
 use crate::station::{Sending, TokenBucket, Wait};
+use crate::study::distinct;
 
 /// A benchmark that can be run as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -276,15 +277,10 @@ impl Benchmark {
 
     /// The same without the peers whose programs are not there, and their names.
     pub fn of_those_there(mut self, is_there: impl Fn(PeerProgram) -> bool) -> (Benchmark, Vec<PeerProgram>) {
-        let mut missing: Vec<PeerProgram> = Vec::new();
         let absent = |one: &ContenderPlan| one.peer.filter(|peer| !is_there(*peer));
         let gone: Vec<String> =
             self.contenders.iter().filter(|one| absent(one).is_some()).map(|one| one.name.clone()).collect();
-        for peer in self.contenders.iter().filter_map(absent) {
-            if !missing.contains(&peer) {
-                missing.push(peer);
-            }
-        }
+        let missing = distinct(self.contenders.iter().filter_map(absent));
         self.contenders.retain(|one| !gone.contains(&one.name));
         for work in &mut self.works {
             work.contenders.retain(|name| !gone.contains(name));

@@ -5,7 +5,7 @@ use crate::figures::{bit_rate, duration, grouped, percent, rounded, size, utc};
 use crate::plot::{self, Axis, Band, COLOURS, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::{Summary, median};
-use crate::study::comparison_cards;
+use crate::study::{comparison_cards, distinct};
 use crate::table::Table;
 
 use super::cells::{BenchmarkCell, Deed, RATE_HZ};
@@ -127,7 +127,7 @@ fn measured(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigure
             ..section
         },
         WorkTask::Bursts { .. } => {
-            let kinds = in_order(cells.iter().map(|cell| cell.cell.deed));
+            let kinds = distinct(cells.iter().map(|cell| cell.cell.deed));
             let of = |kind: &Deed| cells.iter().filter(|cell| cell.cell.deed == *kind).copied().collect::<Vec<_>>();
             let figures =
                 kinds.last().map(|kind| dots(&of(kind), &format!("Every burst of every contender a dot, {kind}")));
@@ -178,23 +178,11 @@ fn times(
         table.rows.push(row);
     }
     table.header.extend(paper.iter().flat_map(|paper| paper.header.iter().map(|title| (*title).to_owned())));
-    without_dashes(&mut table);
-    table
+    table.without_empty_columns()
 }
 
 fn columns(paper: PaperFigures, cell: &BenchmarkCell) -> Vec<String> {
     (paper.of)(cell).unwrap_or_else(|| vec![DASH.to_owned(); paper.header.len()])
-}
-
-/// Takes out the quantiles that no row has: columns of dashes tell nothing.
-fn without_dashes(table: &mut Table) {
-    for title in ["p99", "p90"] {
-        let Some(place) = table.header.iter().position(|known| known == title) else { continue };
-        if table.rows.iter().all(|row| row[place] == DASH) {
-            table.header.remove(place);
-            table.rows.iter_mut().for_each(|row| drop(row.remove(place)));
-        }
-    }
 }
 
 /// Streams and round trips: medians over the runs.
@@ -219,7 +207,7 @@ fn continuous(cells: &[&BenchmarkCellRuns]) -> Table {
 }
 
 fn series(cells: &[&BenchmarkCellRuns]) -> Vec<Series> {
-    let kinds = in_order(cells.iter().map(|cell| cell.cell.deed)).len();
+    let kinds = distinct(cells.iter().map(|cell| cell.cell.deed)).len();
     let name =
         |cell: &BenchmarkCellRuns| if kinds > 1 { cell.cell.deed.to_string() } else { cell.cell.contender.clone() };
     let one = |(index, cell): (usize, &&BenchmarkCellRuns)| Series {
@@ -314,8 +302,7 @@ fn latencies(cells: &[&BenchmarkCellRuns]) -> Table {
         row.push(grouped(cell.runs.iter().map(|run| run.lost).sum()));
         table.rows.push(row);
     }
-    without_dashes(&mut table);
-    table
+    table.without_empty_columns()
 }
 
 fn transfers(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns], paper: Option<PaperFigures>) -> Table {
@@ -454,16 +441,6 @@ pub(crate) fn summary_row(name: &str, summary: &Summary) -> Vec<String> {
         quantile(summary.p90),
         quantile(summary.p99),
     ]
-}
-
-/// Values in the order of their first appearance.
-pub(crate) fn in_order<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    values.fold(Vec::new(), |mut out, value| {
-        if !out.contains(&value) {
-            out.push(value);
-        }
-        out
-    })
 }
 
 const QUANTILE_HEADER: [&str; 9] = ["", "count", "mean", "min", "max", "std dev", "p50", "p90", "p99"];

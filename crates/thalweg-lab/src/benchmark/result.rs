@@ -11,7 +11,7 @@ use crate::circumstances;
 use crate::host::{Conditions, Environment};
 use crate::scenario::Relation;
 use crate::statistics::{Interval, Summary, median};
-use crate::study::{CellFailure, CellResult, Difference, Measure, StudyRun, judge, within};
+use crate::study::{CellFailure, CellResult, Difference, Measure, StudyRun, distinct, judge, within};
 
 /// The whole result; `results.json` is this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,20 +205,13 @@ impl BenchmarkResult {
         let leaders: Vec<&BenchmarkCellRuns> = (0..cells.len()).filter(is_first).map(|place| &cells[place]).collect();
         let runs = || leaders.iter().flat_map(|cell| &cell.runs);
         let conditions = circumstances::of_all(runs().map(|run| &run.conditions));
-        let (mut remarks, mut versions): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
-        for cell in &leaders {
-            for (lines, version) in cell.runs.iter().map(|run| &run.detail.remarks) {
-                for line in lines {
-                    if !remarks.contains(line) {
-                        remarks.push(line.clone());
-                    }
-                }
-                let known = (cell.cell.contender.clone(), version.clone());
-                if !version.is_empty() && !versions.contains(&known) {
-                    versions.push(known);
-                }
-            }
-        }
+        let remarks = distinct(runs().flat_map(|run| &run.detail.remarks.0).cloned());
+        let version = |cell: &BenchmarkCellRuns, (_, version): &(Vec<String>, String)| {
+            (!version.is_empty()).then(|| (cell.cell.contender.clone(), version.clone()))
+        };
+        let versions =
+            leaders.iter().flat_map(|cell| cell.runs.iter().map(move |run| version(cell, &run.detail.remarks)));
+        let versions = distinct(versions.flatten());
         BenchmarkResult {
             schema: BenchmarkResult::SCHEMA.to_owned(),
             started_unix_s,

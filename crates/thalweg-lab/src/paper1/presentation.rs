@@ -2,12 +2,12 @@
 
 use super::plan::{BACKGROUND, LINK, LOSS, SEARCH, TABLE_2, TABLE_3, TABLE_4, TABLES};
 use super::{Paper1Result, claims, paper};
-use crate::benchmark::{self, BenchmarkCellRuns, BenchmarkResult, Deed, PaperFigures, WorkPlan, in_order};
+use crate::benchmark::{self, BenchmarkCellRuns, BenchmarkResult, Deed, PaperFigures, WorkPlan};
 use crate::circumstances;
 use crate::figures::{bit_rate, duration, grouped, rounded, size, utc};
 use crate::plot::{self, Axis, COLOURS, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
-use crate::study::comparison_cards;
+use crate::study::{comparison_cards, distinct};
 
 /// Tables and sentences for the terminal.
 pub fn to_text(result: &Paper1Result) -> String {
@@ -21,12 +21,7 @@ pub fn page(result: &Paper1Result) -> Page {
     let conditions = circumstances::of_all(result.parts.iter().map(|(_, part)| &part.conditions));
     let seconds = std::time::Duration::from_secs_f64(conditions.seconds);
     let parts = || result.parts.iter().filter(|(name, _)| name != SEARCH);
-    let mut warnings: Vec<String> = Vec::new();
-    for warning in result.parts.iter().flat_map(|(_, part)| benchmark::warnings(part)) {
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
+    let mut warnings = distinct(result.parts.iter().flat_map(|(_, part)| benchmark::warnings(part)));
     warnings.extend(result.left_out.iter().map(|reason| format!("Left out: {reason}.")));
     Page {
         title: "Paper 1, measured again".to_owned(),
@@ -90,7 +85,7 @@ fn completed(name: &str, part: &BenchmarkResult, mut section: Section) -> Sectio
 fn figures_7_and_8(part: &BenchmarkResult) -> Vec<Figure> {
     let cells: Vec<&BenchmarkCellRuns> =
         part.of_work(TABLE_2).into_iter().filter(|cell| part.is_ours(&cell.cell.contender)).collect();
-    let counts = in_order(cells.iter().map(|cell| cell.cell.deed.load().0));
+    let counts = distinct(cells.iter().map(|cell| cell.cell.deed.load().0));
     let mut out = Vec::new();
     for (figure, n) in (7..).zip(counts) {
         let of_count: Vec<&BenchmarkCellRuns> =
@@ -99,7 +94,7 @@ fn figures_7_and_8(part: &BenchmarkResult) -> Vec<Figure> {
         let values: Vec<f64> = of_count.iter().flat_map(|cell| cell.times_ms()).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let axis = Axis::fitting("ms").over(least, values.iter().copied().fold(0.0, f64::max));
-        for deed in in_order(of_count.iter().map(|cell| cell.cell.deed)) {
+        for deed in distinct(of_count.iter().map(|cell| cell.cell.deed)) {
             let own = of_count.iter().filter(|cell| cell.cell.deed == deed);
             let traces: Vec<TimelineTrace> = own.enumerate().map(trace_of_runs).collect();
             let caption = format!("As Figure {figure}: the bursts of each method in their order, {deed}.");
@@ -121,7 +116,7 @@ fn figure_9(part: &BenchmarkResult) -> Figure {
         let points = of.filter_map(|cell| Some((cell.cell.deed.load().1 as f64, cell.times()?.mean))).collect();
         TimelineTrace { name: name.clone(), colour: index % COLOURS, points }
     };
-    let names = in_order(cells.iter().map(|cell| cell.cell.contender.clone()));
+    let names = distinct(cells.iter().map(|cell| cell.cell.contender.clone()));
     let traces: Vec<TimelineTrace> = names.iter().enumerate().map(trace).collect();
     let bytes = Axis::logarithmic("bytes of a segment (logarithmic)");
     let picture = plot::lines(&bytes, &Axis::logarithmic("mean, ms (logarithmic)"), &traces);
@@ -150,7 +145,7 @@ fn tiles(result: &Paper1Result) -> Vec<Tile> {
         let timed = own.filter_map(|cell| Some((cell.times()?.mean, cell)));
         timed.min_by(|a, b| a.0.total_cmp(&b.0))
     };
-    let most = in_order(tables.of_work(TABLE_2).iter().map(|cell| cell.cell.deed.load().0)).into_iter().max();
+    let most = distinct(tables.of_work(TABLE_2).iter().map(|cell| cell.cell.deed.load().0)).into_iter().max();
     if let Some((mean, cell)) = fastest(TABLE_2, &|deed| Some(deed.load().0) == most && deed.load().1 == 256) {
         let meaning = format!(
             "for {} samples of 256 B by {}, echo included",

@@ -11,7 +11,7 @@ use crate::figures::duration;
 use crate::parts::PartResult;
 use crate::report::Section;
 use crate::scenario::Cell;
-use crate::study::{CellData, CellResult, P50};
+use crate::study::{CellData, CellResult, P50, distinct};
 
 /// The figures of the parts that were measured.
 pub(super) fn sections(result: &Paper4Result) -> Vec<Section> {
@@ -73,13 +73,7 @@ impl<'a> View<'a> {
 
 /// Different values of a quantity, in the order of the cells.
 fn kinds<'a, T: PartialEq>(views: &[View<'a>], of: impl Fn(&View<'a>) -> T) -> Vec<T> {
-    let mut out = Vec::new();
-    for kind in views.iter().map(of) {
-        if !out.contains(&kind) {
-            out.push(kind);
-        }
-    }
-    out
+    distinct(views.iter().map(of))
 }
 
 /// The three things that stand above a figure.

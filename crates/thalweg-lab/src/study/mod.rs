@@ -38,11 +38,12 @@ pub use manifest::State;
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};
 pub(crate) use report::fates::section as fates_section;
 pub use report::page;
-pub(crate) use report::{CellData, comparison_cards, disturbances, raw, rewrite};
+pub(crate) use report::{CellData, comparison_cards, distinct, disturbances, raw, rewrite};
 #[cfg(test)]
 pub(crate) use results::PublisherTotals;
 pub(crate) use results::load;
 pub use results::{RunSummary, StudyResult};
+pub(crate) use tables::{Column, cell_table};
 pub use trials::run;
 pub(crate) use trials::{CPU, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, THROUGHPUT};
 pub use verify::Verification;

@@ -5,6 +5,7 @@ use super::clocks;
 use super::compare;
 use super::results::{RunSummary, StudyResult};
 use crate::figures::{grouped, percent, rounded};
+use crate::scenario::Cell;
 use crate::table::Table;
 
 /// The cells as a table for a terminal, and what was expected.
@@ -48,32 +49,37 @@ pub fn to_text(result: &StudyResult) -> String {
 }
 
 /// A column of a table of cells: its title, and what it shows of a cell.
-type Column<T = CellResult> = (&'static str, fn(&T) -> String);
+pub(crate) type Column<C = Cell, R = RunSummary> = (&'static str, fn(&CellResult<C, R>) -> String);
 
-/// One row a cell.
-fn filled(caption: &str, columns: &[Column], cells: &[CellResult]) -> Table {
-    let mut table = Table::new(caption, &columns.iter().map(|(title, _)| *title).collect::<Vec<_>>());
-    table.rows = cells.iter().map(|cell| columns.iter().map(|(_, of)| of(cell)).collect()).collect();
+/// A row for each of these cells, with these groups of columns.
+pub(crate) fn cell_table<'a, C: 'a, R: 'a>(
+    caption: impl Into<String>,
+    cells: impl IntoIterator<Item = &'a CellResult<C, R>>,
+    columns: &[&[Column<C, R>]],
+) -> Table {
+    let columns: Vec<Column<C, R>> = columns.concat();
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    let mut table = Table::new(caption, &titles);
+    table.rows = cells.into_iter().map(|cell| columns.iter().map(|(_, text)| text(cell)).collect()).collect();
     table
 }
 
 /// One row a cell: fates of all runs together, latencies as medians over the runs.
 pub(super) fn table(result: &StudyResult) -> Table {
-    filled("Fates of all samples; response latencies in µs, medians over the runs", &FATES, &result.cells)
+    cell_table("Fates of all samples; response latencies in µs, medians over the runs", &result.cells, &[&FATES])
 }
 
 /// One row a cell of a closed loop: the seconds and the losses of all runs together, round trips as medians over the runs.
 pub(super) fn closed_loop_table(result: &StudyResult) -> Table {
     let caption = "Samples received in each second, all subscribers together, and their payload in Mbit/s; round trips of publisher 0 in µs, \
                    medians over the runs";
-    filled(caption, &CLOSED_LOOP, &result.cells)
+    cell_table(caption, &result.cells, &[&CLOSED_LOOP])
 }
 
 /// The whole runs of each cell, some of which may be missing.
 pub(super) fn whole_runs(cells: &[CellResult]) -> Table {
-    let columns = [&FATES[..6], &[P50, P99, CPU, MARKED]].concat();
     let caption = "Whole runs: fates of their samples; response latencies in µs, medians over the runs";
-    filled(caption, &columns, cells)
+    cell_table(caption, cells, &[&FATES[..6], &[P50, P99, CPU, MARKED]])
 }
 
 const CELL: Column = ("cell", |cell| cell.name.clone());
@@ -134,7 +140,7 @@ fn missing() -> String {
 
 /// One line a run.
 pub fn to_csv(result: &StudyResult) -> String {
-    let line = |first: &str, of: &dyn Fn(&Column<RunSummary>) -> String| {
+    let line = |first: &str, of: &dyn Fn(&RunColumn) -> String| {
         let words: String = CSV.iter().map(|column| format!(",{}", of(column))).collect();
         format!("{first}{words}\n")
     };
@@ -150,7 +156,9 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// The columns of a run behind the name of its cell.
-const CSV: [Column<RunSummary>; 22] = [
+/// A column of the CSV: its title, and what it has of a run.
+type RunColumn = (&'static str, fn(&RunSummary) -> String);
+const CSV: [RunColumn; 22] = [
     ("round", |run| run.round.to_string()),
     ("attempts", |run| run.attempts.to_string()),
     ("contaminated", |run| run.contaminated.to_string()),

@@ -7,7 +7,7 @@ use crate::figures::percent;
 use crate::parts::PartResult;
 use crate::plot::{self, Axis, Chart, Form, Layer, Size, Stack};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::study;
+use crate::study::{self, distinct};
 use crate::table::Table;
 use crate::trial::label;
 
@@ -85,12 +85,7 @@ pub(super) fn layers(part: &PartResult) -> Option<Section> {
     if here.is_empty() {
         return None;
     }
-    let names = kinds(&views, own).into_iter().flatten().map(|(name, _)| name).fold(Vec::new(), |mut names, name| {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-        names
-    });
+    let names = distinct(views.iter().flat_map(own).map(|(name, _)| name));
     let loads: Vec<String> = views.iter().map(|view| view.cell().load.to_string()).collect();
     let header: Vec<&str> = ["layer"].into_iter().chain(loads.iter().map(String::as_str)).collect();
     let mut table = Table::new("The publisher's time in each layer, medians", &header);

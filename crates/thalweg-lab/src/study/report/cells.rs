@@ -68,7 +68,7 @@ fn table(result: &StudyResult, kind: &str) -> Table {
     });
     let mut table = Table::new(kind, &HEADER);
     table.rows = cells.iter().map(|cell| row(result, cell)).collect();
-    without_empty_columns(table)
+    table.without_empty_columns()
 }
 
 fn row(result: &StudyResult, cell: &CellResult) -> Vec<String> {
@@ -108,19 +108,6 @@ fn against(result: &StudyResult, cell: &CellResult, quantity: &str) -> String {
     let found = result.differences.iter().filter(own).find(is_alike);
     let told = found.and_then(|difference| Some((difference.ratio?.estimate, difference.verdict)));
     told.map_or_else(dash, |(ratio, verdict)| format!("{} {verdict}", rounded(ratio)))
-}
-
-/// A table without the columns that are empty in every row.
-fn without_empty_columns(table: Table) -> Table {
-    let says = |column: &usize| table.rows.iter().any(|row| row[*column] != "–");
-    let kept: Vec<usize> = (0..table.header.len()).filter(says).collect();
-    let thin = |row: &Vec<String>| kept.iter().map(|column| row[*column].clone()).collect();
-    Table {
-        header: thin(&table.header),
-        rows: table.rows.iter().map(thin).collect(),
-        caption: table.caption,
-        ..Table::default()
-    }
 }
 
 fn share(cell: &CellResult, of: fn(&Totals) -> u64) -> f64 {

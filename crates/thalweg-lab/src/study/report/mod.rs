@@ -55,7 +55,7 @@ fn sections(source: &Source<'_>) -> Vec<Section> {
 }
 
 /// Each thing once, in the order in which they come first.
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut out = Vec::new();
     all.for_each(|one| {
         if !out.contains(&one) {

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::benchmark::Benchmark;
 use crate::error::LabError;
-use crate::paper3::{self, HdtvStudy, Paper3Plan};
-use crate::paper5::{self, CoapStudy, Paper5Plan};
+use crate::paper3::{HdtvStudy, Paper3Plan};
+use crate::paper5::{CoapStudy, Paper5Plan};
+use crate::preset;
 use crate::process::{Launcher, Stop};
 use crate::scenario::Scenario;
 use crate::study::{self, Experiment, StudyError, StudyOutcome, StudyWatcher};
@@ -111,30 +112,32 @@ pub fn run_scenario(
     study::run(scenario, seed, out, launcher, stop).and_then(|result| Conclusion::of(out, &result))
 }
 
-/// Makes all runs of the preset `paper3` into the new directory `out`; loud words about what is missing by `remark`.
+/// Makes all runs of the preset `paper3` into the new directory `out`; loud words about what is missing by `remark`. A cell that fails is
+/// left out from then on and named in the result.
 ///
 /// # Errors
-/// As [`paper3::run`].
+/// This process may not make network namespaces, `stop` was requested, `out` holds runs already or cannot be written, or nothing at all could be measured.
 pub fn run_paper3(
     plan: &Paper3Plan,
     out: &Path,
     (launcher, stop): (&Launcher, &Stop),
     remark: &dyn Fn(&str),
 ) -> Result<Conclusion, LabError> {
-    paper3::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
+    preset::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
 }
 
-/// Makes all runs of the preset `paper5` into the new directory `out`; loud words about what is missing by `remark`.
+/// Makes all runs of the preset `paper5` into the new directory `out`; loud words about what is missing by `remark`. A cell that fails is
+/// left out from then on and named in the result.
 ///
 /// # Errors
-/// As [`paper5::run`].
+/// `stop` was requested, `out` holds runs already or cannot be written, or nothing at all could be measured.
 pub fn run_paper5(
     plan: &Paper5Plan,
     out: &Path,
     (launcher, stop): (&Launcher, &Stop),
     remark: &dyn Fn(&str),
 ) -> Result<Conclusion, LabError> {
-    paper5::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
+    preset::run(plan, out, launcher, stop, remark).and_then(|result| Conclusion::of(out, &result))
 }
 
 /// Makes all runs of a benchmark into the new directory `out`.

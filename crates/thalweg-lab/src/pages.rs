@@ -8,9 +8,10 @@ use crate::benchmark::{self, BenchmarkResult};
 use crate::error::LabError;
 use crate::paper1::{self, Paper1Result};
 use crate::paper2::{self, Paper2Result};
-use crate::paper3::{self, Paper3Result};
+use crate::paper3::Paper3Result;
 use crate::paper4::{self, Paper4Result};
-use crate::paper5::{self, Paper5Result};
+use crate::paper5::Paper5Result;
+use crate::preset;
 use crate::report::Page;
 use crate::study::{self, StudyResult, load_json};
 
@@ -32,9 +33,9 @@ pub fn load(file: &Path) -> Result<(String, Page), LabError> {
     match head.schema.as_str() {
         Paper1Result::SCHEMA => Ok(("paper1".to_owned(), paper1::page(&load_json(file)?))),
         Paper2Result::SCHEMA => Ok(("paper2".to_owned(), paper2::page(&paper2::load(file)?))),
-        Paper3Result::SCHEMA => Ok(("paper3".to_owned(), paper3::page(&load_json(file)?))),
+        Paper3Result::SCHEMA => Ok(("paper3".to_owned(), preset::page(&load_json::<Paper3Result>(file)?))),
         Paper4Result::SCHEMA => Ok(("paper4".to_owned(), paper4::page(&paper4::load(file)?))),
-        Paper5Result::SCHEMA => Ok(("paper5".to_owned(), paper5::page(&load_json(file)?))),
+        Paper5Result::SCHEMA => Ok(("paper5".to_owned(), preset::page(&load_json::<Paper5Result>(file)?))),
         BenchmarkResult::SCHEMA => {
             let result: BenchmarkResult = load_json(file)?;
             Ok((result.plan.name.clone(), benchmark::page(&result)))

@@ -29,7 +29,7 @@ fn small(parts: &str) -> Value {
     lab(&words, &out).finish().well();
     let text = fs::read_to_string(out.join("results.json")).expect("results");
     let result: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(result["schema"], "thalweg.paper3/1");
+    assert_eq!(result["schema"], "thalweg.paper3/2");
     assert_eq!(result["failures"], Value::Array(Vec::new()), "{}", result["failures"]);
     assert!(fs::read_to_string(out.join("report.html")).expect("a report").contains("Equation (1) is TCP"));
     lab("verify", &out).finish().well();

@@ -137,8 +137,8 @@ impl Paper1Plan {
     fn runs_of(&self, benchmark: &Benchmark) -> u32 {
         match (self.length, benchmark.name.as_str()) {
             (Length::Quick, _) => 3,
-            (Length::Full, SEARCH) => 8,
-            (Length::Full, _) => runs_needed(benchmark.comparisons()) as u32,
+            (_, SEARCH) => 8,
+            _ => runs_needed(benchmark.comparisons()) as u32,
         }
     }
 

@@ -38,7 +38,7 @@ fn figure(cell: &BenchmarkCell, round: u32) -> Option<f64> {
 }
 
 fn result() -> Paper1Result {
-    let plan = Paper1Plan { runs: Some(8), ..plan(Length::Full) };
+    let plan = Paper1Plan { runs: Some(8), ..plan(Length::Usual) };
     let searched = example(&plan.benchmark(SEARCH, &search::defaults()), figure);
     let found = search::found(&searched);
     let mut parts = vec![(SEARCH.to_owned(), searched)];
@@ -64,7 +64,7 @@ fn check_contains(text: &str, parts: &[&str]) {
 
 #[test]
 fn the_full_plan_has_the_papers_cells_and_the_runs_of_its_verdicts() {
-    let plan = plan(Length::Full);
+    let plan = plan(Length::Usual);
     let tables = plan.benchmark(TABLES, &search::defaults());
     let deeds: Vec<String> =
         tables.cells.iter().filter(|cell| cell.contender == "batching").map(|cell| cell.deed.to_string()).collect();
@@ -88,7 +88,7 @@ fn the_full_plan_has_the_papers_cells_and_the_runs_of_its_verdicts() {
     assert!(tables.runs >= 12 && plan.benchmark(BACKGROUND, &[]).runs >= 8);
     assert_eq!(plan.benchmark(BACKGROUND, &[]).cells.len(), 14, "seven cells of Table 4, quiet and loaded");
     let peers: Vec<PeerProgram> = PeerProgram::ALL.into_iter().filter(|peer| *peer != PeerProgram::Raw).collect();
-    let with_all = Paper1Plan::new(Length::Full, 1, &peers, true).duration();
+    let with_all = Paper1Plan::new(Length::Usual, 1, &peers, true).duration();
     assert!(with_all < std::time::Duration::from_secs(7_200), "{with_all:?}");
     let quick = Paper1Plan::new(Length::Quick, 1, &peers, true).duration();
     assert!(quick < std::time::Duration::from_secs(900), "{quick:?}");
@@ -130,7 +130,7 @@ fn a_value_is_taken_where_it_is_faster_in_nearly_every_round() {
     );
     let profile = result.profile.to_toml().expect("text");
     check_contains(&profile, &["max_bytes = 8000", "segment_bytes = 1048576", "name = \"tokens-10\""]);
-    let plan = plan(Length::Full).benchmark(SEARCH, &search::defaults());
+    let plan = plan(Length::Usual).benchmark(SEARCH, &search::defaults());
     // Faster in the median, and in five of eight rounds alone.
     let rough = example(&plan, |cell, round| {
         Some(if cell.contender.ends_with("max_bytes 8,000") && round % 8 < 5 { 0.5 } else { 1.0 })

@@ -1,8 +1,8 @@
 //! Results of the runs of a cell.
 
-use super::cell::{HdtvCell, HdtvPart};
-use super::result::{HdtvCellRuns, HdtvRun, Paper3Result};
-use crate::statistics::{Middle, middle};
+use super::cell::HdtvPart;
+use super::result::{HdtvRun, Paper3Result};
+pub(super) use crate::preset::{estimate, find, median_of};
 
 /// Something that a run has a figure of.
 pub(super) type Figure = fn(&HdtvRun) -> Option<f64>;
@@ -34,25 +34,6 @@ pub(super) const SHOWN: Figure = |run| {
     let frames = picture.frames_complete.unwrap_or(picture.frames_shown);
     (picture.frames_due > 0).then(|| frames as f64 / picture.frames_due as f64)
 };
-
-/// The median over the runs of a cell with its interval, or with the range of too few runs. `None` without a run that has the figure.
-pub(super) fn estimate(cell: &HdtvCellRuns, figure: Figure) -> Option<Middle> {
-    middle(&cell.runs.iter().filter_map(figure).collect::<Vec<f64>>())
-}
-
-/// The median alone.
-pub(super) fn median_of(cell: &HdtvCellRuns, figure: Figure) -> Option<f64> {
-    estimate(cell, figure).map(|middle| middle.estimate)
-}
-
-/// The cell of a part for which `is_meant` holds.
-pub(super) fn find(
-    result: &Paper3Result,
-    part: HdtvPart,
-    is_meant: impl Fn(&HdtvCell) -> bool,
-) -> Option<&HdtvCellRuns> {
-    result.cells_of(part).find(|cell| is_meant(&cell.cell))
-}
 
 /// The median of a figure in the cell of a part that is labelled so.
 pub(super) fn labelled(result: &Paper3Result, part: HdtvPart, label: &str, figure: Figure) -> Option<f64> {

@@ -32,11 +32,9 @@ pub use cell::{
 pub use figures::{EndLoad, PictureFigures, StreamShown, TripsShown};
 pub(crate) use moderation::{ModerationOrder, moderate};
 pub use peer::VideoPeer;
-pub use plan::{HdtvSite, Paper3Form, Paper3Plan};
-pub use presentation::{page, to_text};
+pub use plan::{HdtvSite, Paper3Plan};
 pub use result::{HdtvCellRuns, HdtvRun, Paper3Result};
 pub(crate) use study::HdtvStudy;
-pub use study::run;
 pub(crate) use topics::{TopicOrder, publish_picture, subscribe_picture};
 
 #[cfg(test)]

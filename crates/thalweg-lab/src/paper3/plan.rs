@@ -10,13 +10,15 @@ use super::cell::{
     PictureEnds, ReceiveModeration, STANDARD_MTU, Segmenting,
 };
 use super::peer::VideoPeer;
+use crate::length::Length;
+use crate::preset::{PresetPlan, PresetTerms};
 
 /// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper3Plan {
     /// How many and how long cells are.
-    pub form: Paper3Form,
+    pub form: Length,
     /// Seed of the order of runs.
     pub seed: u64,
     /// Runs of each cell that gets a verdict; the others have three at most, those of minutes one.
@@ -29,16 +31,6 @@ pub struct Paper3Plan {
     pub peers: Vec<VideoPeer>,
     /// What the machine has.
     pub site: HdtvSite,
-}
-
-/// A form of the preset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Paper3Form {
-    /// Some minutes, without verdicts.
-    Quick,
-    /// Two hours at most, with verdicts and runs of five minutes.
-    Usual,
 }
 
 /// What a machine offers.
@@ -67,11 +59,11 @@ impl HdtvSite {
 
 impl Paper3Plan {
     /// All cells of a form, with all peers.
-    pub fn new(form: Paper3Form, seed: u64, site: HdtvSite) -> Paper3Plan {
+    pub fn new(form: Length, seed: u64, site: HdtvSite) -> Paper3Plan {
         Paper3Plan {
             form,
             seed,
-            runs: if form == Paper3Form::Quick { 1 } else { 9 },
+            runs: if form == Length::Quick { 1 } else { 9 },
             scale: 1.0,
             parts: HdtvPart::ALL.map(|(part, _)| part).to_vec(),
             peers: VideoPeer::ALL.to_vec(),
@@ -79,22 +71,8 @@ impl Paper3Plan {
         }
     }
 
-    /// Why the plan cannot be carried out, where that is so.
-    pub(super) fn fault(&self) -> Option<&'static str> {
-        if !(self.scale > 0.0 && self.scale <= 1.0 && self.runs > 0) {
-            return Some("scale has to be above 0 and at most 1, runs at least 1");
-        }
-        (self.parts == [HdtvPart::Peers] && self.peers.is_empty())
-            .then_some("the part peers compares with other programs, and none takes part")
-    }
-
-    /// After so long no further round begins a run.
-    pub(super) fn budget(&self) -> Duration {
-        if self.is_quick() { QUICK_BUDGET } else { USUAL_BUDGET }
-    }
-
     fn is_quick(&self) -> bool {
-        self.form == Paper3Form::Quick
+        self.form == Length::Quick
     }
 
     fn of_form<T>(&self, quick: T, usual: T) -> T {
@@ -121,12 +99,6 @@ impl Paper3Plan {
     /// Megabits of the picture a second.
     pub(super) fn picture_mbit(&self) -> f64 {
         self.frame_octets() as f64 * 8e-6 * FRAMES_PER_S
-    }
-
-    /// All cells, in the order of the page.
-    pub(super) fn cells(&self) -> Vec<HdtvCell> {
-        let cells: Vec<HdtvCell> = self.parts.iter().flat_map(|part| self.cells_of(*part)).collect();
-        cells.iter().map(|cell| HdtvCell { is_judged: self.is_judged(cell, &cells), ..cell.clone() }).collect()
     }
 
     fn cells_of(&self, part: HdtvPart) -> Vec<HdtvCell> {
@@ -358,9 +330,77 @@ impl Paper3Plan {
         };
         is_meant && !self.is_quick() && all.iter().any(|one| one.is_baseline_of(cell))
     }
+}
 
-    /// What the paper or the preset has and this plan cannot make here, with the reason.
-    pub fn left_out(&self) -> Vec<String> {
+impl PresetPlan for Paper3Plan {
+    type Cell = HdtvCell;
+    type Part = HdtvPart;
+    type Peer = VideoPeer;
+
+    const NAME: &'static str = "paper3";
+    const RESULT_SCHEMA: &'static str = "thalweg.paper3/2";
+
+    fn terms(&self) -> PresetTerms {
+        let budget = Some(if self.is_quick() { QUICK_BUDGET } else { USUAL_BUDGET });
+        PresetTerms { seed: self.seed, runs: self.runs, scale: self.scale, is_quick: self.is_quick(), budget }
+    }
+
+    fn fault(&self) -> Option<&'static str> {
+        if !(self.scale > 0.0 && self.scale <= 1.0 && self.runs > 0) {
+            return Some("scale has to be above 0 and at most 1, runs at least 1");
+        }
+        if self.form == Length::Full {
+            return Some("form has to be quick or usual");
+        }
+        (self.parts == [HdtvPart::Peers] && self.peers.is_empty())
+            .then_some("the part peers compares with other programs, and none takes part")
+    }
+
+    fn with_seed(self, seed: u64) -> Paper3Plan {
+        Paper3Plan { seed, ..self }
+    }
+
+    fn peers(&self) -> &[VideoPeer] {
+        &self.peers
+    }
+
+    fn with_peers(self, peers: Vec<VideoPeer>) -> Paper3Plan {
+        Paper3Plan { peers, ..self }
+    }
+
+    /// All cells, in the order of the page.
+    fn cells(&self) -> Vec<HdtvCell> {
+        let cells: Vec<HdtvCell> = self.parts.iter().flat_map(|part| self.cells_of(*part)).collect();
+        cells.iter().map(|cell| HdtvCell { is_judged: self.is_judged(cell, &cells), ..cell.clone() }).collect()
+    }
+
+    /// How many runs a cell has.
+    fn runs_of(&self, cell: &HdtvCell) -> u32 {
+        match cell {
+            _ if cell.is_long() => 1,
+            _ if cell.is_judged => self.runs,
+            _ => self.runs.min(UNJUDGED_RUNS),
+        }
+    }
+
+    /// How long a run takes, with its hosts and programs.
+    fn seconds_of(&self, cell: &HdtvCell) -> f64 {
+        let around = match cell.traffic {
+            HdtvTraffic::Udp { .. } | HdtvTraffic::Tcp { .. } | HdtvTraffic::RoundTrips { .. } => PROBE_AROUND_S,
+            HdtvTraffic::Picture(PictureCase {
+                ends: PictureEnds::BestEffortTopic | PictureEnds::ReliableTopic,
+                ..
+            }) => TOPIC_AROUND_S,
+            HdtvTraffic::Picture(_) | HdtvTraffic::Shared { .. } => PICTURE_AROUND_S,
+        };
+        cell.seconds + around
+    }
+
+    fn part_of(cell: &HdtvCell) -> HdtvPart {
+        cell.part
+    }
+
+    fn left_out(&self) -> Vec<String> {
         let has = |part: HdtvPart| self.parts.contains(&part);
         let mut out = Vec::new();
         if !self.site.has_namespaces {
@@ -394,36 +434,8 @@ impl Paper3Plan {
         out
     }
 
-    /// How many runs a cell has.
-    pub(super) fn runs_of(&self, cell: &HdtvCell) -> u32 {
-        match cell {
-            _ if cell.is_long() => 1,
-            _ if cell.is_judged => self.runs,
-            _ => self.runs.min(UNJUDGED_RUNS),
-        }
-    }
-
-    /// How long a run takes, with its hosts and programs.
-    pub(super) fn seconds_of(&self, cell: &HdtvCell) -> f64 {
-        let around = match cell.traffic {
-            HdtvTraffic::Udp { .. } | HdtvTraffic::Tcp { .. } | HdtvTraffic::RoundTrips { .. } => PROBE_AROUND_S,
-            HdtvTraffic::Picture(PictureCase {
-                ends: PictureEnds::BestEffortTopic | PictureEnds::ReliableTopic,
-                ..
-            }) => TOPIC_AROUND_S,
-            HdtvTraffic::Picture(_) | HdtvTraffic::Shared { .. } => PICTURE_AROUND_S,
-        };
-        cell.seconds + around
-    }
-
-    /// How long all runs take together.
-    pub fn expected(&self) -> Duration {
-        let all = self.cells().iter().map(|cell| f64::from(self.runs_of(cell)) * self.seconds_of(cell)).sum();
-        self.budget().min(Duration::from_secs_f64(all))
-    }
-
     /// The command that repeats the plan, its order of runs included.
-    pub(super) fn command(&self) -> String {
+    fn command(&self) -> String {
         let usual = Paper3Plan::new(self.form, self.seed, self.site.clone());
         let list = |names: Vec<&str>| if names.is_empty() { "none".to_owned() } else { names.join(",") };
         let parts = list(self.parts.iter().map(|part| part.name()).collect());
@@ -435,8 +447,7 @@ impl Paper3Plan {
             (self.scale != usual.scale, format!(" --scale {}", self.scale)),
         ];
         let words = changed.into_iter().filter_map(|(is_changed, words)| is_changed.then_some(words));
-        let form = self.of_form(" --quick", "");
-        format!("thalweg lab run paper3{form} --seed {}{}", self.seed, words.collect::<String>())
+        format!("thalweg lab run paper3{} --seed {}{}", self.form.option(), self.seed, words.collect::<String>())
     }
 }
 

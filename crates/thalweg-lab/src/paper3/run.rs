@@ -36,7 +36,7 @@ pub(super) struct Stage<'a> {
 
 /// What a run left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct HdtvRecord {
+pub(crate) struct HdtvRecord {
     pub(super) cell: HdtvCell,
     pub(super) round: u32,
     /// When it began, on the host's monotonic clock.

@@ -7,21 +7,23 @@ use super::figures::frame_windows;
 use super::run::HdtvRecord;
 use super::*;
 use crate::host::{Conditions, Environment, Layers};
+use crate::length::Length;
+use crate::preset::{ContenderFacts, PresetPlan, page, to_text};
 use crate::study::CellResult;
 use thalweg_testing::pages::{check_html, check_offline};
 
-fn plan(form: Paper3Form) -> Paper3Plan {
+fn plan(form: Length) -> Paper3Plan {
     Paper3Plan::new(form, 1, HdtvSite { cpus: 2, has_namespaces: true, nics: Vec::new() })
 }
 
 #[test]
 fn both_forms_fit_their_time_and_have_every_part() {
-    for (form, most) in [(Paper3Form::Usual, 117 * 60), (Paper3Form::Quick, 480)] {
+    for (form, most) in [(Length::Usual, 117 * 60), (Length::Quick, 480)] {
         let plan = plan(form);
         let cells = plan.cells();
         let all: f64 = cells.iter().map(|cell| f64::from(plan.runs_of(cell)) * plan.seconds_of(cell)).sum();
         assert!(all < f64::from(most), "{form:?}: {} min", all / 60.0);
-        assert!(plan.budget() <= Duration::from_secs(120 * 60));
+        assert!(plan.terms().budget <= Some(Duration::from_secs(120 * 60)));
         for (part, name) in HdtvPart::ALL {
             assert!(cells.iter().any(|cell| cell.part == part), "{part:?}");
             assert_eq!((HdtvPart::named(name), part.name()), (Some(part), name));
@@ -33,7 +35,7 @@ fn both_forms_fit_their_time_and_have_every_part() {
 
 #[test]
 fn the_usual_plan_has_the_papers_steps() {
-    let cells = plan(Paper3Form::Usual).cells();
+    let cells = plan(Length::Usual).cells();
     let of = |part| cells.iter().filter(move |cell| cell.part == part);
     let mtus: std::collections::BTreeSet<u32> = of(HdtvPart::Mtu).map(|cell| cell.link.mtu_bytes).collect();
     assert_eq!((mtus.first(), mtus.last(), mtus.contains(&8_160)), (Some(&1_500), Some(&9_180), true));
@@ -47,7 +49,7 @@ fn the_usual_plan_has_the_papers_steps() {
 }
 
 fn cell(part: HdtvPart, label: &str) -> HdtvCell {
-    let cells = plan(Paper3Form::Usual).cells();
+    let cells = plan(Length::Usual).cells();
     cells.into_iter().find(|cell| cell.part == part && cell.label == label).unwrap_or_else(|| panic!("no {label}"))
 }
 
@@ -84,11 +86,11 @@ fn picture(part: HdtvPart, label: &str, lost: u64, jitter: f64, fps: f64) -> Hdt
 fn result(cells: Vec<HdtvCellRuns>) -> Paper3Result {
     Paper3Result {
         schema: Paper3Result::SCHEMA.to_owned(),
-        plan: plan(Paper3Form::Usual),
+        plan: plan(Length::Usual),
         started_unix_s: 0,
         environment: Environment::read(),
         conditions: Conditions::default(),
-        contenders: vec![("Thalweg".to_owned(), "0".to_owned())],
+        contenders: vec![ContenderFacts { name: "Thalweg".to_owned(), version: "0".to_owned() }],
         missing: Vec::new(),
         left_out: vec!["something".to_owned()],
         cells,

@@ -10,7 +10,7 @@ mod plan;
 mod presentation;
 
 pub use machine::MachineSize;
-pub use plan::{PART_NAMES, Paper4Form, Paper4Plan};
+pub use plan::{PART_NAMES, Paper4Plan};
 pub use presentation::{page, to_text};
 
 pub(crate) use plan::contenders;

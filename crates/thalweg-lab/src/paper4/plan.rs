@@ -3,21 +3,11 @@
 use std::time::Duration;
 
 use super::machine::{DEPTH, MachineSize, Traffic};
+use crate::length::Length;
 use crate::parts::Part;
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
 use crate::scenario::{Load, ReliabilitySetting, ScenarioError, Topics};
 use crate::statistics::runs_needed;
-
-/// How much of the paper is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paper4Form {
-    /// Some minutes: the cells that fit, one run of each.
-    Quick,
-    /// Every table and figure in less than two hours with two peers.
-    Usual,
-    /// The same with longer runs.
-    Full,
-}
 
 /// The parts of the measurement on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +26,7 @@ impl Paper4Plan {
     /// The comparison of vendors has as many runs as its verdicts need, but for the quick form, and all other parts few and short ones,
     /// which give none.
     pub fn new(
-        (form, seed): (Paper4Form, u64),
+        (form, seed): (Length, u64),
         machine: &MachineSize,
         peers: &[PeerProgram],
         wanted: &[String],
@@ -62,11 +52,7 @@ impl Paper4Plan {
         }
         let names: Vec<&str> = peers.iter().map(|peer| peer.name()).collect();
         let peers = if names.is_empty() { "none".to_owned() } else { names.join(",") };
-        let option = match form {
-            Paper4Form::Quick => " --quick",
-            Paper4Form::Usual => "",
-            Paper4Form::Full => " --full",
-        };
+        let option = form.option();
         let only = if wanted.is_empty() { String::new() } else { format!(" --parts {}", wanted.join(",")) };
         let command = format!("thalweg lab run paper4{option} --seed {seed} --peers {peers}{only}");
         Paper4Plan { parts, left_out, command }
@@ -121,7 +107,7 @@ struct Course {
 }
 
 /// The paper's Table 1.
-fn vendors(form: Paper4Form, peers: &[PeerProgram]) -> Course {
+fn vendors(form: Length, peers: &[PeerProgram]) -> Course {
     let mut traffic = Vec::new();
     for reliability in [ReliabilitySetting::Reliable, ReliabilitySetting::BestEffort] {
         for (publishers, subscribers, topics) in [one_to(1), one_to(31)] {
@@ -129,16 +115,16 @@ fn vendors(form: Paper4Form, peers: &[PeerProgram]) -> Course {
             traffic.extend(PAPER_TYPES.map(of));
         }
     }
-    let contenders = if form == Paper4Form::Quick { as_shipped(peers) } else { contenders(peers) };
+    let contenders = if form == Length::Quick { as_shipped(peers) } else { contenders(peers) };
     let runs = runs_needed(traffic.len() * (contenders.len() - 1));
     Course {
         name: VENDORS,
         title: "The paper's comparison of vendors",
         contenders,
         traffic,
-        seconds: if form == Paper4Form::Full { 3 } else { 2 },
-        runs: if form == Paper4Form::Quick { 1 } else { runs },
-        attempts: if form == Paper4Form::Quick { 1 } else { 2 },
+        seconds: if form == Length::Full { 3 } else { 2 },
+        runs: if form == Length::Quick { 1 } else { runs },
+        attempts: if form == Length::Quick { 1 } else { 2 },
         load_factor: LOAD_FACTOR,
         executor_threads: Vec::new(),
         work_ms: &[],
@@ -147,11 +133,11 @@ fn vendors(form: Paper4Form, peers: &[PeerProgram]) -> Course {
 }
 
 /// The paper's Table 2, with the only middleware that it has there.
-fn detail(form: Paper4Form, peers: &[PeerProgram]) -> Course {
+fn detail(form: Length, peers: &[PeerProgram]) -> Course {
     let peers: Vec<PeerProgram> = peers.iter().copied().filter(|peer| *peer == PeerProgram::Cyclone).collect();
     let (others, loads): (&[u32], &[Load]) = match form {
-        Paper4Form::Quick => (&[1, 7], &PAPER_TYPES),
-        Paper4Form::Usual | Paper4Form::Full => (&[1, 7, 31, 63], &LOADS),
+        Length::Quick => (&[1, 7], &PAPER_TYPES),
+        Length::Usual | Length::Full => (&[1, 7, 31, 63], &LOADS),
     };
     let mut traffic = Vec::new();
     for rate_hz in [10, 100] {
@@ -170,7 +156,7 @@ fn detail(form: Paper4Form, peers: &[PeerProgram]) -> Course {
         title: "Nodes, topologies, sizes and rates",
         contenders: as_shipped(&peers),
         traffic,
-        seconds: if form == Paper4Form::Full { 2 } else { 1 },
+        seconds: if form == Length::Full { 2 } else { 1 },
         runs: 1,
         attempts: 1,
         load_factor: LOAD_FACTOR,
@@ -181,7 +167,7 @@ fn detail(form: Paper4Form, peers: &[PeerProgram]) -> Course {
 }
 
 /// Cells in which publishers fall behind, those of the paper as far as the machine survives them.
-fn overload(form: Paper4Form, peers: &[PeerProgram]) -> Course {
+fn overload(form: Length, peers: &[PeerProgram]) -> Course {
     let all = [
         reliable(one_to(1), 100, HALF_MIB),
         reliable(one_to(1), 100, TWO_MIB),
@@ -195,9 +181,9 @@ fn overload(form: Paper4Form, peers: &[PeerProgram]) -> Course {
         name: OVERLOAD,
         title: "Publishers that fall behind",
         contenders: as_shipped(peers),
-        traffic: if form == Paper4Form::Quick { all[1..4].to_vec() } else { all.to_vec() },
+        traffic: if form == Length::Quick { all[1..4].to_vec() } else { all.to_vec() },
         seconds: 2,
-        runs: if form == Paper4Form::Quick { 1 } else { 3 },
+        runs: if form == Length::Quick { 1 } else { 3 },
         attempts: 1,
         load_factor: OVERLOAD_FACTOR,
         executor_threads: Vec::new(),
@@ -207,14 +193,14 @@ fn overload(form: Paper4Form, peers: &[PeerProgram]) -> Course {
 }
 
 /// Where a publisher's time goes, by size; other middleware has no such points.
-fn layers(form: Paper4Form, _: &[PeerProgram]) -> Course {
+fn layers(form: Length, _: &[PeerProgram]) -> Course {
     Course {
         name: LAYERS,
         title: "The publisher's time by layer",
         contenders: vec![CellMiddleware::Thalweg],
         traffic: LOADS.map(|load| reliable(one_to(1), 100, load)).to_vec(),
         seconds: 2,
-        runs: if form == Paper4Form::Quick { 1 } else { 3 },
+        runs: if form == Length::Quick { 1 } else { 3 },
         attempts: 1,
         load_factor: LOAD_FACTOR,
         executor_threads: Vec::new(),
@@ -224,15 +210,15 @@ fn layers(form: Paper4Form, _: &[PeerProgram]) -> Course {
 }
 
 /// Whether subscribers are served alike.
-fn fairness(form: Paper4Form, peers: &[PeerProgram]) -> Course {
-    let others: &[u32] = if form == Paper4Form::Quick { &[7] } else { &[7, 31, 63] };
+fn fairness(form: Length, peers: &[PeerProgram]) -> Course {
+    let others: &[u32] = if form == Length::Quick { &[7] } else { &[7, 31, 63] };
     Course {
         name: FAIRNESS,
         title: "Every subscriber of one publisher",
         contenders: as_shipped(peers),
         traffic: others.iter().map(|others| reliable(one_to(*others), 10, Load::Array64k)).collect(),
-        seconds: if form == Paper4Form::Quick { 2 } else { 5 },
-        runs: if form == Paper4Form::Quick { 1 } else { 3 },
+        seconds: if form == Length::Quick { 2 } else { 5 },
+        runs: if form == Length::Quick { 1 } else { 3 },
         attempts: 1,
         load_factor: LOAD_FACTOR,
         executor_threads: Vec::new(),
@@ -242,8 +228,8 @@ fn fairness(form: Paper4Form, peers: &[PeerProgram]) -> Course {
 }
 
 /// One to many and many to one, with executors of one thread and of as many as the machine has CPUs, idle and with work.
-fn executors(form: Paper4Form, machine: &MachineSize, peers: &[PeerProgram]) -> Course {
-    let is_quick = form == Paper4Form::Quick;
+fn executors(form: Length, machine: &MachineSize, peers: &[PeerProgram]) -> Course {
+    let is_quick = form == Length::Quick;
     let to_one = |others: u32| (others, 1, Topics::PerPublisher);
     let shapes = if is_quick { vec![to_one(7)] } else { vec![one_to(7), to_one(7), one_to(31), to_one(31)] };
     Course {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::length::Length;
 use crate::peers::{CellMiddleware, PeerProgram};
 use crate::scenario::{Load, ReliabilitySetting, Scenario, Topics};
 use crate::statistics::runs_needed;
@@ -7,7 +8,7 @@ const SMALL: MachineSize = MachineSize { cores: 2, memory_bytes: 16 << 30 };
 const LARGE: MachineSize = MachineSize { cores: 64, memory_bytes: 512 << 30 };
 const TWO: [PeerProgram; 2] = [PeerProgram::Cyclone, PeerProgram::FastDds];
 
-fn plan(form: Paper4Form, machine: &MachineSize, peers: &[PeerProgram]) -> Paper4Plan {
+fn plan(form: Length, machine: &MachineSize, peers: &[PeerProgram]) -> Paper4Plan {
     Paper4Plan::new((form, 5), machine, peers, &[])
 }
 
@@ -19,7 +20,7 @@ fn scenario(plan: &Paper4Plan, name: &str) -> Scenario {
 
 #[test]
 fn a_large_machine_measures_all_of_the_paper() {
-    let plan = plan(Paper4Form::Usual, &LARGE, &TWO);
+    let plan = plan(Length::Usual, &LARGE, &TWO);
     assert_eq!(
         (plan.parts.iter().map(|part| part.name).collect::<Vec<_>>(), plan.left_out.len()),
         (PART_NAMES.to_vec(), 0)
@@ -51,7 +52,7 @@ fn a_large_machine_measures_all_of_the_paper() {
 
 #[test]
 fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
-    let small = plan(Paper4Form::Usual, &SMALL, &TWO);
+    let small = plan(Length::Usual, &SMALL, &TWO);
     let told = small.left_out.join("\n");
     assert!(told.contains("detail: 1–63, 100 Hz, reliable, 2 MiB:") && told.contains("a second to deliver"), "{told}");
     let detail = scenario(&small, "detail");
@@ -62,25 +63,25 @@ fn a_small_machine_leaves_out_what_it_does_not_carry_and_says_so() {
     assert_eq!(has(31, Load::PointCloud1m, 10.0), 2);
     assert_eq!(has(63, Load::Struct16, 100.0), 2);
     assert_eq!(has(31, Load::PointCloud1m, 100.0), 0);
-    let less = plan(Paper4Form::Usual, &MachineSize { memory_bytes: 1 << 30, ..SMALL }, &[]);
+    let less = plan(Length::Usual, &MachineSize { memory_bytes: 1 << 30, ..SMALL }, &[]);
     assert!(less.left_out.iter().any(|line| line.contains("of memory")), "{:?}", less.left_out);
-    let single = plan(Paper4Form::Usual, &MachineSize { cores: 1, ..SMALL }, &[]);
+    let single = plan(Length::Usual, &MachineSize { cores: 1, ..SMALL }, &[]);
     assert!(single.left_out.iter().any(|line| line.contains("64 processes where 32")), "{:?}", single.left_out);
 }
 
 #[test]
 fn the_forms_end_in_the_time_that_is_promised() {
     let seconds = |length, peers: &[PeerProgram]| plan(length, &SMALL, peers).duration().expect("scenarios").as_secs();
-    assert!(seconds(Paper4Form::Usual, &TWO) < 6_000, "{}", seconds(Paper4Form::Usual, &TWO));
-    assert!(seconds(Paper4Form::Full, &TWO) > seconds(Paper4Form::Usual, &TWO));
-    assert!(seconds(Paper4Form::Quick, &TWO) < 600, "{}", seconds(Paper4Form::Quick, &TWO));
-    assert!(seconds(Paper4Form::Quick, &PeerProgram::ALL) < 900, "{}", seconds(Paper4Form::Quick, &PeerProgram::ALL));
+    assert!(seconds(Length::Usual, &TWO) < 6_000, "{}", seconds(Length::Usual, &TWO));
+    assert!(seconds(Length::Full, &TWO) > seconds(Length::Usual, &TWO));
+    assert!(seconds(Length::Quick, &TWO) < 600, "{}", seconds(Length::Quick, &TWO));
+    assert!(seconds(Length::Quick, &PeerProgram::ALL) < 900, "{}", seconds(Length::Quick, &PeerProgram::ALL));
 }
 
 #[test]
 fn parts_that_are_asked_for_are_measured_alone() {
     let wanted = ["layers".to_owned(), "fairness".to_owned()];
-    let plan = Paper4Plan::new((Paper4Form::Quick, 5), &SMALL, &[PeerProgram::Cyclone], &wanted);
+    let plan = Paper4Plan::new((Length::Quick, 5), &SMALL, &[PeerProgram::Cyclone], &wanted);
     assert_eq!(plan.parts.iter().map(|part| part.name).collect::<Vec<_>>(), ["layers", "fairness"]);
     assert_eq!(
         plan.left_out,
@@ -91,7 +92,7 @@ fn parts_that_are_asked_for_are_measured_alone() {
 
 #[test]
 fn the_floor_takes_part_where_nothing_is_sent_again() {
-    let plan = plan(Paper4Form::Usual, &SMALL, &[PeerProgram::Raw]);
+    let plan = plan(Length::Usual, &SMALL, &[PeerProgram::Raw]);
     let raw = |name| {
         let cells = scenario(&plan, name).cells;
         let own = cells.into_iter().filter(|cell| cell.middleware.peer() == Some(PeerProgram::Raw));

@@ -2,7 +2,9 @@
 
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerWork};
 use super::result::{Paper5Result, Run, ServerCellRuns};
-use crate::statistics::{Middle, middle};
+pub(super) use crate::preset::{estimate, find, median_of};
+use crate::statistics::Middle;
+use crate::study::distinct;
 use thalweg_coap::scheduler::controller::ControlLaw;
 
 /// Something that a run has a figure of.
@@ -27,25 +29,6 @@ pub(super) const COST: Measure = |run| {
     (served > 0.0).then(|| cost / served)
 };
 
-/// The median over the runs of a cell with its interval, or with the range of too few runs. `None` without a run that has the figure.
-pub(super) fn estimate(cell: &ServerCellRuns, measure: Measure) -> Option<Middle> {
-    middle(&cell.runs.iter().filter_map(measure).collect::<Vec<f64>>())
-}
-
-/// The median alone.
-pub(super) fn median_of(cell: &ServerCellRuns, measure: Measure) -> Option<f64> {
-    estimate(cell, measure).map(|middle| middle.estimate)
-}
-
-/// The cell of a part for which `is_meant` holds.
-pub(super) fn find(
-    result: &Paper5Result,
-    figure: PaperFigure,
-    is_meant: impl Fn(&ServerCell) -> bool,
-) -> Option<&ServerCellRuns> {
-    result.cells_of(figure).find(|cell| is_meant(&cell.cell))
-}
-
 /// Rate of a contender at capacity with `handler`.
 pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: ServerWork) -> Option<f64> {
     let is_meant = |cell: &ServerCell| cell.is_capacity() && cell.contender == contender && cell.handler == handler;
@@ -54,14 +37,7 @@ pub(super) fn capacity(result: &Paper5Result, contender: Contender, handler: Ser
 
 /// What `of` says of each cell of a part, each once, in the order of the plan.
 pub(super) fn each<T: PartialEq>(result: &Paper5Result, figure: PaperFigure, of: impl Fn(&ServerCell) -> T) -> Vec<T> {
-    let mut out = Vec::new();
-    for cell in result.cells_of(figure) {
-        let value = of(&cell.cell);
-        if !out.contains(&value) {
-            out.push(value);
-        }
-    }
-    out
+    distinct(result.cells_of(figure).map(|cell| of(&cell.cell)))
 }
 
 /// The fixed pool that served most of these cells, and the largest one.

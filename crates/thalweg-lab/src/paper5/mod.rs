@@ -25,12 +25,10 @@ mod verdicts;
 pub use cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom, ServerWork};
 pub use observed::{PoolLine, ServerLine};
 pub use peer::{CoapPeer, Deduplication};
-pub use plan::{Paper5Form, Paper5Plan, ServerSite, law_named};
-pub use presentation::{page, to_text};
-pub use result::{Paper5Result, Run, ServerCellRuns, ServerFacts, ServerUsage};
+pub use plan::{Paper5Plan, ServerSite, law_named};
+pub use result::{Paper5Result, Run, ServerCellRuns, ServerUsage};
 pub(crate) use run::{LoadOrder, make_load};
 pub(crate) use study::CoapStudy;
-pub use study::run;
 
 #[cfg(test)]
 mod tests;

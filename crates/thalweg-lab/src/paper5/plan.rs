@@ -9,14 +9,16 @@ use thalweg_host::{CpuQuota, Environment};
 use super::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use crate::coap_load::Phase;
+use crate::length::Length;
 use crate::nearest::nearest;
+use crate::preset::{PresetPlan, PresetTerms};
 
 /// The extent of the measurement, and its contenders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper5Plan {
     /// How many and how long cells are.
-    pub form: Paper5Form,
+    pub form: Length,
     /// Seed of the order of runs.
     pub seed: u64,
     /// Runs of each cell that gets a verdict; the others have four at most.
@@ -35,18 +37,6 @@ pub struct Paper5Plan {
     pub clients_on: Option<String>,
     /// What the machine of the servers has.
     pub site: ServerSite,
-}
-
-/// A form of the preset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Paper5Form {
-    /// Ten minutes at most, without verdicts.
-    Quick,
-    /// A hundred minutes at most, with verdicts.
-    Usual,
-    /// Every step of the paper, for hours.
-    Full,
 }
 
 /// What a machine offers to servers.
@@ -77,11 +67,11 @@ impl ServerSite {
 
 impl Paper5Plan {
     /// All cells of a form, with all peers.
-    pub fn new(form: Paper5Form, seed: u64, site: ServerSite) -> Paper5Plan {
+    pub fn new(form: Length, seed: u64, site: ServerSite) -> Paper5Plan {
         Paper5Plan {
             form,
             seed,
-            runs: if form == Paper5Form::Quick { 3 } else { 12 },
+            runs: if form == Length::Quick { 3 } else { 12 },
             scale: 1.0,
             figures: PaperFigure::ALL.map(|(figure, _)| figure).to_vec(),
             peers: CoapPeer::ALL.to_vec(),
@@ -91,48 +81,12 @@ impl Paper5Plan {
         }
     }
 
-    /// Why the plan cannot be carried out, where that is so.
-    pub(super) fn fault(&self) -> Option<&'static str> {
-        let is_possible = self.scale > 0.0 && self.scale <= 1.0 && self.runs > 0;
-        let is_destination = |text: &String| {
-            // Neither part may be taken for an option by what ssh starts.
-            text.split(['@', '/']).all(|part| !part.starts_with('-'))
-                && !text.is_empty()
-                && !text.contains(char::is_whitespace)
-        };
-        match &self.clients_on {
-            _ if !is_possible => Some("scale has to be above 0 and at most 1, runs at least 1"),
-            Some(text) if !is_destination(text) => {
-                Some("clients_on has to be what ssh takes as a destination, such as user@lab2")
-            }
-            _ => None,
-        }
-    }
-
-    /// After so long no further round begins a run; `None` for no limit.
-    pub(super) fn budget(&self) -> Option<Duration> {
-        self.of_form(Some(QUICK_BUDGET), Some(USUAL_BUDGET), None)
-    }
-
     fn of_form<T>(&self, quick: T, usual: T, full: T) -> T {
         match self.form {
-            Paper5Form::Quick => quick,
-            Paper5Form::Usual => usual,
-            Paper5Form::Full => full,
+            Length::Quick => quick,
+            Length::Usual => usual,
+            Length::Full => full,
         }
-    }
-
-    /// All cells, in the order of the page. Overload needs capacity, which then is measured too.
-    pub(super) fn cells(&self) -> Vec<ServerCell> {
-        let needs_capacity = self.figures.contains(&PaperFigure::Overload);
-        let is_wanted = |figure: &PaperFigure| {
-            // A flood has more source ports than one address, and so needs the loopback network.
-            let is_possible = self.clients_on.is_none() || *figure != PaperFigure::Flood;
-            is_possible && self.figures.contains(figure) || *figure == PaperFigure::Capacity && needs_capacity
-        };
-        let figures = PaperFigure::ALL.into_iter().map(|(figure, _)| figure).filter(is_wanted);
-        let cells = figures.flat_map(|figure| self.cells_of(figure)).filter(|cell| !self.is_too_young(cell));
-        cells.map(|cell| ServerCell { is_judged: self.is_judged(&cell), ..cell }).collect()
     }
 
     fn cells_of(&self, figure: PaperFigure) -> Vec<ServerCell> {
@@ -199,7 +153,7 @@ impl Paper5Plan {
 
     /// Thalweg with each law of a part, and the peers where it compares servers.
     fn contenders(&self, figure: PaperFigure) -> Vec<Contender> {
-        let is_full = self.form == Paper5Form::Full;
+        let is_full = self.form == Length::Full;
         let has_peers = match figure {
             PaperFigure::Threads | PaperFigure::Pools | PaperFigure::Course => false,
             PaperFigure::Ramp => is_full,
@@ -264,37 +218,7 @@ impl Paper5Plan {
     fn is_too_young(&self, cell: &ServerCell) -> bool {
         let is_high = matches!(cell.load, RequestLoad::Open { clients, .. } if clients > 1_000);
         let compiles = matches!(cell.contender, Contender::Peer(peer, _) if peer.needs_heating());
-        self.form == Paper5Form::Quick && is_high && compiles
-    }
-
-    /// What the paper or the preset has and this plan cannot make here, with the reason.
-    pub fn left_out(&self) -> Vec<String> {
-        let has = |figure: PaperFigure| self.figures.contains(&figure);
-        let cpus = self.site.cpus;
-        let lacking: Vec<String> =
-            POOL_CPUS.into_iter().filter(|count| *count > cpus).map(|count| count.to_string()).collect();
-        let mut out = Vec::new();
-        if has(PaperFigure::Pools) && !lacking.is_empty() {
-            out.push(format!("Figure 5 on {} CPUs: this machine has {cpus}", lacking.join(" and ")));
-        }
-        if (has(PaperFigure::Pools) || has(PaperFigure::Platforms)) && !self.site.has_quotas {
-            out.push(
-                "Figure 12 and the quota of Figure 5: control groups with the controller cpu cannot be made in /sys/fs/cgroup; be root"
-                    .to_owned(),
-            );
-        }
-        if has(PaperFigure::Flood) && self.clients_on.is_some() {
-            out.push(
-                "the flood: its source ports are those of the loopback network, and the clients are elsewhere"
-                    .to_owned(),
-            );
-        }
-        if self.form == Paper5Form::Quick && self.peers.iter().any(|peer| peer.needs_heating()) {
-            out.push(
-                "Californium at more than 1,000 clients: --quick is too short for it to compile itself".to_owned(),
-            );
-        }
-        out
+        self.form == Length::Quick && is_high && compiles
     }
 
     fn pool_rooms(&self) -> Vec<ServerRoom> {
@@ -378,18 +302,75 @@ impl Paper5Plan {
         let [counted, warm_up, heating] = self.of_form([0.6, 0.2, 3.0], [1.5, 0.5, 8.0], [5.0, 1.0, 20.0]);
         Times { counted: self.scaled(counted), warm_up: self.scaled(warm_up), heating: self.scaled(heating) }
     }
+}
+
+impl PresetPlan for Paper5Plan {
+    type Cell = ServerCell;
+    type Part = PaperFigure;
+    type Peer = CoapPeer;
+
+    const NAME: &'static str = "paper5";
+    const RESULT_SCHEMA: &'static str = "thalweg.paper5/3";
+
+    fn terms(&self) -> PresetTerms {
+        let budget = self.of_form(Some(QUICK_BUDGET), Some(USUAL_BUDGET), None);
+        let is_quick = self.form == Length::Quick;
+        PresetTerms { seed: self.seed, runs: self.runs, scale: self.scale, is_quick, budget }
+    }
+
+    fn fault(&self) -> Option<&'static str> {
+        let is_possible = self.scale > 0.0 && self.scale <= 1.0 && self.runs > 0;
+        let is_destination = |text: &String| {
+            // Neither part may be taken for an option by what ssh starts.
+            text.split(['@', '/']).all(|part| !part.starts_with('-'))
+                && !text.is_empty()
+                && !text.contains(char::is_whitespace)
+        };
+        match &self.clients_on {
+            _ if !is_possible => Some("scale has to be above 0 and at most 1, runs at least 1"),
+            Some(text) if !is_destination(text) => {
+                Some("clients_on has to be what ssh takes as a destination, such as user@lab2")
+            }
+            _ => None,
+        }
+    }
+
+    fn with_seed(self, seed: u64) -> Paper5Plan {
+        Paper5Plan { seed, ..self }
+    }
+
+    fn peers(&self) -> &[CoapPeer] {
+        &self.peers
+    }
+
+    fn with_peers(self, peers: Vec<CoapPeer>) -> Paper5Plan {
+        Paper5Plan { peers, ..self }
+    }
+
+    /// All cells, in the order of the page. Overload needs capacity, which then is measured too.
+    fn cells(&self) -> Vec<ServerCell> {
+        let needs_capacity = self.figures.contains(&PaperFigure::Overload);
+        let is_wanted = |figure: &PaperFigure| {
+            // A flood has more source ports than one address, and so needs the loopback network.
+            let is_possible = self.clients_on.is_none() || *figure != PaperFigure::Flood;
+            is_possible && self.figures.contains(figure) || *figure == PaperFigure::Capacity && needs_capacity
+        };
+        let figures = PaperFigure::ALL.into_iter().map(|(figure, _)| figure).filter(is_wanted);
+        let cells = figures.flat_map(|figure| self.cells_of(figure)).filter(|cell| !self.is_too_young(cell));
+        cells.map(|cell| ServerCell { is_judged: self.is_judged(&cell), ..cell }).collect()
+    }
 
     /// How many runs a cell has: the long ones of the quick form have one.
-    pub(super) fn runs_of(&self, cell: &ServerCell) -> u32 {
+    fn runs_of(&self, cell: &ServerCell) -> u32 {
         match cell.load {
-            RequestLoad::Phases { .. } if self.form == Paper5Form::Quick => 1,
+            RequestLoad::Phases { .. } if self.form == Length::Quick => 1,
             _ if cell.is_judged => self.runs,
             _ => self.runs.min(UNJUDGED_RUNS),
         }
     }
 
     /// How long a run takes, the start of the server and the wait for late answers among it.
-    pub(super) fn seconds_of(&self, cell: &ServerCell) -> f64 {
+    fn seconds_of(&self, cell: &ServerCell) -> f64 {
         let times = self.times();
         let (counted, late) = match &cell.load {
             RequestLoad::Phases { phases, .. } => (phases.iter().map(|phase| phase.duration).sum(), LIMIT),
@@ -404,15 +385,41 @@ impl Paper5Plan {
         start + (counted + times.warm_up + late).as_secs_f64()
     }
 
-    /// How long all runs take together.
-    pub fn expected(&self) -> Duration {
-        let cells = self.cells();
-        let all = cells.iter().map(|cell| f64::from(self.runs_of(cell)) * self.seconds_of(cell)).sum();
-        self.budget().unwrap_or(Duration::MAX).min(Duration::from_secs_f64(all))
+    fn part_of(cell: &ServerCell) -> PaperFigure {
+        cell.figure
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let has = |figure: PaperFigure| self.figures.contains(&figure);
+        let cpus = self.site.cpus;
+        let lacking: Vec<String> =
+            POOL_CPUS.into_iter().filter(|count| *count > cpus).map(|count| count.to_string()).collect();
+        let mut out = Vec::new();
+        if has(PaperFigure::Pools) && !lacking.is_empty() {
+            out.push(format!("Figure 5 on {} CPUs: this machine has {cpus}", lacking.join(" and ")));
+        }
+        if (has(PaperFigure::Pools) || has(PaperFigure::Platforms)) && !self.site.has_quotas {
+            out.push(
+                "Figure 12 and the quota of Figure 5: control groups with the controller cpu cannot be made in /sys/fs/cgroup; be root"
+                    .to_owned(),
+            );
+        }
+        if has(PaperFigure::Flood) && self.clients_on.is_some() {
+            out.push(
+                "the flood: its source ports are those of the loopback network, and the clients are elsewhere"
+                    .to_owned(),
+            );
+        }
+        if self.form == Length::Quick && self.peers.iter().any(|peer| peer.needs_heating()) {
+            out.push(
+                "Californium at more than 1,000 clients: --quick is too short for it to compile itself".to_owned(),
+            );
+        }
+        out
     }
 
     /// The command that repeats the plan, its order of runs included.
-    pub(super) fn command(&self) -> String {
+    fn command(&self) -> String {
         let usual = Paper5Plan::new(self.form, self.seed, self.site);
         let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(",") };
         let figures = list(self.figures.iter().map(|figure| figure.name().to_owned()).collect());
@@ -428,8 +435,7 @@ impl Paper5Plan {
             (self.scale != usual.scale, format!(" --scale {}", self.scale)),
         ];
         let words = changed.into_iter().filter_map(|(is_changed, words)| is_changed.then_some(words));
-        let form = self.of_form(" --quick", "", " --full");
-        format!("thalweg lab run paper5{form} --seed {}{}", self.seed, words.collect::<String>())
+        format!("thalweg lab run paper5{} --seed {}{}", self.form.option(), self.seed, words.collect::<String>())
     }
 }
 

@@ -2,64 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::{PaperFigure, ServerCell};
+use super::cell::ServerCell;
 use super::observed::ServerLine;
 use super::plan::Paper5Plan;
 use crate::coap_load::LoadResult;
-use crate::host::{Conditions, Environment};
-use crate::missing::Missing;
-use crate::study::{CellFailure, CellResult, Difference};
+use crate::host::Conditions;
+use crate::preset::PresetResult;
+use crate::study::CellResult;
 
 /// The whole result; `results.json` is this.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Paper5Result {
-    /// Layout of this object: `thalweg.paper5/3`.
-    pub schema: String,
-    /// The plan, whose peers are those that took part.
-    pub plan: Paper5Plan,
-    /// First start, in seconds since 1970 UTC.
-    pub started_unix_s: u64,
-    /// The machine.
-    pub environment: Environment,
-    /// Other load on the machine meanwhile, over the time of all runs.
-    pub conditions: Conditions,
-    /// The contenders.
-    pub contenders: Vec<ServerFacts>,
-    /// Missing measurements, with reasons and remedies.
-    pub missing: Vec<Missing>,
-    /// Cells and runs that were not made, with the reason.
-    pub left_out: Vec<String>,
-    /// Every cell, in the order of the page; one that failed with the runs before.
-    pub cells: Vec<ServerCellRuns>,
-    /// Each contender against Thalweg as it is shipped, with the same handler and load.
-    pub differences: Vec<Difference>,
-    /// Cells that failed, and why.
-    pub failures: Vec<CellFailure>,
-}
-
-impl Paper5Result {
-    /// The only layout there is so far.
-    pub const SCHEMA: &'static str = "thalweg.paper5/3";
-
-    /// The cells of a part that have runs.
-    pub(super) fn cells_of(&self, figure: PaperFigure) -> impl Iterator<Item = &ServerCellRuns> {
-        self.cells.iter().filter(move |cell| cell.cell.figure == figure && !cell.runs.is_empty())
-    }
-
-    /// All runs.
-    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
-        self.cells.iter().flat_map(|cell| &cell.runs)
-    }
-}
-
-/// A server as it was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ServerFacts {
-    /// Its name.
-    pub name: String,
-    /// What it says of itself.
-    pub version: String,
-}
+pub type Paper5Result = PresetResult<Paper5Plan, ServerCell, Run>;
 
 /// The runs of one cell.
 pub type ServerCellRuns = CellResult<ServerCell, Run>;

@@ -6,11 +6,13 @@ use thalweg_coap::scheduler::controller::ControlLaw;
 use super::*;
 use crate::coap_load::{LoadCounts, LoadPlan, Phase};
 use crate::host::{Conditions, Environment};
+use crate::length::Length;
+use crate::preset::{ContenderFacts, PresetPlan, page, to_text};
 use crate::statistics::{Verdict, runs_needed};
 use crate::study::{CellFailure, CellResult, StudyCell, within};
 use thalweg_testing::pages::{check_html, check_offline};
 
-fn plan(form: Paper5Form) -> Paper5Plan {
+fn plan(form: Length) -> Paper5Plan {
     Paper5Plan::new(form, 1, ServerSite { cpus: 8, has_quotas: true })
 }
 
@@ -29,7 +31,7 @@ fn sizes(plan: &Paper5Plan, figure: PaperFigure) -> Vec<usize> {
 
 #[test]
 fn the_full_plan_has_the_papers_cells() {
-    let plan = plan(Paper5Form::Full);
+    let plan = plan(Length::Full);
     assert_eq!(sizes(&plan, PaperFigure::Threads), [1, 2, 4]);
     assert_eq!(sizes(&plan, PaperFigure::Pools), [1, 2, 3, 4, 5, 7, 10, 20, 40, 60, 80, 100, 150, 200]);
     assert_eq!(sizes(&plan, PaperFigure::Course), [1, 2, 3, 4, 5, 6, 7]);
@@ -46,11 +48,11 @@ fn the_full_plan_has_the_papers_cells() {
 #[test]
 fn the_usual_plan_fits_into_a_hundred_minutes_with_runs_for_each_verdict() {
     for site in [ServerSite { cpus: 2, has_quotas: true }, ServerSite { cpus: 8, has_quotas: true }] {
-        let plan = Paper5Plan::new(Paper5Form::Usual, 1, site);
+        let plan = Paper5Plan::new(Length::Usual, 1, site);
         let cells = plan.cells();
         let all: f64 = cells.iter().map(|cell| f64::from(plan.runs_of(cell)) * plan.seconds_of(cell)).sum();
         assert!(all < 90.0 * 60.0, "{} min leave time for runs that are repeated", all / 60.0);
-        assert!(plan.budget() < Some(Duration::from_secs(6_000)));
+        assert!(plan.terms().budget < Some(Duration::from_secs(6_000)));
         let results: Vec<ServerCellRuns> = cells.iter().cloned().map(CellResult::new).collect();
         let judged = results.iter().filter(|cell| ServerCell::baseline(&results, cell).is_some()).count();
         assert!(plan.runs as usize >= runs_needed(judged), "{judged} comparisons with {} runs", plan.runs);
@@ -65,10 +67,10 @@ fn the_usual_plan_fits_into_a_hundred_minutes_with_runs_for_each_verdict() {
 
 #[test]
 fn the_quick_plan_fits_into_ten_minutes() {
-    let plan = plan(Paper5Form::Quick);
+    let plan = plan(Length::Quick);
     let once = Paper5Plan { runs: 1, ..plan.clone() };
     assert!(once.expected() < Duration::from_secs(480), "{:?}", once.expected());
-    assert!(plan.budget() < Some(Duration::from_secs(600)), "later rounds are left out when it takes longer");
+    assert!(plan.terms().budget < Some(Duration::from_secs(600)), "later rounds are left out when it takes longer");
     let figures: std::collections::BTreeSet<PaperFigure> = plan.cells().iter().map(|cell| cell.figure).collect();
     assert_eq!(figures.len(), PaperFigure::ALL.len(), "no part is left out");
     let is_young = |cell: &ServerCell| {
@@ -81,7 +83,7 @@ fn the_quick_plan_fits_into_ten_minutes() {
 #[test]
 fn figure_5_has_the_papers_processors_as_far_as_there_are_any_and_a_quota() {
     let rooms = |cpus, has_quotas| {
-        let plan = Paper5Plan::new(Paper5Form::Usual, 1, ServerSite { cpus, has_quotas });
+        let plan = Paper5Plan::new(Length::Usual, 1, ServerSite { cpus, has_quotas });
         let rooms = cells_of(&plan, PaperFigure::Pools).into_iter().map(|cell| cell.room.to_string());
         let mut rooms: Vec<String> = rooms.collect();
         rooms.dedup();
@@ -98,7 +100,7 @@ fn figure_5_has_the_papers_processors_as_far_as_there_are_any_and_a_quota() {
 #[test]
 fn laws_that_are_named_are_those_of_every_figure() {
     let laws = vec![ControlLaw::Fixed(9), ControlLaw::QueueDelay];
-    for form in [Paper5Form::Quick, Paper5Form::Usual, Paper5Form::Full] {
+    for form in [Length::Quick, Length::Usual, Length::Full] {
         let plan = Paper5Plan { laws: laws.clone(), ..plan(form) };
         for figure in PaperFigure::ALL.map(|(figure, _)| figure) {
             let ours = cells_of(&plan, figure).into_iter().filter_map(|cell| match cell.contender {
@@ -114,7 +116,7 @@ fn laws_that_are_named_are_those_of_every_figure() {
 
 #[test]
 fn overload_brings_capacity_with_it_and_the_command_says_what_was_chosen() {
-    let plan = Paper5Plan { figures: vec![PaperFigure::Overload], peers: Vec::new(), ..plan(Paper5Form::Quick) };
+    let plan = Paper5Plan { figures: vec![PaperFigure::Overload], peers: Vec::new(), ..plan(Length::Quick) };
     let cells = plan.cells();
     let overloaded: Vec<&ServerCell> = cells.iter().filter(|cell| cell.figure == PaperFigure::Overload).collect();
     assert_eq!(overloaded.len(), 2, "the greeting and a handler that computes");
@@ -133,7 +135,7 @@ fn names_lead_to_what_they_name() {
         assert!(names.iter().all(|name| PaperFigure::named(name) == Some(figure)));
         assert_eq!(figure.name(), names[0]);
     }
-    for contender in plan(Paper5Form::Full).cells().into_iter().map(|cell| cell.contender) {
+    for contender in plan(Length::Full).cells().into_iter().map(|cell| cell.contender) {
         assert_eq!(Contender::try_from(contender.to_string()), Ok(contender));
     }
     assert!(law_named("vta-author").is_err_and(|error| error.contains("\"vta-authors\"")));
@@ -226,12 +228,12 @@ fn a_step_is_described_by_when_it_was_met_and_by_the_threads() {
 fn result_of(cells: Vec<ServerCellRuns>) -> Paper5Result {
     Paper5Result {
         schema: Paper5Result::SCHEMA.to_owned(),
-        plan: plan(Paper5Form::Usual),
+        plan: plan(Length::Usual),
         started_unix_s: 0,
         environment: Environment::read(),
         conditions: Conditions::default(),
-        contenders: vec![ServerFacts { name: "Thalweg".to_owned(), version: "0".to_owned() }],
-        missing: vec![crate::missing::Missing {
+        contenders: vec![ContenderFacts { name: "Thalweg".to_owned(), version: "0".to_owned() }],
+        missing: vec![crate::preset::Missing {
             what: "the CoAP server with libcoap".into(),
             why: "a <b>".into(),
             remedy: "c".into(),
@@ -360,7 +362,7 @@ fn an_overload_that_the_generator_could_not_make_says_nothing_of_the_server() {
 
 #[test]
 fn the_page_shows_every_part_and_what_is_missing() {
-    let plan = plan(Paper5Form::Quick);
+    let plan = plan(Length::Quick);
     let runs = |cell: &ServerCell| match cell.load {
         RequestLoad::Phases { .. } => vec![step_run(16, 3, true)],
         _ => plain(5_000),

@@ -44,7 +44,7 @@ pub struct DrivingOptions {
 /// The scenario has no result, or one of its expectations does not hold.
 pub fn run(options: &DrivingOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let (there, missing) = set_up(&options.peers, &PeerProgram::ALL, options.folder.peer_dir.as_deref())?;
-    let text = driving(if options.quick { Length::Quick } else { Length::Full }, &there);
+    let text = driving(Length::chosen(options.quick, false), &there);
     let scenario = Scenario::parse(NAME, &text).map_err(Failure::from_cause)?;
     let (scenario, text) = study::against((scenario, text), options.against.as_deref())?;
     Extent::new(scenario.duration(), Vec::new()).without_peers(missing).announce(NAME);

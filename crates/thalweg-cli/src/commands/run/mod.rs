@@ -132,7 +132,7 @@ pub fn outlines() -> Result<Vec<PresetOutline>, Failure> {
         ("paper5", "CoAP servers with adaptive handler pools", paper5::extent),
     ];
     let outline = |(name, about, of): (&'static str, &'static str, Of)| {
-        Ok(PresetOutline { name, about, quick: of(Length::Quick)?, usual: of(Length::Full)? })
+        Ok(PresetOutline { name, about, quick: of(Length::Quick)?, usual: of(Length::Usual)? })
     };
     all.into_iter().map(outline).collect()
 }

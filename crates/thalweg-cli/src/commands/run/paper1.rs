@@ -92,7 +92,7 @@ fn extent_of(plan: &Paper1Plan) -> Extent {
 
 impl Paper1Options {
     fn plan(&self, there: &[PeerProgram]) -> Paper1Plan {
-        let length = if self.quick { Length::Quick } else { Length::Full };
+        let length = Length::chosen(self.quick, false);
         // A part that is asked for by name and cannot be made is an error with its reason.
         let may = may_make_namespaces() || !self.parts.is_empty();
         let mut plan = Paper1Plan::new(length, self.preset.seed(), there, may);

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use thalweg_lab::Length;
 use thalweg_lab::directories;
-use thalweg_lab::paper3::{HdtvPart, HdtvSite, Paper3Form, Paper3Plan, VideoPeer};
+use thalweg_lab::paper3::{HdtvPart, HdtvSite, Paper3Plan, VideoPeer};
 use thalweg_lab::process::Stop;
+use thalweg_lab::{Length, PresetPlan};
 
 use super::extent::Extent;
 use super::options::{PresetOptions, chosen, peer_names, scale};
@@ -62,11 +62,7 @@ pub fn run(options: &Paper3Options, interrupt: &Interrupt) -> Result<(), Failure
 
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
-    let form = match length {
-        Length::Quick => Paper3Form::Quick,
-        Length::Full => Paper3Form::Usual,
-    };
-    let plan = Paper3Plan::new(form, 1, HdtvSite::here());
+    let plan = Paper3Plan::new(length, 1, HdtvSite::here());
     let missing: Vec<VideoPeer> = VideoPeer::ALL.into_iter().filter(|peer| peer.version().is_err()).collect();
     let mut left_out = plan.left_out();
     left_out.extend(missing.iter().map(|peer| format!("the picture by {peer}: {}", peer.remedy())));
@@ -81,8 +77,7 @@ fn parts() -> impl TypedValueParser<Value = HdtvPart> {
 
 impl Paper3Options {
     fn plan(&self) -> Result<Paper3Plan, Failure> {
-        let form = if self.quick { Paper3Form::Quick } else { Paper3Form::Usual };
-        let mut plan = Paper3Plan::new(form, self.preset.seed(), HdtvSite::here());
+        let mut plan = Paper3Plan::new(Length::chosen(self.quick, false), self.preset.seed(), HdtvSite::here());
         plan.scale = self.scale;
         plan.runs = self.runs.unwrap_or(plan.runs);
         let peers = chosen(&self.peers, &VideoPeer::ALL.map(VideoPeer::name))?;

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use thalweg_lab::Length;
-use thalweg_lab::paper4::{self, MachineSize, PART_NAMES, Paper4Form, Paper4Plan};
+use thalweg_lab::paper4::{self, MachineSize, PART_NAMES, Paper4Plan};
 use thalweg_lab::peers::PeerProgram;
 use thalweg_lab::process::{Launcher, Stop};
 
@@ -52,11 +52,7 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
     let out = options.preset.folder("paper4")?;
     let folder = &options.folder.peer_dir;
     let (there, missing) = set_up(&options.peers, &PeerProgram::ALL, folder.as_deref())?;
-    let form = match (options.quick, options.full) {
-        (true, _) => Paper4Form::Quick,
-        (_, true) => Paper4Form::Full,
-        _ => Paper4Form::Usual,
-    };
+    let form = Length::chosen(options.quick, options.full);
     let plan = Paper4Plan::new((form, options.preset.seed()), &MachineSize::here(), &there, &options.parts);
     extent_of(&plan)?.without_peers(missing).announce("paper4");
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
@@ -68,8 +64,7 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
     let (there, missing) = set_up(&[], &PeerProgram::ALL, None)?;
-    let form = if length == Length::Quick { Paper4Form::Quick } else { Paper4Form::Usual };
-    let plan = Paper4Plan::new((form, 1), &MachineSize::here(), &there, &[]);
+    let plan = Paper4Plan::new((length, 1), &MachineSize::here(), &there, &[]);
     Ok(extent_of(&plan)?.without_peers(missing))
 }
 

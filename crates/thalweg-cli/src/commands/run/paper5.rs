@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use thalweg_coap::scheduler::controller::ControlLaw;
-use thalweg_lab::Length;
 use thalweg_lab::directories;
-use thalweg_lab::paper5::{self, CoapPeer, Paper5Form, Paper5Plan, PaperFigure, ServerSite};
+use thalweg_lab::paper5::{self, CoapPeer, Paper5Plan, PaperFigure, ServerSite};
 use thalweg_lab::process::Stop;
+use thalweg_lab::{Length, PresetPlan};
 
 use super::extent::Extent;
 use super::options::{PeerFolder, PresetOptions, chosen, peer_names, scale};
@@ -84,11 +84,7 @@ pub fn run(options: &Paper5Options, interrupt: &Interrupt) -> Result<(), Failure
 
 /// What the preset makes here with its defaults.
 pub fn extent(length: Length) -> Result<Extent, Failure> {
-    let form = match length {
-        Length::Quick => Paper5Form::Quick,
-        Length::Full => Paper5Form::Usual,
-    };
-    let plan = Paper5Plan::new(form, 1, ServerSite::here());
+    let plan = Paper5Plan::new(length, 1, ServerSite::here());
     let missing = CoapPeer::ALL.into_iter().filter(|peer| peer.find(None).is_none());
     Ok(Extent::new(plan.expected(), plan.left_out()).without_peers(missing))
 }
@@ -101,12 +97,7 @@ fn figures() -> impl TypedValueParser<Value = PaperFigure> {
 
 impl Paper5Options {
     fn plan(&self) -> Result<Paper5Plan, Failure> {
-        let form = match (self.quick, self.full) {
-            (true, _) => Paper5Form::Quick,
-            (_, true) => Paper5Form::Full,
-            _ => Paper5Form::Usual,
-        };
-        let mut plan = Paper5Plan::new(form, self.preset.seed(), ServerSite::here());
+        let mut plan = Paper5Plan::new(Length::chosen(self.quick, self.full), self.preset.seed(), ServerSite::here());
         plan.scale = self.scale;
         plan.runs = self.runs.unwrap_or(plan.runs);
         let peers = chosen(&self.peers, &CoapPeer::ALL.map(CoapPeer::name))?;

@@ -1,6 +1,6 @@
 //! A section for each part: what was asked, sentences, pictures, tables, and the paper's figures in its own form.
 
-use super::tables::{BESIDE, BOTH_ENDS, Column, LABEL, PICTURE, REPORTS, RUNS, STREAM, TRIPS, table};
+use super::tables::{BESIDE, BOTH_ENDS, Column, LABEL, PICTURE, REPORTS, RUNS, STREAM, TRIPS};
 use crate::paper3::answers::{
     FPS, FPS_SD, Figure as Value, GOODPUT, RECEIVER_CPU, RECEIVER_CPU_SD, REPORT_JITTER, RTT, TRIP_P50, estimate,
 };
@@ -11,6 +11,7 @@ use crate::paper3::plan::PAPER_TIMERS;
 use crate::paper3::result::{HdtvCellRuns, Paper3Result};
 use crate::plot::{Axis, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
+use crate::study::{cell_table, distinct};
 use crate::table::Table;
 
 /// The section of a part.
@@ -24,7 +25,7 @@ pub(super) fn section(result: &Paper3Result, part: HdtvPart) -> Section {
         HdtvPart::Coexistence => &[&LABEL, &RUNS, &PICTURE, &BESIDE],
         HdtvPart::Peers | HdtvPart::Topics => &[&LABEL, &RUNS, &BOTH_ENDS, &PICTURE],
     };
-    let all = table("Every cell of this part", result.cells_of(part), columns);
+    let all = cell_table("Every cell of this part", result.cells_of(part), columns);
     let own = if part == HdtvPart::Moderation { paper_tables(result) } else { Vec::new() };
     Section {
         title: title.to_owned(),
@@ -139,12 +140,7 @@ fn pictures(result: &Paper3Result, part: HdtvPart) -> Vec<Figure> {
             vec![Figure::new("Figure 4: throughput by the number of streams.", chart(axes.0, axes.1, layers))]
         }
         HdtvPart::Rtt => {
-            let mut settings: Vec<ReceiveModeration> = Vec::new();
-            for cell in result.cells_of(part) {
-                if !settings.contains(&cell.cell.link.moderation) {
-                    settings.push(cell.cell.link.moderation);
-                }
-            }
+            let settings = distinct(result.cells_of(part).map(|cell| cell.cell.link.moderation));
             let bytes = |cell: &HdtvCell| match cell.traffic {
                 HdtvTraffic::RoundTrips { bytes } => Some(f64::from(bytes)),
                 _ => None,

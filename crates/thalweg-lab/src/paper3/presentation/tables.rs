@@ -3,51 +3,27 @@
 use crate::figures::{grouped, percent, rounded};
 use crate::paper3::answers::{
     self, CPU, FPS, FPS_SD, Figure, GOODPUT, LATENCY_P99, LOST, RECEIVER_CPU, RECEIVER_CPU_SD, REPORT_JITTER, RTT,
-    SCHEDULE_JITTER, SENDER_CPU, SHOWN, TRIP_P50, TRIP_P99, estimate, median_of,
+    SCHEDULE_JITTER, SENDER_CPU, SHOWN, TRIP_P50, TRIP_P99,
 };
+use crate::paper3::cell::HdtvCell;
 use crate::paper3::findings::with_deviation;
-use crate::paper3::result::HdtvCellRuns;
-use crate::study::StudyRun;
-use crate::table::Table;
+use crate::paper3::result::{HdtvCellRuns, HdtvRun};
+use crate::preset::{self, with_interval};
+use crate::study;
 
 /// A title, and the text for a cell.
-pub(super) type Column = (&'static str, fn(&HdtvCellRuns) -> String);
-
-/// A row for each of these cells.
-pub(super) fn table<'a>(
-    caption: impl Into<String>,
-    cells: impl IntoIterator<Item = &'a HdtvCellRuns>,
-    columns: &[&[Column]],
-) -> Table {
-    let columns: Vec<Column> = columns.concat();
-    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
-    let mut table = Table::new(caption, &titles);
-    table.rows = cells.into_iter().map(|cell| columns.iter().map(|(_, text)| text(cell)).collect()).collect();
-    table
-}
+pub(super) type Column = study::Column<HdtvCell, HdtvRun>;
 
 fn figure(cell: &HdtvCellRuns, figure: Figure) -> String {
-    median_of(cell, figure).map_or_else(|| "–".to_owned(), rounded)
+    preset::figure(cell, figure, rounded)
 }
 
 fn share(cell: &HdtvCellRuns, figure: Figure) -> String {
-    median_of(cell, figure).map_or_else(|| "–".to_owned(), percent)
+    preset::figure(cell, figure, percent)
 }
 
-/// A figure with its interval, or with the range of too few runs.
-fn with_interval(cell: &HdtvCellRuns, figure: Figure) -> String {
-    let shown = |one: crate::statistics::Middle| {
-        let [estimate, low, high] = [one.estimate, one.low, one.high].map(rounded);
-        format!("{estimate} ({}{low} to {high})", if one.is_range { "range " } else { "" })
-    };
-    estimate(cell, figure).map_or_else(|| "–".to_owned(), shown)
-}
-
-pub(super) const NAME: [Column; 1] = [("cell", |cell| cell.name.clone())];
 pub(super) const LABEL: [Column; 1] = [("", |cell| cell.cell.label.clone())];
 pub(super) const RUNS: [Column; 1] = [("runs", |cell| grouped(cell.runs.len() as u64))];
-pub(super) const MARKED: [Column; 1] =
-    [("marked", |cell| cell.runs.iter().filter(|run| run.is_disturbed()).count().to_string())];
 pub(super) const OVERVIEW: [Column; 4] = [
     ("Mbit/s", |cell| figure(cell, GOODPUT)),
     ("lost", |cell| share(cell, LOST)),

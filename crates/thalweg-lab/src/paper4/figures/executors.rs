@@ -99,14 +99,15 @@ fn work_ms(view: &View<'_>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper4::{MachineSize, Paper4Form, Paper4Plan};
+    use crate::length::Length;
+    use crate::paper4::{MachineSize, Paper4Plan};
     use crate::scenario::{Cell, Scenario};
     use crate::study::StudyResult;
 
     /// The part with a median of so many µs for each cell.
     fn part(us: impl Fn(&Cell) -> f64) -> PartResult {
         let machine = MachineSize { cores: 2, memory_bytes: 16 << 30 };
-        let plan = Paper4Plan::new((Paper4Form::Usual, 5), &machine, &[], &["executors".to_owned()]);
+        let plan = Paper4Plan::new((Length::Usual, 5), &machine, &[], &["executors".to_owned()]);
         let scenario = Scenario::parse("x", &plan.parts[0].text).unwrap_or_else(|error| panic!("{error}"));
         let cells = scenario.cells.iter().map(|cell| {
             let totals = crate::trial::Totals {

@@ -2,7 +2,7 @@
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::tables::{INSIDE, LATENCY, LAW, ROOM, RUNS, STEP, USAGE, table};
+use super::tables::{INSIDE, LATENCY, LAW, ROOM, RUNS, STEP, USAGE};
 use crate::figures::{percent, rounded};
 use crate::paper5::answers::{LOSS, median_of};
 use crate::paper5::cell::{Contender, PaperFigure};
@@ -10,6 +10,7 @@ use crate::paper5::ramp;
 use crate::paper5::result::{Paper5Result, Run, ServerCellRuns};
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
+use crate::study::cell_table;
 
 pub(super) fn threads(result: &Paper5Result) -> Section {
     let cells = || result.cells_of(PaperFigure::Threads);
@@ -24,7 +25,7 @@ pub(super) fn threads(result: &Paper5Result) -> Section {
             FigureLayout::Column,
             cells().map(|cell| rates(cell, Vec::new())).collect(),
         )],
-        tables: vec![table("Results of each pool", cells(), &[&LAW, &ROOM, &RUNS, &INSIDE, &LATENCY, &USAGE])],
+        tables: vec![cell_table("Results of each pool", cells(), &[&LAW, &ROOM, &RUNS, &INSIDE, &LATENCY, &USAGE])],
         ..Section::default()
     }
 }
@@ -58,7 +59,7 @@ pub(super) fn course(result: &Paper5Result) -> Section {
                 cells().filter(is_adaptive).map(with_threads).collect(),
             ),
         ],
-        tables: vec![table(STEP_CAPTION, cells(), &[&LAW, &RUNS, &LATENCY, &STEP])],
+        tables: vec![cell_table(STEP_CAPTION, cells(), &[&LAW, &RUNS, &LATENCY, &STEP])],
         ..Section::default()
     }
 }
@@ -120,7 +121,7 @@ pub(super) fn ramp(result: &Paper5Result) -> Section {
                 cells().map(waits).collect(),
             ),
         ],
-        tables: vec![table(STEP_CAPTION, cells(), &[&LAW, &RUNS, &LATENCY, &STEP])],
+        tables: vec![cell_table(STEP_CAPTION, cells(), &[&LAW, &RUNS, &LATENCY, &STEP])],
         ..Section::default()
     }
 }

@@ -2,9 +2,7 @@
 
 use thalweg_coap::scheduler::controller::ControlLaw;
 
-use super::tables::{
-    ENERGY, INSIDE, LATENCY, LAW, OFFERED, PROCESSOR, ROOM, RUNS, SERVED, SERVER, THREADS, USAGE, table,
-};
+use super::tables::{ENERGY, INSIDE, LATENCY, LAW, OFFERED, PROCESSOR, ROOM, RUNS, SERVED, SERVER, THREADS, USAGE};
 use crate::paper5::answers::{self, PER_CPU_S, each, estimate};
 use crate::paper5::cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom, ServerWork};
 use crate::paper5::result::{Paper5Result, ServerCellRuns};
@@ -12,6 +10,7 @@ use crate::paper5::verdicts;
 use crate::plot::{Axis, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, FigureLayout, Section};
 use crate::statistics::Middle;
+use crate::study::cell_table;
 use crate::table::Table;
 
 pub(super) fn pools(result: &Paper5Result) -> Section {
@@ -27,7 +26,7 @@ pub(super) fn pools(result: &Paper5Result) -> Section {
         wide(&handler.to_string(), axes, layers)
     };
     let columns: [&[_]; 7] = [&LAW, &ROOM, &RUNS, &SERVED, &INSIDE, &LATENCY, &USAGE];
-    let of_handler = |handler: &ServerWork| table(format!("Handler: {handler}"), of(*handler), &columns);
+    let of_handler = |handler: &ServerWork| cell_table(format!("Handler: {handler}"), of(*handler), &columns);
     Section {
         title: "Figure 5: pools of fixed sizes".to_owned(),
         lead: "64 clients with four requests each in flight; handlers that do next to nothing, compute and block, with more or fewer CPUs. \
@@ -165,7 +164,7 @@ fn compared(result: &Paper5Result, figure: PaperFigure) -> Section {
     let room: &[_] = if figure == PaperFigure::Platforms { &ROOM } else { &[] };
     let cost = if result.runs().any(|run| run.server.energy_j.is_some()) { &ENERGY } else { &PROCESSOR };
     let columns: [&[_]; 9] = [&SERVER, room, &RUNS, &OFFERED, &SERVED, &LATENCY, &USAGE, &THREADS, cost];
-    let results: Table = table("Results of each server", result.cells_of(figure), &columns);
+    let results: Table = cell_table("Results of each server", result.cells_of(figure), &columns);
     Section { title: title.to_owned(), lead: lead.to_owned(), tables: vec![results], ..Section::default() }
 }
 

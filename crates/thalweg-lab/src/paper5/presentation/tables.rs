@@ -1,44 +1,19 @@
 //! Tables of cells: a row for each, a column for each quantity.
 
 use crate::figures::{grouped, rounded};
-use crate::paper5::answers::{self, Measure, estimate, median_of};
+use crate::paper5::answers::{self, Measure};
+use crate::paper5::cell::ServerCell;
 use crate::paper5::ramp::RampFigures;
-use crate::paper5::result::ServerCellRuns;
+use crate::paper5::result::{Run, ServerCellRuns};
 use crate::paper5::verdicts;
-use crate::study::StudyRun;
-use crate::table::Table;
+use crate::preset::{self, with_interval};
+use crate::study;
 
 /// A title, and the text for a cell.
-pub(super) type Column = (&'static str, fn(&ServerCellRuns) -> String);
-
-/// A row for each of these cells.
-pub(super) fn table<'a>(
-    caption: impl Into<String>,
-    cells: impl IntoIterator<Item = &'a ServerCellRuns>,
-    columns: &[&[Column]],
-) -> Table {
-    let columns: Vec<Column> = columns.concat();
-    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
-    let mut table = Table::new(caption, &titles);
-    table.rows = cells.into_iter().map(|cell| columns.iter().map(|(_, text)| text(cell)).collect()).collect();
-    table
-}
-
-fn figure(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), rounded)
-}
+pub(super) type Column = study::Column<ServerCell, Run>;
 
 fn scaled(cell: &ServerCellRuns, measure: Measure, factor: f64) -> String {
-    figure(median_of(cell, measure).map(|value| value * factor))
-}
-
-/// A figure with its interval, or with the range of too few runs.
-fn with_interval(cell: &ServerCellRuns, measure: Measure) -> String {
-    let shown = |one: crate::statistics::Middle| {
-        let [estimate, low, high] = [one.estimate, one.low, one.high].map(rounded);
-        format!("{estimate} ({}{low} to {high})", if one.is_range { "range " } else { "" })
-    };
-    estimate(cell, measure).map_or_else(|| "–".to_owned(), shown)
+    preset::figure(cell, measure, |value| rounded(value * factor))
 }
 
 fn of_step(cell: &ServerCellRuns, text: fn(&RampFigures) -> String) -> String {
@@ -49,14 +24,11 @@ fn count(threads: Option<u64>) -> String {
     threads.map_or_else(|| "–".to_owned(), |threads| threads.to_string())
 }
 
-pub(super) const NAME: [Column; 1] = [("cell", |cell| cell.name.clone())];
 pub(super) const LAW: [Column; 1] = [("law or server", |cell| cell.cell.contender.short_name())];
 pub(super) const SERVER: [Column; 2] =
     [("server", |cell| cell.cell.server_name()), ("load", |cell| cell.cell.load.to_string())];
 pub(super) const ROOM: [Column; 1] = [("room", |cell| cell.cell.room.to_string())];
 pub(super) const RUNS: [Column; 1] = [("runs", |cell| grouped(cell.runs.len() as u64))];
-pub(super) const MARKED: [Column; 1] =
-    [("marked", |cell| cell.runs.iter().filter(|run| run.is_disturbed()).count().to_string())];
 pub(super) const OFFERED: [Column; 1] = [("offered/s", |cell| scaled(cell, answers::OFFERED, 1.0))];
 pub(super) const SERVED: [Column; 1] = [("served/s", |cell| with_interval(cell, answers::SERVED))];
 /// What the paper calls NR and H.
@@ -64,6 +36,7 @@ pub(super) const INSIDE: [Column; 2] = [
     ("received/s (NR)", |cell| scaled(cell, answers::RECEIVED, 1.0)),
     ("handled/s (H)", |cell| scaled(cell, answers::HANDLED, 1.0)),
 ];
+pub(super) const OVERVIEW: [Column; 4] = [SERVED[0], LATENCY[0], LATENCY[1], LATENCY[2]];
 pub(super) const LATENCY: [Column; 3] = [
     ("loss, %", |cell| scaled(cell, answers::LOSS, 1e2)),
     ("p50, ms", |cell| scaled(cell, answers::P50, 1e-3)),
@@ -82,7 +55,7 @@ pub(super) const STEP: [Column; 7] = [
     ("served of the highest phase, %", |cell| of_step(cell, |step| rounded(step.served * 1e2))),
     ("caught up after, s", |cell| of_step(cell, |step| step.caught_up_s.map_or_else(|| "never".to_owned(), rounded))),
     ("longest queue", |cell| of_step(cell, |step| step.queue_max.to_string())),
-    ("threads needed", |cell| of_step(cell, |step| figure(step.needed))),
+    ("threads needed", |cell| of_step(cell, |step| step.needed.map_or_else(|| "–".to_owned(), rounded))),
     ("most", |cell| of_step(cell, |step| count(step.threads_max))),
     ("at the end of the highest phase", |cell| of_step(cell, |step| count(step.threads_high))),
     ("at the end", |cell| of_step(cell, |step| count(step.threads_end))),

@@ -32,7 +32,7 @@ fn sizes_that_do_not_divide_are_refused_with_the_remedy() {
     check("rgb8", "8193x1", rate, "progressive", "a picture of 8193x1 is not between 1x1 and 8192x8192");
     check("rgb8", "8192x8192", rate, "progressive", "a frame of 201326592 octets is larger than 134217728");
     check("rgb8", "1920", rate, "progressive", "the size cannot be read; give WIDTHxHEIGHT, such as 1920x1080");
-    check("v210", "2x2", rate, "psf", "the pixel format cannot be read; give yuv422-10, yuv422-8 or rgb8");
+    check("nv12", "2x2", rate, "psf", "the pixel format cannot be read; give yuv422-10, yuv422-8 or rgb8");
     check("rgb8", "2x2", rate, "sideways", "the scan cannot be read; give progressive, interlaced or psf");
 }
 

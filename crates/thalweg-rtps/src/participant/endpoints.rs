@@ -362,6 +362,33 @@ impl Participant {
     fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
         if self.housemates.tell(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice())) {
             self.reports.tell(Event::HousematesTold);
+    /// The content filter of a local reader, if it has one.
+    pub fn reader_filter(&self, entity: EntityId) -> Option<&ContentFilter> {
+        let known = self.database.subscriptions.get(Guid::new(self.config.prefix, entity))?;
+        known.data.filter.as_deref()
+    }
+
+    /// Gives another content filter to a local reader that was created with one, and announces it. Samples that have come stay as they
+    /// are. False for a reader without filter.
+    pub fn set_reader_filter(
+        &mut self,
+        now: Instant,
+        entity: EntityId,
+        (announced, accepts): (Box<ContentFilter>, SampleFilter),
+    ) -> bool {
+        let guid = Guid::new(self.config.prefix, entity);
+        let local = self.endpoints.readers.get_mut(&entity).and_then(|local| local.filter.as_mut());
+        let (Some(filter), Some(known)) = (local, self.database.subscriptions.get(guid)) else { return false };
+        *filter = accepts;
+        let data = SubscriptionData { filter: Some(announced), ..SubscriptionData::clone(&known.data) };
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.subscriptions.insert(data);
+        self.match_subscription(now, guid);
+        true
+    }
+
         }
         let (instance, payload) = (KeyHash(guid.to_bytes()), Payload::from(bytes));
         self.write_builtin(now, via, NewChange { kind, instance, timestamp: None, payload });

@@ -1,5 +1,6 @@
 //! The receiving half of the API: subscribers, data readers, samples.
 
+mod applied_filter;
 mod asynchronous;
 mod builder;
 mod data_reader;
@@ -14,10 +15,11 @@ use thalweg_rtps::participant::{Publications, ReaderConfig};
 use thalweg_rtps::qos::ReaderQos;
 
 use crate::runtime::Runtime;
-use crate::{Error, Topic};
+use crate::{Error, ErrorKind, Topic};
+use applied_filter::AppliedFilter;
 pub use asynchronous::Samples;
 pub use builder::DataReaderBuilder;
-use builder::{AppliedFilter, ReaderListeners};
+use builder::ReaderListeners;
 pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;

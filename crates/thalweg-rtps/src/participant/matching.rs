@@ -278,7 +278,13 @@ impl Participant {
 
     fn forget_writer(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         let Some(shared) = self.endpoints.reader(reader) else { return };
-        let outcome = shared.lock().unmatch_writer(now, writer);
+        let (outcome, armed) = {
+            let mut state = shared.lock();
+            (state.unmatch_writer(now, writer), state.newly_armed())
+        };
+        if let Some(at) = armed {
+            self.order.schedule.arm(reader, at);
+        }
         if outcome.data_available {
             self.reports.tell(Event::DataAvailable { reader });
         }

@@ -111,6 +111,7 @@ impl Reader {
         }
         if qos.presentation.groups_instances() {
             cache = cache.grouped_by_instance();
+        cache = cache.purging(qos.lifecycle);
         }
         let admission = Admission::new(&qos);
         let coherence = Coherence::new(&qos);

@@ -126,7 +126,7 @@ impl Participant {
                 let writer = Guid::new(context.source, gap.writer);
                 self.for_each_reader(now, writer, gap.reader, |reader| reader.handle_gap(now, writer, &gap));
             }
-            Submessage::Heartbeat(heartbeat) => {
+            Submessage::Heartbeat(heartbeat) | Submessage::GroupHeartbeat(heartbeat, _) => {
                 self.note_stranger_heartbeat(now, context.source, context.from, &heartbeat);
                 let writer = Guid::new(context.source, heartbeat.writer);
                 if heartbeat.liveliness {

@@ -217,6 +217,7 @@ impl Participant {
             if let Some(known) = self.database.publications.get_mut(writer) {
                 known.matched.push(reader);
             }
+            self.note_access_matched(writer, reader);
             self.reports.tell(Event::SubscriptionMatched { reader, writer });
             if !self.liveliness.is_alive(writer) {
                 self.tell_reader_not_alive(now, reader, writer);
@@ -288,6 +289,8 @@ impl Participant {
         if outcome.data_available {
             self.reports.tell(Event::DataAvailable { reader });
         }
+        self.access.remove_pair(writer, reader);
+        self.settle_access(now);
         self.reports.tell(Event::SubscriptionUnmatched { reader, writer });
     }
 

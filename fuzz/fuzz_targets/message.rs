@@ -56,6 +56,7 @@ fn walk(datagram: &[u8], submessage: &Submessage<'_>) {
 fn write_again(out: &mut Vec<u8>, submessage: &Submessage<'_>) -> bool {
     match submessage {
         Submessage::Heartbeat(heartbeat) => write::heartbeat(out, heartbeat),
+        Submessage::GroupHeartbeat(heartbeat, info) => write::group_heartbeat(out, heartbeat, info),
         Submessage::HeartbeatFrag(heartbeat) => write::heartbeat_frag(out, heartbeat),
         Submessage::AckNack(acknack) => write::acknack(out, acknack),
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),

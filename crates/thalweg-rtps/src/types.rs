@@ -66,6 +66,16 @@ impl EntityId {
         EntityId::with_kind(key, if keyed == Keyed::Yes { 0x07 } else { 0x04 })
     }
 
+    /// A publisher; `key` uses its low 24 bits.
+    pub fn user_publisher(key: u32) -> EntityId {
+        EntityId::with_kind(key, 0x08)
+    }
+
+    /// A subscriber; `key` uses its low 24 bits.
+    pub fn user_subscriber(key: u32) -> EntityId {
+        EntityId::with_kind(key, 0x09)
+    }
+
     fn with_kind(key: u32, kind: u8) -> EntityId {
         let [_, a, b, c] = key.to_be_bytes();
         EntityId([a, b, c, kind])

@@ -49,6 +49,9 @@ fn describe(submessage: &Submessage<'_>) -> String {
             let route = route(heartbeat.writer, heartbeat.reader);
             format!("HEARTBEAT {route} {}..{} #{}{mark}", heartbeat.first, heartbeat.last, heartbeat.count)
         }
+        Submessage::GroupHeartbeat(heartbeat, info) => {
+            format!("{} of group ..{}", describe(&Submessage::Heartbeat(*heartbeat)), info.current)
+        }
         Submessage::HeartbeatFrag(heartbeat) => {
             let route = route(heartbeat.writer, heartbeat.reader);
             format!("HEARTBEAT_FRAG {route} {}[-{}]", heartbeat.sequence, heartbeat.last_fragment)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
-use thalweg_rtps::participant::{KeySource, ReaderConfig, WriterConfig};
+use thalweg_rtps::participant::{KeySource, Publications, ReaderConfig, WriterConfig};
 use thalweg_rtps::qos::Reliability;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
@@ -27,10 +27,12 @@ impl Simulation {
             qos: plan.qos.clone().into(),
             options: WriterOptions { first: plan.first, ..WriterOptions::default() },
         };
-        let process = plan.process;
+        let (process, spans_group) = (plan.process, plan.qos.presentation.spans_group());
         let now = self.processes[process].local(self.now);
+        let group = if spans_group { self.processes[process].group() } else { None };
+        let group = group.map(|(publisher, _)| publisher);
         let Some(participant) = self.processes[process].participant.as_mut() else { return };
-        match participant.create_writer(now, config) {
+        match participant.create_writer_in(now, config, group) {
             Ok(handle) => {
                 let guid = handle.lock().guid();
                 self.endpoints.insert((process, guid.entity), number);
@@ -55,10 +57,12 @@ impl Simulation {
             keys: KeySource::Function(SimulatedSample::key_of()),
             filter: None,
         };
-        let (process, pace) = (plan.process, plan.pace);
+        let (process, pace, spans_group) = (plan.process, plan.pace, plan.qos.presentation.spans_group());
         let now = self.processes[process].local(self.now);
+        let group = if spans_group { self.processes[process].group() } else { None };
+        let group = group.map(|(_, subscriber)| subscriber);
         let Some(participant) = self.processes[process].participant.as_mut() else { return };
-        match participant.create_reader(now, config) {
+        match participant.create_reader_in(now, config, Publications::All, group) {
             Ok(handle) => {
                 let guid = handle.lock().guid();
                 self.endpoints.insert((process, guid.entity), number);

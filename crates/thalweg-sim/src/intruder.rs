@@ -70,7 +70,9 @@ impl Intruder {
                 Submessage::InfoDestination(to) => write::info_destination(&mut forged, to),
                 Submessage::Data(data) => lie_about(&mut forged, data.writer, data.reader, trick),
                 Submessage::DataFrag(data) => lie_about(&mut forged, data.writer, data.reader, trick),
-                Submessage::Heartbeat(one) => lie_about(&mut forged, one.writer, one.reader, trick),
+                Submessage::Heartbeat(one) | Submessage::GroupHeartbeat(one, _) => {
+                    lie_about(&mut forged, one.writer, one.reader, trick)
+                }
                 Submessage::AckNack(one) => {
                     let base = if trick == 0 { FAR } else { one.state.base() + 1_000 };
                     let count = one.count.wrapping_add(if trick == 2 { 1 << 30 } else { 1 });

@@ -6,7 +6,8 @@ use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Household, Participant, ParticipantConfig};
 use thalweg_rtps::time::Instant;
-use thalweg_rtps::types::{GuidPrefix, Locator, VendorId};
+use thalweg_rtps::types::{EntityId, GuidPrefix, Locator, VendorId};
+use thalweg_rtps::writer::PublisherGroup;
 use thalweg_rtps::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
 use thalweg_rtps::writer::{Link, Medium};
 
@@ -30,6 +31,8 @@ pub(crate) struct Process {
     household: Household,
     /// There between start and end.
     pub(crate) participant: Option<Participant>,
+    /// The publisher of its writers and the subscriber of its readers, where their PRESENTATION spans them.
+    group: Option<(PublisherGroup, EntityId)>,
     pub(crate) started: bool,
     pub(crate) inbox: Inbox,
     /// Time of the world at which the participant wants its timeout; earlier plans for it are void.
@@ -58,6 +61,7 @@ impl Process {
             clock,
             household,
             participant: None,
+            group: None,
             started: false,
             inbox: Inbox::new(buffer, plan.datagram_cost),
             timer_at: Instant::NEVER,
@@ -67,6 +71,13 @@ impl Process {
             writers: writers.collect(),
             record,
         }
+    }
+
+    /// The publisher of all its writers and the subscriber of all its readers.
+    pub(crate) fn group(&mut self) -> Option<(PublisherGroup, EntityId)> {
+        let participant = self.participant.as_mut()?;
+        let make = || (participant.create_publisher(), participant.create_subscriber());
+        Some(self.group.get_or_insert_with(make).clone())
     }
 
     /// Starts the participant and opens its sockets.

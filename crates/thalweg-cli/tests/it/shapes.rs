@@ -109,12 +109,47 @@ fn coherent_sets_are_read_as_wholes_and_instance_by_instance() {
     assert!(sets >= 5, "{heard:#?}");
 }
 
+/// The suite's own cases of group access: 36 samples a set, as its function `coherent_sets_w_instances` counts them.
+#[test]
+fn coherent_sets_of_three_topics_are_read_at_once() {
+    for durability in ["v", "l"] {
+        let domain = domain();
+        let policies = format!("-r -k 0 -D {durability} --coherent --access-scope g --num-topics 3");
+        let options = format!("-P {policies} --num-instances 4 --coherent-sample-count 3 --write-period 30 -z 0");
+        let _publisher = shapes(&domain, &options);
+        let mut subscriber = shapes(&domain, &format!("-S {policies} --take-read --read-period 30"));
+        let heard: Vec<String> = lines(&mut subscriber).take_while(|line| !line.ends_with("iteration 100")).collect();
+        let mut sets = 0;
+        for read in heard.split(|line| line.starts_with("Reading coherent sets")) {
+            let samples: Vec<&String> = read.iter().filter(|line| line.contains('[')).collect();
+            assert_eq!(samples.len() % 36, 0, "-D {durability}: {samples:#?}");
+            for topic in ["Square ", "Square1 ", "Square2 "] {
+                let count = samples.iter().filter(|line| line.starts_with(topic)).count();
+                assert_eq!(3 * count, samples.len(), "-D {durability}, {topic}: {samples:#?}");
+            }
+            sets += samples.len() / 36;
+        }
+        assert!(sets >= 5, "-D {durability}: {heard:#?}");
+    }
+}
+
+#[test]
+fn ordered_access_matches_as_its_scopes_do() {
+    for (offered, requested, matches) in [("g", "g", true), ("g", "t", true), ("g", "i", true), ("t", "g", false)] {
+        let domain = domain();
+        let _publisher = shapes(&domain, &format!("-P -c RED -r -k 0 --ordered --access-scope {offered}"));
+        let mut subscriber = shapes(&domain, &format!("-S -r -k 0 --ordered --access-scope {requested}"));
+        let wanted = if matches { "Square     RED" } else { "on_requested_incompatible_qos()" };
+        read_until(&mut lines(&mut subscriber), wanted);
+    }
+}
+
 #[test]
 fn what_is_not_effective_is_said_in_front_of_everything_else() {
     let domain = domain();
     for (options, expect) in [
-        ("-P -c RED --coherent --access-scope g", "    Presentation Coherent Access = not supported\n"),
-        ("-S --ordered --access-scope g", "    Presentation Ordered Access = not supported\n"),
+        ("-P -b -c RED --coherent --access-scope g", "    Presentation Coherent Access = not supported\n"),
+        ("-S -b --ordered --access-scope g", "    Presentation Ordered Access = not supported\n"),
         ("-S -D p", "    DURABILITY PERSISTENT = not supported\n"),
     ] {
         let words: Vec<&str> =

@@ -33,6 +33,8 @@ pub struct PublicationData {
     pub describes_type: bool,
     /// The value of TYPE_INFORMATION as it was announced (DDS-XTypes 1.3 §7.6.3.2.1).
     pub type_information: Option<Arc<[u8]>>,
+    /// Its publisher; `None` where that is not told.
+    pub group: Option<EntityId>,
 }
 
 /// The announced data of a reader.
@@ -189,6 +191,7 @@ impl PublicationData {
             multicast: Vec::new(),
             describes_type: false,
             type_information: None,
+            group: None,
         }
     }
 
@@ -211,6 +214,9 @@ impl PublicationData {
         let mut list = ParameterWriter::encapsulated(out);
         put_identity(&mut list, self.guid, &self.topic_name, &self.type_name, &self.entity_name);
         put_writer_qos(&mut list, &self.qos);
+        if let Some(group) = self.group {
+            list.put(pid::GROUP_ENTITY_ID, |value| value.extend_from_slice(&group.0));
+        }
         list.put_locators(pid::UNICAST_LOCATOR, &self.unicast);
         list.put_locators(pid::MULTICAST_LOCATOR, &self.multicast);
         put_type_information(&mut list, self.type_information.as_deref());
@@ -230,7 +236,7 @@ impl PublicationData {
         if let WriterOwnership::Exclusive { strength } = &mut qos.ownership {
             *strength = ownership_strength(&list)?;
         }
-        let Common { topic_name, type_name, entity_name, unicast, multicast, .. } = common;
+        let Common { topic_name, type_name, entity_name, unicast, multicast, group, .. } = common;
         let describes_type = [pid::TYPE_INFORMATION, pid::TYPE_OBJECT].iter().any(|id| list.find(*id).is_some());
         let type_information = type_information(&list);
         Ok(PublicationData {
@@ -243,6 +249,7 @@ impl PublicationData {
             multicast,
             describes_type,
             type_information,
+            group,
         })
     }
 
@@ -328,7 +335,7 @@ impl SubscriptionData {
         // A reader that announces no representations takes XCDR1 only, unlike our own by default.
         let mut qos = ReaderQos { data_representation: Vec::new(), ..ReaderQos::default() };
         let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter))?;
-        let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos } = common;
+        let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos, .. } = common;
         let type_consistency = list
             .find(pid::TYPE_CONSISTENCY)
             .map_or_else(TypeConsistency::default, |policy| TypeConsistency::read(&policy));
@@ -374,6 +381,7 @@ struct Common {
     unicast: Vec<Locator>,
     multicast: Vec<Locator>,
     expects_inline_qos: bool,
+    group: Option<EntityId>,
 }
 
 impl Common {
@@ -401,6 +409,9 @@ impl Common {
                 pid::UNICAST_LOCATOR => add_locator(&mut common.unicast, value.locator()?),
                 pid::MULTICAST_LOCATOR => add_locator(&mut common.multicast, value.locator()?),
                 pid::CONTENT_FILTER_PROPERTY => {}
+                // Whatever is wrong with it, there is another order only.
+                pid::GROUP_ENTITY_ID => common.group = value.array().ok().map(EntityId).or(common.group),
+                pid::GROUP_GUID => common.group = common.group.or(value.guid().ok().map(|guid| guid.entity)),
                 pid::EXPECTS_INLINE_QOS => common.expects_inline_qos = value.boolean()?,
                 _ if policy(&parameter)? => {}
                 _ => ignore_unknown(&parameter)?,

@@ -50,19 +50,23 @@ impl SampleCache {
     /// When [`SampleCache::expire`] may have something to do, at the earliest; [`Instant::NEVER`] while nothing expires.
     #[inline]
     pub fn next_expiry(&self) -> Instant {
-        self.expiry.next
+        let purges = self.purges.as_ref().map_or(Instant::NEVER, |purges| purges.next_due());
+        self.expiry.next.min(purges)
     }
 
-    /// Removes the samples that have expired by `now`; returns their number. The cost is proportional to it where samples expire in the
+    /// Removes the samples that have expired by `now`, and those of instances that are purged; returns their number. The cost is proportional to it where samples expire in the
     /// order of their reception, as those of one writer do, else a look at all of them.
     pub fn expire(&mut self, now: Instant) -> u64 {
-        if now < self.expiry.next {
+        if now < self.next_expiry() {
             return 0;
         }
-        match self.keyed {
+        let purged = if self.purges.is_some() { self.purge(now) } else { 0 };
+        let expired = match self.keyed {
+            _ if now < self.expiry.next => 0,
             Keyed::No => self.expire_queued(now),
             Keyed::Yes => self.expire_stored(now),
-        }
+        };
+        purged + expired
     }
 
     fn expire_queued(&mut self, now: Instant) -> u64 {

@@ -14,6 +14,7 @@ mod instance;
 mod key_table;
 mod pack_ring;
 mod period_watch;
+mod purges;
 mod sample_access;
 mod sample_cache;
 mod sample_choice;

@@ -5,11 +5,12 @@ use super::chain::{Ends, NOWHERE};
 use super::expiry::Expiry;
 use super::instance::Instance;
 use super::key_table::KeyTable;
+use super::purges::Purges;
 use super::sample_queue::{Queued, SampleQueue};
 use super::sample_store::{Origin, PLACE_BYTES, SampleStore, Stored};
 use super::{CachedSample, ChangeKind, InstanceState, PayloadKind};
 use crate::payload::Payload;
-use crate::qos::{History, ResourceLimits};
+use crate::qos::{History, ReaderLifecycle, ResourceLimits};
 use crate::time::Instant;
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 
@@ -43,8 +44,9 @@ pub struct SampleCache {
     pub(super) idle: Ends,
     pub(super) held: Load,
     pub(super) expiry: Expiry,
-    pub(super) overwritten: u64,
-    pub(super) rejected: u64,
+    /// What goes with instances that are not alive, where READER_DATA_LIFECYCLE says so.
+    pub(super) purges: Option<Box<Purges>>,
+    counts: Counts,
     pub(super) results: u64,
     pub(super) picked: Vec<usize>,
     pub(super) empty: Payload,
@@ -52,6 +54,13 @@ pub struct SampleCache {
     keeps_keys: bool,
     /// Samples of one instance are given out one after the other, whatever came between them.
     pub(super) groups_instances: bool,
+}
+
+/// Samples that had to go, and that could not come in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    overwritten: u64,
+    rejected: u64,
 }
 
 /// How many instances a reader without a limit of its own knows at most.
@@ -71,8 +80,8 @@ impl SampleCache {
             idle: Ends::default(),
             held: Load::default(),
             expiry: Expiry::default(),
-            overwritten: 0,
-            rejected: 0,
+            purges: None,
+            counts: Counts::default(),
             results: 0,
             picked: Vec::new(),
             empty: Payload::from(Vec::new()),
@@ -91,6 +100,12 @@ impl SampleCache {
     /// sample; else all samples come in the order of reception.
     pub fn grouped_by_instance(mut self) -> SampleCache {
         self.groups_instances = true;
+        self
+    }
+
+    /// Instances that are not alive go after these times.
+    pub fn purging(mut self, lifecycle: ReaderLifecycle) -> SampleCache {
+        self.purges = Purges::new(lifecycle);
         self
     }
 
@@ -125,14 +140,14 @@ impl SampleCache {
             };
         let bytes = if is_value { sample.payload.len().saturating_add(PLACE_BYTES) } else { PLACE_BYTES };
         if is_news && !self.admits(slot, bytes) {
-            self.rejected += 1;
+            self.counts.rejected += 1;
             return Insert::Full;
         }
         if slot.is_none() && !is_news {
             return Insert::Ignored;
         }
         let slot = slot.unwrap_or_else(|| self.add_instance(key));
-        let (change, writer) = (sample.change, sample.writer);
+        let (change, writer, now) = (sample.change, sample.writer, sample.received);
         let instance = &mut self.instances[slot];
         if self.keyed == Keyed::Yes && self.keeps_keys {
             instance.remember(&sample);
@@ -143,6 +158,7 @@ impl SampleCache {
             instance.handle_end(change, writer);
         }
         let overwrote = is_news && self.store(slot, sample, bytes);
+        self.note_state(now, slot);
         self.settle(slot);
         match (is_news, overwrote) {
             (false, _) => Insert::Ignored,
@@ -157,11 +173,12 @@ impl SampleCache {
         let slot = self.instances.find(&KeyHash::default());
         let bytes = sample.payload.len().saturating_add(PLACE_BYTES);
         if !self.admits(slot, bytes) {
-            self.rejected += 1;
+            self.counts.rejected += 1;
             return Insert::Full;
         }
         let slot = slot.unwrap_or_else(|| self.add_instance(KeyHash::default()));
         self.instances[slot].handle_value(sample.writer);
+        self.note_state(sample.received, slot);
         match self.store(slot, sample, bytes) {
             true => Insert::Overwrote,
             false => Insert::Stored,
@@ -207,6 +224,7 @@ impl SampleCache {
                 };
                 self.store(slot, notice, PLACE_BYTES);
             }
+            self.note_state(now, slot);
             self.settle(slot);
         }
     }
@@ -264,12 +282,12 @@ impl SampleCache {
 
     /// How many values KEEP_LAST dropped before anybody took them.
     pub fn overwritten(&self) -> u64 {
-        self.overwritten
+        self.counts.overwritten
     }
 
     /// How many times a sample met a full cache; one that is offered again counts again.
     pub fn rejected(&self) -> u64 {
-        self.rejected
+        self.counts.rejected
     }
 
     pub(super) fn key_of(&self, instance: KeyHash) -> KeyHash {
@@ -331,7 +349,7 @@ impl SampleCache {
         if self.bounds.depth.is_none() {
             return false;
         }
-        let overwritten_before = self.overwritten;
+        let overwritten_before = self.counts.overwritten;
         let mut removed_some = false;
         while let Some(oldest_is_value) = self.oldest_is_value(slot) {
             let instance = &self.instances[slot];
@@ -342,15 +360,15 @@ impl SampleCache {
             if !must && !stale {
                 break;
             }
-            self.overwritten += u64::from(oldest_is_value);
+            self.counts.overwritten += u64::from(oldest_is_value);
             self.drop_oldest(slot);
             removed_some = true;
         }
-        self.overwritten > overwritten_before
+        self.counts.overwritten > overwritten_before
     }
 
     /// Whether the oldest sample of an instance carries a value; `None` without samples.
-    fn oldest_is_value(&self, slot: usize) -> Option<bool> {
+    pub(super) fn oldest_is_value(&self, slot: usize) -> Option<bool> {
         match self.keyed {
             Keyed::No => self.queue.oldest().map(|oldest| oldest.is_value),
             Keyed::Yes => match self.instances[slot].samples.first {
@@ -360,7 +378,7 @@ impl SampleCache {
         }
     }
 
-    fn drop_oldest(&mut self, slot: usize) {
+    pub(super) fn drop_oldest(&mut self, slot: usize) {
         if self.keyed == Keyed::Yes {
             self.unlink(self.instances[slot].samples.first);
         } else if let Some(Queued { is_value, bytes, .. }) = self.queue.pop_oldest() {
@@ -404,6 +422,9 @@ impl SampleCache {
         }
         self.instances[slot].release();
         let key = self.instances[slot].key;
+        if let Some(purges) = &mut self.purges {
+            purges.forget(key);
+        }
         self.instances.remove(&key);
     }
 }

@@ -17,7 +17,7 @@ use crate::round_trip::ASSUMED;
 use crate::shared::Shared;
 use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{EntityId, Guid, GuidPrefix, KeyHash, Keyed, SequenceNumber};
-use crate::writer::{Neighbourhood, NewChange, Writer, WriterExplanation, WriterOptions};
+use crate::writer::{Neighbourhood, NewChange, PublisherGroup, Writer, WriterExplanation, WriterOptions};
 
 /// The configuration of a writer.
 #[derive(Clone, Debug)]
@@ -235,7 +235,7 @@ impl Endpoints {
         self.readers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
     }
 
-    fn next_key(&mut self) -> u32 {
+    pub(super) fn next_key(&mut self) -> u32 {
         let key = self.next_key;
         self.next_key += 1;
         key
@@ -247,6 +247,20 @@ impl Participant {
     ///
     /// # Errors When a policy is inconsistent or not supported, or names a flow controller that does not exist.
     pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
+        let group = config.qos.presentation.spans_group().then(|| self.create_publisher());
+        self.create_writer_in(now, config, group)
+    }
+
+    /// As [`Participant::create_writer`], with the order and the sets of a publisher.
+    ///
+    /// # Errors
+    /// As [`Participant::create_writer`].
+    pub fn create_writer_in(
+        &mut self,
+        now: Instant,
+        config: WriterConfig,
+        group: Option<PublisherGroup>,
+    ) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
         let controller = self.order.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
@@ -254,6 +268,10 @@ impl Participant {
         let mut state = Writer::new(guid, Arc::clone(&config.qos), &config.options);
         state.begin_counts_at(self.config.first_count);
         state.begin_promises(now, self.liveliness.own_assertion());
+        let publisher = group.as_ref().map(PublisherGroup::publisher);
+        if let Some(group) = group {
+            state.join_group(group);
+        }
         self.liveliness.add_own(now, config.qos.liveliness);
         self.announcer.hasten_message(now + self.liveliness.automatic_period());
         let local = LocalWriter::new(state, Arc::clone(&config.qos), controller);
@@ -267,6 +285,7 @@ impl Participant {
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
+        let data = PublicationData { group: publisher, ..data };
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
@@ -298,6 +317,21 @@ impl Participant {
         config: ReaderConfig,
         publications: Publications,
     ) -> Result<Shared<Reader>, QosError> {
+        let subscriber = config.qos.presentation.spans_group().then(|| self.create_subscriber());
+        self.create_reader_in(now, config, publications, subscriber)
+    }
+
+    /// As [`Participant::create_reader_of`], accessed together with the other readers of a subscriber.
+    ///
+    /// # Errors
+    /// As [`Participant::create_reader`].
+    pub fn create_reader_in(
+        &mut self,
+        now: Instant,
+        config: ReaderConfig,
+        publications: Publications,
+        subscriber: Option<EntityId>,
+    ) -> Result<Shared<Reader>, QosError> {
         config.qos.check()?;
         let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
         let guid = Guid::new(self.config.prefix, entity);
@@ -307,7 +341,11 @@ impl Participant {
         if filter.is_some() {
             state.ignore_unknown_ends();
         }
-        self.endpoints.particular_readers += usize::from(filter.is_some() || config.qos.presentation.coherent);
+        let wants_sets = state.wants_coherent_sets() == CoherentSets::Wanted;
+        self.endpoints.particular_readers += usize::from(filter.is_some() || wants_sets);
+        if let Some(subscriber) = subscriber {
+            self.access.add_reader(subscriber, entity, config.qos.presentation, filter.is_some());
+        }
         let shared = Shared::new(state);
         let local = LocalReader { shared: shared.clone(), keys: config.keys, filter, publications };
         self.endpoints.readers.insert(entity, local);
@@ -322,6 +360,33 @@ impl Participant {
         self.match_local_reader(now, entity);
         self.match_subscription(now, guid);
         Ok(shared)
+    }
+
+    /// The content filter of a local reader, if it has one.
+    pub fn reader_filter(&self, entity: EntityId) -> Option<&ContentFilter> {
+        let known = self.database.subscriptions.get(Guid::new(self.config.prefix, entity))?;
+        known.data.filter.as_deref()
+    }
+
+    /// Gives another content filter to a local reader that was created with one, and announces it. Samples that have come stay as they
+    /// are. False for a reader without filter.
+    pub fn set_reader_filter(
+        &mut self,
+        now: Instant,
+        entity: EntityId,
+        (announced, accepts): (Box<ContentFilter>, SampleFilter),
+    ) -> bool {
+        let guid = Guid::new(self.config.prefix, entity);
+        let local = self.endpoints.readers.get_mut(&entity).and_then(|local| local.filter.as_mut());
+        let (Some(filter), Some(known)) = (local, self.database.subscriptions.get(guid)) else { return false };
+        *filter = accepts;
+        let data = SubscriptionData { filter: Some(announced), ..SubscriptionData::clone(&known.data) };
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.subscriptions.insert(data);
+        self.match_subscription(now, guid);
+        true
     }
 
     /// Deletes a writer and tells peers. Samples without acknowledgement are lost.
@@ -350,6 +415,7 @@ impl Participant {
         let Some(local) = self.endpoints.readers.remove(&entity) else { return };
         let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
         self.endpoints.particular_readers -= usize::from(is_particular);
+        self.access.remove_reader(entity);
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
         self.remove_subscription(guid);

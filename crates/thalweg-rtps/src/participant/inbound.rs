@@ -1,16 +1,19 @@
 //! Neighbouring samples of one writer on their way from a datagram to its readers.
 
+mod arrivals;
+
 use std::ops::Range;
 
 use super::{KeyOf, KeySource, SampleFilter};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
-use crate::reader::{Arrival, BatchRange, CoherentSets, Received};
+use crate::reader::{BatchRange, CoherentSets, GroupMark, Received};
 use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::batch::{BatchSample, DataBatch};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data};
+use arrivals::Arrivals;
 
 /// Samples of one writer from neighbouring datagrams, gathered so that each reader is locked once for all of them, and small
 /// samples are copied out of the receive buffers side by side.
@@ -58,6 +61,8 @@ pub(super) struct Gathered {
     pieces: Vec<Piece>,
     /// What the samples' bytes lie in: nothing at all, the datagrams, then the buffers for copies.
     slabs: Vec<Payload>,
+    /// The places of samples within the writer's publisher, where it tells them.
+    marks: Vec<GroupMark>,
 }
 
 /// One entry, in the order of the datagram.
@@ -166,7 +171,7 @@ impl Inbound {
     }
 
     fn add_source(&mut self, datagram: &Payload) {
-        let Gathered { pieces, slabs } = &mut self.gathered;
+        let Gathered { pieces, slabs, .. } = &mut self.gathered;
         if slabs.is_empty() {
             slabs.push(self.empty.clone());
         }
@@ -193,6 +198,7 @@ impl Inbound {
     pub(super) fn take_back(&mut self, mut gathered: Gathered, readers: Vec<EntityId>) {
         gathered.pieces.clear();
         gathered.slabs.clear();
+        gathered.marks.clear();
         (self.gathered, self.readers) = (gathered, readers);
     }
 
@@ -204,8 +210,16 @@ impl Inbound {
             Content::None => (0..0, PayloadKind::Key),
         };
         let (kind, hint) = change_of(data.inline_qos.as_ref(), content_kind);
-        let coherent_set = data.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default();
-        if data.content == Content::None && hint.is_none() && coherent_set == SequenceNumber::ZERO {
+        let inline_qos = data.inline_qos.as_ref();
+        let mut coherent_set = inline_qos.map(ParameterList::coherent_set).unwrap_or_default();
+        let place = inline_qos.and_then(ParameterList::group_place);
+        let has_nothing = data.content == Content::None && hint.is_none();
+        if let Some(place) = place {
+            let is_empty_part = has_nothing && coherent_set == SequenceNumber::ZERO;
+            self.gathered.marks.push(GroupMark { sequence: data.sequence, place, is_empty_part });
+            coherent_set = if has_nothing { SequenceNumber::UNKNOWN } else { coherent_set };
+        }
+        if has_nothing && coherent_set == SequenceNumber::ZERO {
             // It says nothing, but its number is used.
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
@@ -294,7 +308,7 @@ impl Inbound {
             }
             to += 1;
         }
-        let Gathered { pieces, slabs } = &mut self.gathered;
+        let Gathered { pieces, slabs, .. } = &mut self.gathered;
         let slab = slabs.len() as u32;
         let copy = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
             for piece in &mut pieces[from..to] {
@@ -366,6 +380,11 @@ impl Gathered {
         Arrivals { pieces: self.pieces.iter(), slabs: &self.slabs, instances, refused, sets }
     }
 
+    /// The places of samples within the writer's publisher.
+    pub(super) fn marks(&self) -> &[GroupMark] {
+        &self.marks
+    }
+
     /// The numbers of the values that a filter refuses, in ascending order.
     pub(super) fn refused_by(&self, filter: &SampleFilter) -> Vec<SequenceNumber> {
         let samples = self.pieces.iter().filter_map(|piece| match piece {
@@ -377,42 +396,6 @@ impl Gathered {
         let mut refused: Vec<_> = samples.filter(is_refused).map(|head| head.sequence).collect();
         refused.sort_unstable();
         refused
-    }
-}
-
-/// See [`Gathered::arrivals`].
-pub(super) struct Arrivals<'a> {
-    pieces: std::slice::Iter<'a, Piece>,
-    slabs: &'a [Payload],
-    instances: Instances,
-    /// Numbers of samples that the reader does not want.
-    refused: &'a [SequenceNumber],
-    sets: CoherentSets,
-}
-
-impl Iterator for Arrivals<'_> {
-    type Item = Arrival;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Arrival> {
-        Some(match self.pieces.next()? {
-            Piece::Sample(head) if !self.refused.is_empty() && self.refused.binary_search(&head.sequence).is_ok() => {
-                Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() }
-            }
-            Piece::Sample(head) if head.ends_set() => match self.sets {
-                CoherentSets::Wanted => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
-                CoherentSets::Ignored => Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() },
-            },
-            Piece::Sample(head) if self.instances == Instances::Asked && !(head.is_empty() && head.told) => {
-                let hint = head.told.then_some(head.instance);
-                Arrival::AwaitsKey { sample: head.received(&self.slabs[head.slab as usize]), hint }
-            }
-            Piece::Sample(head) if head.keyless => Arrival::Unidentified(head.sequence),
-            Piece::Sample(head) => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
-            Piece::Irrelevant { start, end } => Arrival::Irrelevant { start: *start, end: *end },
-            Piece::BatchEnd(range) => Arrival::BatchEnd(*range),
-            Piece::NextDatagram => Arrival::NextDatagram,
-        })
     }
 }
 

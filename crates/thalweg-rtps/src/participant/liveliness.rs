@@ -228,8 +228,11 @@ impl Participant {
     /// Tells a local reader that a writer that it is matched with is not alive.
     pub(super) fn tell_reader_not_alive(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         let Some(shared) = self.endpoints.reader(reader) else { return };
-        let outcome = shared.lock().writer_not_alive(now, writer);
-        self.note_reader_outcome(now, reader, outcome, None);
+        let (outcome, armed) = {
+            let mut state = shared.lock();
+            (state.writer_not_alive(now, writer), state.newly_armed())
+        };
+        self.note_reader_outcome(now, reader, outcome, armed);
         self.reports.tell(Event::WriterNotAlive { reader, writer });
     }
 

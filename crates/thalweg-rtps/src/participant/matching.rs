@@ -217,6 +217,7 @@ impl Participant {
             if let Some(known) = self.database.publications.get_mut(writer) {
                 known.matched.push(reader);
             }
+            self.note_access_matched(writer, reader);
             self.reports.tell(Event::SubscriptionMatched { reader, writer });
             if !self.liveliness.is_alive(writer) {
                 self.tell_reader_not_alive(now, reader, writer);
@@ -278,10 +279,18 @@ impl Participant {
 
     fn forget_writer(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         let Some(shared) = self.endpoints.reader(reader) else { return };
-        let outcome = shared.lock().unmatch_writer(now, writer);
+        let (outcome, armed) = {
+            let mut state = shared.lock();
+            (state.unmatch_writer(now, writer), state.newly_armed())
+        };
+        if let Some(at) = armed {
+            self.order.schedule.arm(reader, at);
+        }
         if outcome.data_available {
             self.reports.tell(Event::DataAvailable { reader });
         }
+        self.access.remove_pair(writer, reader);
+        self.settle_access(now);
         self.reports.tell(Event::SubscriptionUnmatched { reader, writer });
     }
 

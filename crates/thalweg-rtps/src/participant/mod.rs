@@ -3,6 +3,7 @@
 //! Its driver (the runtime's I/O thread, or the simulator) hands it datagrams and the time, and then drains
 //! [`Participant::poll_transmit`], [`Participant::poll_event`] and [`Participant::poll_timeout`].
 
+mod access;
 mod announce;
 #[cfg(test)]
 mod announce_tests;
@@ -85,6 +86,7 @@ use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{EntityId, Guid, GuidPrefix};
 use crate::writer::WriterExplanation;
+use access::GroupAccess;
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
@@ -109,6 +111,7 @@ pub struct Participant {
     inbound: Inbound,
     liveliness: Liveliness,
     reports: Reports,
+    access: GroupAccess,
     /// Local and other endpoints of one topic whose types are not known yet.
     undecided: BTreeSet<(EntityId, Guid)>,
 }
@@ -136,6 +139,7 @@ impl Participant {
             inbound: Inbound::new(),
             liveliness,
             reports: Reports::default(),
+            access: GroupAccess::default(),
             undecided: BTreeSet::new(),
             config,
         };
@@ -252,6 +256,7 @@ impl Participant {
                 };
                 self.note_status_news(entity, news);
                 self.note_reader_outcome(now, entity, outcome, None);
+                self.look_at_access(now, entity);
             }
             self.order.schedule.make_control_ready(entity);
         }

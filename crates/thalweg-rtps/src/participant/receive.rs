@@ -7,12 +7,12 @@ use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, Participant};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::reader::{Arrival, FragmentedSample, Reader, ReaderOutcome, Received, StatusNews};
+use crate::reader::{Arrival, FragmentedSample, GroupMark, Reader, ReaderOutcome, Received, StatusNews};
 use crate::time::{Instant, Timestamp};
 use crate::trace::{self, Mark};
 use crate::types::{EntityId, Guid, GuidPrefix, Keyed};
 use crate::wire::parameters::ParameterList;
-use crate::wire::{DataFrag, Message, Submessage};
+use crate::wire::{DataFrag, Heartbeat, Message, Submessage};
 use crate::writer::{Writer, WriterOutcome};
 
 /// The interpreter's state within one message (RTPS 2.5 §8.3.4.1).
@@ -126,15 +126,10 @@ impl Participant {
                 let writer = Guid::new(context.source, gap.writer);
                 self.for_each_reader(now, writer, gap.reader, |reader| reader.handle_gap(now, writer, &gap));
             }
-            Submessage::Heartbeat(heartbeat) => {
-                self.note_stranger_heartbeat(now, context.source, context.from, &heartbeat);
-                let writer = Guid::new(context.source, heartbeat.writer);
-                if heartbeat.liveliness {
-                    self.note_asserted(now, writer);
-                }
-                self.for_each_reader(now, writer, heartbeat.reader, |reader| {
-                    reader.handle_heartbeat(now, writer, &heartbeat)
-                });
+            Submessage::Heartbeat(heartbeat) => self.handle_heartbeat(context, &heartbeat),
+            Submessage::GroupHeartbeat(heartbeat, info) => {
+                self.handle_heartbeat(context, &heartbeat);
+                self.note_group_info(now, Guid::new(context.source, heartbeat.writer), &heartbeat, info);
             }
             Submessage::HeartbeatBatch(batch) => {
                 let writer = Guid::new(context.source, batch.heartbeat.writer);
@@ -170,6 +165,15 @@ impl Participant {
             Submessage::Data(_) | Submessage::DataBatch(_) => {}
             Submessage::InfoTimestamp(_) | Submessage::InfoDestination(_) | Submessage::InfoSource { .. } => {}
         }
+    }
+
+    fn handle_heartbeat(&mut self, context: &Context, heartbeat: &Heartbeat) {
+        let (now, writer) = (context.now, Guid::new(context.source, heartbeat.writer));
+        self.note_stranger_heartbeat(now, context.source, context.from, heartbeat);
+        if heartbeat.liveliness {
+            self.note_asserted(now, writer);
+        }
+        self.for_each_reader(now, writer, heartbeat.reader, |reader| reader.handle_heartbeat(now, writer, heartbeat));
     }
 
     fn tell_writer(
@@ -237,6 +241,9 @@ impl Participant {
                 let refused = filter.map_or_else(Vec::new, |filter| gathered.refused_by(filter));
                 self.tell_readers(now, std::slice::from_ref(entity), addressed, |reader| {
                     let sets = reader.wants_coherent_sets();
+                    if !gathered.marks().is_empty() {
+                        reader.note_group_marks(writer, gathered.marks());
+                    }
                     reader.handle_arrivals(now, writer, gathered.arrivals_without(instances, &refused, sets))
                 });
             }
@@ -314,15 +321,19 @@ impl Participant {
                 let mut reader = shared.lock();
                 reader.set_epoch(self.endpoints.epoch());
                 let outcome = handle(&mut reader);
+                if reader.has_group_arrivals() {
+                    self.access.note_arrivals(entity, reader.take_group_arrivals());
+                }
                 (outcome, reader.take_news(), reader.newly_armed())
             };
             self.note_status_news(entity, news);
             self.note_reader_outcome(now, entity, outcome, armed);
         }
+        self.settle_access(now);
     }
 
     /// Puts the local readers that are matched with a writer into `into`.
-    fn find_readers(&self, writer: Guid, into: &mut Vec<EntityId>) {
+    pub(super) fn find_readers(&self, writer: Guid, into: &mut Vec<EntityId>) {
         into.clear();
         if writer.entity.is_builtin() {
             into.extend(self.endpoints.builtin().of_writer(writer.entity).map(|topic| topic.reader));
@@ -384,6 +395,8 @@ impl Participant {
             content_kind,
             coherent_set: fragments.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default(),
         };
+        let place = fragments.inline_qos.as_ref().and_then(ParameterList::group_place);
+        let mark = place.map(|place| GroupMark { sequence: fragments.sequence, place, is_empty_part: false });
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);
         self.note_asserted(now, writer);
@@ -396,6 +409,7 @@ impl Participant {
             let Some(shared) = self.endpoints.reader(entity) else { continue };
             let (complete, outcome, news, armed) = {
                 let mut reader = shared.lock();
+                reader.note_group_marks(writer, mark.as_slice());
                 let (complete, outcome) = reader.handle_data_frag(now, writer, fragments, bytes, head);
                 (complete, outcome, reader.take_news(), reader.newly_armed())
             };

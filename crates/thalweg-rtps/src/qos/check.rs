@@ -6,8 +6,8 @@ use std::fmt;
 use super::policy::{Period, listed};
 use super::transmission::{FLUSH_DELAY_MAX, HEARTBEAT_PERIOD_RANGE};
 use super::{
-    AccessScope, AttachedData, Durability, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN,
-    ReaderQos, ReaderTiming, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
+    AttachedData, Durability, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN, ReaderQos,
+    ReaderTiming, Reliability, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
 };
 use crate::types::{DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES};
 
@@ -80,7 +80,7 @@ impl WriterQos {
             return Err(inconsistent(PolicyId::DATA_REPRESENTATION, listed(&self.data_representation), reason));
         }
         check_representations(&self.data_representation)?;
-        check_presentation(self.presentation)?;
+        check_presentation(self.presentation, self.reliability)?;
         check_partition(&self.partition)?;
         check_attached(&self.attached)?;
         if self.reader_patience < READER_PATIENCE_MIN {
@@ -107,7 +107,7 @@ impl ReaderQos {
         }
         check_liveliness(self.liveliness)?;
         check_representations(&self.data_representation)?;
-        check_presentation(self.presentation)?;
+        check_presentation(self.presentation, self.reliability)?;
         check_partition(&self.partition)?;
         check_attached(&self.attached)
     }
@@ -221,9 +221,9 @@ fn check_representations(list: &[Representation]) -> Result<(), QosError> {
     }
 }
 
-fn check_presentation(presentation: Presentation) -> Result<(), QosError> {
-    if presentation.access_scope == AccessScope::Group && (presentation.coherent || presentation.ordered) {
-        let reason = "changes of several endpoints are presented one by one; use TOPIC";
+fn check_presentation(presentation: Presentation, reliability: Reliability) -> Result<(), QosError> {
+    if presentation.spans_group() && !reliability.is_reliable() {
+        let reason = "what belongs together with samples of other endpoints must arrive; use RELIABLE, or TOPIC";
         return Err(unsupported(PolicyId::PRESENTATION, presentation, reason));
     }
     Ok(())

@@ -48,7 +48,8 @@ pub struct WriterQos {
     pub transport_priority: i32,
     /// DATA_REPRESENTATION: encoding of samples; the first entry counts; empty means XCDR1.
     pub data_representation: Vec<Representation>,
-    /// Whether unregistering an instance also disposes it. Default true.
+    /// WRITER_DATA_LIFECYCLE.autodispose_unregistered_instances: whether unregistering an instance also disposes it. Instances of a
+    /// writer that is deleted are unregistered only, as are those of one that dies. Default true.
     pub autodispose: bool,
     /// PRESENTATION: grouping of changes of several instances.
     pub presentation: Presentation,
@@ -108,6 +109,23 @@ pub struct ReaderQos {
     pub partition: Vec<String>,
     /// Bytes that the application announces to its peers.
     pub attached: AttachedData,
+    /// READER_DATA_LIFECYCLE: how long the reader keeps what nobody writes any more; neither announced nor matched.
+    pub lifecycle: ReaderLifecycle,
+}
+
+/// READER_DATA_LIFECYCLE: when a reader lets go of instances that are not alive, taken or not (DDS 1.4 §2.2.3.22). Default: never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderLifecycle {
+    /// Time from an instance's NOT_ALIVE_NO_WRITERS until its samples and all that is known of it go. Default infinite.
+    pub autopurge_nowriter_samples_delay: Duration,
+    /// Time from an instance's dispose until its samples go. Default infinite.
+    pub autopurge_disposed_samples_delay: Duration,
+}
+
+impl Default for ReaderLifecycle {
+    fn default() -> ReaderLifecycle {
+        ReaderLifecycle { autopurge_nowriter_samples_delay: INFINITE, autopurge_disposed_samples_delay: INFINITE }
+    }
 }
 
 /// The periods that a reader asks for.
@@ -172,6 +190,7 @@ impl Default for ReaderQos {
             presentation: Presentation::default(),
             partition: Vec::new(),
             attached: AttachedData::default(),
+            lifecycle: ReaderLifecycle::default(),
         }
     }
 }

@@ -204,6 +204,11 @@ pub struct Presentation {
 }
 
 impl Presentation {
+    /// Whether samples of several endpoints of a publisher or subscriber have one order, or sets in common.
+    pub fn spans_group(self) -> bool {
+        self.access_scope == AccessScope::Group && (self.coherent || self.ordered)
+    }
+
     /// Whether `read` and `take` give out samples instance by instance (DDS 1.4 §2.2.2.5.3.8): wherever order is not asked for across
     /// instances. By default, which asks for nothing, they come in the order of reception.
     pub(crate) fn groups_instances(self) -> bool {

@@ -334,8 +334,12 @@ fn policies_that_are_not_effective_are_refused_with_the_way_out() {
     );
     let group = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
     refused(
-        |writer, reader| (writer.presentation, reader.presentation) = (group, group),
-        "PRESENTATION GROUP coherent is not effective yet: changes of several endpoints are presented one by one; use TOPIC",
+        |writer, reader| {
+            (writer.presentation, reader.presentation) = (group, group);
+            writer.reliability = Reliability::BestEffort;
+        },
+        "PRESENTATION GROUP coherent is not effective yet: what belongs together with samples of other endpoints must arrive; \
+         use RELIABLE, or TOPIC",
     );
     refused(
         |writer, _| writer.transport_priority = 64,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::group_inbox::GroupInbox;
 use crate::history::CachedSample;
 use crate::qos::ReaderQos;
 use crate::types::{Guid, SequenceNumber};
@@ -25,6 +26,10 @@ pub(super) struct Coherence {
     /// Samples of incomplete sets since this was last asked.
     dropped: u64,
     is_filtered: bool,
+    /// False where samples are presented as they come, but for the order of their publisher.
+    collects_sets: bool,
+    /// Where the reader's PRESENTATION spans its subscriber: the samples that go to where that puts them together.
+    pub(super) group: Option<GroupInbox>,
 }
 
 #[derive(Debug)]
@@ -41,7 +46,11 @@ struct OpenSet {
 
 impl Coherence {
     pub(super) fn new(qos: &ReaderQos) -> Option<Box<Coherence>> {
-        qos.presentation.coherent.then(Box::default)
+        let presentation = qos.presentation;
+        let group = presentation.spans_group().then(GroupInbox::default);
+        let collects_sets = presentation.coherent;
+        let coherence = Coherence { group, collects_sets, ..Coherence::default() };
+        (presentation.coherent || presentation.spans_group()).then(|| Box::new(coherence))
     }
 
     #[cfg(test)]
@@ -53,6 +62,9 @@ impl Coherence {
     pub(super) fn forget(&mut self, writer: Guid) {
         if let Some(open) = self.open.remove(&writer) {
             self.drop_set(&open);
+        }
+        if let Some(group) = &mut self.group {
+            group.forget(writer);
         }
     }
 
@@ -74,6 +86,16 @@ impl Coherence {
     /// Takes the next sample of its writer into account; returns those that can be presented now, in their order. Sets that are open
     /// may have so many bytes together.
     pub(super) fn handle(&mut self, sample: CachedSample, bytes_max: usize) -> Vec<CachedSample> {
+        let sample = match &mut self.group {
+            Some(group) => match group.handle(sample) {
+                Some(sample) => sample,
+                None => return Vec::new(),
+            },
+            None => sample,
+        };
+        if !self.collects_sets {
+            return if sample.coherent_set == SequenceNumber::UNKNOWN { Vec::new() } else { vec![sample] };
+        }
         let (writer, set, sequence) = (sample.writer, sample.coherent_set, sample.sequence);
         let is_member = set > SequenceNumber::ZERO;
         let mut ready = match self.open.get(&writer).is_some_and(|open| open.set != set) {

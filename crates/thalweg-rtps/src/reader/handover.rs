@@ -24,7 +24,7 @@ pub(super) struct Handover {
     pub shortfall: Shortfall,
     /// Samples handed to the cache.
     pub received: u64,
-    /// Samples that went because their writer's LIFESPAN was over.
+    /// Samples that went because their writer's LIFESPAN was over, or the time that READER_DATA_LIFECYCLE gives their instance.
     pub expired: u64,
 }
 
@@ -95,9 +95,13 @@ impl Handover {
         if self.cache.next_expiry() == Instant::NEVER {
             return false;
         }
-        let expired = self.cache.expire(clock());
-        self.expired += expired;
-        expired > 0
+        let before = (self.cache.len(), self.cache.instances());
+        self.expired += self.cache.expire(clock());
+        let has_freed = before != (self.cache.len(), self.cache.instances());
+        if has_freed && let Some(admission) = &mut self.admission {
+            admission.forget_ended(&self.cache);
+        }
+        has_freed
     }
 
     /// The writer no longer has `count` samples that did not arrive: where its samples have a LIFESPAN, their time was over.
@@ -163,7 +167,7 @@ impl Handover {
     }
 
     /// Hands a sample over that is to be seen together with others: one that finds no room is rejected, since it cannot wait.
-    fn present(&mut self, now: Instant, sample: CachedSample) -> bool {
+    pub(super) fn present(&mut self, now: Instant, sample: CachedSample) -> bool {
         if sample.expires <= now {
             self.expired += 1;
             return false;

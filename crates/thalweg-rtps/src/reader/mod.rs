@@ -20,6 +20,7 @@ mod explanation;
 mod footprint;
 #[cfg(test)]
 mod fragment_tests;
+mod group_inbox;
 mod handover;
 mod hold;
 mod identify;
@@ -53,6 +54,7 @@ pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use coherence::CoherentSets;
 pub use explanation::ReaderExplanation;
 pub use footprint::ReaderFootprint;
+pub use group_inbox::{GroupArrival, GroupMark};
 pub use identify::{Identified, KeyRequest};
 pub use outcome::{ReaderCounters, ReaderOutcome, TakeOutcome};
 pub use reassembly::ReassemblyBudget;
@@ -109,6 +111,7 @@ impl Reader {
         if guid.entity.is_builtin() {
             cache = cache.without_keys();
         }
+        cache = cache.purging(qos.lifecycle);
         if qos.presentation.groups_instances() {
             cache = cache.grouped_by_instance();
         }
@@ -453,7 +456,8 @@ impl Reader {
 
     /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let due = self.writers.next_due().min(self.handover.next_due());
+        let arrived = if self.has_group_arrivals() { Instant::ZERO } else { Instant::NEVER };
+        let due = self.writers.next_due().min(self.handover.next_due()).min(arrived);
         (due != Instant::NEVER).then_some(due)
     }
 

@@ -34,7 +34,8 @@ pub struct ReaderCounters {
     /// Samples that found no room when they came (SAMPLE_REJECTED), each once: reliable ones are kept back, best-effort ones
     /// dropped.
     pub rejected: u64,
-    /// Samples that went because their writer's LIFESPAN was over before they were taken; neither lost nor rejected.
+    /// Samples that went before they were taken because their writer's LIFESPAN was over, or the time that READER_DATA_LIFECYCLE gives
+    /// their instance; neither lost nor rejected.
     pub expired: u64,
     /// Samples that OWNERSHIP, DESTINATION_ORDER or TIME_BASED_FILTER kept back; neither lost nor rejected.
     pub withheld: u64,

@@ -1,10 +1,11 @@
 //! What others tell a reader of its writers, and ask it, for the sake of policies about what is handed over.
 
 use super::admission::Admission;
-use super::{CoherentSets, Reader, ReaderOutcome};
-use crate::history::DeadlineMissed;
+use super::{CoherentSets, GroupArrival, GroupMark, LossReason, Reader, ReaderOutcome};
+use crate::history::{CachedSample, DeadlineMissed};
 use crate::time::Instant;
 use crate::types::Guid;
+use crate::wire::Heartbeat;
 
 impl Reader {
     /// REQUESTED_DEADLINE_MISSED.
@@ -15,6 +16,55 @@ impl Reader {
     /// Whether it presents coherent sets as wholes.
     pub fn wants_coherent_sets(&self) -> CoherentSets {
         if self.handover.coherence.is_some() { CoherentSets::Wanted } else { CoherentSets::Ignored }
+    }
+
+    /// What a writer says of the places within its publisher of samples that come next, where the reader's PRESENTATION spans its
+    /// subscriber.
+    pub(crate) fn note_group_marks(&mut self, writer: Guid, marks: &[GroupMark]) {
+        let group = self.handover.coherence.as_mut().and_then(|coherence| coherence.group.as_mut());
+        let (Some(group), Some(index)) = (group, self.writers.place(writer)) else { return };
+        let window = &self.writers[index].window;
+        for mark in marks.iter().filter(|mark| window.is_new(mark.sequence) && window.reaches(mark.sequence)) {
+            group.note(writer, *mark);
+        }
+    }
+
+    /// Whether [`Reader::take_group_arrivals`] has something to give.
+    pub(crate) fn has_group_arrivals(&self) -> bool {
+        let group = self.handover.coherence.as_ref().and_then(|coherence| coherence.group.as_ref());
+        group.is_some_and(|group| group.has_arrived())
+    }
+
+    /// The samples to be put in order with those of the subscriber's other readers, in the order of their writers.
+    pub(crate) fn take_group_arrivals(&mut self) -> Vec<GroupArrival> {
+        let group = self.handover.coherence.as_mut().and_then(|coherence| coherence.group.as_mut());
+        group.map(|group| group.take()).unwrap_or_default()
+    }
+
+    /// Hands over samples whose turn has come; `lost` more have no use.
+    pub(crate) fn present(&mut self, now: Instant, samples: Vec<CachedSample>, lost: u64) -> ReaderOutcome {
+        self.handover.shortfall.lose(LossReason::SetIncomplete, lost);
+        let mut data_available = false;
+        for sample in samples {
+            data_available |= self.handover.present(now, sample);
+        }
+        ReaderOutcome { data_available, ..ReaderOutcome::default() }
+    }
+
+    /// Whether everything has come that a HEARTBEAT of a writer tells of.
+    pub(crate) fn has_all_of(&self, writer: Guid, heartbeat: &Heartbeat) -> bool {
+        self.writers.place(writer).is_some_and(|index| {
+            let proxy = &self.writers[index];
+            proxy.announced_by_heartbeat == Some(heartbeat.last) && proxy.window.next() > heartbeat.last
+        })
+    }
+
+    /// Has the next answer to a writer ask where it is.
+    pub(crate) fn question_writer(&mut self, now: Instant, writer: Guid) {
+        if let Some(index) = self.writers.place(writer) {
+            let due = self.writers[index].question(now);
+            self.writers.note_due(due);
+        }
     }
 
     /// The reader gets only some samples of each writer: the end of an instance is news only where it has got one of it.

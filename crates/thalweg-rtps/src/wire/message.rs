@@ -7,8 +7,8 @@ use super::cursor::Cursor;
 use super::parameters::ParameterList;
 use super::write::{DATA_HEAD_LEN, HEADER_LEN};
 use super::{
-    AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList,
-    MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
+    AckNack, Content, Data, DataFrag, Endianness, FragmentSet, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag,
+    LocatorList, MAGIC, NackFrag, SequenceSet, Submessage, WireError, flag, id,
 };
 use crate::time::Timestamp;
 use crate::types::{EntityId, Locator, ProtocolVersion, SequenceNumber, VendorId};
@@ -166,7 +166,7 @@ impl<'a> Frame<'a> {
             id::PAD => Submessage::Pad,
             id::DATA => Submessage::Data(self.data()?),
             id::DATA_FRAG => Submessage::DataFrag(self.data_frag()?),
-            id::HEARTBEAT => Submessage::Heartbeat(self.heartbeat()?),
+            id::HEARTBEAT => self.any_heartbeat()?,
             id::HEARTBEAT_FRAG => Submessage::HeartbeatFrag(self.heartbeat_frag()?),
             id::ACKNACK => Submessage::AckNack(self.acknack()?),
             id::NACK_FRAG => Submessage::NackFrag(self.nack_frag()?),
@@ -265,7 +265,18 @@ impl<'a> Frame<'a> {
         Ok((inline_qos, self.cursor.offset()..self.end))
     }
 
-    fn heartbeat(mut self) -> Result<Heartbeat, WireError> {
+    /// A HEARTBEAT counts whatever is behind its count: editions before RTPS 2.3 have nothing there.
+    fn any_heartbeat(mut self) -> Result<Submessage<'a>, WireError> {
+        let heartbeat = self.heartbeat()?;
+        let mut number = || self.cursor.sequence_number();
+        let mut info = || Ok::<_, WireError>(GroupInfo { current: number()?, first: number()?, last: number()? });
+        Ok(match info() {
+            Ok(info) if self.flags & flag::GROUP_INFO != 0 => Submessage::GroupHeartbeat(heartbeat, info),
+            _ => Submessage::Heartbeat(heartbeat),
+        })
+    }
+
+    fn heartbeat(&mut self) -> Result<Heartbeat, WireError> {
         let reader = self.cursor.entity_id("reader id")?;
         let writer = self.cursor.entity_id("writer id")?;
         let first = self.cursor.positive_sequence_number()?;

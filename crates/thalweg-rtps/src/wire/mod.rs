@@ -17,7 +17,8 @@ use std::fmt;
 pub use message::{Message, Submessages, count_samples};
 pub use number_set::{FragmentSet, SequenceSet};
 pub use submessage::{
-    AckNack, Content, Data, DataFrag, Gap, Header, Heartbeat, HeartbeatFrag, LocatorList, NackFrag, Submessage,
+    AckNack, Content, Data, DataFrag, Gap, GroupInfo, Header, Heartbeat, HeartbeatFrag, LocatorList, NackFrag,
+    Submessage,
 };
 
 /// Why bytes are not a valid message, list or value.
@@ -83,6 +84,8 @@ mod flag {
     pub const FINAL: u8 = 0x02;
     /// L: HEARTBEAT asserts the writer's liveliness.
     pub const LIVELINESS: u8 = 0x04;
+    /// G: HEARTBEAT tells of the writer's publisher.
+    pub const GROUP_INFO: u8 = 0x08;
     /// I: INFO_TS carries no time and takes the last one back.
     pub const INVALIDATE: u8 = 0x02;
     /// M: INFO_REPLY carries multicast locators as well.

@@ -87,6 +87,15 @@ impl<'a> ParameterList<'a> {
             .unwrap_or_default()
     }
 
+    /// The place of a sample among those of its publisher (RTPS 2.5 §8.7.6); `None` where the writer does not tell.
+    pub fn group_place(&self) -> Option<GroupPlace> {
+        let number = |id| self.find(id).and_then(|parameter| parameter.reader().sequence_number().ok());
+        let of_sample = number(pid::GROUP_SEQUENCE_NUMBER).filter(|number| *number > SequenceNumber::ZERO)?;
+        let set = number(pid::GROUP_COHERENT_SET);
+        let set = set.filter(|set| *set > SequenceNumber::ZERO || *set == SequenceNumber::UNKNOWN);
+        Some(GroupPlace { number: of_sample, set: set.unwrap_or_default() })
+    }
+
     /// The key hash, if a valid one is there.
     pub fn key_hash(&self) -> Option<KeyHash> {
         self.find(pid::KEY_HASH)?.value.first_chunk().copied().map(KeyHash)
@@ -422,12 +431,31 @@ impl ValueWriter<'_> {
 /// Appends the list that goes with a sample, as [`super::write::DataHead`] wants it; nothing at all when there is nothing to
 /// say. `status` has the flags [`STATUS_DISPOSED`] and [`STATUS_UNREGISTERED`].
 pub fn inline_qos(status: Option<u32>, key: Option<KeyHash>, out: &mut Vec<u8>) {
-    inline_qos_in_set(status, key, None, out);
+    inline_qos_with(status, key, Belonging::default(), out);
 }
 
-/// As [`inline_qos`], with the coherent set as [`ParameterList::coherent_set`] tells it.
-pub fn inline_qos_in_set(status: Option<u32>, key: Option<KeyHash>, set: Option<SequenceNumber>, out: &mut Vec<u8>) {
-    if status.is_none() && key.is_none() && set.is_none() {
+/// What a sample belongs to besides its writer and its instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Belonging {
+    /// The coherent set, as [`ParameterList::coherent_set`] tells it.
+    pub coherent_set: Option<SequenceNumber>,
+    /// Its place among the samples of its publisher.
+    pub group: Option<GroupPlace>,
+}
+
+/// The place of a sample among those of all writers of its publisher (RTPS 2.5 §8.7.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupPlace {
+    /// Its number within the publisher, at least 1.
+    pub number: SequenceNumber,
+    /// The publisher's coherent set: the number with which that began. Zero for none, [`SequenceNumber::UNKNOWN`] for one that the
+    /// writer's other samples tell.
+    pub set: SequenceNumber,
+}
+
+/// As [`inline_qos`], with what the sample belongs to.
+pub fn inline_qos_with(status: Option<u32>, key: Option<KeyHash>, belonging: Belonging, out: &mut Vec<u8>) {
+    if status.is_none() && key.is_none() && belonging == Belonging::default() {
         return;
     }
     let mut list = ParameterWriter::new(out);
@@ -437,14 +465,27 @@ pub fn inline_qos_in_set(status: Option<u32>, key: Option<KeyHash>, set: Option<
     if let Some(status) = status {
         list.put(pid::STATUS_INFO, |value| value.extend_from_slice(&status.to_be_bytes()));
     }
-    if let Some(SequenceNumber(set)) = set {
-        list.put(pid::COHERENT_SET, |value| {
-            value.i32((set >> 32) as i32);
-            value.u32(set as u32);
-        });
+    if let Some(set) = belonging.coherent_set {
+        put_number(&mut list, pid::COHERENT_SET, set);
+    }
+    if let Some(GroupPlace { number, set }) = belonging.group {
+        if set != SequenceNumber::ZERO {
+            put_number(&mut list, pid::GROUP_COHERENT_SET, set);
+        }
+        put_number(&mut list, pid::GROUP_SEQUENCE_NUMBER, number);
     }
     list.finish();
 }
+
+fn put_number(list: &mut ParameterWriter<'_>, id: u16, SequenceNumber(number): SequenceNumber) {
+    list.put(id, |value| {
+        value.i32((number >> 32) as i32);
+        value.u32(number as u32);
+    });
+}
+
+/// Bytes of the parameters of a [`Belonging`], with the sentinel of their list.
+pub const BELONGING_MAX_BYTES: usize = 3 * 12 + 4;
 
 /// Longest value of a parameter, in bytes: the largest multiple of four that its 16-bit length can tell.
 pub const VALUE_MAX_BYTES: usize = 65_532;

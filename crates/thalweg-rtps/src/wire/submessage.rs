@@ -29,6 +29,8 @@ pub enum Submessage<'a> {
     DataFrag(DataFrag<'a>),
     /// The range of samples that a writer holds.
     Heartbeat(Heartbeat),
+    /// As [`Submessage::Heartbeat`], of a writer that tells of its publisher as well.
+    GroupHeartbeat(Heartbeat, GroupInfo),
     /// Number of fragments of a sample that a writer can send so far.
     HeartbeatFrag(HeartbeatFrag),
     /// Samples that a reader has and misses.
@@ -160,6 +162,18 @@ pub struct Heartbeat {
     pub is_final: bool,
     /// True when the application asserted the writer's liveliness.
     pub liveliness: bool,
+}
+
+/// What a HEARTBEAT says of the writer's publisher (RTPS 2.5 §8.3.8.6). The digests of the publisher's writers, which may follow, are
+/// not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupInfo {
+    /// The last number that a writer of the publisher has used: what this one sends later has a higher number.
+    pub current: SequenceNumber,
+    /// The number within the publisher of the first sample that the writer holds; 0 for none.
+    pub first: SequenceNumber,
+    /// The same of the last sample.
+    pub last: SequenceNumber,
 }
 
 /// Number of fragments of a sample that a writer can send so far.

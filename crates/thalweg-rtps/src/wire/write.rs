@@ -4,7 +4,7 @@
 
 use super::batch::{AckNackBatch, HeartbeatBatch};
 use super::message::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS, SUBMESSAGE_HEADER_LEN};
-use super::{AckNack, Gap, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, SequenceSet, flag, id};
+use super::{AckNack, Gap, GroupInfo, Heartbeat, HeartbeatFrag, MAGIC, NackFrag, SequenceSet, flag, id};
 use crate::time::Timestamp;
 use crate::types::{EntityId, GuidPrefix, ProtocolVersion, SequenceNumber, VendorId};
 
@@ -22,6 +22,8 @@ pub const DATA_HEAD_LEN: usize = 24;
 pub const DATA_FRAG_HEAD_LEN: usize = 36;
 /// Bytes of a HEARTBEAT.
 pub const HEARTBEAT_LEN: usize = 32;
+/// Bytes of a HEARTBEAT that tells of the writer's publisher.
+pub const GROUP_HEARTBEAT_LEN: usize = HEARTBEAT_LEN + 32;
 /// Bytes of a HEARTBEAT_FRAG.
 pub const HEARTBEAT_FRAG_LEN: usize = 28;
 /// Bytes of a GAP with a full window of 256 numbers.
@@ -188,6 +190,24 @@ pub fn heartbeat(out: &mut Vec<u8>, heartbeat: &Heartbeat) {
         .number(heartbeat.first)
         .number(heartbeat.last)
         .u32(heartbeat.count)
+        .append(out);
+}
+
+/// Appends a HEARTBEAT that tells of the writer's publisher; [`GROUP_HEARTBEAT_LEN`] bytes. The digests of the publisher's writers are
+/// zero: unknown.
+pub fn group_heartbeat(out: &mut Vec<u8>, heartbeat: &Heartbeat, info: &GroupInfo) {
+    let final_flag = if heartbeat.is_final { flag::FINAL } else { 0 };
+    let liveliness_flag = if heartbeat.liveliness { flag::LIVELINESS } else { 0 };
+    Fields::<GROUP_HEARTBEAT_LEN>::submessage(id::HEARTBEAT, flag::GROUP_INFO | final_flag | liveliness_flag)
+        .entities(heartbeat.reader, heartbeat.writer)
+        .number(heartbeat.first)
+        .number(heartbeat.last)
+        .u32(heartbeat.count)
+        .number(info.current)
+        .number(info.first)
+        .number(info.last)
+        .u32(0)
+        .u32(0)
         .append(out);
 }
 

@@ -3,10 +3,13 @@
 use std::collections::VecDeque;
 
 use super::Writer;
+use super::publisher_group::{GroupPlaces, PublisherGroup};
 use crate::history::{Change, ChangeKind, WriterHistory};
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
 use crate::types::{KeyHash, SequenceNumber};
+use crate::wire::parameters::Belonging;
+use crate::wire::{GroupInfo, Heartbeat};
 
 /// The sets that the history still holds, oldest first.
 #[derive(Debug, Default)]
@@ -14,6 +17,8 @@ pub(super) struct CoherentSets {
     sets: VecDeque<CoherentSet>,
     /// How many calls of `begin` have no `end` yet.
     depth: u32,
+    /// The places of samples within the publisher, where its writers have a common order or common sets.
+    group: Option<Box<GroupPlaces>>,
 }
 
 /// A set, which has at least one sample.
@@ -35,9 +40,20 @@ impl CoherentSets {
         self.depth > 0
     }
 
+    /// Whether samples have a place within their publisher.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// What a sample belongs to.
+    pub(super) fn belonging(&self, sequence: SequenceNumber) -> Belonging {
+        let group = self.group.as_ref().and_then(|group| group.of(sequence));
+        Belonging { coherent_set: self.of(sequence), group }
+    }
+
     /// What a sample says of sets: the number of the first sample of its own, [`SequenceNumber::UNKNOWN`] at the end of one; `None` for
     /// others.
-    pub(super) fn of(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
+    fn of(&self, sequence: SequenceNumber) -> Option<SequenceNumber> {
         let after = self.sets.partition_point(|set| set.first <= sequence);
         let set = self.sets.get(after.checked_sub(1)?)?;
         match sequence.cmp(&set.end) {
@@ -52,7 +68,10 @@ impl CoherentSets {
     }
 
     /// A sample was written.
-    pub(super) fn note_written(&mut self, sequence: SequenceNumber) {
+    pub(super) fn note_written(&mut self, sequence: SequenceNumber, history: &WriterHistory) {
+        if let Some(group) = &mut self.group {
+            group.note_written(sequence, history);
+        }
         if self.is_open() && !self.has_open() {
             self.sets.push_back(CoherentSet { first: sequence, end: OPEN });
         }
@@ -84,6 +103,12 @@ impl Writer {
         if self.coherent.depth > 0 || !self.coherent.has_open() {
             return true;
         }
+        self.push_end(now, timestamp);
+        true
+    }
+
+    /// Writes the number that says that a set is complete: of the writer's own samples, if it has a set, and of its publisher's.
+    fn push_end(&mut self, now: Instant, timestamp: Timestamp) {
         let pushed = self.history.push(Change {
             sequence: SequenceNumber::UNKNOWN,
             kind: ChangeKind::Write,
@@ -92,12 +117,51 @@ impl Writer {
             payload: Payload::empty(),
             fragment_bytes: None,
         });
-        if let Some(set) = self.coherent.sets.back_mut() {
+        if let Some(set) = self.coherent.sets.back_mut().filter(|set| set.end == OPEN) {
             set.end = pushed.sequence;
+        }
+        if let Some(group) = &mut self.coherent.group {
+            group.note_written(pushed.sequence, &self.history);
         }
         self.coherent.forget(&self.history);
         self.note_pushed(now, pushed, 0);
         self.flush();
-        true
+    }
+
+    /// The writer's samples get their places among those of its publisher. For a writer that has written nothing.
+    pub fn join_group(&mut self, group: PublisherGroup) {
+        self.coherent.group = Some(Box::new(GroupPlaces::new(group)));
+    }
+
+    /// As [`Writer::begin_coherent_changes`] for the set `id` of its publisher, which is the number that the publisher uses next.
+    pub fn begin_group_set(&mut self, id: SequenceNumber) {
+        if let Some(group) = &mut self.coherent.group {
+            group.open_set(id);
+        }
+        self.begin_coherent_changes();
+    }
+
+    /// Ends what [`Writer::begin_group_set`] began. Readers learn of it also from a writer that has written nothing meanwhile. As
+    /// [`Writer::end_coherent_changes`] otherwise.
+    pub fn end_group_set(&mut self, now: Instant, timestamp: Timestamp) -> bool {
+        let is_whole = self.coherent.depth == 1;
+        let tells = is_whole && self.coherent.is_grouped() && !self.coherent.has_open();
+        let ended = self.end_coherent_changes(now, timestamp);
+        if tells {
+            self.push_end(now, timestamp);
+        }
+        if let Some(group) = self.coherent.group.as_mut().filter(|_| is_whole) {
+            group.open_set(SequenceNumber::ZERO);
+        }
+        ended
+    }
+
+    /// What a HEARTBEAT of all that was sent says of the publisher; `None` for a HEARTBEAT that tells less, and without publisher.
+    pub(super) fn group_info(&self, heartbeat: &Heartbeat) -> Option<GroupInfo> {
+        let group = self.coherent.group.as_ref()?;
+        let unsent = self.outgoing.place.sample;
+        let number = |sequence| group.of(sequence).map_or(SequenceNumber::ZERO, |place| place.number);
+        let (first, last) = (number(heartbeat.first), number(heartbeat.last));
+        (heartbeat.last == unsent.previous()).then(|| GroupInfo { current: group.settled_before(unsent), first, last })
     }
 }

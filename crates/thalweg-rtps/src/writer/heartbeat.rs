@@ -43,6 +43,10 @@ impl Writer {
     }
 
     pub(super) fn push_heartbeat(&self, form: Form, heartbeat: &Heartbeat, outbox: &mut Outbox) {
+        if let Some(info) = self.group_info(heartbeat) {
+            write::group_heartbeat(outbox.buffer(), heartbeat, &info);
+            return;
+        }
         if form == Form::Plain || !self.outgoing.batched {
             write::heartbeat(outbox.buffer(), heartbeat);
             return;

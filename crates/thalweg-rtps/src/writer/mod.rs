@@ -40,6 +40,7 @@ mod path_tests;
 #[cfg(test)]
 mod promise_tests;
 mod promises;
+mod publisher_group;
 mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
@@ -71,6 +72,7 @@ pub(crate) use allowance::{Backlog, Paid};
 pub use explanation::WriterExplanation;
 pub use footprint::WriterFootprint;
 pub use neighbourhood::{Link, Medium, Neighbourhood};
+pub use publisher_group::PublisherGroup;
 pub use reader_proxy::MatchedReader;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
@@ -81,6 +83,8 @@ use crate::qos::{Durability, Method, Reliability, WriterQos};
 use crate::shared::{Rank, Ranked};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+use crate::wire::parameters::BELONGING_MAX_BYTES;
+use crate::wire::write::{GROUP_HEARTBEAT_LEN, HEARTBEAT_BATCH_LEN};
 use coherent_sets::CoherentSets;
 use collection::Collection;
 use flow::Flow;
@@ -370,6 +374,9 @@ impl Writer {
     pub fn match_reader(&mut self, now: Instant, mut matched: MatchedReader) {
         matched.reliable &= self.qos.reliability.is_reliable();
         matched.datagram_bytes = matched.datagram_bytes.min(self.qos.transmission.max_datagram_bytes);
+        if self.coherent.is_grouped() {
+            matched.datagram_bytes = matched.datagram_bytes.saturating_sub(GROUP_ROOM_BYTES);
+        }
         matched.batches &= !matches!(self.qos.transmission.method, Method::Coalesce(_));
         let wants_history = self.keeps_history() && matched.qos.durability != Durability::Volatile;
         self.route.insert(&matched);
@@ -484,3 +491,6 @@ fn lowest<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
         (one, other) => one.or(other),
     }
 }
+
+/// Bytes of each datagram that stay free for what is said of a sample's publisher, and of the writer's in a HEARTBEAT.
+const GROUP_ROOM_BYTES: usize = BELONGING_MAX_BYTES + GROUP_HEARTBEAT_LEN - HEARTBEAT_BATCH_LEN;

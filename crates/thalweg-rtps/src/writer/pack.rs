@@ -9,8 +9,9 @@ use crate::history::{ChangeKind, Frame, FrameAt, HeldSample};
 use crate::outbox::Outbox;
 use crate::time::Timestamp;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
+use crate::wire::parameters::{self, Belonging};
 use crate::wire::write::{self, DataBatchHead, DataFragHead, DataHead, DataKind};
-use crate::wire::{Gap, SequenceSet, parameters};
+use crate::wire::{Gap, SequenceSet};
 
 /// Datagrams filled by one call, so that a large sample neither fills memory nor holds the lock for long.
 pub(super) const OUTBOX_MAX_DATAGRAMS: usize = 64;
@@ -64,9 +65,9 @@ impl<'a> Packer<'a> {
         self
     }
 
-    /// What a sample says of coherent sets.
-    fn set_of(&self, sample: &HeldSample<'_>) -> Option<SequenceNumber> {
-        self.coherent?.of(sample.sequence)
+    /// What a sample belongs to.
+    fn belonging(&self, sample: &HeldSample<'_>) -> Belonging {
+        self.coherent.map(|coherent| coherent.belonging(sample.sequence)).unwrap_or_default()
     }
 
     /// Stops before [`Outbox::cost`] exceeds `allowance`.
@@ -205,11 +206,11 @@ pub(super) struct Pair {
     pub reader: EntityId,
 }
 
-fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>, set: Option<SequenceNumber>) -> &'a [u8] {
+fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>, belonging: Belonging) -> &'a [u8] {
     scratch.clear();
-    if sample.kind != ChangeKind::Write || set.is_some() {
+    if sample.kind != ChangeKind::Write || belonging != Belonging::default() {
         let instance = (sample.kind != ChangeKind::Write).then_some(sample.instance);
-        parameters::inline_qos_in_set(sample.kind.status_info(), instance, set, scratch);
+        parameters::inline_qos_with(sample.kind.status_info(), instance, belonging, scratch);
     }
     scratch
 }
@@ -237,7 +238,7 @@ pub(super) fn push_sample(packer: &mut Packer<'_>, scratch: &mut Vec<u8>, pair: 
         ChangeKind::Write => DataKind::Data,
         _ => DataKind::Key,
     };
-    let inline_qos = inline_qos(scratch, sample, packer.set_of(sample));
+    let inline_qos = inline_qos(scratch, sample, packer.belonging(sample));
     packer.stamp(sample.timestamp);
     let buffer = packer.outbox.buffer();
     let head = DataHead { reader: pair.reader, writer: pair.writer, sequence: sample.sequence, inline_qos, kind };
@@ -257,7 +258,7 @@ pub(super) fn push_fragment(
 ) {
     let start = index as usize * usize::from(fragment_bytes);
     let range = start..(start + usize::from(fragment_bytes)).min(sample.len());
-    let inline_qos = inline_qos(scratch, sample, packer.set_of(sample));
+    let inline_qos = inline_qos(scratch, sample, packer.belonging(sample));
     packer.reserve(stamp_bytes(sample) + write::DATA_FRAG_HEAD_LEN + inline_qos.len() + range.len() + 3);
     let head = DataFragHead {
         reader: pair.reader,

@@ -42,7 +42,7 @@ impl Writer {
             }),
         };
         self.note_promised(now, (instance, kind), pushed.sequence);
-        self.coherent.note_written(pushed.sequence);
+        self.coherent.note_written(pushed.sequence, &self.history);
         Ok(self.note_pushed(now, pushed, bytes))
     }
 
@@ -106,6 +106,7 @@ impl Writer {
         let two_fit = |limit: FrameLimit| 2 * (bytes + limit.overhead) <= limit.bytes;
         self.collection.collects()
             && !self.coherent.is_open()
+            && !self.coherent.is_grouped()
             && !self.readers.is_empty()
             && bytes <= FRAMED_BYTES_MAX
             && two_fit(self.frame_limit())

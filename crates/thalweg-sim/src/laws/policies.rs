@@ -89,6 +89,38 @@ pub fn nothing_is_taken_when_its_time_is_over(record: &Record, on_the_way: Durat
     Ok(())
 }
 
+/// PRESENTATION ordered in GROUP scope: what the writers of one process have written is taken by the readers of another one in that order,
+/// but for the time that an application needs to take.
+pub fn a_publisher_is_taken_in_its_order(record: &Record, to_take: Duration) -> Result<(), String> {
+    let ordered = |reader: &&ReaderRecord| {
+        let presentation = qos(record, reader).presentation;
+        presentation.spans_group() && presentation.ordered
+    };
+    let mut taken_of: BTreeMap<(usize, usize), Vec<(Instant, &TakenRecord)>> = BTreeMap::new();
+    for reader in record.readers.iter().filter(ordered) {
+        for taken in values(reader) {
+            let Some(writer) = writer_of(record, taken.writer) else { continue };
+            let place = writer.written.binary_search_by_key(&taken.sequence, |written| written.sequence);
+            let Ok(place) = place else { return Err(format!("{} was never written", taken.sequence)) };
+            taken_of.entry((reader.process, writer.process)).or_default().push((writer.written[place].at, taken));
+        }
+    }
+    for ((subscriber, publisher), mut all) in taken_of {
+        all.sort_by_key(|(written, taken)| (*written, taken.at));
+        let mut latest = Instant::ZERO;
+        for same in all.chunk_by(|one, other| one.0 == other.0) {
+            if let Some((_, early)) = same.iter().find(|(_, taken)| taken.at + to_take < latest) {
+                return Err(format!(
+                    "process {subscriber} took {} of {} at {:?}, and something that process {publisher} wrote before it at {latest:?}",
+                    early.sequence, early.writer, early.at
+                ));
+            }
+            latest = same.iter().map(|(_, taken)| taken.at).fold(latest, Instant::max);
+        }
+    }
+    Ok(())
+}
+
 fn values(reader: &ReaderRecord) -> impl Iterator<Item = &TakenRecord> {
     reader.taken.iter().filter(|taken| taken.valid)
 }

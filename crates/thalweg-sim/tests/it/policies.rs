@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
-use thalweg_rtps::qos::{DestinationOrder, History, Ownership, WriterOwnership};
+use thalweg_rtps::qos::{AccessScope, DestinationOrder, History, Ownership, Presentation, WriterOwnership};
 use thalweg_rtps::types::Keyed;
-use thalweg_sim::laws::policies;
+use thalweg_sim::laws::{self, delivery, policies, resources};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Ending, InstanceSharing, Plan, Stamps, WriterPlan};
 use thalweg_sim::trace::Detail;
@@ -122,5 +122,42 @@ fn nothing_is_taken_when_its_time_is_over() {
         law.unwrap_or_else(|words| panic!("seed {seed}, {history}: {words}"));
         let lost = record.readers.iter().map(|reader| reader.taken.len()).max();
         assert!(lost > Some(100), "seed {seed}");
+    }
+}
+
+/// Three topics of one process. A second process reads two of them, a third one all.
+fn group_world(seed: u64, presentation: Presentation) -> Plan {
+    let mut plan = world(seed, |plan| {
+        plan.topics[0].writers.truncate(1);
+        plan.topics[0].writers[0].qos.presentation = presentation;
+        plan.topics[0].readers.iter_mut().zip([1, 2]).for_each(|(reader, process)| {
+            reader.process = process;
+            reader.qos.presentation = presentation;
+        });
+        plan.weather.loss = 0.2;
+    });
+    for number in 1..3 {
+        let mut topic = plan.topics[0].clone();
+        topic.name = format!("topic{number}");
+        topic.writers[0].first_write = at_ms(500 + 7 * number);
+        // The last topic is silent for long, so that its readers have to be told that nothing is missing.
+        topic.writers[0].period = if number == 2 { MILLI * 150 } else { MILLI * 9 };
+        topic.writers[0].samples = if number == 2 { 10 } else { 160 };
+        plan.topics.push(topic);
+    }
+    plan.topics[2].readers.remove(0);
+    plan
+}
+
+#[test]
+fn readers_of_a_subscriber_take_in_the_order_of_the_publisher() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    for seed in 0..20 {
+        let outcome = outcome(group_world(seed, presentation));
+        // What waits for samples of other readers is acknowledged, though nobody can take it yet: that law does not hold here.
+        outcome.check(laws::nothing_wrong).check(laws::settles);
+        outcome.check(delivery::in_order_and_once).check(delivery::exactly_once).check(resources::quiet_when_idle);
+        let law = policies::a_publisher_is_taken_in_its_order(outcome.record(), MILLI * 2);
+        law.unwrap_or_else(|words| panic!("seed {seed}: {words}"));
     }
 }

@@ -48,6 +48,7 @@
 //! | `method`, `flow_controller` | `"auto"`, `"immediate"`, `"coalesce"`, `"batch"`, `"asynchronous"` | writers |
 //! | `destination` | `"auto"`, `"unicast"`, `"multicast"` | writers |
 //! | `minimum_separation` | a duration | readers |
+//! | `autopurge_nowriter_samples_delay`, `autopurge_disposed_samples_delay` | durations | readers |
 //!
 //! | variable | effect |
 //! |---|---|

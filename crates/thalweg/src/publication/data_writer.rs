@@ -340,8 +340,15 @@ impl<T> DataWriter<T> {
     /// §2.2.2.4.1.10). Calls may be nested; only the outermost pair makes a set. Readers without coherent access see them as they come.
     ///
     /// # Errors
-    /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent.
+    /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent, or spans all writers of its publisher: then
+    /// [`Publisher::begin_coherent_changes`](crate::Publisher::begin_coherent_changes) begins sets.
     pub fn begin_coherent_changes(&self) -> Result<(), Error> {
+        if self.cell.qos.presentation.spans_group() {
+            let cause = "concerns one writer, and the sets of GROUP access those of a whole publisher";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
+                .on_topic(&self.cell.topic.name)
+                .advise("call the publisher's begin_coherent_changes"));
+        }
         if !self.cell.qos.presentation.coherent {
             let cause = "needs coherent access, which the writer's PRESENTATION does not offer";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)

@@ -4,6 +4,7 @@ mod asynchronous;
 mod blocking;
 mod builder;
 mod data_writer;
+mod members;
 mod reader_filters;
 mod sending;
 mod writer_cell;
@@ -11,15 +12,16 @@ mod writer_cell;
 use std::sync::Arc;
 
 use thalweg_rtps::participant::WriterConfig;
-use thalweg_rtps::qos::WriterQos;
+use thalweg_rtps::qos::{Presentation, WriterQos};
 use thalweg_rtps::writer::WriterOptions;
 
 use crate::runtime::{Delivery, Runtime};
-use crate::{Error, Topic};
+use crate::{Error, ErrorKind, Topic};
 #[cfg(all(loom, test))]
 pub(crate) use blocking::wait_for_room;
 pub use builder::DataWriterBuilder;
 pub use data_writer::DataWriter;
+use members::Members;
 #[cfg(all(loom, test))]
 pub(crate) use sending::send_in_turn;
 pub(crate) use writer_cell::{WriterCell, WriterStatusListener};
@@ -31,17 +33,27 @@ pub struct PublisherQos {
     pub partition: Vec<String>,
     /// GROUP_DATA: bytes announced with every writer. Default empty, at most 65,000.
     pub group_data: Vec<u8>,
+    /// PRESENTATION: whether changes have an order and belong together in sets, and over which range: with GROUP over all its writers.
+    /// Default: nothing of that.
+    pub presentation: Presentation,
 }
 
-/// Creates data writers that share partitions (DDS 1.4 §2.2.2.4.1). Dropping it leaves its writers alive.
+/// Creates data writers that share partitions, their order and coherent sets (DDS 1.4 §2.2.2.4.1). Dropping it leaves its writers
+/// alive.
 pub struct Publisher {
     runtime: Arc<Runtime>,
     qos: PublisherQos,
+    members: Arc<Members>,
 }
 
 impl Publisher {
     pub(crate) fn new(runtime: Arc<Runtime>, qos: PublisherQos) -> Publisher {
-        Publisher { runtime, qos }
+        Publisher { runtime, qos, members: Arc::default() }
+    }
+
+    fn share(&self) -> Publisher {
+        let (runtime, members) = (Arc::clone(&self.runtime), Arc::clone(&self.members));
+        Publisher { runtime, qos: self.qos.clone(), members }
     }
 
     /// Settings shared by its writers.
@@ -51,16 +63,44 @@ impl Publisher {
 
     /// Settings of a writer to be created, where its listener can be set before the first change.
     pub fn writer_builder<T>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
-        DataWriterBuilder::new(Publisher::new(Arc::clone(&self.runtime), self.qos.clone()), topic.clone())
+        DataWriterBuilder::new(self.share(), topic.clone())
     }
 
-    /// Creates a writer and announces it to the domain. Partition and group data are the publisher's, unless `qos` names
+    /// What its writers write from now on belongs together, until as many calls of [`Publisher::end_coherent_changes`] have followed as
+    /// there were of this: readers with coherent access see all of it at once or nothing (DDS 1.4 §2.2.2.4.1.10). With GROUP access
+    /// that holds for all readers of a subscriber, else for each writer by itself. Writes of other threads meanwhile belong to the set
+    /// as well.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when the publisher's PRESENTATION is not coherent.
+    pub fn begin_coherent_changes(&self) -> Result<(), Error> {
+        if !self.qos.presentation.coherent {
+            let cause = "needs coherent access, which the publisher's PRESENTATION does not offer";
+            return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause));
+        }
+        self.members.begin_set();
+        Ok(())
+    }
+
+    /// Ends the set that [`Publisher::begin_coherent_changes`] began.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when none was begun.
+    pub fn end_coherent_changes(&self) -> Result<(), Error> {
+        if self.members.end_set(self.runtime.state()) {
+            return Ok(());
+        }
+        let cause = "found no coherent set that was begun";
+        Err(Error::new(ErrorKind::PreconditionNotMet, "end_coherent_changes", cause))
+    }
+
+    /// Creates a writer and announces it to the domain. Partition, group data and PRESENTATION are the publisher's, unless `qos` names
     /// its own.
     ///
-    /// # Errors [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
-    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses
-    /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy.
+    /// # Errors [`ErrorKind::BadParameter`] for a topic or type name that is empty, longer than 255
+    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`] when this participant uses
+    /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`] or
+    /// [`ErrorKind::Unsupported`], naming the policy, its value and the remedy.
     pub fn create_writer<T>(&self, topic: &Topic<T>, qos: WriterQos) -> Result<DataWriter<T>, Error> {
         self.create_writer_with(topic, qos, WriterOptions::default())
     }
@@ -97,6 +137,9 @@ impl Publisher {
         if qos.attached.group.is_empty() {
             qos.attached.group.clone_from(&self.qos.group_data);
         }
+        if qos.presentation == Presentation::default() {
+            qos.presentation = self.qos.presentation;
+        }
         let (qos, description) = (Arc::new(qos), Arc::clone(topic.description()));
         let config = WriterConfig {
             topic_name: description.name.clone(),
@@ -111,7 +154,8 @@ impl Publisher {
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_writer", &description)?;
             types.register(&description);
-            let writer = participant.create_writer(now, config).map_err(refused)?;
+            let group = self.members.group_for(&config.qos, participant);
+            let writer = participant.create_writer_in(now, config, group).map_err(refused)?;
             let cell = Arc::new(WriterCell::new(writer, description, qos));
             if let Some((delivery, listener)) = listener {
                 cell.status_listener().set(delivery, listener);
@@ -120,6 +164,7 @@ impl Publisher {
             endpoints.insert_writer(Arc::clone(&cell));
             Ok::<_, Error>(cell)
         })?;
+        self.members.add(&cell);
         Ok(DataWriter::new(Arc::clone(&self.runtime), cell))
     }
 }

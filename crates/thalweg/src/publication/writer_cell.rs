@@ -8,7 +8,7 @@ use thalweg_cdr as cdr;
 use thalweg_rtps::qos::{Mismatch, Representation, TrafficClass, WriterQos};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::status::Status;
-use thalweg_rtps::types::Guid;
+use thalweg_rtps::types::{Guid, SequenceNumber};
 use thalweg_rtps::writer::Writer;
 
 use super::reader_filters::ReaderFilters;
@@ -76,6 +76,16 @@ impl WriterCell {
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
         &self.topic
+    }
+
+    /// Whether its samples may form sets.
+    pub(super) fn offers_coherence(&self) -> bool {
+        self.qos.presentation.coherent
+    }
+
+    /// What it writes from now on belongs to the set `set` of its publisher.
+    pub(super) fn begin_set(&self, set: SequenceNumber) {
+        self.writer.lock().begin_group_set(set);
     }
 
     /// The content filters of its readers.

@@ -1,19 +1,17 @@
 //! The settings of a reader, and its creation.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use thalweg_cdr as cdr;
-use thalweg_rtps::discovery::endpoint_data::ContentFilter;
-use thalweg_rtps::participant::{Publications, SampleFilter};
+use thalweg_rtps::participant::Publications;
 use thalweg_rtps::qos::ReaderQos;
 
+use super::applied_filter::{AppliedFilter, unfit};
 use super::reader_cell::{DataListener, ReaderStatusListener};
 use super::{DataReader, ReaderCell, Subscriber};
 use crate::filter::Filter;
 use crate::runtime::Delivery;
 use crate::status::ReaderStatus;
-use crate::{Error, ErrorKind, Topic, TopicType};
+use crate::{Error, Topic, TopicType};
 
 /// Settings of a reader to be created; see [`Subscriber::reader_builder`].
 pub struct DataReaderBuilder<T> {
@@ -23,35 +21,6 @@ pub struct DataReaderBuilder<T> {
     publications: Publications,
     listeners: ReaderListeners,
     filter: Option<AppliedFilter>,
-}
-
-/// A content filter, and its application to serialized samples.
-pub(super) struct AppliedFilter {
-    announced: ContentFilter,
-    accepts: SampleFilter,
-}
-
-impl AppliedFilter {
-    fn new<T: TopicType>(filter: Filter) -> AppliedFilter {
-        let announced = ContentFilter {
-            topic_name: String::new(),
-            related_topic_name: String::new(),
-            class_name: ContentFilter::SQL.to_owned(),
-            expression: filter.expression().to_owned(),
-            parameters: filter.parameters().to_vec(),
-        };
-        // A sample that cannot be read is handed over, so that the application learns of it. A decoder written by hand may panic.
-        let judge = move |payload: &[u8]| cdr::decode::<T>(payload).map_or(true, |sample| filter.accepts(&sample));
-        let accepts: SampleFilter =
-            Arc::new(move |payload: &[u8]| catch_unwind(AssertUnwindSafe(|| judge(payload))).unwrap_or(true));
-        AppliedFilter { announced, accepts }
-    }
-
-    /// The filter as a reader of this topic announces it.
-    pub(super) fn of_topic(self, topic: &str) -> (Box<ContentFilter>, SampleFilter) {
-        let (topic_name, related_topic_name) = (format!("{topic}_filtered"), topic.to_owned());
-        (Box::new(ContentFilter { topic_name, related_topic_name, ..self.announced }), self.accepts)
-    }
 }
 
 /// Listeners that a reader has from its creation on.
@@ -128,13 +97,9 @@ impl<T: TopicType> DataReaderBuilder<T> {
     /// writers may leave the others out. The end of an instance is told where some sample of it was handed over. Default none.
     ///
     /// # Errors
-    /// [`ErrorKind::BadParameter`] when the condition does not fit the type, with its place.
+    /// [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) when the condition does not fit the type, with its place.
     pub fn filter(mut self, filter: Filter) -> Result<Self, Error> {
-        filter.check::<T>().map_err(|error| {
-            Error::new(ErrorKind::BadParameter, "filter", format!("failed: {error}"))
-                .on_topic(self.topic.name())
-                .because(error)
-        })?;
+        filter.check::<T>().map_err(|error| unfit("filter", self.topic.name(), error))?;
         self.filter = Some(AppliedFilter::new::<T>(filter));
         Ok(self)
     }

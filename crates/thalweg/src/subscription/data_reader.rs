@@ -49,6 +49,10 @@ impl<T> DataReader<T> {
         &self.cell
     }
 
+    pub(super) fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
     /// Starts the thread that computes the keys of a raw topic, if it has a function for them.
     pub(super) fn start_keys(&self) -> Result<(), Error> {
         let TopicKeys::Application(key_of) = &self.cell.topic.keys else { return Ok(()) };

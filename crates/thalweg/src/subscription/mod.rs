@@ -1,5 +1,6 @@
 //! The receiving half of the API: subscribers, data readers, samples.
 
+mod applied_filter;
 mod asynchronous;
 mod builder;
 mod data_reader;
@@ -8,16 +9,18 @@ mod keys;
 mod reader_cell;
 mod sample;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thalweg_rtps::participant::{Publications, ReaderConfig};
-use thalweg_rtps::qos::ReaderQos;
+use thalweg_rtps::qos::{Presentation, ReaderQos};
+use thalweg_rtps::types::{EntityId, Guid};
 
 use crate::runtime::Runtime;
-use crate::{Error, Topic};
+use crate::{Error, ErrorKind, Topic};
+use applied_filter::AppliedFilter;
 pub use asynchronous::Samples;
 pub use builder::DataReaderBuilder;
-use builder::{AppliedFilter, ReaderListeners};
+use builder::ReaderListeners;
 pub use data_reader::DataReader;
 pub(crate) use reader_cell::ReaderCell;
 pub use sample::Sample;
@@ -29,17 +32,27 @@ pub struct SubscriberQos {
     pub partition: Vec<String>,
     /// GROUP_DATA: bytes announced with every reader. Default empty, at most 65,000.
     pub group_data: Vec<u8>,
+    /// PRESENTATION: whether changes are wanted in order and in sets, and over which range: with GROUP over all its readers. Default:
+    /// nothing of that.
+    pub presentation: Presentation,
 }
 
-/// Creates data readers that share partitions (DDS 1.4 §2.2.2.5.2). Dropping it leaves its readers alive.
+/// Creates data readers that share partitions and are accessed together (DDS 1.4 §2.2.2.5.2). Dropping it leaves its readers alive.
 pub struct Subscriber {
     runtime: Arc<Runtime>,
     qos: SubscriberQos,
+    /// Its name, once it has a reader that is accessed together with others.
+    entity: Arc<OnceLock<EntityId>>,
 }
 
 impl Subscriber {
     pub(crate) fn new(runtime: Arc<Runtime>, qos: SubscriberQos) -> Subscriber {
-        Subscriber { runtime, qos }
+        Subscriber { runtime, qos, entity: Arc::default() }
+    }
+
+    fn share(&self) -> Subscriber {
+        let (runtime, entity) = (Arc::clone(&self.runtime), Arc::clone(&self.entity));
+        Subscriber { runtime, qos: self.qos.clone(), entity }
     }
 
     /// Settings shared by its readers.
@@ -49,17 +62,49 @@ impl Subscriber {
 
     /// Settings of a reader to be created, where its listeners can be set before the first change.
     pub fn reader_builder<T>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
-        DataReaderBuilder::new(Subscriber::new(Arc::clone(&self.runtime), self.qos.clone()), topic.clone())
+        DataReaderBuilder::new(self.share(), topic.clone())
     }
 
-    /// Creates a reader and announces it to the domain. Partition and group data are the subscriber's, unless `qos` names
+    /// Begins to look at its readers together: with GROUP access nothing new appears in any of them until as many calls of
+    /// [`Subscriber::end_access`] have followed as there were of this (DDS 1.4 §2.2.2.5.2.8). Of a set of several readers either all
+    /// samples are there or none. What comes meanwhile waits, up to 1 GiB for each publisher: more appears at once. Without GROUP access
+    /// it has no effect.
+    pub fn begin_access(&self) {
+        if let Some(entity) = self.entity.get() {
+            self.runtime.command(|_, participant| participant.begin_access(*entity));
+        }
+    }
+
+    /// Ends what [`Subscriber::begin_access`] began: what has come meanwhile appears.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when nothing had begun.
+    pub fn end_access(&self) -> Result<(), Error> {
+        let Some(entity) = self.entity.get() else { return Ok(()) };
+        if self.runtime.command(|now, participant| participant.end_access(now, *entity)) {
+            return Ok(());
+        }
+        let cause = "found no access that was begun";
+        Err(Error::new(ErrorKind::PreconditionNotMet, "end_access", cause))
+    }
+
+    /// With GROUP access, the GUIDs of its readers that have samples, one for each sample, in the order in which the publishers wrote
+    /// them (DDS 1.4 §2.2.2.5.2.10): taking one sample of each in turn follows that order. Else empty.
+    pub fn readers_in_order(&self) -> Vec<Guid> {
+        let entity = self.entity.get();
+        entity.map_or_else(Vec::new, |entity| {
+            self.runtime.command(|_, participant| participant.readers_in_order(*entity))
+        })
+    }
+
+    /// Creates a reader and announces it to the domain. Partition, group data and PRESENTATION are the subscriber's, unless `qos` names
     /// its own.
     ///
-    /// # Errors [`ErrorKind::BadParameter`](crate::ErrorKind::BadParameter) for a topic or type name that is empty, longer than 255
-    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`](crate::ErrorKind::PreconditionNotMet) when this participant uses
-    /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`](crate::ErrorKind::InconsistentPolicy) or
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported), naming the policy, its value and the remedy;
-    /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
+    /// # Errors [`ErrorKind::BadParameter`] for a topic or type name that is empty, longer than 255
+    /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`] when this participant uses
+    /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`] or
+    /// [`ErrorKind::Unsupported`], naming the policy, its value and the remedy;
+    /// [`ErrorKind::Error`] when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
         self.create(topic, qos, Publications::All, ReaderListeners::default(), None)
     }
@@ -82,6 +127,9 @@ impl Subscriber {
         if qos.attached.group.is_empty() {
             qos.attached.group.clone_from(&self.qos.group_data);
         }
+        if qos.presentation == Presentation::default() {
+            qos.presentation = self.qos.presentation;
+        }
         let (qos, description) = (Arc::new(qos), Arc::clone(topic.description()));
         let config = ReaderConfig {
             topic_name: description.name.clone(),
@@ -97,7 +145,9 @@ impl Subscriber {
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_reader", &description)?;
             types.register(&description);
-            let reader = participant.create_reader_of(now, config, publications).map_err(refused)?;
+            let spans = config.qos.presentation.spans_group();
+            let subscriber = spans.then(|| *self.entity.get_or_init(|| participant.create_subscriber()));
+            let reader = participant.create_reader_in(now, config, publications, subscriber).map_err(refused)?;
             let cell = Arc::new(ReaderCell::new(reader, description, qos));
             listeners.set(&cell);
             // Before the participant is unlocked, so that its first events already find the reader.

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use thalweg::filter::Filter;
 use thalweg::qos::{
-    AccessScope, DestinationOrder, Liveliness, LivelinessKind, Ownership, Presentation, ReaderQos, ReaderTiming,
-    WriterOwnership, WriterQos, WriterTiming,
+    AccessScope, DestinationOrder, Liveliness, LivelinessKind, Ownership, Presentation, ReaderLifecycle, ReaderQos,
+    ReaderTiming, WriterOwnership, WriterQos, WriterTiming,
 };
 use thalweg::types::Timestamp;
-use thalweg::{DataReader, DataWriter, InstanceState};
+use thalweg::{
+    DataReader, DataWriter, DomainParticipant, ErrorKind, InstanceState, Publisher, PublisherQos, Subscriber,
+    SubscriberQos,
+};
 
 use crate::fixture::*;
 
@@ -117,6 +120,30 @@ fn other_side() {
                 writer.end_coherent_changes().unwrap();
             }
         }
+        "group coherent" => {
+            let (publisher, writers) = group(&participant, &topic_name, COHERENT, &["a", "b"]);
+            for x in 0.. {
+                publisher.begin_coherent_changes().unwrap();
+                for round in 0..3 {
+                    writers[0].write(&Shape::new("A", x)).unwrap();
+                    // The second writer has nothing in some sets.
+                    if x % 4 != 3 && round < 2 {
+                        writers[1].write(&Shape::new("B", x)).unwrap();
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                publisher.end_coherent_changes().unwrap();
+            }
+        }
+        "group ordered" => {
+            // Nobody reads the third, and the second is silent for long.
+            let (_publisher, writers) = group(&participant, &topic_name, ORDERED, &["a", "b", "c"]);
+            for x in 0.. {
+                let at = if x % 100 < 50 { [0, 1, 2, 1][x % 4] } else { [0, 2][x % 2] };
+                writers[at].write(&Shape::new("A", x as i32)).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
         "filtering" => {
             let filter = Filter::parse("x BETWEEN 20 AND 29", &[""; 0]).unwrap();
             let reader = participant.reader_builder(&topic).qos(reliable_reader()).filter(filter).unwrap().create();
@@ -124,6 +151,22 @@ fn other_side() {
             let taken = take(&reader, 10);
             assert!(taken.iter().all(|sample| (20..30).contains(&sample.data().unwrap().x)));
             std::thread::sleep(PATIENCE);
+        }
+        "digits" => {
+            let writer = create(reliable_writer());
+            for x in 0.. {
+                writer.write(&Shape::new("A", x % 10)).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        "disposing" => {
+            let liveliness = lease(LivelinessKind::Automatic);
+            let writer = create(WriterQos { liveliness, ..late_writer() });
+            writer.wait_for_matched(1, PATIENCE).unwrap();
+            writer.write(&Shape::new("A", 1)).unwrap();
+            writer.write(&Shape::new("B", 1)).unwrap();
+            writer.dispose(&Shape::new("B", 1)).unwrap();
+            std::thread::sleep(PATIENCE * 3);
         }
         "steady" => write_on(&create(late_writer())),
         "stamped" => {
@@ -136,6 +179,32 @@ fn other_side() {
         }
         other => panic!("no such role: {other}"),
     }
+}
+
+const COHERENT: Presentation = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
+const ORDERED: Presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+
+/// A publisher with a writer for each topic whose name ends in one of `ends`.
+fn group(
+    participant: &DomainParticipant,
+    name: &str,
+    presentation: Presentation,
+    ends: &[&str],
+) -> (Publisher, Vec<DataWriter<Shape>>) {
+    let publisher = participant.create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
+    let topics = ends.iter().map(|end| participant.create_topic::<Shape>(&format!("{name} {end}")));
+    let writers = topics.map(|topic| publisher.create_writer(&topic, late_writer()).unwrap()).collect();
+    (publisher, writers)
+}
+
+/// A subscriber to the first two topics of a [`group`] in another process.
+fn group_of(role: &str, presentation: Presentation) -> (Other, Subscriber, Vec<DataReader<Shape>>, DomainParticipant) {
+    let (domain, name) = (domain(), unique(&role.replace(' ', "_")));
+    let participant = participant(domain);
+    let subscriber = participant.create_subscriber(SubscriberQos { presentation, ..SubscriberQos::default() });
+    let topics = ["a", "b"].map(|end| participant.create_topic::<Shape>(&format!("{name} {end}")));
+    let readers = topics.map(|topic| subscriber.create_reader(&topic, late_reader()).unwrap()).into();
+    (start(role, domain, &name), subscriber, readers, participant)
 }
 
 /// Writes one instance every 10 ms, with ascending values.
@@ -315,6 +384,133 @@ fn a_coherent_set_of_another_process_appears_at_once() {
         }
     }
     assert_eq!(reader.sample_lost().total, 0);
+}
+
+#[test]
+fn a_coherent_set_of_two_writers_appears_in_both_readers_at_once() {
+    let (_other, subscriber, readers, _alive) = group_of("group coherent", COHERENT);
+    let (mut sets, start) = (0, Instant::now());
+    while sets < 40 {
+        assert!(start.elapsed() < PATIENCE, "{sets} sets came");
+        readers[0].wait(Duration::from_millis(100));
+        subscriber.begin_access();
+        let mut values = [Vec::new(), Vec::new()];
+        for (reader, values) in readers.iter().zip(&mut values) {
+            values.extend(reader.take(usize::MAX).iter().map(|sample| sample.data().unwrap().x));
+            // What comes while the application looks does not appear.
+            std::thread::sleep(Duration::from_millis(3));
+            assert_eq!(reader.available(), 0);
+        }
+        subscriber.end_access().unwrap();
+        let count = |values: &[i32], x: i32| values.iter().filter(|value| **value == x).count();
+        for x in values[0].iter().copied().collect::<std::collections::BTreeSet<i32>>() {
+            let expect = (3, if x % 4 == 3 { 0 } else { 2 });
+            assert_eq!((count(&values[0], x), count(&values[1], x)), expect, "set {x}: {values:?}");
+            sets += 1;
+        }
+        assert!(values[1].iter().all(|x| values[0].contains(x)), "{values:?}");
+    }
+    assert_eq!((readers[0].sample_lost().total, readers[1].sample_lost().total), (0, 0));
+    assert_eq!(subscriber.end_access().unwrap_err().kind(), ErrorKind::PreconditionNotMet);
+}
+
+#[test]
+fn samples_of_two_writers_are_read_in_the_order_in_which_their_publisher_wrote_them() {
+    let (_other, subscriber, readers, _alive) = group_of("group ordered", ORDERED);
+    let (mut last, mut taken, start) = (-1, [0, 0], Instant::now());
+    while taken[0] + taken[1] < 600 {
+        assert!(start.elapsed() < PATIENCE, "{taken:?} samples came");
+        readers[0].wait(Duration::from_millis(20));
+        subscriber.begin_access();
+        for guid in subscriber.readers_in_order() {
+            let at = readers.iter().position(|reader| reader.guid() == guid).unwrap();
+            let x = readers[at].take_one().unwrap().data().unwrap().x;
+            let expect = (last + 1..).find(|x| if x % 100 < 50 { x % 4 != 2 } else { x % 2 == 0 });
+            assert_eq!(Some(x), expect, "after {last}");
+            (last, taken[at]) = (x, taken[at] + 1);
+        }
+        assert_eq!(readers.iter().map(|reader| reader.available()).sum::<usize>(), 0);
+        subscriber.end_access().unwrap();
+    }
+    assert!(taken[0] > 0 && taken[1] > 0, "{taken:?}");
+}
+
+#[test]
+fn a_sample_does_not_wait_for_a_writer_that_has_nothing_to_say() {
+    let (domain, name) = (domain(), unique("idle"));
+    let (here, there) = (participant(domain), participant(domain));
+    let (_publisher, writers) = group(&here, &name, ORDERED, &["a", "b", "c"]);
+    let subscriber = there.create_subscriber(SubscriberQos { presentation: ORDERED, ..SubscriberQos::default() });
+    let topics = ["a", "b"].map(|end| there.create_topic::<Shape>(&format!("{name} {end}")));
+    let readers = topics.map(|topic| subscriber.create_reader(&topic, late_reader()).unwrap());
+    readers.iter().for_each(|reader| reader.wait_for_matched(1, PATIENCE).unwrap());
+    for x in 0..20 {
+        // Its number is missing at the subscriber.
+        writers[2].write(&Shape::new("C", x)).unwrap();
+        let written = Instant::now();
+        writers[0].write(&Shape::new("A", x)).unwrap();
+        assert_eq!(take(&readers[0], 1)[0].data().unwrap().x, x);
+        assert!(written.elapsed() < Duration::from_secs(2), "{:?}", written.elapsed());
+    }
+}
+
+#[test]
+fn a_filter_can_be_given_other_parameters() {
+    let (domain, name) = (domain(), unique("parameters"));
+    let participant = participant(domain);
+    let topic = participant.create_topic::<Shape>(&name);
+    let filter = Filter::parse("x BETWEEN %0 AND %1", &["5", "6"]).unwrap();
+    let reader = participant.reader_builder(&topic).qos(reliable_reader()).filter(filter).unwrap().create().unwrap();
+    let _other = start("digits", domain, &name);
+    let values = |count| take(&reader, count).iter().map(|sample| sample.data().unwrap().x).collect::<Vec<i32>>();
+    assert!(values(20).iter().all(|x| [5, 6].contains(x)));
+    reader.set_expression_parameters(&["7", "8"]).unwrap();
+    eventually("others come", || values(1) == [7]);
+    assert!(values(20).iter().all(|x| [7, 8].contains(x)));
+    for wrong in [&["7"][..], &["'seven'", "8"]] {
+        assert!(reader.set_expression_parameters(wrong).is_err(), "{wrong:?}");
+    }
+    assert_eq!(reader.expression_parameters(), Some(vec!["7".to_owned(), "8".to_owned()]));
+    assert!(values(20).iter().all(|x| [7, 8].contains(x)));
+    let without = participant.create_reader(&topic, reliable_reader()).unwrap();
+    assert!(without.set_expression_parameters(&["1"]).unwrap_err().to_string().contains("without one"));
+    assert_eq!(without.expression_parameters(), None);
+}
+
+#[test]
+fn a_writer_is_told_of_the_other_parameters() {
+    let (domain, name) = (domain(), unique("told"));
+    let (here, there) = (participant(domain), participant(domain));
+    let writer = here.create_writer(&here.create_topic::<Shape>(&name), reliable_writer()).unwrap();
+    let filter = Filter::parse("x = %0", &["1"]).unwrap();
+    let builder = there.reader_builder(&there.create_topic::<Shape>(&name)).qos(reliable_reader());
+    let reader = builder.filter(filter).unwrap().create().unwrap();
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    let sends = |x| {
+        let before = writer.counters();
+        writer.write(&Shape::new("A", x)).unwrap();
+        writer.counters().unwanted == before.unwanted
+    };
+    eventually("its filter is known", || !sends(2));
+    assert!(sends(1));
+    assert_eq!(take(&reader, 1)[0].data().unwrap().x, 1);
+    reader.set_expression_parameters(&["2"]).unwrap();
+    eventually("it sends what is wanted now", || sends(2));
+    assert!(!sends(1), "and not what was wanted before");
+    assert_eq!(take(&reader, 1)[0].data().unwrap().x, 2);
+}
+
+#[test]
+fn what_nobody_writes_any_more_goes_when_the_reader_says_so() {
+    let lifecycle = ReaderLifecycle { autopurge_nowriter_samples_delay: SPAN, autopurge_disposed_samples_delay: SPAN };
+    let (other, reader, _alive) = reader_of("disposing", ReaderQos { lifecycle, ..late_reader() });
+    eventually("both instances have come", || reader.available() >= 3);
+    let ended = Instant::now();
+    eventually("the samples of the disposed instance go", || reader.available() == 1);
+    assert!(ended.elapsed() >= SPAN / 2, "{:?} after the dispose", ended.elapsed());
+    other.signal("-KILL");
+    eventually("the samples of a dead writer go", || reader.available() == 0);
+    assert_eq!((reader.next_instance(None), reader.counters().expired), (None, 2));
 }
 
 #[test]

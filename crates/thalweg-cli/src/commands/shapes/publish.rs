@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg::{DataWriter, Delivery, DomainParticipant};
+use thalweg::{DataWriter, Delivery, DomainParticipant, Publisher, PublisherQos};
 
 use super::canvas::Moving;
 use super::options::{FinalState, ShapesOptions};
@@ -14,7 +14,9 @@ use crate::outcome::{Failure, print_line};
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: &Interrupt) -> Result<(), Failure> {
-    let writers = create(options, participant)?;
+    let qos = PublisherQos { presentation: qos::presentation(options), ..PublisherQos::default() };
+    let publisher = participant.create_publisher(qos);
+    let writers = create(options, participant, &publisher)?;
     let colors = options.colors();
     let mut moving = Moving::new(u64::from(std::process::id()), options);
     let iterations = options.num_iterations.unwrap_or(u64::MAX);
@@ -26,11 +28,11 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
         moving.step(options);
         if set > 0 && iteration % set == 0 {
             print_line("Started Coherent Set")?;
-            writers.iter().try_for_each(DataWriter::begin_coherent_changes).map_err(Failure::from_cause)?;
+            publisher.begin_coherent_changes().map_err(Failure::from_cause)?;
         }
         write(options, &writers, &colors, &moving)?;
         if set > 0 && iteration % set == set - 1 {
-            writers.iter().try_for_each(DataWriter::end_coherent_changes).map_err(Failure::from_cause)?;
+            publisher.end_coherent_changes().map_err(Failure::from_cause)?;
             print_line("Finished Coherent Set")?;
         }
         super::subscribe::pause(options.write_period(), interrupt);
@@ -38,7 +40,11 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
     end(options, &writers, &colors)
 }
 
-fn create(options: &ShapesOptions, participant: &DomainParticipant) -> Result<Vec<DataWriter<Shape>>, Failure> {
+fn create(
+    options: &ShapesOptions,
+    participant: &DomainParticipant,
+    publisher: &Publisher,
+) -> Result<Vec<DataWriter<Shape>>, Failure> {
     let topics = options.topics();
     for name in &topics {
         print_line(format_args!("Create topic: {name}"))?;
@@ -49,7 +55,7 @@ fn create(options: &ShapesOptions, participant: &DomainParticipant) -> Result<Ve
         // In front of the first news of it.
         print_line(format_args!("Create writer for topic: {name} color: {color}"))?;
         let topic = participant.create_topic::<Shape>(&name);
-        let builder = participant.writer_builder(&topic).qos(qos::writer(options));
+        let builder = publisher.writer_builder(&topic).qos(qos::writer(options));
         let builder = builder.on_status(Delivery::Thread, move |status| news::of_writer(&name, &status));
         writers.push(builder.create().map_err(creation)?);
     }

@@ -94,7 +94,7 @@ fn representations(options: &ShapesOptions) -> Vec<Representation> {
     vec![if options.representation == 1 { Representation::Xcdr1 } else { Representation::Xcdr2 }]
 }
 
-fn presentation(options: &ShapesOptions) -> Presentation {
+pub fn presentation(options: &ShapesOptions) -> Presentation {
     let access_scope = match options.access_scope {
         ScopeWord::Instance => AccessScope::Instance,
         ScopeWord::Topic => AccessScope::Topic,

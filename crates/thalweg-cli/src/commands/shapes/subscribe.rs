@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use thalweg::filter::Filter;
-use thalweg::{DataReader, DataReaderBuilder, Delivery, DomainParticipant, InstanceState, ReadFilter, Sample};
+use thalweg::{
+    DataReader, DataReaderBuilder, Delivery, DomainParticipant, InstanceState, ReadFilter, Sample, Subscriber,
+    SubscriberQos,
+};
 
 use super::options::ShapesOptions;
 use super::publish::line;
@@ -15,7 +18,9 @@ use crate::outcome::{Failure, print_line};
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: &Interrupt) -> Result<(), Failure> {
-    let readers = create(options, participant)?;
+    let qos = SubscriberQos { presentation: qos::presentation(options), ..SubscriberQos::default() };
+    let subscriber = participant.create_subscriber(qos);
+    let readers = create(options, participant, &subscriber)?;
     for iteration in 0..options.num_iterations.unwrap_or(u64::MAX) {
         if interrupt.came() {
             break;
@@ -26,9 +31,10 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
         if options.ordered {
             print_line(format_args!("Reading with ordered access, iteration {iteration}"))?;
         }
-        for reader in &readers {
-            read(options, reader)?;
-        }
+        subscriber.begin_access();
+        let read = readers.iter().try_for_each(|reader| read(options, reader));
+        subscriber.end_access().map_err(Failure::from_cause)?;
+        read?;
         pause(options.read_period(), interrupt);
     }
     Ok(())
@@ -45,7 +51,11 @@ pub fn pause(period: Duration, interrupt: &Interrupt) {
     }
 }
 
-fn create(options: &ShapesOptions, participant: &DomainParticipant) -> Result<Vec<DataReader<Shape>>, Failure> {
+fn create(
+    options: &ShapesOptions,
+    participant: &DomainParticipant,
+    subscriber: &Subscriber,
+) -> Result<Vec<DataReader<Shape>>, Failure> {
     let topics = options.topics();
     for name in &topics {
         print_line(format_args!("Create topic: {name}"))?;
@@ -55,7 +65,7 @@ fn create(options: &ShapesOptions, participant: &DomainParticipant) -> Result<Ve
         let shown = if options.filter().is_some() { format!("{name}_filtered") } else { name.clone() };
         print_line(format_args!("Create reader for topic: {shown}"))?;
         let topic = participant.create_topic::<Shape>(&name);
-        let builder = participant.reader_builder(&topic).qos(qos::reader(options));
+        let builder = subscriber.reader_builder(&topic).qos(qos::reader(options));
         let builder = builder.on_status(Delivery::Thread, move |status| news::of_reader(&name, &status));
         let builder = match options.filter() {
             None => builder,

@@ -126,6 +126,7 @@ fn random_reader_qos(rng: &mut Rng) -> ReaderQos {
         presentation: random_presentation(rng),
         partition: random_partition(rng),
         attached: random_attached(rng),
+        ..ReaderQos::default()
     }
 }
 

@@ -95,6 +95,10 @@ fn tell(text: &mut String, submessage: &Submessage<'_>) {
             text.push_str(if *is_final { " final" } else { "" });
             text.push_str(if *liveliness { " liveliness" } else { "" });
         }
+        Submessage::GroupHeartbeat(heartbeat, GroupInfo { current, first, last }) => {
+            tell(text, &Submessage::Heartbeat(*heartbeat));
+            write!(text, " of the publisher {first}..={last} up to {current}").unwrap();
+        }
         Submessage::HeartbeatFrag(HeartbeatFrag { reader, writer, sequence, last_fragment, count }) => {
             write!(text, "HEARTBEAT_FRAG {sequence} ..={last_fragment} #{count} {writer}>{reader}").unwrap();
         }

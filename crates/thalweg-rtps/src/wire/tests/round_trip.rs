@@ -33,7 +33,7 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
     let (reader, writer) = (EntityId((rng.next_u64() as u32).to_le_bytes()), WRITER);
     let (sequence, count) = (random_number(rng), rng.next_u64() as u32);
     let flag = rng.chance(0.5);
-    match rng.below(9) {
+    match rng.below(10) {
         7 => {
             let last = sequence + (rng.below(1 << 20) as i64 - 1);
             let heartbeat =
@@ -41,6 +41,13 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
             let first_batch = random_number(rng);
             let last_batch = first_batch + (rng.below(1 << 20) as i64 - 1);
             Submessage::HeartbeatBatch(HeartbeatBatch { first_batch, last_batch, heartbeat })
+        }
+        9 => {
+            let last = sequence + (rng.below(1 << 20) as i64 - 1);
+            let heartbeat =
+                Heartbeat { reader, writer, first: sequence, last, count, is_final: flag, liveliness: rng.chance(0.5) };
+            let info = GroupInfo { current: random_number(rng), first: random_number(rng), last: random_number(rng) };
+            Submessage::GroupHeartbeat(heartbeat, info)
         }
         8 => Submessage::AckNackBatch(AckNackBatch { reader, writer, state: random_set(rng), count, is_final: flag }),
         0 => {
@@ -60,6 +67,7 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
 fn write_plain(out: &mut Vec<u8>, submessage: &Submessage<'_>) {
     match submessage {
         Submessage::Heartbeat(heartbeat) => write::heartbeat(out, heartbeat),
+        Submessage::GroupHeartbeat(heartbeat, info) => write::group_heartbeat(out, heartbeat, info),
         Submessage::HeartbeatFrag(heartbeat) => write::heartbeat_frag(out, heartbeat),
         Submessage::AckNack(acknack) => write::acknack(out, acknack),
         Submessage::NackFrag(nack) => write::nack_frag(out, nack),
@@ -76,6 +84,7 @@ fn write_plain(out: &mut Vec<u8>, submessage: &Submessage<'_>) {
 fn longest(submessage: &Submessage<'_>) -> usize {
     match submessage {
         Submessage::Heartbeat(_) => write::HEARTBEAT_LEN,
+        Submessage::GroupHeartbeat(..) => write::GROUP_HEARTBEAT_LEN,
         Submessage::HeartbeatFrag(_) => write::HEARTBEAT_FRAG_LEN,
         Submessage::AckNack(_) | Submessage::AckNackBatch(_) => write::ACKNACK_MAX_LEN,
         Submessage::HeartbeatBatch(_) => write::HEARTBEAT_BATCH_LEN,
@@ -210,4 +219,35 @@ fn a_payload_beyond_16_bits_of_length_reaches_to_the_end_of_the_message() {
         let end = expect + length.next_multiple_of(4);
         check(&bytes, &format!("DATA 7 00000202>00000107 data {expect}..{end}"));
     }
+}
+
+#[test]
+fn a_heartbeat_tells_of_its_publisher_if_there_is_room_for_that() {
+    let plain = "00000000 00000102 00000000 01000000 00000000 02000000 05000000";
+    let group = "00000000 09000000 00000000 07000000 00000000 08000000 00000000 00000000";
+    let number = SequenceNumber;
+    let heartbeat = Heartbeat {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId([0, 0, 1, 2]),
+        first: number(1),
+        last: number(2),
+        count: 5,
+        is_final: false,
+        liveliness: false,
+    };
+    let info = GroupInfo { current: number(9), first: number(7), last: number(8) };
+    let first = |hex: &str| {
+        let message = message_of(hex);
+        let submessage = Message::parse(&message).unwrap().submessages().next().unwrap().unwrap();
+        match submessage {
+            Submessage::Heartbeat(heartbeat) => (heartbeat, None),
+            Submessage::GroupHeartbeat(heartbeat, info) => (heartbeat, Some(info)),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(first(&format!("0709 3c00 {plain} {group}")), (heartbeat, Some(info)));
+    assert_eq!(first(&format!("0701 3c00 {plain} {group}")), (heartbeat, None));
+    assert_eq!(first(&format!("0709 1c00 {plain}")), (heartbeat, None));
+    let written = message(|out| write::group_heartbeat(out, &heartbeat, &info));
+    assert_eq!(written, message_of(&format!("0709 3c00 {plain} {group}")));
 }

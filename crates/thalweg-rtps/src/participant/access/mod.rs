@@ -1,0 +1,313 @@
+//! Access to the readers of one subscriber together: samples in the order of their publisher, sets that appear in all readers at once,
+//! and a view that stands still while the application looks at it (DDS 1.4 §2.2.3.6, §2.2.2.5.2.8).
+
+mod publisher_order;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::Participant;
+use crate::history::BYTES_DEFAULT;
+use crate::qos::Presentation;
+use crate::reader::{GroupArrival, Reader};
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
+use crate::wire::{GroupInfo, Heartbeat};
+use crate::writer::PublisherGroup;
+use publisher_order::{Pair, PublisherOrder, Released};
+
+/// A publisher: that of another participant, or a writer that tells of none.
+type Publisher = (GuidPrefix, EntityId);
+
+/// The subscribers whose readers are accessed together.
+#[derive(Default)]
+pub(super) struct GroupAccess {
+    subscribers: BTreeMap<EntityId, SubscriberAccess>,
+    subscriber_of: BTreeMap<EntityId, EntityId>,
+    /// Samples that came since the last call of [`Participant::settle_access`], with their readers.
+    arrived: Vec<(EntityId, GroupArrival)>,
+    /// Readers of subscribers that may have something to release or to ask for.
+    touched: Vec<EntityId>,
+}
+
+/// One subscriber.
+struct SubscriberAccess {
+    presentation: Presentation,
+    /// Its readers, and whether they have a content filter.
+    readers: BTreeMap<EntityId, bool>,
+    publishers: BTreeMap<Publisher, PublisherOrder>,
+    /// How many times the application has begun to look.
+    accesses: u32,
+    /// The order of samples that were handed over and may not be taken yet.
+    places: BTreeMap<(EntityId, Guid, SequenceNumber), u64>,
+    next_place: u64,
+    /// Places from which on those of taken samples are looked for.
+    sweep_at: usize,
+}
+
+/// Places that are remembered before those of taken samples are looked for.
+const SWEEP_MIN: usize = 4_096;
+
+/// How soon writers are asked again where they are, while a sample waits for the answer.
+const ASK_PERIOD: Duration = Duration::from_millis(20);
+
+impl GroupAccess {
+    /// Adds a reader to a subscriber, which begins with its first one.
+    pub(super) fn add_reader(
+        &mut self,
+        subscriber: EntityId,
+        reader: EntityId,
+        presentation: Presentation,
+        is_filtered: bool,
+    ) {
+        self.subscriber_of.insert(reader, subscriber);
+        let access = self.subscribers.entry(subscriber).or_insert_with(|| SubscriberAccess::new(presentation));
+        access.readers.insert(reader, is_filtered);
+    }
+
+    pub(super) fn remove_reader(&mut self, reader: EntityId) {
+        let Some(subscriber) = self.subscriber_of.remove(&reader) else { return };
+        let Some(access) = self.subscribers.get_mut(&subscriber) else { return };
+        access.readers.remove(&reader);
+        access.publishers.values_mut().for_each(|publisher| publisher.remove_reader(reader));
+        access.publishers.retain(|_, publisher| publisher.has_pairs());
+        if access.readers.is_empty() {
+            self.subscribers.remove(&subscriber);
+        } else {
+            self.touched.extend(access.readers.keys().next());
+        }
+    }
+
+    fn of_reader(&mut self, reader: EntityId) -> Option<&mut SubscriberAccess> {
+        self.subscribers.get_mut(self.subscriber_of.get(&reader)?)
+    }
+
+    pub(super) fn add_pair(&mut self, publisher: Publisher, writer: Guid, reader: EntityId) {
+        let Some(access) = self.of_reader(reader) else { return };
+        let is_filtered = access.readers.get(&reader).copied().unwrap_or_default();
+        let presentation = access.presentation;
+        let order = access.publishers.entry(publisher);
+        order
+            .or_insert_with(|| PublisherOrder::new(presentation, BYTES_DEFAULT))
+            .add_pair((writer, reader), is_filtered);
+    }
+
+    pub(super) fn remove_pair(&mut self, writer: Guid, reader: EntityId) {
+        let Some(access) = self.of_reader(reader) else { return };
+        access.publishers.values_mut().for_each(|publisher| publisher.remove_pair((writer, reader)));
+        self.touched.push(reader);
+    }
+
+    /// Samples of a reader came into the order of their writers.
+    pub(super) fn note_arrivals(&mut self, reader: EntityId, arrivals: Vec<GroupArrival>) {
+        self.arrived.extend(arrivals.into_iter().map(|arrival| (reader, arrival)));
+    }
+
+    fn handle(&mut self, reader: EntityId, arrival: GroupArrival) {
+        let Some(access) = self.of_reader(reader) else { return };
+        let pair = (arrival.sample.writer, reader);
+        if let Some(publisher) = access.publisher_of(pair) {
+            publisher.handle(reader, arrival);
+            self.touched.push(reader);
+        }
+    }
+
+    fn note_up_to(&mut self, pair: Pair, number: SequenceNumber) {
+        if let Some(publisher) = self.of_reader(pair.1).and_then(|access| access.publisher_of(pair)) {
+            publisher.note_up_to(pair, number);
+            self.touched.push(pair.1);
+        }
+    }
+}
+
+impl SubscriberAccess {
+    fn new(presentation: Presentation) -> SubscriberAccess {
+        SubscriberAccess {
+            presentation,
+            readers: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            accesses: 0,
+            places: BTreeMap::new(),
+            next_place: 0,
+            sweep_at: SWEEP_MIN,
+        }
+    }
+
+    fn publisher_of(&mut self, pair: Pair) -> Option<&mut PublisherOrder> {
+        self.publishers.values_mut().find(|publisher| publisher.has_pair(pair))
+    }
+
+    /// What is to be handed over now, and the pairs to ask where they are.
+    fn settle(&mut self) -> (Vec<Released>, Vec<Pair>) {
+        let (mut released, mut asked) = (Vec::new(), Vec::new());
+        for publisher in self.publishers.values_mut() {
+            // Memory comes before a view that stands still.
+            if self.accesses == 0 || publisher.is_full() {
+                publisher.release(&mut released);
+            }
+            asked.extend(publisher.holding_up());
+        }
+        self.publishers.retain(|_, publisher| publisher.has_pairs() || publisher.holds_any());
+        for one in &released {
+            if let Released::Sample(reader, sample) = one {
+                self.places.insert((*reader, sample.writer, sample.sequence), self.next_place);
+                self.next_place += 1;
+            }
+        }
+        (released, asked)
+    }
+}
+
+impl Participant {
+    /// The group of a new publisher, whose writers have one order or sets in common.
+    pub fn create_publisher(&mut self) -> PublisherGroup {
+        PublisherGroup::new(EntityId::user_publisher(self.endpoints.next_key()))
+    }
+
+    /// The name of a new subscriber, whose readers are accessed together.
+    pub fn create_subscriber(&mut self) -> EntityId {
+        EntityId::user_subscriber(self.endpoints.next_key())
+    }
+
+    /// From now on until as many calls of [`Participant::end_access`], nothing new appears in the readers of a subscriber whose
+    /// PRESENTATION spans them (DDS 1.4 §2.2.2.5.2.8).
+    pub fn begin_access(&mut self, subscriber: EntityId) {
+        if let Some(access) = self.access.subscribers.get_mut(&subscriber) {
+            access.accesses = access.accesses.saturating_add(1);
+        }
+    }
+
+    /// Ends what [`Participant::begin_access`] began: what came meanwhile appears. False when nothing had begun.
+    pub fn end_access(&mut self, now: Instant, subscriber: EntityId) -> bool {
+        let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return true };
+        let Some(accesses) = access.accesses.checked_sub(1) else { return false };
+        access.accesses = accesses;
+        self.access.touched.extend(access.readers.keys().next());
+        self.settle_access(now);
+        true
+    }
+
+    /// The readers of such a subscriber that have samples, one for each sample, in the order of the publishers (DDS 1.4
+    /// §2.2.2.5.2.10).
+    pub fn readers_in_order(&mut self, subscriber: EntityId) -> Vec<Guid> {
+        let held = self.sweep_places(subscriber);
+        let prefix = self.config.prefix;
+        held.into_iter().map(|(_, reader)| Guid::new(prefix, reader)).collect()
+    }
+
+    /// Forgets the places of samples that are not held any more; returns the others with their readers, in order.
+    fn sweep_places(&mut self, subscriber: EntityId) -> Vec<(u64, EntityId)> {
+        let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return Vec::new() };
+        let mut held = BTreeMap::new();
+        for reader in access.readers.keys() {
+            let Some(shared) = self.endpoints.reader(*reader) else { continue };
+            for entry in shared.lock().cache().entries() {
+                let key = (*reader, entry.writer, entry.sequence);
+                held.extend(access.places.get(&key).map(|place| (key, *place)));
+            }
+        }
+        access.places = held;
+        access.sweep_at = SWEEP_MIN.max(2 * access.places.len());
+        let mut order: Vec<_> = access.places.iter().map(|((reader, ..), place)| (*place, *reader)).collect();
+        order.sort_unstable();
+        order
+    }
+
+    /// A local reader is matched with a writer, if it is one of a subscriber's.
+    pub(super) fn note_access_matched(&mut self, writer: Guid, reader: EntityId) {
+        let group = self.database.publications.get(writer).and_then(|known| known.data.group);
+        self.access.add_pair((writer.prefix, group.unwrap_or(writer.entity)), writer, reader);
+    }
+
+    /// Fetches what came to a reader of a subscriber, and hands over whose turn it is.
+    pub(super) fn look_at_access(&mut self, now: Instant, reader: EntityId) {
+        if !self.access.subscriber_of.contains_key(&reader) {
+            return;
+        }
+        if let Some(shared) = self.endpoints.reader(reader) {
+            let arrivals = shared.lock().take_group_arrivals();
+            self.access.note_arrivals(reader, arrivals);
+        }
+        self.access.touched.push(reader);
+        self.settle_access(now);
+    }
+
+    /// A writer has told how far its publisher is.
+    pub(super) fn note_group_info(&mut self, now: Instant, writer: Guid, heartbeat: &Heartbeat, info: GroupInfo) {
+        let mut readers = Vec::new();
+        self.find_readers(writer, &mut readers);
+        readers.retain(|reader| self.access.subscriber_of.contains_key(reader));
+        for reader in readers {
+            let has_all = |shared: &crate::shared::Shared<Reader>| shared.lock().has_all_of(writer, heartbeat);
+            if self.endpoints.reader(reader).is_some_and(has_all) {
+                self.access.note_up_to((writer, reader), info.current);
+            }
+        }
+        self.settle_access(now);
+    }
+
+    /// Hands over samples whose turn has come, and has writers asked that hold others up.
+    #[inline]
+    pub(super) fn settle_access(&mut self, now: Instant) {
+        if !self.access.arrived.is_empty() || !self.access.touched.is_empty() {
+            self.settle_touched(now);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_touched(&mut self, now: Instant) {
+        for (reader, arrival) in std::mem::take(&mut self.access.arrived) {
+            self.access.handle(reader, arrival);
+        }
+        let touched = std::mem::take(&mut self.access.touched);
+        let subscribers: BTreeSet<EntityId> =
+            touched.iter().filter_map(|reader| self.access.subscriber_of.get(reader).copied()).collect();
+        for subscriber in subscribers {
+            let Some(access) = self.access.subscribers.get_mut(&subscriber) else { continue };
+            let (released, asked) = access.settle();
+            let remembers_many = access.places.len() >= access.sweep_at;
+            self.present(now, released);
+            for (writer, reader) in asked {
+                self.ask_for_group_info(now, writer, reader);
+            }
+            if remembers_many {
+                self.sweep_places(subscriber);
+            }
+        }
+    }
+
+    /// Gives samples to their readers.
+    fn present(&mut self, now: Instant, released: Vec<Released>) {
+        let mut by_reader: BTreeMap<EntityId, (Vec<_>, u64)> = BTreeMap::new();
+        for one in released {
+            match one {
+                Released::Sample(reader, sample) => by_reader.entry(reader).or_default().0.push(sample),
+                Released::Lost(reader, count) => by_reader.entry(reader).or_default().1 += count,
+            }
+        }
+        for (entity, (samples, lost)) in by_reader {
+            let Some(shared) = self.endpoints.reader(entity) else { continue };
+            let (outcome, news, armed) = {
+                let mut reader = shared.lock();
+                let outcome = reader.present(now, samples, lost);
+                (outcome, reader.take_news(), reader.newly_armed())
+            };
+            self.note_status_news(entity, news);
+            self.note_reader_outcome(now, entity, outcome, armed);
+        }
+    }
+
+    /// Asks a writer how far its publisher is, now and again while a sample waits for that.
+    fn ask_for_group_info(&mut self, now: Instant, writer: Guid, reader: EntityId) {
+        let Some(shared) = self.endpoints.reader(reader) else { return };
+        let armed = {
+            let mut state = shared.lock();
+            state.question_writer(now, writer);
+            state.newly_armed()
+        };
+        // What is due now leaves with the next datagrams: a timer for it would come back here before.
+        let next = armed.filter(|at| *at > now).map_or(now + ASK_PERIOD, |at| at.min(now + ASK_PERIOD));
+        self.order.schedule.arm(reader, next);
+        self.order.schedule.make_ready(reader);
+    }
+}

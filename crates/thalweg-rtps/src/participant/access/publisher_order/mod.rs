@@ -1,0 +1,330 @@
+//! The samples of one publisher on their way to the readers of one subscriber: in the order in which they were written, and in sets that
+//! appear as wholes (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
+
+use std::collections::BTreeMap;
+
+use crate::history::CachedSample;
+use crate::qos::Presentation;
+use crate::reader::{GroupArrival, GroupMark};
+use crate::types::{EntityId, Guid, SequenceNumber};
+
+/// A writer of the publisher, and a reader of the subscriber that it is matched with.
+pub(super) type Pair = (Guid, EntityId);
+
+/// A sample that waits: its number within the publisher first.
+type Place = (SequenceNumber, EntityId, Guid);
+
+/// What becomes of samples.
+#[derive(Debug)]
+pub(super) enum Released {
+    /// The reader hands it over now.
+    Sample(EntityId, CachedSample),
+    /// The reader has lost so many with a set that is not whole.
+    Lost(EntityId, u64),
+}
+
+/// How far a pair has got, by the last that came of it: what was forged once does not count for long.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// All samples of the writer with numbers of the publisher up to this one have come.
+    up_to: SequenceNumber,
+    /// The writer contributes nothing more to sets up to this one.
+    finished: SequenceNumber,
+    /// What the reader's filter refuses leaves gaps in sets.
+    is_filtered: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    sample: CachedSample,
+    /// Zero for none.
+    set: SequenceNumber,
+}
+
+#[derive(Debug, Default)]
+struct OpenSet {
+    parts: BTreeMap<Pair, Part>,
+    /// Samples of it that wait.
+    samples: usize,
+    /// The highest number of a sample or an end of it.
+    last: SequenceNumber,
+    is_broken: bool,
+    /// Some part of it was written before its reader came, which is owed nothing of it.
+    is_late: bool,
+}
+
+/// The samples of one pair in a set.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// The writer's number behind the last one.
+    next: SequenceNumber,
+    has_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wholeness {
+    Open,
+    Whole,
+    Broken,
+    Late,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct PublisherOrder {
+    presentation: Presentation,
+    pairs: BTreeMap<Pair, Progress>,
+    waiting: BTreeMap<Place, Waiting>,
+    sets: BTreeMap<SequenceNumber, OpenSet>,
+    /// The last number that was handed over or dropped: the next one is in order.
+    accounted: SequenceNumber,
+    bytes: usize,
+    bytes_max: usize,
+    /// Sets from which on those that are over are looked for behind one that is not.
+    sweep_at: usize,
+}
+
+/// Sets of which nothing but ends is known, for want of the end of another part; twice as many for a while. More come only of a writer
+/// that lies.
+const SETS_MAX: usize = 4_096;
+
+impl PublisherOrder {
+    /// `bytes_max` bounds the samples that wait: beyond it a set is dropped, and order is given up.
+    pub(super) fn new(presentation: Presentation, bytes_max: usize) -> PublisherOrder {
+        PublisherOrder {
+            presentation,
+            pairs: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            accounted: SequenceNumber::ZERO,
+            bytes: 0,
+            bytes_max,
+            sweep_at: 2 * SETS_MAX,
+        }
+    }
+
+    pub(super) fn add_pair(&mut self, pair: Pair, is_filtered: bool) {
+        self.pairs.entry(pair).or_insert(Progress { is_filtered, ..Progress::default() });
+    }
+
+    /// The writer of a pair is gone: nobody waits for it, and the sets that it has not ended will never be whole.
+    pub(super) fn remove_pair(&mut self, pair: Pair) {
+        let Some(progress) = self.pairs.remove(&pair) else { return };
+        for (set, open) in &mut self.sets {
+            let part = open.parts.remove(&pair);
+            open.is_broken |= progress.finished < *set && part.is_none_or(|part| !part.has_ended);
+        }
+    }
+
+    /// A reader is gone, and what waited for it.
+    pub(super) fn remove_reader(&mut self, reader: EntityId) {
+        self.pairs.retain(|pair, _| pair.1 != reader);
+        self.sets.values_mut().for_each(|open| open.parts.retain(|pair, _| pair.1 != reader));
+        let places: Vec<Place> = self.waiting.keys().copied().filter(|place| place.1 == reader).collect();
+        places.into_iter().for_each(|place| _ = self.take_waiting(place));
+    }
+
+    pub(super) fn has_pair(&self, pair: Pair) -> bool {
+        self.pairs.contains_key(&pair)
+    }
+
+    pub(super) fn has_pairs(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
+    pub(super) fn holds_any(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether more waits than memory is meant for.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes > self.bytes_max
+    }
+
+    /// Everything of the pair's writer with numbers up to `number` has come.
+    pub(super) fn note_up_to(&mut self, pair: Pair, number: SequenceNumber) {
+        if let Some(progress) = self.pairs.get_mut(&pair) {
+            progress.up_to = number;
+        }
+    }
+
+    /// Takes the next sample of its writer for `reader`. One of a pair that is not matched is dropped.
+    pub(super) fn handle(&mut self, reader: EntityId, arrival: GroupArrival) {
+        let GroupArrival { sample, mark } = arrival;
+        let pair = (sample.writer, reader);
+        let Some(progress) = self.pairs.get_mut(&pair) else { return };
+        let number = mark.place.number;
+        progress.up_to = number;
+        let ends = sample.coherent_set == SequenceNumber::UNKNOWN;
+        let set = match mark.place.set {
+            _ if !self.presentation.coherent => SequenceNumber::ZERO,
+            SequenceNumber::UNKNOWN => progress.finished.next(),
+            set => set,
+        };
+        progress.finished = match ends {
+            _ if set == SequenceNumber::ZERO => number,
+            true => set,
+            false => set.previous(),
+        };
+        if set > SequenceNumber::ZERO {
+            let is_filtered = progress.is_filtered;
+            self.note_part(pair, &sample, &mark, set, is_filtered);
+        }
+        if !ends {
+            let place = (number, reader, sample.writer);
+            // A number that was used before is a lie: one of the two.
+            self.take_waiting(place);
+            self.bytes += charge(&sample);
+            if let Some(open) = self.sets.get_mut(&set) {
+                open.samples += 1;
+            }
+            self.waiting.insert(place, Waiting { sample, set });
+        }
+    }
+
+    fn note_part(
+        &mut self,
+        pair: Pair,
+        sample: &CachedSample,
+        mark: &GroupMark,
+        set: SequenceNumber,
+        is_filtered: bool,
+    ) {
+        let open = self.sets.entry(set).or_default();
+        let ends = sample.coherent_set == SequenceNumber::UNKNOWN;
+        let first = if ends { sample.sequence } else { sample.coherent_set };
+        open.last = open.last.max(mark.place.number);
+        let is_new = !open.parts.contains_key(&pair);
+        let part = open.parts.entry(pair).or_insert(Part { next: first, has_ended: false });
+        // An end without samples is one of a part of which all samples are gone, unless it says that there were none.
+        open.is_broken |= is_new && ends && !mark.is_empty_part && !is_filtered;
+        let has_gap = part.next != sample.sequence && !(is_filtered && sample.sequence > part.next);
+        open.is_late |= is_new && has_gap;
+        open.is_broken |= has_gap;
+        part.next = sample.sequence.next();
+        part.has_ended |= ends;
+    }
+
+    fn wholeness(&self, set: SequenceNumber) -> Wholeness {
+        let Some(open) = self.sets.get(&set) else { return Wholeness::Broken };
+        match open {
+            OpenSet { is_late: true, .. } => return Wholeness::Late,
+            OpenSet { is_broken: true, .. } => return Wholeness::Broken,
+            _ => {}
+        }
+        let mut wholeness = Wholeness::Whole;
+        for (pair, progress) in &self.pairs {
+            let is_finished = progress.finished >= set;
+            match open.parts.get(pair) {
+                Some(part) if part.has_ended || is_finished => {}
+                // The pair was matched after its part.
+                None if is_finished => return Wholeness::Late,
+                _ => wholeness = Wholeness::Open,
+            }
+        }
+        wholeness
+    }
+
+    /// The number up to which nothing more can come of any pair.
+    fn floor(&self) -> SequenceNumber {
+        self.pairs.values().map(|progress| progress.up_to).min().unwrap_or(SequenceNumber(i64::MAX))
+    }
+
+    /// Whether a sample outside of sets is next in order.
+    fn is_next(&self, number: SequenceNumber) -> bool {
+        !self.presentation.ordered || number <= self.accounted.next() || number <= self.floor()
+    }
+
+    /// Hands over what is complete and in order.
+    pub(super) fn release(&mut self, into: &mut Vec<Released>) {
+        while let Some((&place, first)) = self.waiting.first_key_value() {
+            let (number, set) = (place.0, first.set);
+            if set == SequenceNumber::ZERO {
+                if !self.is_next(number) && !self.is_full() {
+                    break;
+                }
+                into.extend(self.take_waiting(place).map(|waiting| Released::Sample(place.1, waiting.sample)));
+                self.accounted = number;
+                continue;
+            }
+            match self.wholeness(set) {
+                Wholeness::Open if !self.is_full() => break,
+                Wholeness::Whole => {
+                    let last = self.sets.get(&set).map_or(number, |open| open.last);
+                    self.decide(set, |released| into.push(released));
+                    self.accounted = last;
+                }
+                Wholeness::Late => self.decide(set, drop),
+                Wholeness::Open | Wholeness::Broken => {
+                    let mut lost: BTreeMap<EntityId, u64> = BTreeMap::new();
+                    self.decide(set, |released| {
+                        if let Released::Sample(reader, _) = released {
+                            *lost.entry(reader).or_default() += 1;
+                        }
+                    });
+                    into.extend(lost.into_iter().map(|(reader, count)| Released::Lost(reader, count)));
+                }
+            }
+        }
+        self.forget_sets();
+    }
+
+    /// Gives out the samples of a set, in their order. What still comes of it is dropped.
+    fn decide(&mut self, set: SequenceNumber, mut give: impl FnMut(Released)) {
+        let count = self.sets.get(&set).map_or(usize::MAX, |open| open.samples);
+        let of_set = self.waiting.iter().filter(|(_, waiting)| waiting.set == set);
+        let places: Vec<Place> = of_set.map(|(place, _)| *place).take(count).collect();
+        for place in places {
+            if let Some(waiting) = self.take_waiting(place) {
+                give(Released::Sample(place.1, waiting.sample));
+            }
+            self.accounted = place.0;
+        }
+        if let Some(open) = self.sets.get_mut(&set) {
+            open.is_broken = true;
+        }
+    }
+
+    /// Forgets sets without samples to which nobody contributes any more.
+    fn forget_sets(&mut self) {
+        let finished = self.pairs.values().map(|progress| progress.finished).min();
+        let is_over = |set: SequenceNumber| finished.is_none_or(|finished| finished >= set);
+        while let Some(first) = self.sets.first_entry().filter(|set| set.get().samples == 0 && is_over(*set.key())) {
+            first.remove();
+        }
+        if self.sets.len() >= self.sweep_at {
+            let mut too_many = self.sets.len().saturating_sub(SETS_MAX);
+            self.sets.retain(|set, open| {
+                let goes = open.samples == 0 && (too_many > 0 || is_over(*set));
+                too_many = too_many.saturating_sub(usize::from(goes));
+                !goes
+            });
+            self.sweep_at = 2 * self.sets.len().max(SETS_MAX);
+        }
+    }
+
+    fn take_waiting(&mut self, place: Place) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&place)?;
+        self.bytes -= charge(&waiting.sample);
+        if let Some(open) = self.sets.get_mut(&waiting.set) {
+            open.samples -= 1;
+        }
+        Some(waiting)
+    }
+
+    /// The pairs of which it is not known whether they have a sample in front of the first one that waits.
+    pub(super) fn holding_up(&self) -> Vec<Pair> {
+        let Some((&(number, ..), first)) = self.waiting.first_key_value() else { return Vec::new() };
+        if first.set > SequenceNumber::ZERO || self.is_next(number) {
+            return Vec::new();
+        }
+        self.pairs.iter().filter(|(_, progress)| progress.up_to < number).map(|(pair, _)| *pair).collect()
+    }
+}
+
+fn charge(sample: &CachedSample) -> usize {
+    size_of::<Waiting>() + sample.payload.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! The writers of one publisher, and the coherent sets that they write together.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use thalweg_rtps::participant::Participant;
+use thalweg_rtps::qos::WriterQos;
+use thalweg_rtps::types::SequenceNumber;
+use thalweg_rtps::writer::PublisherGroup;
+
+use super::WriterCell;
+use super::sending::transmit;
+use crate::runtime::RuntimeState;
+
+/// What the writers of a publisher have in common.
+#[derive(Default)]
+pub(super) struct Members {
+    /// The numbers of their samples, once one of them needs them.
+    group: OnceLock<PublisherGroup>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    writers: Vec<Weak<WriterCell>>,
+    /// How many calls of `begin` have no `end` yet.
+    depth: u32,
+}
+
+impl Members {
+    /// The group of a writer that is to be created, if its PRESENTATION spans one.
+    pub(super) fn group_for(&self, qos: &WriterQos, participant: &mut Participant) -> Option<PublisherGroup> {
+        qos.presentation.spans_group().then(|| self.group.get_or_init(|| participant.create_publisher()).clone())
+    }
+
+    /// Adds a new writer, with no lock held; it takes part in a set that is open.
+    pub(super) fn add(&self, cell: &Arc<WriterCell>) {
+        if !cell.offers_coherence() {
+            return;
+        }
+        let mut state = self.state();
+        state.writers.retain(|writer| writer.strong_count() > 0);
+        state.writers.push(Arc::downgrade(cell));
+        if state.depth > 0 {
+            cell.begin_set(self.next_number());
+        }
+    }
+
+    /// Begins a set of all writers, unless one is open.
+    pub(super) fn begin_set(&self) {
+        let mut state = self.state();
+        state.depth += 1;
+        if state.depth == 1 {
+            let set = self.next_number();
+            state.writers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.begin_set(set));
+        }
+    }
+
+    /// Ends what [`Members::begin_set`] began; false when nothing had begun.
+    pub(super) fn end_set(&self, runtime: &RuntimeState) -> bool {
+        let writers: Vec<Arc<WriterCell>> = {
+            let mut state = self.state();
+            let Some(depth) = state.depth.checked_sub(1) else { return false };
+            state.depth = depth;
+            if depth > 0 {
+                return true;
+            }
+            state.writers.iter().filter_map(Weak::upgrade).collect()
+        };
+        for cell in writers {
+            let now = transmit(runtime, &cell, false, |writer, now| {
+                writer.end_group_set(now, runtime.timestamp(now));
+                now
+            });
+            // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
+            runtime.rearm(cell.guid().entity, Some(now));
+        }
+        true
+    }
+
+    fn next_number(&self) -> SequenceNumber {
+        self.group.get().map_or(SequenceNumber::ZERO, |group| group.last().next())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -26,6 +26,7 @@ mod profile;
 mod program;
 mod scenario;
 mod shapes;
+mod topics;
 mod video;
 mod why;
 mod workers;

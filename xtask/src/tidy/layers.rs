@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 20] = [
+const CRATES: [(&str, &[&str]); 21] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -21,11 +21,13 @@ const CRATES: [(&str, &[&str]); 20] = [
             "thalweg-base",
             "thalweg-cdr",
             "thalweg-host",
+            "thalweg-metrics",
             "thalweg-settings",
             "thalweg-transport",
             "thalweg-types",
         ],
     ),
+    ("thalweg-metrics", &["thalweg"]),
     ("thalweg-settings", &["thalweg-base"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
@@ -59,6 +61,7 @@ const CRATES: [(&str, &[&str]); 20] = [
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab",
+            "thalweg-metrics",
             "thalweg-probe",
             "thalweg-report",
             "thalweg-rtps",

@@ -17,6 +17,7 @@ mod help;
 mod lab;
 mod measure;
 mod methods;
+mod metrics;
 mod paper1;
 mod paper4;
 mod paper5;

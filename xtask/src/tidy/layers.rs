@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 21] = [
+const CRATES: [(&str, &[&str]); 22] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -28,6 +28,7 @@ const CRATES: [(&str, &[&str]); 21] = [
         ],
     ),
     ("thalweg-metrics", &["thalweg"]),
+    ("thalweg-recording", &["thalweg", "thalweg-types"]),
     ("thalweg-settings", &["thalweg-base"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
@@ -63,6 +64,7 @@ const CRATES: [(&str, &[&str]); 21] = [
             "thalweg-lab",
             "thalweg-metrics",
             "thalweg-probe",
+            "thalweg-recording",
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",

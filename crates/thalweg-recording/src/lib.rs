@@ -9,10 +9,14 @@ pub mod channel;
 pub mod contents;
 pub mod error;
 pub mod files;
+mod instance;
+mod ledger;
 pub mod order;
+pub mod player;
 pub mod qos;
 pub mod queue;
 pub mod read;
+pub mod recorder;
 pub mod schema;
 mod selection;
 mod summary;
@@ -20,3 +24,6 @@ mod summary;
 pub use error::RecordingError;
 pub use selection::TopicSelection;
 pub use summary::{ChannelSummary, RecordingSummary};
+
+#[cfg(test)]
+mod tests;

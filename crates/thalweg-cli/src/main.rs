@@ -48,6 +48,8 @@ enum Command {
     Lab(commands::laboratory::LaboratoryOptions),
     Coap(commands::coap::CoapOptions),
     Video(commands::video::VideoOptions),
+    Record(commands::recording::RecordOptions),
+    Replay(commands::recording::ReplayOptions),
     /// A process of an experiment; takes its orders from standard input.
     #[command(hide = true)]
     Worker,
@@ -86,6 +88,8 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Lab(options) => commands::laboratory::run(options, interrupt),
         Command::Coap(options) => commands::coap::run(options, interrupt),
         Command::Video(options) => commands::video::run(options, interrupt),
+        Command::Record(options) => commands::recording::record(options, interrupt),
+        Command::Replay(options) => commands::recording::replay(options, interrupt),
         Command::Worker => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ pub mod peers;
 pub mod probe;
 pub mod profile;
 pub mod publish;
+pub mod recording;
 pub mod run;
 pub mod shapes;
 pub mod simulate;

@@ -2,11 +2,22 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 51] = [
+const COMMANDS: [&[&str]; 62] = [
     &[],
     &["pub"],
     &["sub"],
     &["ls"],
+    &["topic"],
+    &["topic", "list"],
+    &["topic", "type"],
+    &["topic", "echo"],
+    &["topic", "hz"],
+    &["topic", "bw"],
+    &["topic", "delay"],
+    &["topic", "pub"],
+    &["record"],
+    &["replay"],
+    &["idl"],
     &["why"],
     &["config"],
     &["doctor"],

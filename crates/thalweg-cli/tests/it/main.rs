@@ -25,6 +25,7 @@ mod peers;
 mod probe;
 mod profile;
 mod program;
+mod recording;
 mod scenario;
 mod shapes;
 mod topics;

@@ -2,7 +2,7 @@
 
 mod echo;
 mod expression;
-mod find;
+pub mod find;
 mod list;
 mod publish;
 mod rates;

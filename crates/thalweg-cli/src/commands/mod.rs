@@ -17,6 +17,7 @@ pub mod publish;
 pub mod recording;
 pub mod run;
 pub mod shapes;
+pub mod shell;
 pub mod simulate;
 pub mod study;
 pub mod subscribe;

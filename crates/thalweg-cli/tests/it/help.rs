@@ -2,7 +2,7 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 62] = [
+const COMMANDS: [&[&str]; 64] = [
     &[],
     &["pub"],
     &["sub"],
@@ -18,6 +18,8 @@ const COMMANDS: [&[&str]; 62] = [
     &["record"],
     &["replay"],
     &["idl"],
+    &["completions"],
+    &["man"],
     &["why"],
     &["config"],
     &["doctor"],

@@ -28,6 +28,7 @@ mod program;
 mod recording;
 mod scenario;
 mod shapes;
+mod shell;
 mod topics;
 mod video;
 mod why;

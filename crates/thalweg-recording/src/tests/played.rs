@@ -13,8 +13,11 @@ use crate::channel::RecordedWriter;
 use crate::player::{Player, PlayerOptions, ReplayClock};
 use crate::read::channels_of;
 
-/// A file as another program writes it: channels by name, encoding of messages, schema's name and encoding, metadata.
-fn write(path: &std::path::Path, channels: &[(&str, &str, Option<(&str, &str, &str)>, &[(&str, &str)])]) {
+/// A channel of another program: its name, the encoding of its messages, the schema's name, encoding and text, metadata.
+type ForeignChannel<'a> = (&'a str, &'a str, Option<(&'a str, &'a str, &'a str)>, &'a [(&'a str, &'a str)]);
+
+/// A file as another program writes it.
+fn write(path: &std::path::Path, channels: &[ForeignChannel<'_>]) {
     let file = std::fs::File::create(path).expect("created");
     let mut writer: Writer<_> = WriteOptions::new().profile("ros2").create(file).expect("a writer");
     for (topic, encoding, schema, metadata) in channels {

@@ -15,13 +15,14 @@ use crate::{Outcome, browser, netns, peers};
 const SEEDS: &str = "200";
 
 /// The suites in the order they run: quick and most telling ones first.
-const SUITES: [Suite; 14] = [
+const SUITES: [Suite; 15] = [
     ("workspace", workspace),
     ("doc", documentation),
     ("simulation", simulation),
     ("loom", models),
     ("browser", reports),
     ("cyclone", || peer_tests("cyclone::")),
+    ("recording", recording),
     ("namespaces", || peer_tests("namespaces::")),
     ("video", video),
     ("probe", probe),
@@ -112,6 +113,14 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
     cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &[filter, "--test-threads=4"], |command| {
         let programs = [("TSHARK", &tshark), ("PEER_PYTHON", &python), ("SSHD", &sshd)];
         command.envs(programs.map(|(name, program)| (format!("THALWEG_{name}"), program)));
+    })
+}
+
+/// Recordings between Thalweg and Python's mcap, of topics of Thalweg and Cyclone DDS.
+fn recording() -> Outcome<Tally> {
+    let (python, mcap) = (peers::cyclone_python()?, peers::mcap_python()?);
+    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["recording::", "--test-threads=2"], |command| {
+        command.env("THALWEG_PEER_PYTHON", &python).env("THALWEG_MCAP_PYTHON", &mcap);
     })
 }
 

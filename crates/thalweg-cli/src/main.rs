@@ -48,6 +48,10 @@ enum Command {
     Lab(commands::laboratory::LaboratoryOptions),
     Coap(commands::coap::CoapOptions),
     Video(commands::video::VideoOptions),
+    Record(commands::recording::RecordOptions),
+    Replay(commands::recording::ReplayOptions),
+    Completions(commands::shell::CompletionsOptions),
+    Man(commands::shell::ManOptions),
     /// A process of an experiment; takes its orders from standard input.
     #[command(hide = true)]
     Worker,
@@ -86,6 +90,10 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Lab(options) => commands::laboratory::run(options, interrupt),
         Command::Coap(options) => commands::coap::run(options, interrupt),
         Command::Video(options) => commands::video::run(options, interrupt),
+        Command::Record(options) => commands::recording::record(options, interrupt),
+        Command::Replay(options) => commands::recording::replay(options, interrupt),
+        Command::Completions(options) => commands::shell::completions(options, &Program::command()),
+        Command::Man(options) => commands::shell::man(options, &Program::command()),
         Command::Worker => Ok(()),
     }
 }

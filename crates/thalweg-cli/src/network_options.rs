@@ -1,5 +1,6 @@
 //! Network options: domain, interfaces, peers.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -7,8 +8,9 @@ use thalweg::discovery::DiscoveryLimits;
 use thalweg::{Configuration, DomainParticipant, DomainParticipantBuilder};
 use thalweg_lab::profile::Profile;
 use thalweg_lab::station::{Multicast, StationNetwork};
+use thalweg_metrics::{MetricsServer, participant_metrics};
 
-use crate::outcome::Failure;
+use crate::outcome::{Failure, remark};
 
 /// Options of every command that takes part in a domain.
 #[derive(Args, Clone, Debug)]
@@ -58,6 +60,11 @@ pub struct MemberOptions {
     /// Remember at most N writers and as many readers of each participant; further ones are refused with a warning (default: 16384).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub endpoints_max: Option<u32>,
+
+    /// Tell the counts of the participant and its endpoints as OpenMetrics at http://ADDRESS/metrics, such as 127.0.0.1:9464; port 0
+    /// lets the system choose (default: THALWEG_METRICS, else none).
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
 }
 
 /// The domain that the environment names. What is wrong there is told when a participant is created, with the rest.
@@ -94,7 +101,31 @@ impl MemberOptions {
     /// # Errors
     /// As [`MemberOptions::participant`].
     pub fn participant_with(&self, profile: &Profile) -> Result<DomainParticipant, Failure> {
-        profile.apply_to_participant(self.builder()).create().map_err(Failure::from_cause)
+        let participant = profile.apply_to_participant(self.builder()).create().map_err(Failure::from_cause)?;
+        self.serve_metrics(&participant)?;
+        Ok(participant)
+    }
+
+    /// Tells the counts of a participant until the process ends, if the options or the environment say so.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn serve_metrics(&self, participant: &DomainParticipant) -> Result<(), Failure> {
+        let of_environment = std::env::var("THALWEG_METRICS").ok().filter(|address| !address.is_empty());
+        let address = match (self.metrics, of_environment) {
+            (Some(address), _) => address,
+            (None, None) => return Ok(()),
+            (None, Some(text)) => text.parse().map_err(|_| {
+                Failure::Usage(format!("THALWEG_METRICS is {text:?}, which is no address such as 127.0.0.1:9464"))
+            })?,
+        };
+        let source = participant.figure_source();
+        let read = move || source.read().map(|figures| participant_metrics(&figures));
+        let server = MetricsServer::start(address, read, MetricsServer::spawn);
+        let server = server.map_err(|error| Failure::Failed(format!("no metrics at {address}: {error}")))?;
+        remark(format_args!("metrics http://{}/metrics", server.address()));
+        server.detach();
+        Ok(())
     }
 
     /// A participant before it is created.

@@ -54,6 +54,14 @@ pub fn byte_count(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "not a number of bytes; give one such as 1472, 128K or 32M".to_owned())
 }
 
+/// A size of files or memory, with `K`, `M` or `G` for powers of 1024: `64M`, `1.5G`. More than 0.
+pub fn size(text: &str) -> Result<u64, String> {
+    scaled(text, &[("K", 1024.0), ("M", 1024.0 * 1024.0), ("G", 1024.0 * 1024.0 * 1024.0)])
+        .filter(|bytes| (1.0..=1e15).contains(bytes))
+        .map(|bytes| bytes as u64)
+        .ok_or_else(|| "not a number of bytes; give one such as 64M or 1.5G".to_owned())
+}
+
 /// A finite number with one of these units behind it, or with none.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let unit = units.iter().find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, *unit)));
@@ -82,6 +90,8 @@ mod tests {
             (Ok(1_472), Ok(131_072), Ok(1_572_864))
         );
         assert!(["-1", "0.5", "4096M", "64k", ""].iter().all(|text| byte_count(text).is_err()));
+        assert_eq!((size("64M"), size("1.5G"), size("10")), (Ok(64 << 20), Ok(3 << 29), Ok(10)));
+        assert!(["0", "-1M", "NaN", "1e99", "big"].iter().all(|text| size(text).is_err()));
         assert_eq!(rate("0"), Ok(0.0));
         assert!(rate("-1").is_err() && rate("NaN").is_err());
     }

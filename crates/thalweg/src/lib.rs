@@ -28,6 +28,7 @@ pub mod conditions;
 pub mod configuration;
 mod error;
 pub mod explain;
+pub mod figures;
 pub mod filter;
 pub mod flow_controller;
 #[cfg(all(loom, test))]

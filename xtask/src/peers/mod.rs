@@ -44,6 +44,10 @@ const LIBCLANG: &str = "libclang==18.1.1";
 /// The peer of the tests of protected requests.
 const AIOCOAP_WITH_OSCORE: &str = "aiocoap[oscore]==0.4.17";
 
+/// The peers of the tests of recordings.
+const MCAP: &str = "mcap==1.6.0";
+const MCAP_ROS2: &str = "mcap-ros2-support==0.6.0";
+
 /// A Python interpreter that has Cyclone DDS.
 pub fn cyclone_python() -> Outcome<PathBuf> {
     let python = environment()?;
@@ -61,6 +65,17 @@ pub fn aiocoap_with_oscore() -> Outcome<PathBuf> {
     if output(Command::new(&python).args(modules)).is_err() {
         install(&python, AIOCOAP_WITH_OSCORE)?;
         output(Command::new(&python).args(modules))?;
+    }
+    Ok(python)
+}
+
+/// A Python interpreter that reads and writes recordings of ROS 2.
+pub fn mcap_python() -> Outcome<PathBuf> {
+    let python = environment()?;
+    if output(Command::new(&python).args(["-c", "import mcap_ros2"])).is_err() {
+        install(&python, MCAP)?;
+        install(&python, MCAP_ROS2)?;
+        output(Command::new(&python).args(["-c", "import mcap_ros2"]))?;
     }
     Ok(python)
 }

@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 20] = [
+const CRATES: [(&str, &[&str]); 22] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -29,11 +29,14 @@ const CRATES: [(&str, &[&str]); 20] = [
             "thalweg-base",
             "thalweg-cdr",
             "thalweg-host",
+            "thalweg-metrics",
             "thalweg-settings",
             "thalweg-transport",
             "thalweg-types",
         ],
     ),
+    ("thalweg-metrics", &["thalweg"]),
+    ("thalweg-recording", &["thalweg", "thalweg-types"]),
     ("thalweg-settings", &["thalweg-base"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
@@ -67,7 +70,9 @@ const CRATES: [(&str, &[&str]); 20] = [
             "thalweg-coap",
             "thalweg-host",
             "thalweg-lab",
+            "thalweg-metrics",
             "thalweg-probe",
+            "thalweg-recording",
             "thalweg-report",
             "thalweg-rtps",
             "thalweg-sim",

@@ -55,6 +55,7 @@ pub struct WhyOptions {
 /// The network cannot be used, or output cannot be written.
 pub fn run(options: &WhyOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.survey.member.builder().inspector().create().map_err(Failure::from_cause)?;
+    options.survey.member.serve_metrics(&participant)?;
     let mut lookaround = Lookaround::new(&participant, &options.survey);
     lookaround.begin();
     let deadline = Instant::now() + options.settle;

@@ -2,11 +2,24 @@
 
 use crate::program::{Running, command, run};
 
-const COMMANDS: [&[&str]; 51] = [
+const COMMANDS: [&[&str]; 64] = [
     &[],
     &["pub"],
     &["sub"],
     &["ls"],
+    &["topic"],
+    &["topic", "list"],
+    &["topic", "type"],
+    &["topic", "echo"],
+    &["topic", "hz"],
+    &["topic", "bw"],
+    &["topic", "delay"],
+    &["topic", "pub"],
+    &["record"],
+    &["replay"],
+    &["idl"],
+    &["completions"],
+    &["man"],
     &["why"],
     &["config"],
     &["doctor"],

@@ -1,5 +1,6 @@
 //! Thalweg and Eclipse Cyclone DDS exchange data, both ways.
 
+mod assignability;
 mod methods;
 mod policies;
 mod reception;

@@ -137,7 +137,7 @@ impl Gateway {
         let sampler = Sampler::start(store.clone(), system_clock(), manager);
         let sampler = sampler.map_err(|error| failed("no thread samples")(error.to_string()))?;
         let metrics =
-            plan.server.metrics.map(|address| MetricsServer::start(address, figures.clone(), manager)).transpose();
+            plan.server.metrics.map(|address| statistics::serve_metrics(address, figures.clone(), manager)).transpose();
         let metrics = metrics.map_err(|error| failed("no metrics over HTTP")(error.to_string()))?;
         let parts = Parts::new(parts::Surroundings {
             store: store.clone(),

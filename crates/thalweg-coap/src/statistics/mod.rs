@@ -20,9 +20,10 @@ use crate::scheduler::thread_pool::ThreadGroup;
 use crate::service::{CoapRemote, Things};
 
 pub use document::to_document;
-pub use http::MetricsServer;
+pub use http::serve_metrics;
 pub use open_metrics::to_open_metrics;
 pub use resources::{METRICS_PATH, STATISTICS_PATH, add_resources};
+pub use thalweg_metrics::MetricsServer;
 
 /// Everything that is told, at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]

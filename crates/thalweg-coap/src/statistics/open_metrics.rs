@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
+use thalweg_metrics::{DescriptorEncoder, LabelledValue, MetricType, NoLabelSet, counters, gauges};
 
 use super::Figures;
 use super::document::read_cost_s;
@@ -15,69 +12,45 @@ use crate::scheduler::observer::WaitHistogram;
 
 /// All figures as one exposition; names begin with `thalweg_coap_`.
 pub fn to_open_metrics(figures: &Figures) -> String {
-    let mut registry = Registry::with_prefix("thalweg_coap");
-    registry.register_collector(Box::new(Exposition(figures.clone())));
-    let mut exposition = String::new();
-    // A text takes whatever is written.
-    let _ = text::encode(&mut exposition, &registry);
-    exposition
+    let exposition = Exposition(figures.clone());
+    thalweg_metrics::to_open_metrics("thalweg_coap", move |encoder| exposition.encode(encoder))
 }
 
 #[derive(Debug)]
 struct Exposition(Figures);
 
-/// Labels and the value.
-type Line<'a, V> = (Vec<(&'a str, &'a str)>, V);
-
-impl Collector for Exposition {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+impl Exposition {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let figures = &self.0;
-        self.encode_loops(&mut encoder)?;
-        self.encode_protocol(&mut encoder)?;
-        self.encode_links(&mut encoder)?;
-        self.encode_pools(&mut encoder)?;
+        self.encode_loops(encoder)?;
+        self.encode_protocol(encoder)?;
+        self.encode_links(encoder)?;
+        self.encode_pools(encoder)?;
         let network = &figures.network;
         let kinds = [("hit", network.hits), ("joined", network.joined), ("request", network.requests)];
         let lines = kinds.map(|(kind, count)| (vec![("kind", kind)], count));
-        counters(&mut encoder, "network_requests", "Requests to other things, by how they were answered", &lines)?;
+        counters(encoder, "network_requests", "Requests to other things, by how they were answered", &lines)?;
         let lines = [(Vec::new(), network.validated)];
-        counters(&mut encoder, "network_validated", "Answers of other things that confirmed the cache", &lines)?;
+        counters(encoder, "network_validated", "Answers of other things that confirmed the cache", &lines)?;
         let cost = read_cost_s(figures);
         let sensing = |of: fn(&crate::resource::SensingReport) -> f64| {
             let line = |(path, report): &'_ (String, _)| (path.clone(), of(report));
             figures.sensing.iter().map(line).collect::<Vec<_>>()
         };
         let by_path = |values: &[(String, f64)], encoder: &mut DescriptorEncoder, name, help| {
-            let lines: Vec<Line<'_, f64>> =
+            let lines: Vec<LabelledValue<'_, f64>> =
                 values.iter().map(|(path, value)| (vec![("path", path.as_str())], *value)).collect();
             gauges(encoder, name, help, &lines)
         };
         let saved =
             |report: &crate::resource::SensingReport| report.reads_at_fixed_period.saturating_sub(report.reads) as f64;
-        by_path(
-            &sensing(|report| report.period.as_secs_f64()),
-            &mut encoder,
-            "sensing_period_seconds",
-            "Reading period",
-        )?;
-        by_path(
-            &sensing(|report| report.error_max),
-            &mut encoder,
-            "sensing_error_max",
-            "Largest difference of readings",
-        )?;
-        by_path(&sensing(saved), &mut encoder, "sensing_reads_saved", "Readings less than at the shortest period")?;
+        by_path(&sensing(|report| report.period.as_secs_f64()), encoder, "sensing_period_seconds", "Reading period")?;
+        by_path(&sensing(|report| report.error_max), encoder, "sensing_error_max", "Largest difference of readings")?;
+        by_path(&sensing(saved), encoder, "sensing_reads_saved", "Readings less than at the shortest period")?;
         let total: f64 = figures.sensing.iter().map(|(_, report)| saved(report)).sum::<f64>() * cost;
-        gauges(
-            &mut encoder,
-            "sensing_processor_saved_seconds",
-            "Processor time of readings not made",
-            &[(vec![], total)],
-        )
+        gauges(encoder, "sensing_processor_saved_seconds", "Processor time of readings not made", &[(vec![], total)])
     }
-}
 
-impl Exposition {
     fn encode_loops(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut total = LoopCounts::default();
         self.0.server.loops.iter().for_each(|counts| total += *counts);
@@ -141,10 +114,10 @@ impl Exposition {
         let scheduler = &self.0.server.scheduler;
         let groups: Vec<(String, f64)> =
             scheduler.groups.iter().map(|one| (one.group.to_string(), one.threads as f64)).collect();
-        let lines: Vec<Line<'_, f64>> =
+        let lines: Vec<LabelledValue<'_, f64>> =
             groups.iter().map(|(group, count)| (vec![("group", group.as_str())], *count)).collect();
         gauges(encoder, "threads", "Threads by their group", &lines)?;
-        let of = |value: fn(&crate::scheduler::PoolSnapshot) -> f64| -> Vec<Line<'_, f64>> {
+        let of = |value: fn(&crate::scheduler::PoolSnapshot) -> f64| -> Vec<LabelledValue<'_, f64>> {
             scheduler.pools.iter().map(|pool| (vec![("pool", pool.name.as_str())], value(pool))).collect()
         };
         gauges(encoder, "pool_threads", "Threads of a pool", &of(|pool| pool.threads as f64))?;
@@ -164,20 +137,4 @@ impl Exposition {
     fn sum(&self, of: fn(&Counters) -> u64) -> u64 {
         self.0.server.protocol.iter().map(of).sum()
     }
-}
-
-fn counters(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, lines: &[Line<'_, u64>]) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, value) in lines {
-        metric.encode_family(labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)?;
-    }
-    Ok(())
-}
-
-fn gauges(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, lines: &[Line<'_, f64>]) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, value) in lines {
-        metric.encode_family(labels)?.encode_gauge(value)?;
-    }
-    Ok(())
 }

@@ -63,8 +63,7 @@ fn figures_are_told_over_coap_and_http_alike() {
     let (first, later) = (i64::from(base), i64::from((base + 5).min(19)));
     assert!(has("receiver-0", "interaction", first) && has("resource-0", "resource", later), "{told}");
     let (_, over_coap) = ask(&server, METRICS_PATH);
-    let metrics =
-        MetricsServer::start(([127, 0, 0, 1], 0).into(), source, server.scheduler().manager()).expect("started");
+    let metrics = serve_metrics(([127, 0, 0, 1], 0).into(), source, server.scheduler().manager()).expect("started");
     let answer = scrape(metrics.address(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     let (head, over_http) = answer.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.1 200 OK") && head.contains("application/openmetrics-text"), "{head}");
@@ -150,8 +149,7 @@ fn sessions_connections_and_what_was_refused_over_them_are_told() {
 fn what_is_no_scrape_is_refused_and_holds_nobody_up_for_long() {
     let (source, server) = started();
     source.set(&server, &LocalStore::new(), None, None);
-    let metrics =
-        MetricsServer::start(([127, 0, 0, 1], 0).into(), source, server.scheduler().manager()).expect("started");
+    let metrics = serve_metrics(([127, 0, 0, 1], 0).into(), source, server.scheduler().manager()).expect("started");
     let address = metrics.address();
     assert!(scrape(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(scrape(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));

@@ -160,3 +160,35 @@ fn enumerations_bit_masks_and_unions_are_compared() {
     );
     fits("@final struct T { octet a; };", "@final struct T { uint8 a; };", "a: the writer has octet, the reader uint8");
 }
+
+/// Pairs of types, each with what Cyclone DDS 11.0.1 says of a writer of the first and a reader of the second;
+/// `peers/cyclone-py/pairs.py` writes it.
+const OF_CYCLONE: &str = include_str!("../../testdata/assignability/pairs.txt");
+
+/// Pairs that Cyclone DDS lets match against the standard: a member of one name has different ids (DDS-XTypes 1.3 §7.2.4.4.5), and a
+/// member is a key of the reader alone, so that instances differ.
+const REFUSED_HERE: [&str; 2] = [
+    "yes | @mutable struct T { @id(1) long a; @id(5) long c; }; | @mutable struct T { @id(2) long a; @id(5) long c; };",
+    "yes | @final struct T { @key long a; long b; }; | @final struct T { @key long a; @key long b; };",
+];
+
+#[test]
+fn verdicts_are_those_of_cyclone() {
+    let mut differences = Vec::new();
+    let is_common = |line: &&str| !REFUSED_HERE.contains(line);
+    for line in OF_CYCLONE.lines().filter(is_common) {
+        let [verdict, writer, reader] = line.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        let one = |text: &str| {
+            let types = idl::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            types.find("T").expect("T").clone()
+        };
+        let ours = check(&one(writer), &one(reader), Permitted::default());
+        if ours.is_ok() != (verdict == "yes") {
+            differences.push(format!("{line}\n  here: {ours:?}"));
+        }
+    }
+    assert!(OF_CYCLONE.lines().count() >= 60);
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

@@ -185,3 +185,18 @@ fn a_file_is_read_with_those_that_it_includes() {
     assert!(error.contains("bad.idl:4:2: there is no type Nothing"), "{error}");
     std::fs::remove_dir_all(folder).expect("removed");
 }
+
+#[test]
+fn no_annotation_takes_a_global_name_for_its_own() {
+    let text = "module a { enum E { A, B }; struct P { long x; }; struct T { @optional P p; @key E e; @hashid P q; };
+        union U switch (@key E) { case A: @external P p; }; };";
+    let types = parse(text).expect("IDL");
+    let written = to_idl(types.iter());
+    let again = parse(&written).unwrap_or_else(|error| panic!("{error}: {written}"));
+    let ids = |types: &Definitions| match types.find("a::T").map(Type::resolved) {
+        Some(Type::Structure(structure)) => structure.members.iter().map(|member| member.id).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    assert_eq!(ids(&again), ids(&types), "{written}");
+    assert_eq!(again.find("a::U"), types.find("a::U"), "{written}");
+}

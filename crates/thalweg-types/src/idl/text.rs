@@ -125,7 +125,21 @@ fn of_member(member: &StructureMember, by_hash: bool, next: u32) -> String {
     }
     let remarks = remarks(&member.annotations, member.try_construct);
     let id = id(&member.name, member.id, by_hash, next, &member.annotations);
-    format!("  {words}{id}{remarks}{};\n", declared(&member.member_type, &escaped(&member.name)))
+    let declared = declared(&member.member_type, &escaped(&member.name));
+    format!("  {};\n", annotated(format!("{words}{id}{remarks}"), member.id, &declared))
+}
+
+/// Annotations before a declaration. `@key ::a::T x` would be the annotation `key::a::T`: something in parentheses has to stand between
+/// the last annotation and a global name.
+fn annotated(words: String, id: u32, declared: &str) -> String {
+    let last = words.trim_end();
+    if !declared.starts_with("::") || last.is_empty() || last.ends_with(')') {
+        return format!("{words}{declared}");
+    }
+    match last.strip_suffix("@hashid") {
+        Some(before) => format!("{before}@hashid(\"\") {declared}"),
+        None => format!("{words}@id({id}) {declared}"),
+    }
 }
 
 fn id(name: &str, id: u32, by_hash: bool, next: u32, annotations: &Annotations) -> String {
@@ -178,6 +192,8 @@ fn of_union(union: &Union, name: &str) -> String {
         })
         .collect();
     let (extensibility, discriminator) = (word(union.extensibility), spelled(&union.discriminator));
+    // Without the annotation's end, the name of an enumeration would be a part of the annotation's.
+    let discriminator = if key.is_empty() { &discriminator } else { discriminator.trim_start_matches("::") };
     format!("{nested}{hashed}{extensibility} union {name} switch ({key}{discriminator}) {{\n{}}};", cases.concat())
 }
 
@@ -194,7 +210,8 @@ fn of_case(case: &UnionCase, union: &Union, next: u32) -> String {
     let external = if case.is_external { "@external " } else { "" };
     let id = id(&case.name, case.id, union.has_hashed_ids, next, &case.annotations);
     let remarks = remarks(&case.annotations, case.try_construct);
-    let _ = writeln!(text, "    {external}{id}{remarks}{};", declared(&case_type, &escaped(&case.name)));
+    let declared = declared(&case_type, &escaped(&case.name));
+    let _ = writeln!(text, "    {};", annotated(format!("{external}{id}{remarks}"), case.id, &declared));
     text
 }
 

@@ -19,6 +19,7 @@ use thalweg_types::Type;
 use thalweg_types::type_object::LibraryError;
 
 use crate::explain::{self, ParticipantExplanation, TopicExplanation};
+use crate::figures::ParticipantFigureSource;
 use crate::runtime::Runtime;
 use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
@@ -250,6 +251,11 @@ impl DomainParticipant {
     /// Messages in the names of others that this participant refused, as `thalweg why` and `thalweg ls` show them.
     pub fn explain(&self) -> ParticipantExplanation {
         self.runtime.view(Participant::explain)
+    }
+
+    /// Reads the counts of the participant and its endpoints, also from other threads and after it has ended.
+    pub fn figure_source(&self) -> ParticipantFigureSource {
+        ParticipantFigureSource::new(self.runtime.state())
     }
 
     /// Counts of received messages that were refused or ignored.

@@ -13,6 +13,7 @@ use thalweg_rtps::writer::Writer;
 
 use super::reader_filters::ReaderFilters;
 use crate::conditions::{Changing, StatusKinds};
+use crate::figures::WriterFigures;
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
 use crate::topic::TopicDescription;
@@ -86,6 +87,18 @@ impl WriterCell {
     /// What it writes from now on belongs to the set `set` of its publisher.
     pub(super) fn begin_set(&self, set: SequenceNumber) {
         self.writer.lock().begin_group_set(set);
+    }
+
+    /// Its counts.
+    pub(crate) fn figures(&self) -> WriterFigures {
+        let writer = self.writer.lock();
+        WriterFigures {
+            guid: self.guid,
+            topic: self.topic.name.clone(),
+            counters: writer.counters(),
+            held: writer.held(),
+            matched: writer.matched_readers().len(),
+        }
     }
 
     /// The content filters of its readers.

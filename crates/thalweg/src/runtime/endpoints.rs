@@ -52,6 +52,16 @@ impl EndpointTable {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The writers, so that each can be locked by itself.
+    pub(crate) fn writers(&self) -> Vec<Arc<WriterCell>> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The readers.
+    pub(crate) fn readers(&self) -> Vec<Arc<ReaderCell>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
     pub(super) fn writer(&self, entity: EntityId) -> Option<Arc<WriterCell>> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).get(&entity).cloned()
     }

@@ -142,12 +142,17 @@ impl Runtime {
 
     /// Counts of received datagrams since the participant was created.
     pub(crate) fn received(&self) -> ReceiveCounts {
-        (self.state.received)()
+        self.state.received()
     }
 }
 
 impl RuntimeState {
-    fn with_participant<R>(&self, work: impl FnOnce(Instant, &mut Participant) -> R) -> R {
+    /// As [`Runtime::received`].
+    pub(crate) fn received(&self) -> ReceiveCounts {
+        (self.received)()
+    }
+
+    pub(crate) fn with_participant<R>(&self, work: impl FnOnce(Instant, &mut Participant) -> R) -> R {
         self.callers.fetch_add(1, Ordering::Relaxed);
         let mut participant = self.participant.lock();
         self.callers.fetch_sub(1, Ordering::Relaxed);

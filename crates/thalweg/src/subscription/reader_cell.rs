@@ -12,6 +12,7 @@ use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 
 use crate::conditions::{Changing, StatusKinds};
+use crate::figures::ReaderFigures;
 use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
 use crate::status::{
     DeadlineMissed, IncompatibleQos, LivelinessChanged, Matched, ReaderStatus, SampleLost, SampleRejected,
@@ -69,6 +70,20 @@ impl ReaderCell {
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
         &self.topic
+    }
+
+    /// Its counts.
+    pub(crate) fn figures(&self) -> ReaderFigures {
+        let reader = self.reader.lock();
+        ReaderFigures {
+            guid: self.guid,
+            topic: self.topic.name.clone(),
+            counters: reader.counters(),
+            losses: reader.losses(),
+            overwritten: reader.cache().overwritten(),
+            waiting: reader.cache().len(),
+            matched: reader.matched_writers().len(),
+        }
     }
 
     pub(crate) fn data_listener(&self) -> &ListenerSlot<DataListener, ()> {

@@ -14,7 +14,7 @@ use thalweg_coap::interaction::streams::StreamsConfig;
 use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::SchedulerConfig;
 use thalweg_coap::scheduler::controller::ControlLaw;
-use thalweg_coap::statistics::{FigureSource, MetricsServer, add_resources};
+use thalweg_coap::statistics::{FigureSource, add_resources, serve_metrics};
 
 use super::demonstration::{self, TextNote};
 use super::protection::ServerProtection;
@@ -120,7 +120,7 @@ pub fn run(options: &ServeOptions, interrupt: &Interrupt) -> Result<(), Failure>
     let _sensors = Sensors::start(&store, &server)?;
     note.tell(server.notifier());
     figures.set(&server, &store, None, None);
-    let metrics = options.metrics.map(|address| MetricsServer::start(address, figures, server.scheduler().manager()));
+    let metrics = options.metrics.map(|address| serve_metrics(address, figures, server.scheduler().manager()));
     let metrics = metrics.transpose().map_err(|error| Failure::Failed(format!("no metrics over HTTP: {error}")))?;
     print_line(format_args!("serving coap://{}", server.address()))?;
     if let Some(address) = server.secure_address() {

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use thalweg::{InstanceState, Raw, Sample};
 use thalweg_types::codec::{self, SampleType};
-use thalweg_types::document::Document;
+use thalweg_types::document::{Document, MapKey};
 
 use super::expression::{FieldPath, SampleCondition};
 use super::find::{find, raw_reader, sample_type, type_of};
+use super::table::CommaTable;
 use super::{SourceOptions, text};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
@@ -16,7 +17,8 @@ use crate::outcome::{Failure, print_line, remark};
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
     "thalweg topic echo Square --filter 'x>3' --json --count 10",
-    "thalweg topic echo /imu --field orientation.w --flow"
+    "thalweg topic echo /imu --field orientation.w --flow",
+    "thalweg topic echo Square --csv --field x --field y"
 ))]
 /// Prints the samples of a topic: one member a line with a line of --- behind each sample, or as the options say.
 pub struct EchoOptions {
@@ -31,9 +33,14 @@ pub struct EchoOptions {
     #[arg(long, conflicts_with = "json")]
     pub flow: bool,
 
-    /// Print this part of each sample only, such as `pose.position[2]` (default: all).
+    /// Print comma-separated values with a header (RFC 4180): a column for each --field, else for each member of the first sample,
+    /// sequences as JSON (default: text).
+    #[arg(long, conflicts_with_all = ["json", "flow"])]
+    pub csv: bool,
+
+    /// Print this part of each sample only, such as `pose.position[2]`; several make an object by their paths (default: all).
     #[arg(long, value_name = "PATH")]
-    pub field: Option<FieldPath>,
+    pub field: Vec<FieldPath>,
 
     /// Print samples that fulfil this condition only, such as "x > 3 && color == 'RED'" (default: all).
     #[arg(long, value_name = "CONDITION")]
@@ -65,9 +72,10 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     let reader = raw_reader(&participant, &found, DEPTH)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut printed = 0;
+    let mut table = options.csv.then(|| CommaTable::new(&options.field));
     loop {
         for sample in reader.take(TAKEN_MAX) {
-            if print(&sample, of, options)? {
+            if print(&sample, of, options, table.as_mut())? {
                 printed += 1;
             }
             if options.count == Some(printed) {
@@ -88,7 +96,12 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
 }
 
 /// Prints a sample; false for one that is left out.
-fn print(sample: &Sample<Raw>, of: SampleType<'_>, options: &EchoOptions) -> Result<bool, Failure> {
+fn print(
+    sample: &Sample<Raw>,
+    of: SampleType<'_>,
+    options: &EchoOptions,
+    table: Option<&mut CommaTable>,
+) -> Result<bool, Failure> {
     if !sample.is_valid() {
         remark(format_args!("an instance of {} {}", sample.info().writer, ended(sample.info().instance_state)));
         return Ok(false);
@@ -103,15 +116,25 @@ fn print(sample: &Sample<Raw>, of: SampleType<'_>, options: &EchoOptions) -> Res
     if options.filter.as_ref().is_some_and(|filter| !filter.admits(&document)) {
         return Ok(false);
     }
-    let part = match &options.field {
-        None => document,
-        Some(path) => match path.find(&document) {
-            Some(part) => part,
-            None => return Ok(false),
-        },
-    };
+    if let Some(table) = table {
+        print_line(table.row(&document))?;
+        return Ok(true);
+    }
+    let Some(part) = chosen(document, &options.field) else { return Ok(false) };
     print_line(shown(&part, options)?)?;
     Ok(true)
+}
+
+/// The parts of a sample; `None` where it has not all of them.
+fn chosen(sample: Document, fields: &[FieldPath]) -> Option<Document> {
+    match fields {
+        [] => Some(sample),
+        [path] => path.find(&sample),
+        paths => {
+            let part = |path: &FieldPath| Some((MapKey::Text(path.to_string()), path.find(&sample)?));
+            paths.iter().map(part).collect::<Option<Vec<_>>>().map(Document::Map)
+        }
+    }
 }
 
 fn shown(part: &Document, options: &EchoOptions) -> Result<String, Failure> {

@@ -1,9 +1,11 @@
 //! `--field` and `--filter`: ways into a sample, and conditions on it.
 
+use std::fmt;
+
 use thalweg_types::document::{Document, MapKey};
 
 /// The way to a value: `pose.position[2].x`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldPath(Vec<Step>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +14,26 @@ enum Step {
     Element(usize),
 }
 
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Member(name) if place == 0 => f.write_str(name)?,
+                Step::Member(name) => write!(f, ".{name}")?,
+                Step::Element(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl FieldPath {
+    /// The way to a member of the value there.
+    pub fn member(&self, name: String) -> FieldPath {
+        let steps = self.0.iter().cloned().chain([Step::Member(name)]);
+        FieldPath(steps.collect())
+    }
+
     /// The value there, if there is one.
     pub fn find(&self, sample: &Document) -> Option<Document> {
         let mut value = sample.clone();

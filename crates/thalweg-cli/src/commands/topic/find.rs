@@ -13,7 +13,7 @@ use thalweg_types::codec::SampleType;
 use thalweg_types::ros::RosPackages;
 use thalweg_types::{Types, idl};
 
-use super::SourceOptions;
+use super::{SourceOptions, TypeFiles};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 use crate::surroundings::similar_topics;
@@ -156,7 +156,7 @@ pub fn type_of(
     source: &SourceOptions,
 ) -> Result<(Type, String), Failure> {
     let name = &found.type_name;
-    if let Some(known) = type_of_files(name, source)? {
+    if let Some(known) = type_of_files(name, &source.files)? {
         return Ok(known);
     }
     let mut refusal = "nobody describes it".to_owned();
@@ -176,15 +176,15 @@ pub fn type_of(
 ///
 /// # Errors
 /// When a file is not understood.
-pub fn type_of_files(name: &str, source: &SourceOptions) -> Result<Option<(Type, String)>, Failure> {
-    for path in &source.idl {
+pub fn type_of_files(name: &str, files: &TypeFiles) -> Result<Option<(Type, String)>, Failure> {
+    for path in &files.idl {
         let types =
             idl::parse_file(path, &idl::Reading::default()).map_err(|error| Failure::Usage(error.to_string()))?;
         if let Some(of) = types.find(name) {
             return Ok(Some((of.clone(), path.display().to_string())));
         }
     }
-    let mut packages = match &source.share[..] {
+    let mut packages = match &files.share[..] {
         [] => RosPackages::of_prefixes(&std::env::var("AMENT_PREFIX_PATH").unwrap_or_default()),
         shares => RosPackages::new(shares.to_vec()),
     };

@@ -2,10 +2,11 @@
 
 mod echo;
 mod expression;
-mod find;
+pub mod find;
 mod list;
 mod publish;
 mod rates;
+mod table;
 mod text;
 
 use std::path::PathBuf;
@@ -41,9 +42,9 @@ enum TopicCommand {
     Pub(publish::PubOptions),
 }
 
-/// Where types come from, and the domain.
+/// Where types come from before anybody in the domain is asked.
 #[derive(Args, Clone, Debug)]
-pub struct SourceOptions {
+pub struct TypeFiles {
     /// Take types from this IDL file before any other, once for each file (default: none).
     #[arg(long, value_name = "FILE")]
     pub idl: Vec<PathBuf>,
@@ -52,6 +53,14 @@ pub struct SourceOptions {
     /// of AMENT_PREFIX_PATH).
     #[arg(long, value_name = "FOLDER")]
     pub share: Vec<PathBuf>,
+}
+
+/// Where types come from, and the domain.
+#[derive(Args, Clone, Debug)]
+pub struct SourceOptions {
+    #[command(flatten)]
+    /// Files with types.
+    pub files: TypeFiles,
 
     /// Wait SECONDS for the topic, and for its type (default: 5).
     #[arg(long, value_name = "SECONDS", default_value = "5", hide_default_value = true, value_parser = crate::parse::seconds)]

@@ -111,7 +111,7 @@ pub fn run(options: &PubOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 }
 
 fn named(type_name: &str, options: &PubOptions) -> Result<Type, Failure> {
-    if let Some((of, _)) = type_of_files(type_name, &options.source)? {
+    if let Some((of, _)) = type_of_files(type_name, &options.source.files)? {
         return Ok(of);
     }
     let known = Types::default().find_type(type_name).cloned();

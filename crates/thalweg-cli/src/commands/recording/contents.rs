@@ -1,0 +1,92 @@
+//! `thalweg replay --info`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use thalweg_recording::RecordingSummary;
+use thalweg_recording::contents::{Contents, read_contents};
+
+use crate::outcome::{Failure, print_either};
+
+/// One file.
+#[derive(Serialize)]
+struct FileView {
+    file: String,
+    /// Seconds from the first message to the last.
+    duration_s: f64,
+    channels: Vec<ChannelView>,
+    instance_ends: u64,
+    /// Why the file ends before its end; null when it does not.
+    cut_off: Option<String>,
+    /// The recorder's counts; null in files of others and in cut-off ones.
+    counts: Option<RecordingSummary>,
+}
+
+#[derive(Serialize)]
+struct ChannelView {
+    topic: String,
+    type_name: Option<String>,
+    /// The encoding of its type's definition; null without one.
+    schema: Option<String>,
+    writer: Option<String>,
+    messages: u64,
+    /// Why it cannot be replayed; null when it can.
+    refusal: Option<String>,
+}
+
+/// Prints what files have.
+///
+/// # Errors
+/// A file cannot be read, or output cannot be written.
+pub fn print(files: &[PathBuf], json: bool) -> Result<(), Failure> {
+    let mut views = Vec::new();
+    for path in files {
+        let contents = read_contents(path).map_err(Failure::from_cause)?;
+        views.push(view(path.display().to_string(), contents));
+    }
+    print_either(json, &views, views.iter().map(text).collect::<Vec<_>>().join("\n"))
+}
+
+fn view(file: String, contents: Contents) -> FileView {
+    let channels = contents.channels.into_values().filter_map(|counted| {
+        let channel = counted.channel?;
+        let writer = channel.writer.as_ref().ok();
+        Some(ChannelView {
+            topic: channel.name.clone(),
+            type_name: writer.map(|writer| writer.type_name.clone()),
+            schema: writer.and_then(|writer| writer.schema.as_ref()).map(|schema| schema.encoding.clone()),
+            writer: writer.map(|writer| writer.writer.clone()).filter(|writer| !writer.is_empty()),
+            messages: counted.messages,
+            refusal: channel.writer.as_ref().err().cloned(),
+        })
+    });
+    let first = contents.first_ns.unwrap_or(contents.last_ns);
+    FileView {
+        file,
+        duration_s: contents.last_ns.saturating_sub(first) as f64 / 1e9,
+        channels: channels.filter(|channel| channel.topic != thalweg_recording::channel::INSTANCES).collect(),
+        instance_ends: contents.instance_ends,
+        cut_off: contents.cut_off,
+        counts: contents.summary,
+    }
+}
+
+fn text(view: &FileView) -> String {
+    let mut lines = vec![format!("{}: {:.3} s", view.file, view.duration_s)];
+    for channel in &view.channels {
+        let of = channel.type_name.as_deref().unwrap_or("an unknown type");
+        let writer = channel.writer.as_deref().map(|writer| format!(" by {writer}")).unwrap_or_default();
+        let refusal = channel.refusal.as_deref().map(|why| format!(", not to be replayed: {why}")).unwrap_or_default();
+        lines.push(format!("  {}  {} messages of {of}{writer}{refusal}", channel.topic, channel.messages));
+    }
+    if view.instance_ends > 0 {
+        lines.push(format!("  {} ends of instances", view.instance_ends));
+    }
+    if let Some(counts) = &view.counts {
+        lines.push(format!("  since the recording began: {counts}"));
+    }
+    if let Some(reason) = &view.cut_off {
+        lines.push(format!("  {reason}"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,141 @@
+//! `thalweg replay`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use thalweg_recording::TopicSelection;
+use thalweg_recording::player::{Player, PlayerOptions, ReplayClock};
+
+use super::{contents, type_source};
+use crate::commands::topic::TypeFiles;
+use crate::interrupt::Interrupt;
+use crate::network_options::MemberOptions;
+use crate::outcome::{Failure, print_line, remark};
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg replay run.mcap --rate 2 --loop",
+    "thalweg replay run_0.mcap run_1.mcap --topics /scan --remap /scan=/old/scan",
+    "thalweg replay run.mcap --info"
+))]
+/// Writes the samples of MCAP files, ours or those of ROS 2's rosbag2, to their topics: at the recorded distances, with the recorded
+/// types and QoS, one writer for each recorded one. A file that was cut off is replayed up to its last whole chunk.
+pub struct ReplayOptions {
+    /// The files, in this order.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Say what the files have, and write nothing (default: replay them).
+    #[arg(long)]
+    pub info: bool,
+
+    /// Print one JSON object, with --info (default: text).
+    #[arg(long, requires = "info")]
+    pub json: bool,
+
+    /// Replay topics with this recorded name only, wildcards * and ? allowed; once for each (default: all).
+    #[arg(long, value_name = "NAME")]
+    pub topics: Vec<String>,
+
+    /// Leave out topics with this name, wildcards allowed; once for each (default: none).
+    #[arg(long, value_name = "NAME")]
+    pub exclude: Vec<String>,
+
+    /// Replay FACTOR times as fast (default: 1).
+    #[arg(long, value_name = "FACTOR", default_value = "1", hide_default_value = true, value_parser = factor)]
+    pub rate: f64,
+
+    /// Begin again at the end, until Ctrl-C (default: once).
+    #[arg(long = "loop")]
+    pub again: bool,
+
+    /// Write the topic OLD under the name NEW, such as /scan=/old/scan; once for each (default: the recorded names).
+    #[arg(long, value_name = "OLD=NEW", value_parser = renaming)]
+    pub remap: Vec<(String, String)>,
+
+    /// Take the distances of samples from these time stamps (default: source).
+    #[arg(long, value_enum, value_name = "CLOCK", default_value = "source", hide_default_value = true)]
+    pub clock: ClockName,
+
+    /// Before the first sample wait until each writer has a reader, at most SECONDS (default: 2).
+    #[arg(long, value_name = "SECONDS", default_value = "2", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub wait: Duration,
+
+    /// After the last sample wait at most SECONDS until all readers have acknowledged (default: 10).
+    #[arg(long, value_name = "SECONDS", default_value = "10", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub acknowledge_timeout: Duration,
+
+    #[command(flatten)]
+    /// Where types come from that a file does not describe.
+    pub types: TypeFiles,
+
+    #[command(flatten)]
+    /// Membership in the domain.
+    pub member: MemberOptions,
+}
+
+/// Whose time stamps count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClockName {
+    /// The writers'; what was kept for late readers comes at the beginning, and nothing later than it was received.
+    Source,
+    /// The recorder's.
+    Reception,
+}
+
+/// Replays files.
+///
+/// # Errors
+/// A file cannot be read, one of its topics cannot be written, or readers do not acknowledge in time.
+pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if options.info {
+        return contents::print(&options.files, options.json);
+    }
+    let participant = options.member.participant()?;
+    let types = type_source(&options.types);
+    let player_options = PlayerOptions {
+        topics: TopicSelection::new(options.topics.clone(), options.exclude.clone()),
+        rate: options.rate,
+        clock: match options.clock {
+            ClockName::Source => ReplayClock::Source,
+            ClockName::Reception => ReplayClock::Reception,
+        },
+        renamed: options.remap.iter().cloned().collect::<BTreeMap<String, String>>(),
+    };
+    let mut player = Player::open(&participant, &options.files, player_options, &types).map_err(Failure::from_cause)?;
+    let stop = interrupt.flag();
+    let matched = player.wait_for_readers(options.wait, &stop);
+    remark(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", ")));
+    loop {
+        let cut_off = player.play(&options.files, &stop).map_err(Failure::from_cause)?;
+        cut_off.iter().for_each(remark);
+        if !options.again || interrupt.came() {
+            break;
+        }
+    }
+    let was_interrupted = interrupt.came();
+    let counts = player.counts();
+    let patience = if was_interrupted { Duration::ZERO } else { options.acknowledge_timeout };
+    let finished = player.finish(patience);
+    print_line(counts)?;
+    match (was_interrupted, finished) {
+        (true, _) if options.again => Ok(()),
+        (true, _) => Err(Failure::Interrupted),
+        (false, Ok(_)) => Ok(()),
+        (false, Err(error)) => Err(Failure::TimedOut(error.to_string())),
+    }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+    factor.ok_or_else(|| "not a number above 0; give one such as 2 or 0.5".to_owned())
+}
+
+fn renaming(text: &str) -> Result<(String, String), String> {
+    // ROS 2 writes :=
+    let pair = text.split_once(":=").or_else(|| text.split_once('='));
+    let pair = pair.filter(|(old, new)| !old.is_empty() && !new.is_empty());
+    pair.map(|(old, new)| (old.to_owned(), new.to_owned())).ok_or_else(|| "not OLD=NEW, such as /scan=/old".to_owned())
+}

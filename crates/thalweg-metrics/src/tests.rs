@@ -1,0 +1,68 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use thalweg::qos::{ReaderQos, WriterQos};
+use thalweg::types::Keyed;
+use thalweg::{DomainParticipant, Raw, Topic};
+
+use super::*;
+
+fn participant() -> DomainParticipant {
+    let tag = format!("metrics-{}-{:?}", std::process::id(), std::thread::current().id());
+    DomainParticipant::builder(0).loopback_only().domain_tag(tag).create().expect("a participant")
+}
+
+fn topic(participant: &DomainParticipant, name: &str) -> Topic<Raw> {
+    participant.create_raw_topic(name, "T", Keyed::No, None)
+}
+
+fn scrape(address: SocketAddr) -> String {
+    let mut stream = TcpStream::connect(address).expect("connected");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    answer
+}
+
+#[test]
+fn what_an_endpoint_did_is_told_by_topic_while_the_participant_lives() {
+    let participant = participant();
+    let one = topic(&participant, "one");
+    let reader = participant.create_reader(&one, ReaderQos::default()).expect("a reader");
+    let writer = participant.create_writer(&one, WriterQos::default()).expect("a writer");
+    writer.wait_for_matched(1, std::time::Duration::from_secs(20)).expect("matched");
+    writer.write_serialized(&[0, 1, 0, 0, 7]).expect("written");
+    assert!(reader.wait(std::time::Duration::from_secs(20)));
+    let source = participant.figure_source();
+    let read = source.clone();
+    let text = move || read.read().map(|figures| participant_metrics(&figures));
+    let server = MetricsServer::start(([127, 0, 0, 1], 0).into(), text, MetricsServer::spawn).expect("started");
+    let answer = scrape(server.address());
+    for line in [
+        "# TYPE thalweg_samples_sent counter",
+        "thalweg_samples_sent_total{topic=\"one\"} 1",
+        "thalweg_samples_received_total{topic=\"one\"} 1",
+        "thalweg_samples_lost_total{topic=\"one\",reason=\"never_arrived\"} 0",
+        "thalweg_reader_waiting{topic=\"one\"} 1.0",
+        "thalweg_endpoints{kind=\"writer\"} 1.0",
+        "thalweg_datagrams_lost_total{where=\"kernel\"} ",
+        "# EOF",
+    ] {
+        assert!(answer.contains(line), "{line} is not in\n{answer}");
+    }
+    drop((reader, writer, participant));
+    assert!(source.read().is_none());
+    assert!(scrape(server.address()).starts_with("HTTP/1.1 503"));
+}
+
+#[test]
+fn topics_beyond_the_bound_are_summed() {
+    let participant = participant();
+    let writers: Vec<_> = (0..260)
+        .map(|number| participant.create_writer(&topic(&participant, &format!("t{number:03}")), WriterQos::default()))
+        .collect();
+    assert!(writers.iter().all(Result::is_ok));
+    let text = participant_metrics(&participant.figure_source().read().expect("it lives"));
+    let lines = text.lines().filter(|line| line.starts_with("thalweg_writer_held{")).collect::<Vec<_>>();
+    assert_eq!((lines.len(), *lines.last().expect("lines")), (257, "thalweg_writer_held{topic=\"(others)\"} 0.0"));
+}

@@ -1,0 +1,29 @@
+//! Recordings of topics in MCAP files: any type, as it is on the wire.
+//!
+//! A channel of a file is one writer, with its QoS and GUID in the channel's metadata and its sequence numbers (the low 32 bits) in the
+//! messages: what is missing can be computed from the file alone. Messages are the serialized samples, log times their reception,
+//! publish times their source time stamps. The end of an instance is a message of the channel [`INSTANCES`](channel::INSTANCES).
+#![forbid(unsafe_code)]
+
+pub mod channel;
+pub mod contents;
+pub mod error;
+pub mod files;
+mod instance;
+mod ledger;
+pub mod order;
+pub mod player;
+pub mod qos;
+pub mod queue;
+pub mod read;
+pub mod recorder;
+pub mod schema;
+mod selection;
+mod summary;
+
+pub use error::RecordingError;
+pub use selection::TopicSelection;
+pub use summary::{ChannelSummary, RecordingSummary};
+
+#[cfg(test)]
+mod tests;

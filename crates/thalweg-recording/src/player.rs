@@ -1,0 +1,346 @@
+//! Replays recordings: writers with the recorded QoS, samples at the recorded distances.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use thalweg::types::Keyed;
+use thalweg::{DataWriter, DomainParticipant, KeyOf, Payload, Raw, Type};
+
+use crate::channel::RecordedWriter;
+use crate::error::RecordingError;
+use crate::instance::instance_of;
+use crate::order::LookAhead;
+use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
+use crate::recorder::TypeSource;
+use crate::schema::{shown_topic, wire_topic};
+use crate::selection::TopicSelection;
+
+/// What is replayed, and how.
+#[derive(Clone, Debug)]
+pub struct PlayerOptions {
+    /// The topics, by their recorded names.
+    pub topics: TopicSelection,
+    /// How many times as fast as recorded; more than 0.
+    pub rate: f64,
+    /// Whose time stamps give the distances.
+    pub clock: ReplayClock,
+    /// New names of topics, by their recorded ones; as on the wire or as ROS 2 shows them.
+    pub renamed: BTreeMap<String, String>,
+}
+
+/// Whose time stamps give the distances of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayClock {
+    /// The writers', between the beginning of the recording and the sample's reception: what was kept for late readers comes at the
+    /// beginning, and nothing comes later than it was received.
+    Source,
+    /// The recorder's.
+    Reception,
+}
+
+/// What was replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlayerCounts {
+    /// Samples and ends of instances that were written.
+    pub written: u64,
+    /// Samples that a writer refused, such as for want of room.
+    pub refused: u64,
+    /// Ends of instances without a key, which cannot be told again.
+    pub keyless: u64,
+    /// Samples that left behind later ones, since they stood too far behind them in the file.
+    pub disordered: u64,
+    /// The greatest distance of a write from its due time.
+    pub lateness_most: Duration,
+}
+
+impl fmt::Display for PlayerCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let late = self.lateness_most.as_secs_f64() * 1e3;
+        let PlayerCounts { written, refused, keyless, disordered, .. } = self;
+        write!(
+            f,
+            "wrote {written} samples, {refused} refused, {disordered} out of order, {keyless} ends without a key, at most {late:.3} ms late"
+        )
+    }
+}
+
+/// Writers of a recording.
+pub struct Player<'a> {
+    participant: &'a DomainParticipant,
+    types: &'a TypeSource<'a>,
+    options: PlayerOptions,
+    writers: BTreeMap<String, DataWriter<Raw>>,
+    counts: PlayerCounts,
+}
+
+impl<'a> Player<'a> {
+    /// Creates a writer for each writer of the files.
+    ///
+    /// # Errors
+    /// A file cannot be read, or one of its chosen channels cannot be written to a topic.
+    pub fn open(
+        participant: &'a DomainParticipant,
+        files: &[PathBuf],
+        options: PlayerOptions,
+        types: &'a TypeSource<'a>,
+    ) -> Result<Player<'a>, RecordingError> {
+        let counts = PlayerCounts::default();
+        let mut player = Player { participant, types, options, writers: BTreeMap::new(), counts };
+        let mut refusals = Vec::new();
+        for path in files {
+            for channel in crate::read::channels_of(path)? {
+                if let Err(reason) = player.add_writer(&channel) {
+                    refusals.push(format!("{}: {reason}", channel.name));
+                }
+            }
+        }
+        if !refusals.is_empty() {
+            let refusals = refusals.join("; ");
+            return Err(RecordingError::new(format!("cannot be replayed: {refusals}; choose other topics")));
+        }
+        if player.writers.is_empty() {
+            return Err(RecordingError::new("the files have none of the chosen topics"));
+        }
+        Ok(player)
+    }
+
+    /// Names of the topics that are written, as ROS 2 shows them.
+    pub fn topics(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.writers.values().map(|writer| shown_topic(writer.topic_name())).collect();
+        names.dedup();
+        names
+    }
+
+    /// Waits until each writer has a reader, at most for so long. Returns the number of writers that have one.
+    pub fn wait_for_readers(&self, patience: Duration, stop: &AtomicBool) -> usize {
+        let until = Instant::now() + patience;
+        loop {
+            let matched = self.writers.values().filter(|writer| !writer.matched_readers().is_empty()).count();
+            if matched == self.writers.len() || Instant::now() >= until || stop.load(Ordering::Relaxed) {
+                return matched;
+            }
+            std::thread::sleep(STEP.min(until.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Writes what the files have, one after the other, until `stop` is set. Returns the files that are cut off, with the reason.
+    ///
+    /// # Errors
+    /// A file cannot be read further.
+    pub fn play(&mut self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<String>, RecordingError> {
+        let mut pace = Pace { rate: self.options.rate, begun: Instant::now(), first_ns: None };
+        let mut ahead = LookAhead::new(LOOK_AHEAD, LOOK_AHEAD_BYTES);
+        let mut begin_ns = None;
+        let mut seen = BTreeMap::new();
+        let mut cut_off = Vec::new();
+        for path in files {
+            let file = File::open(path).map_err(|error| RecordingError::of_file(path, error))?;
+            let mut reader = RecordingReader::new(file);
+            while let Some(entry) = reader.read_entry().map_err(|error| RecordingError::of_file(path, error))? {
+                let Some((log_time_ns, source_ns, bytes)) = times(&entry) else { continue };
+                if is_repeated(&entry, &mut seen) {
+                    continue;
+                }
+                let begin = *begin_ns.get_or_insert(log_time_ns);
+                let time_ns = match self.options.clock {
+                    ReplayClock::Reception => log_time_ns,
+                    ReplayClock::Source => source_ns.min(log_time_ns).max(begin),
+                };
+                while !ahead.has_room() {
+                    self.write_next(&mut ahead, &mut pace, stop);
+                }
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(cut_off);
+                }
+                ahead.put(time_ns, bytes, entry);
+            }
+            if let Some(reason) = reader.cut_off() {
+                cut_off.push(format!("{}: {reason}", path.display()));
+            }
+        }
+        while self.write_next(&mut ahead, &mut pace, stop) && !stop.load(Ordering::Relaxed) {}
+        self.counts.disordered += ahead.late();
+        Ok(cut_off)
+    }
+
+    /// Waits until all reliable readers have acknowledged, at most for so long, and gives the counts.
+    ///
+    /// # Errors
+    /// Readers that do not acknowledge in time.
+    pub fn finish(self, patience: Duration) -> Result<PlayerCounts, RecordingError> {
+        let until = Instant::now() + patience;
+        for writer in self.writers.values() {
+            let rest = until.saturating_duration_since(Instant::now());
+            writer.wait_for_acknowledgments(rest).map_err(RecordingError::new)?;
+        }
+        Ok(self.counts)
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> PlayerCounts {
+        self.counts
+    }
+
+    /// Writes the next entry once it is due; false when there is none.
+    fn write_next(&mut self, ahead: &mut LookAhead<Entry>, pace: &mut Pace, stop: &AtomicBool) -> bool {
+        let Some((time_ns, entry)) = ahead.take() else { return false };
+        let due = pace.due(time_ns);
+        loop {
+            let rest = due.saturating_duration_since(Instant::now());
+            if stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            if rest.is_zero() {
+                break;
+            }
+            std::thread::sleep(rest.min(STEP));
+        }
+        let lateness = Instant::now().saturating_duration_since(due);
+        let written = match entry {
+            Entry::Message { channel, data, .. } => {
+                let key = channel.writer.as_ref().map(|writer| writer_key(writer, channel.id));
+                let Some(writer) = key.ok().and_then(|key| self.writers.get(&key)) else { return true };
+                writer.write_payload(&Payload::from(data), None, None).map(drop)
+            }
+            Entry::InstanceEnd { end, .. } => {
+                let Some(writer) = self.writers.get(&key_of_end(&end)) else { return true };
+                let Some(key) = end.key_bytes() else {
+                    self.counts.keyless += 1;
+                    return true;
+                };
+                let ended = if end.disposed {
+                    writer.dispose_serialized(&key, None)
+                } else {
+                    writer.unregister_serialized(&key, None)
+                };
+                ended.map(drop)
+            }
+            Entry::Summary(_) => return true,
+        };
+        match written {
+            Ok(()) => self.counts.written += 1,
+            Err(_) => self.counts.refused += 1,
+        }
+        self.counts.lateness_most = self.counts.lateness_most.max(lateness);
+        true
+    }
+
+    fn add_writer(&mut self, channel: &ReadChannel) -> Result<(), String> {
+        let recorded_name = channel.writer.as_ref().map_or(&channel.name, |writer| &writer.topic);
+        if channel.name == crate::channel::INSTANCES || !self.options.topics.has(recorded_name) {
+            return Ok(());
+        }
+        let recorded = channel.writer.clone()?;
+        let key = writer_key(&recorded, channel.id);
+        if self.writers.contains_key(&key) {
+            return Ok(());
+        }
+        let of = match recorded.schema.as_ref().map(crate::schema::TypeSchema::to_type) {
+            Some(Ok(Some(of))) => Some(of),
+            Some(Err(error)) if recorded.keyed == Keyed::Yes => return Err(format!("its definition: {error}")),
+            _ => (self.types)(&recorded.type_name).map_err(|error| error.to_string())?,
+        };
+        let key_of = match (recorded.keyed, &of) {
+            (Keyed::No, _) => None,
+            (Keyed::Yes, Some(of)) => Some(key_function(of.clone())),
+            (Keyed::Yes, None) => {
+                return Err(format!("it has a key, and the file does not describe its type {}", recorded.type_name));
+            }
+        };
+        let name = self.new_name(&recorded.topic);
+        let mut topic = self.participant.create_raw_topic(&name, &recorded.type_name, recorded.keyed, key_of);
+        if let Some(of) = &of {
+            topic = topic.described_as(of).map_err(|error| error.to_string())?;
+        }
+        let writer = self.participant.create_writer(&topic, recorded.qos.to_writer_qos());
+        self.writers.insert(key, writer.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    fn new_name(&self, recorded: &str) -> String {
+        let renamed = &self.options.renamed;
+        let given = renamed.get(recorded).or_else(|| renamed.get(&shown_topic(recorded)));
+        given.map_or_else(|| recorded.to_owned(), |name| wire_topic(name))
+    }
+}
+
+/// When entries are due.
+struct Pace {
+    rate: f64,
+    begun: Instant,
+    /// The time of the first entry.
+    first_ns: Option<u64>,
+}
+
+impl Pace {
+    fn due(&mut self, time_ns: u64) -> Instant {
+        let first = match self.first_ns {
+            Some(first) => first,
+            None => {
+                self.begun = Instant::now();
+                *self.first_ns.insert(time_ns)
+            }
+        };
+        let after_s = time_ns.saturating_sub(first) as f64 / 1e9 / self.rate;
+        self.begun + Duration::try_from_secs_f64(after_s).unwrap_or(LONGEST).min(LONGEST)
+    }
+}
+
+/// Reception, source time and bytes of what is to be written.
+fn times(entry: &Entry) -> Option<(u64, u64, usize)> {
+    match entry {
+        Entry::Message { log_time_ns, publish_time_ns, data, .. } => Some((*log_time_ns, *publish_time_ns, data.len())),
+        Entry::InstanceEnd { log_time_ns, publish_time_ns, end } => {
+            Some((*log_time_ns, *publish_time_ns, end.key.len()))
+        }
+        Entry::Summary(_) => None,
+    }
+}
+
+/// Whether a sample stood in an earlier file already: what durable writers keep is repeated at the beginning of each. `seen` has the
+/// last number of each writer; files of others have no GUIDs, and often no numbers.
+fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, u32>) -> bool {
+    let Entry::Message { channel, sequence, .. } = entry else { return false };
+    let Ok(writer) = &channel.writer else { return false };
+    if writer.writer.is_empty() {
+        return false;
+    }
+    let last = seen.entry(writer_key(writer, channel.id)).or_insert(sequence.wrapping_sub(1));
+    // The numbers of a writer grow; they have 32 bits here.
+    if sequence.wrapping_sub(*last).cast_signed() <= 0 {
+        return true;
+    }
+    *last = *sequence;
+    false
+}
+
+/// The same writer in all files: by its GUID, and in files of others by its channel.
+fn writer_key(writer: &RecordedWriter, channel: u16) -> String {
+    if writer.writer.is_empty() {
+        format!("{} {channel}", writer.topic)
+    } else {
+        format!("{} {}", writer.topic, writer.writer)
+    }
+}
+
+fn key_of_end(end: &InstanceEnd) -> String {
+    format!("{} {}", end.topic, end.writer)
+}
+
+fn key_function(of: Type) -> KeyOf {
+    Arc::new(move |bytes, kind| instance_of(&of, bytes, kind))
+}
+
+/// Interval at which a wait looks whether it is to stop.
+const STEP: Duration = Duration::from_millis(20);
+/// Entries that are put in order, chosen by us: a second of a busy robot.
+const LOOK_AHEAD: usize = 4_096;
+/// Their bytes, chosen by us.
+const LOOK_AHEAD_BYTES: usize = 64 << 20;
+/// Longest distance of an entry from the first that is waited for: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);

@@ -1,0 +1,177 @@
+//! The QoS of a recorded writer, as metadata of its channel.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thalweg::qos::{
+    DestinationOrder, Durability, History, Liveliness, LivelinessKind, Reliability, Representation, WriterOwnership,
+    WriterQos,
+};
+use thalweg::types::INFINITE;
+
+/// What a writer offered. Periods are nanoseconds; none means infinite.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordedQos {
+    reliable: bool,
+    transient_local: bool,
+    /// `None` for KEEP_ALL.
+    depth: Option<u32>,
+    deadline_ns: Option<u64>,
+    lifespan_ns: Option<u64>,
+    latency_budget_ns: u64,
+    liveliness: Asserting,
+    lease_ns: Option<u64>,
+    /// The strength of a writer with exclusive ownership.
+    exclusive: Option<i32>,
+    by_source: bool,
+    priority: i32,
+    xcdr2: bool,
+    partition: Vec<String>,
+}
+
+/// Who asserts liveliness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Asserting {
+    #[default]
+    Automatic,
+    ManualByParticipant,
+    ManualByTopic,
+}
+
+impl RecordedQos {
+    /// What this writer offers.
+    pub fn of(qos: &WriterQos) -> RecordedQos {
+        RecordedQos {
+            reliable: qos.reliability.is_reliable(),
+            transient_local: qos.durability != Durability::Volatile,
+            depth: match qos.history {
+                History::KeepLast(depth) => Some(depth),
+                History::KeepAll => None,
+            },
+            deadline_ns: finite(qos.timing.deadline),
+            lifespan_ns: finite(qos.timing.lifespan),
+            latency_budget_ns: finite(qos.timing.latency_budget).unwrap_or(0),
+            liveliness: match qos.liveliness.kind {
+                LivelinessKind::Automatic => Asserting::Automatic,
+                LivelinessKind::ManualByParticipant => Asserting::ManualByParticipant,
+                LivelinessKind::ManualByTopic => Asserting::ManualByTopic,
+            },
+            lease_ns: finite(qos.liveliness.lease),
+            exclusive: match qos.ownership {
+                WriterOwnership::Shared => None,
+                WriterOwnership::Exclusive { strength } => Some(strength),
+            },
+            by_source: qos.destination_order == DestinationOrder::BySource,
+            priority: qos.transport_priority,
+            xcdr2: qos.representation() == Representation::Xcdr2,
+            partition: qos.partition.clone(),
+        }
+    }
+
+    /// The QoS of a writer that replays it. The history is that of the recorded writer; a write waits up to ten seconds for room.
+    pub fn to_writer_qos(&self) -> WriterQos {
+        let mut qos = WriterQos {
+            reliability: if self.reliable {
+                Reliability::Reliable { max_blocking_time: BLOCKING_TIME }
+            } else {
+                Reliability::BestEffort
+            },
+            durability: if self.transient_local { Durability::TransientLocal } else { Durability::Volatile },
+            history: self.depth.map_or(History::KeepAll, |depth| History::KeepLast(depth.max(1))),
+            liveliness: Liveliness {
+                kind: match self.liveliness {
+                    Asserting::Automatic => LivelinessKind::Automatic,
+                    Asserting::ManualByParticipant => LivelinessKind::ManualByParticipant,
+                    Asserting::ManualByTopic => LivelinessKind::ManualByTopic,
+                },
+                lease: duration(self.lease_ns),
+            },
+            ownership: self
+                .exclusive
+                .map_or(WriterOwnership::Shared, |strength| WriterOwnership::Exclusive { strength }),
+            destination_order: if self.by_source { DestinationOrder::BySource } else { DestinationOrder::ByReception },
+            transport_priority: self.priority,
+            data_representation: vec![if self.xcdr2 { Representation::Xcdr2 } else { Representation::Xcdr1 }],
+            partition: self.partition.clone(),
+            ..WriterQos::default()
+        };
+        qos.timing.deadline = duration(self.deadline_ns);
+        qos.timing.lifespan = duration(self.lifespan_ns);
+        qos.timing.latency_budget = Duration::from_nanos(self.latency_budget_ns);
+        qos
+    }
+
+    /// How many samples of an instance late readers get; `None` for none. KEEP_ALL counts as the last thousand.
+    pub fn kept_for_late_readers(&self) -> Option<usize> {
+        self.transient_local.then(|| self.depth.map_or(KEPT_MAX, |depth| (depth as usize).min(KEPT_MAX)))
+    }
+
+    /// As rosbag2 writes it in `offered_qos_profiles`: a list of one profile in YAML, policies by number.
+    pub fn to_profiles(&self) -> String {
+        let mut text = String::new();
+        let history = if self.depth.is_some() { 1 } else { 2 };
+        let period = |of: Option<u64>| {
+            // ROS 2 writes an infinite period as the greatest one.
+            let nanoseconds = of.unwrap_or(i64::MAX as u64);
+            format!("    sec: {}\n    nsec: {}\n", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+        };
+        let _ = write!(
+            text,
+            "- history: {history}\n  depth: {}\n  reliability: {}\n  durability: {}\n  deadline:\n{}  lifespan:\n{}  \
+             liveliness: {}\n  liveliness_lease_duration:\n{}  avoid_ros_namespace_conventions: false",
+            self.depth.unwrap_or(0),
+            if self.reliable { 1 } else { 2 },
+            if self.transient_local { 1 } else { 2 },
+            period(self.deadline_ns),
+            period(self.lifespan_ns),
+            if self.liveliness == Asserting::ManualByTopic { 3 } else { 1 },
+            period(self.lease_ns),
+        );
+        text
+    }
+
+    /// The first profile of such a text, by number or by name; what it does not say is as ROS 2's default: reliable, volatile, depth 10.
+    /// Periods are not taken: replay at another rate would break them.
+    pub fn from_profiles(text: &str) -> RecordedQos {
+        let mut qos = RecordedQos { reliable: true, depth: Some(10), ..RecordedQos::default() };
+        let mut history = String::new();
+        let mut profiles = 0;
+        for line in text.lines() {
+            profiles += usize::from(line.starts_with("- "));
+            if profiles > 1 {
+                break;
+            }
+            let Some((key, value)) = line.trim_start_matches(['-', ' ']).split_once(':') else { continue };
+            let value = value.trim();
+            match key {
+                "history" => history = value.to_owned(),
+                "depth" => qos.depth = value.parse().ok(),
+                "reliability" => qos.reliable = !matches!(value, "2" | "best_effort"),
+                "durability" => qos.transient_local = matches!(value, "1" | "transient_local"),
+                _ => {}
+            }
+        }
+        if matches!(history.as_str(), "2" | "keep_all") {
+            qos.depth = None;
+        } else {
+            qos.depth = Some(qos.depth.unwrap_or(10).max(1));
+        }
+        qos
+    }
+}
+
+fn finite(period: Duration) -> Option<u64> {
+    if period >= INFINITE { None } else { u64::try_from(period.as_nanos()).ok() }
+}
+
+fn duration(nanoseconds: Option<u64>) -> Duration {
+    nanoseconds.map_or(INFINITE, Duration::from_nanos)
+}
+
+/// Samples of an instance that a recorder repeats, chosen by us.
+const KEPT_MAX: usize = 1_000;
+/// Longest wait of a replayed write for room: as `thalweg pub`.
+const BLOCKING_TIME: Duration = Duration::from_secs(10);

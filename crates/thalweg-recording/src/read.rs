@@ -1,0 +1,301 @@
+//! Reads a file from its beginning to its end, or to where it was cut off.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::sync::Arc;
+
+use mcap::McapError;
+use mcap::records::Record;
+use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
+use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::channel::{INSTANCES, RecordedWriter};
+use crate::error::RecordingError;
+use crate::schema::TypeSchema;
+use crate::summary::{RecordingSummary, SUMMARY};
+
+/// A channel of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadChannel {
+    /// Its number in the file.
+    pub id: u16,
+    /// Its name.
+    pub name: String,
+    /// The encoding of its messages.
+    pub message_encoding: String,
+    /// The writer that it stands for, or why its messages cannot be written to a topic.
+    pub writer: Result<RecordedWriter, String>,
+}
+
+/// What a file has next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// A message.
+    Message {
+        /// Its channel.
+        channel: Arc<ReadChannel>,
+        /// The low 32 bits of its sequence number.
+        sequence: u32,
+        /// When it arrived, in nanoseconds since 1970.
+        log_time_ns: u64,
+        /// When it was written.
+        publish_time_ns: u64,
+        /// Its bytes.
+        data: Vec<u8>,
+    },
+    /// The end of an instance.
+    InstanceEnd {
+        /// What ended.
+        end: InstanceEnd,
+        /// When the notice arrived, in nanoseconds since 1970.
+        log_time_ns: u64,
+        /// When the instance ended.
+        publish_time_ns: u64,
+    },
+    /// The counts at the end of a file of ours.
+    Summary(RecordingSummary),
+}
+
+/// The end of an instance, as a message of [`INSTANCES`] in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceEnd {
+    /// The topic on the wire.
+    pub topic: String,
+    /// The writer's GUID.
+    pub writer: String,
+    /// The notice's sequence number.
+    pub sequence: i64,
+    /// True for a dispose, false for unregistering alone.
+    pub disposed: bool,
+    /// The serialized key with its encapsulation header, in hexadecimal; empty when it did not come along.
+    pub key: String,
+}
+
+impl InstanceEnd {
+    /// The serialized key; `None` where there is none.
+    pub fn key_bytes(&self) -> Option<Vec<u8>> {
+        let digits = self.key.as_bytes();
+        if digits.is_empty() || !digits.len().is_multiple_of(2) {
+            return None;
+        }
+        let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+        digits.chunks_exact(2).map(|pair| Some(value(pair[0])? << 4 | value(pair[1])?)).collect()
+    }
+}
+
+/// Reads a recording without holding more than a chunk of it.
+pub struct RecordingReader<R> {
+    input: R,
+    reader: LinearReader,
+    schemas: BTreeMap<u16, TypeSchema>,
+    channels: BTreeMap<u16, Arc<ReadChannel>>,
+    has_begun: bool,
+    is_over: bool,
+    /// Why the file ends before its end.
+    cut_off: Option<String>,
+}
+
+impl<R: Read> RecordingReader<R> {
+    /// Reads from `input`.
+    pub fn new(input: R) -> RecordingReader<R> {
+        RecordingReader::with_limit(input, RECORD_BYTES_MAX)
+    }
+
+    /// As [`RecordingReader::new`], with the most bytes that a record or chunk may have, compressed or not.
+    pub fn with_limit(input: R, record_bytes_max: usize) -> RecordingReader<R> {
+        let options =
+            LinearReaderOptions::default().with_prevalidate_chunk_crcs(true).with_record_length_limit(record_bytes_max);
+        RecordingReader {
+            input,
+            reader: LinearReader::new_with_options(options),
+            schemas: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            has_begun: false,
+            is_over: false,
+            cut_off: None,
+        }
+    }
+
+    /// Why the file ends before its end, once [`RecordingReader::read_entry`] has given `None`.
+    pub fn cut_off(&self) -> Option<&str> {
+        self.cut_off.as_deref()
+    }
+
+    /// The channels that were met so far.
+    pub fn channels(&self) -> impl Iterator<Item = &Arc<ReadChannel>> {
+        self.channels.values()
+    }
+
+    /// The next entry; `None` at the end, or where the file was cut off.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no MCAP file, or its content contradicts itself.
+    pub fn read_entry(&mut self) -> Result<Option<Entry>, RecordingError> {
+        while !self.is_over {
+            match self.step() {
+                Ok(Step::Entry(entry)) => return Ok(Some(entry)),
+                Ok(Step::More) => {}
+                Ok(Step::End) => self.is_over = true,
+                Err(error) => {
+                    self.is_over = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn step(&mut self) -> Result<Step, RecordingError> {
+        let wanted = match self.reader.next_event() {
+            None => return Ok(Step::End),
+            Some(Ok(LinearReadEvent::ReadRequest(wanted))) => wanted,
+            Some(Ok(LinearReadEvent::Record { opcode, data })) => {
+                self.has_begun = true;
+                let record = mcap::parse_record(opcode, data).map_err(broken)?;
+                let record = record.into_owned();
+                return self.keep(record);
+            }
+            Some(Err(McapError::UnexpectedEof)) if self.has_begun => {
+                self.cut_off = Some("it ends before its end: it was not closed, or its end was cut off".to_owned());
+                return Ok(Step::End);
+            }
+            Some(Err(McapError::BadMagic | McapError::UnexpectedEof)) if !self.has_begun => {
+                return Err(RecordingError::new("it is no MCAP file"));
+            }
+            Some(Err(error)) => return Err(broken(error)),
+        };
+        // A length in a broken file is believed only as far as there are bytes.
+        let room = self.reader.insert(wanted.min(READ_BYTES));
+        let count = loop {
+            match self.input.read(room) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                other => break other.map_err(RecordingError::new)?,
+            }
+        };
+        self.reader.notify_read(count);
+        Ok(Step::More)
+    }
+
+    fn keep(&mut self, record: Record<'static>) -> Result<Step, RecordingError> {
+        match record {
+            Record::Schema { header, data } => {
+                let text = String::from_utf8_lossy(&data).into_owned();
+                self.schemas.insert(header.id, TypeSchema { name: header.name, encoding: header.encoding, text });
+            }
+            Record::Channel(channel) if !self.channels.contains_key(&channel.id) => {
+                let schema = match channel.schema_id {
+                    0 => None,
+                    id => Some(self.schemas.get(&id).cloned().ok_or_else(|| {
+                        RecordingError::new(format!("its channel {:?} has an unknown schema", channel.topic))
+                    })?),
+                };
+                let writer =
+                    RecordedWriter::of_channel(&channel.topic, &channel.message_encoding, &channel.metadata, schema);
+                let read = ReadChannel {
+                    id: channel.id,
+                    name: channel.topic,
+                    message_encoding: channel.message_encoding,
+                    writer,
+                };
+                self.channels.insert(channel.id, Arc::new(read));
+            }
+            Record::Message { header, data } => {
+                let Some(channel) = self.channels.get(&header.channel_id) else {
+                    return Err(RecordingError::new(format!(
+                        "a message belongs to channel {}, which it has not",
+                        header.channel_id
+                    )));
+                };
+                let (log_time_ns, publish_time_ns) = (header.log_time, header.publish_time);
+                if channel.name == INSTANCES {
+                    let end = serde_json::from_slice(&data)
+                        .map_err(|error| RecordingError::new(format!("a message of {INSTANCES}: {error}")))?;
+                    return Ok(Step::Entry(Entry::InstanceEnd { end, log_time_ns, publish_time_ns }));
+                }
+                let (channel, sequence, data) = (Arc::clone(channel), header.sequence, data.into_owned());
+                return Ok(Step::Entry(Entry::Message { channel, sequence, log_time_ns, publish_time_ns, data }));
+            }
+            Record::Metadata(metadata) if metadata.name == SUMMARY => {
+                let text = metadata.metadata.get(SUMMARY).map_or("", String::as_str);
+                let summary = serde_json::from_str(text)
+                    .map_err(|error| RecordingError::new(format!("its counts are not understood: {error}")))?;
+                return Ok(Step::Entry(Entry::Summary(summary)));
+            }
+            _ => {}
+        }
+        Ok(Step::More)
+    }
+}
+
+enum Step {
+    Entry(Entry),
+    More,
+    End,
+}
+
+fn broken(error: McapError) -> RecordingError {
+    RecordingError::new(format!("its content is broken: {error}"))
+}
+
+/// Most bytes of a record or chunk, chosen by us: a chunk is held whole until its checksum is known, and the greatest samples
+/// in use have a quarter of this.
+const RECORD_BYTES_MAX: usize = 256 << 20;
+/// Bytes that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// The channels of a file: from its index, or where it was cut off, from all of it.
+///
+/// # Errors
+/// When it cannot be read, or is no MCAP file.
+pub fn channels_of(path: &Path) -> Result<Vec<Arc<ReadChannel>>, RecordingError> {
+    let failed = |error: &dyn std::fmt::Display| RecordingError::of_file(path, error);
+    let mut file = File::open(path).map_err(|error| failed(&error))?;
+    if let Some(channels) = indexed_channels(&mut file) {
+        return Ok(channels);
+    }
+    file.rewind().map_err(|error| failed(&error))?;
+    let mut reader = RecordingReader::new(file);
+    while reader.read_entry().map_err(|error| failed(&error))?.is_some() {}
+    Ok(reader.channels().cloned().collect())
+}
+
+/// The channels in the index at the end of a file; `None` without one.
+pub fn indexed_channels(file: &mut (impl Read + Seek)) -> Option<Vec<Arc<ReadChannel>>> {
+    let options = SummaryReaderOptions::default().with_record_length_limit(RECORD_BYTES_MAX);
+    let mut reader = SummaryReader::new_with_options(options);
+    while let Some(event) = reader.next_event() {
+        match event.ok()? {
+            SummaryReadEvent::ReadRequest(wanted) => {
+                let count = file.read(reader.insert(wanted.min(READ_BYTES))).ok()?;
+                reader.notify_read(count);
+            }
+            SummaryReadEvent::SeekRequest(place) => reader.notify_seeked(file.seek(place).ok()?),
+        }
+    }
+    let summary = reader.finish()?;
+    // An index may leave out channels that have no messages, or all of them.
+    let counted = summary.stats.as_ref()?;
+    if summary.channels.len() < usize::try_from(counted.channel_count).ok()? {
+        return None;
+    }
+    let mut channels: Vec<Arc<ReadChannel>> = Vec::new();
+    for channel in summary.channels.values() {
+        let schema = channel.schema.as_ref().map(|schema| TypeSchema {
+            name: schema.name.clone(),
+            encoding: schema.encoding.clone(),
+            text: String::from_utf8_lossy(&schema.data).into_owned(),
+        });
+        let writer = RecordedWriter::of_channel(&channel.topic, &channel.message_encoding, &channel.metadata, schema);
+        channels.push(Arc::new(ReadChannel {
+            id: channel.id,
+            name: channel.topic.clone(),
+            message_encoding: channel.message_encoding.clone(),
+            writer,
+        }));
+    }
+    channels.sort_by_key(|channel| channel.id);
+    Some(channels)
+}

@@ -1,0 +1,392 @@
+//! Records the topics of a domain: readers that never wait for the disk, and one thread that writes.
+
+mod disk;
+mod intake;
+mod latched;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use thalweg::discovery::PublicationData;
+use thalweg::qos::{Durability, History, Ownership, ReaderQos, Reliability};
+use thalweg::status::LossReason;
+use thalweg::types::{Guid, KeyHash, Keyed};
+use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Type};
+
+use crate::error::RecordingError;
+use crate::files::{FileOptions, RecordingFiles};
+use crate::instance::instance_of;
+use crate::ledger::Ledger;
+use crate::queue::ByteQueue;
+use crate::schema::TypeSchema;
+use crate::selection::TopicSelection;
+use crate::summary::RecordingSummary;
+use disk::Disk;
+use intake::{Intake, QueuedSample};
+
+/// What is recorded, and where.
+#[derive(Clone, Debug)]
+pub struct RecorderOptions {
+    /// The topics.
+    pub topics: TopicSelection,
+    /// Bytes that may wait for the disk; what finds no room is dropped and counted.
+    pub memory_bytes_max: usize,
+    /// The files.
+    pub files: FileOptions,
+}
+
+/// Finds the type of a name where the domain is not asked, such as in files.
+pub type TypeSource<'a> = dyn Fn(&str) -> Result<Option<Type>, RecordingError> + 'a;
+
+/// A recording that runs. Dropping it ends it as [`Recorder::finish`] does.
+pub struct Recorder<'a> {
+    participant: &'a DomainParticipant,
+    types: &'a TypeSource<'a>,
+    selection: TopicSelection,
+    topics: BTreeMap<String, RecordedTopic>,
+    shared: Arc<Recording>,
+    disk: Option<JoinHandle<Result<Vec<PathBuf>, RecordingError>>>,
+}
+
+/// What the readers and the thread that writes have in common.
+struct Recording {
+    queue: ByteQueue<QueuedSample>,
+    ledger: Ledger,
+    /// What writers announced; those that have gone stay, since their samples may wait.
+    writers: Mutex<HashMap<Guid, Arc<PublicationData>>>,
+}
+
+/// A topic with a reader for each kind of writers that no other reader matches.
+struct RecordedTopic {
+    about: Arc<AboutTopic>,
+    readers: Vec<(Demand, DataReader<Raw>)>,
+    is_typed: bool,
+}
+
+/// What is known of a topic.
+struct AboutTopic {
+    name: String,
+    type_name: String,
+    keyed: Keyed,
+    /// Its type, once it was looked for.
+    found: OnceLock<Option<(Type, TypeSchema)>>,
+}
+
+/// What a reader asks for, which is what some writers offer. Writers that offer more match it as well and are recorded by their own
+/// reader only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Demand {
+    is_reliable: bool,
+    is_durable: bool,
+    ownership: Ownership,
+    partition: Vec<String>,
+}
+
+/// What [`Recorder::look`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecorderNews {
+    /// A topic is recorded from now on; its type came from where this says.
+    Topic {
+        /// As ROS 2 shows it.
+        topic: String,
+        /// The type's name on the wire.
+        type_name: String,
+        /// Where the type came from, or why it is not known.
+        origin: Result<String, String>,
+    },
+    /// A writer has another type than the topic's first one, and is not recorded.
+    OtherType {
+        /// The topic.
+        topic: String,
+        /// The writer's type.
+        type_name: String,
+    },
+    /// A topic is not recorded.
+    Refused {
+        /// The topic.
+        topic: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl fmt::Display for RecorderNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecorderNews::Topic { topic, type_name, origin: Ok(origin) } => {
+                write!(f, "records {topic} ({type_name}, from {origin})")
+            }
+            RecorderNews::Topic { topic, type_name, origin: Err(reason) } => {
+                write!(f, "records {topic} ({type_name}) without its definition: {reason}")
+            }
+            RecorderNews::OtherType { topic, type_name } => {
+                write!(f, "does not record a writer of {topic} with the other type {type_name}")
+            }
+            RecorderNews::Refused { topic, reason } => write!(f, "does not record {topic}: {reason}"),
+        }
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// Creates the first file and starts the thread that writes. Topics are found by [`Recorder::look`].
+    ///
+    /// # Errors
+    /// The file cannot be created, or the system gives no thread.
+    pub fn start(
+        participant: &'a DomainParticipant,
+        options: RecorderOptions,
+        types: &'a TypeSource<'a>,
+    ) -> Result<Recorder<'a>, RecordingError> {
+        let files = RecordingFiles::create(options.files)?;
+        let shared = Arc::new(Recording {
+            queue: ByteQueue::new(options.memory_bytes_max),
+            ledger: Ledger::default(),
+            writers: Mutex::default(),
+        });
+        let disk = Disk::new(files, Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name("recording".to_owned()).spawn(move || disk.run());
+        let thread = thread.map_err(|error| RecordingError::new(format!("no thread: {error}")))?;
+        Ok(Recorder {
+            participant,
+            types,
+            selection: options.topics,
+            topics: BTreeMap::new(),
+            shared,
+            disk: Some(thread),
+        })
+    }
+
+    /// Looks for topics and writers that are new; call it every 50 ms or so. Waits for a new type up to two seconds; samples arrive
+    /// meanwhile.
+    pub fn look(&mut self) -> Vec<RecorderNews> {
+        let own = self.participant.guid_prefix();
+        let mut news = Vec::new();
+        let known = self.participant.publications();
+        for data in known.into_iter().map(|known| known.data) {
+            if data.guid.prefix == own || !self.selection.has(&data.topic_name) {
+                continue;
+            }
+            let is_new = {
+                let mut writers = self.shared.writers();
+                let is_new = writers.len() < ANNOUNCEMENTS_MAX && !writers.contains_key(&data.guid);
+                if is_new {
+                    writers.insert(data.guid, Arc::clone(&data));
+                }
+                is_new
+            };
+            if is_new && let Some(refusal) = self.follow(&data) {
+                news.push(refusal);
+            }
+        }
+        self.find_types(&mut news);
+        self.note_losses();
+        news
+    }
+
+    /// True when the files cannot be written any more: [`Recorder::finish`] says why.
+    pub fn has_failed(&self) -> bool {
+        self.disk.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// The counts so far.
+    pub fn summary(&self) -> RecordingSummary {
+        self.shared.ledger.summary()
+    }
+
+    /// The most bytes that ever waited for the disk.
+    pub fn waiting_bytes_most(&self) -> usize {
+        self.shared.queue.bytes().1
+    }
+
+    /// Ends the readers, writes what waits and ends the file. Returns the counts and the files.
+    ///
+    /// # Errors
+    /// When the files could not be written.
+    pub fn finish(mut self) -> Result<(RecordingSummary, Vec<PathBuf>), RecordingError> {
+        let result = self.end();
+        let paths = result.unwrap_or_else(|| Err(RecordingError::new("the recording is over")))?;
+        Ok((self.shared.ledger.summary(), paths))
+    }
+
+    fn end(&mut self) -> Option<Result<Vec<PathBuf>, RecordingError>> {
+        let thread = self.disk.take()?;
+        self.note_losses();
+        for topic in self.topics.values() {
+            // Threads that compute keys may wait for it.
+            let _ = topic.about.found.set(None);
+        }
+        self.topics.clear();
+        self.shared.queue.close();
+        Some(thread.join().unwrap_or_else(|_| Err(RecordingError::new("the thread that writes panicked"))))
+    }
+
+    /// Lets a reader match a writer, if none does.
+    fn follow(&mut self, data: &PublicationData) -> Option<RecorderNews> {
+        let name = &data.topic_name;
+        let readers: usize = self.topics.values().map(|topic| topic.readers.len()).sum();
+        let topic = self.topics.entry(name.clone()).or_insert_with(|| RecordedTopic {
+            about: Arc::new(AboutTopic {
+                name: name.clone(),
+                type_name: data.type_name.clone(),
+                keyed: data.guid.entity.keyed(),
+                found: OnceLock::new(),
+            }),
+            readers: Vec::new(),
+            is_typed: false,
+        });
+        if topic.about.type_name != data.type_name || topic.about.keyed != data.guid.entity.keyed() {
+            return Some(RecorderNews::OtherType { topic: name.clone(), type_name: data.type_name.clone() });
+        }
+        let demand = Demand::of(data);
+        if topic.readers.iter().any(|(of, _)| *of == demand) {
+            return None;
+        }
+        let refused = |reason: String| Some(RecorderNews::Refused { topic: name.clone(), reason });
+        if readers >= READERS_MAX {
+            return refused(format!("there are {READERS_MAX} readers already"));
+        }
+        match create_reader(self.participant, &topic.about, &demand, &self.shared) {
+            Ok(reader) => topic.readers.push((demand, reader)),
+            Err(error) => return refused(error.to_string()),
+        }
+        None
+    }
+
+    fn find_types(&mut self, news: &mut Vec<RecorderNews>) {
+        for topic in self.topics.values_mut().filter(|topic| !topic.is_typed && !topic.readers.is_empty()) {
+            topic.is_typed = true;
+            let found = find_type(self.participant, self.types, &topic.about, &self.shared);
+            let origin = match &found {
+                Ok((_, origin)) => Ok(origin.clone()),
+                Err(reason) => Err(reason.clone()),
+            };
+            let about = &topic.about;
+            let _ = about.found.set(found.ok().map(|(of, _)| {
+                let schema = TypeSchema::of(&about.type_name, &of);
+                (of, schema)
+            }));
+            news.push(RecorderNews::Topic {
+                topic: crate::schema::shown_topic(&about.name),
+                type_name: about.type_name.clone(),
+                origin,
+            });
+        }
+    }
+
+    fn note_losses(&self) {
+        for (name, topic) in &self.topics {
+            let mut lost: BTreeMap<String, u64> = BTreeMap::new();
+            let mut overwritten = 0;
+            for (_, reader) in &topic.readers {
+                let losses = reader.sample_lost().losses;
+                for reason in LossReason::ALL.into_iter().filter(|reason| losses.of(*reason) > 0) {
+                    *lost.entry(reason.to_string()).or_default() += losses.of(reason);
+                }
+                overwritten += reader.overwritten();
+            }
+            self.shared.ledger.set_losses(name, lost, overwritten);
+        }
+    }
+}
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        // Whoever wants to know of failures calls `finish`.
+        let _ = self.end();
+    }
+}
+
+impl Recording {
+    fn writers(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, Arc<PublicationData>>> {
+        self.writers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Demand {
+    fn of(data: &PublicationData) -> Demand {
+        Demand {
+            is_reliable: data.qos.reliability.is_reliable(),
+            is_durable: data.qos.durability != Durability::Volatile,
+            ownership: data.qos.ownership.kind(),
+            partition: data.qos.partition.iter().map(|name| fitting(name)).collect(),
+        }
+    }
+}
+
+/// A name that fits a writer's partition, which may be a pattern: two patterns never match.
+fn fitting(partition: &str) -> String {
+    partition.chars().filter(|character| *character != '*').map(|c| if c == '?' { 'x' } else { c }).collect()
+}
+
+fn create_reader(
+    participant: &DomainParticipant,
+    about: &Arc<AboutTopic>,
+    demand: &Demand,
+    shared: &Arc<Recording>,
+) -> Result<DataReader<Raw>, thalweg::Error> {
+    let key_of = (about.keyed == Keyed::Yes).then(|| key_of(Arc::clone(about)));
+    let topic = participant.create_raw_topic(&about.name, &about.type_name, about.keyed, key_of);
+    let qos = ReaderQos {
+        reliability: if demand.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
+        durability: if demand.is_durable { Durability::TransientLocal } else { Durability::Volatile },
+        // Samples leave as they come. KEEP_ALL would let a full reader hold back the robot's writers.
+        history: History::KeepLast(DEPTH),
+        ownership: demand.ownership,
+        partition: demand.partition.clone(),
+        ..ReaderQos::default()
+    };
+    let intake = Intake::new(Arc::clone(about), demand.clone(), Arc::clone(shared));
+    let builder = participant.reader_builder(&topic).qos(qos).ignore_own_publications();
+    builder.on_data(Delivery::Inline, move |reader| intake.take(reader)).create()
+}
+
+/// Tells instances apart; without the type, all samples are of one. Called on a thread of the reader, which waits until the type was
+/// looked for: the end of an instance counts only where its samples were known by the same key.
+fn key_of(about: Arc<AboutTopic>) -> KeyOf {
+    Arc::new(move |bytes, kind| match about.found.wait() {
+        Some((of, _)) => instance_of(of, bytes, kind),
+        None => Some(KeyHash::default()),
+    })
+}
+
+/// The type and its origin: files first, then a participant that describes it.
+fn find_type(
+    participant: &DomainParticipant,
+    types: &TypeSource<'_>,
+    about: &AboutTopic,
+    shared: &Recording,
+) -> Result<(Type, String), String> {
+    match types(&about.type_name) {
+        Ok(Some(of)) => return Ok((of, "files".to_owned())),
+        Ok(None) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    let descriptions: Vec<_> = {
+        let writers = shared.writers();
+        let of_topic = writers.values().filter(|data| data.topic_name == about.name);
+        of_topic.filter_map(|data| Some((data.guid.prefix, data.type_information.clone()?))).collect()
+    };
+    let mut problem = "nobody describes it".to_owned();
+    let until = Instant::now() + TYPE_PATIENCE;
+    for (owner, information) in descriptions {
+        let rest = until.saturating_duration_since(Instant::now());
+        match participant.type_of(owner, &information, rest) {
+            Ok(of) => return Ok((of, format!("participant {owner}"))),
+            Err(error) => problem = error.to_string(),
+        }
+    }
+    Err(problem)
+}
+
+/// Longest wait for a type.
+const TYPE_PATIENCE: Duration = Duration::from_secs(2);
+/// Samples of an instance that wait until the I/O thread hands them over, which it does at once.
+const DEPTH: u32 = 1_024;
+/// Readers of a recording, chosen by us: several times the topics of a large robot.
+const READERS_MAX: usize = 4_096;
+/// Announcements that are kept for writers that have gone, chosen by us: as many as writers are counted.
+const ANNOUNCEMENTS_MAX: usize = 1 << 15;

@@ -1,0 +1,194 @@
+//! From the queue to the files, on a thread of its own.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thalweg::types::Guid;
+
+use super::Recording;
+use super::intake::{QueuedContent, QueuedSample};
+use super::latched::{Kept, Latched};
+use crate::channel::RecordedWriter;
+use crate::error::RecordingError;
+use crate::files::{RecordedMessage, RecordingFiles};
+use crate::instance::serialized_key;
+use crate::ledger::RecordingFate;
+use crate::qos::RecordedQos;
+use crate::queue::TakenEntries;
+use crate::read::InstanceEnd;
+
+/// The thread's state.
+pub struct Disk {
+    files: RecordingFiles,
+    shared: Arc<Recording>,
+    /// The numbers that the files gave to writers.
+    numbers: HashMap<Guid, usize>,
+    /// How many samples durable writers keep of an instance.
+    depths: HashMap<Guid, usize>,
+    latched: Latched,
+    /// Samples by writer that the next flush brings to the disk.
+    unflushed: HashMap<Guid, u64>,
+}
+
+impl Disk {
+    pub fn new(files: RecordingFiles, shared: Arc<Recording>) -> Disk {
+        Disk {
+            files,
+            shared,
+            numbers: HashMap::new(),
+            depths: HashMap::new(),
+            latched: Latched::default(),
+            unflushed: HashMap::new(),
+        }
+    }
+
+    /// Writes until the queue is closed and empty, or the files cannot be written.
+    pub fn run(mut self) -> Result<Vec<PathBuf>, RecordingError> {
+        let result = self.write_all();
+        if result.is_err() {
+            self.take_back();
+            // Nothing is taken any more; what waits is counted as lost to the disk.
+            self.shared.queue.close();
+            while let TakenEntries::Entries(arrivals) = self.shared.queue.take(TAKEN_MAX, Duration::ZERO) {
+                arrivals.iter().for_each(|arrival| self.note(arrival, RecordingFate::Unwritten));
+            }
+        }
+        let ended = self.files.finish(&self.shared.ledger.summary());
+        if ended.is_err() {
+            self.take_back();
+        }
+        result.and(ended).map(|()| self.files.paths().to_vec())
+    }
+
+    fn write_all(&mut self) -> Result<(), RecordingError> {
+        let mut flushed = Instant::now();
+        loop {
+            match self.shared.queue.take(TAKEN_MAX, FLUSH_PERIOD) {
+                TakenEntries::Closed => return Ok(()),
+                TakenEntries::Nothing => {}
+                TakenEntries::Entries(arrivals) => {
+                    let mut arrivals = arrivals.into_iter();
+                    while let Some(arrival) = arrivals.next() {
+                        if let Err(error) = self.write(&arrival) {
+                            std::iter::once(arrival)
+                                .chain(arrivals)
+                                .for_each(|one| self.note(&one, RecordingFate::Unwritten));
+                            return Err(error);
+                        }
+                        self.note(&arrival, RecordingFate::Recorded);
+                        *self.unflushed.entry(arrival.writer).or_default() += 1;
+                    }
+                }
+            }
+            if flushed.elapsed() >= FLUSH_PERIOD {
+                self.files.flush()?;
+                self.unflushed.clear();
+                flushed = Instant::now();
+            }
+        }
+    }
+
+    /// Counts what was not flushed as lost: some of it may be in the file all the same.
+    fn take_back(&mut self) {
+        self.unflushed.drain().for_each(|(writer, count)| self.shared.ledger.take_back(writer, count));
+    }
+
+    fn write(&mut self, arrival: &QueuedSample) -> Result<(), RecordingError> {
+        if let QueuedContent::End { .. } = arrival.content {
+            self.latched.end(arrival.writer, arrival.instance);
+        }
+        if self.files.begin_if_due(|| self.shared.ledger.summary())? {
+            self.unflushed.clear();
+            self.repeat_latched(arrival.log_time_ns)?;
+        }
+        let mut message = RecordedMessage {
+            // MCAP has 32 bits for it.
+            sequence: arrival.sequence.0 as u32,
+            log_time_ns: arrival.log_time_ns,
+            publish_time_ns: arrival.publish_time_ns,
+            data: &[],
+        };
+        match &arrival.content {
+            QueuedContent::Value(payload) => {
+                let writer = match self.numbers.get(&arrival.writer) {
+                    Some(number) => *number,
+                    None => self.add_writer(arrival),
+                };
+                message.data = payload;
+                self.files.write(writer, &message)?;
+                if let Some(depth) = self.depths.get(&arrival.writer) {
+                    let (sequence, publish_time_ns) = (message.sequence, message.publish_time_ns);
+                    let kept = Kept { sequence, publish_time_ns, payload: payload.clone() };
+                    self.latched.keep(arrival.writer, arrival.instance, *depth, kept);
+                }
+                Ok(())
+            }
+            QueuedContent::End { disposed, bytes, kind } => {
+                let of = arrival.about.found.get().and_then(Option::as_ref).map(|(of, _)| of);
+                let key = serialized_key(of, bytes, *kind).unwrap_or_default();
+                let end = InstanceEnd {
+                    topic: arrival.about.name.clone(),
+                    writer: arrival.writer.to_string(),
+                    sequence: arrival.sequence.0,
+                    disposed: *disposed,
+                    key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+                };
+                let json = serde_json::to_vec(&end).map_err(RecordingError::new)?;
+                message.data = &json;
+                self.files.write_end(&message)
+            }
+        }
+    }
+
+    /// Writes what durable writers keep into the file that has begun, at the time of its first sample.
+    fn repeat_latched(&mut self, log_time_ns: u64) -> Result<(), RecordingError> {
+        for (writer, Kept { sequence, publish_time_ns, payload }) in self.latched.samples() {
+            let message = RecordedMessage { sequence, log_time_ns, publish_time_ns, data: &payload };
+            if let Some(number) = self.numbers.get(&writer) {
+                self.files.write(*number, &message)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a channel of a writer once its announcement and its type are known.
+    fn add_writer(&mut self, arrival: &QueuedSample) -> usize {
+        let until = Instant::now() + ANNOUNCEMENT_PATIENCE;
+        let announced = || self.shared.writers().get(&arrival.writer).cloned();
+        let mut data = announced();
+        // The thread that looks for topics knows both soon, or never; samples wait in the queue meanwhile.
+        while (data.is_none() || arrival.about.found.get().is_none()) && Instant::now() < until {
+            std::thread::sleep(LOOK_PERIOD);
+            data = announced();
+        }
+        let schema = arrival.about.found.get().and_then(Option::as_ref).map(|(_, schema)| schema.clone());
+        let writer = RecordedWriter {
+            topic: arrival.about.name.clone(),
+            type_name: arrival.about.type_name.clone(),
+            keyed: arrival.about.keyed,
+            qos: data.map(|data| RecordedQos::of(&data.qos)).unwrap_or_default(),
+            writer: arrival.writer.to_string(),
+            schema,
+        };
+        if let Some(depth) = writer.qos.kept_for_late_readers() {
+            self.depths.insert(arrival.writer, depth);
+        }
+        let number = self.files.add_writer(writer);
+        self.numbers.insert(arrival.writer, number);
+        number
+    }
+
+    fn note(&self, arrival: &QueuedSample, fate: RecordingFate) {
+        self.shared.ledger.note(arrival.writer, &arrival.about.name, arrival.sequence, fate);
+    }
+}
+
+/// Samples that are taken from the queue at once.
+const TAKEN_MAX: usize = 256;
+/// Time after which a chunk is written though it is not full: at most so much is lost when the process is killed.
+const FLUSH_PERIOD: Duration = Duration::from_secs(1);
+/// Longest wait for what the first sample of a writer needs.
+const ANNOUNCEMENT_PATIENCE: Duration = Duration::from_secs(3);
+const LOOK_PERIOD: Duration = Duration::from_millis(5);

@@ -1,0 +1,168 @@
+mod files;
+mod played;
+
+use std::time::Duration;
+
+use thalweg::qos::{Durability, History, Liveliness, LivelinessKind, Representation, WriterOwnership, WriterQos};
+use thalweg_types::idl;
+
+use crate::TopicSelection;
+use crate::order::LookAhead;
+use crate::qos::RecordedQos;
+use crate::queue::{ByteQueue, QueueRefusal, TakenEntries};
+use crate::schema::{OMGIDL, ROS2MSG, TypeSchema, shown_topic, wire_topic};
+
+#[test]
+fn a_queue_holds_no_more_bytes_than_it_may_and_gives_all_it_holds() {
+    let queue = ByteQueue::new(1_000);
+    let taken = (0..).take_while(|number| queue.offer(*number, 100) == Ok(())).count();
+    assert!((2..10).contains(&taken), "{taken}");
+    assert_eq!(queue.offer(99, 100), Err(QueueRefusal::Full));
+    assert_eq!(queue.take(1, Duration::ZERO), TakenEntries::Entries(vec![0]));
+    assert_eq!(queue.offer(taken, 100), Ok(()), "the bytes are free again");
+    queue.close();
+    assert_eq!(queue.offer(7, 1), Err(QueueRefusal::Closed));
+    assert_eq!(queue.take(99, Duration::ZERO), TakenEntries::Entries((1..=taken).collect()));
+    assert_eq!(queue.take(99, Duration::ZERO), TakenEntries::Closed);
+}
+
+#[test]
+fn empty_samples_are_bounded_too() {
+    let queue = ByteQueue::new(1_000);
+    assert!((0..100).any(|number| queue.offer(number, 0) == Err(QueueRefusal::Full)));
+}
+
+#[test]
+fn entries_leave_in_the_order_of_their_times_within_the_look_ahead() {
+    let mut ahead = LookAhead::new(3, 1_000);
+    for time in [30, 10, 20] {
+        ahead.put(time, 1, time);
+    }
+    assert!(!ahead.has_room());
+    assert_eq!(ahead.take(), Some((10, 10)));
+    ahead.put(5, 1, 5);
+    assert_eq!((ahead.take(), ahead.late()), (Some((5, 5)), 1));
+    assert_eq!((ahead.take(), ahead.take(), ahead.take()), (Some((20, 20)), Some((30, 30)), None));
+    assert_eq!(ahead.late(), 1);
+    ahead.put(1, 2_000, 1);
+    assert!(!ahead.has_room(), "bytes bound it as well");
+}
+
+#[test]
+fn entries_of_one_time_stay_in_their_order() {
+    let mut ahead = LookAhead::new(10, 1_000);
+    (0..5).for_each(|number| ahead.put(7, 1, number));
+    assert_eq!(std::iter::from_fn(|| ahead.take()).map(|(_, number)| number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn the_qos_of_a_writer_survives_a_recording() {
+    let mut qos = WriterQos {
+        durability: Durability::TransientLocal,
+        history: History::KeepLast(7),
+        liveliness: Liveliness { kind: LivelinessKind::ManualByTopic, lease: Duration::from_millis(300) },
+        ownership: WriterOwnership::Exclusive { strength: -4 },
+        transport_priority: 12,
+        data_representation: vec![Representation::Xcdr2],
+        partition: vec!["left".to_owned(), "*".to_owned()],
+        ..WriterQos::default()
+    };
+    qos.timing.deadline = Duration::from_millis(1_500);
+    for original in [qos, WriterQos::default()] {
+        let recorded = RecordedQos::of(&original);
+        let json = serde_json::to_string(&recorded).expect("JSON");
+        let read: RecordedQos = serde_json::from_str(&json).expect("the same");
+        let replayed = read.to_writer_qos();
+        // How long a write waits is the replaying program's matter.
+        let expected = WriterQos {
+            reliability: replayed.reliability,
+            data_representation: vec![original.representation()],
+            ..original.clone()
+        };
+        assert_eq!((replayed.reliability.is_reliable(), replayed), (original.reliability.is_reliable(), expected));
+    }
+}
+
+#[test]
+fn profiles_of_rosbag2_are_read_by_number_and_by_name() {
+    let check = |text: &str, reliable: bool, durability: Durability, history: History| {
+        let qos = RecordedQos::from_profiles(text).to_writer_qos();
+        assert_eq!(
+            (qos.reliability.is_reliable(), qos.durability, qos.history),
+            (reliable, durability, history),
+            "{text}"
+        );
+    };
+    check("", true, Durability::Volatile, History::KeepLast(10));
+    check(
+        "- history: 1\n  depth: 5\n  reliability: 2\n  durability: 2\n  deadline:\n    sec: 1\n    nsec: 0",
+        false,
+        Durability::Volatile,
+        History::KeepLast(5),
+    );
+    check(
+        "- history: keep_all\n  depth: 0\n  reliability: reliable\n  durability: transient_local\n- history: keep_last",
+        true,
+        Durability::TransientLocal,
+        History::KeepAll,
+    );
+    let own = RecordedQos::of(&WriterQos { durability: Durability::TransientLocal, ..WriterQos::default() });
+    check(&own.to_profiles(), true, Durability::TransientLocal, History::KeepLast(1));
+}
+
+#[test]
+fn messages_of_ros_are_definitions_of_ros_and_come_back_as_the_same_type() {
+    let text = "module a { module msg { module dds_ {
+          @final struct Inner_ { octet flag; sequence<double, 3> some; };
+          @final struct Outer_ { Inner_ one; string<9> name; sequence<Inner_> many; float grid[4]; };
+        }; }; };";
+    let types = idl::parse(text).expect("IDL");
+    let outer = types.find("a::msg::dds_::Outer_").expect("defined");
+    let schema = TypeSchema::of("a::msg::dds_::Outer_", outer);
+    assert_eq!((schema.name.as_str(), schema.encoding.as_str()), ("a/msg/Outer", ROS2MSG));
+    let border = "=".repeat(80);
+    let expected = format!(
+        "a/Inner one\nstring<=9 name\na/Inner[] many\nfloat32[4] grid\n{border}\nMSG: a/Inner\nbyte flag\nfloat64[<=3] some\n"
+    );
+    assert_eq!(schema.text, expected);
+    assert_eq!(schema.wire_type_name(), "a::msg::dds_::Outer_");
+    assert_eq!(schema.to_type(), Ok(Some(outer.clone())));
+}
+
+#[test]
+fn other_types_are_definitions_in_idl() {
+    let text = "module a { @appendable struct Part { long x; }; @mutable struct Whole { @key long id; @optional Part part; }; };";
+    let types = idl::parse(text).expect("IDL");
+    let whole = types.find("a::Whole").expect("defined");
+    let schema = TypeSchema::of("a::Whole", whole);
+    assert_eq!((schema.name.as_str(), schema.encoding.as_str()), ("a::Whole", OMGIDL));
+    assert_eq!(schema.to_type(), Ok(Some(whole.clone())));
+    assert!(TypeSchema { text: "struct".to_owned(), ..schema.clone() }.to_type().is_err());
+    assert_eq!(TypeSchema { encoding: "protobuf".to_owned(), ..schema }.to_type(), Ok(None));
+}
+
+#[test]
+fn definitions_that_never_resolve_are_an_error_and_no_endless_search() {
+    let schema = TypeSchema {
+        name: "a/msg/A".to_owned(),
+        encoding: ROS2MSG.to_owned(),
+        text: format!("a/B b\n{}\nMSG: a/B\na/A a\n", "=".repeat(80)),
+    };
+    assert!(schema.to_type().is_err());
+}
+
+#[test]
+fn topics_are_chosen_by_either_name() {
+    let chosen = |names: &[&str], excluded: &[&str], topic: &str| {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        TopicSelection::new(owned(names), owned(excluded)).has(topic)
+    };
+    assert!(chosen(&[], &[], "rt/scan") && chosen(&["/scan"], &[], "rt/scan") && chosen(&["rt/s*"], &[], "rt/scan"));
+    assert!(!chosen(&["/scan"], &[], "rt/imu") && !chosen(&[], &["/sc?n"], "rt/scan"));
+    assert!(chosen(&["/camera/*"], &["*raw"], "rt/camera/front/info"));
+    assert!(!chosen(&["/camera/*"], &["*raw"], "rt/camera/front/raw"));
+    assert_eq!(
+        (shown_topic("rt/a/b"), wire_topic("/a/b"), wire_topic("a")),
+        ("/a/b".into(), "rt/a/b".into(), "a".into())
+    );
+}

@@ -1,0 +1,199 @@
+//! What is written is read, whole or cut off anywhere.
+
+use std::path::PathBuf;
+
+use thalweg::types::Keyed;
+
+use crate::channel::RecordedWriter;
+use crate::files::{Compression, FileOptions, RecordedMessage, RecordingFiles};
+use crate::qos::RecordedQos;
+use crate::read::{Entry, InstanceEnd, RecordingReader, channels_of};
+use crate::schema::TypeSchema;
+use crate::summary::RecordingSummary;
+
+/// A folder of this test's own, removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("thalweg-recording-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn writer(topic: &str, guid: &str) -> RecordedWriter {
+    RecordedWriter {
+        topic: topic.to_owned(),
+        type_name: "a::T".to_owned(),
+        keyed: Keyed::No,
+        qos: RecordedQos::default(),
+        writer: guid.to_owned(),
+        schema: Some(TypeSchema {
+            name: "a::T".to_owned(),
+            encoding: "omgidl".to_owned(),
+            text: "module a { struct T { long x; }; };".to_owned(),
+        }),
+    }
+}
+
+pub fn options(path: PathBuf, compression: Compression, split_bytes: Option<u64>) -> FileOptions {
+    FileOptions { path, split_bytes, compression, chunk_bytes: 1_000 }
+}
+
+/// A file with samples of two writers, in chunks that are flushed every ten samples.
+fn write(path: PathBuf, compression: Compression, split: Option<u64>, count: u32) -> Vec<PathBuf> {
+    let mut files = RecordingFiles::create(options(path, compression, split)).expect("created");
+    let numbers = [files.add_writer(writer("rt/one", "g1")), files.add_writer(writer("two", "g2"))];
+    for sequence in 0..count {
+        let data = [sequence as u8; 100];
+        let time = 1_000 + u64::from(sequence);
+        let message = RecordedMessage { sequence, log_time_ns: time, publish_time_ns: time - 500, data: &data };
+        files.begin_if_due(RecordingSummary::default).expect("split");
+        files.write(numbers[sequence as usize % 2], &message).expect("written");
+        if sequence % 10 == 9 {
+            files.flush().expect("flushed");
+        }
+    }
+    files.finish(&RecordingSummary::default()).expect("finished");
+    files.paths().to_vec()
+}
+
+/// The sequence numbers in a file up to its end, and whether it is cut off.
+fn read(bytes: &[u8]) -> Result<(Vec<u32>, bool), String> {
+    let mut reader = RecordingReader::new(bytes);
+    let mut numbers = Vec::new();
+    while let Some(entry) = reader.read_entry().map_err(|error| error.to_string())? {
+        if let Entry::Message { sequence, data, channel, log_time_ns, publish_time_ns } = entry {
+            assert_eq!(data, [sequence as u8; 100]);
+            assert_eq!((log_time_ns, publish_time_ns), (1_000 + u64::from(sequence), 500 + u64::from(sequence)));
+            let expected = if sequence % 2 == 0 { writer("rt/one", "g1") } else { writer("two", "g2") };
+            assert_eq!(channel.writer, Ok(expected));
+            numbers.push(sequence);
+        }
+    }
+    Ok((numbers, reader.cut_off().is_some()))
+}
+
+#[test]
+fn what_is_written_is_read_in_every_compression() {
+    let folder = Folder::new("compression");
+    for (number, compression) in [Compression::None, Compression::Lz4, Compression::Zstd].into_iter().enumerate() {
+        let path = folder.0.join(format!("{number}.mcap"));
+        write(path.clone(), compression, None, 95);
+        let bytes = std::fs::read(&path).expect("a file");
+        assert_eq!(read(&bytes), Ok(((0..95).collect(), false)), "{compression:?}");
+        let channels = channels_of(&path).expect("channels");
+        let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
+        assert_eq!(names, ["/one", "two"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_read_up_to_its_last_whole_chunk() {
+    let folder = Folder::new("cut");
+    let path = folder.0.join("run.mcap");
+    write(path.clone(), Compression::Zstd, None, 50);
+    let bytes = std::fs::read(&path).expect("a file");
+    let mut most = 0;
+    for length in 0..bytes.len() {
+        match read(&bytes[..length]) {
+            Err(error) => assert!(length < 40 && error.contains("no MCAP file"), "{length}: {error}"),
+            Ok((numbers, is_cut)) => {
+                assert!(is_cut, "{length} of {}", bytes.len());
+                assert_eq!(numbers, (0..numbers.len() as u32).collect::<Vec<_>>());
+                assert!(numbers.len() >= most, "a longer file has no fewer samples");
+                most = numbers.len();
+            }
+        }
+    }
+    assert_eq!(most, 50);
+    let cut = folder.0.join("cut.mcap");
+    std::fs::write(&cut, &bytes[..bytes.len() - 1]).expect("written");
+    assert_eq!(channels_of(&cut).expect("channels").len(), 2, "without an index, they are found in the chunks");
+}
+
+#[test]
+fn a_broken_byte_in_a_chunk_is_told_and_not_taken_for_data() {
+    let folder = Folder::new("broken");
+    let path = folder.0.join("run.mcap");
+    write(path.clone(), Compression::None, None, 50);
+    let mut bytes = std::fs::read(&path).expect("a file");
+    let sample = bytes.windows(100).position(|window| window == [33; 100]).expect("sample 33");
+    bytes[sample + 50] ^= 1;
+    let error = read(&bytes).expect_err("the checksum differs");
+    assert!(error.contains("CRC"), "{error}");
+}
+
+#[test]
+fn files_that_are_split_are_whole_each_and_have_each_sample_once() {
+    let folder = Folder::new("split");
+    let paths = write(folder.0.join("run.mcap"), Compression::None, Some(3_000), 200);
+    assert!(paths.len() > 3, "{paths:?}");
+    assert!(paths[1].ends_with("run_1.mcap"));
+    let mut numbers = Vec::new();
+    for path in &paths {
+        let (some, is_cut) = read(&std::fs::read(path).expect("a file")).expect("understood");
+        assert!(!is_cut && !some.is_empty());
+        numbers.extend(some);
+    }
+    assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_existing_file_is_never_written_over() {
+    let folder = Folder::new("exists");
+    let path = folder.0.join("run.mcap");
+    std::fs::write(&path, "mine").expect("written");
+    let error = RecordingFiles::create(options(path.clone(), Compression::None, None)).err().expect("refused");
+    assert!(error.to_string().contains("not written over"), "{error}");
+    assert_eq!(std::fs::read(&path).expect("still there"), b"mine");
+}
+
+#[test]
+fn ends_of_instances_and_counts_are_read_again() {
+    let folder = Folder::new("ends");
+    let path = folder.0.join("run.mcap");
+    let mut files = RecordingFiles::create(options(path.clone(), Compression::None, None)).expect("created");
+    let end = InstanceEnd {
+        topic: "t".to_owned(),
+        writer: "g".to_owned(),
+        sequence: 1 << 40,
+        disposed: true,
+        key: "00010000ff".to_owned(),
+    };
+    let json = serde_json::to_vec(&end).expect("JSON");
+    let message = RecordedMessage { sequence: 0, log_time_ns: 2, publish_time_ns: 1, data: &json };
+    files.write_end(&message).expect("written");
+    let mut summary = RecordingSummary::default();
+    summary.overwritten.insert("t".to_owned(), 3);
+    files.finish(&summary).expect("finished");
+    let mut reader = RecordingReader::new(std::fs::File::open(&path).expect("a file"));
+    let first = reader.read_entry().expect("understood").expect("an entry");
+    assert_eq!(end.key_bytes(), Some(vec![0, 1, 0, 0, 255]));
+    assert_eq!(first, Entry::InstanceEnd { end, log_time_ns: 2, publish_time_ns: 1 });
+    assert_eq!(reader.read_entry().expect("understood"), Some(Entry::Summary(summary)));
+    assert_eq!(reader.read_entry().expect("understood"), None);
+}
+
+#[test]
+fn a_length_that_the_file_has_not_takes_no_memory() {
+    // A record that says that it has 200 MiB.
+    let mut bytes = mcap::MAGIC.to_vec();
+    bytes.push(0x05);
+    bytes.extend_from_slice(&(200_u64 << 20).to_le_bytes());
+    bytes.extend_from_slice(&[0; 100]);
+    assert_eq!(read(&bytes).map(|(numbers, _)| numbers.len()).unwrap_or(0), 0);
+    // One that says more than is believed.
+    let mut bytes = mcap::MAGIC.to_vec();
+    bytes.push(0x05);
+    bytes.extend_from_slice(&u64::MAX.to_le_bytes());
+    assert!(read(&bytes).is_err());
+}

@@ -1,0 +1,85 @@
+//! Which channels can be replayed, and which are refused.
+
+use std::collections::BTreeMap;
+
+use mcap::records::MessageHeader;
+use mcap::{WriteOptions, Writer};
+use thalweg::DomainParticipant;
+use thalweg::types::Keyed;
+
+use super::files::Folder;
+use crate::TopicSelection;
+use crate::channel::RecordedWriter;
+use crate::player::{Player, PlayerOptions, ReplayClock};
+use crate::read::channels_of;
+
+/// A channel of another program: its name, the encoding of its messages, the schema's name, encoding and text, metadata.
+type ForeignChannel<'a> = (&'a str, &'a str, Option<(&'a str, &'a str, &'a str)>, &'a [(&'a str, &'a str)]);
+
+/// A file as another program writes it.
+fn write(path: &std::path::Path, channels: &[ForeignChannel<'_>]) {
+    let file = std::fs::File::create(path).expect("created");
+    let mut writer: Writer<_> = WriteOptions::new().profile("ros2").create(file).expect("a writer");
+    for (topic, encoding, schema, metadata) in channels {
+        let schema = schema
+            .map_or(0, |(name, encoding, text)| writer.add_schema(name, encoding, text.as_bytes()).expect("a schema"));
+        let metadata: BTreeMap<String, String> =
+            metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let channel_id = writer.add_channel(schema, topic, encoding, &metadata).expect("a channel");
+        let header = MessageHeader { channel_id, sequence: 0, log_time: 5, publish_time: 4 };
+        writer.write_to_known_channel(&header, &[0, 1, 0, 0, 1, 0, 0, 0]).expect("written");
+    }
+    writer.finish().expect("finished");
+}
+
+fn open(path: &std::path::Path, topics: &[&str]) -> Result<Vec<String>, String> {
+    let participant = DomainParticipant::builder(0).loopback_only().domain_tag("played").create().expect("one");
+    let options = PlayerOptions {
+        topics: TopicSelection::new(topics.iter().map(|name| (*name).to_owned()).collect(), Vec::new()),
+        rate: 1.0,
+        clock: ReplayClock::Source,
+        renamed: BTreeMap::from([("/old".to_owned(), "/new".to_owned())]),
+    };
+    let types = |_: &str| Ok(None);
+    let player = Player::open(&participant, &[path.to_owned()], options, &types);
+    player.map(|player| player.topics()).map_err(|error| error.to_string())
+}
+
+const STRING: Option<(&str, &str, &str)> = Some(("std_msgs/msg/String", "ros2msg", "string data"));
+
+#[test]
+fn a_bag_of_ros_is_read_with_its_names_and_profiles() {
+    let folder = Folder::new("bag");
+    let path = folder.0.join("bag.mcap");
+    let profiles = [("offered_qos_profiles", "- history: 1\n  depth: 1\n  reliability: 1\n  durability: 1")];
+    write(&path, &[("/chatter", "cdr", STRING, &profiles), ("/old", "cdr", STRING, &[])]);
+    let channels = channels_of(&path).expect("channels");
+    let writer: &RecordedWriter = channels[0].writer.as_ref().expect("a writer");
+    assert_eq!((writer.topic.as_str(), writer.type_name.as_str()), ("rt/chatter", "std_msgs::msg::dds_::String_"));
+    assert_eq!(writer.keyed, Keyed::No);
+    assert_eq!(open(&path, &[]), Ok(vec!["/chatter".to_owned(), "/new".to_owned()]));
+}
+
+#[test]
+fn what_is_no_sample_of_dds_is_refused_by_name() {
+    let folder = Folder::new("refused");
+    let path = folder.0.join("other.mcap");
+    let proto = Some(("foxglove.Log", "protobuf", "…"));
+    let keyed = Some(("a::K", "omgidl", "module a { struct K { @key long id; }; };"));
+    write(
+        &path,
+        &[
+            ("/log", "protobuf", proto, &[]),
+            ("/chatter", "cdr", STRING, &[]),
+            ("bare", "cdr", None, &[]),
+            ("k", "cdr", keyed, &[]),
+        ],
+    );
+    let error = open(&path, &[]).expect_err("some cannot");
+    assert!(error.contains("/log: its messages are \"protobuf\"") && error.contains("bare: it has neither"), "{error}");
+    assert!(!error.contains("chatter"), "{error}");
+    assert_eq!(open(&path, &["/chatter", "k"]), Ok(vec!["k".to_owned(), "/chatter".to_owned()]));
+    assert!(open(&path, &["/none"]).expect_err("nothing chosen").contains("none of the chosen topics"));
+    std::fs::write(folder.0.join("text"), "no recording at all, but some text that is long enough").expect("written");
+    assert!(open(&folder.0.join("text"), &[]).expect_err("refused").contains("no MCAP file"));
+}

@@ -69,6 +69,10 @@ impl Arrivals {
         self.receiver.handle_round_trip(round_trip);
     }
 
+    pub(super) fn handle_departure(&mut self, ssrc: u32) {
+        self.receiver.handle_departure(ssrc);
+    }
+
     pub(super) fn poll_timeout(&mut self) -> Instant {
         self.receiver.poll_timeout()
     }

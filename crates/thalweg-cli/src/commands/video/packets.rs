@@ -127,7 +127,7 @@ fn resend(repair: RepairName, ssrc: u32) -> Resend {
 /// A failure of the driver: wrong options, or a network or source that fails.
 pub fn from_send(error: SendError) -> Failure {
     match error {
-        SendError::Plan(_) | SendError::Config(_) => Failure::Usage(error.to_string()),
+        SendError::Plan(_) | SendError::Config(_) | SendError::Channels { .. } => Failure::Usage(error.to_string()),
         SendError::Socket(_) | SendError::Frame(_) | SendError::Source(_) => Failure::Failed(error.to_string()),
     }
 }

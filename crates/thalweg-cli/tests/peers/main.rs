@@ -15,6 +15,7 @@ mod oscore;
 mod paper3;
 mod peer;
 mod probe;
+mod sound;
 mod ssh;
 mod sshd;
 mod thalweg;

@@ -105,6 +105,7 @@ impl PacketOptions {
             batching: self.batching,
             repair: self.repair,
             vocabulary: self.vocabulary,
+            sound: None,
             datagram_octets: None,
         }
     }

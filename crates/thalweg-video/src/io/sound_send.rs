@@ -188,7 +188,9 @@ impl SoundSending<'_> {
 
     fn report_due(&mut self, now: Instant) {
         if self.control.is_due(now) {
-            let local = LocalStreams { sent: Some(self.sender.sent(&wall_clock(now))), received: &[] };
+            // One right after the other: time between the two readings would shift sound against the picture.
+            let sent = self.sender.sent(&wall_clock(clock::now()));
+            let local = LocalStreams { sent: Some(sent), received: &[] };
             self.control.send_report(now, &self.paths, &local);
         }
     }

@@ -53,8 +53,12 @@ impl HearingOptions {
     /// The session description, from a file or an announcement; `None` where the options tell the picture.
     ///
     /// # Errors
-    /// It cannot be read, or nobody announces it.
+    /// It cannot be read, nobody announces it, or other options tell the picture as well.
     pub fn find_session(&self, interrupt: &Interrupt) -> Result<Option<SessionDescription>, Failure> {
+        if self.sdp.is_some() || self.session.is_some() {
+            // Plain descriptions may leave the rate out.
+            PictureOptions { rate: None, ..self.picture.clone() }.refuse_beside("a session description")?;
+        }
         let Some(name) = &self.session else { return self.sdp.as_deref().map(read).transpose() };
         let heard = hear_session(name, self.interface_index()?, SESSION_PATIENCE, &interrupt.flag())
             .map_err(|error| Failure::Failed(format!("no announcement can be heard: {error}; --interface may help")))?;
@@ -80,10 +84,6 @@ impl HearingOptions {
     /// # Errors
     /// The options do not fit each other or the session description.
     pub fn driver_options(&self, session: Option<&SessionDescription>) -> Result<ReceiveOptions, Failure> {
-        if session.is_some() {
-            // Plain descriptions may leave the rate out.
-            PictureOptions { rate: None, ..self.picture.clone() }.refuse_beside("a session description")?;
-        }
         let offered = session.map(|session| first_picture(session, &self.picture)).transpose()?;
         let format = offered.as_ref().map_or_else(|| self.picture.format(), |offered| Ok(offered.format))?;
         let mut config = ReceiverConfig::new(format);

@@ -55,16 +55,6 @@ impl Source {
         (self.last_arrival, self.is_stream) = (Instant::ZERO, false);
     }
 
-    /// A source that was judged foreign is the current one from now on; false where another one was asked for.
-    pub(crate) fn adopt(&mut self, now: Instant, ssrc: u32) -> bool {
-        if self.wanted.is_some() {
-            return false;
-        }
-        self.current = Some(ssrc);
-        self.note_packet(now);
-        true
-    }
-
     pub(crate) fn judge(&mut self, now: Instant, ssrc: u32) -> Origin {
         let is_own = self.current.is_none_or(|current| current == ssrc);
         if !is_own && (self.wanted.is_some() || !self.gives_way(now, ssrc)) {

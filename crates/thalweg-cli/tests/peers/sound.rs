@@ -89,7 +89,11 @@ mod gstreamer {
              udpsink host=127.0.0.1 port=21006 bin.send_rtcp_src_1 ! udpsink host=127.0.0.1 port=21007 sync=false async=false",
             input.display()
         ));
-        let told = receiver.expect("a JSON object", |line| line.starts_with('{'));
+        let mut told = String::new();
+        while !told.ends_with("\n}") {
+            told.push('\n');
+            told.push_str(&receiver.expect("a JSON object", |_| true));
+        }
         pipeline.kill();
         let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
         assert_eq!(told["sound"]["packets_lost"], 0, "{told}");

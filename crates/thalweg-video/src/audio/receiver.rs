@@ -217,8 +217,6 @@ impl AudioReceiver {
         match self.source.judge(now, packet.header.ssrc) {
             Origin::Own if self.stream.is_some() => {}
             Origin::Successor if self.continues(&packet) => {}
-            // Its farewell may be read later; no source was asked for.
-            Origin::Foreign if self.continues(&packet) => _ = self.source.adopt(now, packet.header.ssrc),
             Origin::Own | Origin::Successor => self.start(now, &packet),
             Origin::Foreign => {
                 self.counters.packets_foreign += 1;

@@ -75,12 +75,22 @@ impl Control {
         self.session.poll_event()
     }
 
-    /// Takes in a datagram that came on a path. What cannot be read is counted by the session.
-    pub(super) fn handle_datagram(&mut self, now: Instant, path: usize, from: SocketAddr, datagram: &[u8]) {
-        if self.session.handle_datagram(now, from, datagram).is_ok()
-            && let Some(peer) = self.peers.get_mut(path)
-        {
+    /// Takes in a datagram that came on a path. What cannot be read is counted by the session. Returns who has left by it: packets
+    /// behind it may be the same sender's under another number.
+    pub(super) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        path: usize,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<u32> {
+        self.session.handle_datagram(now, from, datagram).ok()?;
+        if let Some(peer) = self.peers.get_mut(path) {
             *peer = peer.hearing(from);
+        }
+        match self.session.newest_event() {
+            Some(RtcpEvent::Left { ssrc, .. }) => Some(*ssrc),
+            _ => None,
         }
     }
 

@@ -327,9 +327,9 @@ impl<'options> Receiving<'options> {
         let mut has_come = false;
         let handle = |arrival: MediaArrival<'_>| {
             has_come = true;
-            if arrivals.handle_message(&arrival, |path, from, at, datagram| {
-                control.handle_datagram(at, path, from, datagram);
-            }) {
+            if arrivals
+                .handle_message(&arrival, |path, from, at, datagram| control.handle_datagram(at, path, from, datagram))
+            {
                 begin(tally, &arrival);
                 arrivals.ssrc().into_iter().for_each(|ssrc| control.handle_rtp_source(ssrc, arrival.message.source));
                 guess_control(control, options.control, &arrival);
@@ -356,12 +356,10 @@ impl<'options> Receiving<'options> {
             RtcpEvent::Left { ssrc, .. }
                 if self.options.farewell == Farewell::End && self.arrivals.ssrc() == Some(*ssrc) =>
             {
-                self.arrivals.handle_departure(*ssrc);
                 // Packets that were sent before it may still be on their way, and frames wait for their times.
                 let last = clock::now() + self.options.receiver.playout + self.options.receiver.format.frame_time();
                 self.tally.left = Some((*ssrc, last));
             }
-            RtcpEvent::Left { ssrc, .. } => self.arrivals.handle_departure(*ssrc),
             RtcpEvent::Collision { .. } => _ = self.control.take_new_identity(clock::now(), &self.paths),
             _ => {}
         }

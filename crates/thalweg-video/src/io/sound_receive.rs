@@ -180,7 +180,8 @@ impl SoundReceiving<'_> {
             let (path, message) = (arrival.path, arrival.message);
             for (protocol, datagram) in arrival.datagrams() {
                 if protocol == Protocol::Control {
-                    control.handle_datagram(message.arrived, path, message.source, datagram);
+                    let departed = control.handle_datagram(message.arrived, path, message.source, datagram);
+                    departed.into_iter().for_each(|ssrc| audio.handle_departure(ssrc));
                 } else if audio.handle_datagram(message.arrived, datagram).is_ok() {
                     // What is no sound is counted.
                     let ssrc = audio.received().map(|stream| stream.ssrc);
@@ -198,7 +199,6 @@ impl SoundReceiving<'_> {
             match event {
                 RtcpEvent::RoundTrip { round_trip, .. } => self.round_trip = Some(round_trip),
                 RtcpEvent::Left { ssrc, .. } if current == Some(ssrc) => {
-                    self.audio.handle_departure(ssrc);
                     // What it sent before may still be on its way.
                     (self.left, self.ends) = (Some(ssrc), clock::now() + LINGER);
                 }

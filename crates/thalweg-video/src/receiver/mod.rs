@@ -218,8 +218,6 @@ impl VideoReceiver {
             Origin::Own => {}
             Origin::Successor if self.continues(&packet.header) => {}
             Origin::Successor => self.begin_anew(),
-            // Its farewell may be read later.
-            Origin::Foreign if self.continues(&packet.header) && self.source.adopt(now, packet.header.ssrc) => {}
             Origin::Foreign => {
                 self.counters.refused.foreign += 1;
                 return PacketArrival::Refused;

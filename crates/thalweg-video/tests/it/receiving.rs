@@ -181,7 +181,9 @@ fn a_receiver_follows_a_sender_that_takes_another_number() {
     });
     let (packets, frames) = (received.receiver.packets, received.receiver.frames);
     assert_eq!((packets.received, packets.lost), (sent.sender.packets_sent, 0), "{packets:?}");
-    assert_eq!((frames.complete, frames.concealed), (sent.sender.frames_sent, 0), "{frames:?}");
+    assert_eq!((frames.complete + frames.concealed, frames.discarded), (sent.sender.frames_sent, 0), "{frames:?}");
+    // Only a machine that stalls makes packets late.
+    assert!(frames.concealed == 0 || packets.late > 0, "{frames:?} {packets:?}");
     assert_ne!(sent.peer.map(|peer| peer.ssrc), None, "the receiver reports of the new number");
 }
 

@@ -132,6 +132,7 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
 fn draw_weather(rng: &mut Rng, fixed: &Fixed) -> Weather {
     let drawn = Weather {
         loss: if rng.chance(0.4) { 0.0 } else { rng.below(300) as f64 / 1000.0 },
+        loss_run: 1,
         duplication: if rng.chance(0.5) { 0.0 } else { rng.below(100) as f64 / 1000.0 },
         reordering: if rng.chance(0.5) { 0.0 } else { rng.below(100) as f64 / 1000.0 },
         corruption: 0.0,

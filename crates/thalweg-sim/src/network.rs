@@ -15,6 +15,9 @@ use crate::process::DISCOVERY_PORT;
 pub struct Weather {
     /// Probability that an IP packet is lost, for each receiving host.
     pub loss: f64,
+    /// So many datagrams that leave a host for another at one time share their fate, as those that a device cuts from one message
+    /// (GSO) and a queue drops as one. One by default: each has its own.
+    pub loss_run: u32,
     /// Probability that a datagram arrives twice.
     pub duplication: f64,
     /// Probability that a datagram is held up by ten times the jitter, so that later ones overtake it.
@@ -31,6 +34,7 @@ impl Weather {
     /// A good wired network: 100 µs from host to host, nothing lost.
     pub const CLEAR: Weather = Weather {
         loss: 0.0,
+        loss_run: 1,
         duplication: 0.0,
         reordering: 0.0,
         corruption: 0.0,
@@ -171,8 +175,19 @@ pub struct Network {
     lanes: Vec<(BusyLane, BusyLane)>,
     /// Hosts with a limited inbound lane that the datagram at hand was sent to.
     entered: Vec<usize>,
+    /// The last datagrams that share a fate.
+    run: Option<LossRun>,
     moved: usize,
     unroutable: u64,
+}
+
+/// Datagrams that leave a host for another at one time, and whether they are lost.
+#[derive(Clone, Copy, Debug)]
+struct LossRun {
+    at: Instant,
+    hosts: (usize, usize),
+    length: u32,
+    is_lost: bool,
 }
 
 impl Network {
@@ -191,6 +206,7 @@ impl Network {
             sockets: Vec::new(),
             lanes: (0..hosts).map(|_| busy(HostLink::UNLIMITED)).collect(),
             entered: Vec::new(),
+            run: None,
             moved: 0,
             unroutable: 0,
         }
@@ -296,7 +312,7 @@ impl Network {
                 };
                 let lost = match last_host {
                     Some((known, lost)) if known == socket.host => lost,
-                    _ => self.is_swallowed(to) || self.draw_loss(socket.host, bytes),
+                    _ => self.is_swallowed(to) || self.draw_loss(now, (host, socket.host), bytes),
                 };
                 last_host = Some((socket.host, lost));
                 self.deliver(departs, host, &socket, lost, fates);
@@ -343,12 +359,19 @@ impl Network {
         self.filter == GroupFilter::UserData && to.ip().is_multicast() && to.port() != DISCOVERY_PORT
     }
 
-    fn draw_loss(&mut self, to_host: usize, bytes: usize) -> bool {
-        if self.weather.loss == 0.0 || self.entered.contains(&to_host) {
+    fn draw_loss(&mut self, now: Instant, hosts: (usize, usize), bytes: usize) -> bool {
+        if self.weather.loss == 0.0 || self.entered.contains(&hosts.1) {
             return false;
         }
+        let together = |run: &LossRun| (run.at, run.hosts) == (now, hosts) && run.length < self.weather.loss_run;
+        if let Some(run) = self.run.as_mut().filter(|run| together(run)) {
+            run.length += 1;
+            return run.is_lost;
+        }
         let packets = i32::try_from(bytes.div_ceil(PACKET_BYTES).max(1)).unwrap_or(i32::MAX);
-        self.rng.chance(1.0 - (1.0 - self.weather.loss).powi(packets))
+        let is_lost = self.rng.chance(1.0 - (1.0 - self.weather.loss).powi(packets));
+        self.run = Some(LossRun { at: now, hosts, length: 1, is_lost });
+        is_lost
     }
 
     fn deliver(&mut self, departs: Instant, from_host: usize, socket: &Socket, lost: bool, fates: &mut Vec<Fate>) {

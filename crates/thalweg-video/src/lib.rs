@@ -23,4 +23,5 @@ pub mod sender;
 pub mod sink;
 pub mod source;
 pub mod topics;
+pub mod wav;
 pub mod y4m;

@@ -50,6 +50,11 @@ impl Source {
         self.current
     }
 
+    /// The current source has left: another one may take its place at once.
+    pub(crate) fn release(&mut self) {
+        (self.last_arrival, self.is_stream) = (Instant::ZERO, false);
+    }
+
     pub(crate) fn judge(&mut self, now: Instant, ssrc: u32) -> Origin {
         let is_own = self.current.is_none_or(|current| current == ssrc);
         if !is_own && (self.wanted.is_some() || !self.gives_way(now, ssrc)) {

@@ -14,7 +14,7 @@ use crate::program::{PATIENCE, Running, Said, command, run, tag};
 /// The picture of these tests: so slow that a machine with other work drops no frame.
 const SIZE: [&str; 4] = ["--size", "320x180", "--rate", "2"];
 
-const SENT: [&str; 17] = [
+const SENT: [&str; 19] = [
     "cpu_seconds",
     "fps_mean",
     "fps_sd",
@@ -28,9 +28,11 @@ const SENT: [&str; 17] = [
     "packets_sent",
     "picture",
     "receiver",
+    "replans",
     "rtt_us",
     "seconds",
     "socket_errors",
+    "sound",
     "system_calls",
 ];
 
@@ -193,6 +195,100 @@ fn a_session_description_tells_a_receiver_everything() {
     assert!(std::fs::read(&out).expect("frames") == content, "the frames differ");
 }
 
+/// An address of loopback with an even port that is free, as the next three are: picture and sound, each with RTCP.
+fn address_of_both() -> (String, String) {
+    for _ in 0..1000 {
+        let picture = address();
+        let port: u16 = picture.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        if port < 65_000 && [port + 2, port + 3].iter().all(|port| UdpSocket::bind(("127.0.0.1", *port)).is_ok()) {
+            return (picture, format!("127.0.0.1:{}", port + 2));
+        }
+    }
+    panic!("no four neighbouring ports are free");
+}
+
+/// Sends picture and sound from one process to the other; returns what both said, the sender first.
+fn stream_with_sound(send: &[&str], receive: &[&str], picture: &str, sound: &str) -> [Said; 2] {
+    let receiver = receiver(picture, receive);
+    wait_for_listener(sound);
+    let sent = run(&[&["video", "send", "--to", picture], &SIZE[..], send].concat());
+    [sent, receiver.finish()]
+}
+
+#[test]
+fn sound_comes_with_its_picture_and_each_sample_is_proved() {
+    for (channels, packet_time) in [("1", "1ms"), ("8", "125us")] {
+        let (folder, (picture, sound)) = (Folder::new(), address_of_both());
+        let sdp = folder.path("both.sdp");
+        let tone = ["--sound", "tone", "--channels", channels, "--packet-time", packet_time];
+        run(&[&["video", "sdp", "--to", &picture, "--out", &sdp], &SIZE[..], &tone].concat()).expect_code(0);
+        let text = std::fs::read_to_string(&sdp).expect("the description");
+        assert!(text.contains("m=video") && text.contains(&format!("rtpmap:98 L24/48000/{channels}")), "{text}");
+        let send = [&tone[..], &["--frames", "6", "--json"]].concat();
+        let receive = ["--sdp", &sdp, "--playout-frames", "3", "--json"];
+        let [sent, received] = stream_with_sound(&send, &receive, &picture, &sound);
+        let (sent, received) = (&json(&sent)["sound"], &json(&received)["sound"]);
+        assert_eq!(
+            received["packets_expected"],
+            sent["packets_sent"].as_u64().unwrap() + sent["packets_dropped"].as_u64().unwrap()
+        );
+        // A processor that serves others for a tenth of a second costs packets here, and loopback loses none.
+        assert_eq!(
+            (&received["packets_lost"], &received["law_holds"]),
+            (&sent["packets_dropped"], &true.into()),
+            "{received}"
+        );
+        assert_eq!((&received["tone"]["frames_wrong"], &received["tone"]["holds"]), (&0.into(), &true.into()));
+        assert!(figure(&received["tone"], "frames_proved") > 48_000.0, "{received}");
+        assert!(figure(received, "behind_picture_ms").abs() < 20.0 && figure(received, "steps") > 0.0, "{received}");
+    }
+}
+
+/// A WAVE file of a second, two channels of 24 bits, and its samples.
+fn wave() -> (Vec<u8>, Vec<u8>) {
+    let samples: Vec<u8> = (0..48_000 * 6_u32).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 19) as u8).collect();
+    let mut file = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x02\0".to_vec();
+    file.extend(48_000_u32.to_le_bytes());
+    file.extend(288_000_u32.to_le_bytes());
+    file.extend(b"\x06\0\x18\0LIST\x04\0\0\0abcddata");
+    file.extend((samples.len() as u32).to_le_bytes());
+    file.extend(&samples);
+    (file, samples)
+}
+
+#[test]
+fn a_wave_file_comes_out_as_it_went_in() {
+    let (folder, (picture, sound)) = (Folder::new(), address_of_both());
+    let (source, sink) = (folder.path("in.wav"), folder.path("out.wav"));
+    let (file, samples) = wave();
+    std::fs::write(&source, file).expect("written");
+    let (from, into) = (format!("wav:{source}"), format!("wav:{sink}"));
+    let receive = [
+        &["--bind", &picture, "--sound-bind", &sound, "--sound-sink", &into, "--playout-frames", "3", "--json"],
+        &SIZE[..],
+    ];
+    let [sent, received] = stream_with_sound(&["--sound", &from, "--frames", "6"], &receive.concat(), &picture, &sound);
+    let received = json(&received);
+    sent.expect_code(0);
+    assert_eq!((&received["sound"]["packets_lost"], &received["sound"]["frames_concealed"]), (&0.into(), &0.into()));
+    let written = std::fs::read(&sink).expect("a file");
+    assert_eq!(written[40..44], (samples.len() as u32).to_le_bytes(), "the head tells the length");
+    assert!(written[44..] == samples, "the samples differ");
+}
+
+#[test]
+fn sound_that_is_not_the_test_tone_fails_the_check() {
+    let (folder, (picture, sound)) = (Folder::new(), address_of_both());
+    let source = folder.path("in.wav");
+    std::fs::write(&source, wave().0).expect("written");
+    let from = format!("wav:{source}");
+    let receive =
+        [&["--bind", &picture, "--sound-bind", &sound, "--playout-frames", "3", "--json"], &SIZE[..]].concat();
+    let [_, received] = stream_with_sound(&["--sound", &from, "--frames", "4"], &receive, &picture, &sound);
+    let received = received.expect_code(1);
+    assert!(received.stderr.contains("not the test tone"), "{}", received.stderr);
+}
+
 #[test]
 fn frames_that_are_not_those_of_the_test_picture_fail_the_check() {
     let (folder, address) = (Folder::new(), address());
@@ -275,10 +371,19 @@ fn each_wrong_option_is_named_with_a_remedy() {
     send(&["--seconds", "-1"], "seconds");
     send(&["--source", "camera"], "y4m:PATH");
     send(&["--repeat"], "leave --repeat out");
+    send(&["--sound", "drum"], "give tone or wav:PATH");
+    send(&["--channels", "2"], "--sound");
+    send(&["--sound", "tone", "--channels", "9"], "1..=8");
+    send(&["--sound", "tone", "--packet-time", "4ms"], "1ms or 125us");
+    send(&["--sound", "wav:/x", "--channels", "2"], "leave --channels out");
     send(&["--source", "y4m:/x", "--rate", "25"], "leave --rate out");
     send(&["--to", "127.0.0.1:6000", "--to", "127.0.0.1:7000"], "two paths at most");
     check(&["send", "--to", "127.0.0.1:65535"], "65535");
+    check(&["send", "--to", "127.0.0.1:65534", "--sound", "tone"], "give --sound-to");
     recv(&["--sink", "window"], "file:PATH");
+    recv(&["--sound-sink", "horn"], "wav:PATH");
+    recv(&["--sound-sink", "verify"], "give --sound-bind");
+    recv(&["--session", "x", "--sdp", "y"], "cannot be used with");
     recv(&["--playout-frames", "9"], "0.5 to 8");
     recv(&["--conceal", "blur"], "previous, interpolate, flag or drop");
     recv(&["--sdp", "x.sdp", "--size", "16x8"], "leave --size out");
@@ -298,6 +403,7 @@ fn files_that_cannot_be_used_are_named() {
     let to = ["send", "--to", "127.0.0.1:5004", "--source"];
     check(&[&to[..], &["y4m:/nonexistent"]].concat(), "cannot read /nonexistent");
     check(&[&to[..], &[&format!("raw:{short}")]].concat(), "100 octets");
+    check(&["send", "--to", "127.0.0.1:5004", "--sound", "wav:/nonexistent"], "cannot read /nonexistent");
     check(&["recv", "--sdp", "/nonexistent"], "cannot read /nonexistent");
     check(&["recv", "--sdp", &sdp], "refused");
     check(&["recv", "--bind", "192.0.2.1:5004", "--sink", "file:/nonexistent/x.y4m"], "/nonexistent/x.y4m");
@@ -449,4 +555,24 @@ fn an_announced_session_is_heard_with_its_picture() {
         (0..4).find_map(|_| announced_sessions().as_array().expect("a list").iter().find(|one| ours(one)).cloned());
     let stream = &found.expect("a listener that was there in time")["streams"][0];
     assert_eq!((&stream["to"][0], &stream["refusal"]), (&"239.255.77.1:5004".into(), &Value::Null));
+}
+
+#[test]
+fn a_session_is_received_by_its_name() {
+    // The name has the form of the picture: nobody else sends one like this.
+    let name = "Thalweg 324x180 yuv422-10 7 progressive";
+    let receive =
+        ["video", "recv", "--session", name, "--interface", "lo", "--playout-frames", "3", "--json", "--frames", "5"];
+    let receiver = Running::start(command(&receive));
+    let deadline = Instant::now() + PATIENCE;
+    while !std::fs::read_to_string("/proc/net/udp").expect("Linux").contains("00000000:2693 ") {
+        assert!(Instant::now() < deadline, "nobody hears announcements");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let send = ["video", "send", "--to", "239.255.77.9:5024", "--interface", "lo", "--announce", "--seconds", "60"];
+    let sender = Running::start(command(&[&send[..], &["--size", "324x180", "--rate", "7"]].concat()));
+    let received = receiver.finish();
+    drop(sender);
+    let figures = json(&received);
+    assert_eq!(figures["verified"]["frames_checked"], 5, "{figures}");
 }

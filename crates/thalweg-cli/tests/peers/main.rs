@@ -16,6 +16,7 @@ mod paper3;
 mod peer;
 mod probe;
 mod recording;
+mod sound;
 mod ssh;
 mod sshd;
 mod thalweg;

@@ -105,8 +105,6 @@ pub enum ReceiveModeration {
     Polling(u32),
     /// The relay hands frames over so far apart; 0 for at once.
     Gathered(u32),
-    /// Interrupts so far apart: `ethtool -C rx-usecs`.
-    Interrupts(u32),
 }
 
 impl fmt::Display for ReceiveModeration {
@@ -116,7 +114,6 @@ impl fmt::Display for ReceiveModeration {
             ReceiveModeration::Polling(us) => write!(f, "polling timer {us} µs"),
             ReceiveModeration::Gathered(0) => f.write_str("relay, at once"),
             ReceiveModeration::Gathered(us) => write!(f, "gathered for {us} µs"),
-            ReceiveModeration::Interrupts(us) => write!(f, "rx-usecs {us}"),
         }
     }
 }

@@ -53,16 +53,6 @@ pub(crate) fn moderate(order: &ModerationOrder) -> Result<Vec<String>, LabError>
                 note(format!("{entry} {value}"), files.write_device_entry(device, entry, value));
             }
         }
-        ReceiveModeration::Interrupts(us) => {
-            let nic = Nic::open(device).map_err(LabError::here)?;
-            let now = nic.coalescing().map_err(LabError::here)?;
-            let set =
-                now.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::Unsupported)).and_then(|mut wanted| {
-                    (wanted.rx_usecs, wanted.adaptive_rx) = (us, false);
-                    nic.set_coalescing(wanted)
-                });
-            note(format!("rx-usecs {us}"), set);
-        }
         ReceiveModeration::AsItIs | ReceiveModeration::Gathered(_) => {}
     }
     Ok(refused)

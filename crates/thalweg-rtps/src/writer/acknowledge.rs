@@ -1,7 +1,8 @@
 //! What readers answer, and what happens when they do not (RTPS 2.5 §8.4.9).
 
 use super::Writer;
-use super::flow::{Position, kernel_cost};
+use super::flow::Position;
+use super::loss::Loss;
 use super::reader_proxy::{MatchedReader, Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::repairs::Repairs;
@@ -88,8 +89,9 @@ impl Writer {
             let lost = samples.request(now, acknack.state, unsent, old, suppression, leaves);
             let tells = !uses_group || proxy.group.has_brought_any();
             let usual_cost = if tells { usual_cost } else { 0 };
-            let whole = |number| proxy.lose_whole(now, history.get(number)?, place, tells);
-            lost.iter().map(whole).map(|cost| cost.unwrap_or(usual_cost)).sum()
+            let mut whole = |number| proxy.lose_whole(now, history.get(number)?, place, tells);
+            let each = |number| whole(number).unwrap_or(Loss::datagram(usual_cost));
+            lost.iter().map(each).fold(Loss::default(), Loss::and)
         })
     }
 
@@ -107,7 +109,7 @@ impl Writer {
         self.handle_answer(now, reader, &answer, |proxy, _| {
             let suppression = proxy.suppression();
             let lost = proxy.repairs.packs.request(now, acknack.state, unsent, old, suppression, |_| false);
-            lost.iter().count() as u64 * usual_cost
+            Loss::datagrams(lost.iter().count() as u64, usual_cost)
         })
     }
 
@@ -122,7 +124,7 @@ impl Writer {
         now: Instant,
         reader: Guid,
         answer: &Answer,
-        request: impl FnOnce(&mut ReaderProxy, &WriterHistory) -> u64,
+        request: impl FnOnce(&mut ReaderProxy, &WriterHistory) -> Loss,
     ) -> WriterOutcome {
         if !self.believes_base(reader, answer.base) {
             self.put_right(now, reader);
@@ -246,7 +248,7 @@ impl Writer {
                 let counts =
                     |fragments| is_first_cut && Position { sample: nack.sequence.previous(), fragments } > slowed_at;
                 let lost = proxy.repairs.request_fragments(now, nack.sequence, cut, &nack.state, suppression, counts);
-                proxy.note_loss(lost * kernel_cost(usize::from(cut.fragment_bytes)));
+                proxy.note_loss(lost.loss());
             }
             // The reader holds a forged fragment for a part of the sample, which needs none.
             Some(None) if !nack.state.is_empty() => {
@@ -350,9 +352,9 @@ impl Writer {
 }
 
 impl ReaderProxy {
-    /// It asks for all of `sample`, of which no part has arrived; where its first transmission `tells` of the path, that counts. Returns the kernel memory of what that tells to be lost; `None` where the
+    /// It asks for all of `sample`, of which no part has arrived; where its first transmission `tells` of the path, that counts. Returns what that tells to be lost; `None` where the
     /// sample has no parts, or the reader asks for all when it lacks some.
-    fn lose_whole(&mut self, now: Instant, sample: HeldSample<'_>, place: Place, tells: bool) -> Option<u64> {
+    fn lose_whole(&mut self, now: Instant, sample: HeldSample<'_>, place: Place, tells: bool) -> Option<Loss> {
         let cut = cut_of(&sample, self.repair_bytes, place)?;
         if !self.matched.vendor.traits().confirms_fragments {
             return None;
@@ -364,7 +366,7 @@ impl ReaderProxy {
         if self.is_up_to_date() {
             self.group.note_fragments(Position { sample: before, fragments: cut.fragments }, 1..=cut.fragments);
         }
-        Some(lost * kernel_cost(usize::from(cut.fragment_bytes)))
+        Some(lost.loss())
     }
 }
 

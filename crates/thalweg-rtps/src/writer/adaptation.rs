@@ -38,14 +38,14 @@ impl Pace {
         let target = self.target(base) + background.delay;
         let (late, lossy) = (delay > target, lossy && self.waited);
         let background_loss = &mut background.loss;
-        let shortens = observed.lost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
+        let shortens = observed.lost.cost > 0 && observed.share > LOSS_MIN && self.shorten_bursts();
         // Shorter bursts may be all that it takes.
         let shortens = shortens && lossy && !late && observed.share < LOSS_HEAVY;
         if observed.exceeds(BACKGROUND_MAX) {
             // No path loses so much by itself.
             self.in_vain = CutsInVain::default();
         } else {
-            self.in_vain.note(self.rate, lossy, observed.known, observed.lost);
+            self.in_vain.note(self.rate, lossy, observed.known, observed.lost.cost);
         }
         self.lossy = if lossy { self.lossy + 1 } else { 0 };
         self.unopposed = if late || lossy && !shortens { 0 } else { self.unopposed + 1 };

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::judged::Judged;
 use super::lateness::{fade, foreign};
+use super::loss::{Loss, RunsLately};
 use super::observed::Observed;
 use super::pace::{Pace, RATE_RANGE, amount, rate_of};
 use super::path::Path;
@@ -26,6 +27,7 @@ pub(super) struct Congestion {
     round: Round,
     judged: Judged,
     background: Background,
+    runs: RunsLately,
 }
 
 /// What sending less does not change.
@@ -56,7 +58,7 @@ struct Round {
     sent_before: u64,
     acknowledged_before: u64,
     acknowledged: u64,
-    lost: u64,
+    lost: Loss,
     /// Of how much it was known when it began whether it arrived.
     judged_before: u64,
     /// When the round before began, and what was sent in it.
@@ -147,6 +149,7 @@ impl Congestion {
             round: Round { began: now, ..Round::default() },
             judged: Judged::new(now),
             background: Background::default(),
+            runs: RunsLately::default(),
         }
     }
 
@@ -222,14 +225,14 @@ impl Congestion {
         self.charge(cost);
     }
 
-    /// So much is found to be lost.
-    pub(super) fn note_loss(&mut self, cost: u64) {
-        self.round.lost += cost;
+    /// This is found to be lost.
+    pub(super) fn note_loss(&mut self, loss: Loss) {
+        self.round.lost = self.round.lost.and(loss);
     }
 
     #[cfg(test)]
     pub(super) fn lost(&self) -> u64 {
-        self.round.lost
+        self.round.lost.cost
     }
 
     /// True when what is sent waited for the rate, which then is why nothing was on its way for a while.
@@ -245,7 +248,7 @@ impl Congestion {
 
     /// True when as much as a whole window was lost: where nothing gets through, waiting for answers only adds to it.
     fn has_drowned(&self) -> bool {
-        matches!(&self.phase, Phase::Open { window, .. } if self.round.lost >= *window)
+        matches!(&self.phase, Phase::Open { window, .. } if self.round.lost.cost >= *window)
     }
 
     fn is_beyond_target(&self, delay: Option<Duration>) -> bool {
@@ -302,18 +305,18 @@ impl Congestion {
         let base = self.path.base();
         let delay = self.round.quickest.map(|quickest| quickest.saturating_sub(base));
         // A busy processor makes answers late as well, but seldom all of them for so long.
-        if elapsed < LATE_MIN && self.round.lost == 0 && self.is_beyond_target(delay) {
+        if elapsed < LATE_MIN && self.round.lost.cost == 0 && self.is_beyond_target(delay) {
             return Change::Nothing;
         }
         let acknowledged = self.round.acknowledged.saturating_sub(acknowledged_before);
-        let arrived = known.saturating_sub(self.round.lost);
+        let arrived = known.saturating_sub(self.round.lost.cost);
         // Before anything is paced, a window waits for its answers.
-        let known = if self.is_paced() { known.max(self.round.lost) } else { sent.max(self.round.last_sent) };
-        let observed = Observed {
+        let known = if self.is_paced() { known.max(self.round.lost.cost) } else { sent.max(self.round.last_sent) };
+        let mut observed = Observed {
             sent,
             lost: self.round.lost,
             known,
-            share: (self.round.lost * 1_000 / known).min(950),
+            share: (self.round.lost.cost * 1_000 / known).min(950),
             delay,
             latest: self.round.latest.saturating_sub(base),
             rises: self.round.rises >= RISES_MIN,
@@ -325,7 +328,7 @@ impl Congestion {
             survived_twice: match self.round.last_sent {
                 0 => u64::MAX,
                 last_sent => {
-                    rate_of((last_sent + sent).saturating_sub(self.round.lost), now.since(self.round.last_began))
+                    rate_of((last_sent + sent).saturating_sub(self.round.lost.cost), now.since(self.round.last_began))
                 }
             },
         };
@@ -339,7 +342,7 @@ impl Congestion {
             judged_before: self.judged.amount(self.round.acknowledged),
             ..Round::default()
         };
-        let change = self.decide(now, &observed);
+        let change = self.decide(now, &mut observed);
         self.empty_queue(now);
         if change == Change::Slower {
             self.round.settled_from = answer.sent;
@@ -358,8 +361,8 @@ impl Congestion {
         }
     }
 
-    fn decide(&mut self, now: Instant, observed: &Observed) -> Change {
-        let lossy = observed.lost >= 2 * DATAGRAM && observed.exceeds(self.background.loss);
+    fn decide(&mut self, now: Instant, observed: &mut Observed) -> Change {
+        let lossy = observed.judge_loss(&mut self.runs, self.background.loss);
         self.background.delay = fade(self.background.delay, observed.latest, observed.elapsed);
         let is_late = self.is_beyond_target(observed.delay);
         match &mut self.phase {
@@ -367,7 +370,7 @@ impl Congestion {
                 let rate = observed.rate(lossy);
                 *drowned = if observed.share >= LOSS_MOST { *drowned + 1 } else { 0 };
                 // A writer that sends less than it may is not what fills a link, unless that is too much again and again.
-                let is_much = observed.sent >= *window / 2 || observed.lost >= ROUND_MIN * 2;
+                let is_much = observed.sent >= *window / 2 || observed.lost.cost >= ROUND_MIN * 2;
                 let pushes = is_much || *drowned >= DROWNED_MAX;
                 let is_full = lossy || observed.is_late(self.path.base(), self.background.delay);
                 if pushes && is_full && rate < *RATE_RANGE.end() {

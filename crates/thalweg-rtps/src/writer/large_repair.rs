@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::loss::LostFragments;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
 use crate::wire::FragmentSet;
@@ -70,7 +71,7 @@ impl LargeRepair {
         self.aged_at = now;
     }
 
-    /// Notes which fragments to send again. Returns how many losses that tells of: fragments that `counts` names, and those that
+    /// Notes which fragments to send again. Returns the losses that tells of: fragments that `counts` names, and those that
     /// were sent again since [`LargeRepair::forget_lost`].
     pub(super) fn request(
         &mut self,
@@ -78,10 +79,15 @@ impl LargeRepair {
         wanted: &FragmentSet,
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
-    ) -> u64 {
+    ) -> LostFragments {
         self.age(now, suppression);
-        let lost = |number: &u32| self.request_one(*number) && self.count_loss(*number, counts(*number));
-        wanted.iter().filter(lost).count() as u64
+        let mut lost = LostFragments::of(self.cut.fragment_bytes);
+        for number in wanted.iter() {
+            if self.request_one(number) && self.count_loss(number, counts(number)) {
+                lost.note(number);
+            }
+        }
+        lost
     }
 
     /// Notes all of it, unless that is on its way.
@@ -92,15 +98,22 @@ impl LargeRepair {
         }
     }
 
-    /// No part of it has arrived. Returns how many losses that tells of, as [`LargeRepair::request`] does.
-    pub(super) fn lose_all(&mut self, now: Instant, suppression: Duration, counts: impl Fn(u32) -> bool) -> u64 {
+    /// No part of it has arrived. Returns the losses that tells of, as [`LargeRepair::request`] does.
+    pub(super) fn lose_all(
+        &mut self,
+        now: Instant,
+        suppression: Duration,
+        counts: impl Fn(u32) -> bool,
+    ) -> LostFragments {
         self.age(now, suppression);
-        let fragments = self.cut.fragments;
-        let is_lost = |number: &u32| {
-            let is_on_its_way = self.lately.contains(*number) || self.before.contains(*number);
-            !is_on_its_way && self.count_loss(*number, counts(*number))
-        };
-        (1..=fragments).filter(is_lost).count() as u64
+        let mut lost = LostFragments::of(self.cut.fragment_bytes);
+        for number in 1..=self.cut.fragments {
+            let is_on_its_way = self.lately.contains(number) || self.before.contains(number);
+            if !is_on_its_way && self.count_loss(number, counts(number)) {
+                lost.note(number);
+            }
+        }
+        lost
     }
 
     /// The reader sees it cut into `cut` now.

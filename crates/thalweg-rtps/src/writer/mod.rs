@@ -26,6 +26,7 @@ mod judged;
 mod judgement_tests;
 mod large_repair;
 mod lateness;
+mod loss;
 pub mod neighbourhood;
 mod observed;
 mod outgoing;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::congestion::{DATAGRAM, LOSS_MIN, LOSS_MOST};
 use super::lateness::{LateInVain, LateRound};
+use super::loss::{Loss, RunsLately};
 use super::pace::{Pace, UNOPPOSED_FAST, UNOPPOSED_FASTEST, rate_of};
 use crate::time::Instant;
 
@@ -14,13 +15,15 @@ const DELAY_OPEN: Duration = Duration::from_millis(3);
 const FIRST_RATE_MIN: u64 = 300_000;
 /// A path that was found to be full gets at most so long to drain.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
+/// Kernel memory of datagrams that count as lost at a time: what is paced leaves in shorter bursts once something was lost.
+const RUN_MIN: u64 = 8 * DATAGRAM;
 
 /// A round.
 pub(super) struct Observed {
     pub sent: u64,
     /// Of how much it became known whether it arrived.
     pub known: u64,
-    pub lost: u64,
+    pub lost: Loss,
     /// The lost part in thousandths.
     pub share: u64,
     /// How much longer than the shortest the quickest answer took.
@@ -47,10 +50,36 @@ pub(super) fn exceeds(share: u64, known: u64, background: u64) -> bool {
     share > 2 * LOSS_MIN + background + chance.isqrt() * 3
 }
 
+/// The same for losses of so much at a time: of fewer and larger pieces, chance takes a greater share now and then.
+fn exceeds_in_runs(lately: &RunsLately, background: u64) -> bool {
+    let (unit, own) = (lately.unit().max(DATAGRAM), background.max(LOSS_MIN));
+    let chance = own * (1_000 - own) * unit / lately.known.max(unit);
+    lately.share() > 2 * LOSS_MIN + background + chance.isqrt() * 3
+}
+
 impl Observed {
     /// True when more is lost than a path with so much loss of its own loses, and more than chance makes of that.
     pub(super) fn exceeds(&self, background: u64) -> bool {
         exceeds(self.share, self.known, background)
+    }
+
+    /// Judges what was lost: true when that is more than a path with so much loss of its own loses.
+    ///
+    /// Many datagrams that were lost at a time are one accident, unless they were most of what was sent or more follow in the next
+    /// rounds. One that is excused counts for no more than what a path may lose by itself.
+    pub(super) fn judge_loss(&mut self, lately: &mut RunsLately, background: u64) -> bool {
+        lately.note(self.known, self.lost);
+        let comes_in_runs = self.lost.cost / self.lost.events.max(1) >= RUN_MIN;
+        let lossy = match comes_in_runs && self.share < LOSS_MOST {
+            true => lately.are_several() && exceeds_in_runs(lately, background),
+            false => self.lost.cost >= 2 * DATAGRAM && self.exceeds(background),
+        };
+        if lossy {
+            *lately = RunsLately::default();
+        } else if comes_in_runs {
+            self.share = self.share.min(LOSS_MIN);
+        }
+        lossy
     }
 
     /// What the path seems to carry.

@@ -7,6 +7,7 @@ use super::HEARTBEAT_PERIOD_MAX;
 use super::congestion::{Answered, Change, Congestion, DATAGRAM};
 use super::flow::Position;
 use super::group_reception::GroupReception;
+use super::loss::Loss;
 use super::repairs::Repairs;
 use crate::count::CountFilter;
 use crate::qos::ReaderQos;
@@ -334,10 +335,10 @@ impl ReaderProxy {
         change != Change::Nothing
     }
 
-    /// So much of what left for it is lost.
-    pub(super) fn note_loss(&mut self, cost: u64) {
-        if let Some(path) = self.congestion.as_mut().filter(|_| cost > 0) {
-            path.note_loss(cost);
+    /// Some of what left for it is lost.
+    pub(super) fn note_loss(&mut self, loss: Loss) {
+        if let Some(path) = self.congestion.as_mut().filter(|_| loss.cost > 0) {
+            path.note_loss(loss);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::congestion::Answered;
+use super::congestion::{self, Answered};
 use super::flow::{Position, RECEIVE_BUFFER_ASSUMED_BYTES};
+use super::loss::Loss;
 use super::reader_proxy::{MatchedReader, Owed, ReaderProxy};
 use super::reader_set::{PathBounds, ReaderSet};
 use super::tests::{START, acknowledge, matched_reader, patient_writer, reader, write};
@@ -39,7 +40,7 @@ pub(super) fn change(reader: &mut ReaderProxy, rng: &mut Rng, step: u64) {
             let (now, sent) = (START + Duration::from_millis(100 * step), step << 20);
             let took = Some(Duration::from_millis(1 + rng.below(20)));
             let answer = Answered { sent, busy_since: (START, 0), reached: Some(sent), took, window: 1 << 20 };
-            reader.note_loss(rng.below(1 << 20));
+            reader.note_loss(Loss::datagrams(rng.below(400), congestion::DATAGRAM));
             reader.adapt_path(now, &answer, Position::default());
         }
         6 => reader.repairs.samples.add_gone(SequenceNumber(1 + rng.below(50) as i64)),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::large_repair::{Cut, LargeRepair};
+use super::loss::LostFragments;
 use super::requests::Requests;
 use crate::time::Instant;
 use crate::types::SequenceNumber;
@@ -60,7 +61,7 @@ impl Repairs {
         self.large.iter().find(|large| !large.is_done())
     }
 
-    /// Notes which fragments of a sample cut into `cut` to send again. Returns how many losses that tells of: fragments that
+    /// Notes which fragments of a sample cut into `cut` to send again. Returns the losses that tells of: fragments that
     /// `counts` names, and those that were sent again since [`Repairs::forget_lost`].
     pub(super) fn request_fragments(
         &mut self,
@@ -70,11 +71,12 @@ impl Repairs {
         wanted: &FragmentSet,
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
-    ) -> u64 {
-        self.large_of(sequence, cut).map_or(0, |large| large.request(now, wanted, suppression, counts))
+    ) -> LostFragments {
+        let none = LostFragments::of(cut.fragment_bytes);
+        self.large_of(sequence, cut).map_or(none, |large| large.request(now, wanted, suppression, counts))
     }
 
-    /// All of a sample cut into `cut` is asked for, and no part of it has arrived. Returns how many losses that tells of: the fragments
+    /// All of a sample cut into `cut` is asked for, and no part of it has arrived. Returns the losses that tells of: the fragments
     /// that `counts` names, each once, and those that were sent again since [`Repairs::forget_lost`].
     pub(super) fn lose_whole(
         &mut self,
@@ -83,15 +85,17 @@ impl Repairs {
         cut: Cut,
         suppression: Duration,
         counts: impl Fn(u32) -> bool,
-    ) -> u64 {
+    ) -> LostFragments {
         let was_repeated = self.samples.was_repeated(sequence);
         let is_known = self.large.binary_search_by_key(&sequence, |large| large.sequence).is_ok();
-        let told = match self.large_of(sequence, cut) {
-            Some(large) => large.lose_all(now, suppression, &counts),
-            None => (1..=cut.fragments).filter(|number| counts(*number)).count() as u64,
-        };
+        let told = self.large_of(sequence, cut).map(|large| large.lose_all(now, suppression, &counts));
         // Which of its fragments were sent again is forgotten when it makes room for others.
-        if was_repeated && !is_known { u64::from(cut.fragments) } else { told }
+        let forgotten = was_repeated && !is_known;
+        told.filter(|_| !forgotten).unwrap_or_else(|| {
+            let mut lost = LostFragments::of(cut.fragment_bytes);
+            (1..=cut.fragments).filter(|number| forgotten || counts(*number)).for_each(|number| lost.note(number));
+            lost
+        })
     }
 
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
@@ -202,7 +206,9 @@ mod tests {
     fn a_fragment_is_sent_again_once_in_a_round_trip_however_often_it_is_asked_for() {
         let mut repairs = Repairs::default();
         let ask = |repairs: &mut Repairs, micros, numbers: &[u32]| {
-            repairs.request_fragments(at(micros), SequenceNumber(1), CUT, &fragments(numbers), ROUND_TRIP, |_| true)
+            repairs
+                .request_fragments(at(micros), SequenceNumber(1), CUT, &fragments(numbers), ROUND_TRIP, |_| true)
+                .fragments
         };
         assert_eq!(ask(&mut repairs, 0, &[3, 70, 100, 101]), 3);
         assert_eq!(ask(&mut repairs, 10, &[3, 70, 80]), 1);
@@ -238,7 +244,7 @@ mod tests {
         }
         assert!(repairs.large[0].sequence > SequenceNumber(0), "the first one made room");
         let lose = |repairs: &mut Repairs, number| {
-            repairs.lose_whole(at(5_000), SequenceNumber(number), CUT, ROUND_TRIP, |_| false)
+            repairs.lose_whole(at(5_000), SequenceNumber(number), CUT, ROUND_TRIP, |_| false).fragments
         };
         assert_eq!([0, 5, 50].map(|number| lose(&mut repairs, number)), [100, 100, 0]);
         repairs.forget_lost(at(6_000));

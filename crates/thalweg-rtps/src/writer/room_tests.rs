@@ -124,7 +124,9 @@ fn a_fragment_is_lost_once_each_time_that_it_was_sent() {
         let mut wanted = FragmentSet::new(1);
         wanted.insert(7);
         let now = START + Duration::from_micros(micros);
-        let lost = repairs.request_fragments(now, SequenceNumber(1), cut, &wanted, Duration::from_micros(10), |_| true);
+        let lost = repairs
+            .request_fragments(now, SequenceNumber(1), cut, &wanted, Duration::from_micros(10), |_| true)
+            .fragments;
         repairs.large.iter_mut().for_each(|large| match lost_meanwhile {
             true => large.record(now, 7, Duration::from_micros(10)),
             false => large.clear(),

@@ -26,6 +26,8 @@ const LIFESPAN: Duration = Duration::from_nanos(66_733_333);
 #[derive(Clone, Copy, Debug)]
 struct Way {
     loss: f64,
+    /// Datagrams that are lost together.
+    run: u32,
     latency: Duration,
     /// The share of a frame time in which a frame leaves; none for at once.
     spread: Option<f64>,
@@ -33,7 +35,8 @@ struct Way {
 }
 
 /// Ten gigabits a second behind the queue of a network card.
-const WAY: Way = Way { loss: 0.01, latency: Duration::from_micros(50), spread: Some(0.8), queue_bytes: 1_000_000 };
+const WAY: Way =
+    Way { loss: 0.01, run: 1, latency: Duration::from_micros(50), spread: Some(0.8), queue_bytes: 1_000_000 };
 
 /// The settings of the flow controller that spreads a frame.
 fn settings(share: f64) -> FlowControllerSettings {
@@ -63,7 +66,7 @@ fn check(seed: u64, way: Way) {
     plan.processes.iter_mut().for_each(|process| process.receive_buffer_bytes = 8 << 20);
     plan.processes[0].controller = way.spread.map(settings);
     let links = vec![HostLink::new(10_000_000_000, way.queue_bytes)];
-    let weather = Weather { loss: way.loss, latency: way.latency, ..Weather::CLEAR };
+    let weather = Weather { loss: way.loss, loss_run: way.run, latency: way.latency, ..Weather::CLEAR };
     let outcome = run(Plan { seed, links, weather, ..plan }, Detail::Tail);
     let record = outcome.record();
     let late = |sequence: SequenceNumber, at: Instant| {
@@ -81,6 +84,15 @@ fn check(seed: u64, way: Way) {
 fn a_reliable_stream_of_pictures_stays_complete_where_a_hundredth_is_lost() {
     check(1, WAY);
     check(2, Way { latency: Duration::from_millis(1), ..WAY });
+}
+
+#[test]
+fn a_reliable_stream_of_pictures_stays_complete_where_whole_messages_are_lost() {
+    // Of 1,472 bytes 44 datagrams are in a message of 64 KB that the kernel hands to its device.
+    for seed in 1..=6 {
+        check(seed, Way { run: 44, ..WAY });
+        check(seed, Way { run: 44, latency: Duration::from_millis(1), ..WAY });
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod tone;
 mod track;
 
 pub use format::{AudioFormat, AudioRefusal, CHANNELS_MAX, PacketTime, SAMPLE_RATE_HZ};
@@ -18,3 +19,4 @@ pub use receiver::{
     AudioBlock, AudioConcealment, AudioCounters, AudioError, AudioReceiver, AudioReceiverConfig, PictureSync,
 };
 pub use sender::{AudioSender, AudioSenderConfig};
+pub use tone::{TONE_PERIOD, Tones};

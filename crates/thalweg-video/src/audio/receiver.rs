@@ -19,6 +19,9 @@ const DELAY_MAX: Duration = Duration::from_secs(2);
 /// Silence of the sender after which playing stops.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// Packets that may be lost where a sender changes its number.
+const CONTINUED_PACKETS_MAX: u16 = 1000;
+
 /// A block that could not be played for so long is passed over.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
@@ -213,6 +216,7 @@ impl AudioReceiver {
         }
         match self.source.judge(now, packet.header.ssrc) {
             Origin::Own if self.stream.is_some() => {}
+            Origin::Successor if self.continues(&packet) => {}
             Origin::Own | Origin::Successor => self.start(now, &packet),
             Origin::Foreign => {
                 self.counters.packets_foreign += 1;
@@ -222,6 +226,13 @@ impl AudioReceiver {
         self.counters.packets += 1;
         self.handle_packet(now, &packet, octets / multiple);
         Ok(())
+    }
+
+    /// The sender with this source has left: another one is taken at once, where it would wait for a second of silence.
+    pub fn handle_departure(&mut self, ssrc: u32) {
+        if self.source.current() == Some(ssrc) {
+            self.source.release();
+        }
     }
 
     /// Appends the next block to `out`, the channels in turn, with 24 bits a sample; none before it is due.
@@ -296,6 +307,21 @@ impl AudioReceiver {
     /// What was counted.
     pub fn counters(&self) -> AudioCounters {
         self.counters
+    }
+
+    /// Whether a packet of another source continues numbers and times of the one before: the same sender, which had to take another
+    /// number (RFC 3550 §8.2). Its stream then goes on under that.
+    fn continues(&mut self, packet: &RtpPacket<'_>) -> bool {
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_playing) else { return false };
+        // The lower half is what packets carry.
+        let ahead = packet.header.sequence.wrapping_sub(stream.sequence.highest_sequence as u16);
+        let last = stream.first_timestamp.wrapping_add(stream.last as u32);
+        let continues = (1..=CONTINUED_PACKETS_MAX).contains(&ahead)
+            && packet.header.timestamp.wrapping_sub(last) <= SAMPLE_RATE_HZ / 10;
+        if continues {
+            stream.sequence.ssrc = packet.header.ssrc;
+        }
+        continues
     }
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {

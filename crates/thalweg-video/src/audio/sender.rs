@@ -107,6 +107,17 @@ impl AudioSender {
         self.start + frames_to_time(self.frames_done + frames as u64)
     }
 
+    /// When the samples that wait will all have been sent.
+    pub fn pending_until(&self) -> Instant {
+        let pending = self.pending.len() / self.config.format.channels();
+        self.start + frames_to_time(self.frames_done + pending as u64)
+    }
+
+    /// Another source takes this one's number: packets have `ssrc` from now on (RFC 3550 §8.2).
+    pub fn set_ssrc(&mut self, ssrc: u32) {
+        self.config.ssrc = ssrc;
+    }
+
     /// What was sent, for a sender report.
     pub fn sent(&self, wall_clock: &WallClock) -> SentStream {
         let packet = self.config.format.packet_time().frames() * self.config.format.frame_octets();

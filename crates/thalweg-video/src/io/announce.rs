@@ -115,6 +115,29 @@ impl Announcing {
 /// # Errors
 /// No group can be joined, or the system refuses sockets or timers.
 pub fn hear_sessions(interface: u32, duration: Duration, stop: &AtomicBool) -> io::Result<Vec<SessionDescription>> {
+    hear_until(interface, duration, stop, |_| false)
+}
+
+/// As [`hear_sessions`], but ends once a session of this name is announced.
+///
+/// # Errors
+/// As there.
+pub fn hear_session(
+    name: &str,
+    interface: u32,
+    duration: Duration,
+    stop: &AtomicBool,
+) -> io::Result<Vec<SessionDescription>> {
+    hear_until(interface, duration, stop, |session| session.name == name)
+}
+
+/// Hears sessions until one of them is `wanted`.
+fn hear_until(
+    interface: u32,
+    duration: Duration,
+    stop: &AtomicBool,
+    wanted: impl Fn(&SessionDescription) -> bool,
+) -> io::Result<Vec<SessionDescription>> {
     let mut sockets = Vec::new();
     let mut refusal = None;
     for (any, groups) in [(V4_ANY, &GROUPS_V4[..]), (V6_ANY, &GROUPS_V6[..])] {
@@ -131,7 +154,7 @@ pub fn hear_sessions(interface: u32, duration: Duration, stop: &AtomicBool) -> i
     let end = clock::now() + duration;
     loop {
         let now = clock::now();
-        if now >= end || stop.load(Ordering::Relaxed) {
+        if now >= end || stop.load(Ordering::Relaxed) || directory.sessions().any(&wanted) {
             return Ok(directory.sessions().cloned().collect());
         }
         receiver.wait_until(end.min(now + STOP_DELAY))?;

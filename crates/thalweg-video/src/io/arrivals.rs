@@ -40,19 +40,21 @@ impl Arrivals {
         })
     }
 
-    /// Takes a message; datagrams of RTCP go to `control`, with path, source and time. Returns whether there was a packet of the
+    /// Takes a message; datagrams of RTCP go to `control`, with path, source and time, which tells who has
+    /// left by them. Returns whether there was a packet of the
     /// stream.
     pub(super) fn handle_message(
         &mut self,
         arrival: &MediaArrival<'_>,
-        mut control: impl FnMut(usize, SocketAddr, Instant, &[u8]),
+        mut control: impl FnMut(usize, SocketAddr, Instant, &[u8]) -> Option<u32>,
     ) -> bool {
         self.now = self.now.max(arrival.message.arrived);
         let path = if arrival.path == 0 { NetworkPath::First } else { NetworkPath::Second };
         let mut is_stream = false;
         for (protocol, datagram) in arrival.datagrams() {
             if protocol == Protocol::Control {
-                control(arrival.path, arrival.message.source, self.now, datagram);
+                let departed = control(arrival.path, arrival.message.source, self.now, datagram);
+                departed.into_iter().for_each(|ssrc| self.receiver.handle_departure(ssrc));
                 continue;
             }
             let taken = self.receiver.handle_datagram_from(self.now, path, datagram);

@@ -7,8 +7,9 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 use thalweg_transport::stream::StreamScratch;
 
+use super::send::random_words;
 use super::socket::MediaSocket;
-use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpSession, WallClock};
+use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpPeer, RtcpSession, WallClock};
 
 /// The control of a stream: reports go out by every path, requests by the first.
 pub(super) struct Control {
@@ -18,6 +19,8 @@ pub(super) struct Control {
     scratch: StreamScratch,
     datagram: Vec<u8>,
     entries: Vec<NackEntry>,
+    /// Random numbers that were taken because another participant had ours.
+    identities: u32,
 }
 
 /// Where the reports of a path go.
@@ -54,7 +57,14 @@ impl ControlPeer {
 impl Control {
     pub(super) fn new(now: Instant, ssrc: u32, config: RtcpConfig, peers: Vec<ControlPeer>) -> Control {
         let session = RtcpSession::new(now, ssrc, wall_clock(now), config);
-        Control { session, peers, scratch: StreamScratch::default(), datagram: Vec::new(), entries: Vec::new() }
+        Control {
+            session,
+            peers,
+            scratch: StreamScratch::default(),
+            datagram: Vec::new(),
+            entries: Vec::new(),
+            identities: 0,
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
@@ -65,12 +75,22 @@ impl Control {
         self.session.poll_event()
     }
 
-    /// Takes in a datagram that came on a path. What cannot be read is counted by the session.
-    pub(super) fn handle_datagram(&mut self, now: Instant, path: usize, from: SocketAddr, datagram: &[u8]) {
-        if self.session.handle_datagram(now, from, datagram).is_ok()
-            && let Some(peer) = self.peers.get_mut(path)
-        {
+    /// Takes in a datagram that came on a path. What cannot be read is counted by the session. Returns who has left by it: packets
+    /// behind it may be the same sender's under another number.
+    pub(super) fn handle_datagram(
+        &mut self,
+        now: Instant,
+        path: usize,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Option<u32> {
+        self.session.handle_datagram(now, from, datagram).ok()?;
+        if let Some(peer) = self.peers.get_mut(path) {
             *peer = peer.hearing(from);
+        }
+        match self.session.newest_event() {
+            Some(RtcpEvent::Left { ssrc, .. }) => Some(*ssrc),
+            _ => None,
         }
     }
 
@@ -79,6 +99,30 @@ impl Control {
         if let Some(peer @ ControlPeer::Unknown) = self.peers.get_mut(path) {
             *peer = ControlPeer::Guessed(control);
         }
+    }
+
+    /// The participant with an SSRC.
+    pub(super) fn peer(&self, ssrc: u32) -> Option<&RtcpPeer> {
+        self.session.peer(ssrc)
+    }
+
+    /// Notes which stream comes from `from`: with our number it is another participant's.
+    pub(super) fn handle_rtp_source(&mut self, ssrc: u32, from: SocketAddr) {
+        self.session.handle_rtp_source(ssrc, from);
+    }
+
+    /// Leaves under our number, which another participant has as well, and goes on under a random one; returns that. `None` when this has
+    /// happened too often, or no random number can be had.
+    pub(super) fn take_new_identity(&mut self, now: Instant, paths: &[MediaSocket]) -> Option<u32> {
+        if self.identities == IDENTITIES_MAX {
+            return None;
+        }
+        let [ssrc, ..] = random_words().ok()?;
+        self.identities += 1;
+        self.datagram.clear();
+        self.session.create_new_identity(now, ssrc, &mut self.datagram);
+        self.send_by(paths);
+        Some(ssrc)
     }
 
     /// Whether the report of some time is due, and the counts for it are to be had.
@@ -126,10 +170,13 @@ impl Control {
     }
 }
 
-fn wall_clock(now: Instant) -> WallClock {
+/// The wall clock at this moment.
+pub(super) fn wall_clock(now: Instant) -> WallClock {
     WallClock::new(now, NtpTime::from_unix(clock::wall_clock().to_unix()))
 }
 
+/// How often a number is changed in a run: a second collision is hardly chance, and whoever forges them cannot have it go on for ever.
+const IDENTITIES_MAX: u32 = 8;
 /// How long a report waits for room: it must not delay a picture's packets for longer than a batch of them takes.
 const CONTROL_PATIENCE: Duration = Duration::from_micros(100);
 

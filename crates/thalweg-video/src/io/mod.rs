@@ -9,12 +9,16 @@ mod pace;
 mod receive;
 mod send;
 mod socket;
+mod sound_receive;
+mod sound_send;
 mod windows;
 
 pub use analyse::{AnalysisReport, run_analyser};
-pub use announce::{SessionAnnouncement, hear_sessions, interface_index};
+pub use announce::{SessionAnnouncement, hear_session, hear_sessions, interface_index};
 pub use pace::Lateness;
 pub use receive::{Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, ReceiveTimes, run_receiver};
 pub use send::{PeerReport, SendError, SendOptions, SendReport, SendSecond, run_sender};
 pub use socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
+pub use sound_receive::{PictureTimes, SoundReceiveOptions, SoundReceiveReport, run_sound_receiver};
+pub use sound_send::{SoundSendOptions, SoundSendReport, StreamStart, run_sound_sender};
 pub use windows::Windows;

@@ -14,14 +14,15 @@ use thalweg_transport::{clock, thread};
 
 use super::arrivals::Arrivals;
 use super::control::{Control, ControlPeer};
-use super::send::{SECONDS_MAX, STOP_DELAY, TIMER_SLACK, TOOL, random_words};
+use super::send::{CLOCK_HZ, SECONDS_MAX, STOP_DELAY, TIMER_SLACK, TOOL, random_words};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket};
+use super::sound_receive::{PictureTime, PictureTimes};
 use super::windows::{Seconds, Windows};
 use crate::jitter::IntervalFigures;
 use crate::receiver::{
     NackItem, PathCounters, Paths, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError,
 };
-use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpConfig, RtcpEvent};
+use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpConfig, RtcpEvent, WallClock};
 use crate::sink::{FrameSink, SinkError};
 
 /// How a stream is received.
@@ -56,6 +57,8 @@ pub struct ReceiveOptions {
     pub duration: Duration,
     /// What a sender's farewell means. Default: the end.
     pub farewell: Farewell,
+    /// Tells the receiver of the sound when pictures are shown. Default: nobody.
+    pub picture: Option<PictureTimes>,
 }
 
 /// What follows when the sender of the stream says that it leaves.
@@ -89,6 +92,7 @@ impl ReceiveOptions {
             frames_max: u64::MAX,
             duration: Duration::MAX,
             farewell: Farewell::End,
+            picture: None,
         })
     }
 }
@@ -195,18 +199,29 @@ fn feed_sink(
 }
 
 pub(super) fn open_paths(options: &ReceiveOptions) -> io::Result<Vec<MediaSocket>> {
-    let open = |bind: &SocketAddr| {
-        let mut stream = options.stream;
+    let ReceiveOptions { bind, stream, control, group_source, group_interface, .. } = options;
+    open_sockets(bind, *stream, *control, *group_source, *group_interface)
+}
+
+/// Opens the sockets of a receiver, one path for each address of `bind`, and joins those that are groups.
+pub(super) fn open_sockets(
+    bind: &[SocketAddr],
+    mut stream: StreamOptions,
+    control: ControlPort,
+    group_source: Option<IpAddr>,
+    group_interface: u32,
+) -> io::Result<Vec<MediaSocket>> {
+    let mut open = |bind: &SocketAddr| {
         if bind.ip().is_multicast() {
             stream.sharing = PortSharing::Shared;
         }
-        let socket = MediaSocket::bind(*bind, &MediaOptions { stream, control: options.control })?;
+        let socket = MediaSocket::bind(*bind, &MediaOptions { stream, control })?;
         if bind.ip().is_multicast() {
-            socket.join(bind.ip(), options.group_source, options.group_interface)?;
+            socket.join(bind.ip(), group_source, group_interface)?;
         }
         Ok(socket)
     };
-    options.bind.iter().map(open).collect()
+    bind.iter().map(&mut open).collect()
 }
 
 /// The thread that receives.
@@ -234,8 +249,10 @@ struct Tally {
     sink_missed: u64,
     late_max: Duration,
     round_trip: Option<Duration>,
-    /// The sender has left; what still waits is presented until then.
+    /// When receiving ends in any case.
     ends: Instant,
+    /// The sender that has left; what still waits is presented until then.
+    left: Option<(u32, Instant)>,
 }
 
 /// How the next arrivals are awaited.
@@ -275,6 +292,7 @@ impl<'options> Receiving<'options> {
             late_max: Duration::ZERO,
             round_trip: None,
             ends: now + options.duration,
+            left: None,
         };
         let sink_failed = Arc::default();
         Ok(Receiving { options, arrivals, paths, receiver, control, pictures, sink_failed, tally, seconds })
@@ -286,11 +304,11 @@ impl<'options> Receiving<'options> {
         loop {
             let is_stopped = stop.load(Ordering::Relaxed) || self.sink_failed.load(Ordering::Relaxed);
             let now = clock::now();
-            if is_stopped || now >= self.tally.ends || self.tally.presented >= self.options.frames_max {
+            if is_stopped || now >= self.ends() || self.tally.presented >= self.options.frames_max {
                 break;
             }
             let due = self.arrivals.poll_timeout().min(self.control.poll_timeout());
-            let due = due.min(self.tally.window.end()).min(self.tally.ends).min(now + STOP_DELAY);
+            let due = due.min(self.tally.window.end()).min(self.ends()).min(now + STOP_DELAY);
             match turn {
                 Turn::Wait => self.receiver.wait_until(due).map(drop).map_err(ReceiveError::Socket)?,
                 Turn::Gather => clock::sleep_until(due.min(now + self.options.gathering)),
@@ -309,14 +327,16 @@ impl<'options> Receiving<'options> {
         let mut has_come = false;
         let handle = |arrival: MediaArrival<'_>| {
             has_come = true;
-            if arrivals.handle_message(&arrival, |path, from, at, datagram| {
-                control.handle_datagram(at, path, from, datagram);
-            }) {
+            if arrivals
+                .handle_message(&arrival, |path, from, at, datagram| control.handle_datagram(at, path, from, datagram))
+            {
                 begin(tally, &arrival);
-                guess_control(control, options, &arrival);
+                arrivals.ssrc().into_iter().for_each(|ssrc| control.handle_rtp_source(ssrc, arrival.message.source));
+                guess_control(control, options.control, &arrival);
             }
         };
         let is_more = if turn == Turn::Gather { receiver.receive_untold(handle) } else { receiver.receive(handle) };
+        self.note_sender();
         while let Some(event) = self.control.poll_event() {
             self.handle_event(&event);
         }
@@ -338,10 +358,23 @@ impl<'options> Receiving<'options> {
             {
                 // Packets that were sent before it may still be on their way, and frames wait for their times.
                 let last = clock::now() + self.options.receiver.playout + self.options.receiver.format.frame_time();
-                self.tally.ends = self.tally.ends.min(last);
+                self.tally.left = Some((*ssrc, last));
             }
+            RtcpEvent::Collision { .. } => _ = self.control.take_new_identity(clock::now(), &self.paths),
             _ => {}
         }
+    }
+
+    /// A sender that goes on under another number, or another one, has taken the place of the one that left.
+    fn note_sender(&mut self) {
+        if self.tally.left.is_some_and(|(left, _)| self.arrivals.ssrc() != Some(left)) {
+            self.tally.left = None;
+        }
+    }
+
+    /// When receiving ends, as far as it is known.
+    fn ends(&self) -> Instant {
+        self.tally.left.map_or(self.tally.ends, |(_, last)| last.min(self.tally.ends))
     }
 
     /// Gives frames whose time has come to the sink, and asks for what is missing.
@@ -359,10 +392,25 @@ impl<'options> Receiving<'options> {
     }
 
     fn give(&mut self, picture: ReceivedPicture) {
+        self.tell_times(&picture);
         self.tally.presented += 1;
+        if self.tally.presented == 1 {
+            // Windows begin with what is shown: the first would otherwise lack the delay until then.
+            self.tally.window = Seconds::counting(clock::now(), 1);
+        }
         // A sink that is slow loses frames; one that is gone has failed.
         let is_missed = matches!(self.pictures.try_send(picture), Err(TrySendError::Full(_)));
         self.tally.sink_missed += u64::from(is_missed);
+    }
+
+    /// Tells the sound when this picture is shown, by the clock of the sender.
+    fn tell_times(&self, picture: &ReceivedPicture) {
+        let Some(times) = &self.options.picture else { return };
+        let Some(peer) = self.arrivals.ssrc().and_then(|ssrc| self.control.peer(ssrc)) else { return };
+        if let (Some(cname), Some(clock)) = (&peer.cname, peer.media_clock(CLOCK_HZ)) {
+            let shown = WallClock::new(picture.deadline, clock.ntp_of(picture.timestamp));
+            times.tell(PictureTime { cname: cname.clone(), shown });
+        }
     }
 
     fn report_due(&mut self, now: Instant) {
@@ -372,7 +420,7 @@ impl<'options> Receiving<'options> {
         }
         if now >= self.tally.window.end() {
             let (fps, processors) = self.tally.window.finish(now, self.tally.presented);
-            if self.tally.begun.is_some() {
+            if self.tally.presented > 0 {
                 self.tally.fps.add(fps);
             }
             let report = self.report(now);
@@ -431,8 +479,8 @@ fn begin(tally: &mut Tally, arrival: &MediaArrival<'_>) {
 }
 
 /// Until the sender reports, its port of RTCP is taken to be the one beside that of its packets.
-fn guess_control(control: &mut Control, options: &ReceiveOptions, arrival: &MediaArrival<'_>) {
-    let rule = if options.control == ControlPort::Multiplexed { ControlPort::Multiplexed } else { ControlPort::Next };
+pub(super) fn guess_control(control: &mut Control, port: ControlPort, arrival: &MediaArrival<'_>) {
+    let rule = if port == ControlPort::Multiplexed { ControlPort::Multiplexed } else { ControlPort::Next };
     if let Ok(address) = rule.beside(arrival.message.source) {
         control.handle_media_source(arrival.path, address);
     }

@@ -14,6 +14,7 @@ use super::control::{Control, ControlPeer};
 use super::frames::{Prepared, PreparedFrames, prepare};
 use super::pace::{Ask, Lateness, Waits};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
+use super::sound_send::StreamStart;
 use super::windows::{Seconds, Windows};
 use crate::format::VideoFormat;
 use crate::rfc4175::{PacketPlan, Packing, PlanError};
@@ -44,6 +45,8 @@ pub struct SendOptions {
     pub frames_max: u64,
     /// Time after which it ends. Default: never.
     pub duration: Duration,
+    /// Tells the sender of its sound when the first frame begins. Default: nobody.
+    pub start: Option<StreamStart>,
 }
 
 impl SendOptions {
@@ -65,6 +68,7 @@ impl SendOptions {
             rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
             frames_max: u64::MAX,
             duration: Duration::MAX,
+            start: None,
         })
     }
 
@@ -111,6 +115,8 @@ pub struct SendReport {
     pub fps: Windows,
     /// What the last report of a receiver said.
     pub peer: Option<PeerReport>,
+    /// How often packets became smaller because a path became narrower.
+    pub replans: u64,
 }
 
 /// What a receiver last said of the stream.
@@ -148,7 +154,7 @@ pub fn run_sender(
     stop: &AtomicBool,
     mut each_second: impl FnMut(&SendSecond),
 ) -> Result<SendReport, SendError> {
-    let paths = open_paths(options).map_err(SendError::Socket)?;
+    let paths = open_sockets(&options.to, &options.from, options.stream, options.control).map_err(SendError::Socket)?;
     let plan = options.plan(source.format())?;
     let sender = VideoSender::new(plan, options.sender).map_err(SendError::Config)?;
     let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
@@ -167,13 +173,19 @@ pub fn run_sender(
     })
 }
 
-fn open_paths(options: &SendOptions) -> io::Result<Vec<MediaSocket>> {
+/// Opens the sockets of a sender, one path for each address of `to`.
+pub(super) fn open_sockets(
+    to: &[SocketAddr],
+    from: &[SocketAddr],
+    stream: StreamOptions,
+    control: ControlPort,
+) -> io::Result<Vec<MediaSocket>> {
     let open = |(place, to): (usize, &SocketAddr)| {
         let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let from = options.from.get(place).copied().unwrap_or(SocketAddr::new(any, 0));
-        MediaSocket::bind(from, &MediaOptions { stream: options.stream, control: local_control(options.control) })
+        let from = from.get(place).copied().unwrap_or(SocketAddr::new(any, 0));
+        MediaSocket::bind(from, &MediaOptions { stream, control: local_control(control) })
     };
-    options.to.iter().enumerate().map(open).collect()
+    to.iter().enumerate().map(open).collect()
 }
 
 /// Where RTCP is heard here: a port that the user gave is the peer's.
@@ -201,6 +213,18 @@ struct Tally {
     fps: Windows,
     window: Seconds,
     peer: Option<PeerReport>,
+    path: PathWatch,
+}
+
+/// What is known of the width of the paths.
+#[derive(Default)]
+struct PathWatch {
+    /// Datagrams that the system had not taken when it was last looked at.
+    lost: u64,
+    looked_at: Instant,
+    /// How frames are to be cut from the next one on.
+    narrower: Option<PacketPlan>,
+    replans: u64,
 }
 
 /// Whether more frames come.
@@ -229,6 +253,7 @@ impl<'options> Sending<'options> {
             fps: Windows::default(),
             window: Seconds::new(now),
             peer: None,
+            path: PathWatch::default(),
         };
         Ok(Sending { options, sender, paths, receiver, control, scratch: StreamScratch::default(), tally, seconds })
     }
@@ -258,6 +283,7 @@ impl<'options> Sending<'options> {
             {
                 break;
             }
+            self.follow_path(now)?;
             self.send_due(now);
             self.report_due(now, &waits);
             let packet = self.sender.poll_timeout();
@@ -290,10 +316,14 @@ impl<'options> Sending<'options> {
         match frames.take() {
             None => {}
             Some(Prepared::Frame(frame)) => {
-                if self.sender.next_frame_start().is_none() {
+                let is_first = self.sender.next_frame_start().is_none();
+                if is_first {
                     self.begin(now);
                 }
                 self.sender.handle_frame(now, frame).map_err(SendError::Frame)?;
+                if is_first && let (Some(start), Some(next)) = (&self.options.start, self.sender.next_frame_start()) {
+                    start.tell(next - self.sender.plan().format().frame_time());
+                }
             }
             Some(Prepared::End) => *supply = self.ended(now),
             Some(Prepared::Failed(error)) => return Err(SendError::Source(error)),
@@ -306,6 +336,26 @@ impl<'options> Sending<'options> {
         self.tally.begun = now;
         self.tally.cpu = thalweg_host::cpu_time();
         self.tally.window = Seconds::new(now);
+    }
+
+    /// Cuts frames into smaller packets once a path has become narrower, unless the user has told the MTU.
+    fn follow_path(&mut self, now: Instant) -> Result<(), SendError> {
+        let Sending { options, sender, paths, tally, .. } = self;
+        let path = &mut tally.path;
+        let has_news = paths.iter().fold(false, |news, path| path.media().take_path_news() || news);
+        if options.mtu.is_none() && (has_news || tally.lost > path.lost) && now >= path.looked_at + PATH_PAUSE {
+            (path.lost, path.looked_at) = (tally.lost, now);
+            // Without a route there is nothing to be learned of it.
+            let plan = options.plan(sender.plan().format()).ok();
+            path.narrower = plan.filter(|plan| plan.datagram_octets_max() < sender.plan().datagram_octets_max());
+        }
+        if !sender.is_within_frame()
+            && let Some(plan) = path.narrower.take()
+        {
+            sender.set_plan(plan).map_err(SendError::Config)?;
+            path.replans += 1;
+        }
+        Ok(())
     }
 
     fn send_due(&mut self, now: Instant) {
@@ -369,6 +419,11 @@ impl<'options> Sending<'options> {
                 let peer = self.tally.peer.get_or_insert(PeerReport { ssrc: *ssrc, ..PeerReport::default() });
                 peer.round_trip = Some(*round_trip);
             }
+            RtcpEvent::Collision { .. } => {
+                if let Some(ssrc) = self.control.take_new_identity(clock::now(), &self.paths) {
+                    self.sender.set_ssrc(ssrc);
+                }
+            }
             _ => {}
         }
     }
@@ -396,6 +451,7 @@ impl<'options> Sending<'options> {
             lateness,
             fps: self.tally.fps,
             peer: self.tally.peer,
+            replans: self.tally.path.replans,
         }
     }
 
@@ -438,6 +494,13 @@ pub enum SendError {
     Frame(FrameRefusal),
     /// The source failed; what it gave before was sent.
     Source(SourceError),
+    /// A source of sound has other channels than the form says.
+    Channels {
+        /// Channels of the source.
+        source: u8,
+        /// Channels of the form.
+        format: usize,
+    },
 }
 
 impl fmt::Display for SendError {
@@ -448,6 +511,9 @@ impl fmt::Display for SendError {
             SendError::Config(error) => error.fmt(formatter),
             SendError::Frame(error) => error.fmt(formatter),
             SendError::Source(error) => error.fmt(formatter),
+            SendError::Channels { source, format } => {
+                write!(formatter, "the source of sound has {source} channels, and {format} are to be sent")
+            }
         }
     }
 }
@@ -460,6 +526,7 @@ impl std::error::Error for SendError {
             SendError::Config(error) => error,
             SendError::Frame(error) => error,
             SendError::Source(error) => error,
+            SendError::Channels { .. } => return None,
         })
     }
 }
@@ -474,6 +541,8 @@ pub(super) const TIMER_SLACK: Duration = Duration::from_micros(1);
 pub(super) const STOP_DELAY: Duration = Duration::from_millis(50);
 /// How long packets wait for room: longer than any queue of a working device needs, shorter than half a frame time.
 const SEND_PATIENCE: Duration = Duration::from_millis(5);
+/// How often it is asked how wide a path is that does not take packets.
+const PATH_PAUSE: Duration = Duration::from_millis(50);
 /// Frame times after the last frame in which packets are sent again.
 const LINGER_FRAMES: u32 = 2;
 /// Seconds that wait for who shows them; what is shown late is not worth more.

@@ -39,7 +39,12 @@ pub(super) struct Seconds {
 
 impl Seconds {
     pub(super) fn new(now: Instant) -> Seconds {
-        Seconds { begun: now, count: 0, cpu: thalweg_host::cpu_time() }
+        Seconds::counting(now, 0)
+    }
+
+    /// Windows from `now` on, when the count is `count` already.
+    pub(super) fn counting(now: Instant, count: u64) -> Seconds {
+        Seconds { begun: now, count, cpu: thalweg_host::cpu_time() }
     }
 
     /// When the window ends.

@@ -54,6 +54,8 @@ use slots::{NumberOrder, Slot, SlotPlace, Slots};
 
 /// Packets of a frame after which its first arrival counts for the playout: one alone may be damaged or forged.
 const CREDIBLE_PACKETS: u32 = 8;
+/// Packets that may be lost where a sender changes its number.
+const CONTINUED_PACKETS_MAX: u16 = 1000;
 /// One of two paths of a stream (ST 2022-7); the first where there is only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkPath {
@@ -214,6 +216,7 @@ impl VideoReceiver {
         let Ok(payload) = VideoPayload::parse(packet.payload) else { return self.refuse_malformed() };
         match self.source.judge(now, packet.header.ssrc) {
             Origin::Own => {}
+            Origin::Successor if self.continues(&packet.header) => {}
             Origin::Successor => self.begin_anew(),
             Origin::Foreign => {
                 self.counters.refused.foreign += 1;
@@ -233,6 +236,13 @@ impl VideoReceiver {
     pub fn handle_round_trip(&mut self, round_trip: Duration) {
         if let Some(repairs) = &mut self.repairs {
             repairs.handle_round_trip(round_trip);
+        }
+    }
+
+    /// The sender with this source has left: another one is taken at once, where it would wait for a second of silence.
+    pub fn handle_departure(&mut self, ssrc: u32) {
+        if self.source.current() == Some(ssrc) {
+            self.source.release();
         }
     }
 
@@ -412,6 +422,16 @@ impl VideoReceiver {
         self.numbers.note_opening(first, number);
         self.slots.open(now, first, place);
         Ok(place)
+    }
+
+    /// Whether a packet of another source continues numbers and times of the one before: the same sender, which had to take another
+    /// number (RFC 3550 §8.2).
+    fn continues(&self, header: &RtpHeader) -> bool {
+        let (Some(number), Some(timestamp)) = (self.numbers.window.newest(), self.slots.newest()) else { return false };
+        // The lower halves are what packets carry.
+        let ahead = header.sequence.wrapping_sub(number as u16);
+        let later = header.timestamp.wrapping_sub(timestamp as u32);
+        (1..=CONTINUED_PACKETS_MAX).contains(&ahead) && later <= 2 * self.config.format.rate().frame_ticks()
     }
 
     /// Another sender takes the place of the one before.

@@ -150,6 +150,11 @@ impl RtcpSession {
         self.events.pop_front()
     }
 
+    /// The last thing that the session learned, as long as it waits to be fetched.
+    pub fn newest_event(&self) -> Option<&RtcpEvent> {
+        self.events.back()
+    }
+
     /// When to call [`RtcpSession::poll_report`]; [`Instant::NEVER`] after the BYE when no peers are left.
     pub fn poll_timeout(&self) -> Instant {
         self.next_report.min(self.peers.next_expiry(self.config.peer_timeout, self.config.interval))

@@ -176,9 +176,38 @@ impl VideoSender {
         &self.plan
     }
 
+    /// Whether some packets of a frame were given out and others are still to come.
+    pub fn is_within_frame(&self) -> bool {
+        self.progress.is_some()
+    }
+
+    /// Cuts frames as `plan` does from the next one on; those that were sent can no longer be asked for.
+    ///
+    /// # Errors
+    ///
+    /// The batches of the configuration do not fit the plan.
+    ///
+    /// # Panics
+    ///
+    /// Within a frame, or with a plan for another format.
+    pub fn set_plan(&mut self, plan: PacketPlan) -> Result<(), SenderError> {
+        assert!(!self.is_within_frame() && plan.format() == self.plan.format(), "a frame is cut in one way");
+        let batches = cut_batches(&plan, self.config.batching)?;
+        self.pacer = Pacer::new(&plan, &batches, self.config.active_per_mille);
+        self.frames = SentFrames::new(plan.frame_packets());
+        self.resends.replan(&plan);
+        (self.batches, self.plan) = (batches, plan);
+        Ok(())
+    }
+
     /// What was configured.
     pub fn config(&self) -> &SenderConfig {
         &self.config
+    }
+
+    /// Another source takes this one's number: packets have `ssrc` from now on (RFC 3550 §8.2).
+    pub fn set_ssrc(&mut self, ssrc: u32) {
+        self.config.ssrc = ssrc;
     }
 
     /// What was done so far.

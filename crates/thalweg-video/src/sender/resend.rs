@@ -81,6 +81,11 @@ struct Allowance {
 }
 
 impl Resends {
+    /// Goes on for frames that are cut in another way.
+    pub(super) fn replan(&mut self, plan: &PacketPlan) {
+        *self = Resends { next_sequence: self.next_sequence, ..Resends::new(plan, self.resend) };
+    }
+
     pub(super) fn new(plan: &PacketPlan, resend: Resend) -> Resends {
         let frame_octets = plan.frame_datagram_octets() as u64;
         let octets_per_second = frame_octets as f64 * plan.format().rate().hertz();

@@ -1,6 +1,8 @@
-//! Where the frames of a receiver go.
+//! Where the frames and samples of a receiver go.
 
 mod file;
+mod preview;
+mod sound;
 mod verify;
 
 use std::fmt;
@@ -11,6 +13,8 @@ use crate::receiver::ReceivedPicture;
 use crate::y4m::Y4mError;
 
 pub use file::{RawSink, Y4mSink};
+pub use preview::PreviewSink;
+pub use sound::{SoundSink, ToneSink, ToneSummary, WavSink};
 pub use verify::{VerifySink, VerifySummary};
 
 /// Takes frames, one after the other.
@@ -32,7 +36,7 @@ pub trait FrameSink: Send {
     }
 }
 
-/// Lets frames go.
+/// Lets frames and samples go.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 
@@ -42,7 +46,7 @@ impl FrameSink for NullSink {
     }
 }
 
-/// Why a sink does not take a frame.
+/// Why a sink does not take a frame or a block of samples.
 #[derive(Debug)]
 pub enum SinkError {
     /// The file cannot be written.

@@ -1,17 +1,20 @@
-//! Where the frames of a sender come from.
+//! Where the frames and samples of a sender come from.
 
 mod file;
 mod picture;
+mod sound;
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 use crate::format::VideoFormat;
+use crate::wav::WavError;
 use crate::y4m::Y4mError;
 
 pub use file::{RawSource, Y4mSource};
 pub use picture::PictureSource;
+pub use sound::{SoundSource, ToneSource, WavSource};
 
 /// Gives frames, one after the other.
 pub trait FrameSource: Send {
@@ -45,7 +48,7 @@ pub enum AtEnd {
     Repeat,
 }
 
-/// Why a source gives no frame.
+/// Why a source gives no frame or sample.
 #[derive(Debug)]
 pub enum SourceError {
     /// The file cannot be opened or read.
@@ -61,6 +64,13 @@ pub enum SourceError {
         path: PathBuf,
         /// The reason.
         source: Y4mError,
+    },
+    /// The file is no sound that can be sent.
+    Sound {
+        /// Its path.
+        path: PathBuf,
+        /// The reason.
+        source: WavError,
     },
     /// The file has no whole number of frames, or none.
     Length {
@@ -85,6 +95,7 @@ impl fmt::Display for SourceError {
         match self {
             SourceError::Read { path, source } => write!(formatter, "cannot read {}: {source}", path.display()),
             SourceError::Refused { path, source } => write!(formatter, "{}: {source}", path.display()),
+            SourceError::Sound { path, source } => write!(formatter, "{}: {source}", path.display()),
             SourceError::Length { path, octets, frame_octets } => write!(
                 formatter,
                 "{} ends after {octets} octets, and a frame takes {frame_octets}: check size and format",
@@ -102,6 +113,7 @@ impl std::error::Error for SourceError {
         match self {
             SourceError::Read { source, .. } => Some(source),
             SourceError::Refused { source, .. } => Some(source),
+            SourceError::Sound { source, .. } => Some(source),
             SourceError::Length { .. } | SourceError::Line { .. } => None,
         }
     }

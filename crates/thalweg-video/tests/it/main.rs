@@ -5,5 +5,6 @@ mod laws;
 mod listener;
 mod receiving;
 mod sending;
+mod sound;
 mod sources;
 mod world;

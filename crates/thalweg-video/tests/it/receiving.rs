@@ -12,6 +12,7 @@ use thalweg_video::io::{
     ControlPort, ReceiveError, ReceiveOptions, ReceiveReport, SendOptions, SendReport, run_receiver, run_sender,
 };
 use thalweg_video::receiver::{Concealment, ReceivedPicture, ReceiverConfig, Repair};
+use thalweg_video::rtcp::{CompoundWriter, SDES_CNAME};
 use thalweg_video::sender::{Resend, SenderConfig};
 use thalweg_video::sink::{FrameSink, NullSink, SinkError};
 
@@ -158,6 +159,32 @@ fn every_frame_arrives_and_both_ends_agree() {
         assert!(peer.lost == 0 && peer.round_trip.is_some() && received.times.round_trip.is_some(), "{peer:?}");
         assert_eq!(received.times.latency.count, frames.complete);
     }
+}
+
+#[test]
+fn a_receiver_follows_a_sender_that_takes_another_number() {
+    let format = small(Scan::Progressive);
+    let receive = receive_options(format, free());
+    let mut send = send_options(receive.bind[0]);
+    send.from = vec![free()];
+    let (mut sink, own) = (Checking::new(format), send.from[0]);
+    let mut colliding = Vec::new();
+    let mut writer = CompoundWriter::new(&mut colliding);
+    writer.receiver_report(send.sender.ssrc, &[]);
+    writer.description(send.sender.ssrc, &[(SDES_CNAME, "another")]);
+    let (sent, received) = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(350));
+            UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&colliding, own).unwrap();
+        });
+        exchange(40, &mut sink, &receive, &send)
+    });
+    let (packets, frames) = (received.receiver.packets, received.receiver.frames);
+    assert_eq!((packets.received, packets.lost), (sent.sender.packets_sent, 0), "{packets:?}");
+    assert_eq!((frames.complete + frames.concealed, frames.discarded), (sent.sender.frames_sent, 0), "{frames:?}");
+    // Only a machine that stalls makes packets late.
+    assert!(frames.concealed == 0 || packets.late > 0, "{frames:?} {packets:?}");
+    assert_ne!(sent.peer.map(|peer| peer.ssrc), None, "the receiver reports of the new number");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use thalweg_transport::stream::StreamOptions;
 use thalweg_video::format::{FrameRate, PixelFormat, Scan, VideoFormat};
 use thalweg_video::io::{ControlPort, MediaOptions, MediaSocket, SendOptions, SendReport, run_sender};
 use thalweg_video::rfc4175::Packing;
-use thalweg_video::rtcp::{CompoundWriter, NackEntry, RtcpPacket, RtcpPackets};
+use thalweg_video::rtcp::{CompoundWriter, NackEntry, RtcpPacket, RtcpPackets, SDES_CNAME};
 use thalweg_video::sender::{Resend, SenderConfig};
 
 use crate::listener::{Heard, Packet, REPETITIONS, listen};
@@ -157,6 +157,35 @@ fn reports_tell_of_the_stream_and_a_bye_ends_it() {
     let last = infos.last().unwrap();
     assert_eq!(u64::from(last.packets), report.sender.packets_sent);
     assert_eq!(u64::from(last.octets), report.sender.payload_octets_sent);
+}
+
+/// A report of somebody else who has this number as well.
+fn colliding(ssrc: u32) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    let mut writer = CompoundWriter::new(&mut datagram);
+    writer.receiver_report(ssrc, &[]);
+    writer.description(ssrc, &[(SDES_CNAME, "another")]);
+    datagram
+}
+
+#[test]
+fn a_sender_takes_another_number_where_somebody_has_its_own_and_not_for_ever() {
+    let format = small(Scan::Progressive);
+    let change = |options: &mut SendOptions| options.rtcp.first_report = Duration::ZERO;
+    let (_, heard, options) = exchange(format, 40, ControlPort::Next, change, |packet| Some(colliding(packet.ssrc)));
+    let mut numbers: Vec<u32> = heard.packets.iter().map(|packet| packet.ssrc).collect();
+    numbers.dedup();
+    assert_eq!((numbers[0], numbers.len()), (options.sender.ssrc, 9), "eight changes at most");
+    let sequences = heard.packets.windows(2).all(|pair| pair[1].sequence == pair[0].sequence.wrapping_add(1));
+    assert!(sequences, "the packets go on in their order");
+    let packets = heard.control.iter().flat_map(|datagram| RtcpPackets::parse(datagram).unwrap());
+    let byes: Vec<u32> = packets
+        .filter_map(|packet| match packet.unwrap() {
+            RtcpPacket::Bye { sources, .. } => Some(sources.into_iter().next().unwrap()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(byes, numbers, "each number is left with a farewell");
 }
 
 #[test]

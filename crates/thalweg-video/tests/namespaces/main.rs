@@ -61,6 +61,7 @@ fn send(to: SocketAddr, format: VideoFormat, frames: u64) {
     tell("frames_dropped", sender.frames_dropped as f64);
     tell("packets_sent", sender.packets_sent as f64);
     tell("lost", report.lost as f64);
+    tell("replans", report.replans as f64);
     tell("cpu_seconds", report.cpu.as_secs_f64());
     tell("seconds", report.elapsed.as_secs_f64());
     tell("calls", report.sockets.calls as f64);
@@ -103,6 +104,11 @@ fn tell(name: &str, figure: f64) {
 
 /// Two hosts with one link, and a stream over it; returns the figures of sender and receiver.
 fn stream(run: Run) -> [BTreeMap<String, f64>; 2] {
+    stream_with(run, |_| ())
+}
+
+/// The same, while something happens to the hosts.
+fn stream_with(run: Run, happens: impl FnOnce(&[Namespace; 2])) -> [BTreeMap<String, f64>; 2] {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let hosts = ["send", "receive"].map(|role| Namespace::new(&format!("video{number}-{role}")).unwrap());
@@ -120,7 +126,9 @@ fn stream(run: Run) -> [BTreeMap<String, f64>; 2] {
     hosts.iter().for_each(wait_for_addresses);
     let mut receiver = start(&hosts[1], &run.words("receive"));
     std::thread::sleep(Duration::from_millis(300));
-    let sender = start(&hosts[0], &run.words("send")).wait_with_output().unwrap();
+    let sender = start(&hosts[0], &run.words("send"));
+    happens(&hosts);
+    let sender = sender.wait_with_output().unwrap();
     let sent = figures(&sender.stdout);
     if !sender.status.success() {
         let _ = receiver.kill();
@@ -190,6 +198,19 @@ fn nothing_is_lost_at_an_mtu_of_9000_over_ipv6() {
     let run = Run { mtu: 9000, frames: 60, rate: 30_000, address: "[fd77::2]:5004" };
     let [sent, _] = check_lossless(run);
     assert!(sent["packets_sent"] == sent["frames_sent"] * 720.0, "packets of 7200 octets");
+}
+
+#[test]
+fn packets_become_smaller_where_the_path_becomes_narrower() {
+    let run = Run { mtu: 1500, frames: 120, rate: 30_000, address: "10.77.0.2:5004" };
+    let [sent, received] = stream_with(run, |hosts| {
+        std::thread::sleep(Duration::from_secs(2));
+        hosts.iter().for_each(|host| host.link("set eth0 mtu 1300").unwrap());
+    });
+    assert_eq!(sent["replans"], 1.0, "{sent:?}");
+    // The frame in which it happened, and those that the processors were too busy for.
+    assert!(received["frames_complete"] >= 0.9 * sent["frames_sent"] - 2.0, "{received:?}");
+    assert!(sent["packets_sent"] > sent["frames_sent"] * 4320.0, "more packets than before");
 }
 
 #[test]

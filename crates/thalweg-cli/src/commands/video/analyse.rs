@@ -39,7 +39,8 @@ pub struct VideoAnalyseOptions {
 /// # Errors
 /// The options do not fit, the network fails, nothing came, or the stream is not as expected.
 pub fn run(options: &VideoAnalyseOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut hear = options.hearing.driver_options()?;
+    let session = options.hearing.find_session(interrupt)?;
+    let mut hear = options.hearing.driver_options(session.as_ref())?;
     if hear.bind.len() > 1 {
         return Err(Failure::Usage("one path is analysed at a time; give one --bind".to_owned()));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
+use thalweg_video::audio::AudioFormat;
 use thalweg_video::conformance::PacingKind;
 use thalweg_video::format::VideoFormat;
 use thalweg_video::io::ControlPort;
@@ -16,6 +17,7 @@ use thalweg_video::sdp::{
 use thalweg_video::sender::{Batching, FRAMES_KEPT};
 
 use super::path::{PAYLOAD_TYPE, RETRANSMISSION, RepairName};
+use super::sound::SOUND_PAYLOAD_TYPE;
 use crate::outcome::Failure;
 
 /// The vocabulary of a description.
@@ -40,6 +42,8 @@ pub struct OfferedStream<'options> {
     pub batching: Batching,
     pub repair: RepairName,
     pub vocabulary: VocabularyName,
+    /// Sound beside the picture, and where it goes.
+    pub sound: Option<(AudioFormat, &'options [SocketAddr])>,
     /// The largest datagram, which a studio is told where it exceeds the standard size.
     pub datagram_octets: Option<u16>,
 }
@@ -50,12 +54,6 @@ impl OfferedStream<'_> {
     /// # Errors
     /// No port is left for RTCP, or the clock of this host is before 1970.
     pub fn to_text(self) -> Result<String, Failure> {
-        let usage = |error: std::io::Error| Failure::Usage(error.to_string());
-        let mut paths = Vec::new();
-        for to in self.to {
-            let rtcp_port = self.control.beside(*to).map_err(usage)?.port();
-            paths.push(StreamPath { ttl: self.hops, rtcp_port, ..StreamPath::new(*to) });
-        }
         let is_studio = self.vocabulary == VocabularyName::Studio;
         let video = VideoDescription {
             studio: is_studio.then(|| self.studio()),
@@ -66,22 +64,50 @@ impl OfferedStream<'_> {
         let stream = StreamDescription {
             media: MediaDescription::Video(video),
             payload_type: PAYLOAD_TYPE,
-            paths,
+            paths: self.paths(self.to)?,
             accepts_nack: self.repair != RepairName::Off,
             retransmission: (self.repair == RepairName::Rtx).then_some(retransmission),
-            // The clock of this host, which nobody else follows.
-            reference_clocks: if is_studio { vec![ReferenceClock::Other("local".to_owned())] } else { Vec::new() },
+            reference_clocks: self.reference_clocks(),
             media_clock: is_studio.then_some(MediaClockSource::Sender),
         };
+        let sound = self.sound.map(|(format, to)| self.sound_stream(format, to)).transpose()?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_err(Failure::from_cause)?;
         let session = SessionDescription {
             name: format!("Thalweg {}", self.format),
             id: since.as_secs(),
             version: since.as_secs(),
             origin: self.to.first().map_or_else(|| "127.0.0.1".to_owned(), |to| origin(*to).to_string()),
-            streams: vec![stream],
+            streams: [stream].into_iter().chain(sound).collect(),
         };
         Ok(session.to_text())
+    }
+
+    fn paths(&self, to: &[SocketAddr]) -> Result<Vec<StreamPath>, Failure> {
+        let path = |to: &SocketAddr| {
+            let control = self.control.beside(*to).map_err(|error| Failure::Usage(error.to_string()))?;
+            Ok(StreamPath { ttl: self.hops, rtcp_port: control.port(), ..StreamPath::new(*to) })
+        };
+        to.iter().map(path).collect()
+    }
+
+    /// The clock of this host, which nobody else follows.
+    fn reference_clocks(&self) -> Vec<ReferenceClock> {
+        match self.vocabulary {
+            VocabularyName::Studio => vec![ReferenceClock::Other("local".to_owned())],
+            VocabularyName::Plain => Vec::new(),
+        }
+    }
+
+    fn sound_stream(&self, format: AudioFormat, to: &[SocketAddr]) -> Result<StreamDescription, Failure> {
+        Ok(StreamDescription {
+            media: MediaDescription::Audio(format.to_description()),
+            payload_type: SOUND_PAYLOAD_TYPE,
+            paths: self.paths(to)?,
+            accepts_nack: false,
+            retransmission: None,
+            reference_clocks: self.reference_clocks(),
+            media_clock: (self.vocabulary == VocabularyName::Studio).then_some(MediaClockSource::Sender),
+        })
     }
 
     fn studio(&self) -> StudioParameters {

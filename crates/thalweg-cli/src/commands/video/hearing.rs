@@ -2,15 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use thalweg_video::io::{ControlPort, ReceiveOptions, interface_index};
+use thalweg_video::io::{ControlPort, ReceiveOptions, hear_session, interface_index};
 use thalweg_video::receiver::{ReceiverConfig, Repair};
+use thalweg_video::sdp::SessionDescription;
 
 use super::description::read;
-use super::offered::{OfferedPicture, first_picture};
+use super::offered::first_picture;
 use super::path::{RETRANSMISSION, control_port};
 use super::picture::PictureOptions;
+use crate::interrupt::Interrupt;
 use crate::outcome::Failure;
 
 /// Where packets are heard, and what they are.
@@ -18,12 +21,16 @@ use crate::outcome::Failure;
 pub struct HearingOptions {
     /// Hear packets at ADDR:PORT, an address of this host or a group; given twice, hear two paths (ST 2022-7). Default: where the session
     /// description sends them.
-    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "sdp")]
+    #[arg(long, value_name = "ADDR:PORT", required_unless_present_any = ["sdp", "session"])]
     pub bind: Vec<SocketAddr>,
 
     /// Receive the first picture of the session description in FILE (default: the options tell the picture).
     #[arg(long, value_name = "FILE")]
     pub sdp: Option<PathBuf>,
+
+    /// Receive the first picture of the session that is announced by SAP under NAME, awaited for 65 seconds (default: none).
+    #[arg(long, value_name = "NAME", conflicts_with = "sdp")]
+    pub session: Option<String>,
 
     /// The form of the picture, where no session description tells it.
     #[command(flatten)]
@@ -43,12 +50,41 @@ pub struct HearingOptions {
 }
 
 impl HearingOptions {
+    /// The session description, from a file or an announcement; `None` where the options tell the picture.
+    ///
+    /// # Errors
+    /// It cannot be read, nobody announces it, or other options tell the picture as well.
+    pub fn find_session(&self, interrupt: &Interrupt) -> Result<Option<SessionDescription>, Failure> {
+        if self.sdp.is_some() || self.session.is_some() {
+            // Plain descriptions may leave the rate out.
+            PictureOptions { rate: None, ..self.picture.clone() }.refuse_beside("a session description")?;
+        }
+        let Some(name) = &self.session else { return self.sdp.as_deref().map(read).transpose() };
+        let heard = hear_session(name, self.interface_index()?, SESSION_PATIENCE, &interrupt.flag())
+            .map_err(|error| Failure::Failed(format!("no announcement can be heard: {error}; --interface may help")))?;
+        if let Some(session) = heard.iter().find(|session| session.name == *name) {
+            return Ok(Some(session.clone()));
+        }
+        let names: Vec<String> = heard.iter().map(|session| format!("{:?}", session.name)).collect();
+        let others = if names.is_empty() {
+            "nobody announces any".to_owned()
+        } else {
+            format!("there are {}", names.join(", "))
+        };
+        Err(Failure::TimedOut(format!("nobody announced the session {name:?}; {others}; --interface may help")))
+    }
+
+    fn interface_index(&self) -> Result<u32, Failure> {
+        let index = self.interface.as_deref().map_or(Ok(0), interface_index);
+        index.map_err(|error| Failure::Usage(error.to_string()))
+    }
+
     /// How the driver hears such a stream.
     ///
     /// # Errors
-    /// The options do not fit each other or the session description, or that cannot be read.
-    pub fn driver_options(&self) -> Result<ReceiveOptions, Failure> {
-        let offered = self.offered()?;
+    /// The options do not fit each other or the session description.
+    pub fn driver_options(&self, session: Option<&SessionDescription>) -> Result<ReceiveOptions, Failure> {
+        let offered = session.map(|session| first_picture(session, &self.picture)).transpose()?;
         let format = offered.as_ref().map_or_else(|| self.picture.format(), |offered| Ok(offered.format))?;
         let mut config = ReceiverConfig::new(format);
         config.payload_type = offered.as_ref().map(|offered| offered.payload_type);
@@ -64,19 +100,13 @@ impl HearingOptions {
         receive.bind.clone_from(bind);
         receive.control = self.rtcp.or(offered.as_ref().map(|offered| offered.control)).unwrap_or_default();
         receive.group_source = offered.and_then(|offered| offered.source);
-        if let Some(name) = &self.interface {
-            receive.group_interface = interface_index(name).map_err(|error| Failure::Usage(error.to_string()))?;
-        }
+        receive.group_interface = self.interface_index()?;
         if let Some(bytes) = self.buffer {
             receive.stream.receive_buffer_bytes = bytes as usize;
         }
         Ok(receive)
     }
-
-    fn offered(&self) -> Result<Option<OfferedPicture>, Failure> {
-        let Some(path) = &self.sdp else { return Ok(None) };
-        // Plain descriptions may leave the rate out.
-        PictureOptions { rate: None, ..self.picture.clone() }.refuse_beside("a session description")?;
-        first_picture(&read(path)?, &self.picture).map(Some)
-    }
 }
+
+/// Senders of this program announce each 30 seconds: two announcements may be lost.
+const SESSION_PATIENCE: Duration = Duration::from_secs(65);

@@ -6,6 +6,7 @@ mod description;
 mod ends;
 mod figures;
 mod hearing;
+mod listening;
 mod live;
 mod offered;
 mod packets;
@@ -16,6 +17,8 @@ mod recv;
 mod sdp;
 mod send;
 mod sent;
+mod sound;
+mod sounded;
 
 use clap::{Args, Subcommand};
 
@@ -40,14 +43,14 @@ pub enum VideoAction {
     /// dropped here.
     #[command(after_help = crate::after_help!(
         "thalweg video send --to 127.0.0.1:5004 --seconds 5",
-        "thalweg video send --to 239.1.2.3:5004 --source y4m:film.y4m --sdp film.sdp",
+        "thalweg video send --to 239.1.2.3:5004 --source y4m:film.y4m --sound wav:film.wav --sdp film.sdp",
         "thalweg video send --to 192.0.2.7:5004 --size 1280x720 --rate 60000/1001 --mtu 1500 --json"
     ))]
     Send(send::VideoSendOptions),
     /// Receives a picture, asks for lost packets, and presents each frame at its time. Exit code 1 when frames were lost or a check failed.
     #[command(after_help = crate::after_help!(
         "thalweg video recv --bind 0.0.0.0:5004 --seconds 5 --json",
-        "thalweg video recv --sdp film.sdp --sink file:film.y4m --playout-frames 4 --conceal interpolate"
+        "thalweg video recv --sdp film.sdp --sink file:film.y4m --sound-sink wav:film.wav --playout-frames 4"
     ))]
     Recv(recv::VideoReceiveOptions),
     /// Measures a stream without putting its pictures together: how it is cut and its lines are counted, whether it is paced as ST 2110-21

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use thalweg_video::audio::AudioFormat;
 use thalweg_video::format::VideoFormat;
 use thalweg_video::io::ControlPort;
 use thalweg_video::receiver::Repair;
@@ -19,6 +20,36 @@ pub struct OfferedPicture {
     pub control: ControlPort,
     pub source: Option<IpAddr>,
     pub repair: Repair,
+}
+
+/// Sound as a description tells it to a receiver.
+#[derive(Clone, Debug)]
+pub struct OfferedSound {
+    pub format: AudioFormat,
+    pub payload_type: u8,
+    pub to: Vec<SocketAddr>,
+    pub control: ControlPort,
+    pub source: Option<IpAddr>,
+}
+
+/// The first sound of a session; `None` without any.
+///
+/// # Errors
+/// Its form is none of ours.
+pub fn first_sound(session: &SessionDescription) -> Result<Option<OfferedSound>, Failure> {
+    let found = session.streams.iter().find_map(|stream| match &stream.media {
+        MediaDescription::Audio(audio) => Some((stream, audio)),
+        MediaDescription::Video(_) => None,
+    });
+    let Some((stream, audio)) = found else { return Ok(None) };
+    let refused = |error| Failure::Failed(format!("{error}; give --sound-sink off to do without it"));
+    Ok(Some(OfferedSound {
+        format: AudioFormat::from_description(audio).map_err(refused)?,
+        payload_type: stream.payload_type,
+        to: stream.paths.iter().map(|path| path.destination).collect(),
+        control: control_of(&stream.paths)?,
+        source: source_of(&stream.paths)?,
+    }))
 }
 
 /// The first picture of a session.

@@ -105,6 +105,7 @@ impl PacketOptions {
             batching: self.batching,
             repair: self.repair,
             vocabulary: self.vocabulary,
+            sound: None,
             datagram_octets: None,
         }
     }
@@ -127,7 +128,7 @@ fn resend(repair: RepairName, ssrc: u32) -> Resend {
 /// A failure of the driver: wrong options, or a network or source that fails.
 pub fn from_send(error: SendError) -> Failure {
     match error {
-        SendError::Plan(_) | SendError::Config(_) => Failure::Usage(error.to_string()),
+        SendError::Plan(_) | SendError::Config(_) | SendError::Channels { .. } => Failure::Usage(error.to_string()),
         SendError::Socket(_) | SendError::Frame(_) | SendError::Source(_) => Failure::Failed(error.to_string()),
     }
 }

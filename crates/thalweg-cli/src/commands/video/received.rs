@@ -10,6 +10,7 @@ use thalweg_video::sink::VerifySummary;
 
 use super::figures::{FpsFigures, cost, micros_or_unknown};
 use super::live::micros;
+use super::sounded::SoundReceivedFigures;
 
 /// What a receiver got.
 #[derive(Debug, Serialize)]
@@ -29,6 +30,8 @@ pub struct ReceivedFigures {
     pub layers: LayerFigures,
     /// What the verifying sink found; null with another sink.
     pub verified: Option<VerifiedFigures>,
+    /// What became of sound; null without it.
+    pub sound: Option<SoundReceivedFigures>,
 }
 
 /// Frames of a receiver.
@@ -125,12 +128,13 @@ pub struct VerifiedFigures {
 }
 
 impl ReceivedFigures {
-    /// The figures of a report, with the drops that /proc/net/udp showed and what the verifying sink found.
+    /// The figures of a report, with the drops that /proc/net/udp showed, what the verifying sink found, and those of the sound.
     pub fn new(
         format: VideoFormat,
         report: &ReceiveReport,
         proc_net_udp: u64,
         verified: Option<VerifySummary>,
+        sound: Option<SoundReceivedFigures>,
     ) -> ReceivedFigures {
         let frames = report.receiver.frames;
         ReceivedFigures {
@@ -153,6 +157,7 @@ impl ReceivedFigures {
             times: TimeFigures::new(format, report),
             layers: LayerFigures::new(report, proc_net_udp),
             verified: verified.map(VerifiedFigures::from),
+            sound,
         }
     }
 
@@ -177,12 +182,14 @@ impl ReceivedFigures {
                 "the frames are not those of the test picture: {verified}; for others give --sink null"
             ));
         }
-        (incomplete + lost + frames_sink_missed > 0).then(|| {
+        let sound = || self.sound.as_ref().and_then(SoundReceivedFigures::complaint);
+        let picture = (incomplete + lost + frames_sink_missed > 0).then(|| {
             format!(
                 "{incomplete} of {frames_expected} frames came incomplete or not at all, {lost} packets were lost, and the sink was \
                  too slow for {frames_sink_missed} frames; the counters by layer tell where"
             )
-        })
+        });
+        picture.or_else(sound)
     }
 }
 
@@ -319,7 +326,8 @@ impl fmt::Display for ReceivedFigures {
         for (name, count) in &layers.host {
             write!(f, "\n         {name} {count}")?;
         }
-        self.verified.as_ref().map_or(Ok(()), |verified| write!(f, "\npicture  {verified}"))
+        self.verified.as_ref().map_or(Ok(()), |verified| write!(f, "\npicture  {verified}"))?;
+        self.sound.as_ref().map_or(Ok(()), |sound| write!(f, "\n{sound}"))
     }
 }
 

@@ -1,20 +1,29 @@
 //! `thalweg video recv`.
 
+use std::io::{IsTerminal, Stdout, stdout};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use terminal_size::terminal_size_of;
 use thalweg_host::{HostFiles, Task};
 use thalweg_video::format::VideoFormat;
-use thalweg_video::io::{Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, run_receiver};
+use thalweg_video::io::{
+    Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, SoundReceiveOptions, SoundReceiveReport,
+    run_receiver, run_sound_receiver,
+};
 use thalweg_video::receiver::{Concealment, Repair};
-use thalweg_video::sink::{FrameSink, NullSink, RawSink, VerifySink, Y4mSink};
+use thalweg_video::sdp::SessionDescription;
+use thalweg_video::sink::{FrameSink, NullSink, PreviewSink, RawSink, VerifySink, Y4mSink};
 
 use super::ends::{LimitOptions, after};
 use super::hearing::HearingOptions;
+use super::listening::{ListeningOptions, OpenSoundSink};
 use super::live::{LiveLine, micros_or_dash};
 use super::path::{RETRANSMISSION, RepairName};
 use super::received::ReceivedFigures;
+use super::sounded::SoundReceivedFigures;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either};
 
@@ -25,14 +34,19 @@ pub struct VideoReceiveOptions {
     #[command(flatten)]
     pub hearing: HearingOptions,
 
-    /// Give frames to verify, which proves of each line of the test picture that it is from its frame, to null, or into file:PATH: YUV4MPEG2
-    /// if the path ends in .y4m, frames as they lay in packets otherwise (default: verify).
+    /// Give frames to verify, which proves of each line of the test picture that it is from its frame, to null, to preview, which draws ten a
+    /// second on a terminal with colours, or into file:PATH: YUV4MPEG2 if the path ends in .y4m, frames as they lay in packets otherwise
+    /// (default: verify).
     #[arg(long, value_name = "SINK", default_value = "verify", hide_default_value = true, value_parser = sink)]
     pub sink: SinkName,
 
     /// How packets become frames.
     #[command(flatten)]
     pub playout: PlayoutOptions,
+
+    /// Sound beside the picture.
+    #[command(flatten)]
+    pub sound: ListeningOptions,
 
     /// When it ends.
     #[command(flatten)]
@@ -69,6 +83,7 @@ pub struct PlayoutOptions {
 pub enum SinkName {
     Verify,
     Null,
+    Preview,
     File(PathBuf),
 }
 
@@ -76,6 +91,7 @@ pub enum SinkName {
 enum OpenSink {
     Verify(Box<VerifySink>),
     Null(NullSink),
+    Preview(PreviewSink<Stdout>),
     Raw(RawSink),
     Y4m(Y4mSink),
 }
@@ -85,22 +101,25 @@ enum OpenSink {
 /// # Errors
 /// The options do not fit, the network or the sink fails, nothing came, frames were lost, or a check failed.
 pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let receive = options.driver_options()?;
+    let session = options.hearing.find_session(interrupt)?;
+    let mut receive = options.driver_options(session.as_ref())?;
+    let hear = options.sound.driver_options(session.as_ref(), &mut receive)?;
     let mut sink = options.open_sink(receive.receiver.format)?;
-    let (line, files) = (LiveLine::open(), HostFiles::here());
-    let mut drops = 0;
-    let report = run_receiver(sink.as_dyn(), &receive, &interrupt.flag(), |second| {
-        // The sockets are gone when the report is there.
-        drops = files.socket_drops(Task::This);
-        line.show(live_text(second));
-    });
-    drop(line);
-    let report: ReceiveReport = report.map_err(from_receive)?;
+    let proves = options.sink == SinkName::Verify;
+    let open = |hear: SoundReceiveOptions| Ok((options.sound.open_sink(hear.receiver.format, proves)?, hear));
+    let mut sound: Option<(OpenSoundSink, SoundReceiveOptions)> = hear.map(open).transpose()?;
+    let Received { report, drops, heard } = receive_both(&mut sink, &receive, sound.as_mut(), interrupt);
+    let report = report.map_err(from_receive)?;
+    let heard = heard.transpose().map_err(from_receive)?;
+    let sounded = sound
+        .as_ref()
+        .zip(heard)
+        .map(|((sink, hear), report)| SoundReceivedFigures::new(hear.receiver.format, &report, sink.summary()));
     let verified = match &sink {
         OpenSink::Verify(sink) => Some(sink.summary()),
         _ => None,
     };
-    let figures = ReceivedFigures::new(receive.receiver.format, &report, drops, verified);
+    let figures = ReceivedFigures::new(receive.receiver.format, &report, drops, verified, sounded);
     print_either(options.json, &figures, &figures)?;
     let is_short = options.limit.seconds.is_some() || options.limit.frames.is_some();
     if report.receiver.packets.expected == 0 && !interrupt.came() {
@@ -117,9 +136,42 @@ pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), F
     }
 }
 
+/// What both receivers did, and the drops that /proc/net/udp showed.
+struct Received {
+    report: Result<ReceiveReport, ReceiveError>,
+    drops: u64,
+    heard: Option<Result<SoundReceiveReport, ReceiveError>>,
+}
+
+/// Receives a picture, and the sound beside it on a thread of its own, which ends with the picture.
+fn receive_both(
+    sink: &mut OpenSink,
+    receive: &ReceiveOptions,
+    sound: Option<&mut (OpenSoundSink, SoundReceiveOptions)>,
+    interrupt: &Interrupt,
+) -> Received {
+    let (line, files, is_over) = (LiveLine::open(), HostFiles::here(), AtomicBool::new(false));
+    let mut drops = 0;
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let hearing =
+            sound.map(|(sink, options)| scope.spawn(move || run_sound_receiver(sink.as_dyn(), options, is_over)));
+        let report = run_receiver(sink.as_dyn(), receive, &interrupt.flag(), |second| {
+            // The sockets are gone when the report is there.
+            drops = files.socket_drops(Task::This);
+            line.show(live_text(second));
+        });
+        is_over.store(true, Ordering::Relaxed);
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        Received { report, drops, heard: hearing.map(join) }
+    })
+}
+
 impl VideoReceiveOptions {
-    fn driver_options(&self) -> Result<ReceiveOptions, Failure> {
-        let mut receive = self.hearing.driver_options()?;
+    fn driver_options(&self, session: Option<&SessionDescription>) -> Result<ReceiveOptions, Failure> {
+        let mut receive = self.hearing.driver_options(session)?;
         let config = &mut receive.receiver;
         config.playout = config.format.frame_time().mul_f64(self.playout.playout_frames);
         config.concealment = self.playout.conceal;
@@ -148,6 +200,13 @@ impl VideoReceiveOptions {
                 OpenSink::Verify(Box::new(sink))
             }
             SinkName::Null => OpenSink::Null(NullSink),
+            SinkName::Preview => {
+                let Some((width, height)) = terminal_size_of(&stdout()).filter(|_| stdout().is_terminal()) else {
+                    return Err(Failure::Usage("a preview needs a terminal as standard output".to_owned()));
+                };
+                // The last line is that of the figures.
+                OpenSink::Preview(PreviewSink::new(format, stdout(), (width.0, height.0.saturating_sub(2))))
+            }
             SinkName::File(path) if path.extension().is_some_and(|extension| extension == "y4m") => {
                 OpenSink::Y4m(Y4mSink::create(path, format).map_err(Failure::from_cause)?)
             }
@@ -161,6 +220,7 @@ impl OpenSink {
         match self {
             OpenSink::Verify(sink) => sink.as_mut(),
             OpenSink::Null(sink) => sink,
+            OpenSink::Preview(sink) => sink,
             OpenSink::Raw(sink) => sink,
             OpenSink::Y4m(sink) => sink,
         }
@@ -195,9 +255,10 @@ fn sink(text: &str) -> Result<SinkName, String> {
     match text {
         "verify" => Ok(SinkName::Verify),
         "null" => Ok(SinkName::Null),
+        "preview" => Ok(SinkName::Preview),
         _ => after(text, "file")
             .map(|path| SinkName::File(path.into()))
-            .ok_or_else(|| "no sink; give verify, null or file:PATH".to_owned()),
+            .ok_or_else(|| "no sink; give verify, null, preview or file:PATH".to_owned()),
     }
 }
 

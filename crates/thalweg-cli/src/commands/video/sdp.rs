@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use thalweg_video::audio::AudioFormat;
 use thalweg_video::format::FrameRate;
 use thalweg_video::io::{hear_sessions, interface_index};
 use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription, VideoDescription};
+use thalweg_video::source::AtEnd;
 
 use super::description::{OfferedStream, read};
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
+use super::sound::SoundOptions;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, print_line};
 
@@ -47,6 +50,10 @@ pub struct VideoDescribeOptions {
     /// How packets are made and leave.
     #[command(flatten)]
     pub packets: PacketOptions,
+
+    /// Sound beside the picture.
+    #[command(flatten)]
+    pub sound: SoundOptions,
 }
 
 /// A description explained.
@@ -92,7 +99,9 @@ pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), 
     let format = options.picture.format()?;
     let send = options.packets.driver_options(&options.to)?;
     let datagram_octets = Some(send.plan(format).map_err(from_send)?.datagram_octets_max());
-    let text = OfferedStream { datagram_octets, ..options.packets.offered(format, &options.to) }.to_text()?;
+    let sound = options.sound.open(&options.to, AtEnd::Stop)?;
+    let sound = sound.as_ref().map(|sound| (sound.format, &sound.to[..]));
+    let text = OfferedStream { sound, datagram_octets, ..options.packets.offered(format, &options.to) }.to_text()?;
     match &options.out {
         None => print_line(text.trim_end()),
         Some(path) => std::fs::write(path, text)
@@ -137,7 +146,7 @@ impl ExplainedStream {
             MediaDescription::Video(video) => explain_video(video),
             MediaDescription::Audio(audio) => {
                 let text = format!("{} {} Hz, {} channels", audio.encoding.word(), audio.rate_hz, audio.channels);
-                (text, None, None, Some("`thalweg video recv` receives pictures alone".to_owned()))
+                (text, None, None, AudioFormat::from_description(audio).err().map(|error| error.to_string()))
             }
         };
         ExplainedStream {

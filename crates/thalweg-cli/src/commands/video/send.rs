@@ -2,11 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use thalweg_video::format::VideoFormat;
-use thalweg_video::io::{SendOptions, SendSecond, SessionAnnouncement, run_sender};
+use thalweg_video::io::{
+    SendError, SendOptions, SendReport, SendSecond, SessionAnnouncement, SoundSendOptions, SoundSendReport, run_sender,
+    run_sound_sender,
+};
 use thalweg_video::sap::SapConfig;
 use thalweg_video::source::{AtEnd, FrameSource, PictureSource, RawSource, Y4mSource};
 
@@ -16,6 +20,8 @@ use super::live::{LiveLine, micros_or_dash};
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
 use super::sent::SentFigures;
+use super::sound::{OpenSound, SoundOptions};
+use super::sounded::SoundSentFigures;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, remark};
 
@@ -31,7 +37,7 @@ pub struct VideoSendOptions {
     #[arg(long, value_name = "SOURCE", default_value = "picture", hide_default_value = true, value_parser = source)]
     pub source: SourceName,
 
-    /// Begin a file again at its end (default: the stream ends with it).
+    /// Begin files again at their ends (default: the stream ends with the picture's).
     #[arg(long)]
     pub repeat: bool,
 
@@ -42,6 +48,10 @@ pub struct VideoSendOptions {
     /// How packets are made and leave.
     #[command(flatten)]
     pub packets: PacketOptions,
+
+    /// Sound beside the picture.
+    #[command(flatten)]
+    pub sound: SoundOptions,
 
     /// When it ends.
     #[command(flatten)]
@@ -74,13 +84,16 @@ pub enum SourceName {
 /// The options do not fit, the source or the network fails, or frames were lost here.
 pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut source = options.open_source()?;
-    let send = options.driver_options()?;
-    let announcement = options.publish_description(&send, source.format())?;
-    let line = LiveLine::open();
-    let report = run_sender(source.as_mut(), &send, &interrupt.flag(), |second| line.show(live_text(second)));
-    drop(line);
+    let mut send = options.driver_options()?;
+    let mut sound = options.sound.open(&options.to, options.at_end())?;
+    let sound_send = sound.as_ref().map(|sound| sound.driver_options(&mut send)).transpose()?;
+    let announcement = options.publish_description(&send, source.format(), sound.as_ref())?;
+    let (report, heard) = send_both(source.as_mut(), &send, sound.as_mut().zip(sound_send.as_ref()), interrupt);
     drop(announcement);
-    let figures = SentFigures::new(source.format(), &report.map_err(from_send)?);
+    let report = report.map_err(from_send)?;
+    let heard = heard.transpose().map_err(from_send)?;
+    let sounded = sound.as_ref().zip(heard).map(|(sound, report)| SoundSentFigures::new(sound.format, &report));
+    let figures = SentFigures::new(source.format(), &report, sounded);
     print_either(options.json, &figures, &figures)?;
     if figures.socket_errors > 0 {
         remark("Somebody answered that a datagram cannot be delivered; is the receiver running at this port?");
@@ -93,9 +106,34 @@ pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Fail
     }
 }
 
+/// Sends a picture, and the sound beside it on a thread of its own, which ends with the picture.
+fn send_both(
+    source: &mut dyn FrameSource,
+    send: &SendOptions,
+    sound: Option<(&mut OpenSound, &SoundSendOptions)>,
+    interrupt: &Interrupt,
+) -> (Result<SendReport, SendError>, Option<Result<SoundSendReport, SendError>>) {
+    let (line, is_over) = (LiveLine::open(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let sounding = sound
+            .map(|(sound, options)| scope.spawn(move || run_sound_sender(sound.source.as_mut(), options, is_over)));
+        let report = run_sender(source, send, &interrupt.flag(), |second| line.show(live_text(second)));
+        is_over.store(true, Ordering::Relaxed);
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (report, sounding.map(join))
+    })
+}
+
 impl VideoSendOptions {
+    fn at_end(&self) -> AtEnd {
+        if self.repeat { AtEnd::Repeat } else { AtEnd::Stop }
+    }
+
     fn open_source(&self) -> Result<Box<dyn FrameSource>, Failure> {
-        let at_end = if self.repeat { AtEnd::Repeat } else { AtEnd::Stop };
+        let at_end = self.at_end();
         Ok(match &self.source {
             SourceName::Picture if self.repeat => {
                 return Err(Failure::Usage("the test picture has no end; leave --repeat out".to_owned()));
@@ -126,13 +164,16 @@ impl VideoSendOptions {
         &self,
         send: &SendOptions,
         format: VideoFormat,
+        sound: Option<&OpenSound>,
     ) -> Result<Option<SessionAnnouncement>, Failure> {
         if self.sdp.is_none() && !self.announce {
             return Ok(None);
         }
         let plan = send.plan(format).map_err(from_send)?;
         let offered = self.packets.offered(format, &self.to);
-        let text = OfferedStream { datagram_octets: Some(plan.datagram_octets_max()), ..offered }.to_text()?;
+        let sound = sound.map(|sound| (sound.format, &sound.to[..]));
+        let datagram_octets = Some(plan.datagram_octets_max());
+        let text = OfferedStream { sound, datagram_octets, ..offered }.to_text()?;
         if let Some(path) = &self.sdp {
             std::fs::write(path, &text)
                 .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;

@@ -8,6 +8,7 @@ use thalweg_video::io::SendReport;
 
 use super::figures::{FpsFigures, cost, micros_or_unknown};
 use super::live::micros;
+use super::sounded::SoundSentFigures;
 
 /// What a sender did.
 #[derive(Debug, Serialize)]
@@ -22,6 +23,8 @@ pub struct SentFigures {
     pub packets_resent: u64,
     /// Not taken by the system.
     pub packets_lost_here: u64,
+    /// How often packets became smaller because a path became narrower.
+    pub replans: u64,
     pub seconds: f64,
     pub cpu_seconds: f64,
     #[serde(flatten)]
@@ -34,6 +37,8 @@ pub struct SentFigures {
     pub system_calls: u64,
     /// Answers of the network that datagrams cannot be delivered.
     pub socket_errors: u64,
+    /// What became of sound; null without it.
+    pub sound: Option<SoundSentFigures>,
 }
 
 /// What a receiver reported.
@@ -44,7 +49,8 @@ pub struct PeerFigures {
 }
 
 impl SentFigures {
-    pub fn new(format: VideoFormat, report: &SendReport) -> SentFigures {
+    /// The figures of a report, with those of the sound.
+    pub fn new(format: VideoFormat, report: &SendReport, sound: Option<SoundSentFigures>) -> SentFigures {
         let sender = report.sender;
         SentFigures {
             picture: format.to_string(),
@@ -54,6 +60,7 @@ impl SentFigures {
             packets_sent: sender.packets_sent,
             packets_resent: sender.packets_resent,
             packets_lost_here: report.lost,
+            replans: report.replans,
             seconds: report.elapsed.as_secs_f64(),
             cpu_seconds: report.cpu.as_secs_f64(),
             fps: FpsFigures::new(&report.fps),
@@ -65,18 +72,21 @@ impl SentFigures {
             late_max_us: micros(report.lateness.max),
             system_calls: report.sockets.calls,
             socket_errors: report.sockets.asynchronous_errors,
+            sound,
         }
     }
 
     /// Why the stream left this host incomplete, if it did.
     pub fn complaint(&self) -> Option<String> {
         let SentFigures { frames_dropped, frames_missed, packets_lost_here, .. } = self;
-        (frames_dropped + frames_missed + packets_lost_here > 0).then(|| {
+        let sound = || self.sound.as_ref().and_then(SoundSentFigures::complaint);
+        let picture = (frames_dropped + frames_missed + packets_lost_here > 0).then(|| {
             format!(
                 "{frames_dropped} frames were dropped because this host was late, {frames_missed} because the source was, and the \
                  system did not take {packets_lost_here} packets; send less, or see `thalweg advisor`"
             )
-        })
+        });
+        picture.or_else(sound)
     }
 }
 
@@ -90,17 +100,21 @@ impl fmt::Display for SentFigures {
             "packets  {packets_sent} sent, {packets_resent} again, {} not taken by the system",
             self.packets_lost_here
         )?;
+        if self.replans > 0 {
+            writeln!(f, "         the path became narrower {} times, and packets smaller", self.replans)?;
+        }
         writeln!(f, "cost     {}", cost(self.cpu_seconds, self.seconds))?;
         writeln!(f, "timing   packets left {:.1} µs late, {:.1} µs at most", self.late_mean_us, self.late_max_us)?;
         match &self.receiver {
-            None => write!(f, "receiver no report came"),
+            None => write!(f, "receiver no report came")?,
             Some(peer) => write!(
                 f,
                 "receiver {} packets lost, RTT {}, jitter {:.1} µs by RFC 3550",
                 peer.packets_lost,
                 micros_or_unknown(self.rtt_us),
                 peer.jitter_rfc3550_us
-            ),
+            )?,
         }
+        self.sound.as_ref().map_or(Ok(()), |sound| write!(f, "\n{sound}"))
     }
 }

@@ -30,7 +30,7 @@ fn answers_of_a_burst_that_come_later_and_later_tell_what_a_link_carries() {
 /// A round of 20 datagrams that ends at so many milliseconds, of which so many are lost.
 fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assumed: Duration) -> Change {
     let sent = round * 20 * DATAGRAM;
-    path.note_loss(lost * DATAGRAM);
+    path.note_loss(Loss::datagrams(lost, DATAGRAM));
     let busy_since = (Instant::ZERO, 0);
     let answered = Answered { sent, busy_since, reached: Some(sent), took: None, window: 43_690 };
     path.handle_answer(Instant::from_nanos(millis * 1_000_000), &answered, assumed)
@@ -40,7 +40,7 @@ fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assume
 fn a_window_that_is_lost_as_a_whole_ends_its_round_at_once() {
     for (lost, change) in [(WINDOW_START - DATAGRAM, Change::Nothing), (WINDOW_START, Change::Slower)] {
         let mut path = Congestion::new(Instant::ZERO);
-        path.note_loss(lost);
+        path.note_loss(Loss { cost: lost, events: 2 });
         let (sent, busy_since) = (WINDOW_START, (Instant::ZERO, 0));
         let answered = Answered { sent, busy_since, reached: None, took: None, window: 1 << 22 };
         assert_eq!(path.handle_answer(Instant::from_nanos(5_000_000), &answered, Duration::ZERO), change);
@@ -102,4 +102,33 @@ fn a_busy_reader_is_no_link() {
     assert!(!first_window([300, 500, 700, 900]).is_paced());
     assert!(!first_window([300, 10_000, 9_900, 9_800]).is_paced());
     assert_eq!(first_window([300, 500, 700, 900]).window(), WINDOW_START * 2);
+}
+
+/// Rounds of 400 datagrams, a hundredth of a second each, of which runs of 44 datagrams are lost as told; true once the path is paced.
+fn loses_runs(runs: impl IntoIterator<Item = u64>) -> bool {
+    let mut path = Congestion::new(Instant::ZERO);
+    for (round, runs) in (1..).zip(runs) {
+        path.note_loss(Loss { cost: runs * 44 * DATAGRAM, events: runs });
+        let sent = round * 400 * DATAGRAM;
+        let answered =
+            Answered { sent, busy_since: (Instant::ZERO, 0), reached: Some(sent), took: None, window: 43_690 };
+        path.handle_answer(Instant::from_nanos(round * 10_000_000), &answered, Duration::ZERO);
+    }
+    path.is_paced()
+}
+
+#[test]
+fn a_message_that_is_lost_now_and_then_is_no_full_link() {
+    // Of a hundred messages with 44 datagrams each, one is lost.
+    assert!(!loses_runs((0..400).map(|round| u64::from(round % 11 == 3))));
+    // By chance two are lost one soon after the other.
+    assert!(!loses_runs((0..40).map(|round| u64::from(round == 20 || round == 22))));
+}
+
+#[test]
+fn messages_that_are_lost_round_after_round_show_a_full_link() {
+    assert!(loses_runs([0, 2, 2, 2, 2, 2]));
+    assert!(loses_runs((0..40).map(|round| u64::from(round > 0))), "or one each time");
+    assert!(loses_runs([0, 4]), "or several at once");
+    assert!(loses_runs([0, 8]));
 }

@@ -1,0 +1,280 @@
+//! The driver of a receiver of sound: what arrives becomes blocks for a sink, each at its picture's time.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+use thalweg_transport::clock;
+use thalweg_transport::stream::{ReceiveCounts, StreamOptions};
+
+use super::control::{Control, ControlPeer};
+use super::receive::{ReceiveError, guess_control, open_sockets};
+use super::send::{STOP_DELAY, TOOL, random_words};
+use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
+use crate::audio::{AudioCounters, AudioReceiver, AudioReceiverConfig, SAMPLE_RATE_HZ};
+use crate::rtcp::{LocalStreams, ReceivedStream, RtcpConfig, RtcpEvent, WallClock};
+use crate::sink::SoundSink;
+
+/// When pictures are shown by the clock of their sender, told by a receiver of pictures to one of sound.
+#[derive(Clone, Debug, Default)]
+pub struct PictureTimes(Arc<Mutex<Option<PictureTime>>>);
+
+/// A moment of the sender's wall clock, and when its picture is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PictureTime {
+    /// The canonical name of the sender: another one has another clock.
+    pub cname: String,
+    pub shown: WallClock,
+}
+
+impl PictureTimes {
+    pub(super) fn tell(&self, time: PictureTime) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
+    }
+
+    fn get(&self) -> Option<PictureTime> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// How sound is received.
+#[derive(Clone, Debug)]
+pub struct SoundReceiveOptions {
+    /// Where RTP is heard: one address, or two for the two paths of ST 2022-7. A multicast address is joined.
+    pub bind: Vec<SocketAddr>,
+    /// Where RTCP is heard. Default: at the next port.
+    pub control: ControlPort,
+    /// Whom a group is heard from. Default: from everybody.
+    pub group_source: Option<IpAddr>,
+    /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
+    pub group_interface: u32,
+    /// Of every socket. Default: 1 MiB of receive buffer, half a second of eight channels.
+    pub stream: StreamOptions,
+    /// Form, delay and concealment.
+    pub receiver: AudioReceiverConfig,
+    /// The source of our reports; random.
+    pub ssrc: u32,
+    /// Names and times of reports.
+    pub rtcp: RtcpConfig,
+    /// When the pictures of the same sender are shown; none by default.
+    pub picture: Option<PictureTimes>,
+}
+
+impl SoundReceiveOptions {
+    /// Receives sound at `bind`, with random identities.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(bind: SocketAddr, receiver: AudioReceiverConfig) -> io::Result<SoundReceiveOptions> {
+        let [ssrc, ..] = random_words()?;
+        Ok(SoundReceiveOptions {
+            bind: vec![bind],
+            control: ControlPort::Next,
+            group_source: None,
+            group_interface: 0,
+            stream: StreamOptions { receive_buffer_bytes: 1 << 20, ..StreamOptions::default() },
+            receiver,
+            ssrc,
+            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            picture: None,
+        })
+    }
+}
+
+/// What a receiver of sound did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SoundReceiveReport {
+    /// Packets and samples.
+    pub counters: AudioCounters,
+    /// Samples of each channel that came and were not played.
+    pub frames_waiting: u64,
+    /// Packets by number; `None` before the first one.
+    pub stream: Option<ReceivedStream>,
+    /// What the sockets counted, of all paths.
+    pub sockets: ReceiveCounts,
+    /// By how many milliseconds sound is played after its picture; `None` until both ends of the comparison are known.
+    pub behind_picture_millis: Option<f64>,
+    /// How often the times of playing stepped: to meet the picture, or over 40 ms or more.
+    pub steps: u64,
+    /// There and back, once it is known.
+    pub round_trip: Option<Duration>,
+}
+
+/// Receives sound and gives it to `sink` until `stop` is set or the sender leaves, and plays what is left.
+///
+/// Blocks are handed over once their time has come. A thread that the processors served late hands over what arrived in time all the
+/// same: its sinks are files and checks, and no loudspeakers.
+///
+/// # Errors
+/// The sockets cannot be opened, the sink fails, or the system's timers do.
+pub fn run_sound_receiver(
+    sink: &mut dyn SoundSink,
+    options: &SoundReceiveOptions,
+    stop: &AtomicBool,
+) -> Result<SoundReceiveReport, ReceiveError> {
+    let SoundReceiveOptions { bind, stream, control, group_source, group_interface, .. } = options;
+    let paths = open_sockets(bind, *stream, *control, *group_source, *group_interface).map_err(ReceiveError::Socket)?;
+    let receiver = MediaReceiver::new(&paths).map_err(ReceiveError::Socket)?;
+    let peers = vec![ControlPeer::Unknown; paths.len()];
+    let hearing = SoundReceiving {
+        options,
+        audio: AudioReceiver::new(options.receiver),
+        control: Control::new(clock::now(), options.ssrc, options.rtcp.clone(), peers),
+        paths,
+        receiver,
+        told: None,
+        round_trip: None,
+        ends: Instant::NEVER,
+        left: None,
+        block: Vec::new(),
+    };
+    hearing.run(sink, stop)
+}
+
+struct SoundReceiving<'options> {
+    options: &'options SoundReceiveOptions,
+    audio: AudioReceiver,
+    paths: Vec<MediaSocket>,
+    receiver: MediaReceiver,
+    control: Control,
+    /// What the sound was last brought together with.
+    told: Option<PictureTime>,
+    round_trip: Option<Duration>,
+    ends: Instant,
+    /// The sender that has left.
+    left: Option<u32>,
+    block: Vec<i32>,
+}
+
+impl SoundReceiving<'_> {
+    fn run(mut self, sink: &mut dyn SoundSink, stop: &AtomicBool) -> Result<SoundReceiveReport, ReceiveError> {
+        loop {
+            let now = clock::now();
+            if stop.load(Ordering::Relaxed) || now >= self.ends {
+                break;
+            }
+            let due = self.next_due().min(self.control.poll_timeout()).min(self.ends).min(now + STOP_DELAY);
+            self.receiver.wait_until(due).map_err(ReceiveError::Socket)?;
+            while self.hear() {}
+            self.follow_picture();
+            self.play(clock::now(), sink)?;
+            self.report_due(clock::now());
+        }
+        while self.hear() {}
+        self.play_rest(sink)?;
+        sink.finish().map_err(ReceiveError::Sink)?;
+        let now = clock::now();
+        let received = self.audio.received();
+        let local = LocalStreams { sent: None, received: received.as_slice() };
+        self.control.send_bye(now, &self.paths, &local, "receiver ends");
+        Ok(self.report())
+    }
+
+    /// Takes what arrived; returns whether more may be queued.
+    fn hear(&mut self) -> bool {
+        let SoundReceiving { receiver, control, audio, options, .. } = self;
+        let is_more = receiver.receive(|arrival: MediaArrival<'_>| {
+            let (path, message) = (arrival.path, arrival.message);
+            for (protocol, datagram) in arrival.datagrams() {
+                if protocol == Protocol::Control {
+                    let departed = control.handle_datagram(message.arrived, path, message.source, datagram);
+                    departed.into_iter().for_each(|ssrc| audio.handle_departure(ssrc));
+                } else if audio.handle_datagram(message.arrived, datagram).is_ok() {
+                    // What is no sound is counted.
+                    let ssrc = audio.received().map(|stream| stream.ssrc);
+                    ssrc.into_iter().for_each(|ssrc| control.handle_rtp_source(ssrc, message.source));
+                    guess_control(control, options.control, &arrival);
+                }
+            }
+        });
+        let current = self.audio.received().map(|stream| stream.ssrc);
+        if self.left.is_some_and(|left| current != Some(left)) {
+            // Another sender goes on, or the same under another number.
+            (self.left, self.ends) = (None, Instant::NEVER);
+        }
+        while let Some(event) = self.control.poll_event() {
+            match event {
+                RtcpEvent::RoundTrip { round_trip, .. } => self.round_trip = Some(round_trip),
+                RtcpEvent::Left { ssrc, .. } if current == Some(ssrc) => {
+                    // What it sent before may still be on its way.
+                    (self.left, self.ends) = (Some(ssrc), clock::now() + LINGER);
+                }
+                RtcpEvent::Collision { .. } => _ = self.control.take_new_identity(clock::now(), &self.paths),
+                _ => {}
+            }
+        }
+        is_more
+    }
+
+    /// Brings the sound together with the picture of the same sender.
+    fn follow_picture(&mut self) {
+        let Some(time) = self.options.picture.as_ref().and_then(PictureTimes::get) else { return };
+        if self.told.as_ref() == Some(&time) {
+            return;
+        }
+        let ssrc = self.audio.received().map(|stream| stream.ssrc);
+        let peer = ssrc.and_then(|ssrc| self.control.peer(ssrc));
+        let clock = peer.filter(|peer| peer.cname.as_ref() == Some(&time.cname));
+        if let Some(clock) = clock.and_then(|peer| peer.media_clock(SAMPLE_RATE_HZ)) {
+            self.audio.set_picture(time.shown, clock);
+            self.told = Some(time);
+        }
+    }
+
+    /// When the next block is to be played.
+    fn next_due(&self) -> Instant {
+        let plays = self.left.is_none() || self.audio.frames_waiting() > 0;
+        if plays { self.audio.poll_timeout() } else { Instant::NEVER }
+    }
+
+    fn play(&mut self, now: Instant, sink: &mut dyn SoundSink) -> Result<(), ReceiveError> {
+        // After a farewell nothing is missing behind the last sample.
+        while self.next_due() <= now {
+            self.play_block(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Plays what waits, though its time has not come.
+    fn play_rest(&mut self, sink: &mut dyn SoundSink) -> Result<(), ReceiveError> {
+        while self.audio.frames_waiting() > 0 && self.audio.poll_timeout() < Instant::NEVER {
+            self.play_block(sink)?;
+        }
+        Ok(())
+    }
+
+    fn play_block(&mut self, sink: &mut dyn SoundSink) -> Result<(), ReceiveError> {
+        self.block.clear();
+        let due = self.audio.poll_timeout();
+        match self.audio.poll_block(due, &mut self.block) {
+            Some(block) => sink.take(&block, &self.block).map_err(ReceiveError::Sink),
+            None => Ok(()),
+        }
+    }
+
+    fn report_due(&mut self, now: Instant) {
+        if self.control.is_due(now) {
+            let received = self.audio.received();
+            let local = LocalStreams { sent: None, received: received.as_slice() };
+            self.control.send_report(now, &self.paths, &local);
+        }
+    }
+
+    fn report(&self) -> SoundReceiveReport {
+        SoundReceiveReport {
+            counters: self.audio.counters(),
+            frames_waiting: self.audio.frames_waiting(),
+            stream: self.audio.received(),
+            sockets: self.receiver.counts(),
+            behind_picture_millis: self.audio.picture_offset_millis(),
+            steps: self.audio.steps(),
+            round_trip: self.round_trip,
+        }
+    }
+}
+
+/// How long packets may come after their sender's farewell.
+const LINGER: Duration = Duration::from_millis(100);

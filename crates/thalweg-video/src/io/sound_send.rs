@@ -1,0 +1,242 @@
+//! The driver of a sender of sound: a source's samples leave by the sockets at their times.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use thalweg_base::time::Instant;
+use thalweg_transport::clock;
+use thalweg_transport::stream::{IcmpNews, StreamOptions, StreamScratch};
+
+use super::control::{Control, ControlPeer, wall_clock};
+use super::send::{PeerReport, STOP_DELAY, SendError, TOOL, open_sockets, random_words};
+use super::socket::{ControlPort, MediaReceiver, MediaSocket, Protocol};
+use crate::audio::{AudioFormat, AudioSender, AudioSenderConfig, SAMPLE_RATE_HZ};
+use crate::rtcp::{LocalStreams, RtcpConfig, RtcpEvent};
+use crate::source::SoundSource;
+
+/// When the first frame of a picture begins, told by its sender to that of its sound.
+#[derive(Clone, Debug, Default)]
+pub struct StreamStart(Arc<OnceLock<Instant>>);
+
+impl StreamStart {
+    pub(super) fn tell(&self, start: Instant) {
+        // A stream begins once.
+        let _ = self.0.set(start);
+    }
+
+    fn get(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
+}
+
+/// How sound is sent.
+#[derive(Clone, Debug)]
+pub struct SoundSendOptions {
+    /// Where RTP goes: one address, or two for the two paths of ST 2022-7.
+    pub to: Vec<SocketAddr>,
+    /// Where RTCP goes and is heard. Default: the next port.
+    pub control: ControlPort,
+    /// Of every socket. Default: as [`SendOptions`](super::SendOptions) has.
+    pub stream: StreamOptions,
+    /// Form and numbers.
+    pub sender: AudioSenderConfig,
+    /// Names and times of reports. Sound with a picture has the picture's canonical name.
+    pub rtcp: RtcpConfig,
+    /// When the picture begins, with which the first sample is sent; at once by default.
+    pub start: Option<StreamStart>,
+}
+
+impl SoundSendOptions {
+    /// Sends sound to `to` with random identities.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(to: SocketAddr, format: AudioFormat, payload_type: u8) -> io::Result<SoundSendOptions> {
+        let [ssrc, sequence, timestamp] = random_words()?;
+        let stream = StreamOptions { receive_buffer_bytes: 1 << 20, icmp: IcmpNews::Heard, ..StreamOptions::default() };
+        Ok(SoundSendOptions {
+            to: vec![to],
+            control: ControlPort::Next,
+            stream,
+            // Sequence numbers have 16 bits.
+            sender: AudioSenderConfig { format, payload_type, ssrc, sequence: sequence as u16, timestamp },
+            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            start: None,
+        })
+    }
+}
+
+/// What a sender of sound did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SoundSendReport {
+    /// Packets, of each path the same.
+    pub packets: u64,
+    /// Packets that were not sent because they were late by more than 100 ms.
+    pub packets_dropped: u64,
+    /// Datagrams that the system did not take, of all paths.
+    pub lost: u64,
+    /// What the last report of a receiver said.
+    pub peer: Option<PeerReport>,
+}
+
+/// Sends the samples of `source` until it ends or `stop` is set.
+///
+/// # Errors
+/// The sockets cannot be opened, the source has other channels than the form or fails, or the system's timers do.
+pub fn run_sound_sender(
+    source: &mut dyn SoundSource,
+    options: &SoundSendOptions,
+    stop: &AtomicBool,
+) -> Result<SoundSendReport, SendError> {
+    let format = options.sender.format;
+    if usize::from(source.channels()) != format.channels() {
+        return Err(SendError::Channels { source: source.channels(), format: format.channels() });
+    }
+    let paths = open_sockets(&options.to, &[], options.stream, options.control).map_err(SendError::Socket)?;
+    let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
+    let Some(start) = wait_for_start(options.start.as_ref(), stop) else { return Ok(SoundSendReport::default()) };
+    let peers: io::Result<Vec<ControlPeer>> =
+        options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
+    let control =
+        Control::new(clock::now(), options.sender.ssrc, options.rtcp.clone(), peers.map_err(SendError::Socket)?);
+    let sending = SoundSending {
+        options,
+        sender: AudioSender::new(start, options.sender),
+        paths,
+        receiver,
+        control,
+        scratch: StreamScratch::default(),
+        samples: Vec::new(),
+        report: SoundSendReport::default(),
+    };
+    sending.run(source, stop)
+}
+
+/// When the stream begins; `None` when it is to stop before.
+fn wait_for_start(start: Option<&StreamStart>, stop: &AtomicBool) -> Option<Instant> {
+    let Some(start) = start else { return Some(clock::now()) };
+    while start.get().is_none() && !stop.load(Ordering::Relaxed) {
+        clock::sleep_until(clock::now() + START_LOOK);
+    }
+    start.get()
+}
+
+struct SoundSending<'options> {
+    options: &'options SoundSendOptions,
+    sender: AudioSender,
+    paths: Vec<MediaSocket>,
+    receiver: MediaReceiver,
+    control: Control,
+    scratch: StreamScratch,
+    samples: Vec<i32>,
+    report: SoundSendReport,
+}
+
+impl SoundSending<'_> {
+    fn run(mut self, source: &mut dyn SoundSource, stop: &AtomicBool) -> Result<SoundSendReport, SendError> {
+        let mut has_more = true;
+        while !stop.load(Ordering::Relaxed) {
+            let now = clock::now();
+            if has_more {
+                has_more = self.fill(now, source)?;
+            }
+            self.send_due(now);
+            let due = self.sender.poll_timeout();
+            if !has_more && due == Instant::NEVER {
+                break;
+            }
+            self.report_due(now);
+            let due = due.min(self.control.poll_timeout()).min(now + STOP_DELAY);
+            self.receiver.wait_until(due).map_err(SendError::Socket)?;
+            while self.hear() {}
+        }
+        let now = clock::now();
+        let sent = self.sender.sent(&wall_clock(now));
+        let local = LocalStreams { sent: Some(sent), received: &[] };
+        self.report.packets = sent.packets;
+        self.report.packets_dropped = self.sender.packets_dropped();
+        self.control.send_bye(now, &self.paths, &local, "end of stream");
+        Ok(self.report)
+    }
+
+    /// Prepares samples a little ahead of their time; returns whether the source has more.
+    fn fill(&mut self, now: Instant, source: &mut dyn SoundSource) -> Result<bool, SendError> {
+        while self.sender.pending_until() < now + AHEAD {
+            self.samples.clear();
+            if source.fill(FILL_FRAMES, &mut self.samples).map_err(SendError::Source)? == 0 {
+                return Ok(false);
+            }
+            self.sender.handle_samples(now, &self.samples);
+        }
+        Ok(true)
+    }
+
+    fn send_due(&mut self, now: Instant) {
+        let mut datagram = Vec::new();
+        while self.sender.poll_packet(now, &mut datagram) {
+            for (path, to) in self.paths.iter().zip(&self.options.to) {
+                let mut burst = path.media().burst(&mut self.scratch, *to);
+                burst.push([&datagram[..]]);
+                self.report.lost += burst.send(SEND_PATIENCE).lost as u64;
+            }
+            datagram.clear();
+        }
+    }
+
+    fn report_due(&mut self, now: Instant) {
+        if self.control.is_due(now) {
+            // One right after the other: time between the two readings would shift sound against the picture.
+            let sent = self.sender.sent(&wall_clock(clock::now()));
+            let local = LocalStreams { sent: Some(sent), received: &[] };
+            self.control.send_report(now, &self.paths, &local);
+        }
+    }
+
+    /// Hears RTCP; returns whether more may be queued.
+    fn hear(&mut self) -> bool {
+        let SoundSending { receiver, control, .. } = self;
+        let is_more = receiver.receive(|arrival| {
+            for (protocol, datagram) in arrival.datagrams() {
+                if protocol == Protocol::Control {
+                    control.handle_datagram(arrival.message.arrived, arrival.path, arrival.message.source, datagram);
+                }
+            }
+        });
+        while let Some(event) = self.control.poll_event() {
+            self.handle_event(&event);
+        }
+        is_more
+    }
+
+    fn handle_event(&mut self, event: &RtcpEvent) {
+        match event {
+            RtcpEvent::Report { from, block } => {
+                let jitter = Duration::from_nanos(u64::from(block.jitter) * 1_000_000_000 / u64::from(SAMPLE_RATE_HZ));
+                let round_trip = self.report.peer.filter(|peer| peer.ssrc == *from).and_then(|peer| peer.round_trip);
+                self.report.peer = Some(PeerReport { ssrc: *from, round_trip, lost: block.cumulative_lost, jitter });
+            }
+            RtcpEvent::RoundTrip { ssrc, round_trip } => {
+                let peer = self.report.peer.get_or_insert(PeerReport { ssrc: *ssrc, ..PeerReport::default() });
+                peer.round_trip = Some(*round_trip);
+            }
+            RtcpEvent::Collision { .. } => {
+                if let Some(ssrc) = self.control.take_new_identity(clock::now(), &self.paths) {
+                    self.sender.set_ssrc(ssrc);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How often it is looked whether the picture has begun; what is late by so much is sent at once.
+const START_LOOK: Duration = Duration::from_millis(2);
+/// Samples are prepared for so long: a disk answers within it.
+const AHEAD: Duration = Duration::from_millis(200);
+/// Samples of each channel that the source is asked for at a time: 20 ms.
+const FILL_FRAMES: usize = 960;
+/// How long a packet waits for room.
+const SEND_PATIENCE: Duration = Duration::from_micros(500);

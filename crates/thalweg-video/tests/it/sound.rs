@@ -1,0 +1,77 @@
+//! Sound beside a picture, by the drivers of both ends.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use thalweg_video::audio::{AudioFormat, AudioReceiverConfig, PacketTime};
+use thalweg_video::format::Scan;
+use thalweg_video::io::{
+    ControlPort, PictureTimes, ReceiveOptions, SendOptions, SoundReceiveOptions, SoundReceiveReport, SoundSendOptions,
+    SoundSendReport, StreamStart, run_receiver, run_sender, run_sound_receiver, run_sound_sender,
+};
+use thalweg_video::receiver::ReceiverConfig;
+use thalweg_video::sdp::AudioEncoding;
+use thalweg_video::sink::{NullSink, ToneSink, ToneSummary};
+use thalweg_video::source::ToneSource;
+
+use crate::sources::{Numbered, small};
+
+fn free() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A picture of so many frames with its sound: what both ends of the sound found.
+fn stream(channels: u8, packet_time: PacketTime, frames: u64) -> (SoundSendReport, SoundReceiveReport, ToneSummary) {
+    let picture = small(Scan::Progressive);
+    let format = AudioFormat::new(AudioEncoding::L24, channels, packet_time).unwrap();
+    let (mux, first_report) = (ControlPort::Multiplexed, Duration::from_millis(20));
+    let playout = 7 * picture.frame_time();
+    let mut receive = ReceiveOptions::new(free(), ReceiverConfig { playout, ..ReceiverConfig::new(picture) }).unwrap();
+    let times = PictureTimes::default();
+    (receive.control, receive.picture, receive.rtcp.first_report) = (mux, Some(times.clone()), first_report);
+    let config = AudioReceiverConfig { delay: Duration::from_millis(100), ..AudioReceiverConfig::new(format, 98) };
+    let mut hear = SoundReceiveOptions::new(free(), config).unwrap();
+    (hear.control, hear.picture, hear.rtcp.first_report) = (mux, Some(times), first_report);
+    let mut send = SendOptions::new(receive.bind[0]).unwrap();
+    let start = StreamStart::default();
+    (send.control, send.mtu, send.rtcp.first_report) = (mux, Some(1500), first_report);
+    send.start = Some(start.clone());
+    let mut sound = SoundSendOptions::new(hear.bind[0], format, 98).unwrap();
+    (sound.control, sound.rtcp.first_report) = (mux, first_report);
+    sound.rtcp.cname.clone_from(&send.rtcp.cname);
+    sound.start = Some(start);
+    let [stop, is_sent, is_received] = [(); 3].map(|()| AtomicBool::new(false));
+    let mut sink = ToneSink::new(format);
+    let (sent, heard) = std::thread::scope(|scope| {
+        let hearing = scope.spawn(|| run_sound_receiver(&mut sink, &hear, &is_received).unwrap());
+        let seeing = scope.spawn(|| run_receiver(&mut NullSink, &receive, &stop, |_| ()).unwrap());
+        std::thread::sleep(Duration::from_millis(100));
+        let sounding = scope.spawn(|| run_sound_sender(&mut ToneSource::new(channels), &sound, &is_sent).unwrap());
+        run_sender(&mut Numbered::new(picture, frames), &send, &stop, |_| ()).unwrap();
+        is_sent.store(true, Ordering::Relaxed);
+        seeing.join().unwrap();
+        is_received.store(true, Ordering::Relaxed);
+        (sounding.join().unwrap(), hearing.join().unwrap())
+    });
+    (sent, heard, sink.summary())
+}
+
+#[test]
+fn sound_is_proved_sample_by_sample_and_played_with_its_picture() {
+    for (channels, packet_time) in [(2, PacketTime::Millisecond), (8, PacketTime::EighthMillisecond)] {
+        let (sent, heard, tone) = stream(channels, packet_time, 60);
+        let received = heard.stream.expect("packets came");
+        assert_eq!(received.expected, sent.packets + sent.packets_dropped, "{heard:?}");
+        assert_eq!((received.received, sent.lost), (sent.packets, 0), "loopback loses nothing");
+        let counters = heard.counters;
+        assert_eq!(
+            counters.frames_placed + counters.frames_concealed,
+            counters.frames_played + counters.frames_skipped + heard.frames_waiting,
+            "{counters:?}"
+        );
+        assert!(tone.wrong == 0 && tone.proved > 24_000, "{tone:?} {counters:?}");
+        let behind = heard.behind_picture_millis.expect("reports of both came");
+        assert!(behind.abs() < 20.0 && heard.steps > 0, "{behind} ms behind, {} steps", heard.steps);
+    }
+}

@@ -201,6 +201,10 @@ impl Endpoints {
         self.writers.get(&entity).map(|local| &local.shared)
     }
 
+    pub(super) fn writer_mut(&mut self, entity: EntityId) -> Option<&mut LocalWriter> {
+        self.writers.get_mut(&entity)
+    }
+
     pub(super) fn local_writer(&self, entity: EntityId) -> Option<&LocalWriter> {
         self.writers.get(&entity)
     }
@@ -225,6 +229,13 @@ impl Endpoints {
     /// The traffic class of an endpoint's datagrams.
     pub(super) fn traffic_class(&self, entity: EntityId) -> TrafficClass {
         self.classes.get(&entity).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_traffic_class(&mut self, entity: EntityId, class: TrafficClass) {
+        match class {
+            TrafficClass::DEFAULT => self.classes.remove(&entity),
+            class => self.classes.insert(entity, class),
+        };
     }
 
     pub(super) fn user_writers(&self) -> Vec<EntityId> {
@@ -260,10 +271,7 @@ impl Participant {
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
         self.order.attach(entity, &config.qos, controller);
-        let class = TrafficClass::of(config.qos.transport_priority);
-        if class != TrafficClass::DEFAULT {
-            self.endpoints.classes.insert(entity, class);
-        }
+        self.endpoints.set_traffic_class(entity, TrafficClass::of(config.qos.transport_priority));
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
@@ -359,7 +367,7 @@ impl Participant {
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
     }
 
-    fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
+    pub(super) fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
         if self.housemates.tell(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice())) {
             self.reports.tell(Event::HousematesTold);
         }

@@ -41,6 +41,9 @@ mod origin;
 mod parting;
 #[cfg(test)]
 mod path_tests;
+mod policies;
+#[cfg(test)]
+mod policy_tests;
 mod receive;
 mod report;
 #[cfg(test)]

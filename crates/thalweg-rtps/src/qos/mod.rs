@@ -1,6 +1,7 @@
 //! Quality of service: offered and requested policies, the check of their support, and the reasons of matches and mismatches
 //! (DDS 1.4 §2.2.3).
 
+mod change;
 mod check;
 mod matching;
 mod partition;

@@ -255,7 +255,7 @@ impl<T> DataWriter<T> {
     }
 
     fn unregister_kind(&self) -> ChangeKind {
-        if self.cell.qos.autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
+        if self.cell.qos().autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
     }
 
     /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at the end of a
@@ -342,7 +342,7 @@ impl<T> DataWriter<T> {
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent.
     pub fn begin_coherent_changes(&self) -> Result<(), Error> {
-        if !self.cell.qos.presentation.coherent {
+        if !self.cell.qos().presentation.coherent {
             let cause = "needs coherent access, which the writer's PRESENTATION does not offer";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
                 .on_topic(&self.cell.topic.name));
@@ -401,9 +401,27 @@ impl<T> DataWriter<T> {
         self.cell.guid()
     }
 
-    /// The QoS that it was created with, its publisher's part included.
-    pub fn qos(&self) -> &WriterQos {
-        &self.cell.qos
+    /// Its policies now, its publisher's part included.
+    pub fn qos(&self) -> Arc<WriterQos> {
+        self.cell.qos()
+    }
+
+    /// Changes its policies and tells its peers: DEADLINE, LATENCY_BUDGET, LIFESPAN, the strength of OWNERSHIP, TRANSPORT_PRIORITY,
+    /// `autodispose`, PARTITION, USER_DATA, TOPIC_DATA, GROUP_DATA and `reader_patience` may change (DDS 1.4 §2.2.3). Readers that fit
+    /// no longer are unmatched, and others matched. A new LIFESPAN counts for samples that are written from now on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ImmutablePolicy`], naming the policy, when another one differs; [`ErrorKind::InconsistentPolicy`] or
+    /// [`ErrorKind::Unsupported`] as at creation. Then nothing changes.
+    pub fn set_qos(&self, qos: WriterQos) -> Result<(), Error> {
+        let (qos, cell) = (Arc::new(qos), &self.cell);
+        self.runtime.command(|now, participant| {
+            let set = participant.set_writer_qos(now, cell.guid().entity, Arc::clone(&qos));
+            set.map_err(|error| Error::qos("set_qos", &cell.topic.name, error))?;
+            // While the participant is locked, so that both agree whichever of two calls comes first.
+            cell.note_qos(qos);
+            Ok(())
+        })
     }
 
     /// Name of its topic.

@@ -1,7 +1,7 @@
 //! State shared by a data writer's handle and the runtime.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
@@ -26,7 +26,9 @@ pub(crate) struct WriterCell {
     max_blocking_time: Duration,
     pub(super) writer: Shared<Writer>,
     pub(super) topic: Arc<TopicDescription>,
-    pub(super) qos: Arc<WriterQos>,
+    qos: Mutex<Arc<WriterQos>>,
+    /// A copy of the policy, for every datagram.
+    transport_priority: AtomicI32,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
     filters: ReaderFilters,
@@ -61,7 +63,8 @@ impl WriterCell {
             max_blocking_time,
             writer,
             topic,
-            qos,
+            transport_priority: AtomicI32::new(qos.transport_priority),
+            qos: Mutex::new(qos),
             representation,
             waiters: Waiters::default(),
             filters: ReaderFilters::default(),
@@ -85,7 +88,18 @@ impl WriterCell {
 
     /// The traffic class of the writer's datagrams.
     pub(super) fn traffic_class(&self) -> TrafficClass {
-        TrafficClass::of(self.qos.transport_priority)
+        TrafficClass::of(self.transport_priority.load(Ordering::Relaxed))
+    }
+
+    /// Its policies now.
+    pub(super) fn qos(&self) -> Arc<WriterQos> {
+        Arc::clone(&self.qos.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Its policies have changed.
+    pub(super) fn note_qos(&self, qos: Arc<WriterQos>) {
+        self.transport_priority.store(qos.transport_priority, Ordering::Relaxed);
+        *self.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
     }
 
     pub(super) fn max_blocking_time(&self) -> Duration {

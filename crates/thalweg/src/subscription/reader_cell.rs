@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
@@ -28,7 +28,7 @@ pub(crate) struct ReaderCell {
     guid: Guid,
     pub(super) reader: Shared<Reader>,
     pub(super) topic: Arc<TopicDescription>,
-    pub(super) qos: Arc<ReaderQos>,
+    qos: Mutex<Arc<ReaderQos>>,
     pub(super) waiters: Waiters,
     statuses: StatusBoard<Statuses, ReaderStatusListener, ReaderStatus>,
     data_listener: ListenerSlot<DataListener, ()>,
@@ -55,7 +55,7 @@ impl ReaderCell {
             guid,
             reader,
             topic,
-            qos,
+            qos: Mutex::new(qos),
             waiters: Waiters::default(),
             statuses: StatusBoard::new(),
             data_listener: ListenerSlot::new(1),
@@ -69,6 +69,16 @@ impl ReaderCell {
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
         &self.topic
+    }
+
+    /// Its policies now.
+    pub(super) fn qos(&self) -> Arc<ReaderQos> {
+        Arc::clone(&self.qos.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Its policies have changed.
+    pub(super) fn note_qos(&self, qos: Arc<ReaderQos>) {
+        *self.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
     }
 
     pub(crate) fn data_listener(&self) -> &ListenerSlot<DataListener, ()> {

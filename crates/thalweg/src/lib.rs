@@ -77,7 +77,7 @@ pub mod capture {
 pub mod types {
     pub use thalweg_rtps::time::{INFINITE, Instant, Timestamp};
     pub use thalweg_rtps::types::{
-        EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, ProtocolVersion, SequenceNumber, VendorId,
+        EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, ProtocolVersion, SampleIdentity, SequenceNumber, VendorId,
     };
 }
 
@@ -85,7 +85,7 @@ pub use configuration::Configuration;
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
-pub use publication::{DataWriter, DataWriterBuilder, Publisher, PublisherQos};
+pub use publication::{DataWriter, DataWriterBuilder, Loan, Publisher, PublisherQos};
 pub use runtime::Delivery;
 pub use subscription::{DataReader, DataReaderBuilder, Sample, Samples, Subscriber, SubscriberQos};
 pub use thalweg_cdr as cdr;

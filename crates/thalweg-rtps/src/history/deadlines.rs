@@ -9,6 +9,7 @@ use crate::types::KeyHash;
 
 /// Periods that passed without a sample of an instance: OFFERED_DEADLINE_MISSED of a writer, REQUESTED_DEADLINE_MISSED of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeadlineMissed {
     /// Periods ever missed, each instance by itself.
     pub total: u64,

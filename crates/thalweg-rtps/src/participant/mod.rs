@@ -8,6 +8,7 @@ mod announce;
 mod announce_tests;
 #[cfg(test)]
 mod batch_tests;
+mod beside;
 mod builtin;
 mod company;
 #[cfg(test)]
@@ -45,6 +46,8 @@ mod policies;
 #[cfg(test)]
 mod policy_tests;
 mod receive;
+#[cfg(test)]
+mod related_tests;
 mod report;
 #[cfg(test)]
 mod sample_tests;

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::inbound::{Answered, Instances, change_of};
+use super::beside::{change_of, related_of};
+use super::inbound::{Answered, Instances};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, Participant};
 use crate::history::{ChangeKind, PayloadKind};
@@ -383,6 +384,7 @@ impl Participant {
             instance: hint.unwrap_or_default(),
             content_kind,
             coherent_set: fragments.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default(),
+            related: related_of(fragments.inline_qos.as_ref(), writer),
         };
         let bytes = &datagram[fragments.bytes.clone()];
         trace::pass(|| Mark::Parsed);

@@ -163,7 +163,7 @@ impl Handover {
     }
 
     /// Hands a sample over that is to be seen together with others: one that finds no room is rejected, since it cannot wait.
-    fn present(&mut self, now: Instant, sample: CachedSample) -> bool {
+    pub(super) fn present(&mut self, now: Instant, sample: CachedSample) -> bool {
         if sample.expires <= now {
             self.expired += 1;
             return false;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::admission::Admission;
 use super::{CoherentSets, Reader, ReaderOutcome};
-use crate::history::DeadlineMissed;
+use crate::history::{CachedSample, DeadlineMissed};
 use crate::qos::ReaderQos;
 use crate::time::Instant;
 use crate::types::Guid;
@@ -18,6 +18,16 @@ impl Reader {
             None => self.handover.admission = Admission::new(&qos),
         }
         self.qos = qos;
+    }
+
+    /// Its policies now.
+    pub(crate) fn qos(&self) -> &ReaderQos {
+        &self.qos
+    }
+
+    /// Takes a sample that the participant itself makes.
+    pub(crate) fn handle_known(&mut self, now: Instant, sample: CachedSample) -> ReaderOutcome {
+        ReaderOutcome { data_available: self.handover.present(now, sample), ..ReaderOutcome::default() }
     }
 
     /// REQUESTED_DEADLINE_MISSED.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::cursor::Cursor;
 use super::{Endianness, WireError, pid};
 use crate::time::{duration_from_wire, duration_to_wire};
-use crate::types::{Guid, KeyHash, Locator, SequenceNumber};
+use crate::types::{Guid, KeyHash, Locator, SampleIdentity, SequenceNumber, VendorId};
 
 /// Flag of [`pid::STATUS_INFO`]: the instance is disposed.
 pub const STATUS_DISPOSED: u32 = 1;
@@ -85,6 +85,15 @@ impl<'a> ParameterList<'a> {
         sequence
             .filter(|sequence| *sequence > SequenceNumber::ZERO || *sequence == SequenceNumber::UNKNOWN)
             .unwrap_or_default()
+    }
+
+    /// The sample that a sample of a writer of `vendor` is related to (DDS-RPC 1.0). Fast DDS tells it under a number of its own
+    /// as well, and older versions under that alone.
+    pub fn related_sample(&self, vendor: VendorId) -> Option<SampleIdentity> {
+        let own = || self.find(pid::FAST_DDS_RELATED_SAMPLE_IDENTITY).filter(|_| vendor == VendorId::FAST_DDS);
+        let mut value = self.find(pid::RELATED_SAMPLE_IDENTITY).or_else(own)?.reader();
+        let identity = SampleIdentity { writer: value.guid().ok()?, sequence: value.sequence_number().ok()? };
+        (identity.sequence > SequenceNumber::ZERO).then_some(identity)
     }
 
     /// The key hash, if a valid one is there.
@@ -413,6 +422,12 @@ impl ValueWriter<'_> {
         self.out.extend_from_slice(&locator.address);
     }
 
+    /// Appends the high and the low half of a number.
+    pub fn sequence_number(&mut self, SequenceNumber(number): SequenceNumber) {
+        self.i32((number >> 32) as i32);
+        self.u32(number as u32);
+    }
+
     /// Appends the sixteen bytes of a GUID.
     pub fn guid(&mut self, guid: Guid) {
         self.out.extend_from_slice(&guid.to_bytes());
@@ -422,12 +437,21 @@ impl ValueWriter<'_> {
 /// Appends the list that goes with a sample, as [`super::write::DataHead`] wants it; nothing at all when there is nothing to
 /// say. `status` has the flags [`STATUS_DISPOSED`] and [`STATUS_UNREGISTERED`].
 pub fn inline_qos(status: Option<u32>, key: Option<KeyHash>, out: &mut Vec<u8>) {
-    inline_qos_in_set(status, key, None, out);
+    inline_qos_with(status, key, Belonging::default(), out);
 }
 
-/// As [`inline_qos`], with the coherent set as [`ParameterList::coherent_set`] tells it.
-pub fn inline_qos_in_set(status: Option<u32>, key: Option<KeyHash>, set: Option<SequenceNumber>, out: &mut Vec<u8>) {
-    if status.is_none() && key.is_none() && set.is_none() {
+/// What a sample belongs to besides its writer and its instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Belonging {
+    /// The coherent set, as [`ParameterList::coherent_set`] tells it.
+    pub coherent_set: Option<SequenceNumber>,
+    /// The sample that it is related to.
+    pub related: Option<SampleIdentity>,
+}
+
+/// As [`inline_qos`], with what the sample belongs to.
+pub fn inline_qos_with(status: Option<u32>, key: Option<KeyHash>, belonging: Belonging, out: &mut Vec<u8>) {
+    if status.is_none() && key.is_none() && belonging == Belonging::default() {
         return;
     }
     let mut list = ParameterWriter::new(out);
@@ -437,10 +461,13 @@ pub fn inline_qos_in_set(status: Option<u32>, key: Option<KeyHash>, set: Option<
     if let Some(status) = status {
         list.put(pid::STATUS_INFO, |value| value.extend_from_slice(&status.to_be_bytes()));
     }
-    if let Some(SequenceNumber(set)) = set {
-        list.put(pid::COHERENT_SET, |value| {
-            value.i32((set >> 32) as i32);
-            value.u32(set as u32);
+    if let Some(set) = belonging.coherent_set {
+        list.put(pid::COHERENT_SET, |value| value.sequence_number(set));
+    }
+    if let Some(SampleIdentity { writer, sequence }) = belonging.related {
+        list.put(pid::RELATED_SAMPLE_IDENTITY, |value| {
+            value.guid(writer);
+            value.sequence_number(sequence);
         });
     }
     list.finish();

@@ -4,7 +4,10 @@ mod asynchronous;
 mod blocking;
 mod builder;
 mod data_writer;
+mod loan;
+mod many;
 mod reader_filters;
+mod related;
 mod sending;
 mod writer_cell;
 
@@ -20,6 +23,7 @@ use crate::{Error, Topic};
 pub(crate) use blocking::wait_for_room;
 pub use builder::DataWriterBuilder;
 pub use data_writer::DataWriter;
+pub use loan::Loan;
 #[cfg(all(loom, test))]
 pub(crate) use sending::send_in_turn;
 pub(crate) use writer_cell::{WriterCell, WriterStatusListener};

@@ -1,7 +1,7 @@
 //! State shared by a data writer's handle and the runtime.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
@@ -127,14 +127,7 @@ impl WriterCell {
 
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
-        let (current, deadline, liveliness) = {
-            let writer = self.writer.lock();
-            (writer.readers_given_up(), writer.deadline_missed(), writer.liveliness_lost())
-        };
-        let mut statuses = self.statuses.statuses();
-        statuses.given_up.change(|given_up| given_up.current = current);
-        statuses.deadline.change(|status| *status = deadline);
-        statuses.liveliness.change(|status| status.total = liveliness);
+        let mut statuses = self.statuses();
         let changed = [
             statuses.matched.tell_changed().map(WriterStatus::PublicationMatched),
             statuses.incompatible.tell_changed().map(WriterStatus::OfferedIncompatibleQos),
@@ -143,6 +136,19 @@ impl WriterCell {
             statuses.liveliness.tell_changed().map(WriterStatus::LivelinessLost),
         ];
         changed.into_iter().flatten().collect()
+    }
+
+    /// Brings the statuses that the writer counts itself up to date.
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
+        let (current, deadline, liveliness) = {
+            let writer = self.writer.lock();
+            (writer.readers_given_up(), writer.deadline_missed(), writer.liveliness_lost())
+        };
+        let mut statuses = self.statuses.statuses();
+        statuses.given_up.change(|given_up| given_up.current = current);
+        statuses.deadline.change(|status| *status = deadline);
+        statuses.liveliness.change(|status| status.total = liveliness);
+        statuses
     }
 
     pub(crate) fn note_matched(&self, reader: Guid) -> Option<WriterStatus> {
@@ -213,11 +219,13 @@ impl WriterCell {
 
 impl Changing for WriterCell {
     fn changed(&self) -> StatusKinds {
-        let statuses = self.statuses.statuses();
+        let statuses = self.statuses();
         StatusKinds::of([
             (StatusKinds::PUBLICATION_MATCHED, statuses.matched.has_changed()),
             (StatusKinds::OFFERED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
             (StatusKinds::READERS_GIVEN_UP, statuses.given_up.has_changed()),
+            (StatusKinds::OFFERED_DEADLINE_MISSED, statuses.deadline.has_changed()),
+            (StatusKinds::LIVELINESS_LOST, statuses.liveliness.has_changed()),
         ])
     }
 }

@@ -26,6 +26,7 @@
 
 pub mod conditions;
 pub mod configuration;
+pub mod discovery;
 mod error;
 pub mod explain;
 pub mod filter;
@@ -48,16 +49,6 @@ mod until;
 /// Quality of service: the policies of DDS 1.4 §2.2.3, and why two endpoints do or do not match.
 pub mod qos {
     pub use thalweg_rtps::qos::*;
-}
-
-/// Participants, writers and readers as discovery knows them.
-pub mod discovery {
-    pub use crate::participant::ProcessDescription;
-    pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
-    pub use thalweg_rtps::discovery::groups::Groups;
-    pub use thalweg_rtps::discovery::participant_data::ParticipantData;
-    pub use thalweg_rtps::discovery::{DiscoveryLimits, Known};
-    pub use thalweg_rtps::participant::IgnoredParticipant;
 }
 
 /// Counters of sockets, participants, writers and readers.

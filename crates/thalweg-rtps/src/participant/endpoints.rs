@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::graph::Ending;
 use super::services::BuiltinTopics;
 use super::{Event, KeySource, Participant, ParticipantConfig, SampleFilter};
 use crate::discovery::challenge::{HALVES, Secret};
@@ -246,6 +247,20 @@ impl Endpoints {
         self.readers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
     }
 
+    /// The id of a new reader.
+    pub(super) fn next_reader(&mut self, keyed: Keyed) -> EntityId {
+        EntityId::user_reader(self.next_key(), keyed)
+    }
+
+    /// Memory of unfinished samples of user-defined readers.
+    pub(super) fn budget(&self) -> ReassemblyBudget {
+        self.budget.clone()
+    }
+
+    pub(super) fn add_reader(&mut self, entity: EntityId, local: LocalReader) {
+        self.readers.insert(entity, local);
+    }
+
     fn next_key(&mut self) -> u32 {
         let key = self.next_key;
         self.next_key += 1;
@@ -343,7 +358,7 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
-        self.remove_publication(now, guid);
+        self.remove_publication(now, guid, Ending::Deleted);
         self.order.schedule.forget(entity);
         let mut key = Vec::new();
         PublicationData::encode_key(guid, &mut key);
@@ -358,16 +373,26 @@ impl Participant {
         let Some(local) = self.endpoints.readers.remove(&entity) else { return };
         let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
         self.endpoints.particular_readers -= usize::from(is_particular);
+        if self.leave_graph(entity) {
+            return self.order.schedule.forget(entity);
+        }
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
-        self.remove_subscription(guid);
+        self.remove_subscription(now, guid, Ending::Deleted);
         self.order.schedule.forget(entity);
         let mut key = Vec::new();
         SubscriptionData::encode_key(guid, &mut key);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
     }
 
-    pub(super) fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
+    pub(super) fn announce_endpoint(
+        &mut self,
+        now: Instant,
+        via: EntityId,
+        kind: ChangeKind,
+        guid: Guid,
+        bytes: Vec<u8>,
+    ) {
         if self.housemates.tell(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice())) {
             self.reports.tell(Event::HousematesTold);
         }

@@ -21,11 +21,15 @@ mod explanation;
 mod flow_tests;
 #[cfg(test)]
 mod forgery_tests;
+mod graph;
+#[cfg(test)]
+mod graph_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
 #[cfg(test)]
 mod household_tests;
+mod ignored;
 mod inbound;
 #[cfg(test)]
 mod key_tests;
@@ -72,6 +76,7 @@ pub use config::{KeyOf, KeySource, ParticipantConfig, SampleFilter};
 pub use endpoints::{Publications, ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
+pub use graph::{BuiltinTopic, builtin_reader_qos};
 pub use household::{Household, NewsFlag};
 pub use report::ParticipantCounters;
 pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
@@ -94,7 +99,9 @@ use crate::writer::WriterExplanation;
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
+use graph::Graph;
 use household::Housemates;
+use ignored::Ignored;
 use inbound::Inbound;
 use liveliness::Liveliness;
 use neighbours::Neighbours;
@@ -111,6 +118,8 @@ pub struct Participant {
     neighbours: Neighbours,
     order: SendOrder,
     company: Company,
+    ignored: Ignored,
+    graph: Graph,
     housemates: Housemates,
     inbound: Inbound,
     liveliness: Liveliness,
@@ -138,6 +147,8 @@ impl Participant {
             neighbours: Neighbours::default(),
             order: SendOrder::new(now),
             company: Company::default(),
+            ignored: Ignored::default(),
+            graph: Graph::default(),
             housemates: Housemates::join(now, config.household.clone(), member, domain),
             inbound: Inbound::new(),
             liveliness,

@@ -46,18 +46,20 @@ impl Participant {
     /// # Errors
     /// As [`ReaderQos::check_change`].
     pub fn set_reader_qos(&mut self, now: Instant, entity: EntityId, qos: Arc<ReaderQos>) -> Result<(), QosError> {
-        let guid = Guid::new(self.config.prefix, entity);
-        let Some(known) = self.database.subscriptions.get(guid) else { return Ok(()) };
-        known.data.qos.check_change(&qos)?;
-        let data = SubscriptionData { qos: Arc::clone(&qos), ..SubscriptionData::clone(&known.data) };
-        let armed = self.endpoints.reader(entity).and_then(|shared| {
+        let Some(shared) = self.endpoints.reader(entity) else { return Ok(()) };
+        let armed = {
             let mut reader = shared.lock();
-            reader.set_qos(now, qos);
+            reader.qos().check_change(&qos)?;
+            reader.set_qos(now, Arc::clone(&qos));
             reader.newly_armed()
-        });
+        };
         if let Some(at) = armed {
             self.order.schedule.arm(entity, at);
         }
+        let guid = Guid::new(self.config.prefix, entity);
+        // A reader of a built-in topic is announced to nobody.
+        let Some(known) = self.database.subscriptions.get(guid) else { return Ok(()) };
+        let data = SubscriptionData { qos, ..SubscriptionData::clone(&known.data) };
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use thalweg_rtps::participant::{Publications, ReaderConfig};
 use thalweg_rtps::qos::ReaderQos;
 
+use crate::discovery::{BuiltinTopicData, builtin_topic};
 use crate::runtime::Runtime;
 use crate::{Error, Topic};
 pub use asynchronous::Samples;
@@ -62,6 +63,21 @@ impl Subscriber {
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
         self.create(topic, qos, Publications::All, ReaderListeners::default(), None)
+    }
+
+    /// Creates a reader of a built-in topic.
+    pub(crate) fn create_builtin<D: BuiltinTopicData>(&self) -> Result<DataReader<D>, Error> {
+        let (topic, description, qos) = builtin_topic::<D>();
+        let endpoints = &self.runtime.state().endpoints;
+        let refused = |error| Error::qos("create_builtin_reader", &description.name, error);
+        let cell = self.runtime.command(|now, participant| {
+            endpoints.check_type("create_builtin_reader", &description)?;
+            let reader = participant.create_builtin_reader(now, topic, Arc::clone(&qos)).map_err(refused)?;
+            let cell = Arc::new(ReaderCell::new(reader, Arc::clone(&description), qos));
+            endpoints.insert_reader(Arc::clone(&cell));
+            Ok::<_, Error>(cell)
+        })?;
+        Ok(DataReader::new(Arc::clone(&self.runtime), cell))
     }
 
     fn create<T>(

@@ -259,6 +259,8 @@ impl Changing for ReaderCell {
             (StatusKinds::REQUESTED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
             (StatusKinds::SAMPLE_LOST, statuses.lost.has_changed()),
             (StatusKinds::SAMPLE_REJECTED, statuses.rejected.has_changed()),
+            (StatusKinds::REQUESTED_DEADLINE_MISSED, statuses.deadline.has_changed()),
+            (StatusKinds::LIVELINESS_CHANGED, statuses.liveliness.has_changed()),
         ])
     }
 }

@@ -63,6 +63,7 @@ impl ReaderQos {
             fixed(PolicyId::HISTORY, &self.history, &next.history),
             fixed(PolicyId::RESOURCE_LIMITS, &self.resource_limits, &next.resource_limits),
             fixed(PolicyId::DATA_REPRESENTATION, &self.data_representation, &next.data_representation),
+            fixed(PolicyId::TYPE_CONSISTENCY, &self.type_consistency, &next.type_consistency),
         ])
     }
 }

@@ -11,6 +11,7 @@ use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::discovery::groups::{Groups, GroupsError};
 use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantCounters};
+use thalweg_rtps::qos::{MatchResult, match_endpoints};
 use thalweg_rtps::types::{Guid, GuidPrefix, Keyed};
 use thalweg_transport::clock;
 use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts, UdpConfig};
@@ -206,6 +207,22 @@ impl DomainParticipant {
                 }
                 Err(error) => return Err(Error::new(ErrorKind::Unsupported, OPERATION, format!("failed: {error}"))),
             }
+        }
+    }
+
+    /// Compares a writer with a reader as their participants do before they match: types, QoS, partitions. Objects of types that are not
+    /// here are asked for; their participants have `patience` to answer, and then the types' names decide.
+    pub fn compare(&self, writer: &PublicationData, reader: &SubscriptionData, patience: Duration) -> MatchResult {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            if let Some(result) = self.runtime.view(|participant| participant.compare(writer, reader)) {
+                return result;
+            }
+            if std::time::Instant::now() >= deadline {
+                return match_endpoints(&writer.offer(), &reader.request());
+            }
+            self.runtime.state().alarm.wake();
+            std::thread::sleep(TYPE_LOOK_PERIOD);
         }
     }
 

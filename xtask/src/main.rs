@@ -1,6 +1,7 @@
 //! `cargo xtask`: tasks of contributors and of the continuous integration.
 
 mod browser;
+mod compliance;
 mod count;
 mod fuzz;
 mod licences;
@@ -34,6 +35,9 @@ usage: cargo xtask <command>
                       measure processor time and memory of N writers and N readers on as many topics, or of N participants in one
                       process: until they have met, and idle
   count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
+  compliance [--check] [--with PROGRAM]
+                      check that the tests of each clause of DDS exist, run the cases of `thalweg shapes` with itself and write
+                      docs/compliance.md; with --check, compare it; with --with, run them against another vendor's shape_main
   peers [peer…] [--check]
                       build the programs of the other vendors' middleware and say which are ready; with names, only
                       those; with --check, run each of them briefly
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(rest),
         Some("licences") => licences::run(),
         Some("miri") => miri::run(),
+        Some("compliance") => compliance::run(rest),
         Some("mutants") => mutants::run(rest),
         Some("count") => count::run(rest),
         Some("peers") => peers::run(rest),

@@ -209,6 +209,8 @@ impl VendorId {
     pub const UNKNOWN: VendorId = VendorId([0, 0]);
     /// Thalweg: an id that the OMG has not assigned to anybody.
     pub const THALWEG: VendorId = VendorId([0x01, 0xd7]);
+    /// eProsima Fast DDS.
+    pub const FAST_DDS: VendorId = VendorId([0x01, 0x0f]);
     /// Eclipse Cyclone DDS.
     pub const CYCLONE: VendorId = VendorId([0x01, 0x10]);
 
@@ -230,6 +232,15 @@ impl VendorId {
             _ => return None,
         })
     }
+}
+
+/// Which sample is meant: its writer, and its number within that (DDS-RPC 1.0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SampleIdentity {
+    /// Its writer.
+    pub writer: Guid,
+    /// Its number.
+    pub sequence: SequenceNumber,
 }
 
 /// Version of the protocol (RTPS 2.5 §8.3.3.1.2).

@@ -86,6 +86,7 @@ fn check_reader(history: History, keyed: Keyed, instances: i64, take_every: i64)
         let writes = change == ChangeKind::Write;
         let inserted = cache.insert(CachedSample {
             coherent_set: SequenceNumber::ZERO,
+            related: None,
             payload: pool.copy(if writes { &sample } else { &key }),
             payload_kind: if writes { PayloadKind::Data } else { PayloadKind::Key },
             valid: writes,

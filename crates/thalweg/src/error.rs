@@ -36,6 +36,8 @@ pub enum ErrorKind {
     OutOfResources,
     /// RETCODE_INCONSISTENT_POLICY: QoS that contradicts itself.
     InconsistentPolicy,
+    /// RETCODE_IMMUTABLE_POLICY: a policy that an existing entity keeps.
+    ImmutablePolicy,
     /// RETCODE_TIMEOUT: the wait ended without result.
     Timeout,
 }
@@ -75,6 +77,7 @@ impl Error {
         let kind = match source.kind {
             QosErrorKind::Inconsistent => ErrorKind::InconsistentPolicy,
             QosErrorKind::Unsupported => ErrorKind::Unsupported,
+            QosErrorKind::Immutable => ErrorKind::ImmutablePolicy,
         };
         Error::new(kind, operation, format!("failed: {source}")).on_topic(topic).because(source)
     }

@@ -26,6 +26,7 @@
 
 pub mod conditions;
 pub mod configuration;
+pub mod discovery;
 mod error;
 pub mod explain;
 pub mod figures;
@@ -51,16 +52,6 @@ pub mod qos {
     pub use thalweg_rtps::qos::*;
 }
 
-/// Participants, writers and readers as discovery knows them.
-pub mod discovery {
-    pub use crate::participant::ProcessDescription;
-    pub use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
-    pub use thalweg_rtps::discovery::groups::Groups;
-    pub use thalweg_rtps::discovery::participant_data::ParticipantData;
-    pub use thalweg_rtps::discovery::{DiscoveryLimits, Known};
-    pub use thalweg_rtps::participant::IgnoredParticipant;
-}
-
 /// Counters of sockets, participants, writers and readers.
 pub mod counters {
     pub use thalweg_rtps::participant::ParticipantCounters;
@@ -78,7 +69,7 @@ pub mod capture {
 pub mod types {
     pub use thalweg_rtps::time::{INFINITE, Instant, Timestamp};
     pub use thalweg_rtps::types::{
-        EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, ProtocolVersion, SequenceNumber, VendorId,
+        EntityId, Guid, GuidPrefix, KeyHash, Keyed, Locator, ProtocolVersion, SampleIdentity, SequenceNumber, VendorId,
     };
 }
 
@@ -86,7 +77,7 @@ pub use configuration::Configuration;
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
-pub use publication::{DataWriter, DataWriterBuilder, Publisher, PublisherQos};
+pub use publication::{DataWriter, DataWriterBuilder, Loan, Publisher, PublisherQos};
 pub use runtime::Delivery;
 pub use subscription::{DataReader, DataReaderBuilder, Sample, Samples, Subscriber, SubscriberQos};
 pub use thalweg_cdr as cdr;

@@ -12,6 +12,7 @@ pub use thalweg_rtps::reader::{LossReason, Losses, Rejections};
 /// Number of endpoints that an endpoint is matched with: PUBLICATION_MATCHED of a writer,
 /// SUBSCRIPTION_MATCHED of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Matched {
     /// Matches ever made.
     pub total: usize,
@@ -52,6 +53,7 @@ impl Told for Matched {
 
 /// Endpoints of the same topic that do not fit: OFFERED_INCOMPATIBLE_QOS of a writer, REQUESTED_INCOMPATIBLE_QOS of a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IncompatibleQos {
     /// Incompatible endpoints ever found.
     pub total: usize,
@@ -89,6 +91,7 @@ impl Told for IncompatibleQos {
 /// Readers that a writer no longer waits for, since they made no progress for as long as its `reader_patience` allows: a status of
 /// Thalweg. They count missed samples as lost once they acknowledge again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadersGivenUp {
     /// Number of times that a reader was given up.
     pub total: usize,
@@ -122,6 +125,7 @@ impl Told for ReadersGivenUp {
 ///
 /// Samples that KEEP_LAST replaced, that the writer declared irrelevant or that expired by LIFESPAN are not lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SampleLost {
     /// Samples ever lost.
     pub total: u64,
@@ -156,6 +160,7 @@ impl Told for SampleLost {
 /// Samples that found no room when they came: SAMPLE_REJECTED. Each counts once, however often it is offered again; reliable
 /// ones are kept back and handed over when there is room, best-effort ones are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SampleRejected {
     /// Samples ever rejected.
     pub total: u64,
@@ -189,6 +194,7 @@ impl Told for SampleRejected {
 
 /// Leases that passed without a sign of life of the application, where the writer's liveliness is manual: LIVELINESS_LOST.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LivelinessLost {
     /// Number of times that the writer became one that is not alive.
     pub total: u64,
@@ -208,6 +214,7 @@ impl Told for LivelinessLost {
 
 /// The matched writers of a reader by their liveliness: LIVELINESS_CHANGED. A writer that is matched is alive at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LivelinessChanged {
     /// Matched writers that are alive.
     pub alive: usize,
@@ -236,6 +243,38 @@ impl Told for LivelinessChanged {
     fn since(&self, told: StatusCounts) -> LivelinessChanged {
         let alive_change = self.counts().current_change(told) as isize;
         LivelinessChanged { alive_change, not_alive_change: self.not_alive as isize - told.total as isize, ..*self }
+    }
+}
+
+/// Endpoints of other participants that use a topic's name with another type: INCONSISTENT_TOPIC. They match no endpoint of this
+/// participant on the topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InconsistentTopic {
+    /// Times that such an endpoint was met, by each endpoint of this participant.
+    pub total: u64,
+    /// Of these, since the status was last read or told.
+    pub total_change: u64,
+    /// The endpoint that was met last.
+    pub last: Option<Guid>,
+    /// How its type differs, in a sentence.
+    pub why: String,
+}
+
+impl InconsistentTopic {
+    pub(crate) fn add(&mut self, remote: Guid, why: String) {
+        self.total += 1;
+        (self.last, self.why) = (Some(remote), why);
+    }
+}
+
+impl Told for InconsistentTopic {
+    fn counts(&self) -> StatusCounts {
+        StatusCounts { total: self.total, current: 0 }
+    }
+
+    fn since(&self, told: StatusCounts) -> InconsistentTopic {
+        InconsistentTopic { total_change: self.counts().total_change(told), ..self.clone() }
     }
 }
 
@@ -280,6 +319,13 @@ pub enum ParticipantStatus {
         limit: DiscoveryLimit,
         /// Number of announcements of this kind that were refused so far.
         refused: u64,
+    },
+    /// Others use a topic of this participant with another type.
+    InconsistentTopic {
+        /// Name of the topic.
+        topic: String,
+        /// The status.
+        status: InconsistentTopic,
     },
     /// News about a writer of this participant that has no status listener of its own.
     Writer {

@@ -13,7 +13,7 @@ use thalweg::explain::{
     GroupExplanation, LinkExplanation, Medium, ParticipantExplanation, ReaderExplanation, RouteExplanation,
     TopicExplanation, WriterExplanation,
 };
-use thalweg::qos::{MatchResult, match_endpoints};
+use thalweg::qos::MatchResult;
 use thalweg::types::{Guid, GuidPrefix, Locator, VendorId};
 
 use super::list::{Endpoint, Policies};
@@ -48,6 +48,9 @@ pub struct WhyOptions {
     /// Membership in the domain, and a survey where nobody is found.
     pub survey: SurveyOptions,
 }
+
+/// How long the participants of a pair may take to tell their types.
+const TYPES_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Listens, asks and explains.
 ///
@@ -267,7 +270,7 @@ impl ExplainedTopic {
         for (view, writer) in explained.writers.iter_mut().zip(&writers) {
             view.explanation = told.writers.iter().find(|told| told.guid == writer.guid).map(Explanation::new);
             for reader in &readers {
-                match match_endpoints(&writer.offer(), &reader.request()) {
+                match participant.compare(writer, reader, TYPES_PATIENCE) {
                     MatchResult::Match => view.matching_readers.push(reader.guid.to_string()),
                     other => explained.mismatches.push(MismatchView {
                         writer: writer.guid.to_string(),

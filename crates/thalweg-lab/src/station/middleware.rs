@@ -286,7 +286,8 @@ impl<T: Carried> SampleWriter<Thalweg<T>> for ThalwegWriter<T> {
     }
 
     fn way(&self) -> (String, String) {
-        let transmission = &self.writer.qos().transmission;
+        let qos = self.writer.qos();
+        let transmission = &qos.transmission;
         (transmission.method.to_string(), transmission.destination.to_string())
     }
 }

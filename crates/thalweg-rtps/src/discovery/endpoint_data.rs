@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::parameters::{
     ReadPolicy, add_locator, ignore_unknown, key_in, ownership_strength, put_reader_qos, put_writer_qos,
 };
-use crate::qos::{MatchResult, Offer, ReaderQos, Request, WriterOwnership, WriterQos, match_endpoints as match_offer};
+use crate::qos::{
+    MatchResult, Offer, ReaderQos, Request, TypeConsistency, WriterOwnership, WriterQos, match_endpoints as match_offer,
+};
 use crate::types::{EntityId, Guid, Locator};
 use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterList, ParameterReader, ParameterWriter};
@@ -57,79 +59,10 @@ pub struct SubscriptionData {
     pub multicast: Vec<Locator>,
     /// True when it needs QoS with every sample. Default false.
     pub expects_inline_qos: bool,
-    /// The differences between types that it permits.
-    pub type_consistency: TypeConsistency,
     /// The value of TYPE_INFORMATION as it was announced (DDS-XTypes 1.3 §7.6.3.2.1).
     pub type_information: Option<Arc<[u8]>>,
     /// The filter by which it wants its samples; writers may leave out those that it refuses. Default none.
     pub filter: Option<Box<ContentFilter>>,
-}
-
-/// TYPE_CONSISTENCY_ENFORCEMENT of a reader (DDS-XTypes 1.3 §7.6.3.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeConsistency {
-    /// False when both types must be the same (DISALLOW_TYPE_COERCION). Default true.
-    pub allows_coercion: bool,
-    /// Bounds of sequences may differ so that the writer's is larger. Default true.
-    pub ignores_sequence_bounds: bool,
-    /// As for sequences, of texts. Default true.
-    pub ignores_string_bounds: bool,
-    /// Members of one id may have different names. Default false.
-    pub ignores_member_names: bool,
-    /// A writer's type that lacks members of the reader's does not fit. Default false.
-    pub prevents_widening: bool,
-    /// It takes samples only of writers that announce a description of their type. Default false.
-    pub forces_validation: bool,
-}
-
-impl Default for TypeConsistency {
-    fn default() -> TypeConsistency {
-        TypeConsistency {
-            allows_coercion: true,
-            ignores_sequence_bounds: true,
-            ignores_string_bounds: true,
-            ignores_member_names: false,
-            prevents_widening: false,
-            forces_validation: false,
-        }
-    }
-}
-
-impl TypeConsistency {
-    /// The seven octets of the policy: the kind, little-endian, and five booleans.
-    fn to_bytes(self) -> [u8; 7] {
-        let flags = [
-            self.ignores_sequence_bounds,
-            self.ignores_string_bounds,
-            self.ignores_member_names,
-            self.prevents_widening,
-            self.forces_validation,
-        ]
-        .map(u8::from);
-        [u8::from(self.allows_coercion), 0, flags[0], flags[1], flags[2], flags[3], flags[4]]
-    }
-
-    /// Reads the policy; members behind the end of a shorter one have their defaults.
-    fn read(policy: &Parameter<'_>) -> TypeConsistency {
-        let default = TypeConsistency::default().to_bytes();
-        let mut reader = policy.reader();
-        let mut octets = default;
-        for octet in &mut octets {
-            let Ok([given]) = reader.bytes(1) else { break };
-            *octet = *given;
-        }
-        // The kind is a number of two octets in the byte order of the list; there are 0 and 1.
-        let allows_coercion = octets[0] != 0 || octets[1] != 0;
-        let is_set = |at: usize| octets[at] != 0;
-        TypeConsistency {
-            allows_coercion,
-            ignores_sequence_bounds: is_set(2),
-            ignores_string_bounds: is_set(3),
-            ignores_member_names: is_set(4),
-            prevents_widening: is_set(5),
-            forces_validation: is_set(6),
-        }
-    }
 }
 
 /// The content filter that a reader announces (`ContentFilterProperty_t`, RTPS 2.5 §9.6.4.1).
@@ -171,6 +104,17 @@ impl ContentFilter {
         let parameters = self.parameters.iter().map(|value| size_of::<String>() + value.capacity());
         texts.iter().map(|text| text.capacity()).sum::<usize>() + parameters.sum::<usize>()
     }
+}
+
+/// Reads TYPE_CONSISTENCY_ENFORCEMENT; members behind the end of a shorter one have their defaults.
+fn read_type_consistency(policy: &Parameter<'_>) -> TypeConsistency {
+    let mut reader = policy.reader();
+    let mut octets = TypeConsistency::default().to_bytes();
+    for octet in &mut octets {
+        let Ok([given]) = reader.bytes(1) else { break };
+        *octet = *given;
+    }
+    TypeConsistency::from_bytes(octets)
 }
 
 /// Compares an announced writer with an announced reader; see [`crate::qos::match_endpoints`].
@@ -279,7 +223,6 @@ impl SubscriptionData {
             unicast: Vec::new(),
             multicast: Vec::new(),
             expects_inline_qos: false,
-            type_consistency: TypeConsistency::default(),
             type_information: None,
             filter: None,
         }
@@ -294,7 +237,7 @@ impl SubscriptionData {
     /// The part that decides about matches. Whether the topic has a key follows from the entity's kind.
     pub fn request(&self) -> Request<'_> {
         let (topic_name, type_name) = (self.topic_name.as_str(), self.type_name.as_str());
-        let (keyed, forces_type_validation) = (self.guid.entity.keyed(), self.type_consistency.forces_validation);
+        let (keyed, forces_type_validation) = (self.guid.entity.keyed(), self.qos.type_consistency.forces_validation);
         Request { topic_name, type_name, keyed, forces_type_validation, qos: &self.qos }
     }
 
@@ -317,8 +260,9 @@ impl SubscriptionData {
                 filter.parameters.iter().for_each(|parameter| value.string(parameter));
             });
         }
-        if self.type_consistency != TypeConsistency::default() {
-            list.put(pid::TYPE_CONSISTENCY, |value| value.extend_from_slice(&self.type_consistency.to_bytes()));
+        let consistency = self.qos.type_consistency;
+        if consistency != TypeConsistency::default() {
+            list.put(pid::TYPE_CONSISTENCY, |value| value.extend_from_slice(&consistency.to_bytes()));
         }
         put_type_information(&mut list, self.type_information.as_deref());
         list.finish();
@@ -336,9 +280,9 @@ impl SubscriptionData {
         let mut qos = ReaderQos { data_representation: Vec::new(), ..ReaderQos::default() };
         let common = Common::decode(&list, &mut |parameter| qos.read_policy(parameter))?;
         let Common { topic_name, type_name, entity_name, unicast, multicast, expects_inline_qos, .. } = common;
-        let type_consistency = list
-            .find(pid::TYPE_CONSISTENCY)
-            .map_or_else(TypeConsistency::default, |policy| TypeConsistency::read(&policy));
+        if let Some(policy) = list.find(pid::TYPE_CONSISTENCY) {
+            qos.type_consistency = read_type_consistency(&policy);
+        }
         let type_information = type_information(&list);
         // Whatever is wrong with a filter, samples that it refuses are no harm.
         let filter = list.find(pid::CONTENT_FILTER_PROPERTY);
@@ -352,7 +296,6 @@ impl SubscriptionData {
             unicast,
             multicast,
             expects_inline_qos,
-            type_consistency,
             type_information,
             filter,
         })

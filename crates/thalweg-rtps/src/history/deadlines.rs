@@ -9,6 +9,7 @@ use crate::types::KeyHash;
 
 /// Periods that passed without a sample of an instance: OFFERED_DEADLINE_MISSED of a writer, REQUESTED_DEADLINE_MISSED of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeadlineMissed {
     /// Periods ever missed, each instance by itself.
     pub total: u64,
@@ -41,9 +42,20 @@ impl Deadlines {
         (period != INFINITE).then(|| Deadlines { watch: PeriodWatch::new(period), missed: Status::default() })
     }
 
+    /// Changes the period, which begins anew at `now` for every instance. With an infinite one nothing is expected any more; what was
+    /// missed stays counted.
+    pub fn set_period(&mut self, now: Instant, period: Duration) {
+        match period {
+            INFINITE => self.watch = PeriodWatch::new(INFINITE),
+            period => self.watch.set_period(now, period),
+        }
+    }
+
     /// A sample of an instance came or was written: its period begins anew.
     pub fn met(&mut self, now: Instant, instance: KeyHash) {
-        self.watch.renew(now, instance);
+        if self.watch.period() != INFINITE {
+            self.watch.renew(now, instance);
+        }
     }
 
     /// Nothing is expected of an instance any more.

@@ -40,6 +40,16 @@ impl PeriodWatch {
         self.period
     }
 
+    /// Changes the period. That of every instance begins anew at `now`, in the same order.
+    pub fn set_period(&mut self, now: Instant, period: Duration) {
+        self.period = period;
+        let mut slot = self.order.first;
+        while slot != NOWHERE {
+            self.instances[slot].ends = now + period;
+            slot = self.instances[slot].link.next();
+        }
+    }
+
     /// Number of instances.
     pub fn len(&self) -> usize {
         self.instances.len()

@@ -101,7 +101,8 @@ impl SampleCache {
             following = following.saturating_sub(1);
             let generation_rank = newest_generation.saturating_sub(sample.origin.generation());
             let info = describe(&sample.origin, sample.valid, state, instance);
-            TakenSample { payload, payload_kind, info: SampleInfo { sample_rank: following, generation_rank, ..info } }
+            let info = SampleInfo { sample_rank: following, generation_rank, ..info };
+            TakenSample { payload, payload_kind, info, related: sample.origin.related.clone() }
         };
         if access == Access::Read {
             into.extend(self.queue.of(share).map(|(state, sample)| describe(sample, state, sample.payload.clone())));
@@ -206,7 +207,7 @@ impl SampleCache {
             .or_else(|| instance.remembered())
             .unwrap_or_else(|| (self.empty.clone(), PayloadKind::Key));
         let info = describe(&stored.origin, stored.valid, sample_state(stored), instance);
-        TakenSample { payload, payload_kind, info }
+        TakenSample { payload, payload_kind, info, related: stored.origin.related.clone() }
     }
 
     /// Fills in the ranks within the result, from its newest sample to its oldest.

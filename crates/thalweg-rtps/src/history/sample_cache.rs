@@ -211,6 +211,7 @@ impl SampleCache {
             if is_news {
                 let notice = CachedSample {
                     coherent_set: crate::types::SequenceNumber::ZERO,
+                    related: None,
                     payload: self.empty.clone(),
                     payload_kind: PayloadKind::Key,
                     valid: false,
@@ -328,6 +329,7 @@ impl SampleCache {
         let origin = Origin {
             writer: sample.writer,
             sequence: sample.sequence,
+            related: sample.related,
             source_timestamp: sample.source_timestamp,
             received: sample.received,
             disposed_generations: instance.disposed_generations,

@@ -116,7 +116,7 @@ impl SampleCache {
                 let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
                 let payload = sample.payload.clone().unwrap_or_else(|| self.empty.clone());
                 let info: SampleInfo = describe(&sample.origin, sample.valid, state, instance);
-                TakenSample { payload, payload_kind, info }
+                TakenSample { payload, payload_kind, info, related: sample.origin.related.clone() }
             })
         })
     }

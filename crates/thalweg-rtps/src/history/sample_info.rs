@@ -1,9 +1,11 @@
 //! A received sample on its way in, and with what the application learns about it on its way out.
 
+use std::sync::Arc;
+
 use super::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
-use crate::types::{Guid, KeyHash, SequenceNumber};
+use crate::types::{Guid, KeyHash, SampleIdentity, SequenceNumber};
 
 /// One change as the reader hands it to its cache.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub struct CachedSample {
     /// The coherent set that it is part of: the number of the set's first sample. Zero for none, and
     /// [`SequenceNumber::UNKNOWN`] for the end of a set, which is no sample.
     pub coherent_set: SequenceNumber,
+    /// The sample that it is related to, as a reply is to its request.
+    pub related: Option<Arc<SampleIdentity>>,
     /// Its effect on the instance.
     pub change: ChangeKind,
 }
@@ -136,10 +140,13 @@ pub struct TakenSample {
     pub payload_kind: PayloadKind,
     /// The sample info.
     pub info: SampleInfo,
+    /// The sample that it is related to, as a reply is to its request.
+    pub related: Option<Arc<SampleIdentity>>,
 }
 
 /// The information about a sample (DDS 1.4 §2.2.2.5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SampleInfo {
     /// Whether this very sample was returned before.
     pub sample_state: SampleState,

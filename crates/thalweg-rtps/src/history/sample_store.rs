@@ -1,18 +1,20 @@
 //! The reader's samples in one table, chained by reception, by instance, and those not read yet.
 
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 use super::chain::{Ends, Link, Links, NOWHERE};
 use super::sample_queue::Queued;
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
-use crate::types::{Guid, SequenceNumber};
+use crate::types::{Guid, SampleIdentity, SequenceNumber};
 
 /// The origin of a sample, and the generation of its instance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) writer: Guid,
     pub(super) sequence: SequenceNumber,
+    pub(super) related: Option<Arc<SampleIdentity>>,
     pub(super) source_timestamp: Option<Timestamp>,
     pub(super) received: Instant,
     pub(super) disposed_generations: u32,
@@ -123,6 +125,7 @@ impl SampleStore {
     pub(super) fn remove(&mut self, index: usize, instance: &mut Ends) {
         self.mark_read(index);
         self.places[index].payload = None;
+        self.places[index].origin.related = None;
         instance.remove(&mut Chained(&mut self.places, Order::Instance), index);
         let mut by_reception = Chained(&mut self.places, Order::Reception);
         self.reception.remove(&mut by_reception, index);

@@ -1,6 +1,9 @@
 //! Built-in endpoints: their matches, and the samples of SEDP, the participant-message protocol and services (RTPS 2.5 §8.5.4,
 //! §8.4.13).
 
+use std::sync::Arc;
+
+use super::graph::Ending;
 use super::household::Told;
 use super::services::{ServiceRefusal, TopicKind};
 use super::{Event, Participant};
@@ -74,8 +77,8 @@ impl Participant {
                     let learned = self.database.subscriptions.learn_data(count_max, room, data);
                     self.use_subscription(now, prefix, learned);
                 }
-                None if guid.entity.is_writer() => self.remove_publication(now, guid),
-                None => self.remove_subscription(guid),
+                None if guid.entity.is_writer() => self.remove_publication(now, guid, Ending::Deleted),
+                None => self.remove_subscription(now, guid, Ending::Deleted),
             }
         }
     }
@@ -153,7 +156,7 @@ impl Participant {
     fn handle_publication(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
             if let Some(guid) = self.reports.note_end(prefix, sample) {
-                self.remove_publication(now, guid);
+                self.remove_publication(now, guid, Ending::Deleted);
             }
             return;
         }
@@ -166,16 +169,20 @@ impl Participant {
     /// Matches a publication that was learned.
     pub(super) fn use_publication(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
         if let Some(guid) = self.reports.note_learned(prefix, learned) {
-            let unicast = self.database.publications.get(guid).map(|known| known.data.unicast.clone());
-            self.note_addresses(prefix, &unicast.unwrap_or_default());
+            let Some(data) = self.database.publications.get(guid).map(|known| Arc::clone(&known.data)) else { return };
+            if self.ignored.has(guid, &data.topic_name) {
+                return self.remove_publication(now, guid, Ending::Deleted);
+            }
+            self.note_addresses(prefix, &data.unicast);
             self.match_publication(now, guid);
+            self.show_endpoint(now, guid);
         }
     }
 
     fn handle_subscription(&mut self, now: Instant, prefix: GuidPrefix, sample: &TakenSample) {
         if !sample.info.valid {
             if let Some(guid) = self.reports.note_end(prefix, sample) {
-                self.remove_subscription(guid);
+                self.remove_subscription(now, guid, Ending::Deleted);
             }
             return;
         }
@@ -188,9 +195,13 @@ impl Participant {
     /// Matches a subscription that was learned.
     pub(super) fn use_subscription(&mut self, now: Instant, prefix: GuidPrefix, learned: Learned) {
         if let Some(guid) = self.reports.note_learned(prefix, learned) {
-            let unicast = self.database.subscriptions.get(guid).map(|known| known.data.unicast.clone());
-            self.note_addresses(prefix, &unicast.unwrap_or_default());
+            let Some(data) = self.database.subscriptions.get(guid).map(|known| Arc::clone(&known.data)) else { return };
+            if self.ignored.has(guid, &data.topic_name) {
+                return self.remove_subscription(now, guid, Ending::Deleted);
+            }
+            self.note_addresses(prefix, &data.unicast);
             self.match_subscription(now, guid);
+            self.show_endpoint(now, guid);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::graph::Ending;
 use super::services::BuiltinTopics;
 use super::{Event, KeySource, Participant, ParticipantConfig, SampleFilter};
 use crate::discovery::challenge::{HALVES, Secret};
@@ -201,6 +202,10 @@ impl Endpoints {
         self.writers.get(&entity).map(|local| &local.shared)
     }
 
+    pub(super) fn writer_mut(&mut self, entity: EntityId) -> Option<&mut LocalWriter> {
+        self.writers.get_mut(&entity)
+    }
+
     pub(super) fn local_writer(&self, entity: EntityId) -> Option<&LocalWriter> {
         self.writers.get(&entity)
     }
@@ -227,12 +232,33 @@ impl Endpoints {
         self.classes.get(&entity).copied().unwrap_or_default()
     }
 
+    pub(super) fn set_traffic_class(&mut self, entity: EntityId, class: TrafficClass) {
+        match class {
+            TrafficClass::DEFAULT => self.classes.remove(&entity),
+            class => self.classes.insert(entity, class),
+        };
+    }
+
     pub(super) fn user_writers(&self) -> Vec<EntityId> {
         self.writers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
     }
 
     pub(super) fn user_readers(&self) -> Vec<EntityId> {
         self.readers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
+    }
+
+    /// The id of a new reader.
+    pub(super) fn next_reader(&mut self, keyed: Keyed) -> EntityId {
+        EntityId::user_reader(self.next_key(), keyed)
+    }
+
+    /// Memory of unfinished samples of user-defined readers.
+    pub(super) fn budget(&self) -> ReassemblyBudget {
+        self.budget.clone()
+    }
+
+    pub(super) fn add_reader(&mut self, entity: EntityId, local: LocalReader) {
+        self.readers.insert(entity, local);
     }
 
     pub(super) fn next_key(&mut self) -> u32 {
@@ -278,10 +304,7 @@ impl Participant {
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
         self.order.attach(entity, &config.qos, controller);
-        let class = TrafficClass::of(config.qos.transport_priority);
-        if class != TrafficClass::DEFAULT {
-            self.endpoints.classes.insert(entity, class);
-        }
+        self.endpoints.set_traffic_class(entity, TrafficClass::of(config.qos.transport_priority));
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
@@ -400,7 +423,7 @@ impl Participant {
         let guid = Guid::new(self.config.prefix, entity);
         self.endpoints.classes.remove(&entity);
         self.unmatch_local_writer(entity);
-        self.remove_publication(now, guid);
+        self.remove_publication(now, guid, Ending::Deleted);
         self.order.schedule.forget(entity);
         let mut key = Vec::new();
         PublicationData::encode_key(guid, &mut key);
@@ -415,17 +438,27 @@ impl Participant {
         let Some(local) = self.endpoints.readers.remove(&entity) else { return };
         let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
         self.endpoints.particular_readers -= usize::from(is_particular);
+        if self.leave_graph(entity) {
+            return self.order.schedule.forget(entity);
+        }
         self.access.remove_reader(entity);
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
-        self.remove_subscription(guid);
+        self.remove_subscription(now, guid, Ending::Deleted);
         self.order.schedule.forget(entity);
         let mut key = Vec::new();
         SubscriptionData::encode_key(guid, &mut key);
         self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::DisposeUnregister, guid, key);
     }
 
-    fn announce_endpoint(&mut self, now: Instant, via: EntityId, kind: ChangeKind, guid: Guid, bytes: Vec<u8>) {
+    pub(super) fn announce_endpoint(
+        &mut self,
+        now: Instant,
+        via: EntityId,
+        kind: ChangeKind,
+        guid: Guid,
+        bytes: Vec<u8>,
+    ) {
         if self.housemates.tell(guid.entity, (kind == ChangeKind::Write).then_some(bytes.as_slice())) {
             self.reports.tell(Event::HousematesTold);
         }

@@ -143,7 +143,16 @@ pub enum Event {
         /// Every policy that fails.
         mismatches: Vec<Mismatch>,
     },
-    /// Endpoints of one topic do not match for another reason than QoS: type, key or partition.
+    /// Endpoints of one topic do not match, since their types have different names, do not fit, or only one has a key.
+    InconsistentTopic {
+        /// The local endpoint.
+        local: EntityId,
+        /// The other endpoint.
+        remote: Guid,
+        /// The reason in a sentence.
+        why: String,
+    },
+    /// Endpoints of one topic do not match for another reason than QoS and types: no partition fits.
     NotMatched {
         /// The local endpoint.
         local: EntityId,

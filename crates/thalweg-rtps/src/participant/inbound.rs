@@ -3,13 +3,15 @@
 mod arrivals;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::beside::{change_of, related_of};
 use super::{KeyOf, KeySource, SampleFilter};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
 use crate::reader::{BatchRange, CoherentSets, GroupMark, Received};
 use crate::time::{Instant, Timestamp};
-use crate::types::{EntityId, Guid, KeyHash, Keyed, SequenceNumber};
+use crate::types::{EntityId, Guid, KeyHash, Keyed, SampleIdentity, SequenceNumber};
 use crate::wire::batch::{BatchSample, DataBatch};
 use crate::wire::parameters::ParameterList;
 use crate::wire::{Content, Data};
@@ -87,6 +89,7 @@ struct Head {
     kind: ChangeKind,
     content_kind: PayloadKind,
     coherent_set: SequenceNumber,
+    related: Option<Arc<SampleIdentity>>,
     /// The encapsulation header, which a sample of a batch lacks.
     lacks_header: Option<[u8; ENCAPSULATION_LEN]>,
     /// It has to be copied into a buffer.
@@ -223,7 +226,9 @@ impl Inbound {
             // It says nothing, but its number is used.
             return self.gathered.pieces.push(Piece::Irrelevant { start: data.sequence, end: data.sequence.next() });
         }
-        self.push(Head { coherent_set, ..Head::new(data.sequence, timestamp, kind, content_kind, hint) }, range);
+        let related = related_of(data.inline_qos.as_ref(), self.writer).map(Arc::new);
+        let head = Head::new(data.sequence, timestamp, kind, content_kind, hint);
+        self.push(Head { coherent_set, related, ..head }, range);
     }
 
     /// Appends a DATA_BATCH.
@@ -254,7 +259,8 @@ impl Inbound {
         }
         let lacks_header = (!sample.key || !sample.bytes.is_empty()).then_some(batch.encapsulation);
         let head = Head::new(sequence, sample.timestamp, kind, content_kind, hint);
-        self.push(Head { lacks_header, moves: lacks_header.is_some(), ..head }, sample.bytes);
+        let related = related_of(inline_qos, self.writer).map(Arc::new);
+        self.push(Head { lacks_header, moves: lacks_header.is_some(), related, ..head }, sample.bytes);
     }
 
     /// Appends a sample whose bytes are `range` of the present datagram, which is shorter than 4 GiB.
@@ -437,6 +443,7 @@ impl Head {
             kind,
             content_kind,
             coherent_set,
+            related: None,
             lacks_header,
             moves,
             slab,
@@ -464,6 +471,7 @@ impl Head {
             content: slab.slice(self.start as usize..self.end as usize),
             content_kind: self.content_kind,
             coherent_set: self.coherent_set,
+            related: self.related.clone(),
         }
     }
 
@@ -472,12 +480,4 @@ impl Head {
     fn ends_set(&self) -> bool {
         self.coherent_set != SequenceNumber::ZERO && self.is_empty() && !self.told
     }
-}
-
-/// The kind of a change by its inline QoS, and the instance that this names. A key without status can only end its instance.
-pub(super) fn change_of(inline_qos: Option<&ParameterList<'_>>, content: PayloadKind) -> (ChangeKind, Option<KeyHash>) {
-    let kind = ChangeKind::from_status_info(inline_qos.map_or(0, ParameterList::status_info));
-    let hint = inline_qos.and_then(ParameterList::key_hash);
-    let is_key = kind == ChangeKind::Write && content == PayloadKind::Key;
-    (if is_key { ChangeKind::Dispose } else { kind }, hint)
 }

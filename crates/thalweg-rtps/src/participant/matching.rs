@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::graph::Ending;
 use super::{Event, Participant, Publications};
-use crate::qos::MatchResult;
+use crate::qos::{MatchResult, Mismatch, PolicyId};
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
@@ -102,10 +103,13 @@ impl Participant {
         true
     }
 
-    /// Whether both endpoints are of this participant, and the reader is not for its writers.
-    fn is_kept_apart(&self, writer: Guid, reader: Guid) -> bool {
+    /// Whether both endpoints are of this participant, and the reader is not for its writers or one of them is ignored. Ignored endpoints
+    /// of others are not known.
+    fn is_kept_apart(&self, writer: Guid, reader: Guid, topic: &str) -> bool {
         let is_own = writer.prefix == self.config.prefix && reader.prefix == self.config.prefix;
-        is_own && self.endpoints.reader_publications(reader.entity) == Publications::OfOthers
+        is_own
+            && (self.endpoints.reader_publications(reader.entity) == Publications::OfOthers
+                || self.is_pair_ignored(writer, reader, topic))
     }
 
     pub(super) fn match_writer_with(&mut self, now: Instant, writer: EntityId, reader: Guid) {
@@ -117,7 +121,7 @@ impl Participant {
         else {
             return;
         };
-        if self.is_kept_apart(own, reader) {
+        if self.is_kept_apart(own, reader, &publication.data.topic_name) {
             return;
         }
         let was_matched = subscription.matched.contains(&writer);
@@ -131,9 +135,10 @@ impl Participant {
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
                 MatchResult::Incompatible(mismatches) => {
+                    self.tell_inconsistent(writer, reader, &mismatches);
                     self.reports.tell(Event::OfferedIncompatibleQos { writer, reader, mismatches });
                 }
-                other => self.reports.tell(Event::NotMatched { local: writer, remote: reader, why: other.to_string() }),
+                other => self.reports.tell(not_matched(writer, reader, &other)),
             }
             return;
         }
@@ -189,7 +194,7 @@ impl Participant {
         else {
             return;
         };
-        if self.is_kept_apart(writer, own) {
+        if self.is_kept_apart(writer, own, &publication.data.topic_name) {
             return;
         }
         let was_matched = publication.matched.contains(&reader);
@@ -203,9 +208,10 @@ impl Participant {
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
                 MatchResult::Incompatible(mismatches) => {
+                    self.tell_inconsistent(reader, writer, &mismatches);
                     self.reports.tell(Event::RequestedIncompatibleQos { reader, writer, mismatches });
                 }
-                other => self.reports.tell(Event::NotMatched { local: reader, remote: writer, why: other.to_string() }),
+                other => self.reports.tell(not_matched(reader, writer, &other)),
             }
             return;
         }
@@ -224,6 +230,13 @@ impl Participant {
             }
         }
         self.watch_liveliness(now, writer);
+    }
+
+    /// Tells of a topic that another endpoint uses with a type that does not fit (DDS-XTypes 1.3 §7.6.3.4).
+    fn tell_inconsistent(&mut self, local: EntityId, remote: Guid, mismatches: &[Mismatch]) {
+        if let Some(types) = mismatches.iter().find(|mismatch| mismatch.policy == PolicyId::TYPE_CONSISTENCY) {
+            self.reports.tell(Event::InconsistentTopic { local, remote, why: types.to_string() });
+        }
     }
 
     /// A known writer, to be matched with a local reader.
@@ -247,14 +260,14 @@ impl Participant {
         })
     }
 
-    fn unmatch_pair_of_writer(&mut self, writer: EntityId, reader: Guid) {
+    pub(super) fn unmatch_pair_of_writer(&mut self, writer: EntityId, reader: Guid) {
         if let Some(known) = self.database.subscriptions.get_mut(reader) {
             known.matched.retain(|matched| *matched != writer);
         }
         self.forget_reader(writer, reader);
     }
 
-    fn unmatch_pair_of_reader(&mut self, now: Instant, reader: EntityId, writer: Guid) {
+    pub(super) fn unmatch_pair_of_reader(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         if let Some(known) = self.database.publications.get_mut(writer) {
             known.matched.retain(|matched| *matched != reader);
         }
@@ -313,8 +326,9 @@ impl Participant {
     }
 
     /// Forgets a writer, and unmatches it.
-    pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid) {
+    pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid, ending: Ending) {
         let Some(known) = self.database.publications.remove(writer) else { return };
+        self.hide_endpoint(now, writer, ending);
         self.liveliness.forget(writer);
         for reader in known.matched {
             self.forget_writer(now, reader, writer);
@@ -322,11 +336,23 @@ impl Participant {
     }
 
     /// Forgets a reader, and unmatches it.
-    pub(super) fn remove_subscription(&mut self, reader: Guid) {
+    pub(super) fn remove_subscription(&mut self, now: Instant, reader: Guid, ending: Ending) {
         let Some(known) = self.database.subscriptions.remove(reader) else { return };
+        self.hide_endpoint(now, reader, ending);
         for writer in known.matched {
             self.forget_reader(writer, reader);
         }
+    }
+}
+
+/// Why a local endpoint does not match another one on its topic.
+fn not_matched(local: EntityId, remote: Guid, result: &MatchResult) -> Event {
+    let why = result.to_string();
+    match result {
+        MatchResult::DifferentType { .. } | MatchResult::DifferentKeyedness { .. } => {
+            Event::InconsistentTopic { local, remote, why }
+        }
+        _ => Event::NotMatched { local, remote, why },
     }
 }
 

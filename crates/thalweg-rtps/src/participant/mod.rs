@@ -9,6 +9,7 @@ mod announce;
 mod announce_tests;
 #[cfg(test)]
 mod batch_tests;
+mod beside;
 mod builtin;
 mod company;
 #[cfg(test)]
@@ -21,11 +22,15 @@ mod explanation;
 mod flow_tests;
 #[cfg(test)]
 mod forgery_tests;
+mod graph;
+#[cfg(test)]
+mod graph_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod household;
 #[cfg(test)]
 mod household_tests;
+mod ignored;
 mod inbound;
 #[cfg(test)]
 mod key_tests;
@@ -42,7 +47,12 @@ mod origin;
 mod parting;
 #[cfg(test)]
 mod path_tests;
+mod policies;
+#[cfg(test)]
+mod policy_tests;
 mod receive;
+#[cfg(test)]
+mod related_tests;
 mod report;
 #[cfg(test)]
 mod sample_tests;
@@ -67,6 +77,7 @@ pub use config::{KeyOf, KeySource, ParticipantConfig, SampleFilter};
 pub use endpoints::{Publications, ReaderConfig, WriterConfig};
 pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
+pub use graph::{BuiltinTopic, builtin_reader_qos};
 pub use household::{Household, NewsFlag};
 pub use report::ParticipantCounters;
 pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
@@ -90,7 +101,9 @@ use access::GroupAccess;
 use announce::Announcer;
 use company::Company;
 use endpoints::Endpoints;
+use graph::Graph;
 use household::Housemates;
+use ignored::Ignored;
 use inbound::Inbound;
 use liveliness::Liveliness;
 use neighbours::Neighbours;
@@ -107,6 +120,8 @@ pub struct Participant {
     neighbours: Neighbours,
     order: SendOrder,
     company: Company,
+    ignored: Ignored,
+    graph: Graph,
     housemates: Housemates,
     inbound: Inbound,
     liveliness: Liveliness,
@@ -135,6 +150,8 @@ impl Participant {
             neighbours: Neighbours::default(),
             order: SendOrder::new(now),
             company: Company::default(),
+            ignored: Ignored::default(),
+            graph: Graph::default(),
             housemates: Housemates::join(now, config.household.clone(), member, domain),
             inbound: Inbound::new(),
             liveliness,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::announce::ANNOUNCEMENTS_PER_LEASE;
+use super::graph::Ending;
 use super::{Event, LostReason, Participant};
 use crate::discovery::KnownParticipant;
 use crate::discovery::database::DiscoveryLimit;
@@ -65,14 +66,16 @@ impl Participant {
         }
         self.housemates.forget(prefix);
         self.neighbours.note_change(now);
+        let ending = if reason == LostReason::LeaseExpired { Ending::Lost } else { Ending::Deleted };
         let publications: Vec<Guid> = self.database.publications.of_participant(prefix).collect();
         for guid in publications {
-            self.remove_publication(now, guid);
+            self.remove_publication(now, guid, ending);
         }
         let subscriptions: Vec<Guid> = self.database.subscriptions.of_participant(prefix).collect();
         for guid in subscriptions {
-            self.remove_subscription(guid);
+            self.remove_subscription(now, guid, ending);
         }
+        self.hide_participant(now, prefix, ending);
         self.unmatch_builtin(now, prefix, reason);
         self.reports.tell(Event::ParticipantLost { prefix, reason });
     }

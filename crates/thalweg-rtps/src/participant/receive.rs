@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::inbound::{Answered, Instances, change_of};
+use super::beside::{change_of, related_of};
+use super::inbound::{Answered, Instances};
 use super::origin::{LastOrigin, Origin};
 use super::{Event, KeySource, Participant};
 use crate::history::{ChangeKind, PayloadKind};
@@ -394,6 +395,7 @@ impl Participant {
             instance: hint.unwrap_or_default(),
             content_kind,
             coherent_set: fragments.inline_qos.as_ref().map(ParameterList::coherent_set).unwrap_or_default(),
+            related: related_of(fragments.inline_qos.as_ref(), writer),
         };
         let place = fragments.inline_qos.as_ref().and_then(ParameterList::group_place);
         let mark = place.map(|place| GroupMark { sequence: fragments.sequence, place, is_empty_part: false });

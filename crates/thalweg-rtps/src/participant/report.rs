@@ -9,6 +9,7 @@ use crate::types::{Guid, GuidPrefix};
 
 /// Counts of what a participant handled, refused or ignored; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParticipantCounters {
     /// Datagrams handled.
     pub datagrams: u64,

@@ -151,6 +151,7 @@ impl Participant {
         self.match_builtin(now, prefix);
         self.rematch_participant(now, prefix);
         self.reports.tell(Event::AddressesChosen(prefix));
+        self.show_participant(now, prefix);
     }
 
     /// Handles a HEARTBEAT of a stranger: a challenge, or a sign that the stranger waits for us.
@@ -374,6 +375,7 @@ impl Participant {
         self.reports.tell(Event::ParticipantDiscovered(prefix));
         self.reports.tell(Event::AddressesChosen(prefix));
         self.match_builtin(now, prefix);
+        self.show_participant(now, prefix);
     }
 
     /// Notes addresses of an endpoint's own: its participant sends from them, and those that have not answered are not used.

@@ -37,9 +37,9 @@ impl Participant {
         self.config.types.as_ref()?.information(topic_name, type_name)
     }
 
-    /// Compares a writer with a reader on one topic: their types, and then all else. `None` while nothing can be said of the types;
-    /// the pair then waits.
-    pub(super) fn compare(&self, writer: &PublicationData, reader: &SubscriptionData) -> Option<MatchResult> {
+    /// Compares a writer with a reader on one topic: their types, and then all else. `None` while nothing can be said of the types:
+    /// the driver is asking for them.
+    pub fn compare(&self, writer: &PublicationData, reader: &SubscriptionData) -> Option<MatchResult> {
         let result = match_endpoints(writer, reader);
         let names_count = matches!(result, MatchResult::DifferentType { .. });
         let types = self.config.types.as_ref().filter(|_| names_count || result == MatchResult::Match);

@@ -42,6 +42,8 @@ pub enum QosErrorKind {
     Inconsistent,
     /// UNSUPPORTED: legal, but not effective here.
     Unsupported,
+    /// IMMUTABLE_POLICY: fixed when the endpoint was created.
+    Immutable,
 }
 
 impl fmt::Display for QosError {
@@ -49,6 +51,7 @@ impl fmt::Display for QosError {
         let kind = match self.kind {
             QosErrorKind::Inconsistent => "inconsistent",
             QosErrorKind::Unsupported => "not effective yet",
+            QosErrorKind::Immutable => "a change that is not possible",
         };
         write!(f, "{} {} is {kind}: {}", self.policy, self.value, self.reason)
     }
@@ -259,6 +262,11 @@ fn check_octets(policy: PolicyId, octets: &[u8]) -> Result<(), QosError> {
 
 fn inconsistent(policy: PolicyId, value: impl fmt::Display, reason: &'static str) -> QosError {
     QosError { kind: QosErrorKind::Inconsistent, policy, value: value.to_string(), reason }
+}
+
+pub(super) fn immutable(policy: PolicyId, value: String) -> QosError {
+    let reason = "it is fixed when an endpoint is created; create another one";
+    QosError { kind: QosErrorKind::Immutable, policy, value, reason }
 }
 
 fn unsupported(policy: PolicyId, value: impl fmt::Display, reason: &'static str) -> QosError {

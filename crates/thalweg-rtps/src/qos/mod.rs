@@ -1,11 +1,13 @@
 //! Quality of service: offered and requested policies, the check of their support, and the reasons of matches and mismatches
 //! (DDS 1.4 §2.2.3).
 
+mod change;
 mod check;
 mod matching;
 mod partition;
 mod policy;
 mod transmission;
+mod type_consistency;
 
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ pub use policy::{
 };
 pub use thalweg_base::traffic_class::TrafficClass;
 pub use transmission::{AUTO_FLUSH_DELAY, BACKGROUND, Destination, Limits, Method, Transmission};
+pub use type_consistency::TypeConsistency;
 
 use crate::time::INFINITE;
 
@@ -103,6 +106,8 @@ pub struct ReaderQos {
     pub destination_order: DestinationOrder,
     /// The encodings that the reader decodes; empty means XCDR1. Default XCDR1 and XCDR2.
     pub data_representation: Vec<Representation>,
+    /// TYPE_CONSISTENCY_ENFORCEMENT: how far a writer's type may differ from the reader's.
+    pub type_consistency: TypeConsistency,
     /// PRESENTATION: grouping of changes of several instances.
     pub presentation: Presentation,
     /// Names, with wildcards, of which one must fit one of the writer's; empty means the one name "".
@@ -187,6 +192,7 @@ impl Default for ReaderQos {
             ownership: Ownership::Shared,
             destination_order: DestinationOrder::ByReception,
             data_representation: vec![Representation::Xcdr1, Representation::Xcdr2],
+            type_consistency: TypeConsistency::default(),
             presentation: Presentation::default(),
             partition: Vec::new(),
             attached: AttachedData::default(),

@@ -97,19 +97,30 @@ impl Admission {
     }
 
     pub(super) fn new(qos: &ReaderQos) -> Option<Box<Admission>> {
-        let minimum = qos.timing.minimum_separation;
-        let keeps_last = qos.reliability.is_reliable();
-        let separation = || Separation { keeps_last, recent: PeriodWatch::new(minimum) };
         let admission = Admission {
             owners: (qos.ownership == Ownership::Exclusive).then(BTreeMap::new),
             by_source: qos.destination_order == DestinationOrder::BySource,
-            separation: (!minimum.is_zero()).then(separation),
+            separation: Separation::new(qos),
             deadlines: Deadlines::new(qos.timing.deadline),
             ..*Admission::of_everything()
         };
         let Admission { owners, by_source, separation, deadlines, .. } = &admission;
         let any = owners.is_some() || *by_source || separation.is_some() || deadlines.is_some();
         any.then(|| Box::new(admission))
+    }
+
+    /// Changes DEADLINE and TIME_BASED_FILTER. The periods of all instances begin anew; a sample that waits for the end of one follows
+    /// at the end of the new one.
+    pub(super) fn set_timing(&mut self, now: Instant, qos: &ReaderQos) {
+        let minimum = qos.timing.minimum_separation;
+        match &mut self.separation {
+            Some(separation) => separation.recent.set_period(now, minimum),
+            None => self.separation = Separation::new(qos),
+        }
+        match &mut self.deadlines {
+            Some(deadlines) => deadlines.set_period(now, qos.timing.deadline),
+            None => self.deadlines = Deadlines::new(qos.timing.deadline),
+        }
     }
 
     /// Samples that were not handed over.
@@ -245,6 +256,7 @@ impl Admission {
         if let Some(separation) = &mut self.separation {
             match ends {
                 true => separation.recent.end(head.instance),
+                false if separation.recent.period().is_zero() => {}
                 false => separation.recent.renew(now, head.instance),
             }
         }
@@ -296,6 +308,13 @@ impl Admission {
 }
 
 impl Separation {
+    /// `None` without a minimum.
+    fn new(qos: &ReaderQos) -> Option<Separation> {
+        let minimum = qos.timing.minimum_separation;
+        let recent = || PeriodWatch::new(minimum);
+        (!minimum.is_zero()).then(|| Separation { keeps_last: qos.reliability.is_reliable(), recent: recent() })
+    }
+
     fn is_recent(&self, now: Instant, instance: KeyHash) -> bool {
         self.recent.end_of(instance).is_some_and(|end| now < end)
     }

@@ -44,6 +44,7 @@ impl Stage {
         self.sequences[usize::from(writer)] += 1;
         let received = Received {
             coherent_set: crate::types::SequenceNumber::ZERO,
+            related: None,
             sequence: number(self.sequences[usize::from(writer)]),
             timestamp: stamp.map(|nanos| Timestamp::from_unix(Duration::from_nanos(nanos))),
             kind,
@@ -275,6 +276,7 @@ fn instances_without_end_leave_nothing_behind() {
         for (back, kind) in [(1, ChangeKind::Write), (0, ChangeKind::DisposeUnregister)] {
             let received = Received {
                 coherent_set: crate::types::SequenceNumber::ZERO,
+                related: None,
                 sequence: number(stage.sequences[1] - back),
                 timestamp: None,
                 kind,

@@ -1,9 +1,11 @@
 //! Content of datagrams about the numbers of one writer, the same for every local reader that it concerns.
 
+use std::sync::Arc;
+
 use crate::history::{CachedSample, ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::time::{Instant, Timestamp};
-use crate::types::{Guid, KeyHash, SequenceNumber};
+use crate::types::{Guid, KeyHash, SampleIdentity, SequenceNumber};
 
 /// A large sample but for its bytes, which come in fragments.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +20,8 @@ pub struct FragmentedSample {
     pub content_kind: PayloadKind,
     /// As [`CachedSample::coherent_set`].
     pub coherent_set: SequenceNumber,
+    /// As [`CachedSample::related`].
+    pub related: Option<SampleIdentity>,
 }
 
 /// One sample as it came from the wire.
@@ -37,6 +41,8 @@ pub struct Received {
     pub content_kind: PayloadKind,
     /// As [`CachedSample::coherent_set`].
     pub coherent_set: SequenceNumber,
+    /// As [`CachedSample::related`].
+    pub related: Option<Arc<SampleIdentity>>,
 }
 
 impl Received {
@@ -52,6 +58,7 @@ impl Received {
             expires,
             instance: self.instance,
             coherent_set: self.coherent_set,
+            related: self.related,
             change: self.kind,
         }
     }

@@ -34,6 +34,7 @@ impl Stage {
             content: if ends { Payload::empty() } else { Payload::from(vec![0, 1, 0, 0, sequence as u8, 0, 0, 0]) },
             content_kind: PayloadKind::Data,
             coherent_set: if ends { SequenceNumber::UNKNOWN } else { number(set) },
+            related: None,
         };
         self.reader.handle_arrivals(self.now, WRITER, std::iter::once(Arrival::Sample(received)));
     }
@@ -112,6 +113,7 @@ fn a_set_of_a_writer_that_leaves_is_dropped_and_one_without_end_is_bounded() {
         content: Payload::from(vec![0; 1_000]),
         content_kind: PayloadKind::Data,
         coherent_set: number(1),
+        related: None,
     };
     for sequence in 1..=1_000 {
         let sample = received(sequence).into_cached(WRITER, stage.now, Instant::NEVER);

@@ -258,6 +258,7 @@ fn large_best_effort_samples_are_followed_far_ahead_too() {
     for sequence in far..far + 4 {
         let head = FragmentedSample {
             coherent_set: crate::types::SequenceNumber::ZERO,
+            related: None,
             timestamp: None,
             kind: crate::history::ChangeKind::Write,
             instance: KeyHash::default(),

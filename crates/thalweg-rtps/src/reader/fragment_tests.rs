@@ -47,6 +47,7 @@ impl Stream {
         };
         let head = FragmentedSample {
             coherent_set: crate::types::SequenceNumber::ZERO,
+            related: None,
             timestamp: None,
             kind: ChangeKind::Write,
             instance: KeyHash::default(),

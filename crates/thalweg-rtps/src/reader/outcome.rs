@@ -17,6 +17,7 @@ pub struct ReaderOutcome {
 
 /// Numbers that tell what a reader did; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReaderCounters {
     /// Samples handed to the cache.
     pub received: u64,

@@ -1,13 +1,36 @@
 //! What others tell a reader of its writers, and ask it, for the sake of policies about what is handed over.
 
+use std::sync::Arc;
+
 use super::admission::Admission;
 use super::{CoherentSets, GroupArrival, GroupMark, LossReason, Reader, ReaderOutcome};
 use crate::history::{CachedSample, DeadlineMissed};
+use crate::qos::ReaderQos;
 use crate::time::Instant;
 use crate::types::Guid;
 use crate::wire::Heartbeat;
 
 impl Reader {
+    /// Changes the policies that may change; see [`ReaderQos::check_change`], which holds. A DEADLINE or TIME_BASED_FILTER that there
+    /// was none of before counts for instances from their next sample on.
+    pub(crate) fn set_qos(&mut self, now: Instant, qos: Arc<ReaderQos>) {
+        match &mut self.handover.admission {
+            Some(admission) => admission.set_timing(now, &qos),
+            None => self.handover.admission = Admission::new(&qos),
+        }
+        self.qos = qos;
+    }
+
+    /// Its policies now.
+    pub(crate) fn qos(&self) -> &ReaderQos {
+        &self.qos
+    }
+
+    /// Takes a sample that the participant itself makes.
+    pub(crate) fn handle_known(&mut self, now: Instant, sample: CachedSample) -> ReaderOutcome {
+        ReaderOutcome { data_available: self.handover.present(now, sample), ..ReaderOutcome::default() }
+    }
+
     /// REQUESTED_DEADLINE_MISSED.
     pub fn deadline_missed(&self) -> DeadlineMissed {
         self.handover.admission.as_ref().map(|admission| admission.deadline_missed()).unwrap_or_default()

@@ -159,7 +159,7 @@ impl Reassembly {
         self.budget.release(complete.bytes);
         pool.remember(&complete.buffer);
         self.spare = complete.received;
-        let FragmentedSample { timestamp, kind, instance, content_kind, coherent_set } = complete.head;
+        let FragmentedSample { timestamp, kind, instance, content_kind, coherent_set, related } = complete.head;
         let content = Payload::new(complete.buffer).slice(0..complete.bytes);
         Assembled::Complete(Received {
             sequence: complete.sequence,
@@ -169,6 +169,7 @@ impl Reassembly {
             content,
             content_kind,
             coherent_set,
+            related: related.map(Arc::new),
         })
     }
 

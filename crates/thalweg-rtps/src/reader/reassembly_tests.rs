@@ -27,6 +27,7 @@ fn insert(reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) ->
 fn insert_at(now: Instant, reassembly: &mut Reassembly, fragment: &DataFrag<'_>, bytes: &[u8]) -> Assembled {
     let head = FragmentedSample {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         timestamp: None,
         kind: ChangeKind::Write,
         instance: KeyHash::default(),

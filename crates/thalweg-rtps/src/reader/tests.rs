@@ -45,6 +45,7 @@ pub(super) fn number(number: i64) -> SequenceNumber {
 pub(super) fn sample(sequence: i64) -> Arrival {
     Arrival::Sample(Received {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         sequence: number(sequence),
         timestamp: None,
         kind: ChangeKind::Write,
@@ -427,6 +428,7 @@ pub(super) fn fragment_of(session: &mut Session, sequence: i64, index: u32, samp
     };
     let head = FragmentedSample {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         timestamp: None,
         kind: ChangeKind::Write,
         instance: KeyHash::default(),

@@ -9,6 +9,7 @@ use crate::types::{Guid, KeyHash, SequenceNumber};
 pub(super) fn sample(sequence: i64) -> CachedSample {
     CachedSample {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         payload: Payload::from(&b"1234"[..]),
         payload_kind: PayloadKind::Data,
         valid: true,

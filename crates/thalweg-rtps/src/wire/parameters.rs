@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::cursor::Cursor;
 use super::{Endianness, WireError, pid};
 use crate::time::{duration_from_wire, duration_to_wire};
-use crate::types::{Guid, KeyHash, Locator, SequenceNumber};
+use crate::types::{Guid, KeyHash, Locator, SampleIdentity, SequenceNumber, VendorId};
 
 /// Flag of [`pid::STATUS_INFO`]: the instance is disposed.
 pub const STATUS_DISPOSED: u32 = 1;
@@ -85,6 +85,15 @@ impl<'a> ParameterList<'a> {
         sequence
             .filter(|sequence| *sequence > SequenceNumber::ZERO || *sequence == SequenceNumber::UNKNOWN)
             .unwrap_or_default()
+    }
+
+    /// The sample that a sample of a writer of `vendor` is related to (DDS-RPC 1.0). Fast DDS tells it under a number of its own
+    /// as well, and older versions under that alone.
+    pub fn related_sample(&self, vendor: VendorId) -> Option<SampleIdentity> {
+        let own = || self.find(pid::FAST_DDS_RELATED_SAMPLE_IDENTITY).filter(|_| vendor == VendorId::FAST_DDS);
+        let mut value = self.find(pid::RELATED_SAMPLE_IDENTITY).or_else(own)?.reader();
+        let identity = SampleIdentity { writer: value.guid().ok()?, sequence: value.sequence_number().ok()? };
+        (identity.sequence > SequenceNumber::ZERO).then_some(identity)
     }
 
     /// The place of a sample among those of its publisher (RTPS 2.5 §8.7.6); `None` where the writer does not tell.
@@ -422,6 +431,12 @@ impl ValueWriter<'_> {
         self.out.extend_from_slice(&locator.address);
     }
 
+    /// Appends the high and the low half of a number.
+    pub fn sequence_number(&mut self, SequenceNumber(number): SequenceNumber) {
+        self.i32((number >> 32) as i32);
+        self.u32(number as u32);
+    }
+
     /// Appends the sixteen bytes of a GUID.
     pub fn guid(&mut self, guid: Guid) {
         self.out.extend_from_slice(&guid.to_bytes());
@@ -439,6 +454,8 @@ pub fn inline_qos(status: Option<u32>, key: Option<KeyHash>, out: &mut Vec<u8>) 
 pub struct Belonging {
     /// The coherent set, as [`ParameterList::coherent_set`] tells it.
     pub coherent_set: Option<SequenceNumber>,
+    /// The sample that it is related to.
+    pub related: Option<SampleIdentity>,
     /// Its place among the samples of its publisher.
     pub group: Option<GroupPlace>,
 }
@@ -468,6 +485,12 @@ pub fn inline_qos_with(status: Option<u32>, key: Option<KeyHash>, belonging: Bel
     if let Some(set) = belonging.coherent_set {
         put_number(&mut list, pid::COHERENT_SET, set);
     }
+    if let Some(SampleIdentity { writer, sequence }) = belonging.related {
+        list.put(pid::RELATED_SAMPLE_IDENTITY, |value| {
+            value.guid(writer);
+            value.sequence_number(sequence);
+        });
+    }
     if let Some(GroupPlace { number, set }) = belonging.group {
         if set != SequenceNumber::ZERO {
             put_number(&mut list, pid::GROUP_COHERENT_SET, set);
@@ -485,7 +508,7 @@ fn put_number(list: &mut ParameterWriter<'_>, id: u16, SequenceNumber(number): S
 }
 
 /// Bytes of the parameters of a [`Belonging`], with the sentinel of their list.
-pub const BELONGING_MAX_BYTES: usize = 3 * 12 + 4;
+pub const BELONGING_MAX_BYTES: usize = 3 * 12 + 28 + 4;
 
 /// Longest value of a parameter, in bytes: the largest multiple of four that its 16-bit length can tell.
 pub const VALUE_MAX_BYTES: usize = 65_532;

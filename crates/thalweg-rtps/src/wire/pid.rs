@@ -142,6 +142,8 @@ pub const IDENTITY_STATUS_TOKEN: u16 = 0x1006;
 /// Tells apart participants of one domain; carries the must-understand bit.
 pub const DOMAIN_TAG: u16 = 0x4014;
 
+/// Fast DDS: [`RELATED_SAMPLE_IDENTITY`] under the number that it had first.
+pub const FAST_DDS_RELATED_SAMPLE_IDENTITY: u16 = 0x800f;
 /// Cyclone DDS: bytes of the participant's socket receive buffer.
 pub const CYCLONE_RECEIVE_BUFFER: u16 = 0x8019;
 /// Thalweg: sixteen bytes that are equal for all participants of one running operating system. The number lies outside the

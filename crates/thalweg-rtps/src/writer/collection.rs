@@ -15,6 +15,8 @@ pub(super) struct Collection {
     since: Option<Instant>,
     samples: usize,
     bytes: usize,
+    /// The application has suspended publications: samples wait for its word.
+    suspended: bool,
     /// Everything that waits is to leave at the next opportunity, whatever the limits say.
     forced: bool,
     /// It was due and could not leave: the readers or the tokens decide when it will.
@@ -77,6 +79,7 @@ impl Collection {
             since: None,
             samples: 0,
             bytes: 0,
+            suspended: false,
             forced: false,
             blocked: false,
             pace,
@@ -91,8 +94,9 @@ impl Collection {
     /// True when the next sample is to wait for others.
     pub(super) fn collects(&self) -> bool {
         match self.mode {
-            Mode::Never => false,
             Mode::Always | Mode::Asynchronous => true,
+            _ if self.suspended => true,
+            Mode::Never => false,
             Mode::Adaptive => self.pace.streak >= STREAM_WRITES || self.blocked,
         }
     }
@@ -133,13 +137,24 @@ impl Collection {
             return false;
         }
         let full = self.bytes >= self.limits.max_bytes || self.samples >= self.limits.max_samples;
-        !full && now.since(since) < self.limits.max_flush_delay
+        !full && (self.suspended || now.since(since) < self.limits.max_flush_delay)
     }
 
     /// When what waits has to leave.
     pub(super) fn due(&self) -> Option<Instant> {
-        let waits = !self.forced && !self.blocked && self.mode != Mode::Asynchronous;
+        let waits = !self.forced && !self.blocked && !self.suspended && self.mode != Mode::Asynchronous;
         self.since.filter(|_| waits).map(|since| since + self.limits.max_flush_delay)
+    }
+
+    /// Samples wait for [`Collection::resume`], for one that is forced, or until there are as many bytes as the limits allow.
+    pub(super) fn suspend(&mut self) {
+        self.suspended = true;
+    }
+
+    /// What waits leaves at the next opportunity, and later samples as ever.
+    pub(super) fn resume(&mut self) {
+        self.suspended = false;
+        self.force();
     }
 
     /// Lets waiting samples leave at the next opportunity.
@@ -256,6 +271,24 @@ mod tests {
             write(&mut collection, at(now))
         });
         assert!((3..12).contains(&steps.count()), "a slower pace does, soon");
+    }
+
+    #[test]
+    fn a_suspended_writer_holds_samples_until_it_is_resumed_or_has_many() {
+        for method in [Method::Immediate, Method::Auto, Method::batch()] {
+            let mut collection = Collection::new(&method);
+            collection.suspend();
+            assert!(write(&mut collection, at(0)), "{method}");
+            assert!(collection.holds(at(60_000_000_000)) && collection.due().is_none(), "{method}");
+            collection.resume();
+            assert!(!collection.holds(at(60_000_000_000)), "{method}");
+            collection.clear();
+            collection.suspend();
+            (0..599).for_each(|_| _ = write(&mut collection, at(0)));
+            assert!(collection.holds(at(0)), "{method}");
+            write(&mut collection, at(0));
+            assert!(!collection.holds(at(0)), "{method}: 60,000 bytes are enough");
+        }
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
 mod reader_set_tests;
+mod related;
 mod repair;
 mod repairs;
 mod requests;
@@ -98,6 +99,7 @@ use outgoing::Outgoing;
 use promises::Promises;
 use reader_proxy::ReaderProxy;
 use reader_set::ReaderSet;
+use related::RelatedSamples;
 use room::Room;
 use route::Route;
 
@@ -153,6 +155,7 @@ pub struct WriteRefused {
 
 /// Numbers that tell what a writer did; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriterCounters {
     /// DATA and DATA_FRAG submessages sent for the first time.
     pub transmitted: u64,
@@ -199,6 +202,7 @@ pub struct Writer {
     room: Room,
     promises: Option<Box<Promises>>,
     coherent: CoherentSets,
+    related: Option<Box<RelatedSamples>>,
     counters: WriterCounters,
 }
 
@@ -228,6 +232,7 @@ impl Writer {
             room: Room::new(&qos, bytes_max),
             promises: Promises::new(&qos),
             coherent: CoherentSets::default(),
+            related: None,
             qos,
             counters: WriterCounters::default(),
         }

@@ -5,11 +5,12 @@ use std::ops::Range;
 use super::MatchedReader;
 use super::coherent_sets::CoherentSets;
 use super::flow::kernel_cost;
+use super::related::RelatedSamples;
 use crate::history::{ChangeKind, Frame, FrameAt, HeldSample};
 use crate::outbox::Outbox;
 use crate::time::Timestamp;
 use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
-use crate::wire::parameters::{self, Belonging};
+use crate::wire::parameters::{Belonging, inline_qos_with};
 use crate::wire::write::{self, DataBatchHead, DataFragHead, DataHead, DataKind};
 use crate::wire::{Gap, SequenceSet};
 
@@ -33,6 +34,7 @@ pub(super) struct Packer<'a> {
     open: bool,
     /// The sets that samples belong to.
     coherent: Option<&'a CoherentSets>,
+    related: Option<&'a RelatedSamples>,
     /// The source time that holds at the end of the open datagram; a datagram begins without one (RTPS 2.5 §8.3.7.9).
     stamped: Option<Timestamp>,
 }
@@ -55,19 +57,21 @@ impl<'a> Packer<'a> {
             datagrams_max: OUTBOX_MAX_DATAGRAMS,
             open: false,
             coherent: None,
+            related: None,
             stamped: None,
         }
     }
 
-    /// Samples say which of these sets they belong to.
-    pub(super) fn marking(mut self, coherent: &'a CoherentSets) -> Packer<'a> {
-        self.coherent = Some(coherent);
+    /// Samples say which of these sets they belong to, and what they are related to.
+    pub(super) fn marking(mut self, coherent: &'a CoherentSets, related: Option<&'a RelatedSamples>) -> Packer<'a> {
+        (self.coherent, self.related) = (Some(coherent), related);
         self
     }
 
     /// What a sample belongs to.
     fn belonging(&self, sample: &HeldSample<'_>) -> Belonging {
-        self.coherent.map(|coherent| coherent.belonging(sample.sequence)).unwrap_or_default()
+        let coherent = self.coherent.map(|coherent| coherent.belonging(sample.sequence)).unwrap_or_default();
+        Belonging { related: self.related.and_then(|related| related.of(sample.sequence)), ..coherent }
     }
 
     /// Stops before [`Outbox::cost`] exceeds `allowance`.
@@ -177,14 +181,17 @@ pub(super) fn fragments_of(sample: &HeldSample<'_>, fragment_bytes: u16) -> u32 
 
 /// An upper bound of the bytes that a sample takes in a datagram.
 pub(super) fn sample_bytes(sample: &HeldSample<'_>) -> usize {
-    let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
-    SAMPLE_OVERHEAD_BYTES - write::INFO_TS_LEN + stamp_bytes(sample) + inline_qos + sample.len()
+    SAMPLE_OVERHEAD_BYTES - write::INFO_TS_LEN + stamp_bytes(sample) + inline_qos_bytes(sample) + sample.len()
 }
 
 /// An upper bound of the bytes that a fragment of a sample takes in a datagram.
 pub(super) fn fragment_datagram_bytes(sample: &HeldSample<'_>, fragment_bytes: u16) -> usize {
-    let inline_qos = if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES };
-    stamp_bytes(sample) + write::DATA_FRAG_HEAD_LEN + inline_qos + usize::from(fragment_bytes) + 3
+    stamp_bytes(sample) + write::DATA_FRAG_HEAD_LEN + inline_qos_bytes(sample) + usize::from(fragment_bytes) + 3
+}
+
+/// Bytes that are counted for what is said beside a sample; sets and related samples take the room of a HEARTBEAT.
+fn inline_qos_bytes(sample: &HeldSample<'_>) -> usize {
+    if sample.kind == ChangeKind::Write { 0 } else { INLINE_QOS_MAX_BYTES }
 }
 
 /// Bytes of the INFO_TS that a sample may need: one that takes back the time of the sample before it is short.
@@ -210,7 +217,7 @@ fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>, belonging: 
     scratch.clear();
     if sample.kind != ChangeKind::Write || belonging != Belonging::default() {
         let instance = (sample.kind != ChangeKind::Write).then_some(sample.instance);
-        parameters::inline_qos_with(sample.kind.status_info(), instance, belonging, scratch);
+        inline_qos_with(sample.kind.status_info(), instance, belonging, scratch);
     }
     scratch
 }
@@ -230,7 +237,8 @@ fn push_bytes(outbox: &mut Outbox, sample: &HeldSample<'_>, range: Range<usize>)
 
 /// Appends a sample as INFO_TS and DATA.
 pub(super) fn push_sample(packer: &mut Packer<'_>, scratch: &mut Vec<u8>, pair: Pair, sample: &HeldSample<'_>) {
-    packer.reserve(sample_bytes(sample));
+    let inline_qos = inline_qos(scratch, sample, packer.belonging(sample));
+    packer.reserve(sample_bytes(sample) + inline_qos.len().saturating_sub(inline_qos_bytes(sample)));
     let bytes = sample.len();
     let kind = match sample.kind {
         // The end of a coherent set.
@@ -238,7 +246,6 @@ pub(super) fn push_sample(packer: &mut Packer<'_>, scratch: &mut Vec<u8>, pair: 
         ChangeKind::Write => DataKind::Data,
         _ => DataKind::Key,
     };
-    let inline_qos = inline_qos(scratch, sample, packer.belonging(sample));
     packer.stamp(sample.timestamp);
     let buffer = packer.outbox.buffer();
     let head = DataHead { reader: pair.reader, writer: pair.writer, sequence: sample.sequence, inline_qos, kind };

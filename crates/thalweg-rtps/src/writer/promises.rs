@@ -2,12 +2,13 @@
 //! that its application asserts its liveliness (LIVELINESS). A writer without such policies has none of this.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Writer, WriterOutcome};
 use crate::assertion::ManualAssertion;
 use crate::history::{ChangeKind, DeadlineMissed, Deadlines, WriterHistory};
-use crate::qos::{LivelinessKind, WriterQos};
+use crate::qos::{LivelinessKind, WriterQos, WriterTiming};
 use crate::time::{INFINITE, Instant};
 use crate::types::{KeyHash, SequenceNumber};
 
@@ -46,10 +47,9 @@ const ENDS_SPARE: usize = 64;
 
 impl Promises {
     pub(super) fn new(qos: &WriterQos) -> Option<Box<Promises>> {
-        let lifespan = qos.timing.lifespan;
         let is_manual = qos.liveliness.kind != LivelinessKind::Automatic && qos.liveliness.lease != INFINITE;
         let promises = Promises {
-            lifetimes: (lifespan != INFINITE).then(|| Lifetimes { lifespan, ends: VecDeque::new() }),
+            lifetimes: Lifetimes::new(qos.timing.lifespan),
             deadlines: Deadlines::new(qos.timing.deadline),
             liveliness: is_manual.then(|| Assertions {
                 kind: qos.liveliness.kind,
@@ -64,6 +64,17 @@ impl Promises {
         };
         let any = promises.lifetimes.is_some() || promises.deadlines.is_some() || promises.liveliness.is_some();
         any.then(|| Box::new(promises))
+    }
+
+    fn set_timing(&mut self, now: Instant, timing: &WriterTiming) {
+        match &mut self.lifetimes {
+            Some(lifetimes) => lifetimes.lifespan = timing.lifespan,
+            None => self.lifetimes = Lifetimes::new(timing.lifespan),
+        }
+        match &mut self.deadlines {
+            Some(deadlines) => deadlines.set_period(now, timing.deadline),
+            None => self.deadlines = Deadlines::new(timing.deadline),
+        }
     }
 
     /// A change was written.
@@ -114,11 +125,22 @@ impl Promises {
 }
 
 impl Lifetimes {
+    /// `None` for an infinite lifespan.
+    fn new(lifespan: Duration) -> Option<Lifetimes> {
+        (lifespan != INFINITE).then(|| Lifetimes { lifespan, ends: VecDeque::new() })
+    }
+
     fn note(&mut self, now: Instant, sequence: SequenceNumber, history: &WriterHistory) {
+        if self.lifespan == INFINITE {
+            return;
+        }
         if self.ends.len() >= ENDS_SPARE + 2 * history.len() {
             self.ends.retain(|(_, sequence)| history.get(*sequence).is_some());
         }
-        self.ends.push_back((now + self.lifespan, sequence));
+        // Behind all others, unless the lifespan was shortened lately.
+        let end = now + self.lifespan;
+        let place = self.ends.partition_point(|(other, _)| *other <= end);
+        self.ends.insert(place, (end, sequence));
     }
 
     /// Takes out the samples whose time is over, and those that are gone in front of the others.
@@ -170,6 +192,16 @@ impl Writer {
         if let Some(liveliness) = self.promises.as_mut().and_then(|promises| promises.liveliness.as_mut()) {
             (liveliness.last, liveliness.shared) = (now, shared.clone());
         }
+    }
+
+    /// Changes the policies that may change; see [`WriterQos::check_change`], which holds. A new LIFESPAN counts for samples that are
+    /// written from now on, and a DEADLINE that there was none of before for instances from their next sample on.
+    pub(crate) fn set_qos(&mut self, now: Instant, qos: Arc<WriterQos>) {
+        match &mut self.promises {
+            Some(promises) => promises.set_timing(now, &qos.timing),
+            None => self.promises = Promises::new(&qos),
+        }
+        self.qos = qos;
     }
 
     /// Asserts the writer's liveliness (DDS 1.4 §2.2.2.4.2.22): true when its participant has to tell the others, since its liveliness

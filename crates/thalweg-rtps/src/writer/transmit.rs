@@ -193,7 +193,9 @@ impl Writer {
     ) -> Progress {
         let partial = self.parts_are_acknowledged();
         let first_owed = self.first_owed();
-        let mut packer = packer_to(&self.route, form, self.guid, outbox).within(allowance).marking(&self.coherent);
+        let mut packer = packer_to(&self.route, form, self.guid, outbox)
+            .within(allowance)
+            .marking(&self.coherent, self.related.as_deref());
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,
@@ -220,7 +222,9 @@ impl Writer {
 
     /// The same samples in another form for readers that need it.
     fn transmit_again(&mut self, form: Form, start: Place, outbox: &mut Outbox) {
-        let mut packer = packer_to(&self.route, form, self.guid, outbox).without_limit().marking(&self.coherent);
+        let mut packer = packer_to(&self.route, form, self.guid, outbox)
+            .without_limit()
+            .marking(&self.coherent, self.related.as_deref());
         let mut transmission = Transmission {
             pair: Pair { writer: self.guid.entity, reader: self.route.reader() },
             form,
@@ -272,8 +276,9 @@ impl Writer {
                 spent: 0,
             };
             outbox.finish();
-            let mut packer =
-                Packer::directed(outbox, self.guid, &reader.matched).within(allowance).marking(&self.coherent);
+            let mut packer = Packer::directed(outbox, self.guid, &reader.matched)
+                .within(allowance)
+                .marking(&self.coherent, self.related.as_deref());
             repair.serve(now, &mut packer, &mut reader.repairs);
             let (spent, is_spent) = (repair.spent, repair.is_spent());
             let asks = reader.note_repaired(now, spent, is_spent);

@@ -4,7 +4,7 @@ use super::transmission::Place;
 use super::{NewChange, WriteRefused, Writer, Written};
 use crate::history::{Change, ChangeKind, FrameLimit, PushResult, SmallSample};
 use crate::time::{Instant, Timestamp};
-use crate::types::{Guid, KeyHash, SequenceNumber};
+use crate::types::{Guid, KeyHash, SampleIdentity, SequenceNumber};
 use crate::wire::write;
 
 /// Samples up to this size are collected by copy; larger ones share datagrams as they are.
@@ -18,6 +18,19 @@ impl Writer {
     /// [`WriteRefused`] when the history has no room. The caller waits for `Event::SpaceAvailable`, at most
     /// [`Writer::max_blocking_time`], and tries again.
     pub fn write(&mut self, now: Instant, change: NewChange) -> Result<Written, WriteRefused> {
+        self.write_related(now, change, None)
+    }
+
+    /// As [`Writer::write`] for a sample that is related to another one, as a reply is to its request: readers are told.
+    ///
+    /// # Errors
+    /// As [`Writer::write`].
+    pub fn write_related(
+        &mut self,
+        now: Instant,
+        change: NewChange,
+        related: Option<SampleIdentity>,
+    ) -> Result<Written, WriteRefused> {
         let bytes = change.payload.len();
         if !self.history.room_for(&change.instance, bytes) {
             return Err(self.refuse(now));
@@ -25,7 +38,8 @@ impl Writer {
         self.collection.note_written(now, bytes);
         self.history.set_conflating(self.collection.conflates());
         let (instance, kind) = (change.instance, change.kind);
-        let is_framed = change.kind == ChangeKind::Write && self.frames(bytes);
+        // Frames keep nothing beside the samples' bytes.
+        let is_framed = related.is_none() && change.kind == ChangeKind::Write && self.frames(bytes);
         let small = change.timestamp.filter(|_| is_framed);
         let pushed = match (small, change.payload.split_first_chunk()) {
             (Some(timestamp), Some((encapsulation, body))) => {
@@ -43,6 +57,7 @@ impl Writer {
         };
         self.note_promised(now, (instance, kind), pushed.sequence);
         self.coherent.note_written(pushed.sequence, &self.history);
+        self.note_related(pushed.sequence, related);
         Ok(self.note_pushed(now, pushed, bytes))
     }
 
@@ -72,6 +87,17 @@ impl Writer {
         let pushed = self.history.collect(&sample, self.frame_limit());
         self.note_promised(now, (instance, ChangeKind::Write), pushed.sequence);
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))
+    }
+
+    /// Samples wait from now on, until [`Writer::resume`], [`Writer::flush`], or 60,000 bytes of them (DDS 1.4 §2.2.2.4.1.8). The samples of
+    /// an asynchronous writer wait for their flow controller alone.
+    pub fn suspend(&mut self) {
+        self.collection.suspend();
+    }
+
+    /// Samples that wait leave with the next [`Writer::start_sending`] or [`Writer::poll_transmit`], and later ones as ever.
+    pub fn resume(&mut self) {
+        self.collection.resume();
     }
 
     #[inline]

@@ -31,12 +31,20 @@ impl StatusKinds {
     pub const SAMPLE_LOST: StatusKinds = StatusKinds(1 << 3);
     /// SAMPLE_REJECTED of a reader.
     pub const SAMPLE_REJECTED: StatusKinds = StatusKinds(1 << 4);
+    /// REQUESTED_DEADLINE_MISSED of a reader.
+    pub const REQUESTED_DEADLINE_MISSED: StatusKinds = StatusKinds(1 << 5);
+    /// LIVELINESS_CHANGED of a reader.
+    pub const LIVELINESS_CHANGED: StatusKinds = StatusKinds(1 << 6);
     /// PUBLICATION_MATCHED of a writer.
     pub const PUBLICATION_MATCHED: StatusKinds = StatusKinds(1 << 8);
     /// OFFERED_INCOMPATIBLE_QOS of a writer.
     pub const OFFERED_INCOMPATIBLE_QOS: StatusKinds = StatusKinds(1 << 9);
     /// READERS_GIVEN_UP of a writer.
     pub const READERS_GIVEN_UP: StatusKinds = StatusKinds(1 << 10);
+    /// OFFERED_DEADLINE_MISSED of a writer.
+    pub const OFFERED_DEADLINE_MISSED: StatusKinds = StatusKinds(1 << 11);
+    /// LIVELINESS_LOST of a writer.
+    pub const LIVELINESS_LOST: StatusKinds = StatusKinds(1 << 12);
 
     /// Whether all of `other` are among these.
     pub fn contains(self, other: StatusKinds) -> bool {

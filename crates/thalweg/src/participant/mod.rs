@@ -11,21 +11,24 @@ use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::discovery::groups::{Groups, GroupsError};
 use thalweg_rtps::discovery::participant_data::ParticipantData;
 use thalweg_rtps::participant::{IgnoredParticipant, KeyOf, Participant, ParticipantCounters};
-use thalweg_rtps::types::{GuidPrefix, Keyed};
+use thalweg_rtps::qos::{MatchResult, match_endpoints};
+use thalweg_rtps::types::{Guid, GuidPrefix, Keyed};
 use thalweg_transport::clock;
 use thalweg_transport::udp::{Notice, ReceiveCounts, SendCounts, UdpConfig};
 
 use thalweg_types::Type;
 use thalweg_types::type_object::LibraryError;
 
+use crate::discovery::BuiltinTopicData;
 use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::figures::ParticipantFigureSource;
 use crate::runtime::Runtime;
+use crate::status::InconsistentTopic;
 use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
 use crate::{
-    Configuration, DataReaderBuilder, DataWriterBuilder, Error, ErrorKind, Publisher, PublisherQos, Raw, Subscriber,
-    SubscriberQos, Topic, TopicType,
+    Configuration, DataReader, DataReaderBuilder, DataWriterBuilder, Error, ErrorKind, Publisher, PublisherQos, Raw,
+    Subscriber, SubscriberQos, Topic, TopicType,
 };
 pub use builder::DomainParticipantBuilder;
 pub use process::ProcessDescription;
@@ -208,9 +211,61 @@ impl DomainParticipant {
         }
     }
 
+    /// Compares a writer with a reader as their participants do before they match: types, QoS, partitions. Objects of types that are not
+    /// here are asked for; their participants have `patience` to answer, and then the types' names decide.
+    pub fn compare(&self, writer: &PublicationData, reader: &SubscriptionData, patience: Duration) -> MatchResult {
+        let deadline = std::time::Instant::now() + patience;
+        loop {
+            if let Some(result) = self.runtime.view(|participant| participant.compare(writer, reader)) {
+                return result;
+            }
+            if std::time::Instant::now() >= deadline {
+                return match_endpoints(&writer.offer(), &reader.request());
+            }
+            self.runtime.state().alarm.wake();
+            std::thread::sleep(TYPE_LOOK_PERIOD);
+        }
+    }
+
     /// Takes no notice of another participant any more, until this one ends (DDS 1.4 §2.2.2.2.1.14).
     pub fn ignore_participant(&self, prefix: GuidPrefix) {
         self.runtime.command(|now, participant| participant.ignore_participant(now, prefix));
+    }
+
+    /// Takes no notice of any writer or reader on a topic any more, until this participant ends; its own are matched with none there
+    /// (DDS 1.4 §2.2.2.2.1.15).
+    pub fn ignore_topic(&self, name: &str) {
+        self.runtime.command(|now, participant| participant.ignore_topic(now, name));
+    }
+
+    /// Takes no notice of a writer any more, until this participant ends: none of its readers is matched with it (DDS 1.4
+    /// §2.2.2.2.1.16). One of its own is parted from its own readers only.
+    pub fn ignore_publication(&self, writer: Guid) {
+        self.runtime.command(|now, participant| participant.ignore_publication(now, writer));
+    }
+
+    /// Takes no notice of a reader any more, until this participant ends: none of its writers is matched with it (DDS 1.4
+    /// §2.2.2.2.1.17). One of its own is parted from its own writers only.
+    pub fn ignore_subscription(&self, reader: Guid) {
+        self.runtime.command(|now, participant| participant.ignore_subscription(now, reader));
+    }
+
+    /// INCONSISTENT_TOPIC of a topic: endpoints of other participants that use its name with another type (DDS 1.4 §2.2.4.1); its
+    /// change starts from zero again. A [status listener](DomainParticipantBuilder::on_status) of the participant is told first.
+    pub fn inconsistent_topic<T>(&self, topic: &Topic<T>) -> InconsistentTopic {
+        self.runtime.state().topics.tell(topic.name())
+    }
+
+    /// A reader of the built-in topic of `D` (DDS 1.4 §2.2.5): [`ParticipantData`], [`TopicData`](crate::discovery::TopicData),
+    /// [`PublicationData`] or [`SubscriptionData`] of other participants. Each of them is an instance, which gets a sample when it is
+    /// found and when it changes, and is not alive once it is gone: `NotAliveDisposed` where its owner said so, `NotAliveNoWriters`
+    /// where its lease ended. [`Sample::announced`](crate::Sample::announced) reads the data. The instance of a participant or endpoint
+    /// is its GUID.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionNotMet`] when an endpoint of this participant uses the topic's name with another type.
+    pub fn create_builtin_reader<D: BuiltinTopicData>(&self) -> Result<DataReader<D>, Error> {
+        Subscriber::new(Arc::clone(&self.runtime), SubscriberQos::default()).create_builtin()
     }
 
     /// The communication groups of this participant; empty for the group `default`.

@@ -37,7 +37,7 @@ impl<T: TopicType> DataWriter<T> {
             let payload = serialize(cdr::encoded_size_hint(sample), encode);
             let payload = payload.map_err(|error| self.unencodable("send", error))?;
             trace::serialized();
-            Ok(Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload })
+            Ok(Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload, related: None })
         });
         self.send_outgoing(encoded)
     }
@@ -64,6 +64,7 @@ impl<T> DataWriter<T> {
             instance,
             timestamp: None,
             payload,
+            related: None,
         }))
     }
 

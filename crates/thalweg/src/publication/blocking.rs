@@ -120,7 +120,7 @@ fn given_up_error(cell: &WriterCell, readers: u64) -> Error {
     let cause = format!(
         "failed: {readers} {} no progress for {:?} and may lack samples that were written",
         if readers == 1 { "reader has made" } else { "readers have made" },
-        cell.qos.reader_patience
+        cell.qos().reader_patience
     );
     Error::new(ErrorKind::Error, "wait_for_acknowledgments", cause)
         .on_topic(&cell.topic.name)
@@ -170,7 +170,8 @@ fn owing(refused: &WriteRefused) -> String {
 }
 
 fn advice(cell: &WriterCell) -> &'static str {
-    match (cell.qos.reliability, cell.qos.history) {
+    let qos = cell.qos();
+    match (qos.reliability, qos.history) {
         (Reliability::BestEffort, _) => "raise resource_limits",
         (Reliability::Reliable { .. }, History::KeepAll) => "raise max_blocking_time or resource_limits.max_samples",
         (Reliability::Reliable { .. }, History::KeepLast(_)) => "raise max_blocking_time or resource_limits",

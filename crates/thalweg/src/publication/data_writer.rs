@@ -106,7 +106,7 @@ impl<T: TopicType> DataWriter<T> {
         let representation = self.cell.representation;
         let encoded = serialize(64, |buffer| cdr::encode_key(sample, representation, buffer));
         let payload = encoded.map_err(|error| self.unencodable(operation, error))?;
-        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
+        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload, related: None })
     }
 
     pub(super) fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
@@ -150,7 +150,7 @@ impl<T> DataWriter<T> {
             return write_serialized(state, cell, instance, None, bytes);
         }
         let payload = copied(bytes);
-        write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload })
+        write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload, related: None })
     }
 
     /// As [`DataWriter::write_serialized`] for the serialized members alone: the header is made of `encapsulation`, and the bytes are
@@ -159,10 +159,7 @@ impl<T> DataWriter<T> {
     /// # Errors
     /// [`ErrorKind::BadParameter`] when the topic is keyed and its key cannot be read; else as [`DataWriter::write`].
     pub fn write_body(&self, encapsulation: cdr::Encapsulation, body: &[u8]) -> Result<SequenceNumber, Error> {
-        let padding = match encapsulation.representation {
-            cdr::Representation::Xcdr1 => 0,
-            cdr::Representation::Xcdr2 => body.len().wrapping_neg() & 3,
-        };
+        let padding = padding_of(encapsulation, body.len());
         let fill = |buffer: &mut Vec<u8>| -> Result<(), std::convert::Infallible> {
             buffer.extend_from_slice(&encapsulation.id().to_be_bytes());
             buffer.extend_from_slice(&[0, padding as u8]);
@@ -190,7 +187,8 @@ impl<T> DataWriter<T> {
     ) -> Result<SequenceNumber, Error> {
         trace::write_enter();
         let instance = self.instance_of_payload("write", payload, instance, PayloadKind::Data)?;
-        let outgoing = Outgoing { kind: ChangeKind::Write, instance, timestamp, payload: payload.clone() };
+        let payload = payload.clone();
+        let outgoing = Outgoing { kind: ChangeKind::Write, instance, timestamp, payload, related: None };
         write(self.runtime.state(), &self.cell, outgoing)
     }
 
@@ -221,7 +219,7 @@ impl<T> DataWriter<T> {
         self.require_key(operation)?;
         let payload = copied(key);
         let instance = self.instance_of_payload(operation, &payload, instance, PayloadKind::Key)?;
-        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload })
+        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload, related: None })
     }
 
     pub(super) fn instance_of_payload(
@@ -255,13 +253,25 @@ impl<T> DataWriter<T> {
     }
 
     fn unregister_kind(&self) -> ChangeKind {
-        if self.cell.qos.autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
+        if self.cell.qos().autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
     }
 
     /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at the end of a
     /// burst. Samples of an asynchronous writer still wait for tokens.
     pub fn flush(&self) {
         transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.flush());
+    }
+
+    /// Announces that several samples will be written, which need not leave before [`DataWriter::resume_publications`]: then they share
+    /// datagrams (DDS 1.4 §2.2.2.4.1.8). [`DataWriter::flush`], a wait for acknowledgements or for room, and 60,000 bytes let them leave
+    /// earlier. Samples of an asynchronous writer wait for their flow controller alone.
+    pub fn suspend_publications(&self) {
+        self.cell.writer.lock().suspend();
+    }
+
+    /// Ends what [`DataWriter::suspend_publications`] began, and sends what waits.
+    pub fn resume_publications(&self) {
+        transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.resume());
     }
 
     /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12), and requests
@@ -343,13 +353,13 @@ impl<T> DataWriter<T> {
     /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent, or spans all writers of its publisher: then
     /// [`Publisher::begin_coherent_changes`](crate::Publisher::begin_coherent_changes) begins sets.
     pub fn begin_coherent_changes(&self) -> Result<(), Error> {
-        if self.cell.qos.presentation.spans_group() {
+        if self.cell.qos().presentation.spans_group() {
             let cause = "concerns one writer, and the sets of GROUP access those of a whole publisher";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
                 .on_topic(&self.cell.topic.name)
                 .advise("call the publisher's begin_coherent_changes"));
         }
-        if !self.cell.qos.presentation.coherent {
+        if !self.cell.qos().presentation.coherent {
             let cause = "needs coherent access, which the writer's PRESENTATION does not offer";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
                 .on_topic(&self.cell.topic.name));
@@ -408,14 +418,41 @@ impl<T> DataWriter<T> {
         self.cell.guid()
     }
 
-    /// The QoS that it was created with, its publisher's part included.
-    pub fn qos(&self) -> &WriterQos {
-        &self.cell.qos
+    /// Its policies now, its publisher's part included.
+    pub fn qos(&self) -> Arc<WriterQos> {
+        self.cell.qos()
+    }
+
+    /// Changes its policies and tells its peers: DEADLINE, LATENCY_BUDGET, LIFESPAN, the strength of OWNERSHIP, TRANSPORT_PRIORITY,
+    /// `autodispose`, PARTITION, USER_DATA, TOPIC_DATA, GROUP_DATA and `reader_patience` may change (DDS 1.4 §2.2.3). Readers that fit
+    /// no longer are unmatched, and others matched. A new LIFESPAN counts for samples that are written from now on, and a
+    /// DEADLINE where there was none for each instance from its next sample on.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ImmutablePolicy`], naming the policy, when another one differs; [`ErrorKind::InconsistentPolicy`] or
+    /// [`ErrorKind::Unsupported`] as at creation. Then nothing changes.
+    pub fn set_qos(&self, qos: WriterQos) -> Result<(), Error> {
+        let (qos, cell) = (Arc::new(qos), &self.cell);
+        self.runtime.command(|now, participant| {
+            let set = participant.set_writer_qos(now, cell.guid().entity, Arc::clone(&qos));
+            set.map_err(|error| Error::qos("set_qos", &cell.topic.name, error))?;
+            // While the participant is locked, so that both agree whichever of two calls comes first.
+            cell.note_qos(qos);
+            Ok(())
+        })
     }
 
     /// Name of its topic.
     pub fn topic_name(&self) -> &str {
         &self.cell.topic.name
+    }
+}
+
+/// Bytes that pad a body of so many bytes to a multiple of four, where XCDR2 wants it (DDS-XTypes 1.3 §7.6.3.1.2).
+pub(super) fn padding_of(encapsulation: cdr::Encapsulation, body_bytes: usize) -> usize {
+    match encapsulation.representation {
+        cdr::Representation::Xcdr1 => 0,
+        cdr::Representation::Xcdr2 => body_bytes.wrapping_neg() & 3,
     }
 }
 

@@ -4,8 +4,11 @@ mod asynchronous;
 mod blocking;
 mod builder;
 mod data_writer;
+mod loan;
+mod many;
 mod members;
 mod reader_filters;
+mod related;
 mod sending;
 mod writer_cell;
 
@@ -21,6 +24,7 @@ use crate::{Error, ErrorKind, Topic};
 pub(crate) use blocking::wait_for_room;
 pub use builder::DataWriterBuilder;
 pub use data_writer::DataWriter;
+pub use loan::Loan;
 use members::Members;
 #[cfg(all(loom, test))]
 pub(crate) use sending::send_in_turn;

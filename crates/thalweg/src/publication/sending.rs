@@ -1,13 +1,14 @@
 //! The path of a sample from a serialized payload to the socket, on the caller's thread.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::outbox::Outbox;
 use thalweg_rtps::payload::{Payload, PayloadPool};
 use thalweg_rtps::shared::debug_assert_none_held;
 use thalweg_rtps::time::{Instant, Timestamp};
-use thalweg_rtps::types::{KeyHash, SequenceNumber};
+use thalweg_rtps::types::{KeyHash, SampleIdentity, SequenceNumber};
 use thalweg_rtps::writer::{NewChange, WriteRefused, Writer, Written};
 use thalweg_transport::clock;
 use thalweg_transport::udp::Origin;
@@ -27,6 +28,8 @@ pub(super) struct Outgoing {
     /// `None` for now.
     pub(super) timestamp: Option<Timestamp>,
     pub(super) payload: Payload,
+    /// The sample that it is related to.
+    pub(super) related: Option<SampleIdentity>,
 }
 
 /// Bytes of recycled buffers that a thread keeps in each size class: twice the samples under way in a window of 8 MiB.
@@ -48,6 +51,21 @@ pub(super) fn serialize<E>(bytes_hint: usize, fill: impl FnOnce(&mut Vec<u8>) ->
     let payload = pool.fill(bytes_hint, fill);
     POOL.set(Some(pool));
     payload
+}
+
+/// A buffer of this thread of exactly so many bytes, of unspecified content and without other owners; see [`recycle`].
+pub(super) fn take_buffer(bytes: usize) -> Arc<Vec<u8>> {
+    let mut pool = POOL.take().unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
+    let buffer = pool.take_sized(bytes);
+    POOL.set(Some(pool));
+    buffer
+}
+
+/// Lets this thread use a buffer again once nobody refers to it.
+pub(super) fn recycle(buffer: &Arc<Vec<u8>>) {
+    let mut pool = POOL.take().unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
+    pool.remember(buffer);
+    POOL.set(Some(pool));
 }
 
 /// Adds the change to the history and sends it. If another thread is sending for this writer, that thread sends it with its next
@@ -72,7 +90,11 @@ pub(super) fn write_filled<E>(
     if !cell.collects() || bytes_hint > SMALL_MAX_BYTES {
         let payload = serialize(bytes_hint, fill)?;
         trace::serialized();
-        return Ok(write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload }));
+        return Ok(write(
+            state,
+            cell,
+            Outgoing { kind: ChangeKind::Write, instance, timestamp, payload, related: None },
+        ));
     }
     let mut serialized = SERIALIZED.take();
     serialized.clear();
@@ -109,7 +131,7 @@ pub(super) fn write_serialized(
     }
     // The sample is not small, or there is no room for it: the ordinary write can wait.
     let payload = copied(serialized);
-    write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload })
+    write(state, cell, Outgoing { kind: ChangeKind::Write, instance, timestamp, payload, related: None })
 }
 
 /// A recycled copy of `bytes`.
@@ -133,13 +155,7 @@ pub(super) fn attempt(
     outgoing: Outgoing,
 ) -> Result<Written, WriteRefused> {
     let result = transmit(state, cell, follows, |writer, now| {
-        let change = NewChange {
-            kind: outgoing.kind,
-            instance: outgoing.instance,
-            timestamp: Some(outgoing.timestamp.unwrap_or_else(|| state.timestamp(now))),
-            payload: outgoing.payload,
-        };
-        let written = writer.write(now, change);
+        let written = add(state, writer, now, outgoing);
         if let Ok(written) = &written {
             trace::stored(cell.guid(), written.sequence);
         }
@@ -151,6 +167,36 @@ pub(super) fn attempt(
     };
     state.rearm(cell.guid().entity, arm);
     result
+}
+
+fn add(state: &RuntimeState, writer: &mut Writer, now: Instant, outgoing: Outgoing) -> Result<Written, WriteRefused> {
+    let Outgoing { kind, instance, timestamp, payload, related } = outgoing;
+    let timestamp = Some(timestamp.unwrap_or_else(|| state.timestamp(now)));
+    writer.write_related(now, NewChange { kind, instance, timestamp, payload }, related)
+}
+
+/// Adds changes to the history until one finds no room, which is returned, then sends due messages.
+pub(super) fn write_all(
+    state: &RuntimeState,
+    cell: &WriterCell,
+    changes: &mut std::vec::IntoIter<Outgoing>,
+) -> Option<Outgoing> {
+    let (refused, arm) = transmit(state, cell, true, |writer, now| {
+        // Each is earlier than the one before.
+        let mut arm = None;
+        for outgoing in changes.by_ref() {
+            match add(state, writer, now, outgoing.clone()) {
+                Ok(written) => {
+                    trace::stored(cell.guid(), written.sequence);
+                    arm = written.arm.or(arm);
+                }
+                Err(refused) => return (Some(outgoing), refused.arm.or(arm)),
+            }
+        }
+        (None, arm)
+    });
+    state.rearm(cell.guid().entity, arm);
+    refused
 }
 
 /// Lets `change` change the writer, then sends due messages unless another thread is doing so. With `follows`, readers on this host

@@ -1,7 +1,7 @@
 //! State shared by a data writer's handle and the runtime.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
@@ -27,7 +27,9 @@ pub(crate) struct WriterCell {
     max_blocking_time: Duration,
     pub(super) writer: Shared<Writer>,
     pub(super) topic: Arc<TopicDescription>,
-    pub(super) qos: Arc<WriterQos>,
+    qos: Mutex<Arc<WriterQos>>,
+    /// A copy of the policy, for every datagram.
+    transport_priority: AtomicI32,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
     filters: ReaderFilters,
@@ -62,7 +64,8 @@ impl WriterCell {
             max_blocking_time,
             writer,
             topic,
-            qos,
+            transport_priority: AtomicI32::new(qos.transport_priority),
+            qos: Mutex::new(qos),
             representation,
             waiters: Waiters::default(),
             filters: ReaderFilters::default(),
@@ -108,7 +111,18 @@ impl WriterCell {
 
     /// The traffic class of the writer's datagrams.
     pub(super) fn traffic_class(&self) -> TrafficClass {
-        TrafficClass::of(self.qos.transport_priority)
+        TrafficClass::of(self.transport_priority.load(Ordering::Relaxed))
+    }
+
+    /// Its policies now.
+    pub(super) fn qos(&self) -> Arc<WriterQos> {
+        Arc::clone(&self.qos.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Its policies have changed.
+    pub(super) fn note_qos(&self, qos: Arc<WriterQos>) {
+        self.transport_priority.store(qos.transport_priority, Ordering::Relaxed);
+        *self.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
     }
 
     pub(super) fn max_blocking_time(&self) -> Duration {
@@ -136,14 +150,7 @@ impl WriterCell {
 
     /// The statuses that have changed since they were last read or told; marks them as told.
     pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
-        let (current, deadline, liveliness) = {
-            let writer = self.writer.lock();
-            (writer.readers_given_up(), writer.deadline_missed(), writer.liveliness_lost())
-        };
-        let mut statuses = self.statuses.statuses();
-        statuses.given_up.change(|given_up| given_up.current = current);
-        statuses.deadline.change(|status| *status = deadline);
-        statuses.liveliness.change(|status| status.total = liveliness);
+        let mut statuses = self.statuses();
         let changed = [
             statuses.matched.tell_changed().map(WriterStatus::PublicationMatched),
             statuses.incompatible.tell_changed().map(WriterStatus::OfferedIncompatibleQos),
@@ -152,6 +159,19 @@ impl WriterCell {
             statuses.liveliness.tell_changed().map(WriterStatus::LivelinessLost),
         ];
         changed.into_iter().flatten().collect()
+    }
+
+    /// Brings the statuses that the writer counts itself up to date.
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
+        let (current, deadline, liveliness) = {
+            let writer = self.writer.lock();
+            (writer.readers_given_up(), writer.deadline_missed(), writer.liveliness_lost())
+        };
+        let mut statuses = self.statuses.statuses();
+        statuses.given_up.change(|given_up| given_up.current = current);
+        statuses.deadline.change(|status| *status = deadline);
+        statuses.liveliness.change(|status| status.total = liveliness);
+        statuses
     }
 
     pub(crate) fn note_matched(&self, reader: Guid) -> Option<WriterStatus> {
@@ -222,11 +242,13 @@ impl WriterCell {
 
 impl Changing for WriterCell {
     fn changed(&self) -> StatusKinds {
-        let statuses = self.statuses.statuses();
+        let statuses = self.statuses();
         StatusKinds::of([
             (StatusKinds::PUBLICATION_MATCHED, statuses.matched.has_changed()),
             (StatusKinds::OFFERED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
             (StatusKinds::READERS_GIVEN_UP, statuses.given_up.has_changed()),
+            (StatusKinds::OFFERED_DEADLINE_MISSED, statuses.deadline.has_changed()),
+            (StatusKinds::LIVELINESS_LOST, statuses.liveliness.has_changed()),
         ])
     }
 }

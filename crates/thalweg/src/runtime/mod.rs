@@ -10,6 +10,7 @@ mod listeners;
 mod notify;
 mod paths;
 mod status_board;
+mod topic_board;
 mod waiting;
 mod wall_clock;
 
@@ -43,6 +44,7 @@ pub(crate) use listeners::ParticipantStatusListener;
 use listeners::STATUS_BACKLOG_MAX;
 use listeners::{ListenerThread, Notification, ParticipantSlot};
 pub(crate) use status_board::StatusBoard;
+use topic_board::TopicBoard;
 pub use waiting::WatchId;
 pub(crate) use waiting::{Deadline, Waiters};
 use wall_clock::WallClock;
@@ -62,6 +64,7 @@ pub(crate) struct RuntimeState {
     pub(crate) sender: Arc<Sender>,
     pub(crate) alarm: Alarm,
     pub(crate) endpoints: EndpointTable,
+    pub(crate) topics: TopicBoard,
     listeners: ListenerThread,
     /// Calls for the listener thread, and calls that other threads request from the I/O thread.
     agenda: Agenda<Notification>,
@@ -91,6 +94,7 @@ impl Runtime {
             sender,
             alarm: Alarm::new(receiver.waker()),
             endpoints: EndpointTable::default(),
+            topics: TopicBoard::default(),
             listeners: ListenerThread::default(),
             agenda: Agenda::default(),
             participant_listener: Arc::new(ListenerSlot::new(STATUS_BACKLOG_MAX)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_rtps::discovery::database::DiscoveryLimit;
 use thalweg_rtps::participant::Event;
-use thalweg_rtps::types::{EntityId, GuidPrefix};
+use thalweg_rtps::types::{EntityId, Guid, GuidPrefix};
 
 use super::household;
 use super::listeners::{Delivery, Notification};
@@ -90,6 +90,7 @@ impl RuntimeState {
             }
             Event::SampleLost { reader } => self.deliver_reader_status(reader, ReaderCell::note_lost),
             Event::SampleRejected { reader } => self.deliver_reader_status(reader, ReaderCell::note_rejected),
+            Event::InconsistentTopic { local, remote, why } => self.deliver_inconsistent_topic(local, remote, why),
             Event::NotMatched { local, remote, why } => {
                 tracing::info!(%local, %remote, "endpoints do not match: {why}")
             }
@@ -162,6 +163,18 @@ impl RuntimeState {
             let reader = cell.guid();
             let changed = cell.take_changed().into_iter();
             changed.for_each(|status| self.deliver_participant_status(ParticipantStatus::Reader { reader, status }));
+        }
+    }
+
+    fn deliver_inconsistent_topic(&self, local: EntityId, remote: Guid, why: String) {
+        let writer = self.endpoints.writer(local).map(|cell| Arc::clone(cell.topic()));
+        let topic = writer.or_else(|| self.endpoints.reader(local).map(|cell| Arc::clone(cell.topic())));
+        let Some(topic) = topic else { return };
+        tracing::info!(%local, %remote, "endpoints do not match: {why}");
+        let is_told = self.participant_listener.delivery().is_some();
+        if let Some(status) = self.topics.note(&topic.name, remote, why, is_told) {
+            let topic = topic.name.clone();
+            self.deliver_participant_status(ParticipantStatus::InconsistentTopic { topic, status });
         }
     }
 

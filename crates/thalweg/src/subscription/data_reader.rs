@@ -304,9 +304,24 @@ impl<T> DataReader<T> {
         self.cell.guid()
     }
 
-    /// The QoS that it was created with, its subscriber's part included.
-    pub fn qos(&self) -> &ReaderQos {
-        &self.cell.qos
+    /// Its policies now, its subscriber's part included.
+    pub fn qos(&self) -> Arc<ReaderQos> {
+        self.cell.qos()
+    }
+
+    /// Changes its policies and tells its peers: DEADLINE, LATENCY_BUDGET, TIME_BASED_FILTER, PARTITION, USER_DATA, TOPIC_DATA and
+    /// GROUP_DATA may change (DDS 1.4 §2.2.3). Writers that fit no longer are unmatched, and others matched.
+    ///
+    /// # Errors
+    /// As [`DataWriter::set_qos`](crate::DataWriter::set_qos).
+    pub fn set_qos(&self, qos: ReaderQos) -> Result<(), Error> {
+        let (qos, cell) = (Arc::new(qos), &self.cell);
+        self.runtime.command(|now, participant| {
+            let set = participant.set_reader_qos(now, cell.guid().entity, Arc::clone(&qos));
+            set.map_err(|error| Error::qos("set_qos", &cell.topic.name, error))?;
+            cell.note_qos(qos);
+            Ok(())
+        })
     }
 
     /// Name of its topic.

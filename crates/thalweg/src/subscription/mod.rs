@@ -15,6 +15,7 @@ use thalweg_rtps::participant::{Publications, ReaderConfig};
 use thalweg_rtps::qos::{Presentation, ReaderQos};
 use thalweg_rtps::types::{EntityId, Guid};
 
+use crate::discovery::{BuiltinTopicData, builtin_topic};
 use crate::runtime::Runtime;
 use crate::{Error, ErrorKind, Topic};
 use applied_filter::AppliedFilter;
@@ -107,6 +108,21 @@ impl Subscriber {
     /// [`ErrorKind::Error`] when the thread for the key function of a raw topic cannot be started.
     pub fn create_reader<T>(&self, topic: &Topic<T>, qos: ReaderQos) -> Result<DataReader<T>, Error> {
         self.create(topic, qos, Publications::All, ReaderListeners::default(), None)
+    }
+
+    /// Creates a reader of a built-in topic.
+    pub(crate) fn create_builtin<D: BuiltinTopicData>(&self) -> Result<DataReader<D>, Error> {
+        let (topic, description, qos) = builtin_topic::<D>();
+        let endpoints = &self.runtime.state().endpoints;
+        let refused = |error| Error::qos("create_builtin_reader", &description.name, error);
+        let cell = self.runtime.command(|now, participant| {
+            endpoints.check_type("create_builtin_reader", &description)?;
+            let reader = participant.create_builtin_reader(now, topic, Arc::clone(&qos)).map_err(refused)?;
+            let cell = Arc::new(ReaderCell::new(reader, Arc::clone(&description), qos));
+            endpoints.insert_reader(Arc::clone(&cell));
+            Ok::<_, Error>(cell)
+        })?;
+        Ok(DataReader::new(Arc::clone(&self.runtime), cell))
     }
 
     fn create<T>(

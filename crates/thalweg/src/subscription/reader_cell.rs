@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
@@ -29,7 +29,7 @@ pub(crate) struct ReaderCell {
     guid: Guid,
     pub(super) reader: Shared<Reader>,
     pub(super) topic: Arc<TopicDescription>,
-    pub(super) qos: Arc<ReaderQos>,
+    qos: Mutex<Arc<ReaderQos>>,
     pub(super) waiters: Waiters,
     statuses: StatusBoard<Statuses, ReaderStatusListener, ReaderStatus>,
     data_listener: ListenerSlot<DataListener, ()>,
@@ -56,7 +56,7 @@ impl ReaderCell {
             guid,
             reader,
             topic,
-            qos,
+            qos: Mutex::new(qos),
             waiters: Waiters::default(),
             statuses: StatusBoard::new(),
             data_listener: ListenerSlot::new(1),
@@ -70,6 +70,16 @@ impl ReaderCell {
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {
         &self.topic
+    }
+
+    /// Its policies now.
+    pub(super) fn qos(&self) -> Arc<ReaderQos> {
+        Arc::clone(&self.qos.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Its policies have changed.
+    pub(super) fn note_qos(&self, qos: Arc<ReaderQos>) {
+        *self.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
     }
 
     /// Its counts.
@@ -264,6 +274,8 @@ impl Changing for ReaderCell {
             (StatusKinds::REQUESTED_INCOMPATIBLE_QOS, statuses.incompatible.has_changed()),
             (StatusKinds::SAMPLE_LOST, statuses.lost.has_changed()),
             (StatusKinds::SAMPLE_REJECTED, statuses.rejected.has_changed()),
+            (StatusKinds::REQUESTED_DEADLINE_MISSED, statuses.deadline.has_changed()),
+            (StatusKinds::LIVELINESS_CHANGED, statuses.liveliness.has_changed()),
         ])
     }
 }

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use thalweg_cdr as cdr;
 use thalweg_rtps::history::{PayloadKind, SampleInfo, TakenSample};
 use thalweg_rtps::payload::Payload;
+use thalweg_rtps::types::SampleIdentity;
 
 use crate::{Error, ErrorKind, TopicType};
 
@@ -33,6 +34,17 @@ impl<T> Sample<T> {
     /// Whether there is a value; false for a sample that only tells that an instance was disposed or lost its writers.
     pub fn is_valid(&self) -> bool {
         self.taken.info.valid
+    }
+
+    /// Its identity: what a reply to it is related to.
+    pub fn identity(&self) -> SampleIdentity {
+        SampleIdentity { writer: self.taken.info.writer, sequence: self.taken.info.sequence }
+    }
+
+    /// The sample that its writer related it to, as a reply is related to its request; see
+    /// [`DataWriter::write_related`](crate::DataWriter::write_related).
+    pub fn related_identity(&self) -> Option<SampleIdentity> {
+        self.taken.related.as_deref().copied()
     }
 
     /// The serialized sample with its encapsulation header. For an invalid sample these are a sample or key of its instance, as

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData, TypeConsistency};
+use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::participant::{
     BuiltinService, Participant, ServiceBounds, ServicePeers, ServiceRefusal, TypeDirectory, TypeVerdict,
 };
+use thalweg_rtps::qos::TypeConsistency;
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, GuidPrefix};
@@ -285,6 +286,6 @@ impl TypeDirectory for TypeStore {
             return TypeVerdict::ByName;
         };
         let (from_writer, from_reader) = (writer.guid.prefix, reader.guid.prefix);
-        self.state().verdict((from_writer, &one), (from_reader, &other), reader.type_consistency)
+        self.state().verdict((from_writer, &one), (from_reader, &other), reader.qos.type_consistency)
     }
 }

@@ -7,6 +7,7 @@ mod background;
 mod blocking;
 mod conditions;
 mod discovery;
+mod entities;
 mod exchange;
 mod fixture;
 mod forgery;

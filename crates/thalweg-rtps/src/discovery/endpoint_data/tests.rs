@@ -123,6 +123,11 @@ fn random_reader_qos(rng: &mut Rng) -> ReaderQos {
         ownership: pick(rng, &[Ownership::Shared, Ownership::Exclusive]),
         destination_order: random_order(rng),
         data_representation: random_representations(rng),
+        type_consistency: TypeConsistency {
+            forces_validation: rng.chance(0.5),
+            prevents_widening: rng.chance(0.5),
+            ..TypeConsistency::default()
+        },
         presentation: random_presentation(rng),
         partition: random_partition(rng),
         attached: random_attached(rng),
@@ -147,11 +152,6 @@ fn random_subscription(rng: &mut Rng) -> SubscriptionData {
         unicast: random_locators(rng),
         multicast: random_locators(rng),
         expects_inline_qos: rng.chance(0.5),
-        type_consistency: TypeConsistency {
-            forces_validation: rng.chance(0.5),
-            prevents_widening: rng.chance(0.5),
-            ..TypeConsistency::default()
-        },
         type_information: rng.chance(0.5).then(|| [1, 2, 3, 4, 5, 6, 7, 8].into()),
         ..SubscriptionData::new(guid, pick(rng, &["", "Square", "rt/größe"]), "ShapeType", random_reader_qos(rng))
     }
@@ -306,7 +306,7 @@ fn type_information_and_its_demand_are_noticed_whatever_they_look_like() {
     assert_eq!([describes(""), describes("7500 0400 00000000"), describes("7200 0400 00000000")], [false, true, true]);
     let forces = |rest: &str| {
         let payload = bytes_of(&format!("0003 0000 {READER} {NAMES} {rest} 0100 0000"));
-        SubscriptionData::decode(&payload).expect("a reader").type_consistency.forces_validation
+        SubscriptionData::decode(&payload).expect("a reader").qos.type_consistency.forces_validation
     };
     let [none, plain, forcing] =
         ["", "7400 0800 0100 01 01 00 00 00 00", "7400 0800 0100 01 01 00 00 01 00"].map(forces);

@@ -11,6 +11,7 @@ fn sample(rng: &mut Rng, number: i64, expires: Instant) -> CachedSample {
     let writer = EntityId::user_writer(rng.below(2) as u32, Keyed::Yes);
     CachedSample {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         payload: Payload::from(&b"\0\x01\0\0x"[..]),
         payload_kind: PayloadKind::Data,
         valid: true,

@@ -24,6 +24,7 @@ fn sample(step: &str, number: i64) -> CachedSample {
     let payload = if change == ChangeKind::Write { vec![instance; 100] } else { vec![instance; 4] };
     CachedSample {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         payload: Payload::from(payload),
         payload_kind: if change == ChangeKind::Write { PayloadKind::Data } else { PayloadKind::Key },
         valid: change == ChangeKind::Write,

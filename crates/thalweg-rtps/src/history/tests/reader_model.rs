@@ -283,6 +283,7 @@ fn random_filter(rng: &mut Rng, instances: u64) -> ReadFilter {
 fn insert(cache: &mut SampleCache, from: u8, number: i64, instance: u8, change: ChangeKind, payload: usize) -> Insert {
     cache.insert(CachedSample {
         coherent_set: crate::types::SequenceNumber::ZERO,
+        related: None,
         payload: Payload::from(vec![instance; payload]),
         payload_kind: if change == ChangeKind::Write { PayloadKind::Data } else { PayloadKind::Key },
         valid: change == ChangeKind::Write,

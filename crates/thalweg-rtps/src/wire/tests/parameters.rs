@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::parameters::*;
 use super::*;
 use crate::time::INFINITE;
-use crate::types::{Guid, KeyHash, Locator};
+use crate::types::{Guid, KeyHash, Locator, SampleIdentity, SequenceNumber, VendorId};
 
 const GUID: Guid = Guid { prefix: PREFIX, entity: WRITER };
 const LOCATOR: Locator = Locator { kind: 1, port: 7_410, address: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 127, 0, 0, 1] };
@@ -161,4 +161,26 @@ fn status_and_key_are_found_in_both_byte_orders_and_nothing_else_is_written() {
     let short = bytes_of("0071 0000 0070 0004 09090909 0001 0000");
     let list = ParameterList::new(&short, Endianness::Big);
     assert_eq!((list.status_info(), list.key_hash()), (0, None));
+}
+
+#[test]
+fn the_related_sample_is_written_by_the_standards_number_and_read_by_that_of_fast_dds_as_well() {
+    let related = SampleIdentity { writer: GUID, sequence: SequenceNumber(0x1_0000_0002) };
+    let mut out = Vec::new();
+    inline_qos_with(None, None, Belonging { related: Some(related), ..Belonging::default() }, &mut out);
+    assert_eq!(out[..4], bytes_of("8300 1800")[..]);
+    let read = |bytes: &[u8], vendor| ParameterList::new(bytes, Endianness::Little).related_sample(vendor);
+    assert_eq!(read(&out, VendorId::UNKNOWN), Some(related));
+    let mut older = out.clone();
+    older[..2].copy_from_slice(&[0x0f, 0x80]);
+    assert_eq!(read(&older, VendorId::FAST_DDS), Some(related));
+    assert_eq!(read(&older, VendorId::CYCLONE), None, "the number is another vendor's own");
+    let mut both = out[..28].to_vec();
+    both[20] = 9;
+    both.extend_from_slice(&older);
+    assert_eq!(read(&both, VendorId::FAST_DDS).map(|found| found.sequence), Some(SequenceNumber(0x9_0000_0002)));
+    let mut unknown = out.clone();
+    unknown[20..28].copy_from_slice(&bytes_of("ffffffff 00000000"));
+    assert_eq!(read(&unknown, VendorId::THALWEG), None, "no sample has this number");
+    assert_eq!(read(&bytes_of("8300 0400 01020304 0100 0000"), VendorId::THALWEG), None);
 }

@@ -1,0 +1,71 @@
+//! Changes of the policies of local endpoints, told to the others.
+
+use std::sync::Arc;
+
+use super::Participant;
+use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
+use crate::history::ChangeKind;
+use crate::qos::{QosError, ReaderQos, TrafficClass, WriterQos};
+use crate::time::Instant;
+use crate::types::{EntityId, Guid};
+
+impl Participant {
+    /// Changes the policies of a local writer and announces them; whatever matches no longer is unmatched, and the reverse (DDS 1.4
+    /// §2.2.2.1.2.1). Nothing happens for a writer that does not exist.
+    ///
+    /// # Errors
+    /// As [`WriterQos::check_change`].
+    pub fn set_writer_qos(&mut self, now: Instant, entity: EntityId, qos: Arc<WriterQos>) -> Result<(), QosError> {
+        let guid = Guid::new(self.config.prefix, entity);
+        let Some(local) = self.endpoints.writer_mut(entity) else { return Ok(()) };
+        local.qos.check_change(&qos)?;
+        local.qos = Arc::clone(&qos);
+        let armed = {
+            let mut writer = local.shared.lock();
+            writer.set_qos(now, Arc::clone(&qos));
+            writer.newly_armed()
+        };
+        if let Some(at) = armed {
+            self.order.schedule.arm(entity, at);
+        }
+        self.order.schedule.set_priority(entity, qos.transport_priority);
+        self.endpoints.set_traffic_class(entity, TrafficClass::of(qos.transport_priority));
+        let Some(known) = self.database.publications.get(guid) else { return Ok(()) };
+        let data = PublicationData { qos, ..PublicationData::clone(&known.data) };
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.publications.insert(data);
+        self.match_local_writer(now, entity);
+        self.match_publication(now, guid);
+        Ok(())
+    }
+
+    /// Changes the policies of a local reader, as [`Participant::set_writer_qos`] does for a writer.
+    ///
+    /// # Errors
+    /// As [`ReaderQos::check_change`].
+    pub fn set_reader_qos(&mut self, now: Instant, entity: EntityId, qos: Arc<ReaderQos>) -> Result<(), QosError> {
+        let Some(shared) = self.endpoints.reader(entity) else { return Ok(()) };
+        let armed = {
+            let mut reader = shared.lock();
+            reader.qos().check_change(&qos)?;
+            reader.set_qos(now, Arc::clone(&qos));
+            reader.newly_armed()
+        };
+        if let Some(at) = armed {
+            self.order.schedule.arm(entity, at);
+        }
+        let guid = Guid::new(self.config.prefix, entity);
+        // A reader of a built-in topic is announced to nobody.
+        let Some(known) = self.database.subscriptions.get(guid) else { return Ok(()) };
+        let data = SubscriptionData { qos, ..SubscriptionData::clone(&known.data) };
+        let mut bytes = Vec::new();
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.subscriptions.insert(data);
+        self.match_local_reader(now, entity);
+        self.match_subscription(now, guid);
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Which policies may change while an endpoint lives (DDS 1.4 §2.2.3, column "Changeable").
+
+use super::check::immutable;
+use super::{PolicyId, QosError, ReaderQos, WriterOwnership, WriterQos};
+
+/// A policy of which both values are compared.
+struct Fixed {
+    policy: PolicyId,
+    differs: bool,
+    value: String,
+}
+
+fn fixed<T: PartialEq + std::fmt::Debug>(policy: PolicyId, before: &T, after: &T) -> Fixed {
+    Fixed { policy, differs: before != after, value: format!("{before:?} to {after:?}") }
+}
+
+fn refuse_first(fixed: impl IntoIterator<Item = Fixed>) -> Result<(), QosError> {
+    match fixed.into_iter().find(|one| one.differs) {
+        Some(one) => Err(immutable(one.policy, one.value)),
+        None => Ok(()),
+    }
+}
+
+impl WriterQos {
+    /// Tells whether an existing writer's QoS may become `next`. What may change: DEADLINE, LATENCY_BUDGET, LIFESPAN, the strength of
+    /// OWNERSHIP, TRANSPORT_PRIORITY, `autodispose`, PARTITION, USER_DATA, TOPIC_DATA, GROUP_DATA and `reader_patience`.
+    ///
+    /// # Errors
+    /// The first policy that is inconsistent, not effective, or [immutable](super::QosErrorKind::Immutable).
+    pub fn check_change(&self, next: &WriterQos) -> Result<(), QosError> {
+        next.check()?;
+        let kind = |ownership: WriterOwnership| ownership.kind();
+        refuse_first([
+            fixed(PolicyId::DURABILITY, &self.durability, &next.durability),
+            fixed(PolicyId::PRESENTATION, &self.presentation, &next.presentation),
+            fixed(PolicyId::OWNERSHIP, &kind(self.ownership), &kind(next.ownership)),
+            fixed(PolicyId::LIVELINESS, &self.liveliness, &next.liveliness),
+            fixed(PolicyId::RELIABILITY, &self.reliability, &next.reliability),
+            fixed(PolicyId::DESTINATION_ORDER, &self.destination_order, &next.destination_order),
+            fixed(PolicyId::HISTORY, &self.history, &next.history),
+            fixed(PolicyId::RESOURCE_LIMITS, &self.resource_limits, &next.resource_limits),
+            fixed(PolicyId::DATA_REPRESENTATION, &self.data_representation, &next.data_representation),
+            fixed(PolicyId::TRANSMISSION, &self.transmission, &next.transmission),
+        ])
+    }
+}
+
+impl ReaderQos {
+    /// Tells whether an existing reader's QoS may become `next`. What may change: DEADLINE, LATENCY_BUDGET, TIME_BASED_FILTER,
+    /// PARTITION, USER_DATA, TOPIC_DATA and GROUP_DATA.
+    ///
+    /// # Errors
+    /// As [`WriterQos::check_change`].
+    pub fn check_change(&self, next: &ReaderQos) -> Result<(), QosError> {
+        next.check()?;
+        refuse_first([
+            fixed(PolicyId::DURABILITY, &self.durability, &next.durability),
+            fixed(PolicyId::PRESENTATION, &self.presentation, &next.presentation),
+            fixed(PolicyId::OWNERSHIP, &self.ownership, &next.ownership),
+            fixed(PolicyId::LIVELINESS, &self.liveliness, &next.liveliness),
+            fixed(PolicyId::RELIABILITY, &self.reliability, &next.reliability),
+            fixed(PolicyId::DESTINATION_ORDER, &self.destination_order, &next.destination_order),
+            fixed(PolicyId::HISTORY, &self.history, &next.history),
+            fixed(PolicyId::RESOURCE_LIMITS, &self.resource_limits, &next.resource_limits),
+            fixed(PolicyId::DATA_REPRESENTATION, &self.data_representation, &next.data_representation),
+            fixed(PolicyId::TYPE_CONSISTENCY, &self.type_consistency, &next.type_consistency),
+        ])
+    }
+}

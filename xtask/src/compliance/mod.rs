@@ -1,0 +1,186 @@
+//! Which of DDS 1.4 is here and shown: operations and policies with the tests that show them, and the cases of `thalweg shapes` against
+//! itself. Makes `docs/compliance.md`.
+
+mod cases;
+mod clauses;
+mod ends;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::Outcome;
+use crate::workspace::{cargo, root, run as run_command, target};
+use cases::{CASES, Case};
+use clauses::{AREAS, Clause};
+use ends::{End, Running};
+
+/// The page that is made.
+const PAGE: &str = "docs/compliance.md";
+/// Cases that run at once: each has two or three processes that mostly wait.
+const AT_ONCE: usize = 3;
+/// Domains of the cases, beyond those that people use.
+const FIRST_DOMAIN: u32 = 180;
+/// Longest wait for what a case expects; nothing waits for it when all is well.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// What must not happen is waited for so long.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// What a case came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    Passed,
+    NotOffered,
+    Failed(String),
+}
+
+/// Checks that every clause names a test that exists, runs the cases, and writes the page; with `--check`, compares what it would write with
+/// the page that is there. `shapes` programs of other vendors are taken as `--with PROGRAM`, once as publisher and once as subscriber.
+pub fn run(arguments: &[String]) -> Outcome {
+    let (mut check, mut program, mut rest) = (false, None, arguments.iter());
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--check" => check = true,
+            "--with" => program = Some(PathBuf::from(rest.next().ok_or("--with names a program")?)),
+            other => return Err(format!("compliance does not know {other:?}; it takes --check and --with PROGRAM")),
+        }
+    }
+    clauses::check_tests(&root())?;
+    run_command(&mut cargo(&["build", "--package", "thalweg-cli"]))?;
+    let own = target().join("debug/thalweg");
+    if let Some(other) = program {
+        return run_with(&own, &other);
+    }
+    let verdicts = run_all(&own, &own);
+    let page = page(&verdicts)?;
+    let failed = report(&verdicts);
+    let path = root().join(PAGE);
+    if check {
+        let there = std::fs::read_to_string(&path).map_err(|error| format!("{PAGE}: {error}"))?;
+        if there != page {
+            return Err(format!("{PAGE} is not what the cases came to; run `cargo xtask compliance`"));
+        }
+    } else {
+        std::fs::write(&path, page).map_err(|error| format!("{PAGE}: {error}"))?;
+    }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} cases failed")) }
+}
+
+/// Runs the cases against the program of another vendor, both ways; prints what they come to.
+fn run_with(own: &Path, other: &Path) -> Outcome {
+    let mut failed = 0;
+    for (publisher, subscriber) in [(own, other), (other, own)] {
+        println!("\n=== {} to {} ===", publisher.display(), subscriber.display());
+        failed += report(&run_all(publisher, subscriber));
+    }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} cases failed")) }
+}
+
+/// Prints the cases that did not pass; returns the number of those that failed.
+fn report(verdicts: &[Verdict]) -> usize {
+    for (case, verdict) in CASES.iter().zip(verdicts) {
+        match verdict {
+            Verdict::Passed => {}
+            Verdict::NotOffered => println!("not offered: {}", case.name),
+            Verdict::Failed(why) => println!("failed: {}: {why}", case.name),
+        }
+    }
+    let passed = verdicts.iter().filter(|verdict| **verdict == Verdict::Passed).count();
+    println!("{passed} of {} cases passed", CASES.len());
+    verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Failed(_))).count()
+}
+
+fn run_all(publisher: &Path, subscriber: &Path) -> Vec<Verdict> {
+    let next = AtomicUsize::new(0);
+    let verdicts: Vec<Mutex<Option<Verdict>>> = CASES.iter().map(|_| Mutex::new(None)).collect();
+    thread::scope(|scope| {
+        for worker in 0..AT_ONCE as u32 {
+            let (next, verdicts) = (&next, &verdicts);
+            scope.spawn(move || {
+                while let Some(case) = CASES.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let place = CASES.iter().position(|other| std::ptr::eq(other, case)).unwrap_or_default();
+                    let verdict = run_case(case, FIRST_DOMAIN + worker, publisher, subscriber);
+                    if let Ok(mut cell) = verdicts[place].lock() {
+                        *cell = Some(verdict.unwrap_or_else(Verdict::Failed));
+                    }
+                }
+            });
+        }
+    });
+    let unknown = || Verdict::Failed("it was not run".to_owned());
+    verdicts.into_iter().map(|cell| cell.into_inner().ok().flatten().unwrap_or_else(unknown)).collect()
+}
+
+/// Runs the programs of a case until they have come to what is expected, or surely will not.
+fn run_case(case: &Case, domain: u32, publisher: &Path, subscriber: &Path) -> Outcome<Verdict> {
+    let patience = |expected: End| if expected == End::Alone { SILENCE } else { PATIENCE };
+    // A late subscriber comes when some samples were written.
+    let is_late = case.publishers[0].starts_with("late ");
+    let start_subscriber = || Running::start(subscriber, domain, "-S", case.subscriber);
+    let early = if is_late { None } else { Some(start_subscriber()?) };
+    let mut publishers = Vec::new();
+    for options in case.publishers {
+        let options = options.strip_prefix("late ").unwrap_or(options);
+        publishers.push(Running::start(publisher, domain, "-P", &format!("-c RED -w {options}"))?);
+    }
+    if is_late {
+        publishers[0].come_to(End::Fine, 6, PATIENCE);
+    }
+    let reader = early.map_or_else(start_subscriber, Ok)?;
+    let count = case.rule.as_ref().map_or(0, |rule| rule.samples);
+    let (heard, samples) = reader.come_to(case.expect.1, count.max(1), patience(case.expect.1));
+    let (said, _) = publishers[0].come_to(case.expect.0, 0, patience(case.expect.0));
+    if said == End::NotOffered || heard == End::NotOffered {
+        return Ok(Verdict::NotOffered);
+    }
+    if (said, heard) != case.expect {
+        return Ok(Verdict::Failed(format!("came to {said:?} and {heard:?} instead of {:?}", case.expect)));
+    }
+    match &case.rule {
+        Some(rule) if samples.len() < rule.samples => {
+            Ok(Verdict::Failed(format!("{} of {} samples came", samples.len(), rule.samples)))
+        }
+        Some(rule) if !(rule.holds)(&samples) => {
+            Ok(Verdict::Failed(format!("{} does not hold: {samples:?}", rule.words)))
+        }
+        _ => Ok(Verdict::Passed),
+    }
+}
+
+fn page(verdicts: &[Verdict]) -> Outcome<String> {
+    let mut page = String::from(
+        "# Compliance\n\nMade by `cargo xtask compliance`, which checks that each test exists and runs each case; do not edit.\n\n\
+         ## Operations and policies of DDS 1.4\n\n",
+    );
+    let mut write = |line: std::fmt::Arguments<'_>| page.write_fmt(line).map_err(|error| error.to_string());
+    for (area, clauses) in AREAS {
+        write(format_args!("### {area}\n\n| clause | what | here | test |\n|---|---|---|---|\n"))?;
+        for Clause { clause, what, here, test } in *clauses {
+            let test = if test.is_empty() { "–".to_owned() } else { format!("`{test}`") };
+            write(format_args!("| {clause} | {what} | {here} | {test} |\n"))?;
+        }
+        write(format_args!("\n"))?;
+    }
+    write(format_args!(
+        "## Cases of `thalweg shapes` with itself\n\n| case | clause | publisher | subscriber | expected | what holds of the samples | result |\n\
+         |---|---|---|---|---|---|---|\n"
+    ))?;
+    for (case, verdict) in CASES.iter().zip(verdicts) {
+        let rule = case.rule.as_ref().map_or("", |rule| rule.words);
+        let result = match verdict {
+            Verdict::Passed => "passed",
+            Verdict::NotOffered => "not offered",
+            Verdict::Failed(_) => "**failed**",
+        };
+        let publishers: Vec<String> = case.publishers.iter().map(|options| format!("`{options}`")).collect();
+        let (publisher, subscriber) = (publishers.join(" and "), case.subscriber);
+        let (name, clause, (said, heard)) = (case.name, case.clause, case.expect);
+        let (said, heard) = (said.words(), heard.words());
+        let expected = if said == heard { said.to_owned() } else { format!("{said}, {heard}") };
+        write(format_args!("| {name} | {clause} | {publisher} | `{subscriber}` | {expected} | {rule} | {result} |\n"))?;
+    }
+    Ok(page)
+}

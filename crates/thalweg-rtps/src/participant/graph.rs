@@ -190,13 +190,13 @@ impl Participant {
         if self.graph.has(BuiltinTopic::Participant)
             && let Some(change) = self.participant_change(prefix)
         {
-            self.present(now, change);
+            self.tell_graph(now, change);
         }
     }
 
     /// A participant is known no longer.
     pub(super) fn hide_participant(&mut self, now: Instant, prefix: GuidPrefix, ending: Ending) {
-        self.present(now, Change::end(BuiltinTopic::Participant, Guid::new(prefix, EntityId::PARTICIPANT), ending));
+        self.tell_graph(now, Change::end(BuiltinTopic::Participant, Guid::new(prefix, EntityId::PARTICIPANT), ending));
     }
 
     /// A writer or reader of another participant is known now, or has changed.
@@ -205,14 +205,14 @@ impl Participant {
             return;
         }
         if let Some(change) = self.endpoint_change(guid) {
-            self.present(now, change);
+            self.tell_graph(now, change);
         }
         if self.graph.has(BuiltinTopic::Topic) {
             if self.graph.topics.names_of.contains_key(&guid) && !self.has_topic_as_before(guid) {
                 self.leave_topic(now, guid, Ending::Deleted);
             }
             if let Some(change) = self.count_topic(guid) {
-                self.present(now, change);
+                self.tell_graph(now, change);
             }
         }
     }
@@ -223,14 +223,14 @@ impl Participant {
             return;
         }
         let topic = if guid.entity.is_writer() { BuiltinTopic::Publication } else { BuiltinTopic::Subscription };
-        self.present(now, Change::end(topic, guid, ending));
+        self.tell_graph(now, Change::end(topic, guid, ending));
         self.leave_topic(now, guid, ending);
     }
 
     fn leave_topic(&mut self, now: Instant, guid: Guid, ending: Ending) {
         if let Some(number) = self.graph.topics.remove(guid) {
             let topic = self.topic_guid(number);
-            self.present(now, Change::end(BuiltinTopic::Topic, topic, ending));
+            self.tell_graph(now, Change::end(BuiltinTopic::Topic, topic, ending));
         }
     }
 
@@ -327,7 +327,7 @@ impl Participant {
     }
 
     /// Gives a change to all readers of its topic.
-    fn present(&mut self, now: Instant, change: Change) {
+    fn tell_graph(&mut self, now: Instant, change: Change) {
         let readers = self.graph.readers.iter().filter(|(_, topic)| **topic == change.topic);
         let readers: Vec<EntityId> = readers.map(|(entity, _)| *entity).collect();
         for entity in readers {

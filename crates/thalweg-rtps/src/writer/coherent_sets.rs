@@ -48,7 +48,7 @@ impl CoherentSets {
     /// What a sample belongs to.
     pub(super) fn belonging(&self, sequence: SequenceNumber) -> Belonging {
         let group = self.group.as_ref().and_then(|group| group.of(sequence));
-        Belonging { coherent_set: self.of(sequence), group }
+        Belonging { coherent_set: self.of(sequence), group, ..Belonging::default() }
     }
 
     /// What a sample says of sets: the number of the first sample of its own, [`SequenceNumber::UNKNOWN`] at the end of one; `None` for

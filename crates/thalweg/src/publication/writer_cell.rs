@@ -84,7 +84,7 @@ impl WriterCell {
 
     /// Whether its samples may form sets.
     pub(super) fn offers_coherence(&self) -> bool {
-        self.qos.presentation.coherent
+        self.qos().presentation.coherent
     }
 
     /// What it writes from now on belongs to the set `set` of its publisher.

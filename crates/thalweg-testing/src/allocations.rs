@@ -1,8 +1,8 @@
-//! An allocator that counts, for tests of what does not allocate.
+//! An allocator that counts, for tests of what does not allocate and of what is held.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The system's allocator with a count of allocations and reallocations; a test binary makes it its own with
 /// `#[global_allocator] static ALLOCATOR: Counting = Counting;`.
@@ -19,11 +19,25 @@ pub fn of_this_thread() -> u64 {
     OWN.get()
 }
 
+/// Bytes that all threads have now; 0 in a binary whose allocator is another one.
+pub fn bytes_held() -> i64 {
+    HELD.load(Ordering::Relaxed)
+}
+
 thread_local! {
     static OWN: Cell<u64> = const { Cell::new(0) };
 }
 
 static ALL: AtomicU64 = AtomicU64::new(0);
+static HELD: AtomicI64 = AtomicI64::new(0);
+
+fn hold(bytes: usize) {
+    HELD.fetch_add(bytes as i64, Ordering::Relaxed);
+}
+
+fn release(bytes: usize) {
+    HELD.fetch_sub(bytes as i64, Ordering::Relaxed);
+}
 
 fn count() {
     OWN.set(OWN.get() + 1);
@@ -34,17 +48,21 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        hold(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`, which is the system allocator's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        release(layout.size());
         // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count();
+        release(layout.size());
+        hold(bytes);
         // SAFETY: the caller passes what `alloc` above returned, which came from the system allocator.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
@@ -70,5 +88,10 @@ mod tests {
         });
         assert_eq!(there.join().expect("it does not panic"), 1);
         assert!(of_all_threads() - all >= 3);
+        let held = bytes_held();
+        let large = vec![0_u8; 1 << 20];
+        assert!(bytes_held() - held >= 1 << 20);
+        drop(large);
+        assert!(bytes_held() - held < 1 << 20, "given back");
     }
 }

@@ -29,7 +29,7 @@ fn certificate(name: &str) -> String {
 
 struct Serving {
     running: Running,
-    _output: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
     uris: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl Serving {
             line.trim().strip_prefix("serving ").expect("an address").to_owned()
         };
         let uris = (0..addresses).map(|_| uri()).collect();
-        Serving { running, _output: output, uris }
+        Serving { running, output, uris }
     }
 
     /// With every transport and the certificates of the tests.
@@ -188,5 +188,21 @@ fn what_a_transport_cannot_do_is_refused_with_the_reason() {
     assert!(bare.stderr.contains("TLS needs a certificate"), "{}", bare.stderr);
     let unknown = run(&["coap", "get", "http://127.0.0.1/"]).expect_code(2);
     assert!(unknown.stderr.contains("the scheme http is not supported"), "{}", unknown.stderr);
+    server.end();
+}
+
+#[test]
+fn sessions_and_connections_are_in_the_statistics() {
+    let keys = Keys::new();
+    let all = keys.path("all.json");
+    let listen = ["--listen", "coap+tcp://127.0.0.1:0", "--statistics", "0.1", "--json"];
+    let mut server = Serving::start(&[&["--coaps", "127.0.0.1:0", "--psk", &all], &listen[..]].concat(), 3);
+    ask("get", &server.uris[1], "/request", &["--psk", &keys.path("porter.json")]).expect_code(0);
+    ask("get", &server.uris[2], "/request", &[]).expect_code(0);
+    let mut line = String::new();
+    while !(line.contains("\"established\":1") && line.contains("\"opened\":1")) {
+        line.clear();
+        assert!(server.output.read_line(&mut line).expect("a line") > 0, "it goes on");
+    }
     server.end();
 }

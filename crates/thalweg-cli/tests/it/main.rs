@@ -5,6 +5,7 @@ mod benchmark;
 mod chart;
 mod coap;
 mod coap_bridge;
+mod coap_entrances;
 mod coap_gateway;
 mod coap_oscore;
 mod coap_sessions;

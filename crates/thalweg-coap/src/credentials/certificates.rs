@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier;
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 
 use super::CredentialError;
 
@@ -57,12 +57,26 @@ impl OwnCertificate {
     }
 }
 
+/// The same chain with the same key.
+impl PartialEq for OwnCertificate {
+    fn eq(&self, other: &OwnCertificate) -> bool {
+        self.0.chain == other.0.chain && self.0.key == other.0.key
+    }
+}
+
 /// Certificates that are believed: those that are listed, and those that a listed authority signed.
 #[derive(Clone)]
 pub struct Trust {
     listed: Arc<Vec<CertificateDer<'static>>>,
     clients: Arc<dyn ClientCertVerifier>,
     servers: Arc<WebPkiServerVerifier>,
+}
+
+/// The same list.
+impl PartialEq for Trust {
+    fn eq(&self, other: &Trust) -> bool {
+        self.listed == other.listed
+    }
 }
 
 /// Shows how many there are.
@@ -119,11 +133,7 @@ impl Trust {
     /// # Errors
     /// The reason why it is not believed.
     pub fn check_client(&self, der: &[u8]) -> Result<(), Untrusted> {
-        let certificate = CertificateDer::from(der);
-        if self.is_listed(&certificate) {
-            return Ok(());
-        }
-        let checked = self.clients.verify_client_cert(&certificate, &[], UnixTime::now());
+        let checked = self.verify_client(&CertificateDer::from(der), &[], UnixTime::now());
         checked.map(|_| ()).map_err(|error| Untrusted(error.to_string()))
     }
 
@@ -137,21 +147,46 @@ impl Trust {
             return Ok(());
         }
         let name = ServerName::try_from(host).map_err(|error| Untrusted(error.to_string()))?;
-        let checked = self.servers.verify_server_cert(&certificate, &[], &name, &[], UnixTime::now());
+        let checked = self.verify_server(&certificate, &[], &name, &[], UnixTime::now());
         checked.map(|_| ()).map_err(|error| Untrusted(error.to_string()))
     }
 
+    /// Believes the certificate of a client if it is listed itself, or a listed authority signed it.
+    pub(crate) fn verify_client(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        match self.is_listed(certificate) {
+            true => Ok(ClientCertVerified::assertion()),
+            false => self.clients.verify_client_cert(certificate, intermediates, now),
+        }
+    }
+
+    /// The same for that of a server with a name.
+    pub(crate) fn verify_server(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.is_listed(certificate) {
+            true => Ok(ServerCertVerified::assertion()),
+            false => self.servers.verify_server_cert(certificate, intermediates, name, ocsp, now),
+        }
+    }
+
     /// Whether exactly this certificate is listed: then its key is all it has to prove.
-    pub(crate) fn is_listed(&self, certificate: &CertificateDer<'_>) -> bool {
+    fn is_listed(&self, certificate: &CertificateDer<'_>) -> bool {
         self.listed.iter().any(|listed| listed.as_ref() == certificate.as_ref())
     }
 
-    pub(crate) fn clients(&self) -> &Arc<dyn ClientCertVerifier> {
-        &self.clients
-    }
-
-    pub(crate) fn servers(&self) -> &Arc<WebPkiServerVerifier> {
-        &self.servers
+    /// The verifier of clients; signatures of servers are verified the same way.
+    pub(crate) fn clients(&self) -> &dyn ClientCertVerifier {
+        &*self.clients
     }
 }
 

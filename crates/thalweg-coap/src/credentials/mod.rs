@@ -13,7 +13,7 @@ pub use certificates::{OwnCertificate, Trust, Untrusted};
 pub use preshared::{PresharedKey, PresharedKeys};
 
 /// What an end of a session has.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credentials {
     /// Pre-shared keys: those of all clients for a server, one for a client.
     pub keys: PresharedKeys,

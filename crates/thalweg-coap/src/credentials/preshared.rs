@@ -28,7 +28,7 @@ impl fmt::Debug for PresharedKey {
 }
 
 /// Keys by their identities.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct PresharedKeys(Arc<HashMap<Vec<u8>, Zeroizing<Vec<u8>>>>);
 
 /// Shows how many there are.

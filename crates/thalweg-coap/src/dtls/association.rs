@@ -230,6 +230,11 @@ impl ServerSide {
         self.certified.is_some()
     }
 
+    /// The key of an identity.
+    pub fn key(&self, identity: &[u8]) -> Option<&[u8]> {
+        self.resolver.keys.find(identity)
+    }
+
     /// The identity whose key was looked up since the last call.
     pub fn take_identity(&self) -> Option<Vec<u8>> {
         self.resolver.last.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -9,6 +9,9 @@ pub struct SessionLimits {
     pub sessions_max: usize,
     /// Handshakes under way; the oldest makes room. Default 1,024: at 100 µs each they are done in 0.1 s.
     pub handshakes_max: usize,
+    /// Handshakes of one host (an IPv4 address, or 64 bits of an IPv6 one) whose address is proved; its own oldest makes room.
+    /// Default 256: a quarter, so that no single host takes the places of others.
+    pub handshakes_per_host_max: usize,
     /// Handshakes of DTLS 1.3 among them whose client has not proved its address. Default 128.
     pub unproved_max: usize,
     /// The longest silence of a session. Default 1 h.
@@ -22,6 +25,7 @@ impl Default for SessionLimits {
         SessionLimits {
             sessions_max: 16_384,
             handshakes_max: 1024,
+            handshakes_per_host_max: 256,
             unproved_max: 128,
             idle_max: Duration::from_secs(3600),
             handshake_max: Duration::from_secs(20),

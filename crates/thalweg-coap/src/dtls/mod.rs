@@ -8,8 +8,10 @@ mod association;
 mod client;
 mod cookie;
 mod hello;
+mod hosts;
 mod limits;
 mod recency;
+mod record;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,7 @@ mod tests;
 use std::fmt;
 
 pub use association::ClockOrigin;
+pub(crate) use association::RECORD_MAX;
 pub use client::{ClientSession, SessionState};
 pub use limits::{SessionCounts, SessionLimits};
 pub use sessions::Sessions;

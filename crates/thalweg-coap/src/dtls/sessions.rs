@@ -10,12 +10,14 @@ use super::DtlsError;
 use super::association::{ClockOrigin, DtlsAssociation, DtlsStep, RECORD_MAX, ServerSide};
 use super::cookie::Cookies;
 use super::hello::{self, ClientHello};
+use super::hosts::HostCounts;
 use super::limits::{SessionCounts, SessionLimits};
 use super::recency::Recency;
+use super::record::RecordKind;
 use crate::credentials::{Credentials, Trust};
 use crate::endpoint::slab::{Slab, index_of};
 use crate::endpoint::timers::{TimerId, Timers};
-use crate::endpoint::{CoapOutbox, Peer};
+use crate::endpoint::{CoapOutbox, Peer, PeerHost};
 use crate::identity::{SessionIdentity, read_subject};
 
 /// All sessions of a socket.
@@ -29,6 +31,8 @@ pub struct Sessions {
     places: HashMap<SocketAddr, Places>,
     established: Recency,
     handshakes: Recency,
+    /// Handshakes of each host.
+    hosts: HostCounts,
     unproved: usize,
     timers: Timers<u64>,
     serial: u32,
@@ -47,7 +51,8 @@ struct Places {
 }
 
 struct Entry {
-    association: DtlsAssociation,
+    /// In a place of its own, which goes with it: it is most of what a session holds.
+    association: Box<DtlsAssociation>,
     peer: Peer,
     stage: Stage,
     identity: Option<Arc<SessionIdentity>>,
@@ -111,6 +116,7 @@ impl Sessions {
             places: HashMap::new(),
             established: Recency::new(),
             handshakes: Recency::new(),
+            hosts: HostCounts::default(),
             unproved: 0,
             timers: Timers::new(),
             serial: 0,
@@ -121,15 +127,54 @@ impl Sessions {
         })
     }
 
+    /// Whether a server can use these credentials.
+    ///
+    /// # Errors
+    /// As [`Sessions::new`].
+    pub fn check(credentials: &Credentials) -> Result<(), DtlsError> {
+        let (asks_clients, timeout) = (credentials.trust.is_some(), SessionLimits::default().handshake_max);
+        ServerSide::new(&credentials.keys, credentials.certificate.as_ref(), asks_clients, timeout).map(drop)
+    }
+
+    /// Takes other credentials for new handshakes. Handshakes under way end, and so do sessions whose client could not begin one
+    /// now: those of a pre-shared key that is gone or another one, and those of certificates where others are believed.
+    ///
+    /// # Errors
+    /// As [`Sessions::new`]; the ones before hold then.
+    pub fn set_credentials(&mut self, now: Instant, credentials: &Credentials) -> Result<(), DtlsError> {
+        let trust = credentials.trust.clone();
+        let side = ServerSide::new(
+            &credentials.keys,
+            credentials.certificate.as_ref(),
+            trust.is_some(),
+            self.limits.handshake_max,
+        )?;
+        let before = std::mem::replace(&mut self.side, side);
+        let is_other_trust = std::mem::replace(&mut self.trust, trust) != self.trust;
+        let is_gone = |entry: &Entry| match entry.identity.as_deref() {
+            _ if entry.stage.is_handshake() => true,
+            Some(SessionIdentity::PresharedKey(identity)) => before.key(identity) != self.side.key(identity),
+            Some(SessionIdentity::Certificate { .. }) | None => is_other_trust,
+        };
+        let gone: Vec<u64> = self.entries.iter().filter(|(_, entry)| is_gone(entry)).map(|(id, _)| id).collect();
+        for id in gone {
+            let Some(entry) = self.entries.get_mut(id) else { continue };
+            entry.association.close();
+            let _ = self.pump(now, id);
+            self.end(id, &Over::Closed);
+        }
+        Ok(())
+    }
+
     /// Takes a datagram from an address; [`Sessions::plain`] has what it said.
     pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
         self.plain.clear();
         let places = self.places.get(&from).copied().unwrap_or_default();
-        let Some(kind) = Kind::of(bytes) else {
+        let Some(kind) = RecordKind::of(bytes) else {
             self.counts.unreadable += 1;
             return;
         };
-        if kind == Kind::PlainHandshake
+        if kind == RecordKind::PlainHandshake
             && let Some(hello) = ClientHello::parse(bytes)
         {
             return self.handle_hello(now, from, places, &hello, bytes);
@@ -137,11 +182,11 @@ impl Sessions {
         let session = places.session.filter(|id| match self.entries.get(*id).map(|entry| entry.stage) {
             Some(Stage::Established) => true,
             // Once the client has used the session, nothing without protection can be of it.
-            Some(Stage::Used) => kind != Kind::PlainHandshake && kind != Kind::Plain,
+            Some(Stage::Used) => kind != RecordKind::PlainHandshake && kind != RecordKind::Plain,
             _ => false,
         });
         let target = match kind {
-            Kind::Data => session.or(places.handshake),
+            RecordKind::Data => session.or(places.handshake),
             _ => places.handshake.or(session),
         };
         match target {
@@ -268,8 +313,8 @@ impl Sessions {
         stage: Stage,
         open: impl FnOnce(&ServerSide, ClockOrigin) -> Result<DtlsAssociation, DtlsError>,
     ) {
-        self.make_room(stage);
-        let association = match open(&self.side, self.origin) {
+        self.make_room(Peer::from(from).host(), stage);
+        let association = match open(&self.side, self.origin).map(Box::new) {
             Ok(association) => association,
             Err(error) => {
                 tracing::debug!(%from, %error, "a DTLS handshake failed at its beginning");
@@ -284,6 +329,7 @@ impl Sessions {
         let peer = Peer { address: from, session: self.serial };
         let id = self.entries.insert(Entry { association, peer, stage, identity: None, timer: None, used_at: now });
         self.handshakes.insert(index_of(id));
+        self.hosts.add(peer.host());
         self.unproved += usize::from(stage == Stage::Unproved);
         self.places.entry(from).or_default().handshake = Some(id);
         if let Turn::Over(over) = self.pump(now, id) {
@@ -291,21 +337,27 @@ impl Sessions {
         }
     }
 
-    /// Lets the oldest handshake go, if there is no room for another one.
-    fn make_room(&mut self, stage: Stage) {
-        let mut is_full = self.handshakes.len() >= self.limits.handshakes_max.max(1);
-        let oldest = match stage {
-            Stage::Unproved if self.unproved >= self.limits.unproved_max.max(1) => {
-                is_full = true;
-                let is_unproved = |place: &u32| self.entries.at(*place).is_some_and(|(_, entry)| entry.stage == stage);
-                self.handshakes.oldest_first().find(is_unproved)
-            }
-            _ => self.handshakes.oldest(),
+    /// Lets the oldest handshake go, if there is no room for another one: that of the same host, where it has as many as it may.
+    fn make_room(&mut self, host: PeerHost, stage: Stage) {
+        let is_unproved = stage == Stage::Unproved;
+        let oldest = if is_unproved && self.unproved >= self.limits.unproved_max.max(1) {
+            self.oldest_handshake(|entry| entry.stage == Stage::Unproved)
+        } else if !is_unproved && self.hosts.of(host) >= self.limits.handshakes_per_host_max.max(1) {
+            self.oldest_handshake(|entry| entry.peer.host() == host)
+        } else if self.handshakes.len() >= self.limits.handshakes_max.max(1) {
+            self.oldest_handshake(|_| true)
+        } else {
+            return;
         };
-        if let Some((id, _)) = oldest.filter(|_| is_full).and_then(|place| self.entries.at(place)) {
+        if let Some(id) = oldest {
             self.counts.evicted += 1;
             self.remove(id);
         }
+    }
+
+    fn oldest_handshake(&self, is_meant: impl Fn(&Entry) -> bool) -> Option<u64> {
+        let mut entries = self.handshakes.oldest_first().filter_map(|place| self.entries.at(place));
+        entries.find(|(_, entry)| is_meant(entry)).map(|(id, _)| id)
     }
 
     fn feed(&mut self, now: Instant, id: u64, bytes: &[u8]) {
@@ -373,6 +425,7 @@ impl Sessions {
         entry.stage = Stage::Established;
         entry.used_at = now;
         self.handshakes.remove(index_of(id));
+        let host = entry.peer.host();
         let places = self.places.entry(entry.peer.address).or_default();
         places.handshake = None;
         let before = places.session.replace(id);
@@ -387,6 +440,7 @@ impl Sessions {
             self.remove(oldest);
         }
         self.established.insert(index_of(id));
+        self.hosts.release(host);
     }
 
     /// Sets the timer of a connection to the next thing that is due.
@@ -425,44 +479,18 @@ impl Sessions {
             self.timers.cancel(timer);
         }
         self.unproved -= usize::from(entry.stage == Stage::Unproved);
-        let order = if entry.stage.is_handshake() { &mut self.handshakes } else { &mut self.established };
-        order.remove(index_of(id));
+        if entry.stage.is_handshake() {
+            self.handshakes.remove(index_of(id));
+            self.hosts.release(entry.peer.host());
+        } else {
+            self.established.remove(index_of(id));
+        }
         let Some(places) = self.places.get_mut(&entry.peer.address) else { return };
         for place in [&mut places.session, &mut places.handshake] {
             place.take_if(|held| *held == id);
         }
         if places.session.is_none() && places.handshake.is_none() {
             self.places.remove(&entry.peer.address);
-        }
-    }
-}
-
-/// The first record of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A message of a handshake before keys are agreed on.
-    PlainHandshake,
-    /// Something else without protection.
-    Plain,
-    /// Data of the application.
-    Data,
-    /// Something else with protection.
-    Protected,
-}
-
-impl Kind {
-    fn of(bytes: &[u8]) -> Option<Kind> {
-        let &[content, _, _, high, low, ..] = bytes else { return None };
-        // The header of an encrypted record of DTLS 1.3 (RFC 9147 §4).
-        if content & 0xe0 == 0x20 {
-            return Some(Kind::Protected);
-        }
-        match (content, u16::from_be_bytes([high, low])) {
-            (hello::HANDSHAKE, 0) => Some(Kind::PlainHandshake),
-            (hello::APPLICATION_DATA, 1..) => Some(Kind::Data),
-            (20..=25, 0) => Some(Kind::Plain),
-            (20..=26, _) => Some(Kind::Protected),
-            _ => None,
         }
     }
 }

@@ -97,6 +97,17 @@ impl World {
         }
     }
 
+    /// Lets a client prove its address, and begin a handshake whose answer is lost.
+    fn prove(&mut self, client: &mut ClientSession, from: SocketAddr) {
+        let hello = client.take_outgoing().remove(0);
+        self.feed(from, &hello);
+        let request = self.sent().remove(0).1;
+        client.handle_datagram(self.now, &request);
+        let hello = client.take_outgoing().remove(0);
+        self.feed(from, &hello);
+        self.sent();
+    }
+
     #[track_caller]
     fn establish(&mut self, credentials: &Credentials, from: SocketAddr) -> ClientSession {
         let mut client = self.client(credentials);
@@ -335,4 +346,53 @@ fn a_silent_session_ends_and_one_that_says_goodbye_at_once() {
     client.close();
     world.run(&mut client, address(1), || false);
     assert_eq!(world.server.counts().sessions, 0);
+}
+
+#[test]
+fn a_host_with_many_handshakes_takes_no_places_of_others() {
+    let limits = SessionLimits { handshakes_max: 8, handshakes_per_host_max: 2, ..SessionLimits::default() };
+    let mut world = World::new(&keys(&[("a", "1")]), limits);
+    let other = SocketAddr::from(([198, 51, 100, 7], 1));
+    let mut honest = world.client(&keys(&[("a", "1")]));
+    world.prove(&mut honest, other);
+    for port in 0..20 {
+        let mut client = world.client(&keys(&[("a", "1")]));
+        world.prove(&mut client, address(port));
+    }
+    assert_eq!(world.server.counts().handshakes, 3);
+    world.run(&mut honest, other, || false);
+    assert_eq!(*honest.state(), SessionState::Established);
+}
+
+#[test]
+fn new_credentials_end_the_sessions_that_they_do_not_allow_and_no_other() {
+    let mut world = World::new(&keys(&[("a", "1"), ("b", "2"), ("c", "3")]), SessionLimits::default());
+    let mut clients: Vec<(ClientSession, Peer)> = Vec::new();
+    for (port, (identity, secret)) in [("a", "1"), ("b", "2"), ("c", "3")].into_iter().enumerate() {
+        let from = address(port as u16);
+        let mut client = world.establish(&keys(&[(identity, secret)]), from);
+        let peer = world.check_says(&mut client, from, "before");
+        clients.push((client, peer));
+    }
+    world.server.set_credentials(world.now, &keys(&[("a", "1"), ("b", "other")])).unwrap();
+    let sent = world.sent();
+    assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [address(1), address(2)], "they are told");
+    assert_eq!(world.server.counts().sessions, 1);
+    let (kept, peer) = &mut clients[0];
+    assert_eq!(world.check_says(kept, address(0), "after"), *peer);
+    let mut revoked = world.client(&keys(&[("c", "3")]));
+    world.run(&mut revoked, address(9), || false);
+    assert!(matches!(revoked.state(), SessionState::Failed(_)), "{:?}", revoked.state());
+    world.establish(&keys(&[("b", "other")]), address(1));
+    assert!(world.server.set_credentials(world.now, &Credentials::default()).is_err());
+    assert_eq!(world.server.counts().sessions, 2, "credentials that cannot be used change nothing");
+    let mut world = World::new(&certified("server"), SessionLimits::default());
+    world.establish(&certified("client"), address(1));
+    world.server.set_credentials(world.now, &certified("server")).unwrap();
+    assert_eq!(world.server.counts().sessions, 1, "the same");
+    let own = certified("server").certificate.unwrap();
+    let trusted = Trust::from_der([own.chain()[0].to_vec()]).unwrap();
+    let others = Credentials { trust: Some(trusted), ..certified("server") };
+    world.server.set_credentials(world.now, &others).unwrap();
+    assert_eq!(world.server.counts().sessions, 0, "others are believed");
 }

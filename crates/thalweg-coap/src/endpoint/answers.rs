@@ -61,8 +61,8 @@ pub struct Answers {
     dropped: u64,
     dropped_bytes: u64,
     bytes_max: usize,
-    /// Cost of the answers to each host.
-    hosts: HashMap<PeerHost, usize, TableState>,
+    /// Cost of the answers to each host, where hosts share the room.
+    hosts: Option<HashMap<PeerHost, usize, TableState>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +89,7 @@ pub struct AnswerTimes {
 }
 
 impl Answers {
+    /// Answers of which the oldest makes room for any other.
     pub fn new(bytes_max: usize, table: TableState) -> Answers {
         Answers {
             index: HashMap::with_hasher(table),
@@ -97,8 +98,13 @@ impl Answers {
             dropped: 0,
             dropped_bytes: 0,
             bytes_max,
-            hosts: HashMap::with_hasher(table),
+            hosts: None,
         }
+    }
+
+    /// Answers that must stay while their requests may be repeated: hosts share the room ([`Answers::fate`]).
+    pub fn shared(bytes_max: usize, table: TableState) -> Answers {
+        Answers { hosts: Some(HashMap::with_hasher(table)), ..Answers::new(bytes_max, table) }
     }
 
     /// Bytes that the answers cost.
@@ -114,7 +120,8 @@ impl Answers {
             self.drop_oldest();
         }
         let cost = self.cost();
-        let is_heavy = || self.hosts.get(&host).is_some_and(|own| *own > self.bytes_max / 16);
+        let own = || self.hosts.as_ref().and_then(|hosts| hosts.get(&host));
+        let is_heavy = || own().is_some_and(|own| *own > self.bytes_max / 16);
         match () {
             () if cost <= self.bytes_max / 2 => RunFate::Allowed,
             () if !is_proved => RunFate::Unproved,
@@ -166,7 +173,9 @@ impl Answers {
         self.index.insert(key, State::Sent(self.dropped + self.sent.len() as u64));
         self.sent.push_back(Sent { key, host, start: self.dropped_bytes + self.bytes.len() as u64, times });
         self.bytes.extend(bytes);
-        *self.hosts.entry(host).or_default() += cost;
+        if let Some(hosts) = &mut self.hosts {
+            *hosts.entry(host).or_default() += cost;
+        }
         early
     }
 
@@ -185,10 +194,12 @@ impl Answers {
         if matches!(self.index.get(&sent.key), Some(State::Sent(number)) if *number == self.dropped) {
             self.index.remove(&sent.key);
         }
-        if let Some(cost) = self.hosts.get_mut(&sent.host) {
+        if let Some(hosts) = &mut self.hosts
+            && let Some(cost) = hosts.get_mut(&sent.host)
+        {
             *cost -= bytes + ENTRY_BYTES;
             if *cost == 0 {
-                self.hosts.remove(&sent.host);
+                hosts.remove(&sent.host);
             }
         }
         self.dropped += 1;
@@ -236,10 +247,11 @@ mod tests {
         assert_eq!(answers.keep(now, key(40), host, &[1; 2000], until(Instant::NEVER)), 1, "it does not fit itself");
         assert_eq!(answers.find(now, key(40)), None);
     }
+
     #[test]
     fn an_answer_whose_request_may_be_repeated_makes_no_room_for_strangers() {
         let secret = EndpointSecret::new([3, 4]);
-        let mut answers = Answers::new(1000 * ENTRY_BYTES, TableState::new(&secret));
+        let mut answers = Answers::shared(1000 * ENTRY_BYTES, TableState::new(&secret));
         let second = |second: u64| Instant::from_nanos(second * 1_000_000_000);
         let times = AnswerTimes { repeats_until: second(45), ends: second(247) };
         let host = |number: u32| Peer::from((std::net::Ipv4Addr::from_bits(number), 7)).host();

@@ -77,6 +77,7 @@ pub use counters::Counters;
 pub use event::{Confirmability, EndpointEvent, ExchangeGone, ExchangeId, RequestError, RequestId};
 pub use outbox::{CoapOutbox, Transmit};
 pub use peer::Peer;
+pub(crate) use peer::PeerHost;
 
 use client::Client;
 use in_flight::InFlight;

@@ -194,6 +194,9 @@ impl Endpoint {
     /// Asks the handler for the state that an observer should know.
     fn ask_for_observer(&mut self, now: Instant, id: u64) {
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
+        if observer.protection.as_ref().is_some_and(|association| association.context().is_retired()) {
+            return self.remove_observer(id);
+        }
         if observer.progress.is_asked || observer.progress.transmission.is_some() {
             observer.progress.is_stale = true;
             return;

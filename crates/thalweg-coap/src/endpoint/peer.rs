@@ -23,7 +23,7 @@ impl Peer {
 
 /// Who stands behind a peer: an IPv4 address, or the 64 bits of an IPv6 network, in which one host may take any address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PeerHost {
+pub(crate) struct PeerHost {
     is_v4: bool,
     bits: u64,
 }
@@ -36,7 +36,7 @@ impl Hash for PeerHost {
 
 impl Peer {
     /// Who stands behind it.
-    pub(super) fn host(&self) -> PeerHost {
+    pub(crate) fn host(&self) -> PeerHost {
         match self.address.ip().to_canonical() {
             IpAddr::V4(ip) => PeerHost { is_v4: true, bits: u64::from(ip.to_bits()) },
             IpAddr::V6(ip) => PeerHost { is_v4: false, bits: (ip.to_bits() >> 64) as u64 },

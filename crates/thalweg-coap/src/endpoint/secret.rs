@@ -50,10 +50,13 @@ pub struct TableHasher(u64);
 
 impl Hasher for TableHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.write_u64(word.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)));
+        }
+        let rest = words.remainder();
+        if !rest.is_empty() {
+            self.write_u64(rest.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)));
         }
     }
 

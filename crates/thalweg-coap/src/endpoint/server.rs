@@ -1,5 +1,7 @@
 //! The server's side: requests that arrive, and the responses to them.
 
+use std::time::Duration;
+
 use thalweg_base::time::Instant;
 
 use super::answers::{Answer, AnswerKey, AnswerTimes, Answers, answer_seed};
@@ -33,6 +35,8 @@ pub(super) struct Server {
     pub answers_once: Answers,
     /// Answers to requests that have the same effect when they run again, and to single blocks.
     pub answers: Answers,
+    /// For how long a client repeats a request.
+    repeats_for: Duration,
     /// Bytes of the requests that handlers work on.
     pub request_bytes: usize,
     /// Bodies of requests that have not arrived completely, by representation and peer.
@@ -49,8 +53,9 @@ impl Server {
             exchanges: Slab::new(),
             is_sweeping: false,
             delayed: Slab::new(),
-            answers_once: Answers::new(limits.answer_bytes_max / 4 * 3, table),
+            answers_once: Answers::shared(limits.answer_bytes_max / 4 * 3, table),
             answers: Answers::new(limits.answer_bytes_max / 4, table),
+            repeats_for: config.times.repetitions_end(config.retransmit_max),
             request_bytes: 0,
             uploads: BoundedMap::new(limits.transfer_bytes_max),
             bodies: BoundedMap::new(limits.transfer_bytes_max),
@@ -448,7 +453,7 @@ impl Endpoint {
         let mut bytes = self.spare.bytes();
         write_response(&mut bytes, head, response, part);
         let leisure = self.config.times.leisure.as_nanos() as u64;
-        let at = now + std::time::Duration::from_nanos(self.rng.below(leisure));
+        let at = now + Duration::from_nanos(self.rng.below(leisure));
         let id = self.server.delayed.insert((self.peers.get(exchange.peer).peer, bytes));
         self.timers.set(at, Due::Leisure(id));
     }
@@ -465,10 +470,8 @@ impl Endpoint {
                 Kind::Acknowledged => &acknowledgement,
                 _ => &[],
             };
-            let times = &self.config.times;
-            let repeats_until = now + times.repetitions_end(self.config.retransmit_max);
-            let ends = now + times.exchange_lifetime;
-            let times = AnswerTimes { repeats_until, ends };
+            let ends = now + self.config.times.exchange_lifetime;
+            let times = AnswerTimes { repeats_until: now + self.server.repeats_for, ends };
             let key = answer_key(&mut self.peers, &self.secret, exchange.peer, exchange.id);
             let answers = self.server.answers_of(exchange.runs_once());
             let early = answers.keep(now, key, peer.host(), sent, times);

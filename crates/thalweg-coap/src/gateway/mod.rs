@@ -26,6 +26,7 @@
 //! [`Gateway::reload`] takes over another plan: what is the same goes on undisturbed, its observers included.
 
 mod catalog;
+mod entrances;
 mod kept;
 mod mirror;
 mod pack;
@@ -41,10 +42,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::endpoint::Config;
+use crate::identity::Transport;
+use crate::interaction::guard::GuardRules;
 use crate::interaction::rate_limit::PeerRate;
 use crate::interaction::routes::Routes;
 use crate::interaction::server::{GroupRequests, Server, ServerConfig};
-use crate::oscore;
+use crate::oscore::file::KeyringFile;
 use crate::proxy::{Destinations, ForwardProxy, Relay};
 use crate::resource::{LocalStore, Sampler, system_clock};
 use crate::scheduler::thread_pool::ThreadPoolManager;
@@ -52,10 +55,11 @@ use crate::service::{CoapRemote, Remote, Things};
 use crate::statistics::{self, FigureSource, Figures, MetricsServer};
 
 use catalog::GatewayCatalog;
+pub use entrances::{CredentialFiles, EntrancesPlan};
 use parts::Parts;
 pub use plan::{
     BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
-    ServicePlan, ServiceRule, ValuePlan,
+    ServicePlan, ServiceRule, ThingPlan, ValuePlan,
 };
 
 /// A running gateway; dropping it ends everything in order.
@@ -70,6 +74,8 @@ pub struct Gateway {
     store: LocalStore,
     server: Arc<Server>,
     metrics_address: Option<SocketAddr>,
+    /// The file of the OSCORE contexts.
+    keyring: Option<KeyringFile>,
 }
 
 /// Why a gateway cannot be started.
@@ -108,7 +114,7 @@ impl Gateway {
             move |error: String| GatewayError(format!("{what}: {error}"))
         };
         let (store, figures) = (LocalStore::new(), FigureSource::new());
-        let config = server_config(&plan)?;
+        let (config, keyring) = server_config(&plan)?;
         let threads = Arc::new(ThreadPoolManager::new(plan.server.threads_max, plan.server.priorities));
         let mut remote_config = Config::default();
         remote_config.limits.peers_max = REMOTE_PEERS_MAX;
@@ -129,10 +135,11 @@ impl Gateway {
         if plan.server.statistics {
             routes = statistics::add_resources(routes, &figures);
         }
-        routes = plan.server.protected.iter().fold(routes, |routes, path| routes.protect(path));
+        routes.set_guard(guard_rules(&plan));
         let server = Server::start_among(&config, routes, threads).map_err(|error| GatewayError(error.to_string()))?;
         let server = Arc::new(server);
         figures.set(&server, &store, Some(&things), Some(&remote));
+        remote.set_own_ports(vec![server.address().port()]);
         let manager = server.scheduler().manager();
         let sampler = Sampler::start(store.clone(), system_clock(), manager);
         let sampler = sampler.map_err(|error| failed("no thread samples")(error.to_string()))?;
@@ -142,7 +149,7 @@ impl Gateway {
         let parts = Parts::new(parts::Surroundings {
             store: store.clone(),
             things,
-            remote: as_remote,
+            remote,
             relay,
             catalog,
             devices: server.devices().clone(),
@@ -159,6 +166,7 @@ impl Gateway {
             store,
             server,
             metrics_address,
+            keyring,
         })
     }
 
@@ -174,6 +182,7 @@ impl Gateway {
     /// Takes over another plan. Peers, observers and parts that stay the same are not disturbed.
     pub fn reload(&mut self, plan: GatewayPlan) -> GatewayChanges {
         let mut changes = GatewayChanges { needs_restart: self.fixed_differences(&plan), ..GatewayChanges::default() };
+        self.reload_proofs(&plan, &mut changes);
         let laws = [("blocking", plan.laws.blocking), ("device", plan.laws.device), ("resource", plan.laws.resource)];
         for (pool, law) in laws {
             self.server.scheduler().set_law(pool, law);
@@ -196,6 +205,25 @@ impl Gateway {
         changes
     }
 
+    /// Takes over what clients have to prove: rules, keys and certificates. Files that cannot be read leave the old ones in force.
+    fn reload_proofs(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) {
+        self.server.set_guard(guard_rules(plan));
+        let entrances = &plan.server.entrances;
+        let credentials = entrances.files.load().map_err(|error| error.to_string());
+        let used = credentials
+            .and_then(|credentials| self.server.set_credentials(&credentials).map_err(|error| error.to_string()));
+        changes.failed.extend(used.err().map(|reason| format!("credentials: {reason}")));
+        let Some(keyring) = &mut self.keyring else { return };
+        let read = match &plan.server.oscore {
+            Some(path) => keyring.reload(path),
+            None => {
+                keyring.clear();
+                Ok(())
+            }
+        };
+        changes.failed.extend(read.err().map(|error| format!("oscore: {error}")));
+    }
+
     /// Looks at what changes by itself: topics of the data space. To be called some times a second.
     pub fn refresh(&mut self) -> GatewayChanges {
         let mut changes = GatewayChanges::default();
@@ -206,6 +234,16 @@ impl Gateway {
     /// The address of CoAP.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
+    }
+
+    /// The address of CoAP over DTLS, where it is served.
+    pub fn secure_address(&self) -> Option<SocketAddr> {
+        self.server.secure_address()
+    }
+
+    /// The addresses for connections, with their transports.
+    pub fn stream_addresses(&self) -> &[(Transport, SocketAddr)] {
+        self.server.stream_addresses()
     }
 
     /// The address of the metrics over HTTP.
@@ -246,7 +284,9 @@ impl Gateway {
             ("server.statistics", old.statistics != new.statistics),
             ("server.cache_bytes", old.cache_bytes != new.cache_bytes),
             ("priorities", old.priorities != new.priorities),
-            ("oscore", (&old.oscore, &old.protected) != (&new.oscore, &new.protected)),
+            ("server.listen", old.entrances.listeners != new.entrances.listeners),
+            ("dtls.bind", old.entrances.secure != new.entrances.secure),
+            ("oscore", self.keyring.is_none() && new.oscore.is_some()),
             ("laws.period_ms", self.plan.laws.period != plan.laws.period),
             ("proxy", self.plan.forward.is_none() && plan.forward.is_some()),
         ];
@@ -260,7 +300,11 @@ impl fmt::Debug for Gateway {
     }
 }
 
-fn server_config(plan: &GatewayPlan) -> Result<ServerConfig, GatewayError> {
+fn guard_rules(plan: &GatewayPlan) -> GuardRules {
+    GuardRules { protected: plan.server.protected.clone(), access: plan.server.access.clone() }
+}
+
+fn server_config(plan: &GatewayPlan) -> Result<(ServerConfig, Option<KeyringFile>), GatewayError> {
     let mut config = ServerConfig::new(plan.server.bind);
     config.loops = plan.server.loops;
     config.groups = if plan.server.groups { GroupRequests::Heard } else { GroupRequests::Ignored };
@@ -272,11 +316,11 @@ fn server_config(plan: &GatewayPlan) -> Result<ServerConfig, GatewayError> {
     config.scheduler.period = plan.laws.period;
     config.scheduler.limits.threads_max = plan.server.threads_max;
     config.scheduler.priorities = plan.server.priorities;
-    if let Some(path) = &plan.server.oscore {
-        let keyring = oscore::file::load_keyring(path).map_err(|error| GatewayError(error.to_string()))?;
-        config.keyring = Some(Arc::new(keyring));
-    }
-    Ok(config)
+    plan.server.entrances.add_to(&mut config)?;
+    let load = |path| KeyringFile::load(path).map_err(|error| GatewayError(error.to_string()));
+    let keyring = plan.server.oscore.as_deref().map(load).transpose()?;
+    config.keyring = keyring.as_ref().map(|file| Arc::clone(file.keyring()));
+    Ok((config, keyring))
 }
 
 /// Other things that one gateway may ask at a time.

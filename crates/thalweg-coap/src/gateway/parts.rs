@@ -9,23 +9,25 @@ use super::kept::Kept;
 use super::mirror::Mirror;
 use super::pack::ReadingPack;
 use super::plan::{
-    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, PackPlan, RemotePlan, ReversePlan, ServicePlan, ValuePlan,
+    BridgePlan, DevicePlan, DriverPlan, GatewayPlan, PackPlan, RemotePlan, ReversePlan, ServicePlan, ThingPlan,
+    ValuePlan,
 };
 use super::{GatewayChanges, rules};
 use crate::data_space::{Bridge, Exporter, Types};
 use crate::device::drivers::{Kit, System, Thermal};
 use crate::device::{DevicePool, Finder, Linker};
 use crate::directory::{Registration, RegistrationPlan};
+use crate::oscore;
 use crate::proxy::{Relay, ReverseProxy};
 use crate::resource::{ChannelPolicy, LocalStore, Property, RemoteName, Resource, add_devices, system_clock};
 use crate::scheduler::thread_pool::ThreadPoolManager;
-use crate::service::{Remote, Services, Things};
+use crate::service::{CoapRemote, Remote, Services, Things};
 
 /// What the parts use.
 pub(super) struct Surroundings {
     pub store: LocalStore,
     pub things: Things,
-    pub remote: Arc<dyn Remote>,
+    pub remote: Arc<CoapRemote>,
     pub relay: Relay,
     pub catalog: Arc<GatewayCatalog>,
     pub devices: DevicePool,
@@ -44,6 +46,7 @@ pub(super) struct Parts {
     values: Kept<ValuePlan, StoredPaths>,
     devices: Kept<DevicePlan, StoredPaths>,
     reverse: Kept<ReversePlan, Arc<ReverseProxy>>,
+    things: Kept<ThingPlan, ThingKeys>,
 }
 
 /// Resources that leave the store with their part.
@@ -57,6 +60,18 @@ impl Drop for StoredPaths {
         for path in &self.paths {
             self.store.remove(path);
         }
+    }
+}
+
+/// Keys for a thing, which is not asked without them.
+struct ThingKeys {
+    remote: Arc<CoapRemote>,
+    thing: String,
+}
+
+impl Drop for ThingKeys {
+    fn drop(&mut self) {
+        self.remote.set_context(&self.thing, None);
     }
 }
 
@@ -96,6 +111,7 @@ impl Parts {
             values: Kept::new("resource"),
             devices: Kept::new("device"),
             reverse: Kept::new("reverse"),
+            things: Kept::new("keys of"),
         }
     }
 
@@ -114,7 +130,11 @@ impl Parts {
         self.devices.end(&plan.devices, device_name, changes);
         self.reverse.end(&plan.reverse, |one| one.path.clone(), changes);
 
+        self.things.end(&plan.things, |one| one.thing.clone(), changes);
+
         let around = &self.surroundings;
+        around.remote.set_protected(plan.things.iter().map(|thing| thing.thing.as_str()));
+        self.things.begin(&plan.things, |one| one.thing.clone(), changes, |one| around.add_keys(one));
         self.devices.begin(&plan.devices, device_name, changes, |one| around.add_devices(one));
         self.values.begin(&plan.resources, |one| one.path.clone(), changes, |one| around.add_value(one));
         self.remotes.begin(&plan.remotes, |one| one.path.clone(), changes, |one| around.add_remote(one));
@@ -139,7 +159,7 @@ impl Parts {
             },
         );
         self.registrations.begin(&plan.registrations, registration_name, changes, |one| {
-            let registration = Registration::new(one.clone(), Arc::clone(&around.remote));
+            let registration = Registration::new(one.clone(), Arc::clone(&around.remote) as Arc<dyn Remote>);
             let directory = one.directory.clone();
             let tell = move |outcome: &Result<String, _>| match outcome {
                 Ok(location) => tracing::info!("registered at {directory} as {location}"),
@@ -185,6 +205,12 @@ impl Surroundings {
             None => Ok(paths),
             Some((device, reason)) => Err(format!("{device}: {reason}")),
         }
+    }
+
+    fn add_keys(&self, plan: &ThingPlan) -> Result<ThingKeys, String> {
+        let context = oscore::file::load_context(&plan.oscore).map_err(|error| error.to_string())?;
+        self.remote.set_context(&plan.thing, Some(context));
+        Ok(ThingKeys { remote: Arc::clone(&self.remote), thing: plan.thing.clone() })
     }
 
     fn add_value(&self, plan: &ValuePlan) -> Result<StoredPaths, String> {

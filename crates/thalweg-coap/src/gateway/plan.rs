@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use thalweg_settings::SettingsError;
 
+use super::entrances::EntrancesPlan;
 use super::reading;
 use crate::device::Unit;
 use crate::device::Value;
 use crate::device::drivers::KitModel;
 use crate::directory::RegistrationPlan;
+use crate::identity::AccessRules;
 use crate::proxy::Destinations;
 use crate::resource::{RemoteName, Sampling};
 use crate::scheduler::controller::ControlLaw;
@@ -44,6 +46,8 @@ pub struct GatewayPlan {
     pub reverse: Vec<ReversePlan>,
     /// Packs of many readings.
     pub packs: Vec<PackPlan>,
+    /// Other things whose requests are protected.
+    pub things: Vec<ThingPlan>,
 }
 
 /// The server.
@@ -71,6 +75,10 @@ pub struct ServerPlan {
     pub protected: Vec<String>,
     /// Bytes of answers of other things that are kept. Default 4 MiB.
     pub cache_bytes: usize,
+    /// Which clients may do what. Default all to all.
+    pub access: AccessRules,
+    /// The ways in besides plain datagrams.
+    pub entrances: EntrancesPlan,
 }
 
 /// Laws of the pools, and their period.
@@ -213,6 +221,15 @@ pub struct PackPlan {
     pub root: String,
 }
 
+/// Another thing that has OSCORE keys (RFC 8613): all requests to it are protected with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThingPlan {
+    /// The other thing, `host:port`, as other sections name it.
+    pub thing: String,
+    /// The file of the context, relative to that of the gateway.
+    pub oscore: PathBuf,
+}
+
 impl GatewayPlan {
     /// Reads the text of a file; `file` stands in errors.
     ///
@@ -231,7 +248,9 @@ impl GatewayPlan {
             std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let mut plan = GatewayPlan::parse(&path.display().to_string(), &text).map_err(|error| error.to_string())?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        let files = plan.server.oscore.iter_mut().chain(plan.bridge.iter_mut().flat_map(|bridge| &mut bridge.idl));
+        plan.server.entrances.files.lie_in(directory);
+        let keys = plan.server.oscore.iter_mut().chain(plan.things.iter_mut().map(|thing| &mut thing.oscore));
+        let files = keys.chain(plan.bridge.iter_mut().flat_map(|bridge| &mut bridge.idl));
         files.for_each(|file| *file = directory.join(&*file));
         Ok(plan)
     }

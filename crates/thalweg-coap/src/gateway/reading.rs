@@ -7,13 +7,15 @@ use std::time::Duration;
 use thalweg_settings::nearest::nearest;
 use thalweg_settings::{SettingsError, SettingsTable, SettingsValue};
 
+use super::entrances::EntrancesPlan;
 use super::plan::{
     BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
-    ServicePlan, ServiceRule, ValuePlan,
+    ServicePlan, ServiceRule, ThingPlan, ValuePlan,
 };
 use crate::device::drivers::KitModel;
 use crate::device::{Unit, Value};
 use crate::directory::RegistrationPlan;
+use crate::identity::{AccessRule, AccessRules};
 use crate::proxy::{Destinations, ProxyUri};
 use crate::resource::{AdaptivePolicy, Sampling};
 use crate::scheduler::controller::ControlLaw;
@@ -32,6 +34,9 @@ pub(super) fn read(file: &str, text: &str) -> Read<GatewayPlan> {
         "priorities",
         "laws",
         "oscore",
+        "access",
+        "credentials",
+        "thing",
         "device",
         "resource",
         "remote",
@@ -60,8 +65,13 @@ fn read_root(root: SettingsTable<'_>) -> Read<GatewayPlan> {
             return Err(field.error(reason));
         }
     }
-    let mut server = read_server(root.get("server"))?;
+    let mut server = read_server(&root)?;
     server.priorities = read_priorities(root.get("priorities"))?;
+    if let Some(access) = root.get("access") {
+        let allow = access.table((&["allow"], &[]))?.require("allow")?;
+        let rules = allow.list(RULES_MAX, |one| one.text()?.parse::<AccessRule>().map_err(|error| one.error(error)))?;
+        server.access = AccessRules::new(rules);
+    }
     if let Some(oscore) = root.get("oscore") {
         let table = oscore.table((&["keys", "protected"], &[]))?;
         server.oscore = Some(PathBuf::from(table.require("keys")?.text()?));
@@ -82,6 +92,7 @@ fn read_root(root: SettingsTable<'_>) -> Read<GatewayPlan> {
         forward: root.maybe("proxy", read_forward)?,
         reverse: each(&root, "reverse", read_reverse)?,
         packs: each(&root, "pack", read_pack)?,
+        things: each(&root, "thing", read_thing)?,
     };
     if let Some(path) = plan.clash() {
         return Err(root.error(format!("two parts of the file want the path /{path}")));
@@ -97,7 +108,7 @@ fn each<T>(root: &SettingsTable<'_>, key: &'static str, read: impl Fn(&SettingsV
     }
 }
 
-fn read_server(field: Option<SettingsValue<'_>>) -> Read<ServerPlan> {
+fn read_server(root: &SettingsTable<'_>) -> Read<ServerPlan> {
     let mut plan = ServerPlan {
         bind: SocketAddr::from(([127, 0, 0, 1], 5683)),
         loops: 1,
@@ -110,10 +121,17 @@ fn read_server(field: Option<SettingsValue<'_>>) -> Read<ServerPlan> {
         oscore: None,
         protected: Vec::new(),
         cache_bytes: 4 << 20,
+        access: AccessRules::default(),
+        entrances: EntrancesPlan::default(),
     };
-    let Some(field) = field else { return Ok(plan) };
-    let keys = ["bind", "loops", "groups", "peer_rate", "threads_max", "metrics", "statistics", "cache_bytes"];
+    let Some(field) = root.get("server") else {
+        plan.entrances = EntrancesPlan::read(root, None)?;
+        return Ok(plan);
+    };
+    let keys =
+        ["bind", "listen", "loops", "groups", "peer_rate", "threads_max", "metrics", "statistics", "cache_bytes"];
     let server = field.table((&keys, &[]))?;
+    plan.entrances = EntrancesPlan::read(root, server.get("listen"))?;
     plan.bind = server.or("bind", plan.bind, read_address)?;
     plan.loops = server.or("loops", 1, |one| one.integer(1, 256))?;
     plan.groups = server.or("groups", false, SettingsValue::truth)?;
@@ -251,6 +269,16 @@ fn read_remote(field: &SettingsValue<'_>) -> Read<RemotePlan> {
     Ok(RemotePlan { path: read_path(&table.require("path")?)?, thing: name.thing, resources })
 }
 
+fn read_thing(field: &SettingsValue<'_>) -> Read<ThingPlan> {
+    let table = field.table((&["thing", "oscore"], &[]))?;
+    let thing = table.require("thing")?;
+    let name = read_uri(&thing)?.name();
+    if !name.path.is_empty() {
+        return Err(thing.error("a thing has no path"));
+    }
+    Ok(ThingPlan { thing: name.thing, oscore: PathBuf::from(table.require("oscore")?.text()?) })
+}
+
 fn read_service(field: &SettingsValue<'_>) -> Read<ServicePlan> {
     let table = field.table((&["name", "does", "inputs", "output", "period_ms", "above", "below"], &[]))?;
     let rules = [("mean", 0), ("least", 1), ("greatest", 2), ("copy", 3), ("switch", 4)];
@@ -334,7 +362,7 @@ fn read_pack(field: &SettingsValue<'_>) -> Read<PackPlan> {
     Ok(PackPlan { path: read_path(&table.require("path")?)?, root: read_path(&table.require("root")?)? })
 }
 
-fn read_address(field: &SettingsValue<'_>) -> Read<SocketAddr> {
+pub(super) fn read_address(field: &SettingsValue<'_>) -> Read<SocketAddr> {
     field.text()?.parse().map_err(|_| field.error("an address with a port is needed, such as 0.0.0.0:5683"))
 }
 
@@ -343,7 +371,10 @@ fn read_uri(field: &SettingsValue<'_>) -> Read<ProxyUri> {
     let uri = ProxyUri::parse(field.text()?).map_err(|error| field.error(error))?;
     match uri.scheme.as_str() {
         "coap" => Ok(uri),
-        other => Err(field.error(format!("{other} is not supported here; use coap"))),
+        other => {
+            let said = format!("{other} is not supported here; use coap, and oscore in [[thing]] to protect it");
+            Err(field.error(said))
+        }
     }
 }
 
@@ -379,8 +410,7 @@ fn milliseconds(field: &SettingsValue<'_>, min: u64, max: u64) -> Read<Duration>
 }
 
 /// Sections that are known and not supported, and why.
-const REFUSED: [(&str, &str); 4] = [
-    ("dtls", "coaps is not served by a gateway; protect requests end to end by [oscore] (RFC 8613)"),
+const REFUSED: [(&str, &str); 3] = [
     ("group_oscore", "Group OSCORE is not supported: requests to groups are answered unprotected or not at all"),
     ("lwm2m", "LwM2M is not supported: neither its objects nor its bootstrap; serve devices by [[device]]"),
     ("qblock", "Q-Block (RFC 9177) is not supported: bodies come by Block1 and Block2 (RFC 7959)"),
@@ -390,5 +420,7 @@ const ENTRIES_MAX: usize = 16_384;
 /// Paths in one list.
 const PATHS_MAX: usize = 1024;
 const DEVICES_MAX: usize = 4096;
+/// Access rules, each of which every request passes.
+const RULES_MAX: usize = 256;
 const PATH_MAX_BYTES: usize = 200;
 const SEGMENT_MAX_BYTES: usize = 63;

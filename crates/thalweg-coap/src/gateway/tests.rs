@@ -51,7 +51,7 @@ fn errors_name_file_line_and_the_nearest_key() {
         "g.toml:6:10: output:",
     );
     refused("[proxy]\nforward = \"1.2.3.4/40\"", "g.toml:3:11: forward: \"1.2.3.4/40\" is no destination");
-    refused("[dtls]\n", "g.toml:2:1: dtls: coaps is not served by a gateway");
+    refused("[dtls]\n", "g.toml:2:1: dtls: needs psk, or certificate and private_key, in [credentials]");
     refused("[lwm2m]\n", "g.toml:2:1: lwm2m: LwM2M is not supported");
     refused("[group_oscore]\n", "g.toml:2:1: group_oscore: Group OSCORE is not supported");
     let twice = "[[resource]]\npath = \"a\"\nvalue = 1\n[[resource]]\npath = \"a\"\nvalue = 2";

@@ -9,20 +9,43 @@ use crate::message::{CoapRequest, Code, Response};
 
 /// Rules for access to resources. The rules for the longest path that covers a request's decide: one of them must allow its
 /// method to its client. A path that no rule covers is open to all.
+///
+/// The path of a request that names another server is not one of this server's. Rules for the proxy decide on it, those for `/`
+/// where there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
     rules: Vec<AccessRule>,
 }
 
-/// Allows `methods` on `path` and everything below it to `who`.
+/// Allows `methods` on a target to `who`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRule {
-    /// A path such as `/locks`; `/` for all.
-    pub path: String,
+    /// The requests that it concerns.
+    pub target: AccessTarget,
     /// The allowed methods.
     pub methods: Methods,
     /// The clients.
     pub who: Who,
+}
+
+/// The requests that a rule concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessTarget {
+    /// Those for a path such as `/locks` and everything below it; `/` for all.
+    Path(String),
+    /// Those that name another server (Proxy-Uri, Proxy-Scheme).
+    Proxy,
+}
+
+impl AccessTarget {
+    /// How closely it fits a request, in segments of the path; `None` where it does not.
+    fn depth(&self, request: &CoapRequest<'_>, is_for_proxy: bool) -> Option<usize> {
+        match self {
+            AccessTarget::Proxy => is_for_proxy.then_some(1),
+            AccessTarget::Path(path) if is_for_proxy => is_root(path).then_some(0),
+            AccessTarget::Path(path) => depth_of(request.path_segments(), path),
+        }
+    }
 }
 
 /// A set of methods.
@@ -140,8 +163,9 @@ impl AccessRules {
     pub fn refuse(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
         let mut longest = None;
         let mut is_allowed = true;
+        let is_for_proxy = request.is_for_proxy();
         for rule in &self.rules {
-            let Some(depth) = depth_of(request.path_segments(), &rule.path) else { continue };
+            let Some(depth) = rule.target.depth(request, is_for_proxy) else { continue };
             if longest.is_none_or(|longest| depth > longest) {
                 (longest, is_allowed) = (Some(depth), false);
             }
@@ -161,7 +185,7 @@ impl AccessRules {
 
 /// How many segments `path` has, if a path of these segments is `path` or lies below it. However a request divides a path
 /// into segments, the handler may read it as the same one.
-fn depth_of<'a>(segments: impl Iterator<Item = &'a str>, path: &str) -> Option<usize> {
+pub(crate) fn depth_of<'a>(segments: impl Iterator<Item = &'a str>, path: &str) -> Option<usize> {
     let mut segments = segments.flat_map(|segment| segment.split('/')).filter(|segment| !segment.is_empty());
     let mut depth = 0;
     for expected in path.split('/').filter(|segment| !segment.is_empty()) {
@@ -171,6 +195,11 @@ fn depth_of<'a>(segments: impl Iterator<Item = &'a str>, path: &str) -> Option<u
         depth += 1;
     }
     Some(depth)
+}
+
+/// Whether a path stands for everything.
+pub(crate) fn is_root(path: &str) -> bool {
+    path.bytes().all(|byte| byte == b'/')
 }
 
 /// Why a text is no access rule.
@@ -185,7 +214,7 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// `PATH METHODS WHO`, such as `/locks get,put psk:porter`.
+/// `PATH METHODS WHO`, such as `/locks get,put psk:porter`; `proxy` in place of a path for requests that name another server.
 impl FromStr for AccessRule {
     type Err = RuleError;
 
@@ -194,10 +223,16 @@ impl FromStr for AccessRule {
         let [path, methods, who] = parts[..] else {
             return Err(RuleError(format!("\"{text}\" is no access rule; write PATH METHODS WHO, such as {EXAMPLE}")));
         };
-        if !path.starts_with('/') {
-            return Err(RuleError(format!("the path \"{path}\" of an access rule begins with a slash")));
-        }
-        Ok(AccessRule { path: path.to_owned(), methods: methods.parse()?, who: who.parse()? })
+        let target = match path {
+            "proxy" => AccessTarget::Proxy,
+            _ if path.starts_with('/') => AccessTarget::Path(path.to_owned()),
+            _ => {
+                let said =
+                    format!("the path \"{path}\" of an access rule begins with a slash, unless it is the word proxy");
+                return Err(RuleError(said));
+            }
+        };
+        Ok(AccessRule { target, methods: methods.parse()?, who: who.parse()? })
     }
 }
 

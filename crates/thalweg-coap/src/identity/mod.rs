@@ -9,7 +9,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-pub use access::{AccessRule, AccessRules, Methods, RuleError, Who};
+pub use access::{AccessRule, AccessRules, AccessTarget, Methods, RuleError, Who};
+pub(crate) use access::{depth_of, is_root};
 pub(crate) use subject::read as read_subject;
 
 use crate::oscore::Context;

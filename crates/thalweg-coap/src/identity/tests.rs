@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::*;
-use crate::message::{Code, RequestBuf};
+use crate::message::{Code, OptionNumber, RequestBuf};
 
 fn caller(session: Option<SessionIdentity>) -> Caller {
     let address: SocketAddr = "192.0.2.7:40000".parse().unwrap();
@@ -46,6 +46,29 @@ fn no_spelling_of_a_path_leads_past_its_rule() {
     for path in ["/a/b", "/a%2Fb", "//a/b", "/a//b", "/a/b/", "/a/b?x", "/%2Fa/b"] {
         check(&["/a/b any none"], Code::GET, path, psk("porter"), "4.03");
     }
+}
+
+#[test]
+fn a_request_for_another_server_is_under_the_rules_for_the_proxy_whatever_its_path() {
+    let proxied = [
+        RequestBuf::get("/a").with_option(OptionNumber::PROXY_SCHEME, b"coap"),
+        RequestBuf::get("/").with_option(OptionNumber::PROXY_URI, b"coap://lamp/a"),
+    ];
+    let check_proxied = |rules: &[&str], session: Option<SessionIdentity>, expect: &str| {
+        let rules = AccessRules::new(rules.iter().map(|rule| rule.parse::<AccessRule>().unwrap()));
+        for request in &proxied {
+            let refusal = rules.refuse(&request.view(), &caller(session.clone()));
+            let got = refusal.map_or("allowed".to_owned(), |response| response.code.to_string());
+            assert_eq!(got, expect, "{rules:?}");
+        }
+    };
+    check_proxied(&["proxy get psk:porter"], psk("porter"), "allowed");
+    check_proxied(&["proxy get psk:porter"], psk("guest"), "4.03");
+    check_proxied(&["proxy get psk:porter"], None, "4.01");
+    check_proxied(&["/ any known"], None, "4.01");
+    check_proxied(&["/ any none", "proxy get any"], None, "allowed");
+    check_proxied(&["/a any none"], None, "allowed");
+    check(&["proxy any none"], Code::GET, "/proxy", None, "allowed");
 }
 
 #[test]

@@ -16,7 +16,6 @@ use super::send_handler::{Inbox, SendHandler};
 use super::source::RequestSource;
 use crate::endpoint::{Confirmability, EndpointEvent, ExchangeId, Peer};
 use crate::message::{CoapMessage, CoapRequest, Code, MessageType, OptionNumber, RequestBuf, Response};
-use crate::oscore::Refusal;
 use crate::scheduler::admission::AdmissionRank;
 use crate::scheduler::queue::{JobOffer, Refused};
 
@@ -180,11 +179,6 @@ impl Adapter {
             return endpoint.recycle(request);
         }
         let caller = endpoint.caller(exchange, peer);
-        if self.routes.needs_protection(&request.view()) && caller.oscore.is_none() {
-            counts.answers.note(Code::UNAUTHORIZED);
-            endpoint.answer(now, exchange, Refusal::Unprotected.response());
-            return endpoint.recycle(request);
-        }
         if let Some(refusal) = self.routes.refuse(&request.view(), &caller) {
             counts.answers.note(refusal.code);
             endpoint.answer(now, exchange, refusal);

@@ -129,6 +129,21 @@ impl Client {
         sent.map_err(ClientError::Request)
     }
 
+    /// The same with the keys of `context` for this request alone.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub fn send_protected(
+        &mut self,
+        server: SocketAddr,
+        request: RequestBuf,
+        delivery: Confirmability,
+        context: &Arc<Context>,
+    ) -> Result<RequestId, ClientError> {
+        let sent = self.endpoint.request_protected(clock::now(), Peer::from(server), request, delivery, context);
+        sent.map_err(ClientError::Request)
+    }
+
     /// Asks whether the server is there (RFC 7252 §4.3); the answer is [`EndpointEvent::Pong`].
     ///
     /// # Errors

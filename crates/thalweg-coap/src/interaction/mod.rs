@@ -8,19 +8,21 @@
 //!
 //! - [`server`] puts it together; [`client`] asks.
 //! - [`handler`] says what answers requests and where it runs, [`routes`] which handler a path leads to.
-//! - [`rate_limit`] bounds the requests of one host.
+//! - [`guard`] says what requests have to prove, [`rate_limit`] bounds the requests of one host.
 
 mod adapter;
 mod backlog;
 pub mod client;
 pub mod counts;
 mod gate;
+pub mod guard;
 pub mod handler;
 mod handler_pool;
 mod line;
 mod pause;
 pub mod rate_limit;
 mod receiver;
+mod renewal;
 pub mod requester;
 pub mod routes;
 mod send_handler;

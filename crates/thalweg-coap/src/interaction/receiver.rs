@@ -15,7 +15,9 @@ use super::backlog::Backlog;
 use super::counts::LoopCounts;
 use super::gate::Gate;
 use super::pause::Pause;
+use super::renewal::RenewalReader;
 use super::send_handler::SendHandler;
+use super::sockets::MESSAGE_BYTES_MAX;
 use super::source::SecureSource;
 use crate::dtls::{SessionCounts, Sessions};
 use crate::endpoint::{CoapOutbox, Counters, Endpoint, Peer};
@@ -41,6 +43,7 @@ pub(super) struct NetworkReceiver {
 /// Sessions below the endpoint: what arrives is opened first, and what leaves is sealed last.
 struct Security {
     sessions: Sessions,
+    renewal: RenewalReader,
     sealed: CoapOutbox,
     /// Messages to peers whose sessions are over.
     undelivered: Vec<(Peer, MessageId)>,
@@ -77,8 +80,8 @@ impl NetworkReceiver {
     }
 
     /// The same with DTLS below the endpoint.
-    pub(super) fn with_sessions(self, sessions: Sessions) -> NetworkReceiver {
-        let security = Security { sessions, sealed: CoapOutbox::default(), undelivered: Vec::new() };
+    pub(super) fn with_sessions(self, sessions: Sessions, renewal: RenewalReader) -> NetworkReceiver {
+        let security = Security { sessions, renewal, sealed: CoapOutbox::default(), undelivered: Vec::new() };
         NetworkReceiver { security: Some(Box::new(security)), ..self }
     }
 
@@ -198,6 +201,11 @@ impl NetworkReceiver {
     fn handle_sealed(&mut self, now: Instant) {
         let Some(security) = &mut self.security else { return };
         let sessions = &mut security.sessions;
+        if let Some(credentials) = security.renewal.poll()
+            && let Err(error) = sessions.set_credentials(now, &credentials)
+        {
+            tracing::warn!(%error, "the new credentials of coaps cannot be used; the old ones hold");
+        }
         self.adapter.begin_batch();
         while let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = self.socket.next_arrival() {
             self.counts.kernel_drops += u64::from(kernel_drops);
@@ -206,7 +214,10 @@ impl NetworkReceiver {
             }
             sessions.handle_datagram(now, source, bytes);
             for plain in sessions.plain().iter() {
-                self.endpoint.handle_datagram(now, plain.peer, plain.bytes);
+                match plain.bytes.len() {
+                    0..=MESSAGE_BYTES_MAX => self.endpoint.handle_datagram(now, plain.peer, plain.bytes),
+                    _ => self.endpoint.handle_oversized(plain.peer, plain.bytes),
+                }
             }
         }
         if sessions.poll_timeout().is_some_and(|deadline| deadline <= now) {

@@ -4,13 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::guard::{Guard, GuardRules};
 use super::handler::{Catalog, CatalogAttachment, Class, ClassId, Existence, Handler, Terms};
 use super::server::Notifier;
 use super::terms::Conditions;
 use super::turns::Turns;
 use crate::identity::{AccessRules, Caller};
 use crate::link_format::{self, WebLink};
-use crate::message::{CoapRequest, Code, OptionNumber, Response, content_format};
+use crate::message::{CoapRequest, Code, Response, content_format};
 
 /// Handlers by their paths.
 #[derive(Default)]
@@ -21,9 +22,7 @@ pub struct Routes {
     catalog: Option<Arc<dyn Catalog>>,
     /// Answers requests that name another server.
     proxy: Option<Arc<dyn Handler>>,
-    /// Paths that require protected requests, with all paths below them.
-    protected: Vec<String>,
-    access: AccessRules,
+    guard: Guard,
     turns: Turns,
 }
 
@@ -96,32 +95,38 @@ impl Routes {
 
     /// Lets only protected requests (OSCORE, RFC 8613) reach `path`, such as `/locks`, and everything below it, whether a
     /// handler or the catalog answers there; `/` for all. Other requests get 4.01, and `/.well-known/core` says `osc`.
-    pub fn protect(mut self, path: &str) -> Routes {
-        self.protected.push(path.trim_matches('/').to_owned());
+    pub fn protect(self, path: &str) -> Routes {
+        let mut rules = GuardRules::clone(&self.guard.rules());
+        rules.protected.push(path.trim_matches('/').to_owned());
+        self.set_guard(rules);
         self
     }
 
     /// Lets only the clients that `rules` allow reach resources.
-    pub fn with_access(mut self, rules: AccessRules) -> Routes {
-        self.access = rules;
+    pub fn with_access(self, rules: AccessRules) -> Routes {
+        self.set_guard(GuardRules { access: rules, ..GuardRules::clone(&self.guard.rules()) });
         self
     }
 
-    /// The answer to a request that the access rules do not allow.
+    /// Replaces what requests have to prove; those that arrive from now on are under it.
+    pub fn set_guard(&self, rules: GuardRules) {
+        self.guard.set(rules);
+    }
+
+    /// The answer to a request that is not protected as it has to be, or that the access rules do not allow.
     #[inline]
     pub fn refuse(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
-        if self.access.is_empty() { None } else { self.access.refuse(request, caller) }
+        self.guard.refuse(request, caller)
     }
 
     /// Whether an unprotected request has to be refused. Allocates nothing.
-    #[inline]
     pub fn needs_protection(&self, request: &CoapRequest<'_>) -> bool {
-        self.protected.iter().any(|path| is_at_or_below(request.path_segments(), path))
+        self.guard.needs_protection(request)
     }
 
     fn insert(&mut self, path: String, link: Option<WebLink>, handler: Arc<dyn Handler>) {
         let path = format!("/{}", path.trim_matches('/'));
-        let hash = hash_of(path.split('/').filter(|segment| !segment.is_empty()));
+        let hash = hash_of(path.split('/').filter(|segment| !segment.is_empty()).map(str::as_bytes));
         let place = self.with_hash(hash).find(|route| self.routes[*route].path == path);
         let (class, terms) = (handler.class(), handler.terms());
         let route = Route { path, link, handler, class, terms, slowness: Slowness::default() };
@@ -142,10 +147,10 @@ impl Routes {
 
     /// The target of a request. Allocates nothing.
     pub fn find(&self, request: &CoapRequest<'_>) -> Target {
-        if self.proxy.is_some() && is_for_proxy(request) {
+        if self.proxy.is_some() && request.is_for_proxy() {
             return Target::Proxy;
         }
-        let hash = hash_of(request.path_segments());
+        let hash = hash_of(request.path_bytes());
         let found = self.with_hash(hash).find(|route| request.is_path(&self.routes[*route].path));
         match found {
             Some(route) => Target::Route(route),
@@ -197,7 +202,7 @@ impl Routes {
             }
             let terms = self.terms(target, request);
             let is_in_turn = terms.conditional && !request.code.is_safe();
-            let _turn = is_in_turn.then(|| self.turns.take(hash_of(request.path_segments())));
+            let _turn = is_in_turn.then(|| self.turns.take(hash_of(request.path_bytes())));
             let refusal = conditions.refusal(request, &terms, || self.existence(target, request));
             refusal.unwrap_or_else(|| conditions.acceptable(request, self.ask(target, request)))
         };
@@ -264,7 +269,7 @@ impl Routes {
         let mut links: Vec<WebLink> = self.routes.iter().filter_map(|route| route.link.clone()).collect();
         links.extend(self.catalog.iter().flat_map(|catalog| catalog.links()));
         for link in &mut links {
-            if self.protected.iter().any(|path| is_at_or_below([&*link.target].into_iter(), path)) {
+            if self.guard.protects_path(&link.target) {
                 link.attributes.push(("osc".to_owned(), None));
             }
         }
@@ -292,29 +297,16 @@ impl Slowness {
     }
 }
 
-/// Whether a path of these segments is `path`, or lies below it. However a request divides a path into segments, the
-/// catalog may read it as the same one.
-fn is_at_or_below<'a>(segments: impl Iterator<Item = &'a str>, path: &str) -> bool {
-    let mut segments = segments.flat_map(|segment| segment.split('/')).filter(|segment| !segment.is_empty());
-    path.split('/').filter(|segment| !segment.is_empty()).all(|expected| segments.next() == Some(expected))
-}
-
-/// Whether a request names another server.
-fn is_for_proxy(request: &CoapRequest<'_>) -> bool {
-    let names = [OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME];
-    names.iter().any(|number| request.options.value(*number).is_some())
-}
-
 fn not_found() -> Response {
     Response::error(Code::NOT_FOUND, "no such resource")
 }
 
 /// FNV-1a over the segments, each with its end: short paths are hashed faster than a keyed hash begins, and an attacker
 /// cannot add routes.
-fn hash_of<'a>(segments: impl Iterator<Item = &'a str>) -> u64 {
+fn hash_of<'a>(segments: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for segment in segments {
-        for byte in segment.bytes().chain([b'/']) {
+        for byte in segment.iter().copied().chain([b'/']) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }

@@ -14,15 +14,17 @@ use thalweg_transport::clock;
 
 use super::adapter::Adapter;
 use super::counts::LoopCounts;
+use super::guard::GuardRules;
 use super::handler::CatalogAttachment;
 use super::handler_pool::{Handlers, Job};
 use super::line::Line;
 use super::rate_limit::{PeerRate, RateLimit};
 use super::receiver::{NetworkReceiver, Shared};
+use super::renewal::{CredentialRenewal, RenewalReader};
 use super::routes::Routes;
 use super::send_handler::SendHandler;
 use super::sockets::{Streams, open, open_secure, open_streams};
-use super::streams::{Listener, StreamLoop, StreamsConfig};
+use super::streams::{Listener, StreamLoop, StreamsConfig, TlsServer};
 use crate::credentials::Credentials;
 use crate::device::DevicePool;
 use crate::dtls::{ClockOrigin, SessionCounts, SessionLimits, Sessions};
@@ -161,6 +163,7 @@ pub struct Server {
     counts: Vec<Arc<Mutex<LoopCounts>>>,
     sessions: Arc<Mutex<SessionCounts>>,
     connections: Arc<Mutex<ReliableCounts>>,
+    renewals: Renewals,
     protocol: Vec<Arc<Mutex<Counters>>>,
     loops: Vec<JoinHandle<()>>,
     is_over: Arc<AtomicBool>,
@@ -169,6 +172,15 @@ pub struct Server {
     devices: DevicePool,
     /// Brings changes of the catalog to observers.
     _attachment: Option<CatalogAttachment>,
+}
+
+/// Where loops find new credentials.
+#[derive(Debug, Default)]
+struct Renewals {
+    /// The one for DTLS.
+    secure: Option<Arc<CredentialRenewal>>,
+    /// The one for connections.
+    streams: Option<Arc<CredentialRenewal>>,
 }
 
 /// Statistics of a server.
@@ -249,6 +261,7 @@ impl Server {
             counts: Vec::new(),
             sessions: Arc::default(),
             connections: Arc::default(),
+            renewals: Renewals::default(),
             protocol: Vec::new(),
             loops: Vec::new(),
             is_over: Arc::default(),
@@ -291,7 +304,8 @@ impl Server {
             let sessions = Sessions::new(credentials, *limits, secret()?, ClockOrigin::at(clock::now()));
             let failed =
                 |error| ServerError::new("use its DTLS credentials", "see the reason")(io::Error::other(error));
-            receiver = receiver.with_sessions(sessions.map_err(failed)?);
+            let renewal = self.renewals.secure.insert(CredentialRenewal::new(credentials.clone()));
+            receiver = receiver.with_sessions(sessions.map_err(failed)?, RenewalReader::new(renewal));
         }
         let shared = self.shared(home);
         self.spawn(&format!("receiver-{home}"), move || receiver.run(&shared))
@@ -310,7 +324,9 @@ impl Server {
         let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
         let endpoint = ReliableEndpoint::new(limits.limits, secret);
         let (adapter, told) = (self.adapter(config, home, pools), Arc::clone(&self.connections));
-        let streams = StreamLoop::new(poll, listeners, endpoint, adapter, limits.clone(), told);
+        let renewal = self.renewals.streams.insert(CredentialRenewal::new(limits.credentials.clone()));
+        let renewal = RenewalReader::new(renewal);
+        let streams = StreamLoop::new(poll, listeners, endpoint, adapter, (limits.clone(), renewal), told);
         let streams = streams.map_err(ServerError::new("wait for connections", "allow it more descriptors"))?;
         let shared = self.shared(home);
         self.spawn("receiver-streams", move || streams.run(&shared))
@@ -363,6 +379,33 @@ impl Server {
     /// The reason why a loop ended although the server runs: the system's error.
     pub fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes other credentials for new sessions over DTLS and TLS. Sessions whose client could not begin one now end: those of a
+    /// pre-shared key that is gone or another one, and those of certificates where others are believed.
+    ///
+    /// # Errors
+    /// When they cannot be used by a transport that it serves; the ones before hold then.
+    pub fn set_credentials(&self, credentials: &Credentials) -> Result<(), ServerError> {
+        let refused = |transport: &str, error: io::Error| {
+            ServerError::new(format!("use the credentials for {transport}"), "the ones before hold")(error)
+        };
+        if self.secure_address.is_some() {
+            Sessions::check(credentials).map_err(|error| refused("DTLS", io::Error::other(error)))?;
+        }
+        if self.stream_addresses.iter().any(|(transport, _)| transport.is_secure()) {
+            TlsServer::new(credentials).map_err(|error| refused("TLS", error))?;
+        }
+        let renewals = self.renewals.secure.iter().chain(&self.renewals.streams);
+        if renewals.fold(false, |is_new, renewal| renewal.renew(credentials) || is_new) {
+            self.homes.iter().for_each(SendHandler::wake);
+        }
+        Ok(())
+    }
+
+    /// Takes other rules about what requests have to prove, for those that arrive from now on.
+    pub fn set_guard(&self, rules: GuardRules) {
+        self.routes.set_guard(rules);
     }
 
     /// The threads of this server.

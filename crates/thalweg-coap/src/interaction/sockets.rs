@@ -10,12 +10,13 @@ use thalweg_transport::interfaces::{self, InterfaceSelection};
 
 use super::server::{GroupRequests, SecureConfig, ServerConfig, ServerError};
 use super::streams::{LISTENERS_MAX, Listener, StreamsConfig, TlsServer, WAKER};
+use crate::dtls::RECORD_MAX;
 use crate::identity::Transport;
 
 /// A socket for each loop.
 pub(super) fn open(config: &ServerConfig) -> Result<Vec<BatchSocket>, ServerError> {
     let sharing = if config.loops > 1 { PortSharing::Shared } else { PortSharing::Exclusive };
-    let options = BatchOptions { sharing, datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+    let options = BatchOptions { sharing, datagram_bytes: MESSAGE_BYTES_MAX, ..BatchOptions::default() };
     let mut address = config.address;
     let mut sockets = Vec::new();
     for number in 0..config.loops.max(1) {
@@ -65,7 +66,7 @@ pub(super) fn open_streams(config: &StreamsConfig) -> Result<Streams, ServerErro
 pub(super) fn open_secure(config: &SecureConfig) -> Result<BatchSocket, ServerError> {
     let address = config.address;
     let failed = ServerError::new(format!("listen on {address} for DTLS"), "is another server running there?");
-    let options = BatchOptions { datagram_bytes: DATAGRAM_BYTES, ..BatchOptions::default() };
+    let options = BatchOptions { datagram_bytes: RECORD_MAX, ..BatchOptions::default() };
     BatchSocket::bind(address, &options).map_err(failed)
 }
 
@@ -82,9 +83,9 @@ fn join(socket: &BatchSocket) -> io::Result<()> {
     Ok(())
 }
 
-/// Longer datagrams are no CoAP messages for this server: RFC 7252 §4.6 reckons with 1,152 bytes, larger bodies come in
-/// blocks.
-const DATAGRAM_BYTES: usize = 2048;
+/// Longer messages are answered 4.13: RFC 7252 §4.6 reckons with 1,152 bytes, larger bodies come in blocks. A record of DTLS has to
+/// be whole to be opened, so that socket takes the longest one.
+pub(super) const MESSAGE_BYTES_MAX: usize = 2048;
 /// RFC 7252 §12.8: the variants of link-local and site-local scope for IPv6.
 const ALL_NODES_V4: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(224, 0, 1, 187))];
 const ALL_NODES_V6: [IpAddr; 2] = [

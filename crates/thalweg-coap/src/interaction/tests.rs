@@ -6,12 +6,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use thalweg_transport::clock;
+
 use super::client::{Client, ClientError};
 use super::counts::LoopCounts;
 use super::handler::{ClassId, Function};
 use super::rate_limit::PeerRate;
 use super::routes::Routes;
-use super::server::{ClassConfig, Server, ServerConfig};
+use super::server::{ClassConfig, SecureConfig, Server, ServerConfig};
+use crate::credentials::{Credentials, PresharedKey};
+use crate::dtls::{ClientSession, ClockOrigin, SessionLimits};
 use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestError};
 use crate::message::{
     CoapMessage, CoapRequest, Code, MessageId, MessageType, MessageWriter, OptionNumber, RequestBuf, Response, Token,
@@ -304,6 +308,41 @@ fn a_datagram_that_is_too_long_is_told_so() {
     let answer = world.receive();
     assert_eq!((answer.code, answer.token), (Code::REQUEST_ENTITY_TOO_LARGE, token(7)));
     assert_eq!(world.counts(|counts| counts.sent == 1).truncated, 1);
+}
+
+#[test]
+fn a_message_that_is_too_long_is_told_so_in_a_session_as_well() {
+    let key = PresharedKey { identity: b"a".to_vec(), key: b"secret".to_vec().into() };
+    let credentials = Credentials { keys: [key].into_iter().collect(), ..Credentials::default() };
+    let world = world(|config| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let secure = SecureConfig { address, credentials: credentials.clone(), limits: SessionLimits::default() };
+        config.secure = Some(secure);
+    });
+    let server = world.server.secure_address().unwrap();
+    world.socket.connect(server).unwrap();
+    let now = clock::now();
+    let mut session = ClientSession::connect(&credentials, "server", ClockOrigin::at(now), now).unwrap();
+    for bytes in [2048, 2049, 9000] {
+        let mut long = request(7 + bytes as u16, CON, Code::PUT, "inline");
+        long.push(0xff);
+        long.resize(bytes, b'x');
+        session.send(clock::now(), &long);
+        let answer = loop {
+            for datagram in session.take_outgoing() {
+                world.socket.send(&datagram).unwrap();
+            }
+            if let Some(plain) = session.take_plain().pop() {
+                break plain;
+            }
+            let mut buffer = [0; 20_000];
+            let count = world.socket.recv(&mut buffer).expect("an answer");
+            session.handle_datagram(clock::now(), &buffer[..count]);
+        };
+        let answer = CoapMessage::parse(&answer).unwrap();
+        let expect = if bytes <= 2048 { Code::CONTENT } else { Code::REQUEST_ENTITY_TOO_LARGE };
+        assert_eq!((answer.code, answer.id), (expect, MessageId(7 + bytes as u16)), "{bytes} bytes");
+    }
 }
 
 #[test]

@@ -58,6 +58,20 @@ const DEFINITIONS: [Definition; 24] = [
     define(OptionNumber::REQUEST_TAG, "Request-Tag", (0, 8), Form::Many),
 ];
 
+/// Where the definition of each low number stands; behind the end for numbers without one. Every request asks several times.
+const PLACES: [u8; 64] = {
+    let mut places = [u8::MAX; 64];
+    let mut index = 0;
+    while index < DEFINITIONS.len() {
+        let number = DEFINITIONS[index].number.0 as usize;
+        if number < places.len() {
+            places[number] = index as u8;
+        }
+        index += 1;
+    }
+    places
+};
+
 impl OptionNumber {
     /// If-Match: go on only if the resource has one of these ETags.
     pub const IF_MATCH: OptionNumber = OptionNumber(1);
@@ -170,9 +184,13 @@ impl OptionNumber {
         self.definition().is_some()
     }
 
+    #[inline]
     fn definition(self) -> Option<&'static Definition> {
-        let index = DEFINITIONS.binary_search_by_key(&self, |known| known.number).ok()?;
-        Some(&DEFINITIONS[index])
+        let index = match PLACES.get(usize::from(self.0)) {
+            Some(place) => usize::from(*place),
+            None => DEFINITIONS.iter().rposition(|known| known.number == self)?,
+        };
+        DEFINITIONS.get(index)
     }
 }
 
@@ -319,9 +337,16 @@ impl<'a> Iterator for Options<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (first, rest) = self.bytes.split_first()?;
-        let (delta, len, header) = header(*first, rest).ok()?;
-        let value = self.bytes.get(header..header + len)?;
-        self.bytes = &self.bytes[header + len..];
+        let (delta, len) = (first >> 4, first & 15);
+        // Nearly all options are short and close to the one before.
+        let (delta, len, rest) = if delta < EXTENDED && len < EXTENDED {
+            (u16::from(delta), usize::from(len), rest)
+        } else {
+            let (delta, len, header) = header(*first, rest).ok()?;
+            (delta, len, self.bytes.get(header..)?)
+        };
+        let (value, rest) = rest.split_at_checked(len)?;
+        self.bytes = rest;
         self.number = self.number.wrapping_add(delta);
         Some((OptionNumber(self.number), value))
     }
@@ -339,10 +364,17 @@ impl Expected {
 /// Delta, length of the value and length of the header of an option that begins with `first`.
 #[inline]
 fn header(first: u8, rest: &[u8]) -> Result<(u16, usize, usize), Expected> {
+    let (delta, len) = (first >> 4, first & 15);
+    if delta < EXTENDED && len < EXTENDED {
+        return Ok((u16::from(delta), usize::from(len), 1));
+    }
     let (delta, more) = extended(first >> 4, rest)?;
     let (len, more_len) = extended(first & 15, &rest[more..])?;
     Ok((delta, usize::from(len), 1 + more + more_len))
 }
+
+/// Nibbles from here on have an extension, or are no option.
+const EXTENDED: u8 = 13;
 
 /// A nibble with its extension, and how many bytes that takes.
 #[inline]

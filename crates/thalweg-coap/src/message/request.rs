@@ -42,14 +42,25 @@ impl<'a> CoapRequest<'a> {
         if path.is_empty() { "/".to_owned() } else { path }
     }
 
+    /// The segments of the path as they are on the wire, for comparisons.
+    pub(crate) fn path_bytes(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.options.values(OptionNumber::URI_PATH)
+    }
+
     /// Whether the path is this one, with or without the leading slash. Allocates nothing.
     pub fn is_path(&self, path: &str) -> bool {
-        let path = path.strip_prefix('/').unwrap_or(path);
-        let mut segments = self.path_segments();
-        if path.is_empty() {
-            return segments.next().is_none();
+        let mut rest = path.strip_prefix('/').unwrap_or(path).as_bytes();
+        let mut is_first = true;
+        for segment in self.path_bytes() {
+            let separator: &[u8] = if is_first { b"" } else { b"/" };
+            let after = rest.strip_prefix(separator).and_then(|rest| rest.strip_prefix(segment));
+            // A slash within a segment divides nothing.
+            let Some(after) = after.filter(|_| !segment.contains(&b'/')) else { return false };
+            is_first = false;
+            rest = after;
         }
-        path.split('/').all(|expected| segments.next() == Some(expected)) && segments.next().is_none()
+        // No segment at all is the root; an empty one is something else.
+        rest.is_empty() && is_first == matches!(path, "" | "/")
     }
 
     /// The arguments of the query: `name=value` or `name`.
@@ -102,6 +113,12 @@ impl<'a> CoapRequest<'a> {
     /// Whether the resource must not exist yet.
     pub fn is_if_none_match(&self) -> bool {
         self.options.value(OptionNumber::IF_NONE_MATCH).is_some()
+    }
+
+    /// Whether the request names another server (RFC 7252 §5.10.2).
+    pub fn is_for_proxy(&self) -> bool {
+        let names = [OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME];
+        self.options.into_iter().any(|(number, _)| names.contains(&number))
     }
 
     /// The same request of `caller`.

@@ -180,6 +180,8 @@ fn a_path_is_compared_by_segments() {
     assert!(request.view().is_path("/a/b") && request.view().is_path("a/b"));
     assert!(!request.view().is_path("/a") && !request.view().is_path("/a/b/c") && !request.view().is_path("/"));
     assert!(RequestBuf::get("/").view().is_path("/"));
+    assert!(!RequestBuf::get("//").view().is_path("/") && !RequestBuf::get("/a%2Fb").view().is_path("/a/b"));
+    assert!(RequestBuf::get("/a/").view().is_path("/a/") && !RequestBuf::get("/a/").view().is_path("/a"));
 }
 
 #[test]

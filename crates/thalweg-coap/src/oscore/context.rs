@@ -1,6 +1,7 @@
 //! Security contexts: the keys that two ends share, and their used numbers (RFC 8613 §3).
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::classes::{self, Opened};
@@ -20,6 +21,8 @@ pub struct Context {
     replay_window: u32,
     keys: Keys,
     state: Mutex<State>,
+    /// It was taken away from its peer.
+    is_retired: AtomicBool,
 }
 
 /// The part that changes with each message.
@@ -82,6 +85,7 @@ impl Context {
             replay_window: parameters.replay_window(),
             keys: Keys::derive(parameters),
             state: Mutex::new(State { sequence: Sequence::new(next, store), requests }),
+            is_retired: AtomicBool::new(false),
         })
     }
 
@@ -93,6 +97,16 @@ impl Context {
     /// The ID context, which distinguishes contexts with the same IDs.
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
+    }
+
+    /// Whether its peer is not to hear anything more under it.
+    pub fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Relaxed)
+    }
+
+    /// Takes it away from its peer: observations that were registered with it end.
+    pub fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

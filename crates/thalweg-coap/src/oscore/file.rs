@@ -59,7 +59,8 @@ impl std::error::Error for FileError {}
 /// # Errors
 /// When the file cannot be read or understood, or another process uses the state of one of its contexts.
 pub fn load_keyring(path: &Path) -> Result<Keyring, FileError> {
-    Keyring::new(load(path)?).map_err(|error| FileError::new(path, error))
+    let contexts = load(path, &[])?.into_iter().map(|opened| opened.context);
+    Keyring::new(contexts).map_err(|error| FileError::new(path, error))
 }
 
 /// Reads the context of a client.
@@ -67,14 +68,77 @@ pub fn load_keyring(path: &Path) -> Result<Keyring, FileError> {
 /// # Errors
 /// As [`load_keyring`], and when the file holds several contexts.
 pub fn load_context(path: &Path) -> Result<Arc<Context>, FileError> {
-    let mut contexts = load(path)?;
+    let mut contexts = load(path, &[])?;
     match (contexts.pop(), contexts.len()) {
-        (Some(context), 0) => Ok(context),
+        (Some(opened), 0) => Ok(opened.context),
         _ => Err(FileError::new(path, "a client needs exactly one context in it")),
     }
 }
 
-fn load(path: &Path) -> Result<Vec<Arc<Context>>, FileError> {
+/// A file of a server's contexts that may be read again.
+pub struct KeyringFile {
+    path: PathBuf,
+    keyring: Arc<Keyring>,
+    opened: Vec<OpenedContext>,
+}
+
+/// Shows the keyring, which shows no keys.
+impl fmt::Debug for KeyringFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("KeyringFile").field("path", &self.path).field("keyring", &self.keyring).finish()
+    }
+}
+
+impl KeyringFile {
+    /// Reads the contexts of a server.
+    ///
+    /// # Errors
+    /// As [`load_keyring`].
+    pub fn load(path: &Path) -> Result<KeyringFile, FileError> {
+        let opened = load(path, &[])?;
+        let keyring = Keyring::new(contexts(&opened)).map_err(|error| FileError::new(path, error))?;
+        Ok(KeyringFile { path: path.to_owned(), keyring: Arc::new(keyring), opened })
+    }
+
+    /// The contexts.
+    pub fn keyring(&self) -> &Arc<Keyring> {
+        &self.keyring
+    }
+
+    /// Reads the file at `path`, which is this one or another, and replaces the contexts in the keyring. Those that stay the same
+    /// go on with their numbers.
+    ///
+    /// # Errors
+    /// As [`load_keyring`], and when a context has another secret but the state of the one before, whose numbers are in use; the
+    /// contexts before hold then.
+    pub fn reload(&mut self, path: &Path) -> Result<(), FileError> {
+        let opened = load(path, &self.opened)?;
+        self.keyring.replace(contexts(&opened)).map_err(|error| FileError::new(path, error))?;
+        (self.path, self.opened) = (path.to_owned(), opened);
+        Ok(())
+    }
+
+    /// Retires all contexts.
+    pub fn clear(&mut self) {
+        // No two of none have the same name.
+        let _ = self.keyring.replace([]);
+        self.opened.clear();
+    }
+}
+
+fn contexts(opened: &[OpenedContext]) -> impl Iterator<Item = Arc<Context>> {
+    opened.iter().map(|opened| Arc::clone(&opened.context))
+}
+
+/// A context with what it was made of.
+struct OpenedContext {
+    parameters: ContextParameters,
+    state: PathBuf,
+    context: Arc<Context>,
+}
+
+/// Reads a file; contexts that are among those `before` are taken over.
+fn load(path: &Path, before: &[OpenedContext]) -> Result<Vec<OpenedContext>, FileError> {
     let failed = |reason: &dyn fmt::Display| FileError::new(path, reason);
     let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| failed(&error))?);
     let entries = match serde_json::from_str(&text).map_err(|error| failed(&error))? {
@@ -85,13 +149,13 @@ fn load(path: &Path) -> Result<Vec<Arc<Context>>, FileError> {
         let Value::Object(entry) = entry else {
             return Err(failed(&format_args!("context {} is no object", number + 1)));
         };
-        open(path, entry).map_err(|reason| failed(&format_args!("context {}: {reason}", number + 1)))
+        open(path, entry, before).map_err(|reason| failed(&format_args!("context {}: {reason}", number + 1)))
     };
     entries.into_iter().enumerate().map(context).collect()
 }
 
 /// Makes the context of one entry, with its state.
-fn open(path: &Path, mut entry: Map<String, Value>) -> Result<Arc<Context>, String> {
+fn open(path: &Path, mut entry: Map<String, Value>, before: &[OpenedContext]) -> Result<OpenedContext, String> {
     let parameters = parameters(&mut entry)?;
     let state = match entry.remove("state") {
         Some(Value::String(name)) => path.parent().unwrap_or(Path::new("")).join(name),
@@ -101,12 +165,19 @@ fn open(path: &Path, mut entry: Map<String, Value>) -> Result<Arc<Context>, Stri
     if let Some(name) = entry.keys().next() {
         return Err(format!("{name} is no key of a context; the keys are {}", KEYS.join(", ")));
     }
+    if let Some(known) = before.iter().find(|known| known.state == state) {
+        return match known.parameters == parameters {
+            true => Ok(OpenedContext { parameters, state, context: Arc::clone(&known.context) }),
+            false => Err(format!("it has changed, so it needs another state than {}", state.display())),
+        };
+    }
     let (store, next) = StateFile::open(&state).map_err(|reason| format!("{}: {reason}", state.display()))?;
     let past = match next {
         None => Past::Unused,
         Some(_) => Past::Lost(entropy::seed().map_err(|error| error.to_string())?.to_be_bytes()),
     };
-    Ok(Context::new(&parameters, next.unwrap_or(0), Box::new(store), past))
+    let context = Context::new(&parameters, next.unwrap_or(0), Box::new(store), past);
+    Ok(OpenedContext { parameters, state, context })
 }
 
 fn parameters(entry: &mut Map<String, Value>) -> Result<ContextParameters, String> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Refusal;
 use super::association::{ServerAssociation, Verified};
@@ -12,9 +12,14 @@ use super::context::Context;
 use super::header::OscoreHeader;
 use crate::message::{CoapMessage, OptionNumber};
 
-/// Security contexts by the IDs of their peers. Finding one costs the same for one and for a million.
+/// Security contexts by the IDs of their peers. Finding one costs the same for one and for a million. They may be replaced
+/// while endpoints use the keyring.
 #[derive(Debug, Default)]
-pub struct Keyring {
+pub struct Keyring(RwLock<Names>);
+
+/// Contexts by their names.
+#[derive(Debug, Default)]
+struct Names {
     contexts: HashMap<Name, Arc<Context>>,
     /// The only context with an ID, for requests that leave the ID context out; `None` for an ID that several have.
     by_kid: HashMap<Vec<u8>, Option<Arc<Context>>>,
@@ -46,29 +51,28 @@ impl Keyring {
     /// # Errors
     /// When two have the same peer ID and ID context.
     pub fn new(contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<Keyring, SameName> {
-        let mut keyring = Keyring::default();
-        for context in contexts {
-            let kid = context.recipient_id().to_vec();
-            let name = (kid.clone(), context.id_context().map(<[u8]>::to_vec));
-            match keyring.by_kid.entry(kid) {
-                Entry::Vacant(entry) => {
-                    entry.insert(Some(Arc::clone(&context)));
-                }
-                Entry::Occupied(mut entry) => {
-                    entry.insert(None);
-                }
-            }
-            if let Some(before) = keyring.contexts.insert(name, context) {
-                return Err(SameName { recipient_id: before.recipient_id().to_vec() });
-            }
-        }
-        Ok(keyring)
+        Ok(Keyring(RwLock::new(Names::new(contexts)?)))
     }
 
-    fn find(&self, kid: &[u8], kid_context: Option<&[u8]>) -> Option<&Arc<Context>> {
-        let exact = self.contexts.get(&(kid.to_vec(), kid_context.map(<[u8]>::to_vec)));
-        let only = || self.by_kid.get(kid).and_then(Option::as_ref).filter(|_| kid_context.is_none());
-        exact.or_else(only)
+    /// Replaces the contexts. Those that are in it no more are retired: their requests are refused, and observations that were
+    /// registered with them end.
+    ///
+    /// # Errors
+    /// As [`Keyring::new`]; the ones before hold then.
+    pub fn replace(&self, contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<(), SameName> {
+        let names = Names::new(contexts)?;
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *held, names);
+        let stays = |name: &Name, context| held.contexts.get(name).is_some_and(|other| Arc::ptr_eq(context, other));
+        before.contexts.iter().filter(|(name, context)| !stays(name, context)).for_each(|(_, gone)| gone.retire());
+        Ok(())
+    }
+
+    fn find(&self, kid: &[u8], kid_context: Option<&[u8]>) -> Option<Arc<Context>> {
+        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let exact = names.contexts.get(&(kid.to_vec(), kid_context.map(<[u8]>::to_vec)));
+        let only = || names.by_kid.get(kid).and_then(Option::as_ref).filter(|_| kid_context.is_none());
+        exact.or_else(only).cloned()
     }
 
     /// Takes the protection off a request that has an OSCORE option.
@@ -85,6 +89,28 @@ impl Keyring {
         if !request.view().code.is_request() {
             return Err(Refusal::Malformed);
         }
-        Ok(Verified { request, association: ServerAssociation::new(context, partial_iv, age), age })
+        Ok(Verified { request, association: ServerAssociation::new(&context, partial_iv, age), age })
+    }
+}
+
+impl Names {
+    fn new(contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<Names, SameName> {
+        let mut names = Names::default();
+        for context in contexts {
+            let kid = context.recipient_id().to_vec();
+            let name = (kid.clone(), context.id_context().map(<[u8]>::to_vec));
+            match names.by_kid.entry(kid) {
+                Entry::Vacant(entry) => {
+                    entry.insert(Some(Arc::clone(&context)));
+                }
+                Entry::Occupied(mut entry) => {
+                    entry.insert(None);
+                }
+            }
+            if let Some(before) = names.contexts.insert(name, context) {
+                return Err(SameName { recipient_id: before.recipient_id().to_vec() });
+            }
+        }
+        Ok(names)
     }
 }

@@ -9,7 +9,7 @@ use super::replay::ReplayWindow;
 
 /// The input of a security context. The algorithms are those that every implementation has: AES-CCM-16-64-128 and
 /// HKDF with SHA-256.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ContextParameters {
     master_secret: Zeroizing<Vec<u8>>,
     master_salt: Vec<u8>,

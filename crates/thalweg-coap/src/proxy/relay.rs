@@ -129,7 +129,12 @@ impl Handler for ForwardProxy {
         if !allowed {
             return Response::error(Code::FORBIDDEN, format!("this proxy does not go to {}", uri.host));
         }
-        self.relay.pass(&uri.name(), request)
+        let name = uri.name();
+        if self.relay.remote.is_protected(&name.thing) {
+            // The keys are those of this proxy, and not of whoever asks it.
+            return Response::error(Code::FORBIDDEN, format!("this proxy does not lend its keys for {}", uri.host));
+        }
+        self.relay.pass(&name, request)
     }
 }
 

@@ -1,17 +1,19 @@
 //! Other things over CoAP: one thread and one socket for all of them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use thalweg_transport::batch::Waker;
 
 use crate::endpoint::{Config, Counters};
 use crate::interaction::client::{Client, ClientError};
-use crate::message::RequestBuf;
+use crate::message::{Code, RequestBuf};
+use crate::oscore::Context;
 use crate::resource::ResourceError;
 use crate::scheduler::thread_pool::{ThreadGroup, ThreadPoolManager};
 use crate::service::neighbours::Neighbours;
@@ -34,6 +36,10 @@ pub(super) struct Shared {
     waker: Mutex<Waker>,
     registrations: AtomicU64,
     counters: Mutex<Counters>,
+    /// The keys of things that are asked under keys alone, by their names in lower case; `None` for one whose keys are missing.
+    contexts: RwLock<HashMap<String, Option<Arc<Context>>>>,
+    /// Ports at which this thing itself serves.
+    own_ports: RwLock<Vec<u16>>,
 }
 
 /// Orders since the thread last took them.
@@ -53,6 +59,8 @@ pub(super) enum Order {
     End { number: u64 },
     /// The resolver found this.
     Resolved { thing: String, outcome: Result<SocketAddr, ResourceError> },
+    /// A thing has other keys: its observations begin anew.
+    Renew { thing: String },
 }
 
 impl CoapRemote {
@@ -67,12 +75,47 @@ impl CoapRemote {
             waker: Mutex::new(opened.0.waker()),
             registrations: AtomicU64::new(0),
             counters: Mutex::default(),
+            contexts: RwLock::default(),
+            own_ports: RwLock::default(),
         });
         let resolver = Resolver::new(Arc::clone(&shared), Arc::clone(threads));
         let neighbours = Neighbours::new(opened, config, resolver);
         let for_thread = Arc::clone(&shared);
         let thread = threads.spawn(ThreadGroup::Interaction, "remote-things", move || neighbours.run(&for_thread))?;
         Ok(CoapRemote { shared, thread: Some(thread) })
+    }
+
+    /// Asks these things, `host:port`, under keys alone (OSCORE, RFC 8613), and all others without. Keys that a thing has already
+    /// stay; one without keys is not asked.
+    pub fn set_protected<'a>(&self, things: impl IntoIterator<Item = &'a str>) {
+        let mut contexts = self.shared.contexts.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *contexts);
+        let mut renewed = Vec::new();
+        for name in things.into_iter().map(str::to_ascii_lowercase) {
+            let held = before.remove(&name);
+            renewed.extend(held.is_none().then(|| name.clone()));
+            contexts.insert(name, held.flatten());
+        }
+        drop(contexts);
+        renewed.extend(before.into_keys());
+        renewed.into_iter().for_each(|thing| self.shared.submit(Order::Renew { thing }));
+    }
+
+    /// Gives a protected thing its keys, or takes them away; observations of it begin anew.
+    pub fn set_context(&self, thing: &str, context: Option<Arc<Context>>) {
+        let thing = thing.to_ascii_lowercase();
+        let mut contexts = self.shared.contexts.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = contexts.get_mut(&thing) {
+            *held = context;
+            drop(contexts);
+            self.shared.submit(Order::Renew { thing });
+        }
+    }
+
+    /// Never asks this host at these ports, whatever name or address it goes by: what comes from there looks as if it came from
+    /// the host itself, and not from the client behind it.
+    pub fn set_own_ports(&self, ports: Vec<u16>) {
+        *self.shared.own_ports.write().unwrap_or_else(PoisonError::into_inner) = ports;
     }
 
     /// Counters of the protocol, not older than a second while there is traffic.
@@ -84,6 +127,10 @@ impl CoapRemote {
 impl Remote for CoapRemote {
     fn request(&self, thing: &str, request: RequestBuf, completion: ResponseCompletion) {
         self.shared.submit(Order::Ask { thing: thing.to_owned(), request, completion });
+    }
+
+    fn is_protected(&self, thing: &str) -> bool {
+        !matches!(self.shared.context(thing), Ok(None))
     }
 
     fn observe(&self, thing: &str, request: RequestBuf, listener: ResponseListener) -> Box<dyn RemoteObservation> {
@@ -158,6 +205,27 @@ impl Shared {
         std::mem::take(&mut inbox.orders)
     }
 
+    /// The keys for a thing, if it is asked under keys.
+    pub(super) fn context(&self, thing: &str) -> Result<Option<Arc<Context>>, ResourceError> {
+        let contexts = self.contexts.read().unwrap_or_else(PoisonError::into_inner);
+        if contexts.is_empty() {
+            return Ok(None);
+        }
+        match contexts.get(&thing.to_ascii_lowercase()) {
+            None => Ok(None),
+            Some(Some(context)) => Ok(Some(Arc::clone(context))),
+            Some(None) => Err(ResourceError::Failed(format!("the OSCORE keys for {thing} are missing"))),
+        }
+    }
+
+    /// Why a thing at this address is not asked.
+    pub(super) fn refusal(&self, thing: &str, address: SocketAddr) -> Option<ResourceError> {
+        let is_own_port = self.own_ports.read().unwrap_or_else(PoisonError::into_inner).contains(&address.port());
+        // A socket can be bound to the addresses of this host alone, and to groups.
+        let is_own = is_own_port && UdpSocket::bind((address.ip().to_canonical(), 0)).is_ok();
+        is_own.then(|| ResourceError::Refused(Code::FORBIDDEN, format!("{thing} is this server itself")))
+    }
+
     pub(super) fn set_waker(&self, waker: Waker) {
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
     }
@@ -181,7 +249,7 @@ impl Order {
         match self {
             Order::Ask { completion, .. } => completion(Err(error)),
             Order::Observe { mut listener, .. } => listener(Err(error)),
-            Order::End { .. } | Order::Resolved { .. } => {}
+            Order::End { .. } | Order::Resolved { .. } | Order::Renew { .. } => {}
         }
     }
 }

@@ -69,8 +69,8 @@ impl Neighbours {
     pub(super) fn run(mut self, shared: &Shared) {
         while let Some(orders) = shared.take() {
             let now = clock::now();
-            orders.into_iter().for_each(|order| self.handle_order(now, order));
-            self.register_due(now);
+            orders.into_iter().for_each(|order| self.handle_order(now, shared, order));
+            self.register_due(now, shared);
             if now.since(self.counted) >= COUNT_PERIOD {
                 self.counted = now;
                 shared.set_counters(self.client.counters());
@@ -90,15 +90,16 @@ impl Neighbours {
         registrations.into_iter().for_each(|registration| self.client.cancel(registration));
     }
 
-    fn handle_order(&mut self, now: Instant, order: Order) {
+    fn handle_order(&mut self, now: Instant, shared: &Shared, order: Order) {
         match order {
             Order::End { number } => self.end(number),
+            Order::Renew { thing } => self.renew(now, &thing),
             Order::Resolved { thing, outcome } => {
                 if let Ok(address) = outcome {
                     self.resolver.handle_found(now, &thing, address);
                 }
                 for order in self.unresolved.remove(&thing).unwrap_or_default() {
-                    self.begin(now, order, outcome.clone());
+                    self.begin(now, shared, order, outcome.clone());
                 }
             }
             Order::Ask { ref thing, .. } | Order::Observe { ref thing, .. } => {
@@ -110,7 +111,7 @@ impl Neighbours {
                     return order.refuse(too_many(&thing));
                 }
                 match self.resolver.find(now, &thing) {
-                    Found::Address(address) => self.begin(now, order, Ok(address)),
+                    Found::Address(address) => self.begin(now, shared, order, Ok(address)),
                     Found::Asked => drop(self.unresolved.insert(thing, vec![order])),
                     Found::Refused(error) => order.refuse(error),
                 }
@@ -118,10 +119,10 @@ impl Neighbours {
         }
     }
 
-    fn begin(&mut self, now: Instant, order: Order, address: Result<SocketAddr, ResourceError>) {
+    fn begin(&mut self, now: Instant, shared: &Shared, order: Order, address: Result<SocketAddr, ResourceError>) {
         match order {
             Order::Ask { thing, request, completion } => match address {
-                Ok(address) => self.ask(&thing, address, request, completion),
+                Ok(address) => self.ask(shared, &thing, address, request, completion),
                 Err(error) => completion(Err(error)),
             },
             Order::Observe { thing, request, listener, number } => {
@@ -129,45 +130,70 @@ impl Neighbours {
                 let observed = Observed { thing, request, listener, registration: None, failures: 0 };
                 self.observed.insert(number, observed);
                 match address {
-                    Ok(address) => self.register(now, number, address),
+                    Ok(address) => self.register(now, shared, number, address),
                     Err(error) => self.handle_failed_registration(now, number, error),
                 }
             }
-            Order::End { .. } | Order::Resolved { .. } => {}
+            Order::End { .. } | Order::Resolved { .. } | Order::Renew { .. } => {}
         }
     }
 
-    fn ask(&mut self, thing: &str, address: SocketAddr, request: RequestBuf, completion: ResponseCompletion) {
+    fn ask(
+        &mut self,
+        shared: &Shared,
+        thing: &str,
+        address: SocketAddr,
+        request: RequestBuf,
+        completion: ResponseCompletion,
+    ) {
         let waiting = self.waiting.get(&address).copied().unwrap_or_default();
         if waiting >= ORDERS_PER_THING_MAX {
             return completion(Err(too_many(thing)));
         }
-        match self.client.send(self.reachable(address), request, Confirmability::Confirmable) {
+        match self.send(shared, thing, address, request) {
             Ok(id) => {
                 self.asked.insert(id, Asked { thing: address, completion });
                 self.waiting.insert(address, waiting + 1);
             }
-            Err(error) => completion(Err(no_answer(thing, &error))),
+            Err(error) => completion(Err(error)),
         }
     }
 
-    fn register(&mut self, now: Instant, number: u64, address: SocketAddr) {
+    /// Sends a request, protected if there are keys for its thing; never to this host's own server.
+    fn send(
+        &mut self,
+        shared: &Shared,
+        thing: &str,
+        address: SocketAddr,
+        request: RequestBuf,
+    ) -> Result<RequestId, ResourceError> {
+        if let Some(refusal) = shared.refusal(thing, address) {
+            return Err(refusal);
+        }
         let target = self.reachable(address);
-        let Some(observed) = self.observed.get_mut(&number) else { return };
-        match self.client.send(target, observed.request.clone(), Confirmability::Confirmable) {
+        let sent = match shared.context(thing)? {
+            Some(context) => self.client.send_protected(target, request, Confirmability::Confirmable, &context),
+            None => self.client.send(target, request, Confirmability::Confirmable),
+        };
+        sent.map_err(|error| no_answer(thing, &error))
+    }
+
+    fn register(&mut self, now: Instant, shared: &Shared, number: u64, address: SocketAddr) {
+        let Some(observed) = self.observed.get(&number) else { return };
+        let (thing, request) = (observed.thing.clone(), observed.request.clone());
+        match self.send(shared, &thing, address, request) {
             Ok(registration) => {
-                observed.registration = Some(registration);
                 self.registrations.insert(registration, number);
+                if let Some(observed) = self.observed.get_mut(&number) {
+                    observed.registration = Some(registration);
+                }
             }
-            Err(error) => {
-                let error = no_answer(&observed.thing, &error);
-                self.handle_failed_registration(now, number, error);
-            }
+            Err(error) => self.handle_failed_registration(now, number, error),
         }
     }
 
     /// Registers anew what is due.
-    fn register_due(&mut self, now: Instant) {
+    fn register_due(&mut self, now: Instant, shared: &Shared) {
         while let Some(Reverse((due, number))) = self.again.peek().copied().filter(|Reverse((due, _))| *due <= now) {
             debug_assert!(due <= now, "only what is due was asked for");
             self.again.pop();
@@ -176,7 +202,7 @@ impl Neighbours {
             };
             let thing = observed.thing.clone();
             match self.resolver.find(now, &thing) {
-                Found::Address(address) => self.register(now, number, address),
+                Found::Address(address) => self.register(now, shared, number, address),
                 // The address will be known by then.
                 Found::Asked => self.again.push(Reverse((now + RETRY_MIN, number))),
                 Found::Refused(error) => self.handle_failed_registration(now, number, error),
@@ -253,6 +279,22 @@ impl Neighbours {
         if let Some(registration) = registration {
             self.registrations.remove(&registration);
             self.client.cancel(registration);
+        }
+    }
+
+    /// Registers anew what is observed of a thing.
+    fn renew(&mut self, now: Instant, thing: &str) {
+        let is_meant = |(_, observed): &(&u64, &Observed)| observed.thing.eq_ignore_ascii_case(thing);
+        let numbers: Vec<u64> = self.observed.iter().filter(is_meant).map(|(number, _)| *number).collect();
+        for number in numbers {
+            let registration = self.observed.get_mut(&number).and_then(|observed| observed.registration.take());
+            // One without a registration waits for its next one already.
+            if let Some(registration) = registration {
+                self.registrations.remove(&registration);
+                self.client.cancel(registration);
+                let error = ResourceError::NoAnswer(format!("{thing} is asked anew, under other keys"));
+                self.handle_failed_registration(now, number, error);
+            }
         }
     }
 

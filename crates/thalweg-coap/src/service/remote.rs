@@ -22,6 +22,11 @@ pub trait Remote: Send + Sync {
     /// Sends a request and returns at once; `completion` is called exactly once, on any thread.
     fn request(&self, thing: &str, request: RequestBuf, completion: ResponseCompletion);
 
+    /// Whether requests to a thing are protected with keys of this side, which not everybody may use.
+    fn is_protected(&self, _thing: &str) -> bool {
+        false
+    }
+
     /// Registers for notifications, which `listener` gets until the observation is dropped.
     fn observe(&self, thing: &str, request: RequestBuf, listener: ResponseListener) -> Box<dyn RemoteObservation>;
 }

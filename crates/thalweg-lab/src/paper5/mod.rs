@@ -23,7 +23,7 @@ mod usage;
 mod verdicts;
 
 pub use cell::{Contender, PaperFigure, RequestLoad, ServerCell, ServerRoom, ServerWork};
-pub use observed::{PoolLine, ServerLine};
+pub use observed::{ConnectionLine, PoolLine, ServerLine, SessionLine};
 pub use peer::{CoapPeer, Deduplication};
 pub use plan::{Paper5Plan, ServerSite, law_named};
 pub use result::{Paper5Result, Run, ServerCellRuns, ServerUsage};

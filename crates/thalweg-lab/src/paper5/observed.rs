@@ -40,10 +40,48 @@ pub struct ServerLine {
     /// Requests answered 5.03 because handlers held as many bytes as they may.
     #[serde(default)]
     pub bytes_refused: u64,
+    /// DTLS sessions.
+    #[serde(default)]
+    pub sessions: SessionLine,
+    /// Connections over TCP, TLS and WebSocket.
+    #[serde(default)]
+    pub connections: ConnectionLine,
     /// Paths whose handlers took too long inline and run in a pool now.
     pub demoted: Vec<String>,
     /// Its handler pools.
     pub pools: Vec<PoolLine>,
+}
+
+/// DTLS sessions of a server: the first two numbers are those at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLine {
+    /// Sessions.
+    pub open: u64,
+    /// Handshakes under way.
+    pub handshakes: u64,
+    /// Datagrams that asked for a cookie.
+    pub challenged: u64,
+    /// Handshakes that were completed.
+    pub established: u64,
+    /// Handshakes that failed.
+    pub failed: u64,
+    /// Sessions and handshakes that made room for others.
+    pub evicted: u64,
+    /// Datagrams that belong to no session, or could not be read.
+    pub unreadable: u64,
+}
+
+/// Connections of a server: the first number is that at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionLine {
+    /// Connections.
+    pub open: u64,
+    /// Connections that were opened.
+    pub opened: u64,
+    /// Those that the server ended, because what came was no CoAP or too long.
+    pub aborted: u64,
+    /// Those that were too slow or silent for too long.
+    pub timed_out: u64,
 }
 
 /// Counters of a handler pool since its creation, as of its law's last decision `age_s` ago.

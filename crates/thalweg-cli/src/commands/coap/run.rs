@@ -34,6 +34,12 @@ pub fn run(options: &GatewayOptions, interrupt: &Interrupt) -> Result<(), Failur
     let mut gateway = Gateway::start(plan).map_err(Failure::from_cause)?;
     tell(&gateway.start_parts());
     print_line(format_args!("serving coap://{}", gateway.address()))?;
+    if let Some(address) = gateway.secure_address() {
+        print_line(format_args!("serving coaps://{address}"))?;
+    }
+    for (transport, address) in gateway.stream_addresses() {
+        print_line(format_args!("serving {transport}://{address}"))?;
+    }
     if let Some(address) = gateway.metrics_address() {
         print_line(format_args!("metrics http://{address}/metrics"))?;
     }

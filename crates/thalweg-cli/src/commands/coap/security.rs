@@ -44,7 +44,7 @@ impl CredentialOptions {
 /// Who may do what.
 #[derive(Args, Debug)]
 pub struct AccessOptions {
-    /// Allow METHODS (any, or get,put,…) on PATH and everything below it to WHO only: any, none, known, psk:IDENTITY, subject:NAME, oscore:HEX, transport:SCHEME or net:ADDRESS/BITS. May be repeated; of several paths the longest decides (default: all to all).
+    /// Allow METHODS (any, or get,put,…) on PATH and everything below it, or on `proxy` for requests that name another server, to WHO only: any, none, known, psk:IDENTITY, subject:NAME, oscore:HEX, transport:SCHEME or net:ADDRESS/BITS. May be repeated; of several paths the longest decides (default: all to all).
     #[arg(long = "allow", value_name = "PATH METHODS WHO", value_parser = |text: &str| text.parse::<AccessRule>())]
     pub rules: Vec<AccessRule>,
 }

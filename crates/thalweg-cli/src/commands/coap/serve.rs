@@ -10,7 +10,7 @@ use thalweg_coap::dtls::SessionLimits;
 use thalweg_coap::identity::Transport;
 use thalweg_coap::interaction::rate_limit::PeerRate;
 use thalweg_coap::interaction::server::{ClassConfig, GroupRequests, SecureConfig, Server, ServerConfig};
-use thalweg_coap::interaction::streams::StreamsConfig;
+use thalweg_coap::interaction::streams::{StreamsConfig, parse_listener};
 use thalweg_coap::resource::LocalStore;
 use thalweg_coap::scheduler::SchedulerConfig;
 use thalweg_coap::scheduler::controller::ControlLaw;
@@ -93,7 +93,7 @@ pub struct ServeOptions {
     pub coaps: Option<SocketAddr>,
 
     /// Also serve a transport with connections (RFC 8323) at this address: coap+tcp://ADDRESS:PORT, coap+ws://, or coaps+tcp:// and coaps+ws://, which need --certificate. May be repeated (default: none).
-    #[arg(long = "listen", value_name = "URI", value_parser = stream_address)]
+    #[arg(long = "listen", value_name = "URI", value_parser = parse_listener)]
     pub listeners: Vec<(Transport, SocketAddr)>,
 
     #[command(flatten)]
@@ -207,15 +207,6 @@ fn config(options: &ServeOptions) -> Result<ServerConfig, Failure> {
         config.secure = Some(SecureConfig { address, credentials, limits: SessionLimits::default() });
     }
     Ok(config)
-}
-
-/// `SCHEME://ADDRESS:PORT` of a transport with connections.
-fn stream_address(text: &str) -> Result<(Transport, SocketAddr), String> {
-    let found = text.split_once("://").and_then(|(scheme, address)| {
-        let transport = Transport::ALL.into_iter().find(|one| one.is_reliable() && one.scheme() == scheme)?;
-        Some((transport, address.trim_end_matches('/').parse().ok()?))
-    });
-    found.ok_or_else(|| "write coap+tcp://ADDRESS:PORT, or coaps+tcp, coap+ws or coaps+ws before the colon".to_owned())
 }
 
 /// `LAW` or `CLASS=LAW`.

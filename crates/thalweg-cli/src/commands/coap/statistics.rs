@@ -3,10 +3,12 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use thalweg_coap::dtls::SessionCounts;
+use thalweg_coap::endpoint::reliable::ReliableCounts;
 use thalweg_coap::interaction::counts::LoopCounts;
 use thalweg_coap::interaction::server::ServerSnapshot;
 use thalweg_coap::scheduler::PoolSnapshot;
-use thalweg_lab::paper5::{PoolLine, ServerLine};
+use thalweg_lab::paper5::{ConnectionLine, PoolLine, ServerLine, SessionLine};
 
 use crate::outcome::Failure;
 
@@ -32,10 +34,29 @@ pub fn to_json(now: &ServerSnapshot, at: Duration) -> Result<String, Failure> {
         observers_refused: total.observers_refused,
         observers_evicted: total.observers_evicted,
         bytes_refused: total.bytes_refused,
+        sessions: session_line(&now.sessions),
+        connections: connection_line(&now.connections),
         demoted: now.demoted.clone(),
         pools: now.scheduler.pools.iter().map(pool_line).collect(),
     };
     serde_json::to_string(&line).map_err(Failure::from_cause)
+}
+
+fn session_line(counts: &SessionCounts) -> SessionLine {
+    SessionLine {
+        open: counts.sessions as u64,
+        handshakes: counts.handshakes as u64,
+        challenged: counts.challenged,
+        established: counts.established,
+        failed: counts.failed,
+        evicted: counts.evicted,
+        unreadable: counts.unreadable,
+    }
+}
+
+fn connection_line(counts: &ReliableCounts) -> ConnectionLine {
+    let ReliableCounts { opened, aborted, timed_out, .. } = *counts;
+    ConnectionLine { open: counts.connections as u64, opened, aborted, timed_out }
 }
 
 fn pool_line(pool: &PoolSnapshot) -> PoolLine {
@@ -79,9 +100,20 @@ pub fn to_text(before: &ServerSnapshot, now: &ServerSnapshot, passed: Duration) 
         ("not observing", total.observers_refused, was.observers_refused),
         ("observation ended for others", total.observers_evicted, was.observers_evicted),
         ("too many bytes in handlers", total.bytes_refused, was.bytes_refused),
+        ("handshakes failed", now.sessions.failed, before.sessions.failed),
+        ("sessions made room for others", now.sessions.evicted, before.sessions.evicted),
+        ("connections aborted", now.connections.aborted, before.connections.aborted),
+        ("connections timed out", now.connections.timed_out, before.connections.timed_out),
     ];
     for (name, count, before) in losses.iter().filter(|(_, count, before)| count > before) {
         let _ = write!(line, " {name} {}", count - before);
+    }
+    let (sessions, handshakes) = (now.sessions.sessions, now.sessions.handshakes);
+    if sessions + handshakes > 0 {
+        let _ = write!(line, "; {sessions} DTLS sessions and {handshakes} handshakes");
+    }
+    if now.connections.connections > 0 {
+        let _ = write!(line, "; {} connections", now.connections.connections);
     }
     now.scheduler.pools.iter().for_each(|pool| describe(pool, &mut line));
     now.demoted.iter().for_each(|path| {

@@ -343,3 +343,16 @@ fn without_a_sequence_number_nothing_leaves_readable() {
     let lines = exchange(&mut client, &mut server, nobody);
     assert_eq!(lines[1], "< ACK 5.00 [32]");
 }
+
+#[test]
+fn an_observation_ends_when_its_context_is_taken_away() {
+    let (mut client, mut server, context) = ends(Past::Unused);
+    let keyring = Arc::new(Keyring::new([context_of_server()]).unwrap());
+    server.endpoint.set_keyring(Arc::clone(&keyring));
+    ask(&mut client, &context, RequestBuf::get("/a").with_observe(Observe::Register));
+    exchange(&mut client, &mut server, |_| Response::content("first", 0).observable());
+    assert_eq!(server.endpoint.observers("/a"), 1);
+    keyring.replace([]).unwrap();
+    server.endpoint.notify(server.now, "/a");
+    assert_eq!((server.endpoint.observers("/a"), server.sent().len()), (0, 0));
+}

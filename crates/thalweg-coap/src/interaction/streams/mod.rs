@@ -46,3 +46,15 @@ impl StreamsConfig {
         }
     }
 }
+
+/// Reads where to listen, and how: `coap+tcp://ADDRESS:PORT`, or another transport with connections.
+///
+/// # Errors
+/// What should be written.
+pub fn parse_listener(text: &str) -> Result<(Transport, SocketAddr), String> {
+    let found = text.split_once("://").and_then(|(scheme, address)| {
+        let transport = Transport::ALL.into_iter().find(|one| one.is_reliable() && one.scheme() == scheme)?;
+        Some((transport, address.trim_end_matches('/').parse().ok()?))
+    });
+    found.ok_or_else(|| "write coap+tcp://ADDRESS:PORT, or coaps+tcp, coap+ws or coaps+ws before the colon".to_owned())
+}

@@ -17,12 +17,14 @@ use super::StreamsConfig;
 use super::conduit::Conduit;
 use super::tls::TlsServer;
 use super::web::WebLayer;
+use crate::credentials::Credentials;
 use crate::endpoint::reliable::{ConnectionId, ReliableCounts, ReliableEndpoint};
 use crate::endpoint::slab::{Slab, index_of};
 use crate::identity::{Caller, Transport};
 use crate::interaction::adapter::Adapter;
 use crate::interaction::counts::LoopCounts;
 use crate::interaction::receiver::Shared;
+use crate::interaction::renewal::RenewalReader;
 
 /// An address that is listened at.
 pub(in crate::interaction) struct Listener {
@@ -38,6 +40,7 @@ pub(in crate::interaction) struct StreamLoop {
     endpoint: ReliableEndpoint,
     adapter: Adapter,
     limits: StreamsConfig,
+    renewal: RenewalReader,
     links: Slab<Link>,
     /// The link of each connection, at the connection's place.
     link_of: Vec<u64>,
@@ -85,7 +88,7 @@ impl StreamLoop {
         mut listeners: Vec<Listener>,
         endpoint: ReliableEndpoint,
         adapter: Adapter,
-        limits: StreamsConfig,
+        (limits, renewal): (StreamsConfig, RenewalReader),
         told: Arc<Mutex<ReliableCounts>>,
     ) -> io::Result<StreamLoop> {
         for (place, listener) in listeners.iter_mut().enumerate() {
@@ -97,6 +100,7 @@ impl StreamLoop {
             endpoint,
             adapter,
             limits,
+            renewal,
             links: Slab::new(),
             link_of: Vec::new(),
             hosts: HashMap::new(),
@@ -171,6 +175,9 @@ impl StreamLoop {
             self.accept_at = None;
             (0..self.listeners.len()).for_each(|place| self.accept(now, place));
         }
+        if let Some(credentials) = self.renewal.poll() {
+            self.set_credentials(credentials);
+        }
         self.adapter.begin_batch();
         for id in std::mem::take(&mut self.readable) {
             self.read(now, id, buffer);
@@ -197,6 +204,22 @@ impl StreamLoop {
                 self.readable.push(id);
             }
         }
+    }
+
+    /// Uses other credentials for new connections. Where others are believed, those with TLS end and prove themselves anew.
+    fn set_credentials(&mut self, credentials: Credentials) {
+        for listener in self.listeners.iter_mut().filter(|listener| listener.tls.is_some()) {
+            match TlsServer::new(&credentials) {
+                Ok(tls) => listener.tls = Some(tls),
+                Err(error) => tracing::warn!(%error, "the new credentials of TLS cannot be used; the old ones hold"),
+            }
+        }
+        if self.limits.credentials.trust != credentials.trust {
+            let secure: Vec<u64> =
+                self.links.iter().filter(|(_, link)| link.transport.is_secure()).map(|(id, _)| id).collect();
+            secure.into_iter().for_each(|id| self.end(id));
+        }
+        self.limits.credentials = credentials;
     }
 
     fn accept(&mut self, now: Instant, place: usize) {

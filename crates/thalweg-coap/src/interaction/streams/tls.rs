@@ -122,10 +122,7 @@ impl ClientCertVerifier for Listed {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        match self.0.is_listed(certificate) {
-            true => Ok(ClientCertVerified::assertion()),
-            false => self.0.clients().verify_client_cert(certificate, intermediates, now),
-        }
+        self.0.verify_client(certificate, intermediates, now)
     }
 
     fn verify_tls12_signature(
@@ -160,10 +157,7 @@ impl ServerCertVerifier for Listed {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.0.is_listed(certificate) {
-            true => Ok(ServerCertVerified::assertion()),
-            false => self.0.servers().verify_server_cert(certificate, intermediates, name, ocsp, now),
-        }
+        self.0.verify_server(certificate, intermediates, name, ocsp, now)
     }
 
     fn verify_tls12_signature(
@@ -172,7 +166,7 @@ impl ServerCertVerifier for Listed {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.servers().verify_tls12_signature(message, certificate, signature)
+        self.0.clients().verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -181,11 +175,11 @@ impl ServerCertVerifier for Listed {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.servers().verify_tls13_signature(message, certificate, signature)
+        self.0.clients().verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.servers().supported_verify_schemes()
+        self.0.clients().supported_verify_schemes()
     }
 }
 

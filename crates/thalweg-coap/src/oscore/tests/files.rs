@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::message::{CoapMessage, MessageId, MessageType, RequestBuf, Token};
-use crate::oscore::file::{load_context, load_keyring};
-use crate::oscore::{ClientAssociation, Context, ContextParameters, OneRun, OscoreHeader, Past};
+use crate::oscore::file::{KeyringFile, load_context, load_keyring};
+use crate::oscore::{ClientAssociation, Context, ContextParameters, OneRun, OscoreHeader, Past, Refusal};
 
 /// A directory that is gone at the end.
 struct Directory(PathBuf);
@@ -134,4 +134,39 @@ fn everything_that_can_be_said_is_understood() {
     let same = format!("[{KEYS}, {}]", KEYS.replace("\"sender_id\": \"\"", "\"sender_id\": \"03\""));
     let error = load_keyring(&directory.write("same.json", &same)).unwrap_err().to_string();
     assert!(error.contains("same id_context"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_read_again_keeps_contexts_that_stay_and_retires_those_that_are_gone() {
+    let directory = Directory::new("again");
+    let other = KEYS.replace("\"01\"", "\"02\"");
+    let path = directory.write("keys.json", &format!("[{KEYS}, {other}]"));
+    let mut file = KeyringFile::load(&path).unwrap();
+    let keyring = std::sync::Arc::clone(file.keyring());
+    let secret: Vec<u8> = (1..=16).collect();
+    let own = ContextParameters::new(&secret, b"\x01", b"").unwrap();
+    let own = Context::new(&own, 0, Box::new(OneRun), Past::Unused);
+    let request = || {
+        let request = RequestBuf::get("/");
+        let (message_type, id, token) = (MessageType::Confirmable, MessageId(1), Token::EMPTY);
+        let options = request.view().options;
+        let message = CoapMessage { message_type, code: request.code(), id, token, options, payload: &[] };
+        ClientAssociation::new(own.clone()).protect(&message, token).unwrap()
+    };
+    let said = |datagram: &[u8]| keyring.verify(&CoapMessage::parse(datagram).unwrap());
+    let first = request();
+    let association = said(&first).unwrap().association;
+    directory.write("keys.json", &format!("[{KEYS}]"));
+    file.reload(&path).unwrap();
+    assert_eq!(said(&first).unwrap_err(), Refusal::Replay, "what came before is known");
+    assert!(said(&request()).is_ok() && !association.context().is_retired());
+    // The numbers of the context are in use.
+    directory.write("keys.json", &KEYS.replace("0102", "ffff"));
+    let error = file.reload(&path).unwrap_err().to_string();
+    assert!(error.contains("needs another state"), "{error}");
+    assert!(said(&request()).is_ok(), "the contexts before hold");
+    directory.write("keys.json", &format!("[{other}]"));
+    file.reload(&path).unwrap();
+    assert_eq!(said(&request()).unwrap_err(), Refusal::UnknownContext);
+    assert!(association.context().is_retired());
 }

@@ -5,14 +5,13 @@ use std::process::Command;
 
 use super::{TestPeer, californium, coap, debian_package, folder};
 use crate::Outcome;
-use crate::workspace::{cargo, has, root, run, target};
+use crate::workspace::{has, root, run};
 
 /// All of them.
-pub const PEERS: [TestPeer; 5] = [
+pub const PEERS: [TestPeer; 4] = [
     TestPeer { name: "libcoap", prepare: libcoap },
     TestPeer { name: "aiocoap", prepare: aiocoap },
     TestPeer { name: "californium", prepare: californium },
-    TestPeer { name: "californium_checker", prepare: californium_checker },
     TestPeer { name: "node_coap", prepare: node_coap },
 ];
 
@@ -48,12 +47,4 @@ fn californium() -> Outcome<Vec<(&'static str, OsString)>> {
     let sources = ["Body.java", "Client.java", "Dtls.java", "Server.java"].map(|name| source.join(name));
     let class_path = californium::compile(&sources, &folder().join("coap-tests/classes"))?;
     Ok(vec![("THALWEG_CALIFORNIUM", class_path.into())])
-}
-
-/// Californium's checker, and the server that it checks.
-fn californium_checker() -> Outcome<Vec<(&'static str, OsString)>> {
-    let class_path = californium::checker()?;
-    run(&mut cargo(&["build", "--quiet", "--package", "thalweg-coap", "--example", "plugtest"]))?;
-    let program = target().join("debug/examples/plugtest");
-    Ok(vec![("THALWEG_CALIFORNIUM_CHECKER", class_path.into()), ("THALWEG_PLUGTEST", program.into())])
 }

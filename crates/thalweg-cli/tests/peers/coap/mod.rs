@@ -3,7 +3,6 @@
 mod aiocoap;
 mod asking;
 mod californium;
-mod californium_checker;
 mod libcoap;
 mod node_coap;
 mod serving;

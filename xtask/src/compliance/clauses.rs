@@ -363,7 +363,12 @@ const POLICIES: &[Clause] = &[
         "`autodispose`",
         "it/instances.rs unregistering_without_autodispose_leaves_the_instance_without_writers",
     ),
-    absent("§2.2.3.22", "READER_DATA_LIFECYCLE", "instances without samples and writers go at once"),
+    shown(
+        "§2.2.3.22",
+        "READER_DATA_LIFECYCLE",
+        "`ReaderLifecycle`, fixed at creation",
+        "it/policies/lifecycle.rs what_nobody_writes_any_more_goes_when_the_reader_says_so",
+    ),
     shown(
         "XTypes 1.3 §7.6.3.7",
         "TYPE_CONSISTENCY_ENFORCEMENT",

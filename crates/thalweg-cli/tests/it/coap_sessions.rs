@@ -193,7 +193,7 @@ fn what_a_transport_cannot_do_is_refused_with_the_reason() {
 
 #[test]
 fn sessions_and_connections_are_in_the_statistics() {
-    let keys = Keys::new();
+    let keys = keys();
     let all = keys.path("all.json");
     let listen = ["--listen", "coap+tcp://127.0.0.1:0", "--statistics", "0.1", "--json"];
     let mut server = Serving::start(&[&["--coaps", "127.0.0.1:0", "--psk", &all], &listen[..]].concat(), 3);

@@ -397,7 +397,7 @@ impl Server {
             TlsServer::new(credentials).map_err(|error| refused("TLS", error))?;
         }
         let renewals = self.renewals.secure.iter().chain(&self.renewals.streams);
-        if renewals.fold(false, |is_new, renewal| renewal.renew(credentials) || is_new) {
+        if renewals.filter(|renewal| renewal.renew(credentials)).count() > 0 {
             self.homes.iter().for_each(SendHandler::wake);
         }
         Ok(())

@@ -47,7 +47,8 @@ impl WriterQos {
 
 impl ReaderQos {
     /// Tells whether an existing reader's QoS may become `next`. What may change: DEADLINE, LATENCY_BUDGET, TIME_BASED_FILTER,
-    /// PARTITION, USER_DATA, TOPIC_DATA and GROUP_DATA.
+    /// PARTITION, USER_DATA, TOPIC_DATA and GROUP_DATA. READER_DATA_LIFECYCLE is fixed, unlike in DDS: its delays run from when instances
+    /// ended.
     ///
     /// # Errors
     /// As [`WriterQos::check_change`].
@@ -63,6 +64,7 @@ impl ReaderQos {
             fixed(PolicyId::HISTORY, &self.history, &next.history),
             fixed(PolicyId::RESOURCE_LIMITS, &self.resource_limits, &next.resource_limits),
             fixed(PolicyId::DATA_REPRESENTATION, &self.data_representation, &next.data_representation),
+            fixed(PolicyId::READER_DATA_LIFECYCLE, &self.lifecycle, &next.lifecycle),
             fixed(PolicyId::TYPE_CONSISTENCY, &self.type_consistency, &next.type_consistency),
         ])
     }

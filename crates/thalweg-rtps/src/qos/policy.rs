@@ -42,6 +42,7 @@ policies! {
     DESTINATION_ORDER = 12, "Which clock orders samples of several writers.";
     HISTORY = 13, "How many samples of an instance are kept.";
     RESOURCE_LIMITS = 14, "Upper bounds on what is kept.";
+    READER_DATA_LIFECYCLE = 17, "How long a reader keeps what nobody writes any more.";
     TOPIC_DATA = 18, "Bytes that the application attaches to a topic.";
     GROUP_DATA = 19, "Bytes that the application attaches to a publisher or subscriber.";
     TRANSPORT_PRIORITY = 20, "Rank of datagrams in the network.";

@@ -342,7 +342,8 @@ impl<'options> Sending<'options> {
     fn follow_path(&mut self, now: Instant) -> Result<(), SendError> {
         let Sending { options, sender, paths, tally, .. } = self;
         let path = &mut tally.path;
-        let has_news = paths.iter().fold(false, |news, path| path.media().take_path_news() || news);
+        // Each is taken, also behind the first.
+        let has_news = paths.iter().filter(|path| path.media().take_path_news()).count() > 0;
         if options.mtu.is_none() && (has_news || tally.lost > path.lost) && now >= path.looked_at + PATH_PAUSE {
             (path.lost, path.looked_at) = (tally.lost, now);
             // Without a route there is nothing to be learned of it.

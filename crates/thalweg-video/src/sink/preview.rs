@@ -83,13 +83,13 @@ fn colour(format: VideoFormat, octets: &[u8], x: usize, y: usize) -> [u8; 3] {
     match (format.pixels(), group) {
         (PixelFormat::Rgb8, &[red, green, blue]) => [red, green, blue],
         (PixelFormat::Yuv422Bits8, &[blue, first, red, second]) => {
-            of_video([if x % 2 == 0 { first } else { second }, blue, red])
+            of_video([if x.is_multiple_of(2) { first } else { second }, blue, red])
         }
         // The upper eight of ten bits each: Cb, Y, Cr, Y.
         (PixelFormat::Yuv422Bits10, &[a, b, c, d, e]) => {
             let upper = |high: u8, low: u8, shift: u32| (u16::from_be_bytes([high, low]) >> shift) as u8;
             let (blue, first, red, second) = (a, upper(b, c, 6), upper(c, d, 4), upper(d, e, 2));
-            of_video([if x % 2 == 0 { first } else { second }, blue, red])
+            of_video([if x.is_multiple_of(2) { first } else { second }, blue, red])
         }
         _ => [0; 3],
     }

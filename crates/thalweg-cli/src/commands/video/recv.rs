@@ -201,7 +201,7 @@ impl VideoReceiveOptions {
             }
             SinkName::Null => OpenSink::Null(NullSink),
             SinkName::Preview => {
-                let Some((width, height)) = terminal_size_of(&stdout()).filter(|_| stdout().is_terminal()) else {
+                let Some((width, height)) = terminal_size_of(stdout()).filter(|_| stdout().is_terminal()) else {
                     return Err(Failure::Usage("a preview needs a terminal as standard output".to_owned()));
                 };
                 // The last line is that of the figures.

@@ -28,6 +28,7 @@ fn cache(keyed: Keyed, lifecycle: ReaderLifecycle) -> SampleCache {
 
 fn sample(now: Instant, number: i64, instance: KeyHash, change: ChangeKind) -> CachedSample {
     CachedSample {
+        related: None,
         coherent_set: SequenceNumber::ZERO,
         payload: Payload::from(&b"\0\x01\0\0x"[..]),
         payload_kind: PayloadKind::Data,

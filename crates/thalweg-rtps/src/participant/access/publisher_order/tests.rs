@@ -56,6 +56,7 @@ impl Publisher {
         }
         let place = GroupPlace { number: SequenceNumber(self.number), set: SequenceNumber(self.set) };
         let sample = CachedSample {
+            related: None,
             payload: Payload::from(vec![0; 100]),
             payload_kind: PayloadKind::Data,
             valid: true,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::batches::Batches;
 use super::window::NUMBERS_MAX;
-use super::writer_proxy::WriterProxy;
+use super::writer_proxy::{GREETING_PATIENCE, WriterProxy};
 use super::{Reader, ReaderOutcome};
 use crate::count::is_newer;
 use crate::time::Instant;
@@ -48,6 +48,8 @@ pub(super) struct Doubt {
     late: Option<Late>,
     /// The next answer asks for a HEARTBEAT.
     question: bool,
+    /// When to ask for one because the writer has only asked who is there.
+    greeting_due: Option<Instant>,
     questioned_at: Option<Instant>,
     /// The highest number announced when the reader answered last: a claim does not vouch for the next one in the same datagram.
     vouched: SequenceNumber,
@@ -74,6 +76,9 @@ struct Late {
 /// How soon a reader asks again whether something is true, at most; two round trips where that is sooner.
 const QUESTION_PAUSE: Duration = Duration::from_millis(5);
 
+/// When a question that nothing has settled is asked again.
+pub(super) const QUESTION_REPEAT: Duration = Duration::from_millis(500);
+
 /// How long HEARTBEATs must contradict what a newer one has said: longer than a network holds a datagram back.
 const OVERTAKEN_FOR: Duration = Duration::from_millis(200);
 
@@ -99,7 +104,9 @@ impl Doubt {
     /// again: the answer to the last may be lost, and a writer that takes the reader for complete says nothing by itself.
     pub(super) fn note_answer(&mut self, now: Instant, announced: SequenceNumber) -> Questions {
         let of_jump = self.jump.is_some_and(|claim| !claim.asked);
-        let asks_back = std::mem::take(&mut self.question) || self.is_open();
+        let is_unanswered = self.is_open() && self.questioned_at.is_some_and(|at| now.since(at) >= QUESTION_REPEAT);
+        let is_greeting_due = self.greeting_due.take_if(|due| *due <= now).is_some();
+        let asks_back = std::mem::take(&mut self.question) || is_unanswered || is_greeting_due;
         self.vouched = announced;
         self.jump.iter_mut().for_each(|claim| claim.asked = true);
         self.beyond.iter_mut().for_each(|claim| _ = claim.asked_at.get_or_insert(now));
@@ -108,6 +115,12 @@ impl Doubt {
             self.questioned_at = Some(now);
         }
         Questions { asks_back, of_jump }
+    }
+
+    /// The writer has only asked who is there. Returns when to ask it for its greeting: a writer that was deceived about what is here
+    /// does not greet.
+    pub(super) fn await_greeting(&mut self, now: Instant) -> Instant {
+        *self.greeting_due.get_or_insert(now + GREETING_PATIENCE)
     }
 
     /// Whether the writer has still to confirm or to contradict something.
@@ -137,7 +150,7 @@ impl WriterProxy {
 
     /// True until a HEARTBEAT has told where the writer is; a writer that comes back may be anywhere.
     pub(super) fn is_first_contact(&self) -> bool {
-        self.announced_by_heartbeat.is_none() || !self.contacted
+        self.announced_by_heartbeat.is_none() || !self.contacted || !self.is_greeted()
     }
 
     /// Whether a first HEARTBEAT from `first` on says of all samples that are here that they are gone. They would be delivered before

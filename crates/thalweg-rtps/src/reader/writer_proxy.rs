@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
 use super::departed::LeftOff;
-use super::doubt::Doubt;
+use super::doubt::{Doubt, QUESTION_REPEAT};
 use super::reassembly::{Reassembly, ReassemblyBudget};
 use super::skips::Skips;
 use super::window::{NUMBERS_MAX, Window};
@@ -417,7 +417,7 @@ impl WriterProxy {
     /// A request left at `now`; the next one is due when it stays without effect.
     pub(super) fn asked(&mut self, now: Instant, still_missing: bool) {
         let waits_for_contact = !self.contacted;
-        if still_missing || waits_for_contact || self.doubt.is_open() {
+        if still_missing || waits_for_contact {
             let (next, announced) = (self.window.next(), self.announced);
             self.asked_for_first |= still_missing && next == SequenceNumber::FIRST;
             let again = self.requests.asked.is_some();
@@ -430,16 +430,16 @@ impl WriterProxy {
             self.requests.asked = None;
             self.requests.due = None;
             self.requests.repeat = self.repeat_period();
-            if !self.is_greeted() {
-                // A writer that was deceived about what is here does not greet: then it has to be asked.
-                self.contacted = false;
-                self.requests.due = Some(now + GREETING_PATIENCE);
+            if self.doubt.is_open() {
+                self.requests.due = Some(now + QUESTION_REPEAT);
+            } else if !self.is_greeted() {
+                self.requests.due = Some(self.doubt.await_greeting(now));
             }
         }
     }
 
     /// Whether it has told of its own numbers.
-    fn is_greeted(&self) -> bool {
+    pub(super) fn is_greeted(&self) -> bool {
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO).max(self.window.next().previous());
         told.next() >= self.matched.numbers_from
     }
@@ -448,6 +448,6 @@ impl WriterProxy {
 /// How soon a writer that has not answered our first ACKNACK gets another one.
 const FIRST_CONTACT_REPEAT: Duration = Duration::from_millis(50);
 /// How long a writer that greets is left to do so.
-const GREETING_PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 /// And how rarely in the end, when it does not want to know us.
 const FIRST_CONTACT_REPEAT_MAX: Duration = Duration::from_secs(3);

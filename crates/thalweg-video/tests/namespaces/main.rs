@@ -205,7 +205,7 @@ fn packets_become_smaller_where_the_path_becomes_narrower() {
     let run = Run { mtu: 1500, frames: 120, rate: 30_000, address: "10.77.0.2:5004" };
     let [sent, received] = stream_with(run, |hosts| {
         std::thread::sleep(Duration::from_secs(2));
-        hosts.iter().for_each(|host| host.link("set eth0 mtu 1300").unwrap());
+        hosts.iter().for_each(|host| host.link("set eth0 mtu 1100").unwrap());
     });
     assert_eq!(sent["replans"], 1.0, "{sent:?}");
     // The frame in which it happened, and those that the processors were too busy for.

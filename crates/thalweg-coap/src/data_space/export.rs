@@ -177,15 +177,14 @@ impl Exporting {
         if is_actuator {
             // A lost command is worse than a best-effort writer that does not match and learns why.
             let offered = Offered { is_reliable: true, is_durable: false };
-            let created = participant.create_reader(&topic, reader_qos(offered))?;
+            // What this thing itself writes is its own state, and must not take the place of a command.
+            let builder = participant.reader_builder(&topic).qos(reader_qos(offered)).ignore_own_publications();
+            let created = builder.create()?;
             let (working, driven) = (Arc::downgrade(self), path.to_owned());
-            let own = participant.guid_prefix();
             created.on_data(Delivery::Thread, move |reader| {
                 let Some(working) = working.upgrade() else { return };
                 let samples = reader.take(TAKEN_MAX);
-                // A sample of this thing itself is its own state.
-                let others = samples.iter().filter(|sample| sample.is_valid() && sample.info().writer.prefix != own);
-                for sample in others {
+                for sample in samples.iter().filter(|sample| sample.is_valid()) {
                     working.submit(Work::Drive(driven.clone(), sample.bytes().to_vec()));
                 }
             })?;

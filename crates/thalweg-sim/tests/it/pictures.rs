@@ -73,10 +73,15 @@ fn check(seed: u64, way: Way) {
         at.since(record.writers[0].written[usize::try_from(sequence.0 - 1).expect("one of them")].at)
     };
     let taken = &record.readers[0].taken;
-    let latest = taken.iter().filter(|sample| sample.valid).map(|sample| late(sample.sequence, sample.at)).max();
+    // Nothing follows the last frame: when its end is lost with the HEARTBEAT, a timer has to notice it.
+    let last = SequenceNumber(i64::from(FRAMES));
+    let valid = || taken.iter().filter(|sample| sample.valid);
+    let latest = valid().filter(|sample| sample.sequence < last).map(|sample| late(sample.sequence, sample.at)).max();
+    let end = valid().find(|sample| sample.sequence == last).map(|sample| late(sample.sequence, sample.at));
     let counters = record.writers[0].counters;
     assert_eq!(record.readers[0].values(), FRAMES as usize, "seed {seed}, {way:?}: {counters:?}");
     assert!(latest <= Some(LIFESPAN), "seed {seed}, {way:?}: the latest after {latest:?}, {counters:?}");
+    assert!(end <= Some(LIFESPAN * 2), "seed {seed}, {way:?}: the last after {end:?}, {counters:?}");
     assert!(way.loss == 0.0 || counters.repaired > 0, "nothing was lost: {counters:?}");
 }
 

@@ -367,7 +367,7 @@ const POLICIES: &[Clause] = &[
         "§2.2.3.22",
         "READER_DATA_LIFECYCLE",
         "`ReaderLifecycle`, fixed at creation",
-        "it/policies/lifecycle.rs what_nobody_writes_any_more_goes_when_the_reader_says_so",
+        "it/policies.rs what_nobody_writes_any_more_goes_when_the_reader_says_so",
     ),
     shown(
         "XTypes 1.3 §7.6.3.7",

@@ -14,7 +14,7 @@ pub struct ResourceDirectory {
     /// By their number, which is a part of their path.
     entries: BTreeMap<u64, Entry>,
     by_name: HashMap<EndpointName, u64>,
-    /// Bytes of the registrations, as they were sent.
+    /// Bytes that the registrations take in memory.
     bytes: usize,
     next: u64,
     refused: u64,
@@ -42,6 +42,19 @@ pub(super) struct Entry {
     bytes: usize,
 }
 
+impl Entry {
+    /// Bytes in memory: those of the texts, and of what holds them.
+    fn footprint(base: &str, attributes: &[(String, String)], links: &[WebLink]) -> usize {
+        let of_attributes: usize = attributes.iter().map(|(name, value)| TEXTS_BYTES + name.len() + value.len()).sum();
+        let of_link = |link: &WebLink| {
+            let texts = link.attributes.iter();
+            let texts = texts.map(|(name, value)| TEXTS_BYTES + name.len() + value.as_ref().map_or(0, String::len));
+            TEXTS_BYTES + link.target.len() + texts.sum::<usize>()
+        };
+        ENTRY_BYTES + base.len() + of_attributes + links.iter().map(of_link).sum::<usize>()
+    }
+}
+
 /// Why a registration is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectoryError {
@@ -58,7 +71,7 @@ pub enum DirectoryError {
 pub struct DirectoryCounts {
     /// Registrations.
     pub registrations: usize,
-    /// Bytes of their links.
+    /// Bytes that they take in memory, with their links and attributes.
     pub bytes: usize,
     /// Registrations that found no place.
     pub refused: u64,
@@ -117,12 +130,16 @@ impl Parameters {
                     }
                     read.base = Some(value.trim_end_matches('/').to_owned());
                 }
+                _ if !link_format::is_attribute_name(name) => {
+                    return Err(bad(format!("{name:?} is no name of an attribute")));
+                }
                 _ if value.contains(['"', '\\']) || value.chars().any(char::is_control) => {
                     return Err(bad(format!("{name} has letters that no attribute has")));
                 }
                 _ => read.attributes.push((name.to_owned(), value.to_owned())),
             }
         }
+        check_count(&read.attributes)?;
         let sector = sector.unwrap_or_default();
         read.name = endpoint.map(|endpoint| EndpointName { endpoint, sector });
         Ok(read)
@@ -155,12 +172,10 @@ impl ResourceDirectory {
         let links = read_links(payload)?;
         let known = self.by_name.get(&name).copied();
         let old_bytes = known.and_then(|number| self.entries.get(&number)).map_or(0, |entry| entry.bytes);
-        let bytes = payload.len() + base.len() + ENTRY_BYTES;
+        let bytes = Entry::footprint(&base, &attributes, &links);
         let is_full = known.is_none() && self.entries.len() >= REGISTRATIONS_MAX;
         if is_full || self.bytes - old_bytes + bytes > BYTES_MAX {
-            self.refused += 1;
-            let first = self.entries.values().map(|entry| entry.expires.since(now)).min();
-            return Err(DirectoryError::Full(first.unwrap_or(LIFETIME)));
+            return Err(self.refuse(now));
         }
         let number = known.unwrap_or_else(|| {
             self.next += 1;
@@ -177,7 +192,7 @@ impl ResourceDirectory {
     /// Refreshes a registration, with another lifetime, base or attributes if they are given (RFC 9176 §5.3.1).
     ///
     /// # Errors
-    /// When there is no such registration, or a parameter is wrong.
+    /// When there is no such registration, a parameter is wrong, or there is no room.
     pub fn handle_update<'a>(
         &mut self,
         now: Instant,
@@ -190,17 +205,22 @@ impl ResourceDirectory {
         if parameters.name.is_some() {
             return Err(DirectoryError::Bad("ep and d cannot be changed; register anew".to_owned()));
         }
+        let entry = self.entries.get(&number).ok_or(DirectoryError::Unknown)?;
+        let base = parameters.base.or_else(|| source.map(str::to_owned)).unwrap_or_else(|| entry.base.clone());
+        let is_kept = |(known, _): &&(String, String)| parameters.attributes.iter().all(|(name, _)| name != known);
+        let mut attributes: Vec<(String, String)> = entry.attributes.iter().filter(is_kept).cloned().collect();
+        attributes.extend(parameters.attributes);
+        check_count(&attributes)?;
+        let bytes = Entry::footprint(&base, &attributes, &entry.links);
+        let old_bytes = entry.bytes;
+        if self.bytes - old_bytes + bytes > BYTES_MAX {
+            return Err(self.refuse(now));
+        }
         let entry = self.entries.get_mut(&number).ok_or(DirectoryError::Unknown)?;
-        if let Some(base) = parameters.base.or_else(|| source.map(str::to_owned)) {
-            entry.base = base;
-        }
         entry.lifetime = parameters.lifetime.unwrap_or(entry.lifetime);
+        (entry.base, entry.attributes, entry.bytes) = (base, attributes, bytes);
         entry.expires = now + entry.lifetime;
-        for (name, value) in parameters.attributes {
-            entry.attributes.retain(|(known, _)| *known != name);
-            entry.attributes.push((name, value));
-        }
-        entry.attributes.truncate(ATTRIBUTES_MAX);
+        self.bytes = self.bytes - old_bytes + bytes;
         Ok(())
     }
 
@@ -233,12 +253,26 @@ impl ResourceDirectory {
         self.entries.get(&number)
     }
 
+    fn refuse(&mut self, now: Instant) -> DirectoryError {
+        self.refused += 1;
+        let first = self.entries.values().map(|entry| entry.expires.since(now)).min();
+        DirectoryError::Full(first.unwrap_or(LIFETIME))
+    }
+
     fn forget(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
         self.by_name.remove(&entry.name);
         self.bytes -= entry.bytes;
         Some(entry)
     }
+}
+
+fn check_count(attributes: &[(String, String)]) -> Result<(), DirectoryError> {
+    if attributes.len() > ATTRIBUTES_MAX {
+        let reason = format!("at most {ATTRIBUTES_MAX} attributes are registered, not {}", attributes.len());
+        return Err(DirectoryError::Bad(reason));
+    }
+    Ok(())
 }
 
 fn read_links(payload: &[u8]) -> Result<Vec<WebLink>, DirectoryError> {
@@ -261,7 +295,9 @@ const NAME_MAX_BYTES: usize = 63;
 /// Chosen by us: with [`BYTES_MAX`] this bounds memory, also for endpoints without links.
 const REGISTRATIONS_MAX: usize = 16_384;
 const BYTES_MAX: usize = 16 << 20;
-/// Bytes of an entry beside its links, counted generously.
+/// Bytes of an entry beside its base, attributes and links, counted generously.
 const ENTRY_BYTES: usize = 512;
+/// Bytes of what holds a name and its value, or a target, beside their letters.
+const TEXTS_BYTES: usize = size_of::<(String, Option<String>)>();
 const LINKS_MAX: usize = 1024;
 const ATTRIBUTES_MAX: usize = 32;

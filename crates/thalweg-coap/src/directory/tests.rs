@@ -102,6 +102,10 @@ fn what_is_wrong_is_refused_with_the_reason() {
     check("ep=a&lt=0&base=coap://h", "", "lt is a number");
     check("ep=a&base=ftp://h", "", "base is a URI");
     check("ep=a&base=coap://h", "</x", "no link format");
+    check("ep=a&base=coap://h&=x", "", "\"\" is no name of an attribute");
+    check("ep=a&base=coap://h&a;b=x", "", "\"a;b\" is no name of an attribute");
+    let many = (0..33).map(|number| format!("&a{number}=x")).collect::<String>();
+    check(&format!("ep=a&base=coap://h{many}"), "", "at most 32 attributes");
     check(&format!("ep={}&base=coap://h", "x".repeat(64)), "", "1 to 63 bytes");
     assert!(world.resources("page=x").starts_with("4.00 page is a whole number"));
     assert!(world.ask(&RequestBuf::get("/rd")).starts_with("4.05"));
@@ -114,6 +118,28 @@ fn what_is_wrong_is_refused_with_the_reason() {
     let source = world.handler.handle(&RequestBuf::post("/rd?ep=a", "</x>").view(), Some("coap://h:7"));
     assert_eq!(source.map(|response| response.code), Some(Code::CREATED));
     assert_eq!(world.resources(""), "2.05 <coap://h:7/x>");
+}
+
+#[test]
+fn attributes_and_short_links_count_as_the_memory_they_take() {
+    let world = World::new();
+    let bytes = || world.handler.counts().bytes;
+    world.register("ep=a&base=coap://h", "");
+    let empty = bytes();
+    world.register("ep=a&base=coap://h", &["</>"; 1000].join(","));
+    assert!(bytes() >= empty + 1000 * size_of::<crate::link_format::WebLink>());
+    world.register("ep=a&base=coap://h", "");
+    let value = "v".repeat(200);
+    assert_eq!(world.ask(&RequestBuf::post(&format!("/rd/1?et={value}"), "")), "2.04 ");
+    assert!(bytes() >= empty + 200);
+    assert_eq!(world.ask(&RequestBuf::post("/rd/1?et=x", "")), "2.04 ", "a value takes the place of the old one");
+    assert!(bytes() < empty + 200);
+    for number in 0..31 {
+        assert_eq!(world.ask(&RequestBuf::post(&format!("/rd/1?a{number}={value}"), "")), "2.04 ");
+    }
+    assert!(world.ask(&RequestBuf::post("/rd/1?one-more=x", "")).starts_with("4.00 at most 32 attributes"));
+    assert_eq!(world.ask(&RequestBuf::delete("/rd/1")), "2.02 ");
+    assert_eq!(world.handler.counts(), DirectoryCounts::default());
 }
 
 #[test]

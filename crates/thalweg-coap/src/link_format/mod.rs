@@ -77,6 +77,15 @@ impl WebLink {
 /// Attributes whose value is a list with spaces between its members (RFC 6690 §3.1, RFC 7252 §7.2.1).
 const LISTS: [&str; 4] = ["rt", "if", "rel", "ct"];
 
+/// Whether a text can be the name of an attribute, so that it is read again as it was written.
+pub(crate) fn is_attribute_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(ends_name)
+}
+
+fn ends_name(character: char) -> bool {
+    matches!(character, '=' | ';' | ',' | '<' | '>' | '"') || character.is_whitespace()
+}
+
 /// Writes links; gives the text for `/.well-known/core`.
 ///
 /// Values are quoted unless they are numbers, as RFC 6690 §2 wants it for `rt` and `if` and allows it for the rest.
@@ -154,8 +163,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn attribute(&mut self) -> Result<(String, Option<String>), LinkError> {
-        let name =
-            self.until(|character| matches!(character, '=' | ';' | ',' | '<' | '>' | '"') || character.is_whitespace());
+        let name = self.until(ends_name);
         if name.is_empty() {
             return Err(self.expected("name of an attribute"));
         }

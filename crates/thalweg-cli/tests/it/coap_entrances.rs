@@ -1,92 +1,25 @@
 //! The ways into `coap run`: sessions, connections, what clients have to prove there, and what the gateway proves to others.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::process::{ChildStderr, ChildStdout};
 use std::time::Instant;
 
 use thalweg_coap::endpoint::{Config, Confirmability};
 use thalweg_coap::interaction::client::Client;
 use thalweg_coap::message::{OptionNumber, RequestBuf};
 
-use crate::program::{PATIENCE, Running, Said, command, run, tag};
+use crate::gateway::{GatewayProcess, wait_for_line};
+use crate::program::{PATIENCE, Running, Said, TestFolder, command, run};
 
-/// A folder with the files of a gateway; gone at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        let folder = Folder(std::env::temp_dir().join(format!("thalweg-entrances-{}", tag())));
-        std::fs::create_dir_all(&folder.0).expect("a folder");
-        folder
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.0.join(name), text).expect("written");
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a name").to_owned()
-    }
-
-    /// The gateway's file, with these lines in and behind `[server]`.
-    fn write_plan(&self, lines: &str) {
-        self.write("g.toml", &format!("schema = \"thalweg.gateway/1\"\n[server]\nbind = \"127.0.0.1:0\"\n{lines}"));
-    }
+/// Writes the gateway's file, with these lines in and behind `[server]`.
+fn write_plan(folder: &TestFolder, lines: &str) {
+    folder.write("g.toml", &format!("schema = \"thalweg.gateway/1\"\n[server]\nbind = \"127.0.0.1:0\"\n{lines}"));
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-struct GatewayProcess {
-    running: Running,
-    output: BufReader<ChildStdout>,
-    errors: BufReader<ChildStderr>,
-    uris: Vec<String>,
-}
-
-impl GatewayProcess {
-    /// A gateway by the plan in `folder`, which serves so many addresses.
-    #[track_caller]
-    fn start(folder: &Folder, addresses: usize) -> GatewayProcess {
-        let mut running = Running::start(command(&["coap", "run", &folder.path("g.toml")]));
-        let (mut output, errors) = (running.stdout(), running.stderr());
-        let mut uri = || {
-            let mut line = String::new();
-            output.read_line(&mut line).expect("a line");
-            line.trim().strip_prefix("serving ").expect("an address").to_owned()
-        };
-        let uris = (0..addresses).map(|_| uri()).collect();
-        GatewayProcess { running, output, errors, uris }
-    }
-
-    fn reload(&mut self) {
-        self.running.signal("HUP");
-        wait_for_line(&mut self.output, "reloaded");
-    }
-
-    fn end(self) {
-        self.running.signal("INT");
-        self.running.finish().expect_code(0);
-    }
-}
-
+/// A gateway by the plan in `folder`, which serves so many addresses.
 #[track_caller]
-fn wait_for_line(lines: &mut impl BufRead, part: &str) -> String {
-    let start = Instant::now();
-    let mut line = String::new();
-    while start.elapsed() < PATIENCE {
-        line.clear();
-        if lines.read_line(&mut line).expect("a line") == 0 || line.contains(part) {
-            break;
-        }
-    }
-    assert!(line.contains(part), "{part:?} was not said; the last line was {line:?}");
-    line
+fn start(folder: &TestFolder, addresses: usize) -> GatewayProcess {
+    GatewayProcess::start(&folder.path("g.toml"), addresses)
 }
 
 fn ask(verb: &str, uri: &str, path: &str, more: &[&str]) -> Said {
@@ -125,7 +58,7 @@ fn proxied(gateway: &str, uri: &str) -> String {
 
 #[test]
 fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_now() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let plan = |access: &str| {
         format!(
             "listen = [\"coap+tcp://127.0.0.1:0\", \"coaps+tcp://127.0.0.1:0\"]\n[dtls]\nbind = \"127.0.0.1:0\"\n\
@@ -138,8 +71,8 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
     folder.write("keys.json", &format!("[{}, {}]", key("porter", "01"), key("guest", "02")));
     folder.write("porter.json", &key("porter", "01"));
     folder.write("guest.json", &key("guest", "02"));
-    folder.write_plan(&plan("\"/name any psk:porter\", \"/name get transport:coaps+tcp\""));
-    let mut gateway = GatewayProcess::start(&folder, 4);
+    write_plan(&folder, &plan("\"/name any psk:porter\", \"/name get transport:coaps+tcp\""));
+    let mut gateway = start(&folder, 4);
     let [plain, secure, tcp, tls] = [0, 1, 2, 3].map(|place: usize| gateway.uris[place].clone());
     let (porter, guest) = (folder.path("porter.json"), folder.path("guest.json"));
     let trust = certificate("authority.pem");
@@ -155,7 +88,7 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
     wait_for_line(&mut states, "old");
     // A key that is gone ends its session; the others' rules and keys are the new ones.
     folder.write("keys.json", &format!("[{}]", key("guest", "02")));
-    folder.write_plan(&plan("\"/name get psk:guest\", \"/name get transport:coap+tcp\""));
+    write_plan(&folder, &plan("\"/name get psk:guest\", \"/name get transport:coap+tcp\""));
     gateway.reload();
     let ended = observer.finish().expect_code(1);
     assert!(ended.stderr.contains("ended the session"), "{}", ended.stderr);
@@ -166,7 +99,8 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
 
     // What cannot be read leaves the keys before in force, and another address needs a restart.
     folder.write("keys.json", "{");
-    folder.write_plan(
+    write_plan(
+        &folder,
         &plan("\"/name get any\"").replace("[dtls]\nbind = \"127.0.0.1:0\"", "[dtls]\nbind = \"127.0.0.1:1\""),
     );
     gateway.reload();
@@ -180,16 +114,17 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
 
 #[test]
 fn a_thing_with_keys_is_asked_under_them_and_nobody_borrows_them() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.write("far.json", &format!("[{}, {}]", context("00", "01"), context("00", "02")));
     folder.write("near.json", &context("01", "00"));
     folder.write("own.json", &context("02", "00"));
-    let far = Folder::new();
+    let far = TestFolder::new();
     std::fs::rename(folder.path("far.json"), far.path("far.json")).expect("moved");
-    far.write_plan(
+    write_plan(
+        &far,
         "[oscore]\nkeys = \"far.json\"\nprotected = [\"/\"]\n[[device]]\ndriver = \"kit\"\nname = \"lamp\"\nmodel = \"led\"\n",
     );
-    let thing = GatewayProcess::start(&far, 1);
+    let thing = start(&far, 1);
     let thing_uri = thing.uris[0].clone();
     let lines = |keys: &str| {
         format!(
@@ -197,8 +132,8 @@ fn a_thing_with_keys_is_asked_under_them_and_nobody_borrows_them() {
              [[remote]]\npath = \"far\"\nthing = \"{thing_uri}\"\nresources = \"sensors/lamp/light\"\n"
         )
     };
-    folder.write_plan(&lines("near.json"));
-    let mut gateway = GatewayProcess::start(&folder, 1);
+    write_plan(&folder, &lines("near.json"));
+    let mut gateway = start(&folder, 1);
     let near = gateway.uris[0].clone();
     let wait_for = |expect: &str| {
         let start = Instant::now();
@@ -218,7 +153,7 @@ fn a_thing_with_keys_is_asked_under_them_and_nobody_borrows_them() {
     let borrowed = proxied(&near, &format!("{thing_uri}/sensors/lamp/light"));
     assert!(borrowed.starts_with("4.03 this proxy does not lend its keys"), "{borrowed}");
     // Without its keys the thing is not asked at all.
-    folder.write_plan(&lines("missing.json"));
+    write_plan(&folder, &lines("missing.json"));
     gateway.reload();
     wait_for_line(&mut gateway.errors, "missing.json cannot be used");
     let start = Instant::now();
@@ -232,15 +167,15 @@ fn a_thing_with_keys_is_asked_under_them_and_nobody_borrows_them() {
 
 #[test]
 fn requests_for_other_servers_are_under_rules_of_their_own_and_never_come_back_by_the_host_itself() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let plan = |access: &str| {
         format!(
             "[proxy]\nforward = \"*\"\n[access]\nallow = [\"/name get net:127.0.0.0/8\"{access}]\n\
              [[resource]]\npath = \"name\"\nvalue = \"secret\"\n"
         )
     };
-    folder.write_plan(&plan(""));
-    let mut gateway = GatewayProcess::start(&folder, 1);
+    write_plan(&folder, &plan(""));
+    let mut gateway = start(&folder, 1);
     let uri = gateway.uris[0].clone();
     let port = uri.rsplit_once(':').expect("a port").1.to_owned();
     for host in ["127.0.0.1", "127.1.2.3", "localhost", "0.0.0.0", "[::ffff:127.0.0.1]"] {
@@ -250,7 +185,7 @@ fn requests_for_other_servers_are_under_rules_of_their_own_and_never_come_back_b
     for (rule, expect) in
         [(", \"proxy get none\"", "4.01"), (", \"/ any none\"", "4.01"), (", \"/other any none\"", "4.03")]
     {
-        folder.write_plan(&plan(rule));
+        write_plan(&folder, &plan(rule));
         gateway.reload();
         let said = proxied(&uri, &format!("coap://127.0.0.1:{port}/name"));
         assert!(said.starts_with(expect), "{rule}: {said}");
@@ -261,7 +196,7 @@ fn requests_for_other_servers_are_under_rules_of_their_own_and_never_come_back_b
 
 #[test]
 fn what_entrances_need_is_told_with_its_place() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for (lines, expect) in [
         ("[dtls]\n", ":4:1: dtls: needs psk, or certificate and private_key, in [credentials]"),
         ("listen = \"coaps+tcp://127.0.0.1:0\"\n", ":4:10: listen: TLS needs certificate"),
@@ -275,7 +210,7 @@ fn what_entrances_need_is_told_with_its_place() {
         ("[access]\nallow = [\"proxi get any\"]\n", ":5:10: allow: the path \"proxi\""),
         ("[[thing]]\nthing = \"coaps://h\"\noscore = \"k\"\n", ":5:9: thing: coaps is not supported"),
     ] {
-        folder.write_plan(lines);
+        write_plan(&folder, lines);
         let said = run(&["coap", "run", &folder.path("g.toml"), "--check"]).expect_code(2);
         assert!(said.stderr.contains(expect), "{lines}: {}", said.stderr);
     }

@@ -1,11 +1,8 @@
 //! `coap run` in a process of its own: the file, its reload, other things, services, proxies, the directory and the figures.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::process::{ChildStderr, ChildStdout};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -17,63 +14,28 @@ use thalweg_coap::message::{
 use thalweg_transport::batch::{BatchOptions, BatchScratch, BatchSocket, Departure};
 use thalweg_transport::clock;
 
-use crate::program::{PATIENCE, Running, command, run, tag};
+use crate::gateway::{GatewayProcess, wait_for_line};
+use crate::program::{PATIENCE, Running, TestFolder, command, run, tag};
 
-/// A file of this test, removed at its end.
-struct GatewayFile(PathBuf);
-
-impl GatewayFile {
-    fn new(lines: &str) -> GatewayFile {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("thalweg-gateway-{}-{}.toml", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let file = GatewayFile(std::env::temp_dir().join(name));
-        file.write(lines);
-        file
-    }
-
-    fn write(&self, lines: &str) {
-        let text = format!(
-            "schema = \"thalweg.gateway/1\"\nserver = {{ bind = \"127.0.0.1:0\", metrics = \"127.0.0.1:0\" }}\n{lines}"
-        );
-        std::fs::write(&self.0, text).expect("written");
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().expect("text")
-    }
-}
-
-impl Drop for GatewayFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// A gateway on a port of its own.
-struct GatewayProcess {
-    running: Running,
-    output: BufReader<ChildStdout>,
-    errors: BufReader<ChildStderr>,
+/// A gateway on a port of its own, by a file of its own.
+struct Gateway {
+    process: GatewayProcess,
     address: String,
     metrics: String,
-    file: GatewayFile,
+    folder: TestFolder,
 }
 
-impl GatewayProcess {
-    fn start(lines: &str) -> GatewayProcess {
-        let file = GatewayFile::new(lines);
-        let mut running = Running::start(command(&["coap", "run", file.path()]));
-        let (mut output, errors) = (running.stdout(), running.stderr());
-        let mut line = || {
-            let mut line = String::new();
-            output.read_line(&mut line).expect("a line");
-            line.trim().to_owned()
-        };
-        let address = line().strip_prefix("serving coap://").expect("the address").to_owned();
-        let metrics = line();
-        let metrics = metrics.strip_prefix("metrics http://").and_then(|rest| rest.strip_suffix("/metrics"));
-        let metrics = metrics.expect("the address").to_owned();
-        GatewayProcess { running, output, errors, address, metrics, file }
+impl Gateway {
+    #[track_caller]
+    fn start(lines: &str) -> Gateway {
+        let folder = TestFolder::new();
+        write_plan(&folder, lines);
+        let process = GatewayProcess::start(&folder.path("g.toml"), 2);
+        let [address, metrics] = ["coap://", "http://"].map(|scheme| {
+            let uri = process.uris.iter().find_map(|uri| uri.strip_prefix(scheme)).expect("the address");
+            uri.trim_end_matches("/metrics").to_owned()
+        });
+        Gateway { process, address, metrics, folder }
     }
 
     fn uri(&self, path: &str) -> String {
@@ -103,8 +65,8 @@ impl GatewayProcess {
 
     /// Writes the file anew and has it read.
     fn reload(&self, lines: &str) {
-        self.file.write(lines);
-        self.running.signal("HUP");
+        write_plan(&self.folder, lines);
+        self.process.running.signal("HUP");
     }
 
     fn figures(&self) -> Value {
@@ -113,21 +75,9 @@ impl GatewayProcess {
     }
 }
 
-/// Reads lines until one has this in it.
-#[track_caller]
-fn wait_for_line(lines: &mut impl BufRead, part: &str) -> String {
-    let start = Instant::now();
-    let mut line = String::new();
-    while start.elapsed() < PATIENCE {
-        line.clear();
-        if lines.read_line(&mut line).expect("a line") == 0 {
-            break;
-        }
-        if line.contains(part) {
-            return line;
-        }
-    }
-    panic!("{part:?} was not said; the last line was {line:?}");
+fn write_plan(folder: &TestFolder, lines: &str) {
+    let server = r#"server = { bind = "127.0.0.1:0", metrics = "127.0.0.1:0" }"#;
+    folder.write("g.toml", &format!("schema = \"thalweg.gateway/1\"\n{server}\n{lines}"));
 }
 
 fn exchange(server: &str, request: RequestBuf) -> Response {
@@ -158,35 +108,34 @@ fn a_wrong_file_is_told_with_its_place_and_the_nearest_key() {
 fn a_reload_changes_what_differs_and_keeps_observers() {
     let led = "[[device]]\ndriver = \"kit\"\nname = \"hall\"\nmodel = \"led\"\n";
     let name = |text: &str| format!("{led}[[resource]]\npath = \"name\"\nvalue = \"{text}\"\n");
-    let mut gateway = GatewayProcess::start(&name("old"));
+    let mut gateway = Gateway::start(&name("old"));
     run(&["coap", "put", &gateway.uri("/sensors/hall/light"), "on", "--timeout", "50"]).expect_code(0);
     let words = ["coap", "observe", &gateway.uri("/name"), "--count", "2", "--timeout", "55"];
     let mut observer = Running::start(command(&words));
     let mut states = observer.stdout();
     assert!(wait_for_line(&mut states, "old").contains("old"));
-    gateway.file.write("[[resorce]]\npath = \"name\"\n");
-    gateway.running.signal("HUP");
-    let told = wait_for_line(&mut gateway.errors, "goes on as before");
+    write_plan(&gateway.folder, "[[resorce]]\npath = \"name\"\n");
+    gateway.process.running.signal("HUP");
+    let told = wait_for_line(&mut gateway.process.errors, "goes on as before");
     assert!(told.contains(":3:3: \"resorce\" is unknown: did you mean \"resource\"?"), "{told}");
     assert_eq!(gateway.get("/name"), "old");
     gateway.reload(&name("new"));
-    wait_for_line(&mut gateway.output, "reloaded");
+    wait_for_line(&mut gateway.process.output, "reloaded");
     // The observer was there before the reload, and is told.
     wait_for_line(&mut states, "new");
     observer.finish().expect_code(0);
     assert_eq!(gateway.get("/sensors/hall/light"), "true", "what is the same was not touched");
     gateway.reload(&format!("{}[priorities]\nresource = 7\n", name("new")));
-    wait_for_line(&mut gateway.errors, "priorities changes with a restart only");
-    gateway.running.signal("INT");
-    gateway.running.finish().expect_code(0);
+    wait_for_line(&mut gateway.process.errors, "priorities changes with a restart only");
+    gateway.process.end();
 }
 
 #[test]
 fn threads_run_in_their_groups_with_their_priorities() {
     let lines = "[priorities]\nresource = 3\napplication = 8\n[[device]]\ndriver = \"kit\"\nname = \"t\"\nmodel = \"temphumi\"\n\
         period_ms = 50\n[[service]]\nname = \"mean\"\ndoes = \"mean\"\ninputs = [\"/sensors/t/temperature\"]\noutput = \"/mean\"\n";
-    let gateway = GatewayProcess::start(lines);
-    let folder = format!("/proc/{}/task", gateway.running.id());
+    let gateway = Gateway::start(lines);
+    let folder = format!("/proc/{}/task", gateway.process.running.id());
     let nice = |name: &str| {
         let tasks = std::fs::read_dir(&folder).expect("threads").flatten();
         let found = tasks.filter_map(|task| {
@@ -220,8 +169,7 @@ fn threads_run_in_their_groups_with_their_priorities() {
 
 #[test]
 fn resources_of_other_things_are_served_and_their_changes_reach_observers() {
-    let other =
-        GatewayProcess::start("[[device]]\ndriver = \"kit\"\nname = \"lamp\"\nmodel = \"led\"\non_demand_ms = 100\n");
+    let other = Gateway::start("[[device]]\ndriver = \"kit\"\nname = \"lamp\"\nmodel = \"led\"\non_demand_ms = 100\n");
     let lines = format!(
         "[[remote]]\npath = \"house\"\nthing = \"coap://{}\"\nresources = [\"sensors/lamp/light\", \"nothing\"]\n\
          [[reverse]]\npath = \"there\"\nto = \"coap://{}/sensors\"\n[proxy]\nforward = \"127.0.0.1\"\n\
@@ -229,7 +177,7 @@ fn resources_of_other_things_are_served_and_their_changes_reach_observers() {
          [[device]]\ndriver = \"kit\"\nname = \"own\"\nmodel = \"led\"\nroot = \"x\"\n",
         other.address, other.address
     );
-    let here = GatewayProcess::start(&lines.replace("output = \"/own\"", "output = \"/x/own/light\""));
+    let here = Gateway::start(&lines.replace("output = \"/own\"", "output = \"/x/own/light\""));
     here.wait_for("/house/sensors/lamp/light", "false");
     let words = ["coap", "observe", &here.uri("/house/sensors/lamp/light"), "--count", "2", "--timeout", "55"];
     let mut observer = Running::start(command(&words));
@@ -261,7 +209,7 @@ fn resources_of_other_things_are_served_and_their_changes_reach_observers() {
 
 #[test]
 fn things_register_at_a_gateway_and_are_found_there() {
-    let directory = GatewayProcess::start("[directory]\n");
+    let directory = Gateway::start("[directory]\n");
     let lines = |base: &str| {
         format!(
             "[[device]]\ndriver = \"kit\"\nname = \"t\"\nmodel = \"temperature\"\n[[registration]]\n\
@@ -269,7 +217,7 @@ fn things_register_at_a_gateway_and_are_found_there() {
             directory.address
         )
     };
-    let thing = GatewayProcess::start(&lines("coap://127.0.0.1:7"));
+    let thing = Gateway::start(&lines("coap://127.0.0.1:7"));
     let link = |base: &str| {
         format!(
             "<{base}/sensors/t/temperature>;title=\"simulated thermometer\";rt=\"temperature\";if=\"core.s\";\
@@ -283,8 +231,7 @@ fn things_register_at_a_gateway_and_are_found_there() {
     );
     thing.reload(&lines("coap://127.0.0.1:8"));
     directory.wait_for("/rd-lookup/res?rt=temperature", &link("coap://127.0.0.1:8"));
-    thing.running.signal("INT");
-    thing.running.finish().expect_code(0);
+    thing.process.end();
     assert_eq!(directory.get("/rd-lookup/res"), "", "it has taken its leave");
 }
 
@@ -293,7 +240,7 @@ fn topics_are_resources_of_a_gateway_for_as_long_as_its_file_says() {
     let tag = tag();
     let lines = format!("[bridge]\ninterfaces = [\"lo\"]\ntag = \"{tag}\"\nexport = [\"name\"]\n");
     let name = "[[resource]]\npath = \"name\"\nvalue = \"here\"\n";
-    let mut gateway = GatewayProcess::start(&format!("{lines}{name}"));
+    let mut gateway = Gateway::start(&format!("{lines}{name}"));
     let words = [
         "pub",
         "Square",
@@ -308,12 +255,12 @@ fn topics_are_resources_of_a_gateway_for_as_long_as_its_file_says() {
         &tag,
     ];
     let _publisher = Running::start(command(&words));
-    wait_for_line(&mut gateway.errors, "started: topic /topics/Square");
+    wait_for_line(&mut gateway.process.errors, "started: topic /topics/Square");
     gateway.wait_for("/topics/Square", "{\"color\":\"RED\",\"shapesize\":3,\"x\":1,\"y\":2}");
     let topics = run(&["ls", "--interface", "lo", "--domain-tag", &tag, "--settle", "3"]).stdout;
     assert!(topics.contains("coap/name"), "{topics}");
     gateway.reload(name);
-    wait_for_line(&mut gateway.errors, "ended: bridge to domain 0");
+    wait_for_line(&mut gateway.process.errors, "ended: bridge to domain 0");
     assert!(gateway.get("/topics/Square").contains("4.04"));
     assert_eq!(gateway.get("/name"), "here");
 }
@@ -322,7 +269,7 @@ fn topics_are_resources_of_a_gateway_for_as_long_as_its_file_says() {
 fn figures_are_scraped_and_adaptive_sensing_tells_what_it_saves() {
     let lines = "[[device]]\ndriver = \"kit\"\nname = \"t\"\nmodel = \"temperature\"\n\
         adaptive = { error = 1.0, min_ms = 10, max_ms = 1000 }\n[[pack]]\npath = \"all\"\nroot = \"sensors\"\n";
-    let gateway = GatewayProcess::start(lines);
+    let gateway = Gateway::start(lines);
     let pack = run(&["coap", "get", &gateway.uri("/all"), "--accept", "110", "--timeout", "50"]).expect_code(0).stdout;
     let pack: Value = serde_json::from_str(&pack).expect("SenML");
     assert_eq!((&pack[0]["n"], &pack[0]["u"]), (&"sensors/t/temperature".into(), &"Cel".into()));
@@ -431,7 +378,7 @@ fn ten_thousand_things_are_observed_by_one_thread_in_64_mb() {
         let (high, low) = (1 + number / 250, 1 + number % 250);
         format!("[[remote]]\npath = \"t{number}\"\nthing = \"coap://127.1.{high}.{low}:{port}\"\nresources = \"v\"\n")
     });
-    let gateway = GatewayProcess::start(&things.collect::<String>());
+    let gateway = Gateway::start(&things.collect::<String>());
     let start = Instant::now();
     while crowd.registered.len() < THINGS {
         crowd.serve(1, Duration::from_millis(200));
@@ -444,7 +391,7 @@ fn ten_thousand_things_are_observed_by_one_thread_in_64_mb() {
     for number in [0, 4_711, THINGS - 1] {
         gateway.wait_for(&format!("/t{number}/v"), "version 2");
     }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.running.id())).expect("status");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.process.running.id())).expect("status");
     let of = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key)).expect(key);
         line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("a number")

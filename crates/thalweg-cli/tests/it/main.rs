@@ -14,6 +14,7 @@ mod contact;
 mod documents;
 mod exchange;
 mod flows;
+mod gateway;
 mod help;
 mod lab;
 mod measure;

@@ -59,6 +59,31 @@ fn check_part(found: &[u8], sent: &[u8], least: usize) {
     assert!(found.iter().zip(sent).all(|(found, sent)| found == sent), "a sample differs");
 }
 
+/// A receiver of picture and sound, and what it is to hear.
+struct Hearing {
+    input: PathBuf,
+    output: PathBuf,
+    sent: Vec<u8>,
+    receiver: Program,
+}
+
+impl Hearing {
+    /// Hears pictures at `port` and sound two ports above.
+    #[track_caller]
+    fn start(name: &str, port: u16) -> Hearing {
+        let (input, output) = (file(&format!("{name}-sound.raw")), file(&format!("{name}-sound.wav")));
+        let (sent, sound_port) = (samples(3), port + 2);
+        fs::write(&input, &sent).expect("written");
+        let receiver = thalweg::start_alone(&format!(
+            "video recv --bind 127.0.0.1:{port} --size 320x180 --rate 10 --format yuv422-8 --sink null \
+             --sound-bind 127.0.0.1:{sound_port} --sound-sink wav:{} --playout-frames 4 --seconds 6 --json",
+            output.display()
+        ));
+        [port, sound_port].into_iter().for_each(wait_for_listener);
+        Hearing { input, output, sent, receiver }
+    }
+}
+
 mod gstreamer {
     use super::*;
 
@@ -70,16 +95,7 @@ mod gstreamer {
 
     #[test]
     fn picture_and_sound_of_gstreamer_reach_us() {
-        let (input, output) = (file("gstreamer-sound.raw"), file("gstreamer-sound.wav"));
-        let sent = samples(3);
-        fs::write(&input, &sent).expect("written");
-        let words = format!(
-            "video recv --bind 127.0.0.1:21004 --size 320x180 --rate 10 --format yuv422-8 --sink null --sound-bind 127.0.0.1:21006 \
-             --sound-sink wav:{} --playout-frames 4 --seconds 6 --json",
-            output.display()
-        );
-        let mut receiver = thalweg::start_alone(&words);
-        [21_004, 21_006].into_iter().for_each(wait_for_listener);
+        let Hearing { input, output, sent, mut receiver } = Hearing::start("gstreamer", 21_004);
         let pipeline = launch(&format!(
             "rtpbin name=bin videotestsrc is-live=true num-buffers=40 ! video/x-raw,format=UYVY,width=320,height=180,framerate=10/1 ! \
              rtpvrawpay pt=96 mtu=1472 ! bin.send_rtp_sink_0 bin.send_rtp_src_0 ! udpsink host=127.0.0.1 port=21004 \
@@ -163,16 +179,7 @@ mod ffmpeg {
 
     #[test]
     fn sound_of_ffmpeg_beside_our_picture_reaches_us() {
-        let (input, output) = (file("ffmpeg-sound.raw"), file("ffmpeg-sound.wav"));
-        let sent = samples(3);
-        fs::write(&input, &sent).expect("written");
-        let words = format!(
-            "video recv --bind 127.0.0.1:21028 --size 320x180 --rate 10 --format yuv422-8 --sink null --sound-bind 127.0.0.1:21030 \
-             --sound-sink wav:{} --playout-frames 4 --seconds 6 --json",
-            output.display()
-        );
-        let mut receiver = thalweg::start_alone(&words);
-        [21_028, 21_030].into_iter().for_each(wait_for_listener);
+        let Hearing { input, output, sent, mut receiver } = Hearing::start("ffmpeg", 21_028);
         let mut command = Command::new("ffmpeg");
         let words = format!(
             "-hide_banner -nostdin -loglevel warning -re -f s24be -ar 48000 -ac 2 -i {} -c:a pcm_s24be -payload_type 98 \

@@ -21,6 +21,22 @@ fn refuse_first(fixed: impl IntoIterator<Item = Fixed>) -> Result<(), QosError> 
     }
 }
 
+/// The policies that writers and readers have alike and may not change.
+macro_rules! fixed_of_both {
+    ($before:expr, $after:expr) => {
+        [
+            fixed(PolicyId::DURABILITY, &$before.durability, &$after.durability),
+            fixed(PolicyId::PRESENTATION, &$before.presentation, &$after.presentation),
+            fixed(PolicyId::LIVELINESS, &$before.liveliness, &$after.liveliness),
+            fixed(PolicyId::RELIABILITY, &$before.reliability, &$after.reliability),
+            fixed(PolicyId::DESTINATION_ORDER, &$before.destination_order, &$after.destination_order),
+            fixed(PolicyId::HISTORY, &$before.history, &$after.history),
+            fixed(PolicyId::RESOURCE_LIMITS, &$before.resource_limits, &$after.resource_limits),
+            fixed(PolicyId::DATA_REPRESENTATION, &$before.data_representation, &$after.data_representation),
+        ]
+    };
+}
+
 impl WriterQos {
     /// Tells whether an existing writer's QoS may become `next`. What may change: DEADLINE, LATENCY_BUDGET, LIFESPAN, the strength of
     /// OWNERSHIP, TRANSPORT_PRIORITY, `autodispose`, PARTITION, USER_DATA, TOPIC_DATA, GROUP_DATA and `reader_patience`.
@@ -30,18 +46,11 @@ impl WriterQos {
     pub fn check_change(&self, next: &WriterQos) -> Result<(), QosError> {
         next.check()?;
         let kind = |ownership: WriterOwnership| ownership.kind();
-        refuse_first([
-            fixed(PolicyId::DURABILITY, &self.durability, &next.durability),
-            fixed(PolicyId::PRESENTATION, &self.presentation, &next.presentation),
+        let of_writers = [
             fixed(PolicyId::OWNERSHIP, &kind(self.ownership), &kind(next.ownership)),
-            fixed(PolicyId::LIVELINESS, &self.liveliness, &next.liveliness),
-            fixed(PolicyId::RELIABILITY, &self.reliability, &next.reliability),
-            fixed(PolicyId::DESTINATION_ORDER, &self.destination_order, &next.destination_order),
-            fixed(PolicyId::HISTORY, &self.history, &next.history),
-            fixed(PolicyId::RESOURCE_LIMITS, &self.resource_limits, &next.resource_limits),
-            fixed(PolicyId::DATA_REPRESENTATION, &self.data_representation, &next.data_representation),
             fixed(PolicyId::TRANSMISSION, &self.transmission, &next.transmission),
-        ])
+        ];
+        refuse_first(fixed_of_both!(self, next).into_iter().chain(of_writers))
     }
 }
 
@@ -54,18 +63,11 @@ impl ReaderQos {
     /// As [`WriterQos::check_change`].
     pub fn check_change(&self, next: &ReaderQos) -> Result<(), QosError> {
         next.check()?;
-        refuse_first([
-            fixed(PolicyId::DURABILITY, &self.durability, &next.durability),
-            fixed(PolicyId::PRESENTATION, &self.presentation, &next.presentation),
+        let of_readers = [
             fixed(PolicyId::OWNERSHIP, &self.ownership, &next.ownership),
-            fixed(PolicyId::LIVELINESS, &self.liveliness, &next.liveliness),
-            fixed(PolicyId::RELIABILITY, &self.reliability, &next.reliability),
-            fixed(PolicyId::DESTINATION_ORDER, &self.destination_order, &next.destination_order),
-            fixed(PolicyId::HISTORY, &self.history, &next.history),
-            fixed(PolicyId::RESOURCE_LIMITS, &self.resource_limits, &next.resource_limits),
-            fixed(PolicyId::DATA_REPRESENTATION, &self.data_representation, &next.data_representation),
             fixed(PolicyId::READER_DATA_LIFECYCLE, &self.lifecycle, &next.lifecycle),
             fixed(PolicyId::TYPE_CONSISTENCY, &self.type_consistency, &next.type_consistency),
-        ])
+        ];
+        refuse_first(fixed_of_both!(self, next).into_iter().chain(of_readers))
     }
 }

@@ -346,7 +346,18 @@ pub(crate) fn usage(result: &BenchmarkResult, cell: &BenchmarkCellRuns) -> Optio
 fn ratios(all: &[JudgedRatio]) -> Section {
     let mut table = Table::new(
         "Expected ratios of medians; intervals of 95 % from runs of the same round",
-        &["", "quantity", "of", "by the best of", "which was", "expected", "ratio", "95 % interval", "verdict"],
+        &[
+            "",
+            "quantity",
+            "of",
+            "by the best of",
+            "which was",
+            "expected",
+            "ratio",
+            "95 % interval",
+            "quiet rounds",
+            "verdict",
+        ],
     );
     table.rows.extend(all.iter().map(|ratio| {
         let interval = ratio.interval.map(|one| format!("{:.3} to {:.3}", one.low, one.high));
@@ -364,6 +375,7 @@ fn ratios(all: &[JudgedRatio]) -> Section {
             ratio.expected.ratio.clone(),
             ratio.estimate.map_or_else(|| DASH.to_owned(), |value| format!("{value:.3}")),
             interval.unwrap_or_else(|| DASH.to_owned()),
+            ratio.quiet_rounds.to_string(),
             verdict.to_owned(),
         ]
     }));

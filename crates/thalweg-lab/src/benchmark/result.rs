@@ -106,10 +106,13 @@ pub struct JudgedRatio {
     pub expected: RatioExpectation,
     /// The best of those that it is divided by; missing where none has a figure.
     pub best: Option<String>,
-    /// The ratio of the medians.
+    /// The median of the rounds' ratios, or the ratio of the medians where too few rounds have one.
     pub estimate: Option<f64>,
-    /// Its interval from runs of the same round; missing below eight of them.
+    /// Its interval from runs of the same round, both on a quiet machine; missing below eight of them.
     pub interval: Option<Interval>,
+    /// How many such rounds there are.
+    #[serde(default)]
+    pub quiet_rounds: usize,
     /// Whether the whole interval lies on the expected side, or beyond it; missing where neither is known.
     pub holds: Option<bool>,
 }
@@ -285,18 +288,22 @@ fn ratios(work: &WorkPlan, cells: &[BenchmarkCellRuns]) -> Vec<JudgedRatio> {
         let best = rivals
             .filter_map(|rival| Some((rival, measure.median(rival)?)))
             .reduce(|best, other| if measure.is_better(other.1, best.1) { other } else { best });
-        let estimate = best.as_ref().and_then(|(_, theirs)| Some(measure.median(subject)? / theirs));
         let interval = best.as_ref().and_then(|(rival, _)| judge(&[(*rival, subject)], measure).remove(0).ratio);
+        let of_medians = best.as_ref().and_then(|(_, theirs)| Some(measure.median(subject)? / theirs));
+        let estimate = interval.map(|ratio| ratio.estimate).or(of_medians);
         let holds = interval.and_then(|ratio| holds(&expected.ratio, ratio));
-        let is_quiet = !subject.is_disturbed() && !best.as_ref().is_some_and(|(rival, _)| rival.is_disturbed());
         Some(JudgedRatio {
             cell: format!("{}, {}", work.name, subject.cell.deed),
             quantity: measure.name.to_owned(),
             expected: expected.clone(),
-            best: best.map(|(rival, _)| rival.cell.contender.clone()),
+            best: best.as_ref().map(|(rival, _)| rival.cell.contender.clone()),
             estimate,
             interval,
-            holds: holds.filter(|_| is_quiet),
+            quiet_rounds: best
+                .as_ref()
+                .and_then(|(rival, _)| measure.costs((rival, subject)))
+                .map_or(0, |costs| costs.len()),
+            holds,
         })
     };
     work.expectations

@@ -179,6 +179,26 @@ fn what_is_no_benchmark_is_told_with_its_place() {
 }
 
 #[test]
+fn a_ratio_is_judged_by_the_rounds_in_which_neither_was_disturbed() {
+    let plan = Benchmark::parse("both.toml", &FILE.replace("runs = 8", "runs = 11")).expect("a benchmark");
+    let ratios = |disturbed: u32| {
+        let whole = example(&plan, |cell, _| Some(if cell.contender == "batch" { 4_000.0 } else { 1_000.0 }));
+        let mut cells = whole.cells.clone();
+        for cell in &mut cells {
+            let from = if cell.cell.contender == "batch" { 0 } else { 2 };
+            for run in cell.runs.iter_mut().filter(|run| (from..from + disturbed).contains(&run.round)) {
+                run.conditions.stolen_cpu = Some(0.5);
+                run.time_ms = run.time_ms.map(|time_ms| time_ms * 1e3);
+            }
+        }
+        let judged = BenchmarkResult::of(&plan, (1_795_294_025, Environment::read()), &[], cells).ratios;
+        judged.iter().map(|ratio| (ratio.quiet_rounds, ratio.holds)).collect::<Vec<_>>()
+    };
+    assert_eq!(ratios(1), [(9, Some(true)); 4]);
+    assert_eq!(ratios(2), [(7, None); 4]);
+}
+
+#[test]
 fn expected_ratios_hold_where_the_whole_interval_does() {
     let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
     let judge = |ours: f64| {

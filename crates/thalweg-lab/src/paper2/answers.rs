@@ -85,7 +85,6 @@ pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
         let (near, far) = (below(&costs, NEAR.ln()), below(&reversed, -NEAR.ln()));
         let check = |(index, (part, group)): (usize, &(&PartResult, Group<'_>))| {
             let answer = match (near[index], far[index]) {
-                _ if group.is_disturbed() => AutoAnswer::Open,
                 (true, _) => AutoAnswer::Yes,
                 (_, true) => AutoAnswer::No,
                 _ => AutoAnswer::Open,
@@ -128,7 +127,7 @@ fn check(
     let because = match (answer, ratio) {
         (AutoAnswer::Yes, Some(ratio)) => at_most(ratio),
         (AutoAnswer::No, _) => reason(choice, leader),
-        _ if group.is_disturbed() => "a run was disturbed in every attempt".to_owned(),
+        (_, None) if group.is_disturbed() => "fewer than eight quiet rounds".to_owned(),
         (_, None) => "fewer than eight rounds".to_owned(),
         (_, Some(ratio)) => format!("{}, or too many cells for so few rounds", at_most(ratio)),
     };

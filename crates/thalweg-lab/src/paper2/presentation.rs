@@ -264,7 +264,7 @@ const METHOD: [&str; 8] = [
     "Throughput is the number of samples that arrive while publishers offer as many as the machine carries, or more; they leave out \
      samples that they cannot write within 200 ms.",
     "Runs of the same round are paired; intervals are exact ones of the median over the rounds, each alone, and need eight. Verdicts are sign \
-     tests, corrected for the number of cells of the page (Holm); a cell with a disturbed run has none. A sample that never arrived counts \
+     tests, corrected for the number of cells of the page (Holm); rounds with a disturbed run do not count. A sample that never arrived counts \
      as infinitely late.",
     "auto is within 5 % where all that the runs allow is, not where the estimate is.",
     "The bridge copies groups to every host, as a switch without IGMP snooping does.",

@@ -10,7 +10,7 @@ use crate::figures::{grouped, rounded};
 use crate::host::Environment;
 use crate::scenario::{Cell, CellSending, HistorySetting, ReliabilitySetting, Scenario};
 use crate::station::{PackingMethod, Sending};
-use crate::statistics::{Middle, Verdict, below, median, middle, verdicts};
+use crate::statistics::{Middle, RUNS_MIN, Verdict, below, median, middle, verdicts};
 use crate::study::{self, CellResult, RunSummary, StudyResult};
 use crate::table::Table;
 
@@ -251,7 +251,7 @@ impl MeasuredWay {
             runs: cell.runs.len(),
             fitness: if reasons.is_empty() { Fitness::Fits } else { Fitness::Refused },
             reasons,
-            shares: (study, cell.runs.iter().filter_map(share).collect()),
+            shares: (study, cell.quiet_runs().filter_map(share).collect()),
             reliability,
             history,
             way,
@@ -269,10 +269,9 @@ impl MeasuredWay {
 
 /// Judges a quantity in all cells together: all that is said of them is true with 95 % (Holm).
 fn judge(bound: &Bound, cells: &[(&CellResult, f64)], ways: &mut [MeasuredWay]) {
-    let is_quiet = |cell: &CellResult| !cell.is_disturbed();
     let values = |(cell, seconds): &(&CellResult, f64)| {
-        let all = cell.runs.iter().map(|run| (bound.of)(run, *seconds)).collect::<Option<Vec<f64>>>();
-        all.filter(|_| is_quiet(cell)).unwrap_or_default()
+        let all = cell.quiet_runs().map(|run| (bound.of)(run, *seconds)).collect::<Option<Vec<f64>>>();
+        all.unwrap_or_default()
     };
     let lists: Vec<Vec<f64>> = cells.iter().map(values).collect();
     let keeps = below(&lists, bound.most);
@@ -292,8 +291,8 @@ fn judge(bound: &Bound, cells: &[(&CellResult, f64)], ways: &mut [MeasuredWay]) 
             }
             way.fitness = Fitness::Refused;
             way.reasons.push(figure);
-        } else if !is_quiet(cells[at].0) {
-            let reason = "the machine was not quiet in some run";
+        } else if lists[at].len() < RUNS_MIN && cells[at].0.is_disturbed() {
+            let reason = "the machine was quiet in too few runs";
             if !way.reasons.iter().any(|one| one == reason) {
                 way.leave_open(reason.to_owned());
             }

@@ -156,7 +156,7 @@ fn disturbed_runs_and_other_measurements_prove_nothing() {
     result.cells[0].runs[3].contaminated = true;
     result.cells[1].runs[3].totals.response.p99_us = None;
     let found = ProfileChoice::new(&goal(), &[(result.clone(), scenario.clone())]).expect("a choice");
-    check(&found, "auto", Fitness::NotJudged, "not quiet");
+    check(&found, "auto", Fitness::NotJudged, "quiet in too few runs");
     check(&found, "immediate", Fitness::NotJudged, "too few samples");
     let other = ProfileGoal { sample_bytes: 201, ..goal() };
     let reason = ProfileChoice::new(&other, &[(result, scenario)]).expect_err("no such cell");

@@ -61,6 +61,14 @@ impl<C, R> CellResult<C, R> {
         self.runs.iter().any(StudyRun::is_disturbed)
     }
 
+    /// The runs that nothing disturbed.
+    pub(crate) fn quiet_runs(&self) -> impl Iterator<Item = &R>
+    where
+        R: StudyRun,
+    {
+        self.runs.iter().filter(|run| !run.is_disturbed())
+    }
+
     /// The run of a round.
     pub(crate) fn run_of(&self, round: u32) -> Option<&R>
     where

@@ -268,9 +268,25 @@ mod tests {
         let drops_at_times = |cell: &mut CellResult| cell.runs[3].totals.in_time -= 500;
         check_doubt(drops_at_times, (Verdict::Inconclusive, Some(fewer)));
         let disturbed = |cell: &mut CellResult| cell.runs[3].contaminated = true;
-        check_doubt(disturbed, (Verdict::Inconclusive, Some("a run was disturbed in every attempt")));
+        check_doubt(disturbed, (Verdict::Inconclusive, Some("fewer than 8 quiet rounds")));
         let fewer = |cell: &mut CellResult| cell.runs.truncate(7);
         check_doubt(fewer, (Verdict::Inconclusive, Some("fewer than 8 rounds")));
+    }
+
+    #[test]
+    fn a_round_in_which_either_was_disturbed_tells_nothing() {
+        let mut all = [cell(&[100.0; 11]), cell(&[50.0; 11])];
+        let judged = |all: &[CellResult]| {
+            let p50 = within(all).into_iter().find(|difference| difference.quantity.contains("p50"));
+            p50.map(|p50| (p50.verdict, p50.ratio.map(|ratio| ratio.high), p50.reason)).expect("a difference")
+        };
+        for (place, round) in [(0, 2), (1, 5), (1, 9)] {
+            let run = &mut all[place].runs[round];
+            (run.contaminated, run.totals.response.p50_us) = (true, Some(1e6));
+        }
+        assert_eq!(judged(&all), (Verdict::Better, Some(0.5), None));
+        all[0].runs[4].contaminated = true;
+        assert_eq!(judged(&all), (Verdict::Inconclusive, None, Some("fewer than 8 quiet rounds".to_owned())));
     }
 
     #[test]

@@ -40,15 +40,15 @@ impl<R: StudyRun> Measure<R> {
         cell.median_of(self.of)
     }
 
-    /// The subject's share of the baseline in each round in which both have a figure, as logarithms of which less is better; `None` where
-    /// both are infinite or zero in a round, so that they have no ratio.
+    /// The subject's share of the baseline in each round in which both have a figure and the machine was quiet, as logarithms of which less is
+    /// better; `None` where both are infinite or zero in a round, so that they have no ratio.
     pub(crate) fn costs<C>(&self, (baseline, subject): Pair<'_, C, R>) -> Option<Vec<f64>> {
         let sign = if self.more_is == Side::Worse { 1.0 } else { -1.0 };
         let cost = |run: &R| {
-            let other = baseline.run_of(run.round())?;
+            let other = baseline.run_of(run.round()).filter(|other| !other.is_disturbed())?;
             Some(sign * ((self.of)(run)? / (self.of)(other)?).ln())
         };
-        let costs: Vec<f64> = subject.runs.iter().filter_map(cost).collect();
+        let costs: Vec<f64> = subject.quiet_runs().filter_map(cost).collect();
         costs.iter().all(|cost| !cost.is_nan()).then_some(costs)
     }
 
@@ -80,7 +80,7 @@ pub(crate) struct Judged {
 }
 
 /// What the runs tell of all pairs of a baseline and a subject on a page, which are one family: among so many comparisons chance makes a
-/// difference somewhere, and the verdicts are corrected for that. Of a pair with a disturbed run nothing is told, and the one that
+/// difference somewhere, and the verdicts are corrected for that. A round with a disturbed run tells nothing of the pair, and the one that
 /// delivered less is better in nothing else.
 pub(crate) fn judge<C, R: StudyRun>(pairs: &[Pair<'_, C, R>], measure: &Measure<R>) -> Vec<Judged> {
     let costs: Vec<Option<Vec<f64>>> = pairs.iter().map(|pair| measure.costs(*pair)).collect();
@@ -91,7 +91,7 @@ pub(crate) fn judge<C, R: StudyRun>(pairs: &[Pair<'_, C, R>], measure: &Measure<
         let noise = noise(measure.of, pair);
         let ratio = costs.and_then(|costs| measure.ratio(costs));
         let reason = doubt(measure, pair, (costs, noise), verdict)
-            .or_else(|| (verdict == Verdict::Inconclusive).then(|| told_by(costs, pairs.len())));
+            .or_else(|| (verdict == Verdict::Inconclusive).then(|| told_by(pair, costs, pairs.len())));
         let verdict = if reason.is_some() { Verdict::Inconclusive } else { verdict };
         Judged { ratio, noise, verdict, reason }
     };
@@ -105,9 +105,6 @@ fn doubt<C, R: StudyRun>(
     (costs, noise): (Option<&[f64]>, Option<f64>),
     verdict: Verdict,
 ) -> Option<String> {
-    if pair.0.is_disturbed() || pair.1.is_disturbed() {
-        return Some("a run was disturbed in every attempt".to_owned());
-    }
     let is_difference = matches!(verdict, Verdict::Better | Verdict::Worse);
     let size = median(costs?)?.abs();
     if is_difference && noise.is_some_and(|noise| size <= noise) {
@@ -125,12 +122,13 @@ fn keeps_up<C, R: StudyRun>(pair: Pair<'_, C, R>, verdict: Verdict) -> bool {
 }
 
 /// Why the runs tell nothing.
-fn told_by(costs: Option<&[f64]>, comparisons: usize) -> String {
+fn told_by<C, R: StudyRun>(pair: Pair<'_, C, R>, costs: Option<&[f64]>, comparisons: usize) -> String {
+    let rounds = if pair.0.is_disturbed() || pair.1.is_disturbed() { "quiet rounds" } else { "rounds" };
     match costs {
         None => "neither has a figure in some round".to_owned(),
-        Some(costs) if costs.len() < RUNS_MIN => format!("fewer than {RUNS_MIN} rounds"),
+        Some(costs) if costs.len() < RUNS_MIN => format!("fewer than {RUNS_MIN} {rounds}"),
         Some(costs) if costs.len() < runs_needed(comparisons) => {
-            format!("{} rounds; {comparisons} comparisons need {}", costs.len(), runs_needed(comparisons))
+            format!("{} {rounds}; {comparisons} comparisons need {}", costs.len(), runs_needed(comparisons))
         }
         Some(_) => "the runs lie too far apart".to_owned(),
     }
@@ -139,8 +137,8 @@ fn told_by(costs: Option<&[f64]>, comparisons: usize) -> String {
 /// How far the two runs of a block lie apart within each cell: the larger end of the interval, as a logarithm.
 fn noise<C, R: StudyRun>(of: Value<R>, (baseline, subject): Pair<'_, C, R>) -> Option<f64> {
     let apart = |cell: &CellResult<C, R>| {
-        let second = |run: &R| cell.run_of(run.round() + 1).and_then(of);
-        let firsts = cell.runs.iter().filter(|run| run.round() % BLOCK == 0);
+        let second = |run: &R| cell.run_of(run.round() + 1).filter(|second| !second.is_disturbed()).and_then(of);
+        let firsts = cell.quiet_runs().filter(|run| run.round() % BLOCK == 0);
         firsts.filter_map(|run| Some((second(run)? / of(run)?).ln())).collect::<Vec<f64>>()
     };
     let all: Vec<f64> = [baseline, subject].into_iter().flat_map(apart).filter(|ratio| ratio.is_finite()).collect();

@@ -128,7 +128,7 @@ pub(crate) fn disturbances<'a>(studies: impl Iterator<Item = &'a StudyResult> + 
     let debug = debug.then(|| "This is a debug build, several times slower than a release build.".to_owned());
     let quiet = (disturbed > 0).then(|| {
         format!(
-            "In {disturbed} of {all} runs the machine was not quiet in any attempt: their cells have no verdict, and maxima are not the middleware's."
+            "In {disturbed} of {all} runs the machine was not quiet in any attempt: they count in no comparison, and maxima are not the middleware's."
         )
     });
     debug.into_iter().chain(quiet).collect()
@@ -216,7 +216,7 @@ const METHOD: [&str; 7] = [
     "A quantile is shown only where ten samples lie beyond it.",
     "A sample that never arrived counts as infinitely late in every quantile.",
     "Intervals are exact ones of the median over the runs, from eight runs on; verdicts are sign tests with Holm's correction for the number of cells.",
-    "A run during which other programs used more of the machine than the scenario allows is repeated; if no attempt is quiet its cell has no verdict.",
+    "A run during which other programs used more of the machine than the scenario allows is repeated; if no attempt is quiet its round counts in no comparison.",
 ];
 
 #[cfg(test)]

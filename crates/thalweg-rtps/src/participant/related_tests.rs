@@ -25,7 +25,7 @@ fn reply(net: &mut Net, writer: &Shared<Writer>, first: u8, size: usize, related
     let change = NewChange { kind: ChangeKind::Write, instance, timestamp, payload: Payload::from(payload) };
     let entity = {
         let mut state = writer.lock();
-        state.write_related(net.now, change, related).expect("there is room");
+        state.write_related(net.now, change, related.as_ref()).expect("there is room");
         state.guid().entity
     };
     net.nodes[0].participant.rearm(entity, net.now);

@@ -45,6 +45,11 @@ impl CoherentSets {
         self.group.is_some()
     }
 
+    /// Whether no sample belongs to anything.
+    pub(super) fn is_plain(&self) -> bool {
+        self.sets.is_empty() && self.group.is_none()
+    }
+
     /// What a sample belongs to.
     pub(super) fn belonging(&self, sequence: SequenceNumber) -> Belonging {
         let group = self.group.as_ref().and_then(|group| group.of(sequence));

@@ -32,7 +32,7 @@ pub(super) struct Packer<'a> {
     /// How many datagrams the outbox may have.
     datagrams_max: usize,
     open: bool,
-    /// The sets that samples belong to.
+    /// The sets that samples belong to, if there are any.
     coherent: Option<&'a CoherentSets>,
     related: Option<&'a RelatedSamples>,
     /// The source time that holds at the end of the open datagram; a datagram begins without one (RTPS 2.5 §8.3.7.9).
@@ -64,14 +64,18 @@ impl<'a> Packer<'a> {
 
     /// Samples say which of these sets they belong to, and what they are related to.
     pub(super) fn marking(mut self, coherent: &'a CoherentSets, related: Option<&'a RelatedSamples>) -> Packer<'a> {
-        (self.coherent, self.related) = (Some(coherent), related);
+        (self.coherent, self.related) = ((!coherent.is_plain()).then_some(coherent), related);
         self
     }
 
-    /// What a sample belongs to.
-    fn belonging(&self, sample: &HeldSample<'_>) -> Belonging {
+    /// What a sample belongs to; `None` where no sample of the writer belongs to anything.
+    #[inline]
+    fn belonging(&self, sample: &HeldSample<'_>) -> Option<Belonging> {
+        if self.coherent.is_none() && self.related.is_none() {
+            return None;
+        }
         let coherent = self.coherent.map(|coherent| coherent.belonging(sample.sequence)).unwrap_or_default();
-        Belonging { related: self.related.and_then(|related| related.of(sample.sequence)), ..coherent }
+        Some(Belonging { related: self.related.and_then(|related| related.of(sample.sequence)), ..coherent })
     }
 
     /// Stops before [`Outbox::cost`] exceeds `allowance`.
@@ -213,12 +217,13 @@ pub(super) struct Pair {
     pub reader: EntityId,
 }
 
-fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>, belonging: Belonging) -> &'a [u8] {
-    scratch.clear();
-    if sample.kind != ChangeKind::Write || belonging != Belonging::default() {
-        let instance = (sample.kind != ChangeKind::Write).then_some(sample.instance);
-        inline_qos_with(sample.kind.status_info(), instance, belonging, scratch);
+fn inline_qos<'a>(scratch: &'a mut Vec<u8>, sample: &HeldSample<'_>, belonging: Option<Belonging>) -> &'a [u8] {
+    if sample.kind == ChangeKind::Write && belonging.is_none_or(|belonging| belonging == Belonging::default()) {
+        return &[];
     }
+    scratch.clear();
+    let instance = (sample.kind != ChangeKind::Write).then_some(sample.instance);
+    inline_qos_with(sample.kind.status_info(), instance, belonging.unwrap_or_default(), scratch);
     scratch
 }
 

@@ -37,9 +37,7 @@ impl Writer {
     }
 
     /// The sample that was written last is related to another one.
-    pub(super) fn note_related(&mut self, sequence: SequenceNumber, related: Option<SampleIdentity>) {
-        if let Some(related) = related {
-            self.related.get_or_insert_default().note(sequence, related, &self.history);
-        }
+    pub(super) fn note_related(&mut self, sequence: SequenceNumber, related: SampleIdentity) {
+        self.related.get_or_insert_default().note(sequence, related, &self.history);
     }
 }

@@ -29,7 +29,7 @@ impl Writer {
         &mut self,
         now: Instant,
         change: NewChange,
-        related: Option<SampleIdentity>,
+        related: Option<&SampleIdentity>,
     ) -> Result<Written, WriteRefused> {
         let bytes = change.payload.len();
         if !self.history.room_for(&change.instance, bytes) {
@@ -57,7 +57,9 @@ impl Writer {
         };
         self.note_promised(now, (instance, kind), pushed.sequence);
         self.coherent.note_written(pushed.sequence, &self.history);
-        self.note_related(pushed.sequence, related);
+        if let Some(related) = related {
+            self.note_related(pushed.sequence, *related);
+        }
         Ok(self.note_pushed(now, pushed, bytes))
     }
 

@@ -172,7 +172,7 @@ pub(super) fn attempt(
 fn add(state: &RuntimeState, writer: &mut Writer, now: Instant, outgoing: Outgoing) -> Result<Written, WriteRefused> {
     let Outgoing { kind, instance, timestamp, payload, related } = outgoing;
     let timestamp = Some(timestamp.unwrap_or_else(|| state.timestamp(now)));
-    writer.write_related(now, NewChange { kind, instance, timestamp, payload }, related)
+    writer.write_related(now, NewChange { kind, instance, timestamp, payload }, related.as_ref())
 }
 
 /// Adds changes to the history until one finds no room, which is returned, then sends due messages.

@@ -7,7 +7,8 @@ use thalweg_base::time::Instant;
 use thalweg_transport::stream::{KernelJoining, ReceiveCounts, StreamOptions};
 use thalweg_transport::{clock, thread};
 
-use super::receive::{ReceiveError, ReceiveOptions, open_paths};
+use super::options::ReceiveOptions;
+use super::receive::{ReceiveError, open_paths};
 use super::send::{STOP_DELAY, TIMER_SLACK};
 use super::socket::{MediaReceiver, Protocol};
 use crate::analysis::{StreamAnalyser, StreamAnalysis};

@@ -11,7 +11,8 @@ use thalweg_base::time::Instant;
 use thalweg_transport::stream::{PortSharing, StreamOptions, StreamReceiver, StreamScratch, StreamSocket, Waker};
 use thalweg_transport::{clock, interfaces};
 
-use super::send::{STOP_DELAY, random_words};
+use super::options::random_words;
+use super::send::STOP_DELAY;
 use crate::sap::{SAP_PORT, SapAnnouncer, SapConfig, SapDirectory, announcement_group};
 use crate::sdp::SessionDescription;
 

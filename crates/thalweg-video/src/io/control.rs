@@ -7,7 +7,7 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 use thalweg_transport::stream::StreamScratch;
 
-use super::send::random_words;
+use super::options::random_words;
 use super::socket::MediaSocket;
 use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpPeer, RtcpSession, WallClock};
 

@@ -14,88 +14,17 @@ use thalweg_transport::{clock, thread};
 
 use super::arrivals::Arrivals;
 use super::control::{Control, ControlPeer};
-use super::send::{CLOCK_HZ, SECONDS_MAX, STOP_DELAY, TIMER_SLACK, TOOL, random_words};
+use super::options::{Farewell, ReceiveOptions};
+use super::send::{CLOCK_HZ, SECONDS_MAX, STOP_DELAY, TIMER_SLACK};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket};
-use super::sound_receive::{PictureTime, PictureTimes};
+use super::sound_receive::PictureTime;
 use super::windows::{Seconds, Windows};
 use crate::jitter::IntervalFigures;
 use crate::receiver::{
     NackItem, PathCounters, Paths, ReceivedPicture, ReceiverConfig, ReceiverCounters, ReceiverError,
 };
-use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpConfig, RtcpEvent, WallClock};
+use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpEvent, WallClock};
 use crate::sink::{FrameSink, SinkError};
-
-/// How a stream is received.
-#[derive(Clone, Debug)]
-pub struct ReceiveOptions {
-    /// Where RTP is heard: one address, or two for the two paths of ST 2022-7. A multicast address is joined.
-    pub bind: Vec<SocketAddr>,
-    /// Where RTCP is heard. Default: at the next port.
-    pub control: ControlPort,
-    /// Whom a group is heard from. Default: from everybody.
-    pub group_source: Option<IpAddr>,
-    /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
-    pub group_interface: u32,
-    /// Of every socket.
-    pub stream: StreamOptions,
-    /// How long arrivals are gathered before they are read: a thread that wakes for each batch of packets costs as much for waking
-    /// as for reading. Default 500 µs. It delays requests for lost packets by as much, and no frame, since arrivals have the
-    /// kernel's times; zero reads at once. More than the receive buffer holds is lost.
-    pub gathering: Duration,
-    /// Format, playout, concealment and repair.
-    pub receiver: ReceiverConfig,
-    /// The source of our reports; random.
-    pub ssrc: u32,
-    /// Names and times of reports.
-    pub rtcp: RtcpConfig,
-    /// Where reports go on each path. Default: to where the sender's reports come from, and until then to the port of RTCP beside
-    /// the one that its packets come from.
-    pub control_to: Vec<SocketAddr>,
-    /// Frames after which receiving ends. Default: none.
-    pub frames_max: u64,
-    /// Time after which it ends. Default: never.
-    pub duration: Duration,
-    /// What a sender's farewell means. Default: the end.
-    pub farewell: Farewell,
-    /// Tells the receiver of the sound when pictures are shown. Default: nobody.
-    pub picture: Option<PictureTimes>,
-}
-
-/// What follows when the sender of the stream says that it leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Farewell {
-    /// Its last frames are presented, and receiving ends.
-    #[default]
-    End,
-    /// Another sender may come.
-    Continue,
-}
-
-impl ReceiveOptions {
-    /// Receives frames as `receiver` tells at `bind`, with random identities.
-    ///
-    /// # Errors
-    /// When the system has no random numbers.
-    pub fn new(bind: SocketAddr, receiver: ReceiverConfig) -> io::Result<ReceiveOptions> {
-        let [ssrc, ..] = random_words()?;
-        Ok(ReceiveOptions {
-            bind: vec![bind],
-            control: ControlPort::Next,
-            group_source: None,
-            group_interface: 0,
-            stream: StreamOptions::default(),
-            gathering: GATHERING,
-            receiver,
-            ssrc,
-            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
-            control_to: Vec::new(),
-            frames_max: u64::MAX,
-            duration: Duration::MAX,
-            farewell: Farewell::End,
-            picture: None,
-        })
-    }
-}
 
 /// What a receiver did until a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -517,8 +446,5 @@ impl std::error::Error for ReceiveError {
     }
 }
 
-/// The default of [`ReceiveOptions::gathering`]: four batches of 1080p30 at MTU 1500, and a thirtieth of the time in which a lost
-/// packet can be asked for again.
-const GATHERING: Duration = Duration::from_micros(500);
 /// Pictures that wait for the sink.
 const PICTURES_MAX: usize = 2;

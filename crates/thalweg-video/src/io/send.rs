@@ -7,94 +7,19 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_base::time::Instant;
-use thalweg_transport::stream::{IcmpNews, SendCounts, Sent, StreamOptions, StreamScratch};
-use thalweg_transport::{clock, entropy, stream, thread};
+use thalweg_transport::stream::{SendCounts, Sent, StreamOptions, StreamScratch};
+use thalweg_transport::{clock, thread};
 
 use super::control::{Control, ControlPeer};
 use super::frames::{Prepared, PreparedFrames, prepare};
+use super::options::SendOptions;
 use super::pace::{Ask, Lateness, Waits};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
-use super::sound_send::StreamStart;
 use super::windows::{Seconds, Windows};
-use crate::format::VideoFormat;
-use crate::rfc4175::{PacketPlan, Packing, PlanError};
-use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpConfig, RtcpEvent, SentStream};
-use crate::sender::{FRAMES_KEPT, FrameRefusal, PacketBatch, SenderConfig, SenderCounters, SenderError, VideoSender};
+use crate::rfc4175::{PacketPlan, PlanError};
+use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpEvent, SentStream};
+use crate::sender::{FRAMES_KEPT, FrameRefusal, PacketBatch, SenderCounters, SenderError, VideoSender};
 use crate::source::{FrameSource, SourceError};
-
-/// How a stream is sent.
-#[derive(Clone, Debug)]
-pub struct SendOptions {
-    /// Where RTP goes: one address, or two for the two paths of ST 2022-7.
-    pub to: Vec<SocketAddr>,
-    /// Where RTP leaves from, for each address; the system chooses where there is none.
-    pub from: Vec<SocketAddr>,
-    /// Where RTCP goes and is heard. Default: the next port.
-    pub control: ControlPort,
-    /// Of every socket. Default: those of [`StreamOptions`], refusals heard, 1 MiB of receive buffer.
-    pub stream: StreamOptions,
-    /// The MTU in bytes that packets fit. Default `None`: that of the narrowest path.
-    pub mtu: Option<u32>,
-    /// How frames are cut into packets.
-    pub packing: Packing,
-    /// Numbers, pacing and repetition.
-    pub sender: SenderConfig,
-    /// Names and times of reports.
-    pub rtcp: RtcpConfig,
-    /// Frames after which the stream ends. Default: none.
-    pub frames_max: u64,
-    /// Time after which it ends. Default: never.
-    pub duration: Duration,
-    /// Tells the sender of its sound when the first frame begins. Default: nobody.
-    pub start: Option<StreamStart>,
-}
-
-impl SendOptions {
-    /// Sends to `to` with random identities.
-    ///
-    /// # Errors
-    /// When the system has no random numbers.
-    pub fn new(to: SocketAddr) -> io::Result<SendOptions> {
-        let [ssrc, first_sequence, first_timestamp] = random_words()?;
-        let stream = StreamOptions { receive_buffer_bytes: 1 << 20, icmp: IcmpNews::Heard, ..StreamOptions::default() };
-        Ok(SendOptions {
-            to: vec![to],
-            from: Vec::new(),
-            control: ControlPort::Next,
-            stream,
-            mtu: None,
-            packing: Packing::Equal,
-            sender: SenderConfig { ssrc, first_sequence, first_timestamp, ..SenderConfig::default() },
-            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
-            frames_max: u64::MAX,
-            duration: Duration::MAX,
-            start: None,
-        })
-    }
-
-    /// How frames of `format` are cut for this path.
-    ///
-    /// # Errors
-    /// No route leads there, or the format cannot be cut for it.
-    pub fn plan(&self, format: VideoFormat) -> Result<PacketPlan, SendError> {
-        let mtu = self.mtu.map_or_else(|| self.narrowest(), Ok).map_err(SendError::Socket)?;
-        let payload = self.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
-        let payload = payload.saturating_sub(self.sender.resend.added_octets());
-        PacketPlan::new(format, self.packing, payload).map_err(SendError::Plan)
-    }
-
-    fn narrowest(&self) -> io::Result<u32> {
-        let mut paths = self.to.iter().map(|to| stream::path_mtu(*to, self.stream.multicast_interface));
-        paths.try_fold(u32::from(u16::MAX), |narrowest, mtu| Ok(narrowest.min(mtu?)))
-    }
-}
-
-/// Three random numbers.
-pub(super) fn random_words() -> io::Result<[u32; 3]> {
-    let octets = entropy::bytes::<12>()?;
-    let (words, _) = octets.as_chunks::<4>();
-    Ok([0, 1, 2].map(|word| words.get(word).copied().map_or(0, u32::from_ne_bytes)))
-}
 
 /// What a sender did until a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -532,8 +457,6 @@ impl std::error::Error for SendError {
     }
 }
 
-/// Name and version of this program, in reports.
-pub(super) const TOOL: &str = concat!("thalweg ", env!("CARGO_PKG_VERSION"));
 /// Ticks a second of a picture's time stamps (RFC 4175 §4.1).
 pub(super) const CLOCK_HZ: u32 = 90_000;
 /// A batch lasts 120 µs at 1080p30 and less at higher rates: Linux's default slack of 50 µs would be half of it.

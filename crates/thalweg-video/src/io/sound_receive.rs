@@ -11,8 +11,9 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::{ReceiveCounts, StreamOptions};
 
 use super::control::{Control, ControlPeer};
+use super::options::{TOOL, random_words};
 use super::receive::{ReceiveError, guess_control, open_sockets};
-use super::send::{STOP_DELAY, TOOL, random_words};
+use super::send::STOP_DELAY;
 use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
 use crate::audio::{AudioCounters, AudioReceiver, AudioReceiverConfig, SAMPLE_RATE_HZ};
 use crate::rtcp::{LocalStreams, ReceivedStream, RtcpConfig, RtcpEvent, WallClock};

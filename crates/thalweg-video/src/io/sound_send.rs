@@ -11,7 +11,8 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::{IcmpNews, StreamOptions, StreamScratch};
 
 use super::control::{Control, ControlPeer, wall_clock};
-use super::send::{PeerReport, STOP_DELAY, SendError, TOOL, open_sockets, random_words};
+use super::options::{TOOL, random_words};
+use super::send::{PeerReport, STOP_DELAY, SendError, open_sockets};
 use super::socket::{ControlPort, MediaReceiver, MediaSocket, Protocol};
 use crate::audio::{AudioFormat, AudioSender, AudioSenderConfig, SAMPLE_RATE_HZ};
 use crate::rtcp::{LocalStreams, RtcpConfig, RtcpEvent};

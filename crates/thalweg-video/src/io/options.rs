@@ -1,0 +1,170 @@
+//! How streams are sent and received.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use thalweg_transport::stream::{IcmpNews, StreamOptions};
+use thalweg_transport::{entropy, stream};
+
+use super::send::SendError;
+use super::socket::ControlPort;
+use super::sound_receive::PictureTimes;
+use super::sound_send::StreamStart;
+use crate::format::VideoFormat;
+use crate::receiver::ReceiverConfig;
+use crate::rfc4175::{PacketPlan, Packing};
+use crate::rtcp::RtcpConfig;
+use crate::sender::SenderConfig;
+
+/// How a stream is sent.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// Where RTP goes: one address, or two for the two paths of ST 2022-7.
+    pub to: Vec<SocketAddr>,
+    /// Where RTP leaves from, for each address; the system chooses where there is none.
+    pub from: Vec<SocketAddr>,
+    /// Where RTCP goes and is heard. Default: the next port.
+    pub control: ControlPort,
+    /// Of every socket. Default: those of [`StreamOptions`], refusals heard, 1 MiB of receive buffer.
+    pub stream: StreamOptions,
+    /// The MTU in bytes that packets fit. Default `None`: that of the narrowest path.
+    pub mtu: Option<u32>,
+    /// How frames are cut into packets.
+    pub packing: Packing,
+    /// Numbers, pacing and repetition.
+    pub sender: SenderConfig,
+    /// Names and times of reports.
+    pub rtcp: RtcpConfig,
+    /// Frames after which the stream ends. Default: none.
+    pub frames_max: u64,
+    /// Time after which it ends. Default: never.
+    pub duration: Duration,
+    /// Tells the sender of its sound when the first frame begins. Default: nobody.
+    pub start: Option<StreamStart>,
+}
+
+impl SendOptions {
+    /// Sends to `to` with random identities.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(to: SocketAddr) -> io::Result<SendOptions> {
+        let [ssrc, first_sequence, first_timestamp] = random_words()?;
+        let stream = StreamOptions { receive_buffer_bytes: 1 << 20, icmp: IcmpNews::Heard, ..StreamOptions::default() };
+        Ok(SendOptions {
+            to: vec![to],
+            from: Vec::new(),
+            control: ControlPort::Next,
+            stream,
+            mtu: None,
+            packing: Packing::Equal,
+            sender: SenderConfig { ssrc, first_sequence, first_timestamp, ..SenderConfig::default() },
+            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            frames_max: u64::MAX,
+            duration: Duration::MAX,
+            start: None,
+        })
+    }
+
+    /// How frames of `format` are cut for this path.
+    ///
+    /// # Errors
+    /// No route leads there, or the format cannot be cut for it.
+    pub fn plan(&self, format: VideoFormat) -> Result<PacketPlan, SendError> {
+        let mtu = self.mtu.map_or_else(|| self.narrowest(), Ok).map_err(SendError::Socket)?;
+        let payload = self.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
+        let payload = payload.saturating_sub(self.sender.resend.added_octets());
+        PacketPlan::new(format, self.packing, payload).map_err(SendError::Plan)
+    }
+
+    fn narrowest(&self) -> io::Result<u32> {
+        let mut paths = self.to.iter().map(|to| stream::path_mtu(*to, self.stream.multicast_interface));
+        paths.try_fold(u32::from(u16::MAX), |narrowest, mtu| Ok(narrowest.min(mtu?)))
+    }
+}
+
+/// Three random numbers.
+pub(super) fn random_words() -> io::Result<[u32; 3]> {
+    let octets = entropy::bytes::<12>()?;
+    let (words, _) = octets.as_chunks::<4>();
+    Ok([0, 1, 2].map(|word| words.get(word).copied().map_or(0, u32::from_ne_bytes)))
+}
+
+/// How a stream is received.
+#[derive(Clone, Debug)]
+pub struct ReceiveOptions {
+    /// Where RTP is heard: one address, or two for the two paths of ST 2022-7. A multicast address is joined.
+    pub bind: Vec<SocketAddr>,
+    /// Where RTCP is heard. Default: at the next port.
+    pub control: ControlPort,
+    /// Whom a group is heard from. Default: from everybody.
+    pub group_source: Option<IpAddr>,
+    /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
+    pub group_interface: u32,
+    /// Of every socket.
+    pub stream: StreamOptions,
+    /// How long arrivals are gathered before they are read: a thread that wakes for each batch of packets costs as much for waking
+    /// as for reading. Default 500 µs. It delays requests for lost packets by as much, and no frame, since arrivals have the
+    /// kernel's times; zero reads at once. More than the receive buffer holds is lost.
+    pub gathering: Duration,
+    /// Format, playout, concealment and repair.
+    pub receiver: ReceiverConfig,
+    /// The source of our reports; random.
+    pub ssrc: u32,
+    /// Names and times of reports.
+    pub rtcp: RtcpConfig,
+    /// Where reports go on each path. Default: to where the sender's reports come from, and until then to the port of RTCP beside
+    /// the one that its packets come from.
+    pub control_to: Vec<SocketAddr>,
+    /// Frames after which receiving ends. Default: none.
+    pub frames_max: u64,
+    /// Time after which it ends. Default: never.
+    pub duration: Duration,
+    /// What a sender's farewell means. Default: the end.
+    pub farewell: Farewell,
+    /// Tells the receiver of the sound when pictures are shown. Default: nobody.
+    pub picture: Option<PictureTimes>,
+}
+
+/// What follows when the sender of the stream says that it leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Farewell {
+    /// Its last frames are presented, and receiving ends.
+    #[default]
+    End,
+    /// Another sender may come.
+    Continue,
+}
+
+impl ReceiveOptions {
+    /// Receives frames as `receiver` tells at `bind`, with random identities.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn new(bind: SocketAddr, receiver: ReceiverConfig) -> io::Result<ReceiveOptions> {
+        let [ssrc, ..] = random_words()?;
+        Ok(ReceiveOptions {
+            bind: vec![bind],
+            control: ControlPort::Next,
+            group_source: None,
+            group_interface: 0,
+            stream: StreamOptions::default(),
+            gathering: GATHERING,
+            receiver,
+            ssrc,
+            rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            control_to: Vec::new(),
+            frames_max: u64::MAX,
+            duration: Duration::MAX,
+            farewell: Farewell::End,
+            picture: None,
+        })
+    }
+}
+
+/// Name and version of this program, in reports.
+pub(super) const TOOL: &str = concat!("thalweg ", env!("CARGO_PKG_VERSION"));
+/// The default of [`ReceiveOptions::gathering`]: four batches of 1080p30 at MTU 1500, and a thirtieth of the time in which a lost
+/// packet can be asked for again.
+const GATHERING: Duration = Duration::from_micros(500);

@@ -1,6 +1,5 @@
 //! The ways into `coap run`: sessions, connections, what clients have to prove there, and what the gateway proves to others.
 
-use std::io::BufRead;
 use std::net::SocketAddr;
 use std::time::Instant;
 

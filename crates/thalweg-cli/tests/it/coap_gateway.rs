@@ -1,7 +1,7 @@
 //! `coap run` in a process of its own: the file, its reload, other things, services, proxies, the directory and the figures.
 
 use std::collections::HashMap;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -92,14 +92,16 @@ fn shown(response: &Response) -> String {
 
 #[test]
 fn a_wrong_file_is_told_with_its_place_and_the_nearest_key() {
-    let file = GatewayFile::new("[[device]]\ndriver = \"kit\"\nname = \"a\"\nmodle = \"led\"\n");
-    for arguments in [&["coap", "run", file.path()][..], &["coap", "run", file.path(), "--check"]] {
+    let folder = TestFolder::new();
+    write_plan(&folder, "[[device]]\ndriver = \"kit\"\nname = \"a\"\nmodle = \"led\"\n");
+    let file = folder.path("g.toml");
+    for arguments in [&["coap", "run", &file][..], &["coap", "run", &file, "--check"]] {
         let said = run(arguments).expect_code(2);
-        let expect = format!("{}:6:1: \"modle\" is unknown in [device]: did you mean \"model\"?", file.path());
+        let expect = format!("{file}:6:1: \"modle\" is unknown in [device]: did you mean \"model\"?");
         assert!(said.stderr.contains(&expect), "{}", said.stderr);
     }
-    file.write("");
-    run(&["coap", "run", file.path(), "--check"]).expect_code(0);
+    write_plan(&folder, "");
+    run(&["coap", "run", &file, "--check"]).expect_code(0);
     let said = run(&["coap", "run", "/nonexistent.toml"]).expect_code(2);
     assert!(said.stderr.contains("/nonexistent.toml cannot be read"), "{}", said.stderr);
 }

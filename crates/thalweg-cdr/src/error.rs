@@ -59,11 +59,15 @@ impl fmt::Display for DecodeError {
 impl Error for DecodeError {}
 
 /// Why a value cannot be written: a bound that it exceeds, or something that its wire type cannot hold.
+///
+/// Display reads `pose.position[2]: a number is needed, not "far"`, with the path of the value where it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeError(Box<EncodeFailure>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EncodeFailure {
+    /// The way to the value from the sample; empty where it is not known.
+    path: String,
     problem: Cow<'static, str>,
     place: Option<Place>,
 }
@@ -72,7 +76,7 @@ impl EncodeError {
     /// An error with a sentence about the value that cannot be written.
     #[cold]
     pub fn new(problem: impl Into<Cow<'static, str>>) -> Self {
-        EncodeError(Box::new(EncodeFailure { problem: problem.into(), place: None }))
+        EncodeError(Box::new(EncodeFailure { path: String::new(), problem: problem.into(), place: None }))
     }
 
     /// The same error, known to have happened in this member; the innermost member that is named stays.
@@ -81,6 +85,32 @@ impl EncodeError {
     pub fn in_member(mut self, type_name: &'static str, member: &'static str) -> Self {
         self.0.place.get_or_insert(Place { type_name, member });
         self
+    }
+
+    /// The same error, of a value below the member of this name.
+    #[cold]
+    #[must_use]
+    pub fn below_member(mut self, name: &str) -> Self {
+        self.put_before(name);
+        self
+    }
+
+    /// The same error, of a value below the element of this index, from 0.
+    #[cold]
+    #[must_use]
+    pub fn below_element(mut self, index: usize) -> Self {
+        self.put_before(&format!("[{index}]"));
+        self
+    }
+
+    fn put_before(&mut self, step: &str) {
+        let dot = if self.0.path.is_empty() || self.0.path.starts_with('[') { "" } else { "." };
+        self.0.path = format!("{step}{dot}{}", self.0.path);
+    }
+
+    /// The way to the value from the sample, such as `pose.position[2]`; empty where it is the sample, or not known.
+    pub fn path(&self) -> &str {
+        &self.0.path
     }
 
     /// The value that cannot be written, as a sentence.
@@ -96,6 +126,9 @@ impl EncodeError {
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.path.is_empty() {
+            write!(f, "{}: ", self.0.path)?;
+        }
         f.write_str(&self.0.problem)?;
         fmt_place(self.0.place, f)
     }

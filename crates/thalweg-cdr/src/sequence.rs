@@ -77,7 +77,8 @@ impl<T: Decode> Decode for Vec<T> {
     }
 
     fn decode_key(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        decode_sequence::<T, _>(decoder, usize::MAX, |decoder, count| {
+        // Fewer bytes than a whole element has: only its key members are there.
+        decode_sequence_of::<T, _>(decoder, 0, usize::MAX, |decoder, count| {
             decoder.charge(count, size_of::<T>())?;
             (0..count).map(|_| T::decode_key(decoder)).collect()
         })
@@ -134,8 +135,19 @@ fn decode_sequence<T: Decode, R>(
     max_len: usize,
     elements: impl FnOnce(&mut Decoder<'_>, usize) -> Result<R, DecodeError>,
 ) -> Result<R, DecodeError> {
+    decode_sequence_of::<T, R>(decoder, T::MIN_BYTES, max_len, elements)
+}
+
+/// As [`decode_sequence`], of elements that have at least so many bytes.
+#[inline]
+fn decode_sequence_of<T: Decode, R>(
+    decoder: &mut Decoder<'_>,
+    element_min_bytes: usize,
+    max_len: usize,
+    elements: impl FnOnce(&mut Decoder<'_>, usize) -> Result<R, DecodeError>,
+) -> Result<R, DecodeError> {
     let read = |decoder: &mut Decoder<'_>| {
-        let count = bounded_length(decoder, T::MIN_BYTES, max_len)?;
+        let count = bounded_length(decoder, element_min_bytes, max_len)?;
         elements(decoder, count)
     };
     if T::PRIMITIVE {

@@ -27,6 +27,9 @@ typedef string<4> Word; typedef sequence<Word, 3> Named;
 @appendable struct Holder {
   @key Target target; Choice choice; map<string, Point> places; map<long, uint8> counts; Named name; @id(40) long z;
 };
+typedef string Pair[2];
+@final struct Entry { @key uint8 a; long rest[9]; };
+@final struct Rows { @key sequence<Entry> entries; @key sequence<Entry, 2> few; sequence<Pair> pairs; };
 @final struct Keys { @key @id(3) uint8 c; @key @id(1) int64 a; @id(4) long rest; };
 ";
 
@@ -107,6 +110,24 @@ struct Keys {
     a: i64,
     #[topic(id = 4)]
     rest: i32,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
+struct Entry {
+    #[topic(key)]
+    a: u8,
+    rest: [i32; 9],
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr")]
+struct Rows {
+    #[topic(key)]
+    entries: Vec<Entry>,
+    #[topic(key, max_len = 2)]
+    few: Vec<Entry>,
+    pairs: Vec<[String; 2]>,
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
@@ -222,8 +243,9 @@ fn check<T: cdr::Topic + Clone + std::fmt::Debug + PartialEq>(value: &T, json: &
             let mut key = Vec::new();
             cdr::encode_key(value, representation, &mut key).expect("encoded");
             assert_eq!(codec::encode_key(&structure, &read, representation).expect("encoded"), key);
-            let key = codec::decode_key(&structure, &key).expect("decoded");
             let expect = cdr::key_hash(value).expect("hashed");
+            assert_eq!(cdr::key_hash_of_payload::<T>(&key, true).expect("hashed"), expect, "{representation:?}");
+            let key = codec::decode_key(&structure, &key).expect("decoded");
             assert_eq!(codec::key_hash(&structure, &key).expect("hashed"), expect, "{representation:?}");
             assert_eq!(codec::key_hash(&structure, &read).expect("hashed"), expect, "{representation:?}");
         }
@@ -238,6 +260,14 @@ fn dynamic_and_derived_types_understand_each_other() {
     check(&absent, &json, "Everything");
     check(&Keys { c: 1, a: -2, rest: 3 }, r#"{"a":-2,"c":1,"rest":3}"#, "Keys");
     check(&Point { y: 1, x: 2 }, r#"{"x":2,"y":1}"#, "Point");
+}
+
+#[test]
+fn rows_of_arrays_and_keys_in_rows_are_understood_as_the_derived_ones() {
+    let entry = |a| Entry { a, rest: [7; 9] };
+    let pairs = vec![["a".to_owned(), "bc".to_owned()], [String::new(), "d".to_owned()]];
+    let json = r#"{"entries":[{"a":1,"rest":[7,7,7,7,7,7,7,7,7]},{"a":2,"rest":[7,7,7,7,7,7,7,7,7]}],"few":[{"a":3,"rest":[7,7,7,7,7,7,7,7,7]}],"pairs":[["a","bc"],["","d"]]}"#;
+    check(&Rows { entries: vec![entry(1), entry(2)], few: vec![entry(3)], pairs }, json, "Rows");
 }
 
 #[test]
@@ -261,7 +291,7 @@ fn unions_maps_and_names_of_types_are_understood_as_the_derived_ones() {
     refused(
         "Holder",
         &json.replace("\"other\"", "\"others\""),
-        "target: there is no member \"others\"; there are point, name, other",
+        "target: there is no member \"others\"; did you mean \"other\"? There are point, name, other",
     );
 }
 
@@ -309,24 +339,58 @@ fn refused(type_name: &str, json: &str, expect: &str) {
 fn what_does_not_fit_is_named() {
     refused("ShapeType", r#"{"color":"RED","x":1,"y":2}"#, "the member \"shapesize\" is missing");
     let shape = |x: &str| format!(r#"{{"color":"RED","x":{x},"y":2,"shapesize":3}}"#);
-    refused("ShapeType", &shape("1.5"), "x: a whole number that fits i32 is needed, not 1.5");
-    refused("ShapeType", &shape("3000000000"), "x: a whole number that fits i32 is needed, not 3000000000");
-    refused("ShapeType", &shape("null"), "x: a whole number that fits i32 is needed, not nothing");
-    refused("Point", r#"{"x":1,"y":2,"z":3}"#, "there is no member \"z\"; there are y, x");
+    let range = "x: a whole number from -2147483648 to 2147483647 is needed, not";
+    refused("ShapeType", &shape("1.5"), &format!("{range} 1.5"));
+    refused("ShapeType", &shape("3000000000"), &format!("{range} 3000000000"));
+    refused("ShapeType", &shape("null"), &format!("{range} nothing"));
+    refused("ShapeType", r#"{"x":1}"#, "the key member \"color\" is missing");
+    let misspelt = r#"{"color":"RED","x":1,"y":2,"shape_size":3}"#;
+    let meant = "there is no member \"shape_size\"; did you mean \"shapesize\"? There are color, x, y, shapesize";
+    refused("ShapeType", misspelt, meant);
+    refused("Point", r#"{"x":1,"y":2,"z":3}"#, "there is no member \"z\"; did you mean \"x\"? There are y, x");
     refused("Point", "[1,2]", "an object with the members of Point is needed, not an array");
     let with = |from: &str, to: &str| {
         assert!(EVERYTHING.contains(from));
         EVERYTHING.replace(from, to)
     };
     refused("Everything", &with("\"n\"", "\"123456789012345678901\""), "name: 21 bytes, where 20 are allowed");
-    refused("Everything", &with("\"GREEN\"", "\"BLUE\""), "color: one of RED, GREEN is needed, not \"BLUE\"");
+    let color = "one of RED (0), GREEN (1) is needed, not";
+    refused("Everything", &with("\"GREEN\"", "\"BLUE\""), &format!("color: {color} \"BLUE\""));
+    let meant = format!("color: {color} \"green\"; did you mean \"GREEN\"?");
+    refused("Everything", &with("\"GREEN\"", "\"green\""), &meant);
+    refused("Everything", &with("\"GREEN\"", "7"), &format!("color: {color} 7"));
+    refused("Everything", &with("\"RED\"", "-1"), &format!("colors[0]: {color} -1"));
     refused("Everything", &with("[7,8]", "[7,8,9,10]"), "numbers: 4 elements, where 3 are allowed");
-    refused("Everything", &with("[4,5,6]", "[4,5]"), "grid: element 1: 2 elements, where there must be 3");
-    refused("Everything", &with("{\"x\":6,\"y\":5}", "{\"x\":6}"), "path: element 1: the member \"y\" is missing");
+    refused("Everything", &with("[4,5,6]", "[4,5]"), "grid[1]: 2 elements, where there must be 3");
+    refused("Everything", &with("{\"x\":6,\"y\":5}", "{\"x\":6}"), "path[1]: the key member \"y\" is missing");
+    refused(
+        "Everything",
+        &with("{\"x\":9,\"y\":9}", "{\"x\":\"9\",\"y\":9}"),
+        "corners[1].x: a whole number from -2147483648 to 2147483647 is needed, not \"9\"",
+    );
+    refused(
+        "Everything",
+        &with("\"l\"", "\"\\u0000\""),
+        "options.label: the string contains a NUL, which ends strings on the wire",
+    );
+    refused("Everything", &with("\"é\"", "\"€\""), "letter: '€' is not in ISO 8859-1, which a char holds");
+    refused("Everything", &with("0.25", "1e39"), "f: a number from -3.4028235e38 to 3.4028235e38 is needed, not 1e39");
+    refused(
+        "Everything",
+        &with("18446744073709551615", "18446744073709551616"),
+        "u64: a whole number from 0 to 18446744073709551615 is needed, not 1.8446744073709552e19",
+    );
     refused(
         "Everything",
         &with("\"0x09ff\"", "\"09ff\""),
         "raw: an array, or octets as \"0x…\" is needed, not \"09ff\"",
+    );
+    let pairs = r#"{"choice":{"a":7},"counts":{"4":1,"04":2},"name":[],"places":{},"target":{"point":[1,2,3]},"z":9}"#;
+    refused("Holder", pairs, "counts.4: the key is there twice");
+    refused(
+        "Holder",
+        &pairs.replace("\"04\":2", "\"5\":256"),
+        "counts.5: a whole number from 0 to 255 is needed, not 256",
     );
 }
 

@@ -21,7 +21,7 @@ const CRATES: [(&str, &[&str]); 22] = [
             "thalweg-types",
         ],
     ),
-    ("thalweg-types", &["thalweg-cdr"]),
+    ("thalweg-types", &["thalweg-base", "thalweg-cdr"]),
     (
         "thalweg-coap",
         &[

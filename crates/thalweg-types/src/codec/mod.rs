@@ -1,6 +1,8 @@
 //! Documents as samples of types that are known at run time only, and back (DDS-XTypes 1.3 §7.4, §7.6.8).
 
+mod complete;
 mod key;
+mod leaf;
 mod number;
 mod read;
 mod write;
@@ -13,6 +15,7 @@ use thalweg_cdr::{
 };
 
 use crate::document::Document;
+pub use complete::completed;
 pub use key::{decode_key, encode_key, key_hash};
 
 /// A type that samples can have.
@@ -73,7 +76,8 @@ impl<'a> From<&'a Arc<Structure>> for SampleType<'a> {
 
 /// Writes a sample with its encapsulation header, little-endian.
 ///
-/// Members that are missing in `value` are an error unless they are optional, and so are members that the type has not.
+/// Members that are missing in `value` are an error unless they are optional, and so are members that the type has not;
+/// [`completed`] fills them in.
 ///
 /// # Errors
 /// The first member that does not fit its type, and why.

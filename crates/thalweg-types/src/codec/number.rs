@@ -1,21 +1,22 @@
 //! Numbers that Rust has no type for, and the documents of numbers.
 
+use std::ops::RangeInclusive;
+
 use thalweg_cdr::EncodeError;
 
-use super::write::needed;
+use super::leaf::needed;
 use crate::document::{Document, hexadecimal, octets};
 
-/// A whole number within the range of `T`.
-pub(super) fn whole<T: TryFrom<i128>>(value: &Document) -> Result<T, EncodeError> {
+/// A whole number within this range.
+pub(super) fn whole(value: &Document, range: RangeInclusive<i128>) -> Result<i128, EncodeError> {
     let number = match value {
         Document::Integer(number) => Some(*number),
         // JSON writers may put a fraction of zero behind whole numbers.
         Document::Real(number) if number.fract() == 0.0 && number.abs() < WHOLE_IN_REAL => Some(*number as i128),
         _ => None,
     };
-    number
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| needed(&format!("a whole number that fits {}", std::any::type_name::<T>()), value))
+    let fits = number.filter(|number| range.contains(number));
+    fits.ok_or_else(|| needed(&format!("a whole number from {} to {}", range.start(), range.end()), value))
 }
 
 /// Any number.

@@ -5,8 +5,9 @@ use thalweg_cdr::description::{
 };
 use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 
+use super::leaf::is_signed;
 use super::number::of_quadruple;
-use super::write::{DISCRIMINATOR, is_octet, is_signed};
+use super::write::{DISCRIMINATOR, is_octet};
 use crate::document::{Document, MapKey};
 
 /// Which members a payload holds.
@@ -167,15 +168,15 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
         Type::Union(nested) => decoder.nested(|decoder| union(nested, decoder, part)),
         Type::Sequence { element, bound } => decoder.collection(element.is_primitive(), |decoder| {
             let at = decoder.offset();
-            let count = decoder.length(element.bytes_min())?;
+            let count = decoder.length(bytes_min(element, part))?;
             bounded(count, *bound, at)?;
-            read_elements(element, count, decoder, part)
+            read_elements(element, count, decoder, |decoder| read_value(element, decoder, part))
         }),
         Type::Array { .. } => decoder.collection(of.is_primitive(), |decoder| read_dimension(of, decoder, part)),
         Type::Map { key, element, bound } => {
             decoder.collection(key.is_primitive() && element.is_primitive(), |decoder| {
                 let at = decoder.offset();
-                let count = decoder.length(key.bytes_min() + element.bytes_min())?;
+                let count = decoder.length(key.bytes_min() + bytes_min(element, part))?;
                 bounded(count, *bound, at)?;
                 decoder.charge(count, size_of::<(MapKey, Document)>())?;
                 let pairs = (0..count).map(|_| {
@@ -188,8 +189,16 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
     }
 }
 
+/// The fewest bytes of an element; of a structure in a key, some members are not there.
+fn bytes_min(of: &Type, part: Part) -> usize {
+    match part {
+        Part::All => of.bytes_min(),
+        Part::Key => 0,
+    }
+}
+
 /// A key of a map as JSON has it.
-fn key_text(key: &Document) -> String {
+pub(super) fn key_text(key: &Document) -> String {
     match key {
         Document::Text(text) => text.clone(),
         Document::Integer(number) => number.to_string(),
@@ -198,19 +207,27 @@ fn key_text(key: &Document) -> String {
     }
 }
 
+/// Reads the elements of an array; the outermost dimension alone has a frame.
 fn read_dimension(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     match of.resolved() {
-        Type::Array { element, count } => read_elements(element, *count, decoder, part),
+        Type::Array { element, count } => {
+            read_elements(element, *count, decoder, |decoder| read_dimension(element, decoder, part))
+        }
         other => read_value(other, decoder, part),
     }
 }
 
-fn read_elements(element: &Type, count: usize, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+fn read_elements<'b>(
+    element: &Type,
+    count: usize,
+    decoder: &mut Decoder<'b>,
+    mut read: impl FnMut(&mut Decoder<'b>) -> Result<Document, DecodeError>,
+) -> Result<Document, DecodeError> {
     if is_octet(element) {
         return Ok(Document::Bytes(decoder.bytes(count, "octets")?.to_vec()));
     }
     decoder.charge(count, size_of::<Document>())?;
-    (0..count).map(|_| read_dimension(element, decoder, part)).collect::<Result<_, _>>().map(Document::Array)
+    (0..count).map(|_| read(decoder)).collect::<Result<_, _>>().map(Document::Array)
 }
 
 fn read_primitive(primitive: Primitive, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
@@ -260,7 +277,7 @@ fn read_number(of: &Type, decoder: &mut Decoder<'_>) -> Result<i64, DecodeError>
 }
 
 /// The document of what [`read_number`] gives.
-fn of_number(of: &Type, number: i64) -> Document {
+pub(super) fn of_number(of: &Type, number: i64) -> Document {
     match of.resolved() {
         Type::Enumeration(enumeration) => {
             let literal = i32::try_from(number).ok().and_then(|number| enumeration.literal_of(number));

@@ -1,11 +1,12 @@
 //! Documents to bytes.
 
-use thalweg_cdr::description::{
-    Bitmask, Bitset, Enumeration, Primitive, Structure, StructureMember, Type, Union, UnionCase,
-};
+use std::collections::BTreeSet;
+
+use thalweg_cdr::description::{Primitive, Structure, StructureMember, Type, Union, UnionCase};
 use thalweg_cdr::{Encode, EncodeError, Encoder, Extensibility, LengthCode, Member as MemberHeader, WString};
 
-use super::number::{quadruple, real, whole};
+use super::leaf::{needed, number_of, text, unknown, within, write_number, write_primitive};
+use super::read::key_text;
 use crate::document::{Document, MapKey, octets};
 
 /// The name under which a union's document has its discriminator (DDS-JSON 1.0 §7.1.6).
@@ -30,10 +31,8 @@ pub(super) fn structure(
     let Document::Map(given) = value else {
         return Err(needed(&format!("an object with the members of {}", of.name), value));
     };
-    let unknown = given.iter().find(|(key, _)| !of.members.iter().any(|member| is_named(key, &member.name)));
-    if let Some((key, _)) = unknown {
-        let names: Vec<&str> = of.members.iter().map(|member| member.name.as_str()).collect();
-        return Err(EncodeError::new(format!("there is no member {:?}; there are {}", name_of(key), names.join(", "))));
+    if let Some((key, _)) = given.iter().find(|(key, _)| !of.members.iter().any(|member| is_named(key, &member.name))) {
+        return Err(unknown("member", &name_of(key), of.members.iter().map(|member| member.name.as_str())));
     }
     let members: Vec<&StructureMember> = match part {
         Part::All => of.members.iter().collect(),
@@ -44,7 +43,7 @@ pub(super) fn structure(
         let is_mutable = of.extensibility == Extensibility::Mutable && part != Part::KeyHash;
         members.iter().try_for_each(|member| {
             write_member(member, given_for(member, value)?, is_mutable, encoder, part)
-                .map_err(|error| in_member(&member.name, &error))
+                .map_err(|error| error.below_member(&member.name))
         })
     })
 }
@@ -89,7 +88,7 @@ pub(super) fn union(of: &Union, value: &Document, encoder: &mut Encoder<'_>, par
         } else {
             write_value(case_type, found, encoder, part)
         };
-        written.map_err(|error| in_member(&case.name, &error))
+        written.map_err(|error| error.below_member(&case.name))
     })
 }
 
@@ -108,13 +107,15 @@ fn chosen<'a>(
     }
     let named = match member {
         None => None,
-        Some((key, _)) => Some(of.cases.iter().find(|case| is_named(key, &case.name)).ok_or_else(|| {
-            let names: Vec<&str> = of.cases.iter().map(|case| case.name.as_str()).collect();
-            EncodeError::new(format!("there is no member {:?}; there are {}", name_of(key), names.join(", ")))
-        })?),
+        Some((key, _)) => Some(
+            of.cases
+                .iter()
+                .find(|case| is_named(key, &case.name))
+                .ok_or_else(|| unknown("member", &name_of(key), of.cases.iter().map(|case| case.name.as_str())))?,
+        ),
     };
     let label = match (value.member(DISCRIMINATOR), named) {
-        (Some(given), _) => number_of(&of.discriminator, given).map_err(|error| in_member(DISCRIMINATOR, &error))?,
+        (Some(given), _) => number_of(&of.discriminator, given).map_err(|error| error.below_member(DISCRIMINATOR))?,
         (None, Some(case)) => match case.labels.first() {
             Some(label) => i64::from(*label),
             None => free_label(of)?,
@@ -133,7 +134,7 @@ fn chosen<'a>(
 }
 
 /// A value of the discriminator that selects the default case.
-fn free_label(of: &Union) -> Result<i64, EncodeError> {
+pub(super) fn free_label(of: &Union) -> Result<i64, EncodeError> {
     let is_free =
         |label: &i64| of.cases.iter().all(|case| !case.labels.iter().any(|other| i64::from(*other) == *label));
     let free = match of.discriminator.resolved() {
@@ -164,7 +165,10 @@ fn framed(
 fn given_for<'a>(member: &StructureMember, value: &'a Document) -> Result<Option<&'a Document>, EncodeError> {
     match value.member(&member.name) {
         Some(Document::Null) | None if member.is_optional => Ok(None),
-        None => Err(EncodeError::new(format!("the member {:?} is missing", member.name))),
+        None => {
+            let what = if member.is_key { "key member" } else { "member" };
+            Err(EncodeError::new(format!("the {what} {:?} is missing", member.name)))
+        }
         found => Ok(found),
     }
 }
@@ -192,7 +196,7 @@ fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Par
             encoder.collection(element.is_primitive(), |encoder| {
                 encoder.length(elements.len())?;
                 elements.iter().enumerate().try_for_each(|(index, value)| {
-                    write_value(element, value, encoder, part).map_err(|error| in_element(index, &error))
+                    write_value(element, value, encoder, part).map_err(|error| error.below_element(index))
                 })
             })
         }
@@ -202,14 +206,18 @@ fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Par
         Type::Map { key, element, bound } => {
             let Document::Map(pairs) = value else { return Err(needed("an object of keys and values", value)) };
             within(pairs.len(), *bound, "pairs")?;
+            let mut keys = BTreeSet::new();
             encoder.collection(key.is_primitive() && element.is_primitive(), |encoder| {
                 encoder.length(pairs.len())?;
                 pairs.iter().try_for_each(|(name, value)| {
                     let name = name_of(name);
                     key_document(key, &name)
-                        .and_then(|document| write_value(key, &document, encoder, part))
+                        .and_then(|document| match keys.insert(key_text(&document)) {
+                            true => write_value(key, &document, encoder, part),
+                            false => Err(EncodeError::new("the key is there twice")),
+                        })
                         .and_then(|()| write_value(element, value, encoder, part))
-                        .map_err(|error| in_member(&name, &error))
+                        .map_err(|error| error.below_member(&name))
                 })
             })
         }
@@ -240,7 +248,7 @@ fn write_dimension(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part:
         return Err(EncodeError::new(format!("{} elements, where there must be {count}", elements.len())));
     }
     elements.iter().enumerate().try_for_each(|(index, value)| {
-        write_dimension(element, value, encoder, part).map_err(|error| in_element(index, &error))
+        write_dimension(element, value, encoder, part).map_err(|error| error.below_element(index))
     })
 }
 
@@ -262,147 +270,6 @@ fn elements<'a>(element: &Type, value: &'a Document) -> Result<std::borrow::Cow<
 /// Whether rows of it are documents of octets.
 pub(super) fn is_octet(element: &Type) -> bool {
     matches!(element.resolved(), Type::Primitive(Primitive::Byte | Primitive::UInt8))
-}
-
-fn write_primitive(primitive: Primitive, value: &Document, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    match primitive {
-        Primitive::Boolean => match value {
-            Document::Boolean(value) => value.encode(encoder),
-            _ => Err(needed("true or false", value)),
-        },
-        Primitive::Byte | Primitive::UInt8 => whole::<u8>(value)?.encode(encoder),
-        Primitive::Int8 => whole::<i8>(value)?.encode(encoder),
-        Primitive::Int16 => whole::<i16>(value)?.encode(encoder),
-        Primitive::UInt16 => whole::<u16>(value)?.encode(encoder),
-        Primitive::Int32 => whole::<i32>(value)?.encode(encoder),
-        Primitive::UInt32 => whole::<u32>(value)?.encode(encoder),
-        Primitive::Int64 => whole::<i64>(value)?.encode(encoder),
-        Primitive::UInt64 => whole::<u64>(value)?.encode(encoder),
-        Primitive::Float32 => (real(value)? as f32).encode(encoder),
-        Primitive::Float64 => real(value)?.encode(encoder),
-        Primitive::Float128 => {
-            encoder.number(quadruple(value)?.to_ne_bytes());
-            Ok(())
-        }
-        Primitive::Char8 => character(value)?.encode(encoder),
-        Primitive::Char16 => {
-            let unit = u16::try_from(u32::from(character(value)?));
-            unit.map_err(|_| needed("one character of the basic plane", value))?.encode(encoder)
-        }
-    }
-}
-
-fn character(value: &Document) -> Result<char, EncodeError> {
-    let text = text(value)?;
-    let mut characters = text.chars();
-    match (characters.next(), characters.next()) {
-        (Some(character), None) => Ok(character),
-        _ => Err(needed("one character", value)),
-    }
-}
-
-/// The number that stands for a value of an enumeration, bit mask, bit set or discriminator.
-fn number_of(of: &Type, value: &Document) -> Result<i64, EncodeError> {
-    match of.resolved() {
-        Type::Enumeration(enumeration) => literal(enumeration, value),
-        Type::Bitmask(bitmask) => flags(bitmask, value),
-        Type::Bitset(bitset) => fields(bitset, value),
-        Type::Primitive(Primitive::Boolean) => match value {
-            Document::Boolean(value) => Ok(i64::from(*value)),
-            _ => Err(needed("true or false", value)),
-        },
-        Type::Primitive(Primitive::Char8 | Primitive::Char16) => Ok(i64::from(u32::from(character(value)?))),
-        Type::Primitive(Primitive::UInt64) => whole::<u64>(value).map(u64::cast_signed),
-        _ => whole(value),
-    }
-}
-
-/// Writes what [`number_of`] gives.
-fn write_number(of: &Type, number: i64, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    let size_bytes = of.bytes_min();
-    let is_signed = match of.resolved() {
-        Type::Enumeration(enumeration) => enumeration.literals.iter().any(|literal| literal.value < 0),
-        Type::Primitive(primitive) => {
-            matches!(primitive, Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64)
-        }
-        _ => false,
-    };
-    let bits = 8 * size_bytes as u32;
-    let fits = match is_signed {
-        _ if bits == 64 => true,
-        true => (-(1_i64 << (bits - 1))..1 << (bits - 1)).contains(&number),
-        false => (0..1_i64 << bits).contains(&number),
-    };
-    if !fits {
-        return Err(EncodeError::new(format!("{number} does not fit into {bits} bits")));
-    }
-    match size_bytes {
-        1 => encoder.number((number as u8).to_ne_bytes()),
-        2 => encoder.number((number as u16).to_ne_bytes()),
-        4 => encoder.number((number as u32).to_ne_bytes()),
-        _ => encoder.number(number.to_ne_bytes()),
-    }
-    Ok(())
-}
-
-fn literal(of: &Enumeration, value: &Document) -> Result<i64, EncodeError> {
-    let found = match value {
-        Document::Text(name) => of.literal_named(name),
-        Document::Integer(number) => of.literals.iter().find(|literal| i128::from(literal.value) == *number),
-        _ => None,
-    };
-    let found = found.map(|literal| i64::from(literal.value));
-    found.ok_or_else(|| {
-        let names: Vec<&str> = of.literals.iter().map(|literal| literal.name.as_str()).collect();
-        needed(&format!("one of {}", names.join(", ")), value)
-    })
-}
-
-/// An array of names, or a number.
-fn flags(of: &Bitmask, value: &Document) -> Result<i64, EncodeError> {
-    let allowed = if of.bit_bound >= 64 { u64::MAX } else { (1 << of.bit_bound) - 1 };
-    let bits = match value {
-        Document::Array(names) => names.iter().try_fold(0, |bits, name| {
-            let position = match name {
-                Document::Text(name) => of.flags.iter().find(|(flag, _)| flag == name).map(|(_, position)| *position),
-                _ => None,
-            };
-            position.map(|position| bits | 1 << position)
-        }),
-        _ => whole::<u64>(value).ok().filter(|bits| bits & !allowed == 0),
-    };
-    bits.map(u64::cast_signed).ok_or_else(|| {
-        let names: Vec<&str> = of.flags.iter().map(|(name, _)| name.as_str()).collect();
-        needed(&format!("an array of {}", names.join(", ")), value)
-    })
-}
-
-fn fields(of: &Bitset, value: &Document) -> Result<i64, EncodeError> {
-    let Document::Map(given) = value else {
-        return Err(needed(&format!("an object with the fields of {}", of.name), value));
-    };
-    let mut bits = 0;
-    for (key, value) in given {
-        let name = name_of(key);
-        let field = of.fields.iter().find(|field| field.name == name);
-        let field = field.ok_or_else(|| EncodeError::new(format!("there is no field {name:?}")))?;
-        let number = match (field.holder, value) {
-            (Primitive::Boolean, Document::Boolean(value)) => i128::from(*value),
-            _ => whole::<i128>(value).map_err(|error| in_member(&name, &error))?,
-        };
-        let is_signed = is_signed(field.holder);
-        let range = if is_signed { -(1 << (field.bits - 1))..1 << (field.bits - 1) } else { 0..1_i128 << field.bits };
-        if !range.contains(&number) {
-            return Err(EncodeError::new(format!("{name}: {number} does not fit into {} bits", field.bits)));
-        }
-        bits |= (number & ((1 << field.bits) - 1)) << field.position;
-    }
-    Ok((bits as u64).cast_signed())
-}
-
-/// Whether a field of a bit set may be negative.
-pub(super) fn is_signed(holder: Primitive) -> bool {
-    matches!(holder, Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64)
 }
 
 fn length_code(of: &Type) -> LengthCode {
@@ -429,49 +296,13 @@ fn length_code(of: &Type) -> LengthCode {
     }
 }
 
-fn is_named(key: &MapKey, name: &str) -> bool {
+pub(super) fn is_named(key: &MapKey, name: &str) -> bool {
     matches!(key, MapKey::Text(found) if found == name)
 }
 
-fn name_of(key: &MapKey) -> String {
+pub(super) fn name_of(key: &MapKey) -> String {
     match key {
         MapKey::Text(name) => name.clone(),
         MapKey::Label(label) => label.to_string(),
     }
-}
-
-fn text(value: &Document) -> Result<String, EncodeError> {
-    match value {
-        Document::Text(text) => Ok(text.clone()),
-        _ => Err(needed("a text", value)),
-    }
-}
-
-fn within(length: usize, bound: Option<usize>, what: &str) -> Result<(), EncodeError> {
-    match bound {
-        Some(bound) if length > bound => Err(EncodeError::new(format!("{length} {what}, where {bound} are allowed"))),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn needed(what: &str, value: &Document) -> EncodeError {
-    let found = match value {
-        Document::Null => "nothing".to_owned(),
-        Document::Boolean(value) => value.to_string(),
-        Document::Integer(number) => number.to_string(),
-        Document::Real(number) => number.to_string(),
-        Document::Text(text) => format!("{text:?}"),
-        Document::Bytes(_) => "octets".to_owned(),
-        Document::Array(_) => "an array".to_owned(),
-        Document::Map(_) => "an object".to_owned(),
-    };
-    EncodeError::new(format!("{what} is needed, not {found}"))
-}
-
-fn in_member(name: &str, error: &EncodeError) -> EncodeError {
-    EncodeError::new(format!("{name}: {}", error.problem()))
-}
-
-fn in_element(index: usize, error: &EncodeError) -> EncodeError {
-    EncodeError::new(format!("element {index}: {}", error.problem()))
 }

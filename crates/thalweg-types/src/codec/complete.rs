@@ -1,0 +1,77 @@
+//! The members that a person leaves out of a value.
+
+use thalweg_cdr::description::{Structure, StructureMember, Type, Union};
+
+use super::SampleType;
+use super::leaf::number_of;
+use super::read::default_value;
+use super::write::{DISCRIMINATOR, is_named};
+use crate::document::{Document, MapKey};
+
+/// The same value, in which members that are missing have the default of their type (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
+///
+/// Optional members stay absent. Members of the key stay missing too, so that [`encode`](super::encode) refuses the value: a
+/// sample is not put into an instance that nobody named. The value is not checked.
+#[must_use]
+pub fn completed<'a>(of: impl Into<SampleType<'a>>, value: Document) -> Document {
+    let of = of.into();
+    match of {
+        SampleType::Structure(found) => structure(found, value, of.is_keyed()),
+        SampleType::Union(found) => union(found, value),
+    }
+}
+
+/// `is_key` tells that the structure is the sample, or part of the key of one.
+fn structure(of: &Structure, value: Document, is_key: bool) -> Document {
+    let Document::Map(mut given) = value else { return value };
+    let is_keyed = of.is_keyed();
+    let names_instance = |member: &StructureMember| is_key && (member.is_key || !is_keyed);
+    for (key, value) in &mut given {
+        if let Some(member) = of.members.iter().find(|member| is_named(key, &member.name)) {
+            let taken = std::mem::replace(value, Document::Null);
+            *value = completed_value(&member.member_type, taken, names_instance(member));
+        }
+    }
+    for member in &of.members {
+        let is_given = given.iter().any(|(key, _)| is_named(key, &member.name));
+        if !is_given && !member.is_optional && !names_instance(member) {
+            given.push((MapKey::Text(member.name.clone()), default_value(&member.member_type)));
+        }
+    }
+    Document::Map(given)
+}
+
+/// A union needs its discriminator or its member; the discriminator alone selects a member.
+fn union(of: &Union, value: Document) -> Document {
+    let Document::Map(mut given) = value else { return value };
+    for (key, value) in &mut given {
+        let case = of.cases.iter().find(|case| is_named(key, &case.name));
+        if let Some(case_type) = case.and_then(|case| case.case_type.as_ref()) {
+            *value = completed_value(case_type, std::mem::replace(value, Document::Null), false);
+        }
+    }
+    if let [(key, label)] = &given[..]
+        && is_named(key, DISCRIMINATOR)
+        && let Ok(label) = number_of(&of.discriminator, label)
+        && let Some(case) = of.case_of(label)
+        && let Some(case_type) = &case.case_type
+    {
+        given.push((MapKey::Text(case.name.clone()), default_value(case_type)));
+    }
+    Document::Map(given)
+}
+
+fn completed_value(of: &Type, value: Document, is_key: bool) -> Document {
+    match (of.resolved(), value) {
+        (Type::Structure(found), value) => structure(found, value, is_key),
+        (Type::Union(found), value) => union(found, value),
+        (Type::Sequence { element, .. } | Type::Array { element, .. }, Document::Array(elements)) => {
+            Document::Array(elements.into_iter().map(|value| completed_value(element, value, is_key)).collect())
+        }
+        (Type::Map { element, .. }, Document::Map(pairs)) => {
+            let pairs = pairs.into_iter().map(|(key, value)| (key, completed_value(element, value, is_key)));
+            Document::Map(pairs.collect())
+        }
+        (_, value) => value,
+    }
+}

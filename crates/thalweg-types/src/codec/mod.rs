@@ -5,6 +5,8 @@ mod key;
 mod leaf;
 mod number;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::sync::Arc;

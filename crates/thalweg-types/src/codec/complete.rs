@@ -5,13 +5,14 @@ use thalweg_cdr::description::{Structure, StructureMember, Type, Union};
 use super::SampleType;
 use super::leaf::number_of;
 use super::read::default_value;
-use super::write::{DISCRIMINATOR, is_named};
+use super::write::{DISCRIMINATOR, is_named, is_octet};
 use crate::document::{Document, MapKey};
 
 /// The same value, in which members that are missing have the default of their type (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
 ///
 /// Optional members stay absent. Members of the key stay missing too, so that [`encode`](super::encode) refuses the value: a
-/// sample is not put into an instance that nobody named. The value is not checked.
+/// sample is not put into an instance that nobody named, and so do members whose default has too many numbers to be meant. The value
+/// is not checked.
 #[must_use]
 pub fn completed<'a>(of: impl Into<SampleType<'a>>, value: Document) -> Document {
     let of = of.into();
@@ -34,7 +35,8 @@ fn structure(of: &Structure, value: Document, is_key: bool) -> Document {
     }
     for member in &of.members {
         let is_given = given.iter().any(|(key, _)| is_named(key, &member.name));
-        if !is_given && !member.is_optional && !names_instance(member) {
+        let may_be_missing = !member.is_optional && !names_instance(member);
+        if !is_given && may_be_missing && is_meant(&member.member_type) {
             given.push((MapKey::Text(member.name.clone()), default_value(&member.member_type)));
         }
     }
@@ -55,6 +57,7 @@ fn union(of: &Union, value: Document) -> Document {
         && let Ok(label) = number_of(&of.discriminator, label)
         && let Some(case) = of.case_of(label)
         && let Some(case_type) = &case.case_type
+        && is_meant(case_type)
     {
         given.push((MapKey::Text(case.name.clone()), default_value(case_type)));
     }
@@ -75,3 +78,32 @@ fn completed_value(of: &Type, value: Document, is_key: bool) -> Document {
         (_, value) => value,
     }
 }
+
+/// Whether the default of a type is of a size that a person may mean.
+fn is_meant(of: &Type) -> bool {
+    rest(of, LEAVES_MAX).is_some()
+}
+
+/// How many of so many leaves are left when the default of a type has taken its own; `None` when it takes more, found in as many
+/// steps. Numbers and texts are leaves, and 32 octets in a row are one.
+fn rest(of: &Type, room: usize) -> Option<usize> {
+    match of.resolved() {
+        Type::Array { element, count } if is_octet(element) => room.checked_sub(1 + count / 32),
+        Type::Array { element, count } => {
+            let one = room - rest(element, room)?;
+            room.checked_sub(one.checked_mul(*count)?)
+        }
+        Type::Structure(found) => {
+            found.members.iter().try_fold(room.checked_sub(1)?, |room, member| rest(&member.member_type, room))
+        }
+        Type::Union(found) => {
+            let room = room.checked_sub(1)?;
+            let cases = found.cases.iter().filter_map(|case| case.case_type.as_ref());
+            cases.map(|case_type| rest(case_type, room)).try_fold(room, |least, rest| Some(least.min(rest?)))
+        }
+        _ => room.checked_sub(1),
+    }
+}
+
+/// Most leaves of a default; chosen by us: tens of MiB, more than a person leaves out.
+const LEAVES_MAX: usize = 1 << 20;

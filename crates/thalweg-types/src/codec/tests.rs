@@ -383,6 +383,7 @@ fn members_left_out_have_their_default_and_keys_may_not_be() {
 fn only_what_names_no_instance_may_be_left_out() {
     let types = idl::parse(
         "struct Inner { @key long a; long b; }; union Either switch (long) { case 1: Inner i; case 2: long l; };
+         struct Huge { octet rest[2147483647]; long grid[30000][30000]; };
          struct Outer { @key Inner id; Inner other; Either either; sequence<Inner, 2> row; string<3> name; };",
     );
     let types = types.expect("IDL");
@@ -413,4 +414,9 @@ fn only_what_names_no_instance_may_be_left_out() {
         r#"{"id":{"a":1},"either":{"$discriminator":1,"l":5}}"#,
         "either: the discriminator selects \"i\", not \"l\"",
     );
+
+    // Nobody means a thousand million zeros.
+    let huge = SampleType::of(types.find("Huge").expect("the type")).expect("a structure");
+    let found = encode(huge, &completed(huge, Document::Map(Vec::new())), Representation::Xcdr2);
+    assert_eq!(found.expect_err("too much").to_string(), "the member \"rest\" is missing");
 }

@@ -31,7 +31,7 @@ struct WritersPolicies {
     deadline: Option<Duration>,
     lifespan: Option<Duration>,
     minimum_separation: Option<Duration>,
-    exclusive: bool,
+    exclusive: Option<bool>,
     strength: Option<i32>,
     liveliness: Option<LivelinessKind>,
     lease: Option<Duration>,
@@ -131,10 +131,10 @@ impl QosOptions {
             "deadline_ms" => self.writers.deadline = Some(millis(value)?),
             "lifespan_ms" => self.writers.lifespan = Some(millis(value)?),
             "time_filter_ms" => self.writers.minimum_separation = Some(millis(value)?),
-            "ownership" => self.writers.exclusive = choose(value, &[("shared", false), ("exclusive", true)])?,
+            "ownership" => self.writers.exclusive = Some(choose(value, &[("shared", false), ("exclusive", true)])?),
             "strength" => {
                 let strength = value.parse().map_err(|_| format!("{value:?} is no strength; give a whole number"))?;
-                (self.writers.strength, self.writers.exclusive) = (Some(strength), true);
+                (self.writers.strength, self.writers.exclusive) = (Some(strength), Some(true));
             }
             "liveliness" => {
                 let choices = [
@@ -168,20 +168,33 @@ impl QosOptions {
 
     /// The QoS of a writer: the options over `pub`'s defaults, which are reliable and keep-all, so that no sample is lost.
     pub fn writer(&self) -> WriterQos {
-        let mut qos = WriterQos { history: self.history.unwrap_or(History::KeepAll), ..WriterQos::default() };
-        qos.reliability = self.reliability();
+        self.writer_over(WriterQos { history: History::KeepAll, ..WriterQos::default() })
+    }
+
+    /// The QoS of a writer that has these policies where the options say nothing; it waits longer for room than DDS's default.
+    pub fn writer_over(&self, mut qos: WriterQos) -> WriterQos {
+        if self.reliability.is_some() || qos.reliability.is_reliable() {
+            qos.reliability = self.reliability();
+        }
+        qos.history = self.history.unwrap_or(qos.history);
         qos.durability = self.durability.unwrap_or(qos.durability);
         qos.resource_limits = self.limits;
         qos.timing.latency_budget = self.latency_budget.unwrap_or(qos.timing.latency_budget);
-        qos.partition = self.partition.clone();
-        qos.data_representation = self.representation.clone();
+        if !self.partition.is_empty() {
+            qos.partition = self.partition.clone();
+        }
+        if !self.representation.is_empty() {
+            qos.data_representation = self.representation.clone();
+        }
         qos.transport_priority = self.transport_priority.unwrap_or(qos.transport_priority);
         qos.reader_patience = self.reader_patience.unwrap_or(qos.reader_patience);
         let WritersPolicies { deadline, lifespan, exclusive, strength, liveliness, lease, order, .. } = self.writers;
         qos.timing.deadline = deadline.unwrap_or(qos.timing.deadline);
         qos.timing.lifespan = lifespan.unwrap_or(qos.timing.lifespan);
-        if exclusive {
-            qos.ownership = WriterOwnership::Exclusive { strength: strength.unwrap_or(0) };
+        match exclusive {
+            Some(true) => qos.ownership = WriterOwnership::Exclusive { strength: strength.unwrap_or(0) },
+            Some(false) => qos.ownership = WriterOwnership::Shared,
+            None => {}
         }
         qos.liveliness.kind = liveliness.unwrap_or(qos.liveliness.kind);
         qos.liveliness.lease = lease.unwrap_or(qos.liveliness.lease);
@@ -203,7 +216,7 @@ impl QosOptions {
         let WritersPolicies { deadline, minimum_separation, exclusive, liveliness, lease, order, .. } = self.writers;
         qos.timing.deadline = deadline.unwrap_or(qos.timing.deadline);
         qos.timing.minimum_separation = minimum_separation.unwrap_or(qos.timing.minimum_separation);
-        if exclusive {
+        if exclusive == Some(true) {
             qos.ownership = Ownership::Exclusive;
         }
         qos.liveliness.kind = liveliness.unwrap_or(qos.liveliness.kind);

@@ -8,7 +8,7 @@ use thalweg_types::codec::{self, SampleType};
 use thalweg_types::document::{Document, MapKey};
 
 use super::expression::{FieldPath, SampleCondition};
-use super::find::{find, raw_reader, sample_type, type_of};
+use super::find::{Side, find, raw_reader, sample_type, type_of};
 use super::table::CommaTable;
 use super::{SourceOptions, text};
 use crate::interrupt::Interrupt;
@@ -65,7 +65,7 @@ pub struct EchoOptions {
 /// The topic or its type is not found, output cannot be written, or `--count` is not reached in time.
 pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.source.member.participant()?;
-    let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+    let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     let (of, origin) = type_of(&participant, &found, &options.source)?;
     remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
     let of = sample_type(&of)?;

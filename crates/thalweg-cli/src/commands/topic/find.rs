@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use thalweg::discovery::{PublicationData, SubscriptionData};
 use thalweg::qos::{Durability, History, ReaderQos, Reliability};
-use thalweg::types::{GuidPrefix, KeyHash, Keyed};
+use thalweg::types::{Guid, GuidPrefix, KeyHash, Keyed};
 use thalweg::{DataReader, DomainParticipant, KeyOf, Raw, Type};
 use thalweg_types::codec::SampleType;
 use thalweg_types::ros::RosPackages;
@@ -36,7 +36,7 @@ pub struct TypeOptions {
 /// The topic or its type is not found, or output cannot be written.
 pub fn run(options: &TypeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.source.member.participant()?;
-    let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+    let found = find(&participant, &options.topic, Side::Either, options.source.patience, interrupt)?;
     let (of, origin) = type_of(&participant, &found, &options.source)?;
     remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
     print_line(idl::to_idl([&of]).trim_end())
@@ -54,6 +54,17 @@ pub struct FoundTopic {
     is_durable: bool,
 }
 
+/// The ends of a topic that a command deals with; their type counts where writers and readers differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Writers, which are waited for where there are only readers: what they offer decides what can be read.
+    Writers,
+    /// Readers, or writers where there are none.
+    Readers,
+    /// Writers, or readers where there are none.
+    Either,
+}
+
 /// Waits for a topic of this name, as DDS or ROS 2 has it.
 ///
 /// # Errors
@@ -61,6 +72,7 @@ pub struct FoundTopic {
 pub fn find(
     participant: &DomainParticipant,
     given: &str,
+    side: Side,
     patience: Duration,
     interrupt: &Interrupt,
 ) -> Result<FoundTopic, Failure> {
@@ -77,7 +89,11 @@ pub fn find(
                 writers.iter().filter(|data| data.topic_name == *name && data.guid.prefix != own).collect();
             let reading: Vec<&SubscriptionData> =
                 readers.iter().filter(|data| data.topic_name == *name && data.guid.prefix != own).collect();
-            if let Some(found) = found(name, &of_topic, &reading) {
+            let is_late = Instant::now() >= deadline;
+            if of_topic.is_empty() && side == Side::Writers && !is_late {
+                continue;
+            }
+            if let Some(found) = found(name, side, &of_topic, &reading) {
                 return Ok(found);
             }
         }
@@ -93,35 +109,44 @@ pub fn find(
     }
 }
 
-fn found(name: &str, writers: &[&PublicationData], readers: &[&SubscriptionData]) -> Option<FoundTopic> {
-    let types: BTreeSet<&str> =
-        writers.iter().map(|data| &*data.type_name).chain(readers.iter().map(|data| &*data.type_name)).collect();
-    let (type_name, keyed) = match (writers.first(), readers.first()) {
-        (Some(writer), _) => (writer.type_name.clone(), writer.guid.entity.keyed()),
-        (None, Some(reader)) => (reader.type_name.clone(), reader.guid.entity.keyed()),
-        (None, None) => return None,
+/// What an endpoint says of its topic's type.
+struct Announced<'a> {
+    guid: Guid,
+    type_name: &'a str,
+    information: Option<&'a Arc<[u8]>>,
+}
+
+fn found(name: &str, side: Side, writers: &[&PublicationData], readers: &[&SubscriptionData]) -> Option<FoundTopic> {
+    let of_writers = writers.iter().map(|data| Announced {
+        guid: data.guid,
+        type_name: &data.type_name,
+        information: data.type_information.as_ref(),
+    });
+    let of_readers = readers.iter().map(|data| Announced {
+        guid: data.guid,
+        type_name: &data.type_name,
+        information: data.type_information.as_ref(),
+    });
+    let announced: Vec<Announced<'_>> = match side {
+        Side::Writers | Side::Either => of_writers.chain(of_readers).collect(),
+        Side::Readers => of_readers.chain(of_writers).collect(),
     };
-    if types.len() > 1 {
-        let others: Vec<&str> = types.iter().copied().filter(|other| *other != type_name).collect();
+    let first = announced.first()?;
+    let others: BTreeSet<&str> = announced.iter().map(|one| one.type_name).filter(|n| *n != first.type_name).collect();
+    if !others.is_empty() {
+        let others: Vec<&str> = others.into_iter().collect();
         remark(format_args!("the topic has other types, too: {}", others.join(", ")));
     }
-    let of_writer = writers
-        .iter()
-        .filter(|data| data.type_name == type_name)
-        .find_map(|data| Some((data.guid.prefix, data.type_information.clone()?)));
-    let of_reader = || {
-        readers
-            .iter()
-            .filter(|data| data.type_name == type_name)
-            .find_map(|data| Some((data.guid.prefix, data.type_information.clone()?)))
-    };
+    let same = announced.iter().filter(|one| one.type_name == first.type_name);
+    let information = same.filter_map(|one| Some((one.guid.prefix, Arc::clone(one.information?)))).next();
     Some(FoundTopic {
         name: name.to_owned(),
-        keyed,
-        information: of_writer.or_else(of_reader),
-        is_reliable: writers.iter().all(|data| data.qos.reliability.is_reliable()),
-        is_durable: writers.iter().all(|data| data.qos.durability != Durability::Volatile),
-        type_name,
+        type_name: first.type_name.to_owned(),
+        keyed: first.guid.entity.keyed(),
+        information,
+        // Without a writer, what every later one offers.
+        is_reliable: !writers.is_empty() && writers.iter().all(|data| data.qos.reliability.is_reliable()),
+        is_durable: !writers.is_empty() && writers.iter().all(|data| data.qos.durability != Durability::Volatile),
     })
 }
 

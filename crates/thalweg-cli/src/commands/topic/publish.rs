@@ -10,7 +10,7 @@ use thalweg_types::document::Document;
 use thalweg_types::{Types, codec};
 
 use super::SourceOptions;
-use super::find::{find, sample_type, spellings, type_of, type_of_files};
+use super::find::{Side, find, sample_type, spellings, type_of, type_of_files};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, remark};
 use crate::qos_options::QosOptions;
@@ -63,7 +63,7 @@ pub fn run(options: &PubOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let (name, type_name, of) = match &options.type_name {
         Some(type_name) => (wire_name(&options.topic), type_name.clone(), named(type_name, options)?),
         None => {
-            let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+            let found = find(&participant, &options.topic, Side::Readers, options.source.patience, interrupt)?;
             let (of, origin) = type_of(&participant, &found, &options.source)?;
             remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
             (found.name, found.type_name, of)

@@ -7,7 +7,7 @@ use serde::Serialize;
 use thalweg::{DataReader, Raw, clock};
 
 use super::SourceOptions;
-use super::find::{find, raw_reader};
+use super::find::{Side, find, raw_reader};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -169,7 +169,7 @@ fn follow(
         return Err(Failure::Usage("--every must be longer than nothing".to_owned()));
     }
     let participant = options.source.member.participant()?;
-    let found = find(&participant, &options.topic, options.source.patience, interrupt)?;
+    let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     let reader = raw_reader(&participant, &found, DEPTH)?;
     let mut printed = 0;
     let mut begun = Instant::now();

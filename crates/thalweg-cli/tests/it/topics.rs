@@ -14,7 +14,8 @@ fn echo(words: &[&str]) -> String {
     let path = file.display().to_string();
     let sample = r#"{"id":7,"name":"a,b","part":{"at":[1.5,2],"mood":"WILD"},"row":[1,2,3]}"#;
     let network = ["--domain-tag", &tag];
-    let publish = ["topic", "pub", "things", sample, "--type", "demo::Whole", "--idl", &path, "--rate", "20"];
+    let publish =
+        ["topic", "pub", "things", sample, "--type", "demo::Whole", "--idl", &path, "--rate", "20", "--patience", "50"];
     let publisher = Running::start(command(&[&publish[..], &network].concat()));
     let echo = ["topic", "echo", "things", "--count", "2", "--timeout", "50", "--patience", "40"];
     let said = Running::start(command(&[&echo[..], words, &network].concat())).finish().expect_code(0);

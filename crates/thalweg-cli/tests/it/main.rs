@@ -31,6 +31,7 @@ mod recording;
 mod scenario;
 mod shapes;
 mod shell;
+mod topic_publish;
 mod topics;
 mod video;
 mod why;

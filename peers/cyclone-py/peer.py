@@ -33,6 +33,8 @@ from cyclonedds.sub import DataReader, Subscriber
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
 
+from machine import Machine, machine, machine_as_json
+
 
 @dataclass
 @annotate.appendable
@@ -91,6 +93,7 @@ STATES = {
     InstanceState.NotAliveNoWriters: "NOT_ALIVE_NO_WRITERS",
 }
 TYPES = {"shape": ShapeType, "mutable-shape": MutableShape, "bytes": Bytes, "string": String, "record": Record}
+TYPES["machine"] = Machine
 PRINTING = threading.Lock()
 
 
@@ -176,6 +179,8 @@ def sample(options, index):
     if options.type in ("shape", "mutable-shape"):
         color = options.color[index % len(options.color)]
         return TYPES[options.type](color=color, x=index, y=2 * index, shapesize=options.size)
+    if options.type == "machine":
+        return machine(index)
     if options.type == "string":
         return String(data=f"text {index}")
     size = options.size
@@ -191,6 +196,8 @@ def sample(options, index):
 def as_json(data):
     if isinstance(data, ShapeType):
         return {"color": data.color, "x": data.x, "y": data.y, "shapesize": data.shapesize}
+    if isinstance(data, Machine):
+        return machine_as_json(data)
     if isinstance(data, String):
         return {"data": data.data}
     if isinstance(data, Bytes):
@@ -200,6 +207,11 @@ def as_json(data):
         octets = bytes(data.data)
         return {"key": data.key, "number": data.number, "length": len(octets), "crc32": zlib.crc32(octets)}
     return {"color": getattr(data, "color", None)}
+
+
+def key_as_json(data):
+    """The key members: the others of a sample that ends an instance are not there."""
+    return {"id": data.id, "name": data.name} if isinstance(data, Machine) else as_json(data)
 
 
 def publish(options, participant, topic, reports):
@@ -259,7 +271,7 @@ def subscribe(options, participant, topic, reports):
             if info.valid_data:
                 say("sample", data=as_json(item), state=state)
             else:
-                say("invalid", key=as_json(item.key_sample), state=state)
+                say("invalid", key=key_as_json(item.key_sample), state=state)
             taken += 1
         time.sleep(0.005)
     wait_until(lambda: False, options.linger)

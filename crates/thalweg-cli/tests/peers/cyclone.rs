@@ -3,6 +3,7 @@
 mod assignability;
 mod methods;
 mod policies;
+mod publish;
 mod reception;
 
 use std::time::Duration;

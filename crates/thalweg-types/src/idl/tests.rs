@@ -1,8 +1,9 @@
 //! What is read of IDL, and what is refused.
 
-use thalweg_cdr::description::Structure;
+use thalweg_cdr::description::{Structure, StructureMember};
 
 use super::*;
+use crate::assign;
 
 #[track_caller]
 fn structure(text: &str, name: &str) -> Arc<Structure> {
@@ -168,6 +169,30 @@ fn a_text_that_was_written_reads_back_as_the_same_types() {
     for found in types.iter() {
         assert_eq!(again.find(found.name().expect("a name")), Some(found), "{written}");
     }
+}
+
+#[test]
+fn arrays_of_elements_get_a_name_because_idl_has_none_without() {
+    // Type objects may say so; the text of IDL cannot.
+    let point = parse("module a { @final struct Point { long x; }; };").expect("IDL").find("a::Point").cloned();
+    let array = |element: Type, count| Type::Array { element: Box::new(element), count };
+    let row = |element: Type| Type::Sequence { element: Box::new(element), bound: Some(4) };
+    let texts = array(array(Type::String { bound: Some(3) }, 3), 2);
+    let places = array(point.expect("the type"), 2);
+    let by_key =
+        Type::Map { key: Box::new(Type::String { bound: None }), element: Box::new(texts.clone()), bound: None };
+    let members = [row(texts), row(places), by_key];
+    let members = (0..).zip(members).map(|(id, of)| StructureMember::new(&format!("m{id}"), id, of)).collect();
+    let extensibility = thalweg_cdr::Extensibility::Appendable;
+    let name = "a::Rows".to_owned();
+    let rows = Structure { name, extensibility, base: None, members, is_nested: false, has_hashed_ids: false };
+    let rows = Type::Structure(std::sync::Arc::new(rows));
+    let text = to_idl([&rows]);
+    assert_eq!(text.matches("typedef string<3> Array_of_string_3c_3_3e__by2_by3[2][3];").count(), 1, "{text}");
+    let again = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let again = again.find("a::Rows").expect("the type");
+    let all = assign::Permitted::default();
+    assert_eq!((assign::check(&rows, again, all), assign::check(again, &rows, all)), (Ok(()), Ok(())), "{text}");
 }
 
 #[test]

@@ -26,10 +26,11 @@ struct Writer {
 impl Writer {
     fn define(&mut self, found: &Type) {
         match found {
-            Type::Sequence { element, .. } | Type::Array { element, .. } => return self.define(element),
+            Type::Array { element, .. } => return self.define(element),
+            Type::Sequence { element, .. } => return self.define_element(element),
             Type::Map { key, element, .. } => {
                 self.define(key);
-                return self.define(element);
+                return self.define_element(element);
             }
             _ => {}
         }
@@ -59,6 +60,17 @@ impl Writer {
         text.lines().for_each(|line| {
             let _ = writeln!(self.out, "{indent}{line}");
         });
+    }
+
+    /// Defines the type of elements: IDL has no array there but by a name, which it gets here.
+    fn define_element(&mut self, element: &Type) {
+        self.define(element);
+        let Type::Array { .. } = element else { return };
+        let name = array_name(element);
+        if self.written.insert(name.clone()) {
+            self.enter(&[]);
+            let _ = writeln!(self.out, "typedef {};", declared(element, &name));
+        }
     }
 
     /// Closes and opens modules until these are open.
@@ -269,6 +281,23 @@ fn declared(of: &Type, name: &str) -> String {
     format!("{} {name}{dimensions}", spelled(element))
 }
 
+/// The name of an array that has none: one for each type, made of its text.
+fn array_name(of: &Type) -> String {
+    let letters = declared(of, "").chars().fold(String::new(), |mut name, letter| {
+        match letter {
+            ' ' | ']' => {}
+            '[' => name.push_str("_by"),
+            letter if letter.is_ascii_alphanumeric() => name.push(letter),
+            '_' => name.push_str("__"),
+            other => {
+                let _ = write!(name, "_{:x}_", u32::from(other));
+            }
+        }
+        name
+    });
+    format!("Array_of_{letters}")
+}
+
 fn spelled(of: &Type) -> String {
     let bound = |bound: &Option<usize>| bound.map(|bound| format!(", {bound}")).unwrap_or_default();
     match of {
@@ -281,8 +310,7 @@ fn spelled(of: &Type) -> String {
         Type::Map { key, element, bound: most } => {
             format!("map<{}, {}{}>", spelled(key), spelled(element), bound(most))
         }
-        // IDL has no anonymous array of an anonymous type but behind a name.
-        Type::Array { element, .. } => spelled(element),
+        Type::Array { .. } => global(&array_name(of)),
         other => other.name().map(global).unwrap_or_default(),
     }
 }

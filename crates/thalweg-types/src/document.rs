@@ -1,9 +1,12 @@
 //! Documents: the tree of values that JSON and CBOR have in common.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 /// A value of JSON (RFC 8259) or CBOR (RFC 8949).
 ///
@@ -49,11 +52,9 @@ impl Document {
     /// Reads JSON.
     ///
     /// # Errors
-    /// When the bytes are not one JSON value, or nest deeper than 127 levels.
+    /// When the bytes are not one JSON value, nest deeper than 127 levels, or have a name twice in one object.
     pub fn from_json(bytes: &[u8]) -> Result<Document, DocumentError> {
-        let json: serde_json::Value =
-            serde_json::from_slice(bytes).map_err(|error| DocumentError(format!("no JSON: {error}")))?;
-        Ok(of_json(json))
+        serde_json::from_slice(bytes).map_err(|error| DocumentError(format!("no JSON: {error}")))
     }
 
     /// Writes JSON.
@@ -121,20 +122,64 @@ pub fn octets(text: &str) -> Option<Vec<u8>> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
 }
 
-fn of_json(json: serde_json::Value) -> Document {
-    use serde_json::Value as Json;
-    match json {
-        Json::Null => Document::Null,
-        Json::Bool(value) => Document::Boolean(value),
-        Json::Number(number) => {
-            let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-            whole.map_or_else(|| Document::Real(number.as_f64().unwrap_or(f64::NAN)), Document::Integer)
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document, D::Error> {
+        deserializer.deserialize_any(JsonValue)
+    }
+}
+
+/// Takes the values of JSON one by one; its numbers are whole ones of 64 bits, or real.
+struct JsonValue;
+
+impl<'de> Visitor<'de> for JsonValue {
+    type Value = Document;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Document, E> {
+        Ok(Document::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Document, E> {
+        Ok(Document::Boolean(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Document, E> {
+        Ok(Document::Integer(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Document, E> {
+        Ok(Document::Integer(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Document, E> {
+        Ok(Document::Real(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Document, E> {
+        Ok(Document::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Document, A::Error> {
+        let mut array = Vec::new();
+        while let Some(item) = items.next_element()? {
+            array.push(item);
         }
-        Json::String(text) => Document::Text(text),
-        Json::Array(items) => Document::Array(items.into_iter().map(of_json).collect()),
-        Json::Object(members) => {
-            Document::Map(members.into_iter().map(|(name, value)| (MapKey::Text(name), of_json(value))).collect())
+        Ok(Document::Array(array))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Document, A::Error> {
+        let (mut map, mut names) = (Vec::new(), BTreeSet::new());
+        while let Some((name, value)) = members.next_entry::<String, Document>()? {
+            if !names.insert(name.clone()) {
+                // Which of the two counts, everybody decides otherwise (RFC 8259 §4).
+                return Err(A::Error::custom(format!("the name {name:?} is there twice")));
+            }
+            map.push((MapKey::Text(name), value));
         }
+        Ok(Document::Map(map))
     }
 }
 
@@ -339,6 +384,18 @@ mod tests {
         refused("9bffffffffffffffff", "no CBOR");
         refused(&"81".repeat(NESTING_MAX + 1), "levels of nesting");
         refused(&"c1".repeat(NESTING_MAX + 1), "levels of nesting");
+    }
+
+    #[test]
+    fn an_object_of_json_has_each_name_once_and_keeps_their_order() {
+        let read = |json: &str| Document::from_json(json.as_bytes());
+        let document = read(r#"{"b":[1,{"a":null}],"a":2.5}"#).expect("JSON");
+        let inner = Document::Map(vec![("a".into(), Document::Null)]);
+        let list = Document::Array(vec![Document::Integer(1), inner]);
+        assert_eq!(document, Document::Map(vec![("b".into(), list), ("a".into(), Document::Real(2.5))]));
+        let error = read(r#"{"a":{"b":1,"c":2,"b":1}}"#).expect_err("twice").to_string();
+        assert_eq!(error, "no JSON: the name \"b\" is there twice at line 1 column 24");
+        assert!(read(&"[".repeat(100_000)).is_err() && read("1 2").is_err() && read("").is_err());
     }
 
     #[test]

@@ -386,7 +386,7 @@ fn what_does_not_fit_is_named() {
         "raw: an array, or octets as \"0x…\" is needed, not \"09ff\"",
     );
     let pairs = r#"{"choice":{"a":7},"counts":{"4":1,"04":2},"name":[],"places":{},"target":{"point":[1,2,3]},"z":9}"#;
-    refused("Holder", pairs, "counts.4: the key is there twice");
+    refused("Holder", pairs, "counts.04: the key is there twice");
     refused(
         "Holder",
         &pairs.replace("\"04\":2", "\"5\":256"),

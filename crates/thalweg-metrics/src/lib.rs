@@ -1,6 +1,7 @@
 //! Figures in the text format of OpenMetrics 1.0: of participants, and of anybody else who has some.
 #![forbid(unsafe_code)]
 
+mod connection;
 mod exposition;
 mod participant;
 mod server;

@@ -1,18 +1,38 @@
-//! The exposition over HTTP, for what scrapes it: one request a connection, one connection at a time.
+//! The exposition over HTTP, for what scrapes it: one request a connection, all connections on one thread.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Answers `GET /metrics` until it is dropped. A client that sends or reads slowly has two seconds; others wait meanwhile.
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use crate::connection::{Connection, Progress};
+
+/// Answers `GET /metrics` until it is dropped. A client that sends or reads slowly holds up nobody and has two seconds; of more than
+/// 64 clients at a time, the one that has been there longest is ended.
 #[derive(Debug)]
 pub struct MetricsServer {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
+    waker: Waker,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread has.
+struct Service<R> {
+    poll: Poll,
+    listener: TcpListener,
+    read: R,
+    /// The oldest first, with their tokens, which grow.
+    connections: VecDeque<(Token, Connection)>,
+    next: usize,
+    /// Clients wait that were not accepted yet; nobody tells of them again.
+    is_behind: bool,
 }
 
 impl MetricsServer {
@@ -26,25 +46,16 @@ impl MetricsServer {
         read: impl Fn() -> Option<String> + Send + 'static,
         spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>,
     ) -> io::Result<MetricsServer> {
-        let listener = TcpListener::bind(address)?;
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let mut listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let is_over = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&is_over);
-        let run = move || {
-            for stream in listener.incoming() {
-                if stop.load(Ordering::Acquire) {
-                    break;
-                }
-                match stream {
-                    // Clients that go away in between are no failure of this server.
-                    Ok(stream) => drop(serve(stream, &read)),
-                    // Out of descriptors, most likely: the next one may do.
-                    Err(_) => std::thread::sleep(PAUSE),
-                }
-            }
-        };
-        let thread = spawn(Box::new(run))?;
-        Ok(MetricsServer { address, is_over, thread: Some(thread) })
+        let service = Service { poll, listener, read, connections: VecDeque::new(), next: FIRST, is_behind: false };
+        let thread = spawn(Box::new(move || service.run(&stop)))?;
+        Ok(MetricsServer { address, is_over, waker, thread: Some(thread) })
     }
 
     /// A thread of its own.
@@ -70,79 +81,89 @@ impl Drop for MetricsServer {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.is_over.store(true, Ordering::Release);
-        // A connection ends the wait for one.
-        let mut own = self.address;
-        if own.ip().is_unspecified() {
-            own.set_ip(if own.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
-        }
-        if TcpStream::connect_timeout(&own, PATIENCE).is_ok() {
+        if self.waker.wake().is_ok() {
             // A panic there has been reported there.
             let _ = thread.join();
         }
     }
 }
 
-fn serve(mut stream: TcpStream, read: &dyn Fn() -> Option<String>) -> io::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    let Some(head) = read_head(&mut stream, deadline)? else {
-        return answer(&mut stream, deadline, "431 Request Header Fields Too Large", "text/plain", "too long\n");
-    };
-    let line = head.lines().next().unwrap_or_default();
-    let mut words = line.split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = target.split('?').next().unwrap_or_default();
-    match (method, path) {
-        ("GET", "/metrics") => match read() {
-            Some(text) => answer(&mut stream, deadline, "200 OK", OPEN_METRICS, &text),
-            None => answer(&mut stream, deadline, "503 Service Unavailable", "text/plain", "nothing to tell\n"),
-        },
-        ("GET", _) => answer(&mut stream, deadline, "404 Not Found", "text/plain", "there is /metrics only\n"),
-        _ => answer(&mut stream, deadline, "405 Method Not Allowed", "text/plain", "GET only\n"),
+impl<R: Fn() -> Option<String>> Service<R> {
+    fn run(mut self, is_over: &AtomicBool) {
+        let mut events = Events::with_capacity(CONNECTIONS_MAX);
+        while !is_over.load(Ordering::Acquire) {
+            let first = self.connections.front().map(|(_, oldest)| oldest.until());
+            let patience = first.map(|until| until.saturating_duration_since(Instant::now()));
+            let patience = if self.is_behind { Some(PAUSE) } else { patience };
+            if self.poll.poll(&mut events, patience).is_err() {
+                // A signal, most likely: the next wait may do.
+                std::thread::sleep(PAUSE);
+                continue;
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.accept(),
+                    token => self.advance(token),
+                }
+            }
+            if self.is_behind {
+                self.accept();
+            }
+            let now = Instant::now();
+            while self.connections.front().is_some_and(|(_, oldest)| oldest.until() <= now) {
+                self.connections.pop_front();
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        self.is_behind = false;
+        for _ in 0..CONNECTIONS_MAX {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
+                    continue;
+                }
+                Err(_) => {
+                    // Out of descriptors, most likely; the next one may do.
+                    self.is_behind = true;
+                    return;
+                }
+            };
+            let token = Token(self.next);
+            self.next += 1;
+            if self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE).is_err() {
+                continue;
+            }
+            if self.connections.len() == CONNECTIONS_MAX {
+                self.connections.pop_front();
+            }
+            self.connections.push_back((token, Connection::new(stream, Instant::now() + PATIENCE)));
+            // The request of an honest client is there already, and is answered before the next one may take its place.
+            self.advance(token);
+        }
+        // Those that are here come first for a moment.
+        self.is_behind = true;
+    }
+
+    /// Does what a connection is ready for.
+    fn advance(&mut self, token: Token) {
+        let Ok(place) = self.connections.binary_search_by_key(&token, |(token, _)| *token) else { return };
+        let Some((_, connection)) = self.connections.get_mut(place) else { return };
+        match connection.advance(&self.read) {
+            Ok(Progress::Waits) => {}
+            // Clients that go away in between are no failure of this server.
+            Ok(Progress::Over) | Err(_) => drop(self.connections.remove(place)),
+        }
     }
 }
 
-/// The lines up to the empty one; `None` when they are too many.
-fn read_head(stream: &mut TcpStream, deadline: Instant) -> io::Result<Option<String>> {
-    let mut head = Vec::new();
-    let mut part = [0; 1024];
-    loop {
-        stream.set_read_timeout(Some(rest(deadline)?))?;
-        let count = stream.read(&mut part)?;
-        head.extend_from_slice(&part[..count]);
-        let is_whole = head.windows(4).any(|end| end == b"\r\n\r\n") || head.windows(2).any(|end| end == b"\n\n");
-        if is_whole || count == 0 {
-            return Ok(Some(String::from_utf8_lossy(&head).into_owned()));
-        }
-        if head.len() > HEAD_BYTES_MAX {
-            return Ok(None);
-        }
-    }
-}
-
-fn answer(stream: &mut TcpStream, deadline: Instant, status: &str, format: &str, body: &str) -> io::Result<()> {
-    let length = body.len();
-    let allow = if status.starts_with("405") { "Allow: GET\r\n" } else { "" };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {format}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n"
-    );
-    for mut bytes in [head.as_bytes(), body.as_bytes()] {
-        while !bytes.is_empty() {
-            stream.set_write_timeout(Some(rest(deadline)?))?;
-            let count = stream.write(bytes)?;
-            bytes = &bytes[count..];
-        }
-    }
-    stream.flush()
-}
-
-fn rest(deadline: Instant) -> io::Result<Duration> {
-    let rest = deadline.saturating_duration_since(Instant::now());
-    if rest.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(rest) }
-}
-
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const LISTENER: Token = Token(0);
+const WAKER: Token = Token(1);
+const FIRST: usize = 2;
 /// Time for one connection.
 const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(100);
-/// Longer than any scraper's request line and headers.
-const HEAD_BYTES_MAX: usize = 8192;
+const PAUSE: Duration = Duration::from_millis(10);
+/// Connections at a time, chosen by us: several times the scrapers of a process, and memory for so many expositions.
+const CONNECTIONS_MAX: usize = 64;

@@ -1,5 +1,6 @@
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 use thalweg::qos::{ReaderQos, WriterQos};
 use thalweg::types::Keyed;
@@ -30,9 +31,9 @@ fn what_an_endpoint_did_is_told_by_topic_while_the_participant_lives() {
     let one = topic(&participant, "one");
     let reader = participant.create_reader(&one, ReaderQos::default()).expect("a reader");
     let writer = participant.create_writer(&one, WriterQos::default()).expect("a writer");
-    writer.wait_for_matched(1, std::time::Duration::from_secs(20)).expect("matched");
+    writer.wait_for_matched(1, Duration::from_secs(20)).expect("matched");
     writer.write_serialized(&[0, 1, 0, 0, 7]).expect("written");
-    assert!(reader.wait(std::time::Duration::from_secs(20)));
+    assert!(reader.wait(Duration::from_secs(20)));
     let source = participant.figure_source();
     let read = source.clone();
     let text = move || read.read().map(|figures| participant_metrics(&figures));
@@ -65,4 +66,54 @@ fn topics_beyond_the_bound_are_summed() {
     let text = participant_metrics(&participant.figure_source().read().expect("it lives"));
     let lines = text.lines().filter(|line| line.starts_with("thalweg_writer_held{")).collect::<Vec<_>>();
     assert_eq!((lines.len(), *lines.last().expect("lines")), (257, "thalweg_writer_held{topic=\"(others)\"} 0.0"));
+}
+
+fn server(text: &str) -> MetricsServer {
+    let text = text.to_owned();
+    let read = move || Some(text.clone());
+    MetricsServer::start(([127, 0, 0, 1], 0).into(), read, MetricsServer::spawn).expect("started")
+}
+
+#[test]
+fn clients_that_say_or_read_nothing_keep_no_scraper_waiting() {
+    let server = server(&"x".repeat(8 << 20));
+    let silent: Vec<TcpStream> = (0..500).map(|_| TcpStream::connect(server.address()).expect("connected")).collect();
+    let deaf: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).expect("connected");
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("written");
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    let answer = scrape(server.address());
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.len() > 8 << 20);
+    assert!(begun.elapsed() < Duration::from_millis(1_900), "{:?}", begun.elapsed());
+    drop((silent, deaf));
+}
+
+#[test]
+fn a_client_that_drips_is_ended_in_two_seconds() {
+    let server = server("x");
+    let mut slow = TcpStream::connect(server.address()).expect("connected");
+    slow.set_read_timeout(Some(Duration::from_millis(100))).expect("set");
+    let begun = Instant::now();
+    let ended = loop {
+        if slow.write_all(b"G").is_err() || matches!(slow.read(&mut [0; 16]), Ok(0)) {
+            break begun.elapsed();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is still there");
+    };
+    assert!(ended > Duration::from_secs(1), "{ended:?}");
+}
+
+#[test]
+fn a_request_that_is_too_long_is_told_so() {
+    let server = server("x");
+    let mut stream = TcpStream::connect(server.address()).expect("connected");
+    stream.write_all(format!("GET /{} HTTP/1.1\r\n", "y".repeat(60_000)).as_bytes()).expect("written");
+    stream.shutdown(Shutdown::Write).expect("shut down");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer, and not its loss");
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
 }

@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     for channel in reader.channels() {
         let Ok(writer) = &channel.writer else { continue };
         let _ = writer.qos.to_writer_qos();
-        if let Some(Ok(Some(of))) = writer.schema.as_ref().map(TypeSchema::to_type) {
+        if let Some(Ok(Some(of))) = writer.schema.as_deref().map(TypeSchema::to_type) {
             let _ = TypeSchema::of(&writer.type_name, &of);
         }
     }

@@ -1,6 +1,7 @@
 //! What a file tells of a writer: a channel with its metadata.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thalweg::types::Keyed;
 
@@ -27,7 +28,7 @@ pub struct RecordedWriter {
     /// Its GUID; empty in files of others.
     pub writer: String,
     /// Its type, where anybody described it.
-    pub schema: Option<TypeSchema>,
+    pub schema: Option<Arc<TypeSchema>>,
 }
 
 const TOPIC: &str = "thalweg.topic";
@@ -65,7 +66,7 @@ impl RecordedWriter {
         name: &str,
         message_encoding: &str,
         metadata: &BTreeMap<String, String>,
-        schema: Option<TypeSchema>,
+        schema: Option<Arc<TypeSchema>>,
     ) -> Result<RecordedWriter, String> {
         if message_encoding != CDR {
             return Err(format!("its messages are {message_encoding:?}, not {CDR:?}"));

@@ -240,7 +240,7 @@ impl<'a> Player<'a> {
         if self.writers.contains_key(&key) {
             return Ok(());
         }
-        let of = match recorded.schema.as_ref().map(crate::schema::TypeSchema::to_type) {
+        let of = match recorded.schema.as_deref().map(crate::schema::TypeSchema::to_type) {
             Some(Ok(Some(of))) => Some(of),
             Some(Err(error)) if recorded.keyed == Keyed::Yes => return Err(format!("its definition: {error}")),
             _ => (self.types)(&recorded.type_name).map_err(|error| error.to_string())?,
@@ -296,7 +296,8 @@ fn times(entry: &Entry) -> Option<(u64, u64, usize)> {
     match entry {
         Entry::Message { log_time_ns, publish_time_ns, data, .. } => Some((*log_time_ns, *publish_time_ns, data.len())),
         Entry::InstanceEnd { log_time_ns, publish_time_ns, end } => {
-            Some((*log_time_ns, *publish_time_ns, end.key.len()))
+            let bytes = end.key.len() + end.topic.len() + end.writer.len();
+            Some((*log_time_ns, *publish_time_ns, bytes))
         }
         Entry::Summary(_) => None,
     }

@@ -90,8 +90,10 @@ impl InstanceEnd {
 pub struct RecordingReader<R> {
     input: R,
     reader: LinearReader,
-    schemas: BTreeMap<u16, TypeSchema>,
+    schemas: BTreeMap<u16, Arc<TypeSchema>>,
     channels: BTreeMap<u16, Arc<ReadChannel>>,
+    /// Bytes of both.
+    definition_bytes: usize,
     has_begun: bool,
     is_over: bool,
     /// Why the file ends before its end.
@@ -113,6 +115,7 @@ impl<R: Read> RecordingReader<R> {
             reader: LinearReader::new_with_options(options),
             schemas: BTreeMap::new(),
             channels: BTreeMap::new(),
+            definition_bytes: 0,
             has_begun: false,
             is_over: false,
             cut_off: None,
@@ -183,9 +186,15 @@ impl<R: Read> RecordingReader<R> {
         match record {
             Record::Schema { header, data } => {
                 let text = String::from_utf8_lossy(&data).into_owned();
-                self.schemas.insert(header.id, TypeSchema { name: header.name, encoding: header.encoding, text });
+                let schema = TypeSchema { name: header.name, encoding: header.encoding, text };
+                self.hold_definition(schema_bytes(&schema))?;
+                if let Some(old) = self.schemas.insert(header.id, Arc::new(schema)) {
+                    self.definition_bytes -= schema_bytes(&old) + DEFINITION_OVERHEAD;
+                }
             }
             Record::Channel(channel) if !self.channels.contains_key(&channel.id) => {
+                let of_metadata = channel.metadata.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+                self.hold_definition(channel.topic.len() + channel.message_encoding.len() + of_metadata)?;
                 let schema = match channel.schema_id {
                     0 => None,
                     id => Some(self.schemas.get(&id).cloned().ok_or_else(|| {
@@ -228,6 +237,20 @@ impl<R: Read> RecordingReader<R> {
         }
         Ok(Step::More)
     }
+
+    /// Counts the bytes of a schema or channel, which are held to the end: a short file may compress any number of them.
+    fn hold_definition(&mut self, bytes: usize) -> Result<(), RecordingError> {
+        self.definition_bytes += bytes.saturating_add(DEFINITION_OVERHEAD);
+        if self.definition_bytes > DEFINITION_BYTES_MAX {
+            let most = DEFINITION_BYTES_MAX >> 20;
+            return Err(RecordingError::new(format!("its schemas and channels have more than {most} MiB")));
+        }
+        Ok(())
+    }
+}
+
+fn schema_bytes(schema: &TypeSchema) -> usize {
+    schema.name.len() + schema.encoding.len() + schema.text.len()
 }
 
 enum Step {
@@ -243,6 +266,10 @@ fn broken(error: McapError) -> RecordingError {
 /// Most bytes of a record or chunk, chosen by us: a chunk is held whole until its checksum is known, and the greatest samples
 /// in use have a quarter of this.
 const RECORD_BYTES_MAX: usize = 256 << 20;
+/// Most bytes of all schemas and channels, chosen by us: several times what a thousand topics of a large robot have.
+const DEFINITION_BYTES_MAX: usize = 128 << 20;
+/// Memory of a schema or channel beside its texts, so that empty ones are counted, too.
+const DEFINITION_OVERHEAD: usize = 256;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 20;
 
@@ -282,11 +309,17 @@ pub fn indexed_channels(file: &mut (impl Read + Seek)) -> Option<Vec<Arc<ReadCha
         return None;
     }
     let mut channels: Vec<Arc<ReadChannel>> = Vec::new();
+    let mut schemas: BTreeMap<u16, Arc<TypeSchema>> = BTreeMap::new();
     for channel in summary.channels.values() {
-        let schema = channel.schema.as_ref().map(|schema| TypeSchema {
-            name: schema.name.clone(),
-            encoding: schema.encoding.clone(),
-            text: String::from_utf8_lossy(&schema.data).into_owned(),
+        let schema = channel.schema.as_ref().map(|schema| {
+            let known = schemas.entry(schema.id).or_insert_with(|| {
+                Arc::new(TypeSchema {
+                    name: schema.name.clone(),
+                    encoding: schema.encoding.clone(),
+                    text: String::from_utf8_lossy(&schema.data).into_owned(),
+                })
+            });
+            Arc::clone(known)
         });
         let writer = RecordedWriter::of_channel(&channel.topic, &channel.message_encoding, &channel.metadata, schema);
         channels.push(Arc::new(ReadChannel {

@@ -73,7 +73,7 @@ struct AboutTopic {
     type_name: String,
     keyed: Keyed,
     /// Its type, once it was looked for.
-    found: OnceLock<Option<(Type, TypeSchema)>>,
+    found: OnceLock<Option<(Type, Arc<TypeSchema>)>>,
 }
 
 /// What a reader asks for, which is what some writers offer. Writers that offer more match it as well and are recorded by their own
@@ -267,7 +267,7 @@ impl<'a> Recorder<'a> {
             let about = &topic.about;
             let _ = about.found.set(found.ok().map(|(of, _)| {
                 let schema = TypeSchema::of(&about.type_name, &of);
-                (of, schema)
+                (of, Arc::new(schema))
             }));
             news.push(RecorderNews::Topic {
                 topic: crate::schema::shown_topic(&about.name),

@@ -1,6 +1,8 @@
 //! What is written is read, whole or cut off anywhere.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use thalweg::types::Keyed;
 
@@ -36,11 +38,11 @@ pub fn writer(topic: &str, guid: &str) -> RecordedWriter {
         keyed: Keyed::No,
         qos: RecordedQos::default(),
         writer: guid.to_owned(),
-        schema: Some(TypeSchema {
+        schema: Some(Arc::new(TypeSchema {
             name: "a::T".to_owned(),
             encoding: "omgidl".to_owned(),
             text: "module a { struct T { long x; }; };".to_owned(),
-        }),
+        })),
     }
 }
 
@@ -196,4 +198,39 @@ fn a_length_that_the_file_has_not_takes_no_memory() {
     bytes.push(0x05);
     bytes.extend_from_slice(&u64::MAX.to_le_bytes());
     assert!(read(&bytes).is_err());
+}
+
+#[test]
+fn definitions_that_compress_well_take_no_more_memory_than_is_allowed() {
+    let folder = Folder::new("bomb");
+    let path = folder.0.join("bomb.mcap");
+    let file = std::fs::File::create(&path).expect("a file");
+    let options = mcap::WriteOptions::new().compression(Some(mcap::Compression::Zstd)).emit_summary_records(false);
+    let mut writer = options.create(std::io::BufWriter::new(file)).expect("a writer");
+    for number in 0..5 {
+        let text = vec![b' '; (30 << 20) + number];
+        let schema = writer.add_schema(&format!("a::T{number}"), "omgidl", &text).expect("a schema");
+        writer.add_channel(schema, &format!("t{number}"), "cdr", &BTreeMap::new()).expect("a channel");
+    }
+    writer.finish().expect("finished");
+    drop(writer);
+    assert!(std::fs::metadata(&path).expect("a file").len() < 1 << 20);
+    let error = channels_of(&path).expect_err("150 MiB of definitions").to_string();
+    assert!(error.contains("schemas and channels"), "{error}");
+}
+
+#[test]
+fn channels_share_their_schema() {
+    let folder = Folder::new("shared");
+    let path = folder.0.join("run.mcap");
+    write(path.clone(), Compression::None, None, 20);
+    let whole = std::fs::read(&path).expect("a file");
+    let mut reader = RecordingReader::new(&whole[..]);
+    while reader.read_entry().expect("understood").is_some() {}
+    let read: Vec<_> = reader.channels().cloned().collect();
+    for channels in [read, channels_of(&path).expect("an index")] {
+        let schemas: Vec<_> =
+            channels.iter().filter_map(|channel| channel.writer.as_ref().ok()?.schema.clone()).collect();
+        assert!(schemas.len() == 2 && Arc::ptr_eq(&schemas[0], &schemas[1]));
+    }
 }

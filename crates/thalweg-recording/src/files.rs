@@ -31,7 +31,7 @@ pub enum Compression {
 pub struct FileOptions {
     /// The file; with `split_bytes`, a number is put before its extension.
     pub path: PathBuf,
-    /// Size at which the next file begins; the end of a file may lie a chunk and the indexes beyond.
+    /// Size at which the next file begins; the end of a file may lie a chunk, the indexes and what is repeated at its beginning beyond.
     pub split_bytes: Option<u64>,
     /// The chunks' compression.
     pub compression: Compression,
@@ -65,6 +65,8 @@ struct OpenFile {
     path: PathBuf,
     writer: Writer<Counted>,
     bytes: Arc<AtomicU64>,
+    /// Bytes at its beginning that do not count for its size.
+    repeated_bytes: u64,
     /// The channels of writers, by their numbers.
     channels: BTreeMap<usize, u16>,
     instances: Option<u16>,
@@ -94,13 +96,25 @@ impl RecordingFiles {
     /// # Errors
     /// When the file cannot be ended, or the next one not be created.
     pub fn begin_if_due(&mut self, summary: impl FnOnce() -> RecordingSummary) -> Result<bool, RecordingError> {
-        let bytes = self.open.as_ref().map_or(0, |open| open.bytes.load(Ordering::Relaxed));
+        let bytes = self.open.as_ref().map_or(0, |open| open.bytes.load(Ordering::Relaxed) - open.repeated_bytes);
         let is_due = self.options.split_bytes.is_some_and(|split| bytes >= split);
         if is_due {
             self.finish(&summary())?;
             self.open = Some(self.begin()?);
         }
         Ok(is_due)
+    }
+
+    /// What was written since the last file began does not count for its size: it stood in the one before.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn count_from_here(&mut self) -> Result<(), RecordingError> {
+        self.flush()?;
+        if let Some(open) = &mut self.open {
+            open.repeated_bytes = open.bytes.load(Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The files so far.
@@ -201,7 +215,15 @@ impl RecordingFiles {
         }
         let writer = options.create(counted).map_err(|error| failed(&error))?;
         self.paths.push(path.clone());
-        Ok(OpenFile { path, writer, bytes, channels: BTreeMap::new(), instances: None, is_dirty: false })
+        Ok(OpenFile {
+            path,
+            writer,
+            bytes,
+            repeated_bytes: 0,
+            channels: BTreeMap::new(),
+            instances: None,
+            is_dirty: false,
+        })
     }
 }
 

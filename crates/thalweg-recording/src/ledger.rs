@@ -95,5 +95,5 @@ impl Ledger {
     }
 }
 
-/// Writers that are counted by themselves, chosen by us: a day of `ros2 topic pub --once` every three seconds.
-const WRITERS_MAX: usize = 1 << 15;
+/// Writers that are recorded and counted by themselves, chosen by us: half the channels that a file may have, and a day of `ros2 topic pub --once` every three seconds.
+pub const WRITERS_MAX: usize = 1 << 15;

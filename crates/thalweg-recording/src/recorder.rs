@@ -3,6 +3,9 @@
 mod disk;
 mod intake;
 mod latched;
+#[cfg(test)]
+mod tests;
+mod type_search;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -20,13 +23,15 @@ use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Type};
 use crate::error::RecordingError;
 use crate::files::{FileOptions, RecordingFiles};
 use crate::instance::instance_of;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, WRITERS_MAX};
+use crate::qos::RecordedQos;
 use crate::queue::ByteQueue;
 use crate::schema::TypeSchema;
 use crate::selection::TopicSelection;
 use crate::summary::RecordingSummary;
 use disk::Disk;
 use intake::{Intake, QueuedSample};
+use type_search::TypeSearch;
 
 /// What is recorded, and where.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct Recorder<'a> {
     selection: TopicSelection,
     topics: BTreeMap<String, RecordedTopic>,
     shared: Arc<Recording>,
+    /// Whether the user knows that there are more writers than are recorded.
+    has_told_full: bool,
     disk: Option<JoinHandle<Result<Vec<PathBuf>, RecordingError>>>,
 }
 
@@ -57,14 +64,21 @@ struct Recording {
     queue: ByteQueue<QueuedSample>,
     ledger: Ledger,
     /// What writers announced; those that have gone stay, since their samples may wait.
-    writers: Mutex<HashMap<Guid, Arc<PublicationData>>>,
+    writers: Mutex<HashMap<Guid, AnnouncedWriter>>,
+}
+
+/// What is kept of an announcement.
+struct AnnouncedWriter {
+    demand: Demand,
+    qos: RecordedQos,
 }
 
 /// A topic with a reader for each kind of writers that no other reader matches.
 struct RecordedTopic {
     about: Arc<AboutTopic>,
     readers: Vec<(Demand, DataReader<Raw>)>,
-    is_typed: bool,
+    /// Goes on until its type is found, or is not.
+    search: Option<TypeSearch>,
 }
 
 /// What is known of a topic.
@@ -156,12 +170,13 @@ impl<'a> Recorder<'a> {
             selection: options.topics,
             topics: BTreeMap::new(),
             shared,
+            has_told_full: false,
             disk: Some(thread),
         })
     }
 
-    /// Looks for topics and writers that are new; call it every 50 ms or so. Waits for a new type up to two seconds; samples arrive
-    /// meanwhile.
+    /// Looks for topics and writers that are new; call it every 50 ms or so. It waits for nobody: a new type has two seconds from its
+    /// first writer on.
     pub fn look(&mut self) -> Vec<RecorderNews> {
         let own = self.participant.guid_prefix();
         let mut news = Vec::new();
@@ -172,9 +187,15 @@ impl<'a> Recorder<'a> {
             }
             let is_new = {
                 let mut writers = self.shared.writers();
-                let is_new = writers.len() < ANNOUNCEMENTS_MAX && !writers.contains_key(&data.guid);
+                let is_new = !writers.contains_key(&data.guid);
+                if is_new && writers.len() >= WRITERS_MAX {
+                    drop(writers);
+                    news.extend(self.refuse_writers());
+                    continue;
+                }
                 if is_new {
-                    writers.insert(data.guid, Arc::clone(&data));
+                    let announced = AnnouncedWriter { demand: Demand::of(&data), qos: RecordedQos::of(&data.qos) };
+                    writers.insert(data.guid, announced);
                 }
                 is_new
             };
@@ -224,6 +245,12 @@ impl<'a> Recorder<'a> {
         Some(thread.join().unwrap_or_else(|_| Err(RecordingError::new("the thread that writes panicked"))))
     }
 
+    fn refuse_writers(&mut self) -> Option<RecorderNews> {
+        let reason = format!("{WRITERS_MAX} writers are recorded already");
+        let is_first = !std::mem::replace(&mut self.has_told_full, true);
+        is_first.then(|| RecorderNews::Refused { topic: "what further writers write".to_owned(), reason })
+    }
+
     /// Lets a reader match a writer, if none does.
     fn follow(&mut self, data: &PublicationData) -> Option<RecorderNews> {
         let name = &data.topic_name;
@@ -236,10 +263,13 @@ impl<'a> Recorder<'a> {
                 found: OnceLock::new(),
             }),
             readers: Vec::new(),
-            is_typed: false,
+            search: Some(TypeSearch::new(Instant::now())),
         });
         if topic.about.type_name != data.type_name || topic.about.keyed != data.guid.entity.keyed() {
             return Some(RecorderNews::OtherType { topic: name.clone(), type_name: data.type_name.clone() });
+        }
+        if let (Some(search), Some(information)) = (&mut topic.search, &data.type_information) {
+            search.add_description(data.guid.prefix, information);
         }
         let demand = Demand::of(data);
         if topic.readers.iter().any(|(of, _)| *of == demand) {
@@ -256,10 +286,19 @@ impl<'a> Recorder<'a> {
         None
     }
 
+    /// Asks for all types that are looked for, at once: those who do not answer keep nobody waiting.
     fn find_types(&mut self, news: &mut Vec<RecorderNews>) {
-        for topic in self.topics.values_mut().filter(|topic| !topic.is_typed && !topic.readers.is_empty()) {
-            topic.is_typed = true;
-            let found = find_type(self.participant, self.types, &topic.about, &self.shared);
+        let now = Instant::now();
+        let mut pending = 0;
+        for topic in self.topics.values_mut().filter(|topic| !topic.readers.is_empty()) {
+            let Some(search) = &mut topic.search else { continue };
+            // One that waits a little lets the questions of all leave.
+            let patience = if pending == 0 { ASKING_TIME } else { Duration::ZERO };
+            let Some(found) = search.look(now, self.participant, self.types, &topic.about.type_name, patience) else {
+                pending += 1;
+                continue;
+            };
+            topic.search = None;
             let origin = match &found {
                 Ok((_, origin)) => Ok(origin.clone()),
                 Err(reason) => Err(reason.clone()),
@@ -301,7 +340,7 @@ impl Drop for Recorder<'_> {
 }
 
 impl Recording {
-    fn writers(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, Arc<PublicationData>>> {
+    fn writers(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, AnnouncedWriter>> {
         self.writers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -353,40 +392,9 @@ fn key_of(about: Arc<AboutTopic>) -> KeyOf {
     })
 }
 
-/// The type and its origin: files first, then a participant that describes it.
-fn find_type(
-    participant: &DomainParticipant,
-    types: &TypeSource<'_>,
-    about: &AboutTopic,
-    shared: &Recording,
-) -> Result<(Type, String), String> {
-    match types(&about.type_name) {
-        Ok(Some(of)) => return Ok((of, "files".to_owned())),
-        Ok(None) => {}
-        Err(error) => return Err(error.to_string()),
-    }
-    let descriptions: Vec<_> = {
-        let writers = shared.writers();
-        let of_topic = writers.values().filter(|data| data.topic_name == about.name);
-        of_topic.filter_map(|data| Some((data.guid.prefix, data.type_information.clone()?))).collect()
-    };
-    let mut problem = "nobody describes it".to_owned();
-    let until = Instant::now() + TYPE_PATIENCE;
-    for (owner, information) in descriptions {
-        let rest = until.saturating_duration_since(Instant::now());
-        match participant.type_of(owner, &information, rest) {
-            Ok(of) => return Ok((of, format!("participant {owner}"))),
-            Err(error) => problem = error.to_string(),
-        }
-    }
-    Err(problem)
-}
-
-/// Longest wait for a type.
-const TYPE_PATIENCE: Duration = Duration::from_secs(2);
 /// Samples of an instance that wait until the I/O thread hands them over, which it does at once.
 const DEPTH: u32 = 1_024;
 /// Readers of a recording, chosen by us: several times the topics of a large robot.
 const READERS_MAX: usize = 4_096;
-/// Announcements that are kept for writers that have gone, chosen by us: as many as writers are counted.
-const ANNOUNCEMENTS_MAX: usize = 1 << 15;
+/// Time in which questions about types leave.
+const ASKING_TIME: Duration = Duration::from_millis(1);

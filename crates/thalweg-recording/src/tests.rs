@@ -1,4 +1,4 @@
-mod files;
+pub mod files;
 mod played;
 
 use std::time::Duration;

@@ -14,8 +14,7 @@ use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::files::{RecordedMessage, RecordingFiles};
 use crate::instance::serialized_key;
-use crate::ledger::RecordingFate;
-use crate::qos::RecordedQos;
+use crate::ledger::{RecordingFate, WRITERS_MAX};
 use crate::queue::TakenEntries;
 use crate::read::InstanceEnd;
 
@@ -71,6 +70,10 @@ impl Disk {
                 TakenEntries::Entries(arrivals) => {
                     let mut arrivals = arrivals.into_iter();
                     while let Some(arrival) = arrivals.next() {
+                        if self.is_beyond(&arrival) {
+                            self.note(&arrival, RecordingFate::Unwritten);
+                            continue;
+                        }
                         if let Err(error) = self.write(&arrival) {
                             std::iter::once(arrival)
                                 .chain(arrivals)
@@ -88,6 +91,12 @@ impl Disk {
                 flushed = Instant::now();
             }
         }
+    }
+
+    /// Whether a sample is of a writer that finds no channel: a file has 65 535 of them, and one more would end the recording.
+    fn is_beyond(&self, arrival: &QueuedSample) -> bool {
+        let is_value = matches!(arrival.content, QueuedContent::Value(_));
+        is_value && self.numbers.len() >= WRITERS_MAX && !self.numbers.contains_key(&arrival.writer)
     }
 
     /// Counts what was not flushed as lost: some of it may be in the file all the same.
@@ -150,25 +159,26 @@ impl Disk {
                 self.files.write(*number, &message)?;
             }
         }
-        Ok(())
+        self.files.count_from_here()
     }
 
     /// Makes a channel of a writer once its announcement and its type are known.
     fn add_writer(&mut self, arrival: &QueuedSample) -> usize {
-        let until = Instant::now() + ANNOUNCEMENT_PATIENCE;
-        let announced = || self.shared.writers().get(&arrival.writer).cloned();
-        let mut data = announced();
+        // From its arrival on, so that many such writers hold up the others no longer than one does.
+        let until = arrival.arrived + ANNOUNCEMENT_PATIENCE;
+        let announced = || self.shared.writers().get(&arrival.writer).map(|announced| announced.qos.clone());
+        let mut qos = announced();
         // The thread that looks for topics knows both soon, or never; samples wait in the queue meanwhile.
-        while (data.is_none() || arrival.about.found.get().is_none()) && Instant::now() < until {
+        while (qos.is_none() || arrival.about.found.get().is_none()) && Instant::now() < until {
             std::thread::sleep(LOOK_PERIOD);
-            data = announced();
+            qos = announced();
         }
         let schema = arrival.about.found.get().and_then(Option::as_ref).map(|(_, schema)| schema.clone());
         let writer = RecordedWriter {
             topic: arrival.about.name.clone(),
             type_name: arrival.about.type_name.clone(),
             keyed: arrival.about.keyed,
-            qos: data.map(|data| RecordedQos::of(&data.qos)).unwrap_or_default(),
+            qos: qos.unwrap_or_default(),
             writer: arrival.writer.to_string(),
             schema,
         };

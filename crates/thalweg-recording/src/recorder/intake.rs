@@ -1,6 +1,7 @@
 //! From a reader to the queue, on the thread that received.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use thalweg::types::{Guid, KeyHash, SequenceNumber};
 use thalweg::{DataReader, Payload, PayloadKind, Raw, Sample, clock};
@@ -15,6 +16,8 @@ pub struct QueuedSample {
     pub writer: Guid,
     pub sequence: SequenceNumber,
     pub instance: KeyHash,
+    /// When it came here.
+    pub arrived: Instant,
     pub log_time_ns: u64,
     pub publish_time_ns: u64,
     pub content: QueuedContent,
@@ -75,6 +78,7 @@ impl Intake {
             writer: info.writer,
             sequence: info.sequence,
             instance: info.instance,
+            arrived: Instant::now(),
             log_time_ns,
             publish_time_ns: stamp.and_then(|stamp| u64::try_from(stamp).ok()).unwrap_or(log_time_ns),
             content,
@@ -89,7 +93,7 @@ impl Intake {
 
     /// Whether the reader is the one for this writer: another one that asks for less may match it as well.
     fn is_ours(&self, writer: Guid) -> bool {
-        self.shared.writers().get(&writer).is_none_or(|data| Demand::of(data) == self.demand)
+        self.shared.writers().get(&writer).is_none_or(|announced| announced.demand == self.demand)
     }
 }
 

@@ -1,0 +1,133 @@
+use std::time::Duration;
+
+use thalweg::types::{EntityId, GuidPrefix, SequenceNumber};
+use thalweg::{Payload, Topic};
+
+use super::intake::QueuedContent;
+use super::*;
+use crate::files::Compression;
+use crate::tests::files::{Folder, options};
+
+fn recording() -> Arc<Recording> {
+    Arc::new(Recording { queue: ByteQueue::new(1 << 30), ledger: Ledger::default(), writers: Mutex::default() })
+}
+
+fn about(found: Option<Option<(Type, Arc<TypeSchema>)>>) -> Arc<AboutTopic> {
+    let cell = OnceLock::new();
+    found.into_iter().for_each(|found| drop(cell.set(found)));
+    Arc::new(AboutTopic { name: "t".to_owned(), type_name: "T".to_owned(), keyed: Keyed::No, found: cell })
+}
+
+fn guid(number: u32) -> Guid {
+    let mut prefix = [1; 12];
+    prefix[..4].copy_from_slice(&number.to_be_bytes());
+    Guid { prefix: GuidPrefix(prefix), entity: EntityId([0, 0, 1, 3]) }
+}
+
+fn announce(recording: &Recording, writer: Guid, qos: &thalweg::qos::WriterQos) {
+    let demand = Demand { is_reliable: true, is_durable: true, ownership: Ownership::Shared, partition: Vec::new() };
+    recording.writers().insert(writer, AnnouncedWriter { demand, qos: RecordedQos::of(qos) });
+}
+
+fn offer(recording: &Recording, about: &Arc<AboutTopic>, writer: Guid, sequence: i64, bytes: usize) {
+    let sample = QueuedSample {
+        about: Arc::clone(about),
+        writer,
+        sequence: SequenceNumber(sequence),
+        instance: KeyHash::default(),
+        arrived: Instant::now(),
+        log_time_ns: 1_000,
+        publish_time_ns: 1_000,
+        content: QueuedContent::Value(Payload::from(vec![7; bytes])),
+    };
+    assert_eq!(recording.queue.offer(sample, bytes), Ok(()));
+    recording.ledger.note(writer, "t", SequenceNumber(sequence), crate::ledger::RecordingFate::Arrived);
+}
+
+/// Writes what waits, and gives the files.
+fn write(recording: &Arc<Recording>, path: PathBuf, split: Option<u64>) -> Vec<PathBuf> {
+    let files = RecordingFiles::create(options(path, Compression::None, split)).expect("created");
+    recording.queue.close();
+    Disk::new(files, Arc::clone(recording)).run().expect("written")
+}
+
+#[test]
+fn what_is_repeated_in_each_file_begins_no_further_files() {
+    let folder = Folder::new("latched-split");
+    let (recording, about) = (recording(), about(Some(None)));
+    let qos = thalweg::qos::WriterQos {
+        durability: Durability::TransientLocal,
+        history: History::KeepLast(1),
+        ..thalweg::qos::WriterQos::default()
+    };
+    announce(&recording, guid(1), &qos);
+    announce(&recording, guid(2), &thalweg::qos::WriterQos::default());
+    // A map that is longer than a file, and small samples beside it.
+    offer(&recording, &about, guid(1), 1, 50_000);
+    (1..=200).for_each(|sequence| offer(&recording, &about, guid(2), sequence, 100));
+    let paths = write(&recording, folder.0.join("run.mcap"), Some(10_000));
+    // 200 samples have some 30 kB with what stands around them.
+    assert!((2..10).contains(&paths.len()), "{} files", paths.len());
+    assert_eq!(recording.ledger.summary().recorded(), 201);
+}
+
+#[test]
+fn more_writers_than_a_file_has_channels_are_counted_and_end_no_recording() {
+    let folder = Folder::new("channels");
+    let (recording, about) = (recording(), about(Some(None)));
+    let count = u32::from(u16::MAX) + 10;
+    for number in 0..count {
+        if number < WRITERS_MAX as u32 {
+            announce(&recording, guid(number), &thalweg::qos::WriterQos::default());
+        }
+        offer(&recording, &about, guid(number), 1, 8);
+    }
+    offer(&recording, &about, guid(0), 2, 8);
+    let begun = Instant::now();
+    write(&recording, folder.0.join("run.mcap"), None);
+    let summary = recording.ledger.summary();
+    assert_eq!(summary.recorded(), WRITERS_MAX as u64 + 1);
+    assert_eq!(summary.dropped(), u64::from(count) - WRITERS_MAX as u64);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn writers_whose_type_never_comes_hold_up_the_others_no_longer_than_one_does() {
+    let folder = Folder::new("untyped");
+    let (recording, known, unknown) = (recording(), about(Some(None)), about(None));
+    (0..20).for_each(|number| offer(&recording, &unknown, guid(number), 1, 8));
+    announce(&recording, guid(99), &thalweg::qos::WriterQos::default());
+    offer(&recording, &known, guid(99), 1, 8);
+    let begun = Instant::now();
+    write(&recording, folder.0.join("run.mcap"), None);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(recording.ledger.summary().recorded(), 21);
+}
+
+#[test]
+fn the_search_for_a_type_waits_for_no_silent_participant() {
+    let alone = |name: &str| {
+        let tag = format!("type-search-{name}-{}", std::process::id());
+        DomainParticipant::builder(0).loopback_only().domain_tag(tag).create().expect("a participant")
+    };
+    let (participant, far) = (alone("here"), alone("there"));
+    let types = thalweg_types::idl::parse("struct Far { long x; };").expect("IDL");
+    let described: Topic<Raw> = far.create_raw_topic("far", "Far", Keyed::No, None);
+    let described = described.described_as(types.find("Far").expect("Far")).expect("described");
+    let writer = far.create_writer(&described, thalweg::qos::WriterQos::default()).expect("a writer");
+    let own = far.publications().into_iter().find(|known| known.data.guid == writer.guid());
+    let information = own.and_then(|known| known.data.type_information.clone()).expect("information");
+    let mut search = TypeSearch::new(Instant::now());
+    for number in 0..100 {
+        search.add_description(guid(number).prefix, &information);
+    }
+    let begun = Instant::now();
+    let nowhere = |_: &str| Ok(None);
+    let asked = search.look(begun, &participant, &nowhere, "Far", Duration::ZERO);
+    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    if let Some(found) = asked {
+        panic!("over at once: {:?}", found.map(|(_, origin)| origin));
+    }
+    let later = search.look(begun + Duration::from_secs(2), &participant, &nowhere, "Far", Duration::ZERO);
+    assert!(later.is_some_and(|found| found.is_err()));
+}

@@ -1,5 +1,7 @@
 //! Lookups of resources and endpoints (RFC 9176 §6).
 
+use std::rc::Rc;
+
 use super::DirectoryError;
 use super::registrations::{Entry, ResourceDirectory};
 use crate::link_format::WebLink;
@@ -28,12 +30,20 @@ impl<'a> Wanted<'a> {
         Ok(wanted)
     }
 
-    fn page_of(&self, links: impl Iterator<Item = WebLink>) -> Vec<WebLink> {
-        match self.count {
-            Some(count) => links.skip(self.page.saturating_mul(count)).take(count).collect(),
-            None if self.page > 0 => Vec::new(),
-            None => links.collect(),
+    fn page_of(&self, links: impl Iterator<Item = WebLink>) -> Result<Vec<WebLink>, DirectoryError> {
+        let (skipped, most) = match self.count {
+            Some(count) => (self.page.saturating_mul(count), count),
+            None => (0, if self.page > 0 { 0 } else { usize::MAX }),
+        };
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for link in links.skip(skipped).take(most) {
+            bytes += footprint(&link);
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(DirectoryError::Long);
+            }
+            page.push(link);
         }
+        Ok(page)
     }
 }
 
@@ -42,20 +52,20 @@ impl ResourceDirectory {
     /// attribute of the endpoint passes all its links that have no such attribute themselves.
     ///
     /// # Errors
-    /// When `page` or `count` is no number.
+    /// When `page` or `count` is no number, or the links are more than one answer has.
     pub fn find_resources<'a>(&self, queries: impl Iterator<Item = &'a str>) -> Result<Vec<WebLink>, DirectoryError> {
         let wanted = Wanted::read(queries)?;
         let links = self.entries().flat_map(|(number, entry)| {
-            let of_endpoint = endpoint_link(number, entry);
-            entry.links.iter().map(move |link| (resolved(link, entry), of_endpoint.clone()))
+            let of_endpoint = Rc::new(endpoint_link(number, entry));
+            entry.links.iter().map(move |link| (resolved(link, entry), Rc::clone(&of_endpoint)))
         });
-        let passes = |(link, endpoint): &(WebLink, WebLink)| {
+        let passes = |(link, endpoint): &(WebLink, Rc<WebLink>)| {
             wanted.filters.iter().all(|filter| {
                 let own = link.matches(filter);
                 own || (!filter.starts_with("href=") && endpoint.matches(filter))
             })
         };
-        Ok(wanted.page_of(links.filter(passes).map(|(link, _)| link)))
+        wanted.page_of(links.filter(passes).map(|(link, _)| link))
     }
 
     /// Endpoints that pass the query, themselves or by one of their links (RFC 9176 §6.2).
@@ -70,8 +80,14 @@ impl ResourceDirectory {
             })
         };
         let found = self.entries().map(|(number, entry)| (entry, endpoint_link(number, entry)));
-        Ok(wanted.page_of(found.filter(|(entry, link)| passes(entry, link)).map(|(_, link)| link)))
+        wanted.page_of(found.filter(|(entry, link)| passes(entry, link)).map(|(_, link)| link))
     }
+}
+
+/// Bytes that a link takes in an answer, some more than its letters.
+fn footprint(link: &WebLink) -> usize {
+    let texts = link.attributes.iter().map(|(name, value)| name.len() + value.as_ref().map_or(0, String::len) + 4);
+    link.target.len() + 3 + texts.sum::<usize>()
 }
 
 /// The link to a registration, with the attributes of its endpoint.
@@ -101,3 +117,7 @@ fn resolved(link: &WebLink, entry: &Entry) -> WebLink {
     }
     resolved
 }
+
+/// Bytes of one answer: what a client of ours takes. Each link and anchor gets its endpoint's base, so that a full directory would
+/// be told in many times the bytes that it holds.
+const ANSWER_BYTES_MAX: usize = 2 << 20;

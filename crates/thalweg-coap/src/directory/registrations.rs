@@ -64,6 +64,8 @@ pub enum DirectoryError {
     Unknown,
     /// The directory is full; ask again after this time, when the first registration ends.
     Full(Duration),
+    /// More links pass than one answer has.
+    Long,
 }
 
 /// What a directory holds.
@@ -83,6 +85,7 @@ impl fmt::Display for DirectoryError {
             DirectoryError::Bad(reason) => f.write_str(reason),
             DirectoryError::Unknown => f.write_str("there is no such registration; register anew"),
             DirectoryError::Full(_) => f.write_str("the directory is full"),
+            DirectoryError::Long => f.write_str("more than 2 MiB of links; ask with page and count, or for less"),
         }
     }
 }

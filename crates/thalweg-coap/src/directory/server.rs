@@ -110,7 +110,7 @@ impl DirectoryHandler {
 
 fn refusal(error: &DirectoryError) -> Response {
     match error {
-        DirectoryError::Bad(_) => Response::error(Code::BAD_REQUEST, error.to_string()),
+        DirectoryError::Bad(_) | DirectoryError::Long => Response::error(Code::BAD_REQUEST, error.to_string()),
         DirectoryError::Unknown => Response::error(Code::NOT_FOUND, error.to_string()),
         DirectoryError::Full(time) => {
             let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1);

@@ -30,18 +30,25 @@ pub struct GroupArrival {
 /// The samples that wait to be fetched, and the places of those that have not come into order yet.
 #[derive(Debug, Default)]
 pub(super) struct GroupInbox {
-    marks: BTreeMap<(Guid, SequenceNumber), GroupMark>,
+    marks: BTreeMap<Guid, BTreeMap<SequenceNumber, GroupMark>>,
+    /// Marks of all writers.
+    count: usize,
     arrived: Vec<GroupArrival>,
 }
 
-/// Marks of samples that are not in order yet: as many as a window of numbers has room for. A sample whose mark found none is handed
-/// over as one without publisher.
+/// Marks of samples that are not in order yet: as many as a window of numbers has room for. Beyond it, the writer with most of them
+/// loses its last one. A sample whose mark found no room is handed over as one without publisher.
 const MARKS_MAX: usize = 1 << 16;
 
 impl GroupInbox {
     pub(super) fn note(&mut self, writer: Guid, mark: GroupMark) {
-        if self.marks.len() < MARKS_MAX {
-            self.marks.insert((writer, mark.sequence), mark);
+        let marks = self.marks.entry(writer).or_default();
+        let is_new = marks.insert(mark.sequence, mark).is_none();
+        self.count += usize::from(is_new);
+        if self.count > MARKS_MAX
+            && let Some(most) = self.marks.values_mut().max_by_key(|marks| marks.len())
+        {
+            self.count -= usize::from(most.pop_last().is_some());
         }
     }
 
@@ -50,11 +57,11 @@ impl GroupInbox {
         let (writer, sequence) = (sample.writer, sample.sequence);
         // What came twice, or was refused, has left marks below.
         let mut mark = None;
-        while let Some((key, found)) = self.marks.range((writer, SequenceNumber(i64::MIN))..=(writer, sequence)).next()
-        {
-            let key = *key;
-            mark = (found.sequence == sequence).then_some(*found);
-            self.marks.remove(&key);
+        if let Some(marks) = self.marks.get_mut(&writer) {
+            while let Some(first) = marks.first_entry().filter(|first| *first.key() <= sequence) {
+                mark = Some(first.remove()).filter(|found| found.sequence == sequence);
+                self.count -= 1;
+            }
         }
         match mark {
             Some(mark) => self.arrived.push(GroupArrival { sample, mark }),
@@ -64,7 +71,7 @@ impl GroupInbox {
     }
 
     pub(super) fn forget(&mut self, writer: Guid) {
-        self.marks.retain(|(from, _), _| *from != writer);
+        self.count -= self.marks.remove(&writer).map_or(0, |marks| marks.len());
     }
 
     pub(super) fn has_arrived(&self) -> bool {
@@ -73,5 +80,52 @@ impl GroupInbox {
 
     pub(super) fn take(&mut self) -> Vec<GroupArrival> {
         std::mem::take(&mut self.arrived)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{ChangeKind, PayloadKind};
+    use crate::payload::Payload;
+    use crate::time::Instant;
+    use crate::types::{EntityId, GuidPrefix, KeyHash, Keyed};
+
+    fn mark(sequence: i64) -> GroupMark {
+        let sequence = SequenceNumber(sequence);
+        GroupMark { sequence, place: GroupPlace { number: sequence, set: SequenceNumber::ZERO }, is_empty_part: false }
+    }
+
+    fn sample(writer: Guid, sequence: i64) -> CachedSample {
+        CachedSample {
+            related: None,
+            payload: Payload::from(vec![0; 4]),
+            payload_kind: PayloadKind::Data,
+            valid: true,
+            writer,
+            sequence: SequenceNumber(sequence),
+            source_timestamp: None,
+            received: Instant::ZERO,
+            expires: Instant::NEVER,
+            instance: KeyHash::default(),
+            coherent_set: SequenceNumber::ZERO,
+            change: ChangeKind::Write,
+        }
+    }
+
+    #[test]
+    fn a_writer_that_fills_the_places_takes_none_of_others() {
+        let mut inbox = GroupInbox::default();
+        let [greedy, honest] = [1, 2].map(|key| Guid::new(GuidPrefix([3; 12]), EntityId::user_writer(key, Keyed::No)));
+        (2..MARKS_MAX as i64 + 100).for_each(|sequence| inbox.note(greedy, mark(sequence)));
+        for sequence in 1..100 {
+            inbox.note(honest, mark(sequence));
+            assert!(inbox.handle(sample(honest, sequence)).is_none(), "its place is known");
+        }
+        assert_eq!(inbox.take().len(), 99);
+        assert!(inbox.count <= MARKS_MAX);
+        inbox.forget(greedy);
+        inbox.forget(honest);
+        assert_eq!(inbox.count, 0);
     }
 }

@@ -2,6 +2,8 @@
 //! and a view that stands still while the application looks at it (DDS 1.4 §2.2.3.6, §2.2.2.5.2.8).
 
 mod publisher_order;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -147,6 +149,7 @@ impl SubscriberAccess {
             }
             asked.extend(publisher.holding_up());
         }
+        self.give_up_beyond(BYTES_DEFAULT, &mut released);
         self.publishers.retain(|_, publisher| publisher.has_pairs() || publisher.holds_any());
         for one in &released {
             if let Released::Sample(reader, sample) = one {
@@ -155,6 +158,23 @@ impl SubscriberAccess {
             }
         }
         (released, asked)
+    }
+}
+
+impl SubscriberAccess {
+    /// All publishers together hold no more than this: there may be as many as others have writers. The one that holds most gives up.
+    fn give_up_beyond(&mut self, bytes_max: usize, released: &mut Vec<Released>) {
+        let mut total: usize = self.publishers.values().map(PublisherOrder::bytes).sum();
+        while total > bytes_max {
+            let Some(fullest) = self.publishers.values_mut().max_by_key(|publisher| publisher.bytes()) else { return };
+            let before = fullest.bytes();
+            fullest.release_to(before.saturating_sub(total - bytes_max), released);
+            let freed = before - fullest.bytes();
+            if freed == 0 {
+                return;
+            }
+            total -= freed;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The samples of one publisher on their way to the readers of one subscriber: in the order in which they were written, and in sets that
 //! appear as wholes (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::CachedSample;
 use crate::qos::Presentation;
@@ -45,7 +45,7 @@ struct Waiting {
 struct OpenSet {
     parts: BTreeMap<Pair, Part>,
     /// Samples of it that wait.
-    samples: usize,
+    samples: BTreeSet<Place>,
     /// The highest number of a sample or an end of it.
     last: SequenceNumber,
     is_broken: bool,
@@ -124,6 +124,11 @@ impl PublisherOrder {
         places.into_iter().for_each(|place| _ = self.take_waiting(place));
     }
 
+    /// Bytes of what waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn has_pair(&self, pair: Pair) -> bool {
         self.pairs.contains_key(&pair)
     }
@@ -176,7 +181,7 @@ impl PublisherOrder {
             self.take_waiting(place);
             self.bytes += charge(&sample);
             if let Some(open) = self.sets.get_mut(&set) {
-                open.samples += 1;
+                open.samples.insert(place);
             }
             self.waiting.insert(place, Waiting { sample, set });
         }
@@ -235,6 +240,13 @@ impl PublisherOrder {
         !self.presentation.ordered || number <= self.accounted.next() || number <= self.floor()
     }
 
+    /// Gives up sets and order until no more than `bytes` wait.
+    pub(super) fn release_to(&mut self, bytes: usize, into: &mut Vec<Released>) {
+        let usual = std::mem::replace(&mut self.bytes_max, bytes);
+        self.release(into);
+        self.bytes_max = usual;
+    }
+
     /// Hands over what is complete and in order.
     pub(super) fn release(&mut self, into: &mut Vec<Released>) {
         while let Some((&place, first)) = self.waiting.first_key_value() {
@@ -251,13 +263,13 @@ impl PublisherOrder {
                 Wholeness::Open if !self.is_full() => break,
                 Wholeness::Whole => {
                     let last = self.sets.get(&set).map_or(number, |open| open.last);
-                    self.decide(set, |released| into.push(released));
+                    self.decide(set, place, |released| into.push(released));
                     self.accounted = last;
                 }
-                Wholeness::Late => self.decide(set, drop),
+                Wholeness::Late => self.decide(set, place, drop),
                 Wholeness::Open | Wholeness::Broken => {
                     let mut lost: BTreeMap<EntityId, u64> = BTreeMap::new();
-                    self.decide(set, |released| {
+                    self.decide(set, place, |released| {
                         if let Released::Sample(reader, _) = released {
                             *lost.entry(reader).or_default() += 1;
                         }
@@ -269,11 +281,10 @@ impl PublisherOrder {
         self.forget_sets();
     }
 
-    /// Gives out the samples of a set, in their order. What still comes of it is dropped.
-    fn decide(&mut self, set: SequenceNumber, mut give: impl FnMut(Released)) {
-        let count = self.sets.get(&set).map_or(usize::MAX, |open| open.samples);
-        let of_set = self.waiting.iter().filter(|(_, waiting)| waiting.set == set);
-        let places: Vec<Place> = of_set.map(|(place, _)| *place).take(count).collect();
+    /// Gives out the samples of a set, in their order, beginning with `first`. What still comes of it is dropped.
+    fn decide(&mut self, set: SequenceNumber, first: Place, mut give: impl FnMut(Released)) {
+        let mut places = self.sets.get_mut(&set).map(|open| std::mem::take(&mut open.samples)).unwrap_or_default();
+        places.insert(first);
         for place in places {
             if let Some(waiting) = self.take_waiting(place) {
                 give(Released::Sample(place.1, waiting.sample));
@@ -289,13 +300,15 @@ impl PublisherOrder {
     fn forget_sets(&mut self) {
         let finished = self.pairs.values().map(|progress| progress.finished).min();
         let is_over = |set: SequenceNumber| finished.is_none_or(|finished| finished >= set);
-        while let Some(first) = self.sets.first_entry().filter(|set| set.get().samples == 0 && is_over(*set.key())) {
+        while let Some(first) =
+            self.sets.first_entry().filter(|set| set.get().samples.is_empty() && is_over(*set.key()))
+        {
             first.remove();
         }
         if self.sets.len() >= self.sweep_at {
             let mut too_many = self.sets.len().saturating_sub(SETS_MAX);
             self.sets.retain(|set, open| {
-                let goes = open.samples == 0 && (too_many > 0 || is_over(*set));
+                let goes = open.samples.is_empty() && (too_many > 0 || is_over(*set));
                 too_many = too_many.saturating_sub(usize::from(goes));
                 !goes
             });
@@ -307,7 +320,7 @@ impl PublisherOrder {
         let waiting = self.waiting.remove(&place)?;
         self.bytes -= charge(&waiting.sample);
         if let Some(open) = self.sets.get_mut(&waiting.set) {
-            open.samples -= 1;
+            open.samples.remove(&place);
         }
         Some(waiting)
     }
@@ -323,7 +336,7 @@ impl PublisherOrder {
 }
 
 fn charge(sample: &CachedSample) -> usize {
-    size_of::<Waiting>() + sample.payload.len()
+    size_of::<Waiting>() + 2 * size_of::<Place>() + sample.payload.len()
 }
 
 #[cfg(test)]

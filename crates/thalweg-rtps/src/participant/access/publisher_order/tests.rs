@@ -352,3 +352,25 @@ fn all_is_released_in_order_and_in_whole_sets() {
         }
     }
 }
+
+#[test]
+fn a_set_is_given_up_without_a_look_at_all_that_waits() {
+    // Sets that each have one sample in the front half and one in the back half; another writer never ends them. This test is over in
+    // a second, or in hours.
+    let count = 200_000;
+    let mut source = Publisher::new(COHERENT, 2);
+    source.order.bytes_max = usize::MAX;
+    let payload = Payload::from(Vec::new());
+    for number in 0..2 * count {
+        let set = SequenceNumber(number % count + 1);
+        let mut arrival = source.next(0, false);
+        arrival.sample.payload = payload.clone();
+        arrival.sample.coherent_set = set;
+        arrival.mark.place.set = set;
+        source.put(arrival);
+    }
+    let mut released = Vec::new();
+    source.order.release_to(0, &mut released);
+    let lost: u64 = released.iter().map(|one| if let Released::Lost(_, lost) = one { *lost } else { 0 }).sum();
+    assert_eq!((lost, source.order.bytes()), (2 * count as u64, 0));
+}

@@ -1,6 +1,6 @@
 //! The end of a command: exit codes, and errors with a remedy.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Write as _};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ pub fn print_place(json: bool, place: impl Display) -> Result<(), Failure> {
 
 /// Writes a line for the user on standard error; a closed standard error is ignored.
 pub fn remark(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", Shown(text));
 }
 
 /// Writes one line of output and flushes it, so that the reader of a pipe sees it at once.
@@ -76,8 +76,47 @@ pub fn remark(text: impl Display) {
 /// [`Failure::ClosedPipe`] when the reader closed the pipe, [`Failure::Failed`] for other reasons, such as a full disk.
 pub fn print_line(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    writeln!(out, "{}", Shown(text)).and_then(|()| out.flush()).map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
         _ => Failure::Failed(format!("standard output cannot be written: {error}; check where it is redirected to")),
     })
+}
+
+/// Text in which letters that command a terminal are escaped: names of topics and contents of samples come from strangers.
+struct Shown<T>(T);
+
+impl<T: Display> Display for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping(f), "{}", self.0)
+    }
+}
+
+struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some((place, letter)) = rest.char_indices().find(|(_, letter)| is_command(*letter)) {
+            self.0.write_str(&rest[..place])?;
+            write!(self.0, "{}", letter.escape_default())?;
+            rest = &rest[place + letter.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
+}
+
+/// Control letters but those that stand in texts.
+fn is_command(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\n' | '\r' | '\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_shown_commands_the_terminal() {
+        let name = "a\u{1b}]0;title\u{7}\u{9b}2Jb\tc\n\u{e9}";
+        assert_eq!(Shown(name).to_string(), "a\\u{1b}]0;title\\u{7}\\u{9b}2Jb\tc\n\u{e9}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use thalweg_recording::TopicSelection;
@@ -47,7 +47,7 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "FACTOR", default_value = "1", hide_default_value = true, value_parser = factor)]
     pub rate: f64,
 
-    /// Begin again at the end, until Ctrl-C (default: once).
+    /// Begin again at the end, ten times a second at most, until Ctrl-C (default: once).
     #[arg(long = "loop")]
     pub again: bool,
 
@@ -109,11 +109,14 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
     let matched = player.wait_for_readers(options.wait, &stop);
     remark(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", ")));
     loop {
+        let begun = Instant::now();
         let cut_off = player.play(&options.files, &stop).map_err(Failure::from_cause)?;
         cut_off.iter().for_each(remark);
         if !options.again || interrupt.came() {
             break;
         }
+        // The writes of a recording without duration would take all of the network.
+        std::thread::sleep(TURN_LEAST.saturating_sub(begun.elapsed()));
     }
     let was_interrupted = interrupt.came();
     let counts = player.counts();
@@ -127,6 +130,9 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
         (false, Err(error)) => Err(Failure::TimedOut(error.to_string())),
     }
 }
+
+/// Least time of a turn, chosen by us.
+const TURN_LEAST: Duration = Duration::from_millis(100);
 
 fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);

@@ -16,6 +16,14 @@ impl RecordingError {
     pub fn of_file(path: &std::path::Path, cause: impl fmt::Display) -> RecordingError {
         RecordingError(format!("{}: {cause}", path.display()))
     }
+
+    /// What went wrong in a file, where the system's reason says more than that there is one.
+    pub(crate) fn of_content(path: &std::path::Path, error: mcap::McapError) -> RecordingError {
+        match error {
+            mcap::McapError::Io(cause) => RecordingError::of_file(path, cause),
+            other => RecordingError::of_file(path, other),
+        }
+    }
 }
 
 impl fmt::Display for RecordingError {

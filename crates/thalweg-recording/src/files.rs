@@ -151,7 +151,7 @@ impl RecordingFiles {
             Some(channel) => channel,
             None => {
                 let added = open.writer.add_channel(0, INSTANCES, "json", &BTreeMap::new());
-                let channel = added.map_err(|error| RecordingError::of_file(&open.path, error))?;
+                let channel = added.map_err(|error| RecordingError::of_content(&open.path, error))?;
                 open.instances = Some(channel);
                 channel
             }
@@ -168,7 +168,7 @@ impl RecordingFiles {
             None => Ok(()),
             Some(open) => {
                 open.is_dirty = false;
-                open.writer.flush().map_err(|error| RecordingError::of_file(&open.path, error))
+                open.writer.flush().map_err(|error| RecordingError::of_content(&open.path, error))
             }
         }
     }
@@ -213,7 +213,7 @@ impl RecordingFiles {
         if self.options.compression == Compression::Zstd {
             options = options.compression_level(1);
         }
-        let writer = options.create(counted).map_err(|error| failed(&error))?;
+        let writer = options.create(counted).map_err(|error| RecordingError::of_content(&path, error))?;
         self.paths.push(path.clone());
         Ok(OpenFile {
             path,
@@ -229,7 +229,7 @@ impl RecordingFiles {
 
 impl OpenFile {
     fn add_channel(&mut self, writer: &RecordedWriter) -> Result<u16, RecordingError> {
-        let failed = |error| RecordingError::of_file(&self.path, error);
+        let failed = |error| RecordingError::of_content(&self.path, error);
         let schema = match &writer.schema {
             // Without a schema, only its name is known.
             None => 0,
@@ -250,16 +250,16 @@ impl OpenFile {
         };
         self.is_dirty = true;
         let written = self.writer.write_to_known_channel(&header, message.data);
-        written.map_err(|error| RecordingError::of_file(&self.path, error))
+        written.map_err(|error| RecordingError::of_content(&self.path, error))
     }
 
     fn finish(mut self, summary: &RecordingSummary) -> Result<(), RecordingError> {
-        let failed = |error: &dyn std::fmt::Display| RecordingError::of_file(&self.path, error);
-        let text = serde_json::to_string(summary).map_err(|error| failed(&error))?;
+        let failed = |error| RecordingError::of_content(&self.path, error);
+        let text = serde_json::to_string(summary).map_err(|error| RecordingError::of_file(&self.path, error))?;
         let metadata =
             Metadata { name: SUMMARY.to_owned(), metadata: [(SUMMARY.to_owned(), text)].into_iter().collect() };
-        self.writer.write_metadata(&metadata).map_err(|error| failed(&error))?;
-        self.writer.finish().map_err(|error| failed(&error))?;
+        self.writer.write_metadata(&metadata).map_err(failed)?;
+        self.writer.finish().map_err(failed)?;
         Ok(())
     }
 }

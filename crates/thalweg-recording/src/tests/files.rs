@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thalweg::types::Keyed;
 
 use crate::channel::RecordedWriter;
+use crate::error::RecordingError;
 use crate::files::{Compression, FileOptions, RecordedMessage, RecordingFiles};
 use crate::qos::RecordedQos;
 use crate::read::{Entry, InstanceEnd, RecordingReader, channels_of};
@@ -233,4 +234,11 @@ fn channels_share_their_schema() {
             channels.iter().filter_map(|channel| channel.writer.as_ref().ok()?.schema.clone()).collect();
         assert!(schemas.len() == 2 && Arc::ptr_eq(&schemas[0], &schemas[1]));
     }
+}
+
+#[test]
+fn a_disk_that_is_full_is_told_in_the_words_of_the_system() {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let error = RecordingError::of_content(std::path::Path::new("run.mcap"), mcap::McapError::Io(full));
+    assert_eq!(error.to_string(), "run.mcap: no storage space");
 }

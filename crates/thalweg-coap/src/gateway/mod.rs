@@ -39,7 +39,7 @@ mod tests;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::endpoint::Config;
 use crate::identity::Transport;
@@ -154,6 +154,7 @@ impl Gateway {
             catalog,
             devices: server.devices().clone(),
             threads: Arc::clone(manager),
+            contexts: Mutex::default(),
         });
         let metrics_address = metrics.as_ref().map(MetricsServer::address);
         Ok(Gateway {

@@ -17,7 +17,7 @@ use crate::data_space::{Bridge, Exporter, Types};
 use crate::device::drivers::{Kit, System, Thermal};
 use crate::device::{DevicePool, Finder, Linker};
 use crate::directory::{Registration, RegistrationPlan};
-use crate::oscore;
+use crate::oscore::file::{ClientContexts, HeldContext};
 use crate::proxy::{Relay, ReverseProxy};
 use crate::resource::{ChannelPolicy, LocalStore, Property, RemoteName, Resource, add_devices, system_clock};
 use crate::scheduler::thread_pool::ThreadPoolManager;
@@ -32,6 +32,8 @@ pub(super) struct Surroundings {
     pub catalog: Arc<GatewayCatalog>,
     pub devices: DevicePool,
     pub threads: Arc<ThreadPoolManager>,
+    /// Keys of other things, which requests under way may use beyond the end of their part.
+    pub contexts: Mutex<ClientContexts>,
 }
 
 /// All parts that a plan may have, by kind.
@@ -67,6 +69,7 @@ impl Drop for StoredPaths {
 struct ThingKeys {
     remote: Arc<CoapRemote>,
     thing: String,
+    _held: HeldContext,
 }
 
 impl Drop for ThingKeys {
@@ -208,9 +211,10 @@ impl Surroundings {
     }
 
     fn add_keys(&self, plan: &ThingPlan) -> Result<ThingKeys, String> {
-        let context = oscore::file::load_context(&plan.oscore).map_err(|error| error.to_string())?;
-        self.remote.set_context(&plan.thing, Some(context));
-        Ok(ThingKeys { remote: Arc::clone(&self.remote), thing: plan.thing.clone() })
+        let held = self.contexts.lock().unwrap_or_else(PoisonError::into_inner).load(&plan.oscore);
+        let held = held.map_err(|error| error.to_string())?;
+        self.remote.set_context(&plan.thing, Some(Arc::clone(held.context())));
+        Ok(ThingKeys { remote: Arc::clone(&self.remote), thing: plan.thing.clone(), _held: held })
     }
 
     fn add_value(&self, plan: &ValuePlan) -> Result<StoredPaths, String> {

@@ -25,7 +25,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use serde_json::{Map, Value};
 use thalweg_transport::entropy;
@@ -68,10 +68,76 @@ pub fn load_keyring(path: &Path) -> Result<Keyring, FileError> {
 /// # Errors
 /// As [`load_keyring`], and when the file holds several contexts.
 pub fn load_context(path: &Path) -> Result<Arc<Context>, FileError> {
-    let mut contexts = load(path, &[])?;
+    load(path, &[]).and_then(|contexts| only(path, contexts)).map(|opened| opened.context)
+}
+
+fn only(path: &Path, mut contexts: Vec<OpenedContext>) -> Result<OpenedContext, FileError> {
     match (contexts.pop(), contexts.len()) {
-        (Some(opened), 0) => Ok(opened.context),
+        (Some(opened), 0) => Ok(opened),
         _ => Err(FileError::new(path, "a client needs exactly one context in it")),
+    }
+}
+
+/// The contexts of a client with several servers, whose files may be read again.
+#[derive(Default)]
+pub struct ClientContexts {
+    known: Vec<KnownContext>,
+}
+
+/// A context for one server; it is free for another one when this is dropped.
+#[derive(Debug)]
+pub struct HeldContext {
+    context: Arc<Context>,
+    _holder: Arc<()>,
+}
+
+/// A context that somebody may still use.
+struct KnownContext {
+    parameters: ContextParameters,
+    state: PathBuf,
+    context: Weak<Context>,
+    holder: Weak<()>,
+}
+
+/// Shows no keys.
+impl fmt::Debug for ClientContexts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ClientContexts({})", self.known.len())
+    }
+}
+
+impl HeldContext {
+    /// The context.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+}
+
+impl ClientContexts {
+    /// Reads the context in a file. While a request still uses the one that was read from it before, that goes on with its numbers.
+    ///
+    /// # Errors
+    /// As [`load_context`], when another server has the context, and when the file has another secret but the state of a context that
+    /// is still in use.
+    pub fn load(&mut self, path: &Path) -> Result<HeldContext, FileError> {
+        self.known.retain(|known| known.context.strong_count() > 0);
+        let before: Vec<OpenedContext> = self.known.iter().filter_map(KnownContext::opened).collect();
+        let OpenedContext { parameters, state, context } = only(path, load(path, &before)?)?;
+        if self.known.iter().any(|known| known.state == state && known.holder.strong_count() > 0) {
+            return Err(FileError::new(path, "another server has this context; give both of them keys of their own"));
+        }
+        self.known.retain(|known| known.state != state);
+        let holder = Arc::new(());
+        let (weak, of) = (Arc::downgrade(&context), Arc::downgrade(&holder));
+        self.known.push(KnownContext { parameters, state, context: weak, holder: of });
+        Ok(HeldContext { context, _holder: holder })
+    }
+}
+
+impl KnownContext {
+    fn opened(&self) -> Option<OpenedContext> {
+        let context = self.context.upgrade()?;
+        Some(OpenedContext { parameters: self.parameters.clone(), state: self.state.clone(), context })
     }
 }
 

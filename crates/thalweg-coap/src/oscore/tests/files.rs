@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::message::{CoapMessage, MessageId, MessageType, RequestBuf, Token};
-use crate::oscore::file::{KeyringFile, load_context, load_keyring};
+use crate::oscore::file::{ClientContexts, KeyringFile, load_context, load_keyring};
 use crate::oscore::{ClientAssociation, Context, ContextParameters, OneRun, OscoreHeader, Past, Refusal};
 
 /// A directory that is gone at the end.
@@ -169,4 +169,24 @@ fn a_file_that_is_read_again_keeps_contexts_that_stay_and_retires_those_that_are
     file.reload(&path).unwrap();
     assert_eq!(said(&request()).unwrap_err(), Refusal::UnknownContext);
     assert!(association.context().is_retired());
+}
+
+#[test]
+fn a_client_takes_a_context_for_another_server_while_requests_to_the_first_are_under_way() {
+    let directory = Directory::new("servers");
+    let path = directory.write("keys.json", KEYS);
+    let mut contexts = ClientContexts::default();
+    let first = contexts.load(&path).unwrap();
+    let error = contexts.load(&path).unwrap_err().to_string();
+    assert!(error.contains("another server has this context"), "{error}");
+    let mut under_way = ClientAssociation::new(first.context().clone());
+    let number = next_number(&mut under_way);
+    drop(first);
+    let second = contexts.load(&path).unwrap();
+    assert_eq!(next_number(&mut ClientAssociation::new(second.context().clone())), number + 1);
+    drop(second);
+    directory.write("keys.json", &KEYS.replace("0102", "ffff"));
+    assert!(contexts.load(&path).unwrap_err().to_string().contains("needs another state"));
+    drop(under_way);
+    assert!(contexts.load(&path).is_ok(), "nobody uses it any more");
 }

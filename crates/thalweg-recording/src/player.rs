@@ -232,7 +232,7 @@ impl<'a> Player<'a> {
 
     fn add_writer(&mut self, channel: &ReadChannel) -> Result<(), String> {
         let recorded_name = channel.writer.as_ref().map_or(&channel.name, |writer| &writer.topic);
-        if channel.name == crate::channel::INSTANCES || !self.options.topics.has(recorded_name) {
+        if channel.has_instance_ends() || !self.options.topics.has(recorded_name) {
             return Ok(());
         }
         let recorded = channel.writer.clone()?;

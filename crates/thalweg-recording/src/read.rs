@@ -12,7 +12,7 @@ use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOp
 use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::channel::{INSTANCES, RecordedWriter};
+use crate::channel::{CDR, INSTANCES, RecordedWriter};
 use crate::error::RecordingError;
 use crate::schema::TypeSchema;
 use crate::summary::{RecordingSummary, SUMMARY};
@@ -28,6 +28,13 @@ pub struct ReadChannel {
     pub message_encoding: String,
     /// The writer that it stands for, or why its messages cannot be written to a topic.
     pub writer: Result<RecordedWriter, String>,
+}
+
+impl ReadChannel {
+    /// Whether its messages are ends of instances: not samples of a topic that somebody has given the same name.
+    pub fn has_instance_ends(&self) -> bool {
+        self.name == INSTANCES && self.message_encoding != CDR
+    }
 }
 
 /// What a file has next.
@@ -219,7 +226,7 @@ impl<R: Read> RecordingReader<R> {
                     )));
                 };
                 let (log_time_ns, publish_time_ns) = (header.log_time, header.publish_time);
-                if channel.name == INSTANCES {
+                if channel.has_instance_ends() {
                     let end = serde_json::from_slice(&data)
                         .map_err(|error| RecordingError::new(format!("a message of {INSTANCES}: {error}")))?;
                     return Ok(Step::Entry(Entry::InstanceEnd { end, log_time_ns, publish_time_ns }));
@@ -267,7 +274,7 @@ fn broken(error: McapError) -> RecordingError {
 /// in use have a quarter of this.
 const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of all schemas and channels, chosen by us: several times what a thousand topics of a large robot have.
-const DEFINITION_BYTES_MAX: usize = 128 << 20;
+const DEFINITION_BYTES_MAX: usize = 64 << 20;
 /// Memory of a schema or channel beside its texts, so that empty ones are counted, too.
 const DEFINITION_OVERHEAD: usize = 256;
 /// Bytes that are read at once.

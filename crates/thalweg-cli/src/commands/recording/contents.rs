@@ -49,7 +49,7 @@ pub fn print(files: &[PathBuf], json: bool) -> Result<(), Failure> {
 
 fn view(file: String, contents: Contents) -> FileView {
     let channels = contents.channels.into_values().filter_map(|counted| {
-        let channel = counted.channel?;
+        let channel = counted.channel.filter(|channel| !channel.has_instance_ends())?;
         let writer = channel.writer.as_ref().ok();
         Some(ChannelView {
             topic: channel.name.clone(),
@@ -64,7 +64,7 @@ fn view(file: String, contents: Contents) -> FileView {
     FileView {
         file,
         duration_s: contents.last_ns.saturating_sub(first) as f64 / 1e9,
-        channels: channels.filter(|channel| channel.topic != thalweg_recording::channel::INSTANCES).collect(),
+        channels: channels.collect(),
         instance_ends: contents.instance_ends,
         cut_off: contents.cut_off,
         counts: contents.summary,

@@ -17,6 +17,7 @@ pub mod qos;
 pub mod queue;
 pub mod read;
 pub mod recorder;
+mod records;
 pub mod schema;
 mod selection;
 mod summary;

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use mcap::McapError;
-use mcap::records::Record;
+use mcap::records::{Record, op};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
-use mcap::sans_io::summary_reader::{SummaryReadEvent, SummaryReader, SummaryReaderOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{CDR, INSTANCES, RecordedWriter};
 use crate::error::RecordingError;
+use crate::records::{self, END_BYTES};
 use crate::schema::TypeSchema;
 use crate::summary::{RecordingSummary, SUMMARY};
 
@@ -101,6 +101,8 @@ pub struct RecordingReader<R> {
     channels: BTreeMap<u16, Arc<ReadChannel>>,
     /// Bytes of both.
     definition_bytes: usize,
+    /// How many channels the file says that it has, in its summary.
+    channels_told: Option<usize>,
     has_begun: bool,
     is_over: bool,
     /// Why the file ends before its end.
@@ -115,14 +117,19 @@ impl<R: Read> RecordingReader<R> {
 
     /// As [`RecordingReader::new`], with the most bytes that a record or chunk may have, compressed or not.
     pub fn with_limit(input: R, record_bytes_max: usize) -> RecordingReader<R> {
-        let options =
-            LinearReaderOptions::default().with_prevalidate_chunk_crcs(true).with_record_length_limit(record_bytes_max);
+        let options = LinearReaderOptions::default();
+        RecordingReader::with_options(input, options.with_record_length_limit(record_bytes_max))
+    }
+
+    fn with_options(input: R, options: LinearReaderOptions) -> RecordingReader<R> {
+        let options = options.with_prevalidate_chunk_crcs(true);
         RecordingReader {
             input,
             reader: LinearReader::new_with_options(options),
             schemas: BTreeMap::new(),
             channels: BTreeMap::new(),
             definition_bytes: 0,
+            channels_told: None,
             has_begun: false,
             is_over: false,
             cut_off: None,
@@ -164,8 +171,16 @@ impl<R: Read> RecordingReader<R> {
             Some(Ok(LinearReadEvent::ReadRequest(wanted))) => wanted,
             Some(Ok(LinearReadEvent::Record { opcode, data })) => {
                 self.has_begun = true;
-                let record = mcap::parse_record(opcode, data).map_err(broken)?;
-                let record = record.into_owned();
+                if opcode == op::STATISTICS {
+                    self.channels_told = records::channel_count(data);
+                }
+                if !records::is_used(opcode) {
+                    return Ok(Step::More);
+                }
+                if !records::has_its_texts(opcode, data) {
+                    return Err(RecordingError::new("its content is broken: a text is longer than its record"));
+                }
+                let record = mcap::parse_record(opcode, data).map_err(broken)?.into_owned();
                 return self.keep(record);
             }
             Some(Err(McapError::UnexpectedEof)) if self.has_begun => {
@@ -298,44 +313,16 @@ pub fn channels_of(path: &Path) -> Result<Vec<Arc<ReadChannel>>, RecordingError>
 
 /// The channels in the index at the end of a file; `None` without one.
 pub fn indexed_channels(file: &mut (impl Read + Seek)) -> Option<Vec<Arc<ReadChannel>>> {
-    let options = SummaryReaderOptions::default().with_record_length_limit(RECORD_BYTES_MAX);
-    let mut reader = SummaryReader::new_with_options(options);
-    while let Some(event) = reader.next_event() {
-        match event.ok()? {
-            SummaryReadEvent::ReadRequest(wanted) => {
-                let count = file.read(reader.insert(wanted.min(READ_BYTES))).ok()?;
-                reader.notify_read(count);
-            }
-            SummaryReadEvent::SeekRequest(place) => reader.notify_seeked(file.seek(place).ok()?),
-        }
-    }
-    let summary = reader.finish()?;
+    let mut end = [0; END_BYTES];
+    file.seek(SeekFrom::End(-i64::try_from(END_BYTES).ok()?)).ok()?;
+    file.read_exact(&mut end).ok()?;
+    file.seek(SeekFrom::Start(records::summary_start(&end)?)).ok()?;
+    let options = LinearReaderOptions::default().with_skip_start_magic(true).with_record_length_limit(RECORD_BYTES_MAX);
+    let mut reader = RecordingReader::with_options(file, options);
+    while reader.read_entry().ok()?.is_some() {}
     // An index may leave out channels that have no messages, or all of them.
-    let counted = summary.stats.as_ref()?;
-    if summary.channels.len() < usize::try_from(counted.channel_count).ok()? {
+    if reader.cut_off.is_some() || reader.channels.len() < reader.channels_told? {
         return None;
     }
-    let mut channels: Vec<Arc<ReadChannel>> = Vec::new();
-    let mut schemas: BTreeMap<u16, Arc<TypeSchema>> = BTreeMap::new();
-    for channel in summary.channels.values() {
-        let schema = channel.schema.as_ref().map(|schema| {
-            let known = schemas.entry(schema.id).or_insert_with(|| {
-                Arc::new(TypeSchema {
-                    name: schema.name.clone(),
-                    encoding: schema.encoding.clone(),
-                    text: String::from_utf8_lossy(&schema.data).into_owned(),
-                })
-            });
-            Arc::clone(known)
-        });
-        let writer = RecordedWriter::of_channel(&channel.topic, &channel.message_encoding, &channel.metadata, schema);
-        channels.push(Arc::new(ReadChannel {
-            id: channel.id,
-            name: channel.topic.clone(),
-            message_encoding: channel.message_encoding.clone(),
-            writer,
-        }));
-    }
-    channels.sort_by_key(|channel| channel.id);
-    Some(channels)
+    Some(reader.channels.into_values().collect())
 }

@@ -263,3 +263,28 @@ fn a_topic_that_has_the_name_of_the_channel_of_ends_spoils_no_file() {
         matches!(reader.read_entry().expect("understood"), Some(Entry::InstanceEnd { end: read, .. }) if read == end)
     );
 }
+
+/// A file of one record.
+fn file_of(opcode: u8, record: &[u8]) -> Vec<u8> {
+    let mut bytes = mcap::MAGIC.to_vec();
+    bytes.push(opcode);
+    bytes.extend_from_slice(&(record.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(record);
+    bytes
+}
+
+#[test]
+fn records_that_lie_about_what_is_in_them_cost_neither_memory_nor_the_process() {
+    let long = u32::MAX.to_le_bytes();
+    let text = [1, 0, 0, 0, b'x'];
+    let schema = [&[1, 0], &text[..], &long[..], &text[..]].concat();
+    let channel = [&[1, 0, 0, 0], &text[..], &text[..], &[9, 0, 0, 0], &text[..], &long[..]].concat();
+    for (opcode, record) in [(3, schema), (4, channel), (12, [&text[..], &long].concat()), (12, long.to_vec())] {
+        let error = read(&file_of(opcode, &record)).expect_err("a lie");
+        assert!(error.contains("longer than its record"), "{opcode}: {error}");
+    }
+    // An attachment without its checksum, and a header: nothing of them is needed.
+    for (opcode, record) in [(9, vec![0; 32]), (1, long.to_vec())] {
+        assert_eq!(read(&file_of(opcode, &record)), Ok((Vec::new(), true)), "{opcode}");
+    }
+}

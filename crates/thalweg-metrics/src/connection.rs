@@ -45,7 +45,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the client has gone.
-    pub fn advance(&mut self, exposition: &dyn Fn() -> Option<String>) -> io::Result<Progress> {
+    pub fn advance(&mut self, exposition: &mut dyn FnMut() -> Option<String>) -> io::Result<Progress> {
         loop {
             let done = match &mut self.state {
                 State::Asking(head) => match read_head(&mut self.stream, head) {
@@ -105,7 +105,7 @@ fn read_head(stream: &mut TcpStream, head: &mut Vec<u8>) -> io::Result<bool> {
     }
 }
 
-fn answer_to(head: Option<&[u8]>, exposition: &dyn Fn() -> Option<String>) -> Vec<u8> {
+fn answer_to(head: Option<&[u8]>, exposition: &mut dyn FnMut() -> Option<String>) -> Vec<u8> {
     let Some(head) = head else {
         return answer("431 Request Header Fields Too Large", TEXT, "too long\n");
     };

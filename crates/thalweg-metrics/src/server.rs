@@ -28,6 +28,8 @@ struct Service<R> {
     poll: Poll,
     listener: TcpListener,
     read: R,
+    /// The last exposition, and when it was asked for.
+    told: Option<(Instant, String)>,
     /// The oldest first, with their tokens, which grow.
     connections: VecDeque<(Token, Connection)>,
     next: usize,
@@ -37,7 +39,7 @@ struct Service<R> {
 
 impl MetricsServer {
     /// Listens at `address`; port 0 lets the system choose. `read` gives the exposition, `None` while there is nothing to tell; it is
-    /// called on the thread that `spawn` starts, such as [`MetricsServer::spawn`].
+    /// called ten times a second at most, on the thread that `spawn` starts, such as [`MetricsServer::spawn`].
     ///
     /// # Errors
     /// When the address is taken or not of this host, or the system gives no thread.
@@ -53,7 +55,8 @@ impl MetricsServer {
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let is_over = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&is_over);
-        let service = Service { poll, listener, read, connections: VecDeque::new(), next: FIRST, is_behind: false };
+        let service =
+            Service { poll, listener, read, told: None, connections: VecDeque::new(), next: FIRST, is_behind: false };
         let thread = spawn(Box::new(move || service.run(&stop)))?;
         Ok(MetricsServer { address, is_over, waker, thread: Some(thread) })
     }
@@ -151,7 +154,15 @@ impl<R: Fn() -> Option<String>> Service<R> {
     fn advance(&mut self, token: Token) {
         let Ok(place) = self.connections.binary_search_by_key(&token, |(token, _)| *token) else { return };
         let Some((_, connection)) = self.connections.get_mut(place) else { return };
-        match connection.advance(&self.read) {
+        let (told, read) = (&mut self.told, &self.read);
+        let mut exposition = || {
+            let now = Instant::now();
+            if told.as_ref().is_none_or(|(asked, _)| now.saturating_duration_since(*asked) >= FRESH) {
+                *told = read().map(|text| (now, text));
+            }
+            told.as_ref().map(|(_, text)| text.clone())
+        };
+        match connection.advance(&mut exposition) {
             Ok(Progress::Waits) => {}
             // Clients that go away in between are no failure of this server.
             Ok(Progress::Over) | Err(_) => drop(self.connections.remove(place)),
@@ -164,6 +175,8 @@ const WAKER: Token = Token(1);
 const FIRST: usize = 2;
 /// Time for one connection.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Time for which an exposition is told again, chosen by us: a flood of requests asks whoever counts no more often than this.
+const FRESH: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Connections at a time, chosen by us: several times the scrapers of a process, and memory for so many expositions.
 const CONNECTIONS_MAX: usize = 64;

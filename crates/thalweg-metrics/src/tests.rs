@@ -1,5 +1,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg::qos::{ReaderQos, WriterQos};
@@ -53,7 +55,10 @@ fn what_an_endpoint_did_is_told_by_topic_while_the_participant_lives() {
     }
     drop((reader, writer, participant));
     assert!(source.read().is_none());
-    assert!(scrape(server.address()).starts_with("HTTP/1.1 503"));
+    let until = Instant::now() + Duration::from_secs(20);
+    while !scrape(server.address()).starts_with("HTTP/1.1 503") {
+        assert!(Instant::now() < until, "it tells of a participant that is gone");
+    }
 }
 
 #[test]
@@ -116,4 +121,16 @@ fn a_request_that_is_too_long_is_told_so() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer, and not its loss");
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
+
+#[test]
+fn a_flood_of_requests_asks_for_the_figures_ten_times_a_second_at_most() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let read = move || Some(count.fetch_add(1, Ordering::Relaxed).to_string());
+    let server = MetricsServer::start(([127, 0, 0, 1], 0).into(), read, MetricsServer::spawn).expect("started");
+    let begun = Instant::now();
+    (0..200).for_each(|_| assert!(scrape(server.address()).starts_with("HTTP/1.1 200")));
+    let most = 1 + usize::try_from(begun.elapsed().as_millis() / 100).expect("a number");
+    assert!(asked.load(Ordering::Relaxed) <= most, "{asked:?} of {most}");
 }

@@ -83,7 +83,7 @@ pub fn print_line(text: impl Display) -> Result<(), Failure> {
 }
 
 /// Text in which letters that command a terminal are escaped: names of topics and contents of samples come from strangers.
-struct Shown<T>(T);
+pub struct Shown<T>(pub T);
 
 impl<T: Display> Display for Shown<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

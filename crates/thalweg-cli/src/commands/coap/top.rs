@@ -13,7 +13,7 @@ use thalweg_coap::statistics::STATISTICS_PATH;
 use super::protection::ClientProtection;
 use super::target::{TargetUri, failure, representation};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line};
+use crate::outcome::{Failure, Shown, print_line};
 
 /// Options of `coap top`.
 #[derive(Args, Debug)]
@@ -66,7 +66,7 @@ pub fn run(options: &FigureOptions, interrupt: &Interrupt) -> Result<(), Failure
     while !interrupt.came() {
         std::thread::sleep(options.every.saturating_sub(looked.elapsed()));
         let now = look()?;
-        let text = screen(&before, &now, Some(looked.elapsed()));
+        let text = Shown(screen(&before, &now, Some(looked.elapsed()))).to_string();
         looked = Instant::now();
         before = now;
         // Home, the text, and nothing of the one before.

@@ -200,6 +200,15 @@ impl Sub for SequenceNumber {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub [u8; 16]);
 
+/// Which history a writer goes on with: equal for all lives of a PERSISTENT writer. Chosen by its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HistoryIdentity(pub [u8; HistoryIdentity::LEN]);
+
+impl HistoryIdentity {
+    /// Its length in bytes.
+    pub const LEN: usize = 16;
+}
+
 /// The vendor of an implementation (RTPS 2.5 §8.3.3.1.3).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct VendorId(pub [u8; 2]);

@@ -8,7 +8,7 @@ use super::parameters::{
 use crate::qos::{
     MatchResult, Offer, ReaderQos, Request, TypeConsistency, WriterOwnership, WriterQos, match_endpoints as match_offer,
 };
-use crate::types::{EntityId, Guid, Locator};
+use crate::types::{EntityId, Guid, HistoryIdentity, Locator};
 use crate::wire::WireError;
 use crate::wire::parameters::{Parameter, ParameterList, ParameterReader, ParameterWriter};
 use crate::wire::pid;
@@ -37,6 +37,8 @@ pub struct PublicationData {
     pub type_information: Option<Arc<[u8]>>,
     /// Its publisher; `None` where that is not told.
     pub group: Option<EntityId>,
+    /// The history that it goes on with, if that may have had another writer before.
+    pub history: Option<HistoryIdentity>,
 }
 
 /// The announced data of a reader.
@@ -106,6 +108,13 @@ impl ContentFilter {
     }
 }
 
+/// Reads which history a writer goes on with. Whoever announces another length means something else by it.
+fn read_history(list: &ParameterList<'_>) -> Option<HistoryIdentity> {
+    let mut value = list.find(pid::THALWEG_HISTORY)?.reader();
+    let bytes = value.bytes(HistoryIdentity::LEN).ok()?.try_into().ok()?;
+    (value.remaining() == 0).then_some(HistoryIdentity(bytes))
+}
+
 /// Reads TYPE_CONSISTENCY_ENFORCEMENT; members behind the end of a shorter one have their defaults.
 fn read_type_consistency(policy: &Parameter<'_>) -> TypeConsistency {
     let mut reader = policy.reader();
@@ -136,6 +145,7 @@ impl PublicationData {
             describes_type: false,
             type_information: None,
             group: None,
+            history: None,
         }
     }
 
@@ -160,6 +170,9 @@ impl PublicationData {
         put_writer_qos(&mut list, &self.qos);
         if let Some(group) = self.group {
             list.put(pid::GROUP_ENTITY_ID, |value| value.extend_from_slice(&group.0));
+        }
+        if let Some(history) = self.history {
+            list.put(pid::THALWEG_HISTORY, |value| value.extend_from_slice(&history.0));
         }
         list.put_locators(pid::UNICAST_LOCATOR, &self.unicast);
         list.put_locators(pid::MULTICAST_LOCATOR, &self.multicast);
@@ -194,6 +207,7 @@ impl PublicationData {
             describes_type,
             type_information,
             group,
+            history: read_history(&list),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::qos::{
-    AccessScope, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership,
+    AccessScope, DestinationOrder, Durability, DurabilityService, History, Liveliness, LivelinessKind, Ownership,
     PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, Presentation, ReaderQos, ReaderTiming, Reliability, Representation,
     ResourceLimits, WriterOwnership, WriterQos, WriterTiming,
 };
@@ -56,6 +56,7 @@ impl ReadPolicy for WriterQos {
         match parameter.id {
             pid::RELIABILITY => self.reliability = reliability(&mut value)?,
             pid::DURABILITY => self.durability = durability(&mut value)?,
+            pid::DURABILITY_SERVICE => self.durability_service = durability_service(&mut value)?,
             pid::HISTORY => self.history = history(&mut value)?,
             pid::RESOURCE_LIMITS => self.resource_limits = resource_limits(&mut value)?,
             pid::DEADLINE => self.timing.deadline = value.duration()?,
@@ -122,6 +123,12 @@ fn durability(value: &mut ParameterReader<'_>) -> Result<Durability, WireError> 
         3 => Ok(Durability::Persistent),
         _ => Err(error),
     }
+}
+
+fn durability_service(value: &mut ParameterReader<'_>) -> Result<DurabilityService, WireError> {
+    let cleanup_delay = value.duration()?;
+    let (history, resource_limits) = (history(value)?, resource_limits(value)?);
+    Ok(DurabilityService { cleanup_delay, history, resource_limits })
 }
 
 /// Matching does not depend on the depth: one below 1 reads as 1.
@@ -226,6 +233,7 @@ fn partition(value: &mut ParameterReader<'_>) -> Result<Vec<String>, WireError> 
 pub(super) fn put_writer_qos(list: &mut ParameterWriter<'_>, qos: &WriterQos) {
     put_reliability(list, qos.reliability);
     put_kind(list, pid::DURABILITY, qos.durability as u32);
+    put_durability_service(list, &qos.durability_service);
     put_history(list, qos.history);
     put_resource_limits(list, &qos.resource_limits);
     let default = WriterTiming::default();
@@ -293,28 +301,48 @@ fn put_reliability(list: &mut ParameterWriter<'_>, reliability: Reliability) {
     });
 }
 
+fn put_durability_service(list: &mut ParameterWriter<'_>, service: &DurabilityService) {
+    if *service == DurabilityService::default() {
+        return;
+    }
+    list.put(pid::DURABILITY_SERVICE, |value| {
+        value.duration(service.cleanup_delay);
+        let (kind, depth) = history_on_wire(service.history);
+        value.u32(kind);
+        value.u32(depth);
+        limits_on_wire(&service.resource_limits).into_iter().for_each(|limit| value.i32(limit));
+    });
+}
+
 fn put_history(list: &mut ParameterWriter<'_>, history: History) {
-    let (kind, depth) = match history {
-        History::KeepLast(1) => return,
-        History::KeepLast(depth) => (0, depth),
-        // The depth has no meaning here, but peers that check it accept the default.
-        History::KeepAll => (1, 1),
-    };
+    if history == History::KeepLast(1) {
+        return;
+    }
+    let (kind, depth) = history_on_wire(history);
     list.put(pid::HISTORY, |value| {
         value.u32(kind);
         value.u32(depth);
     });
 }
 
-fn put_resource_limits(list: &mut ParameterWriter<'_>, limits: &ResourceLimits) {
-    if *limits == ResourceLimits::default() {
-        return;
+/// The depth of KEEP_ALL has no meaning, but peers that check it accept the default.
+fn history_on_wire(history: History) -> (u32, u32) {
+    match history {
+        History::KeepLast(depth) => (0, depth),
+        History::KeepAll => (1, 1),
     }
-    list.put(pid::RESOURCE_LIMITS, |value| {
-        for limit in [limits.max_samples, limits.max_instances, limits.max_samples_per_instance] {
-            value.i32(limit.and_then(|limit| i32::try_from(limit).ok()).unwrap_or(UNLIMITED));
-        }
-    });
+}
+
+fn put_resource_limits(list: &mut ParameterWriter<'_>, limits: &ResourceLimits) {
+    if *limits != ResourceLimits::default() {
+        let limits = limits_on_wire(limits);
+        list.put(pid::RESOURCE_LIMITS, |value| limits.into_iter().for_each(|limit| value.i32(limit)));
+    }
+}
+
+fn limits_on_wire(limits: &ResourceLimits) -> [i32; 3] {
+    [limits.max_samples, limits.max_instances, limits.max_samples_per_instance]
+        .map(|limit| limit.and_then(|limit| i32::try_from(limit).ok()).unwrap_or(UNLIMITED))
 }
 
 fn put_liveliness(list: &mut ParameterWriter<'_>, liveliness: Liveliness) {

@@ -7,9 +7,11 @@ use super::bounds::{Bounds, Load};
 use super::change::{Change, Content, FrameLimit, Held, HeldSample, PushResult, Slot, SmallSample};
 use super::frame::FrameAt;
 use super::frame_stock::FrameStock;
+use super::kept::Kept;
 use super::pack_ring::{PackRing, Removed};
 use super::writer_instances::WriterInstances;
 use crate::qos::{History, ResourceLimits};
+use crate::time::Instant;
 use crate::types::{KeyHash, SequenceNumber};
 
 /// The changes that a writer still holds, oldest first (`HistoryCache`, RTPS 2.5 §8.2.2).
@@ -18,26 +20,28 @@ use crate::types::{KeyHash, SequenceNumber};
 /// sent. Bounds: RESOURCE_LIMITS and a byte budget, asked by [`WriterHistory::room_for`] before each push.
 #[derive(Debug)]
 pub struct WriterHistory {
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     keeps_acknowledged: bool,
     pub(super) ring: PackRing,
     pub(super) held: Load,
-    last: SequenceNumber,
-    acknowledged: SequenceNumber,
+    pub(super) last: SequenceNumber,
+    pub(super) acknowledged: SequenceNumber,
     /// `None` when nothing depends on instances: KEEP_ALL, volatile, no limit on them.
     pub(super) instances: Option<WriterInstances>,
     /// Instances of a durable writer that were disposed and unregistered: they are removed once all readers know.
-    departures: VecDeque<Departure>,
+    pub(super) departures: VecDeque<Departure>,
     /// Of those up to this number only the end is left.
     reduced: SequenceNumber,
     overwritten_unacknowledged: u64,
     frames: FrameStock,
     /// First number that was not sent yet, as [`WriterHistory::sent_up_to`] tells.
-    unsent: SequenceNumber,
+    pub(super) unsent: SequenceNumber,
     /// A change of which a part was sent: it stays until the rest was, even if it is overwritten.
     begun: Option<SequenceNumber>,
     /// KEEP_LAST drops overwritten changes at once, even if they were not sent yet.
     pub(super) conflates: bool,
+    /// What outlives the writer; `None` where nothing does.
+    pub(super) kept: Option<Box<Kept>>,
 }
 
 /// Number of entries of a [`WriterHistory`] besides the payloads of its changes.
@@ -52,9 +56,11 @@ pub struct HistoryPlaces {
 }
 
 #[derive(Debug)]
-struct Departure {
-    sequence: SequenceNumber,
+pub(super) struct Departure {
+    pub(super) sequence: SequenceNumber,
     instance: usize,
+    /// When its samples may go.
+    pub(super) due: Instant,
 }
 
 /// Cost of a held change besides its payload; charged to the byte budget, so that tiny samples are bounded as well.
@@ -89,12 +95,8 @@ impl WriterHistory {
             unsent: SequenceNumber::FIRST,
             begun: None,
             conflates: true,
+            kept: None,
         }
-    }
-
-    /// The first change gets this number; for a history in which nothing was ever put.
-    pub(crate) fn begin_at(&mut self, first: SequenceNumber) {
-        (self.last, self.acknowledged, self.unsent) = (first.previous(), first.previous(), first);
     }
 
     /// Whether one more change of `instance` with a payload of `bytes` fits now. KEEP_LAST overwrites within its
@@ -139,7 +141,7 @@ impl WriterHistory {
     }
 
     /// The next number is taken by a change with `payload_bytes`: makes room as KEEP_LAST does and charges it.
-    fn account(
+    pub(super) fn account(
         &mut self,
         instance: KeyHash,
         kind: ChangeKind,
@@ -159,6 +161,9 @@ impl WriterHistory {
             *next = last;
         }
         self.held.add(is_value, bytes);
+        if let Some(kept) = &mut self.kept {
+            kept.note_written(bytes);
+        }
         (instance.unwrap_or_default(), overwrote)
     }
 
@@ -306,8 +311,11 @@ impl WriterHistory {
         if sequence <= self.acknowledged {
             return false;
         }
-        self.acknowledged = sequence;
+        let since = std::mem::replace(&mut self.acknowledged, sequence);
         let before = self.held.changes;
+        if self.kept.is_some() {
+            self.shorten(since);
+        }
         if self.keeps_acknowledged {
             self.drop_departed();
         } else {
@@ -326,7 +334,7 @@ impl WriterHistory {
         let from = self.departures.partition_point(|departure| departure.sequence <= self.reduced);
         self.reduced = sequence;
         let mut index = from;
-        while let Some(&Departure { sequence: end, instance }) = self.departures.get(index)
+        while let Some(&Departure { sequence: end, instance, .. }) = self.departures.get(index)
             && end <= sequence
         {
             index += 1;
@@ -427,7 +435,7 @@ impl WriterHistory {
     }
 
     /// Chains the newest change to its instance, and notes when it ends the instance's life here.
-    fn chain(&mut self, instance: usize, sequence: SequenceNumber, is_value: bool) {
+    pub(super) fn chain(&mut self, instance: usize, sequence: SequenceNumber, is_value: bool) {
         let Some(instances) = self.instances.as_ref() else { return };
         if is_value || !self.keeps_acknowledged || !instances.get(instance).is_departed() {
             return;
@@ -436,13 +444,17 @@ impl WriterHistory {
             let stands = |departure: &Departure| instances.get(departure.instance).ends_with(departure.sequence);
             self.departures.retain(stands);
         }
-        self.departures.push_back(Departure { sequence, instance });
+        let due = self.kept.as_ref().map_or(Instant::ZERO, |kept| kept.cleanup_at());
+        self.departures.push_back(Departure { sequence, instance, due });
     }
 
     /// Drops a change that is its instance's oldest; its slot stays.
     pub(super) fn remove(&mut self, sequence: SequenceNumber) {
         let Some(removed) = self.ring.kill(sequence) else { return };
         let Removed { index, instance, next_of_instance, is_value, bytes } = removed;
+        if let Some(kept) = &mut self.kept {
+            kept.note_removed(sequence);
+        }
         let slot = &self.ring.slots[index];
         let is_open = self.frames.is_open() && index + 1 == self.ring.slots.len();
         if slot.is_dead() && !is_open && !self.is_kept_unsent(slot) {
@@ -455,11 +467,13 @@ impl WriterHistory {
         }
     }
 
-    /// Drops all state of instances that were disposed and unregistered, once all readers know
-    /// (service_cleanup_delay zero, DDS 1.4 §2.2.3.5).
-    fn drop_departed(&mut self) {
-        while let Some(&Departure { sequence, instance }) = self.departures.front()
+    /// Drops all state of instances that were disposed and unregistered, once all readers know and the cleanup delay is over
+    /// (DDS 1.4 §2.2.3.5).
+    pub(super) fn drop_departed(&mut self) {
+        let now = self.kept.as_ref().map_or(Instant::ZERO, |kept| kept.now);
+        while let Some(&Departure { sequence, instance, due }) = self.departures.front()
             && sequence <= self.acknowledged
+            && due <= now
         {
             self.departures.pop_front();
             while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))

@@ -11,6 +11,7 @@ pub(super) struct WriterInstance {
     pub(super) oldest: SequenceNumber,
     pub(super) newest: SequenceNumber,
     pub(super) held: Load,
+    key: KeyHash,
     registered: bool,
     disposed: bool,
 }
@@ -47,6 +48,27 @@ impl WriterInstances {
         &self.table[slot]
     }
 
+    /// The key of an instance.
+    pub(super) fn key_of(&self, slot: usize) -> KeyHash {
+        self.table[slot].key
+    }
+
+    /// The oldest change of an instance, and what it holds.
+    pub(super) fn load_of(&self, slot: usize) -> (SequenceNumber, Load) {
+        (self.table[slot].oldest, self.table[slot].held)
+    }
+
+    /// The oldest change of an instance that holds any, and what it holds.
+    pub(super) fn oldest_of(&self, key: &KeyHash) -> Option<(SequenceNumber, Load)> {
+        let slot = self.table.find(key)?;
+        Some(self.load_of(slot)).filter(|(_, held)| held.changes > 0)
+    }
+
+    /// Number of instances that hold changes, or that a limit counts.
+    pub(super) fn held(&self) -> usize {
+        self.in_use
+    }
+
     /// The record of an instance, or `None` when it would be one too many.
     pub(super) fn admit(&self, key: &KeyHash) -> Option<Load> {
         match self.table.find(key) {
@@ -59,7 +81,7 @@ impl WriterInstances {
     pub(super) fn register(&mut self, key: KeyHash, kind: ChangeKind) -> usize {
         let slot = self.table.find_again(&key).unwrap_or_else(|| {
             let slot = self.table.insert(key);
-            self.table[slot] = WriterInstance::default();
+            self.table[slot] = WriterInstance { key, ..WriterInstance::default() };
             slot
         });
         self.update(slot, |instance| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::graph::Ending;
+use super::lasting::StoredHistory;
 use super::services::BuiltinTopics;
 use super::{Event, KeySource, Participant, ParticipantConfig, SampleFilter};
 use crate::discovery::challenge::{HALVES, Secret};
@@ -81,7 +82,7 @@ pub(super) struct LocalWriter {
 
 pub(super) struct Endpoints {
     builtin: BuiltinTopics,
-    writers: BTreeMap<EntityId, LocalWriter>,
+    pub(super) writers: BTreeMap<EntityId, LocalWriter>,
     readers: BTreeMap<EntityId, LocalReader>,
     /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
@@ -287,6 +288,20 @@ impl Participant {
         config: WriterConfig,
         group: Option<PublisherGroup>,
     ) -> Result<Shared<Writer>, QosError> {
+        if config.qos.outlives_writer() {
+            return self.create_lasting_writer(now, config, None);
+        }
+        self.add_writer(now, config, group, None)
+    }
+
+    /// Adds a writer, with what a store holds of its history.
+    pub(super) fn add_writer(
+        &mut self,
+        now: Instant,
+        config: WriterConfig,
+        group: Option<PublisherGroup>,
+        stored: Option<StoredHistory>,
+    ) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
         let controller = self.order.controller_for(&config.qos)?;
         let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
@@ -294,6 +309,11 @@ impl Participant {
         let mut state = Writer::new(guid, Arc::clone(&config.qos), &config.options);
         state.begin_counts_at(self.config.first_count);
         state.begin_promises(now, self.liveliness.own_assertion());
+        let history = stored.as_ref().map(|stored| stored.identity);
+        if let Some(stored) = stored {
+            state.begin_journal(stored.reserved);
+            state.restore(stored.changes, stored.last);
+        }
         let publisher = group.as_ref().map(PublisherGroup::publisher);
         if let Some(group) = group {
             state.join_group(group);
@@ -308,7 +328,7 @@ impl Participant {
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
-        let data = PublicationData { group: publisher, ..data };
+        let data = PublicationData { group: publisher, history, ..data };
         let mut bytes = Vec::new();
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
@@ -412,11 +432,16 @@ impl Participant {
         true
     }
 
-    /// Deletes a writer and tells peers. Samples without acknowledgement are lost.
+    /// Deletes a writer and tells peers. Samples without acknowledgement are lost. One whose history outlives it (DURABILITY) is retained:
+    /// it goes on serving readers until another writer takes its history over.
     pub fn delete_writer(&mut self, now: Instant, entity: EntityId) {
-        if entity.is_builtin() {
-            return;
+        if !entity.is_builtin() && !self.lasting.retain(entity) {
+            self.remove_writer(now, entity);
         }
+    }
+
+    /// Removes a writer with its history.
+    pub(super) fn remove_writer(&mut self, now: Instant, entity: EntityId) {
         let Some(local) = self.endpoints.writers.remove(&entity) else { return };
         self.order.detach(now, entity, local.controller);
         self.liveliness.remove_own(now, local.qos.liveliness);

@@ -7,7 +7,7 @@ use super::{Event, Participant, Publications};
 use crate::qos::{MatchResult, Mismatch, PolicyId};
 use crate::reader::MatchedWriter;
 use crate::time::Instant;
-use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
+use crate::types::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber, VendorId};
 use crate::writer::MatchedReader;
 
 /// Bytes that an announced receive buffer counts for at most.
@@ -249,6 +249,7 @@ impl Participant {
             vendor: participant.data.vendor,
             reliable: publication.qos.reliability.is_reliable(),
             qos: Arc::clone(&publication.qos),
+            history: publication.history.filter(|_| participant.data.vendor == VendorId::THALWEG),
             greets: false,
             numbers_from: SequenceNumber::FIRST,
             round_trip: self.endpoints.round_trip_assumed(writer.prefix),

@@ -34,6 +34,7 @@ mod ignored;
 mod inbound;
 #[cfg(test)]
 mod key_tests;
+mod lasting;
 #[cfg(test)]
 mod lease_tests;
 #[cfg(test)]
@@ -79,6 +80,7 @@ pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
 pub use graph::{BuiltinTopic, builtin_reader_qos};
 pub use household::{Household, NewsFlag};
+pub use lasting::{HISTORY_NAME_MAX_BYTES, LASTING_WRITERS_MAX, StoredHistory};
 pub use report::ParticipantCounters;
 pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
 pub use types::{TypeDirectory, TypeVerdict};
@@ -105,6 +107,7 @@ use graph::Graph;
 use household::Housemates;
 use ignored::Ignored;
 use inbound::Inbound;
+use lasting::LastingWriters;
 use liveliness::Liveliness;
 use neighbours::Neighbours;
 use report::Reports;
@@ -127,6 +130,7 @@ pub struct Participant {
     liveliness: Liveliness,
     reports: Reports,
     access: GroupAccess,
+    lasting: LastingWriters,
     /// Local and other endpoints of one topic whose types are not known yet.
     undecided: BTreeSet<(EntityId, Guid)>,
 }
@@ -157,6 +161,7 @@ impl Participant {
             liveliness,
             reports: Reports::default(),
             access: GroupAccess::default(),
+            lasting: LastingWriters::default(),
             undecided: BTreeSet::new(),
             config,
         };
@@ -247,7 +252,7 @@ impl Participant {
     /// Deletes the application's endpoints and says farewell to all participants. Drain [`Participant::poll_transmit`] afterwards.
     pub fn shutdown(&mut self, now: Instant) {
         for writer in self.endpoints.user_writers() {
-            self.delete_writer(now, writer);
+            self.remove_writer(now, writer);
         }
         for reader in self.endpoints.user_readers() {
             self.delete_reader(now, reader);

@@ -280,6 +280,7 @@ impl BuiltinTopic {
     /// The writer of a known participant, to be matched with our reader.
     pub(super) fn matched_writer(&self, known: &KnownParticipant) -> MatchedWriter {
         MatchedWriter {
+            history: None,
             guid: Guid::new(known.data.guid_prefix, self.writer),
             vendor: known.data.vendor,
             reliable: true,

@@ -47,6 +47,7 @@ impl WriterQos {
         next.check()?;
         let kind = |ownership: WriterOwnership| ownership.kind();
         let of_writers = [
+            fixed(PolicyId::DURABILITY_SERVICE, &self.durability_service, &next.durability_service),
             fixed(PolicyId::OWNERSHIP, &kind(self.ownership), &kind(next.ownership)),
             fixed(PolicyId::TRANSMISSION, &self.transmission, &next.transmission),
         ];

@@ -6,8 +6,8 @@ use std::fmt;
 use super::policy::{Period, listed};
 use super::transmission::{FLUSH_DELAY_MAX, HEARTBEAT_PERIOD_RANGE};
 use super::{
-    AttachedData, Durability, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN, ReaderQos,
-    ReaderTiming, Reliability, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
+    AttachedData, DurabilityService, History, Liveliness, Method, PolicyId, Presentation, READER_PATIENCE_MIN,
+    ReaderQos, ReaderTiming, Reliability, Representation, ResourceLimits, TrafficClass, Transmission, WriterQos,
 };
 use crate::types::{DATAGRAM_MIN_BYTES, ON_HOST_DATAGRAM_BYTES};
 
@@ -66,7 +66,7 @@ impl WriterQos {
     /// The first policy that is inconsistent or not effective.
     pub fn check(&self) -> Result<(), QosError> {
         check_history(self.history, &self.resource_limits)?;
-        check_durability(self.durability)?;
+        self.check_durability()?;
         check_deadline(self.timing.deadline)?;
         if self.timing.lifespan.is_zero() {
             let reason = "a sample would be gone before it is sent; use a longer one, or leave it infinite";
@@ -92,6 +92,24 @@ impl WriterQos {
         }
         check_transmission(&self.transmission)
     }
+
+    fn check_durability(&self) -> Result<(), QosError> {
+        let DurabilityService { history, resource_limits, .. } = self.durability_service;
+        check_kept((PolicyId::DURABILITY_SERVICE, PolicyId::DURABILITY_SERVICE), history, &resource_limits)?;
+        if self.outlives_writer() && !self.reliability.is_reliable() {
+            let reason = "a history that outlives its writer is read by repairs; use RELIABLE";
+            return Err(unsupported(PolicyId::DURABILITY, self.durability, reason));
+        }
+        if self.outlives_writer() && self.presentation.spans_group() {
+            let reason = "the order of a publisher ends with it; use TRANSIENT_LOCAL, or TOPIC access";
+            return Err(unsupported(PolicyId::DURABILITY, self.durability, reason));
+        }
+        if self.outlives_writer() && self.presentation.coherent {
+            let reason = "coherent sets end with their writer; use TRANSIENT_LOCAL, or access that is not coherent";
+            return Err(unsupported(PolicyId::DURABILITY, self.durability, reason));
+        }
+        Ok(())
+    }
 }
 
 impl ReaderQos {
@@ -101,7 +119,6 @@ impl ReaderQos {
     /// The first policy that is inconsistent or not effective.
     pub fn check(&self) -> Result<(), QosError> {
         check_history(self.history, &self.resource_limits)?;
-        check_durability(self.durability)?;
         check_deadline(self.timing.deadline)?;
         let ReaderTiming { minimum_separation, deadline, .. } = self.timing;
         if minimum_separation > deadline {
@@ -158,6 +175,15 @@ fn check_method(method: &Method) -> Result<(), QosError> {
 }
 
 fn check_history(history: History, limits: &ResourceLimits) -> Result<(), QosError> {
+    check_kept((PolicyId::HISTORY, PolicyId::RESOURCE_LIMITS), history, limits)
+}
+
+/// Checks a depth and limits, which are these policies.
+fn check_kept(
+    (depth_of, limits_of): (PolicyId, PolicyId),
+    history: History,
+    limits: &ResourceLimits,
+) -> Result<(), QosError> {
     let bounds = [
         ("max_samples", limits.max_samples),
         ("max_instances", limits.max_instances),
@@ -167,7 +193,7 @@ fn check_history(history: History, limits: &ResourceLimits) -> Result<(), QosErr
         let Some(bound) = bound else { continue };
         if bound == 0 || bound > RESOURCE_LIMIT_MAX {
             let reason = "a limit is between 1 and 2147483647, or left out";
-            return Err(inconsistent(PolicyId::RESOURCE_LIMITS, format_args!("{name} {bound}"), reason));
+            return Err(inconsistent(limits_of, format_args!("{name} {bound}"), reason));
         }
     }
     if let (Some(samples), Some(per_instance)) = (limits.max_samples, limits.max_samples_per_instance)
@@ -175,25 +201,17 @@ fn check_history(history: History, limits: &ResourceLimits) -> Result<(), QosErr
     {
         let value = format_args!("max_samples {samples}, max_samples_per_instance {per_instance}");
         let reason = "one instance cannot have more samples than all together; raise max_samples";
-        return Err(inconsistent(PolicyId::RESOURCE_LIMITS, value, reason));
+        return Err(inconsistent(limits_of, value, reason));
     }
     let History::KeepLast(depth) = history else { return Ok(()) };
     if depth == 0 || depth > RESOURCE_LIMIT_MAX {
         let reason = "the depth is between 1 and 2147483647; use KEEP_ALL for no bound";
-        return Err(inconsistent(PolicyId::HISTORY, history, reason));
+        return Err(inconsistent(depth_of, history, reason));
     }
     let per_instance = limits.max_samples_per_instance.or(limits.max_samples);
     if per_instance.is_some_and(|bound| depth > bound) {
         let reason = "the depth is above max_samples_per_instance or max_samples; lower it or raise the limit";
-        return Err(inconsistent(PolicyId::HISTORY, history, reason));
-    }
-    Ok(())
-}
-
-fn check_durability(durability: Durability) -> Result<(), QosError> {
-    if durability > Durability::TransientLocal {
-        let reason = "there is no durability service; use TRANSIENT_LOCAL";
-        return Err(unsupported(PolicyId::DURABILITY, durability, reason));
+        return Err(inconsistent(depth_of, history, reason));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod change;
 mod check;
+mod durability_service;
 mod matching;
 mod partition;
 mod policy;
@@ -15,6 +16,7 @@ pub use check::{
     LEASE_MIN, OCTETS_MAX, PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, QosError, QosErrorKind, RESOURCE_LIMIT_MAX,
     check_participant_data,
 };
+pub use durability_service::DurabilityService;
 pub use matching::{MatchResult, Mismatch, Offer, Request, match_endpoints};
 pub use partition::{name_matches, partitions_match};
 pub use policy::{
@@ -34,6 +36,8 @@ pub struct WriterQos {
     pub reliability: Reliability,
     /// Whether late readers get samples written before they came.
     pub durability: Durability,
+    /// DURABILITY_SERVICE: what is kept for late readers of a TRANSIENT or PERSISTENT writer; without effect for others.
+    pub durability_service: DurabilityService,
     /// HISTORY: number of samples of an instance kept for repairs and late readers.
     pub history: History,
     /// RESOURCE_LIMITS: upper bounds on kept samples.
@@ -162,6 +166,7 @@ impl Default for WriterQos {
         WriterQos {
             reliability: Reliability::Reliable { max_blocking_time: MAX_BLOCKING_TIME },
             durability: Durability::Volatile,
+            durability_service: DurabilityService::default(),
             history: History::KeepLast(1),
             resource_limits: ResourceLimits::default(),
             timing: WriterTiming::default(),
@@ -202,6 +207,11 @@ impl Default for ReaderQos {
 }
 
 impl WriterQos {
+    /// Whether the history outlives the writer: TRANSIENT or PERSISTENT.
+    pub fn outlives_writer(&self) -> bool {
+        self.durability > Durability::TransientLocal
+    }
+
     /// The encoding that the writer uses: the first one of its list.
     pub fn representation(&self) -> Representation {
         self.data_representation.first().copied().unwrap_or(Representation::Xcdr1)

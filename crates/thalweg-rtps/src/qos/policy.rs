@@ -47,6 +47,7 @@ policies! {
     GROUP_DATA = 19, "Bytes that the application attaches to a publisher or subscriber.";
     TRANSPORT_PRIORITY = 20, "Rank of datagrams in the network.";
     LIFESPAN = 21, "How long a sample is worth delivering.";
+    DURABILITY_SERVICE = 22, "What is kept for late readers where the history outlives its writer.";
     DATA_REPRESENTATION = 23, "How samples are encoded.";
     TYPE_CONSISTENCY = 24, "How far the types of writer and reader may differ.";
     TRANSMISSION = 0x8f00, "By what way samples travel; a policy of Thalweg.";
@@ -98,9 +99,9 @@ pub enum Durability {
     Volatile,
     /// They do while the writer lives.
     TransientLocal,
-    /// They do while a service in memory lives; not effective here.
+    /// They do while the writer's participant lives, also after the writer was deleted.
     Transient,
-    /// They do after everything restarted; not effective here.
+    /// They do also after the participant was created again with the same store.
     Persistent,
 }
 

@@ -27,6 +27,7 @@ pub(super) struct Session {
 
 pub(super) fn matched_writer() -> MatchedWriter {
     MatchedWriter {
+        history: None,
         guid: WRITER,
         vendor: VendorId::THALWEG,
         reliable: true,

@@ -16,7 +16,7 @@ use crate::history::ChangeKind;
 use crate::qos::{Durability, WriterQos};
 use crate::round_trip::RoundTrip;
 use crate::time::{EpochOffset, INFINITE, Instant};
-use crate::types::{Guid, Locator, SequenceNumber, VendorId};
+use crate::types::{Guid, HistoryIdentity, Locator, SequenceNumber, VendorId};
 use crate::wire::{DataFrag, Gap, Heartbeat};
 
 /// A writer that discovery matched with a reader, with the addresses that reach it.
@@ -30,6 +30,8 @@ pub struct MatchedWriter {
     pub reliable: bool,
     /// What it offers.
     pub qos: Arc<WriterQos>,
+    /// The history that it goes on with, if that may have had another writer before.
+    pub history: Option<HistoryIdentity>,
     /// Whether it tells a reader that it has found where to start, and repeats that until it is answered: nobody has to ask.
     pub greets: bool,
     /// The lowest number that it uses: a HEARTBEAT of lower ones only asks whether anybody is there. [`SequenceNumber::FIRST`] for
@@ -220,12 +222,14 @@ impl WriterProxy {
     }
 
     /// A writer of another vendor that came back under its old GUID and has written less than was received of it is a new one:
-    /// some vendors' GUIDs follow from a process id. It begins at its first number.
+    /// some vendors' GUIDs follow from a process id. So is one whose history has fewer numbers than were received of it: its store
+    /// was put back. It begins at its first number.
     pub(super) fn notice_restart(&mut self, heartbeat: &Heartbeat) {
         if heartbeat.last < heartbeat.first || !std::mem::take(&mut self.resumed) {
             return; // An empty history tells nothing.
         }
-        if self.matched.vendor != VendorId::THALWEG && heartbeat.last < self.window.next().previous() {
+        let may_start_anew = self.matched.vendor != VendorId::THALWEG || self.matched.history.is_some();
+        if may_start_anew && heartbeat.last < self.window.next().previous() {
             self.window = Window::new(SequenceNumber::FIRST);
             self.doubt = Doubt::default();
             self.announced = SequenceNumber::ZERO;

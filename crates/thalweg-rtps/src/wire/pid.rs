@@ -154,3 +154,5 @@ pub const THALWEG_RECEIVE_BUFFER: u16 = 0x8f02;
 /// Thalweg: an address of the participant (16 bytes, as in a locator) and the MTU of its link, once for each address whose link
 /// has another one than Ethernet's 1500 bytes.
 pub const THALWEG_LINK_MTU: u16 = 0x8f03;
+/// Thalweg: sixteen bytes that name the history which a PERSISTENT writer goes on with, whatever its GUID.
+pub const THALWEG_HISTORY: u16 = 0x8f04;

@@ -49,6 +49,11 @@ impl HeartbeatState {
         }
     }
 
+    /// The first sample to be asked for has number `first`.
+    pub(super) fn begin_at(&mut self, first: SequenceNumber) {
+        self.asked_for = first.previous();
+    }
+
     /// The next HEARTBEAT and HEARTBEAT_FRAG have this count.
     pub(super) fn begin_counts_at(&mut self, first: u32) {
         (self.count, self.fragment_count) = (first.wrapping_sub(1), first.wrapping_sub(1));

@@ -25,6 +25,7 @@ mod judged;
 #[cfg(test)]
 mod judgement_tests;
 mod large_repair;
+mod lasting;
 mod lateness;
 mod loss;
 pub mod neighbourhood;
@@ -110,11 +111,13 @@ pub struct WriterOptions {
     pub history_bytes_max: usize,
     /// Number of the first sample. Default 1.
     pub first: SequenceNumber,
+    /// Tells apart histories of one topic, type and partition that outlive their writers. Default empty; at most 256 bytes.
+    pub history_name: String,
 }
 
 impl Default for WriterOptions {
     fn default() -> WriterOptions {
-        WriterOptions { history_bytes_max: 64 << 20, first: SequenceNumber::FIRST }
+        WriterOptions { history_bytes_max: 64 << 20, first: SequenceNumber::FIRST, history_name: String::new() }
     }
 }
 
@@ -149,6 +152,8 @@ pub struct WriteRefused {
     pub readers: usize,
     /// Samples in the history.
     pub held: usize,
+    /// The store of its history has not kept up.
+    pub awaits_store: bool,
     /// As [`Written::arm`]: an acknowledgement is asked for.
     pub arm: Option<Instant>,
 }
@@ -216,6 +221,9 @@ impl Writer {
         let keeps_history = qos.durability != Durability::Volatile;
         let bytes_max = options.history_bytes_max;
         let mut history = WriterHistory::new(qos.history, qos.resource_limits, keeps_history, bytes_max);
+        if qos.outlives_writer() {
+            history = history.outliving(&qos.durability_service);
+        }
         history.begin_at(options.first);
         Writer {
             guid,
@@ -315,7 +323,7 @@ impl Writer {
     /// Whether [`Writer::write`] would find room for a payload of this instance now. If not, `Event::SpaceAvailable` tells when
     /// it may: room that there was since the write was refused has been told already, and others have used it.
     pub fn ask_for_room(&mut self, instance: &KeyHash, payload_bytes: usize) -> bool {
-        let has_room = self.history.room_for(instance, payload_bytes);
+        let has_room = self.has_room(instance, payload_bytes);
         if !has_room {
             self.room.wait();
         }
@@ -464,7 +472,7 @@ impl Writer {
 
     /// When [`Writer::handle_timeout`] is to be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let others = lowest(self.collection.due(), self.promises_due());
+        let others = lowest(lowest(self.collection.due(), self.promises_due()), self.history.cleanup_due());
         lowest(lowest(self.heartbeat.due, self.flow.next_due()), others)
     }
 

@@ -223,6 +223,7 @@ impl Writer {
         let mut outcome = WriterOutcome::default();
         self.flow.end_pauses(now);
         self.check_promises(now, &mut outcome);
+        outcome.space |= self.history.clean_up(now) && self.room.take_awaited(true);
         if self.heartbeat.due.is_none_or(|due| now < due) {
             return outcome;
         }

@@ -32,7 +32,7 @@ impl Writer {
         related: Option<&SampleIdentity>,
     ) -> Result<Written, WriteRefused> {
         let bytes = change.payload.len();
-        if !self.history.room_for(&change.instance, bytes) {
+        if !self.has_room(&change.instance, bytes) {
             return Err(self.refuse(now));
         }
         self.collection.note_written(now, bytes);
@@ -80,7 +80,7 @@ impl Writer {
         if !self.frames(serialized.len()) {
             return None;
         }
-        if !self.history.room_for(&instance, serialized.len()) {
+        if !self.has_room(&instance, serialized.len()) {
             return Some(Err(self.refuse(now)));
         }
         self.collection.note_written(now, serialized.len());
@@ -174,6 +174,15 @@ impl Writer {
         Written { sequence: pushed.sequence, arm: if queued { Some(now) } else { arm } }
     }
 
+    /// Whether a change fits: into the history, where what late readers alone would get makes room, and into the store.
+    #[inline]
+    pub(super) fn has_room(&mut self, instance: &KeyHash, bytes: usize) -> bool {
+        if self.qos.outlives_writer() {
+            self.history.make_room(instance, bytes);
+        }
+        self.history.room_for(instance, bytes) && self.history.has_record_room(bytes)
+    }
+
     fn refuse(&mut self, now: Instant) -> WriteRefused {
         self.room.wait();
         self.counters.refused += 1;
@@ -183,6 +192,7 @@ impl Writer {
             readers_behind: self.readers_behind(),
             readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
             held: self.history.len(),
+            awaits_store: !self.history.has_record_room(0),
             arm: self.newly_armed().or_else(|| self.collection.is_asynchronous().then_some(now)),
         }
     }

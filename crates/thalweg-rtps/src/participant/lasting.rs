@@ -1,0 +1,197 @@
+//! Writers whose history outlives them: TRANSIENT while the participant lives, PERSISTENT in a store of its driver (DDS 1.4
+//! §2.2.3.4).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Event, Participant, WriterConfig};
+use crate::discovery::endpoint_data::PublicationData;
+use crate::history::{ChangeKind, StoredChange};
+use crate::qos::{Durability, PolicyId, QosError, QosErrorKind, TrafficClass, WriterQos};
+use crate::shared::Shared;
+use crate::time::Instant;
+use crate::types::{EntityId, Guid, HistoryIdentity, Keyed, SequenceNumber};
+use crate::writer::{Writer, WriterOptions};
+
+/// Most writers of a participant whose histories outlive them, retained ones included. Chosen by Thalweg: a program that invents names
+/// for its histories meets an error and not the end of its memory.
+pub const LASTING_WRITERS_MAX: usize = 1_024;
+
+/// Longest [`WriterOptions::history_name`], in bytes.
+pub const HISTORY_NAME_MAX_BYTES: usize = 256;
+
+/// What a store holds of a PERSISTENT writer's history.
+#[derive(Clone, Debug)]
+pub struct StoredHistory {
+    /// The name that the store gave it.
+    pub identity: HistoryIdentity,
+    /// The changes, in the order of their numbers.
+    pub changes: Vec<StoredChange>,
+    /// No greater number was used; zero for a new history.
+    pub last: SequenceNumber,
+    /// Numbers up to this one are set aside for the writer: whatever happens, the store will not give them out again.
+    pub reserved: SequenceNumber,
+}
+
+/// What makes two writers go on with one history. The kind is part of it: a TRANSIENT history is in no store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct HistoryKey {
+    topic_name: String,
+    type_name: String,
+    is_keyed: bool,
+    is_persistent: bool,
+    partition: BTreeSet<String>,
+    name: String,
+}
+
+impl HistoryKey {
+    fn of(config: &WriterConfig) -> HistoryKey {
+        HistoryKey {
+            topic_name: config.topic_name.clone(),
+            type_name: config.type_name.clone(),
+            is_keyed: config.keyed == Keyed::Yes,
+            is_persistent: config.qos.durability == Durability::Persistent,
+            partition: config.qos.partition.iter().cloned().collect(),
+            name: config.options.history_name.clone(),
+        }
+    }
+}
+
+/// The writers of a participant whose histories outlive them.
+#[derive(Debug, Default)]
+pub(super) struct LastingWriters {
+    by_history: BTreeMap<HistoryKey, EntityId>,
+    entities: BTreeSet<EntityId>,
+    /// Those that no application has any more.
+    retained: BTreeSet<EntityId>,
+}
+
+impl LastingWriters {
+    /// The application has deleted a writer. False for one that does not outlive that.
+    pub(super) fn retain(&mut self, entity: EntityId) -> bool {
+        self.entities.contains(&entity) && {
+            self.retained.insert(entity);
+            true
+        }
+    }
+
+    fn refusal(&self, key: &HistoryKey, qos: &WriterQos) -> Option<QosError> {
+        let refuse = |reason| {
+            let value = format!("{} with history name {:?}", qos.durability, key.name);
+            Some(QosError { kind: QosErrorKind::Inconsistent, policy: PolicyId::DURABILITY, value, reason })
+        };
+        if key.name.len() > HISTORY_NAME_MAX_BYTES {
+            return refuse("a history name has at most 256 bytes");
+        }
+        match self.by_history.get(key) {
+            Some(entity) if self.retained.contains(entity) => None,
+            Some(_) => refuse(
+                "another writer of this participant keeps this history; give one of them another WriterOptions::history_name",
+            ),
+            None if self.entities.len() >= LASTING_WRITERS_MAX => refuse(
+                "this participant keeps 1024 such histories already; go on with one of them, or use another participant",
+            ),
+            None => None,
+        }
+    }
+}
+
+impl Participant {
+    /// Creates a writer whose history outlives it, or takes over a retained one with the same topic, type, partitions, name and
+    /// durability: under the same GUID, with its samples, and its numbers go on. `stored` is what the driver's store holds of a
+    /// PERSISTENT one; without changes for a history that is new, or that this participant has already.
+    ///
+    /// # Errors
+    /// As [`Participant::create_writer`]; also when another writer has this history, when there are [`LASTING_WRITERS_MAX`] of them, when
+    /// a policy would have to change that cannot, and for a PERSISTENT one without store.
+    pub fn create_lasting_writer(
+        &mut self,
+        now: Instant,
+        config: WriterConfig,
+        stored: Option<StoredHistory>,
+    ) -> Result<Shared<Writer>, QosError> {
+        config.qos.check()?;
+        if config.qos.durability == Durability::Persistent && stored.is_none() {
+            let (kind, policy) = (QosErrorKind::Unsupported, PolicyId::DURABILITY);
+            let reason = "the participant has no store; name a file with DomainParticipantBuilder::store or the key \
+                          participant.store, or use TRANSIENT";
+            return Err(QosError { kind, policy, value: config.qos.durability.to_string(), reason });
+        }
+        let key = HistoryKey::of(&config);
+        if let Some(refusal) = self.lasting.refusal(&key, &config.qos) {
+            return Err(refusal);
+        }
+        if let Some(entity) = self.lasting.by_history.get(&key).copied() {
+            return self.take_over(now, entity, config);
+        }
+        let shared = self.add_writer(now, config, None, stored)?;
+        let entity = shared.lock().guid().entity;
+        self.lasting.entities.insert(entity);
+        self.lasting.by_history.insert(key, entity);
+        Ok(shared)
+    }
+
+    /// Brings back a PERSISTENT writer that no application has yet: it serves readers at once.
+    ///
+    /// # Errors
+    /// As [`Participant::create_lasting_writer`].
+    pub fn restore_writer(
+        &mut self,
+        now: Instant,
+        config: WriterConfig,
+        stored: StoredHistory,
+    ) -> Result<Shared<Writer>, QosError> {
+        let shared = self.create_lasting_writer(now, config, Some(stored))?;
+        let entity = shared.lock().guid().entity;
+        self.lasting.retained.insert(entity);
+        Ok(shared)
+    }
+
+    /// A new writer goes on where a retained one stopped.
+    fn take_over(&mut self, now: Instant, entity: EntityId, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
+        let (qos, guid) = (config.qos, Guid::new(self.config.prefix, entity));
+        let controller = self.order.controller_for(&qos)?;
+        let Some(local) = self.endpoints.writer_mut(entity) else {
+            unreachable!("a lasting writer is never removed alone")
+        };
+        // By what way samples travel is no promise to anybody.
+        let before = WriterQos { transmission: qos.transmission.clone(), ..WriterQos::clone(&local.qos) };
+        before.check_change(&qos)?;
+        let (shared, former) = (local.shared.clone(), std::mem::replace(&mut local.controller, controller));
+        local.qos = Arc::clone(&qos);
+        self.lasting.retained.remove(&entity);
+        self.order.detach(now, entity, former);
+        self.order.attach(entity, &qos, controller);
+        self.endpoints.set_traffic_class(entity, TrafficClass::of(qos.transport_priority));
+        self.renew_writer(now, &shared, &qos, &config.options);
+        let information = self.type_information(&config.topic_name, &config.type_name);
+        if let Some(known) = self.database.publications.get(guid) {
+            let data = PublicationData { qos, ..PublicationData::clone(&known.data) };
+            let data = if information.is_some() { data.with_type_information(information) } else { data };
+            let mut bytes = Vec::new();
+            data.encode(&mut bytes);
+            self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
+            self.database.publications.insert(data);
+        }
+        self.match_local_writer(now, entity);
+        self.match_publication(now, guid);
+        let (armed, readers) = {
+            let mut writer = shared.lock();
+            (writer.newly_armed(), writer.matched_readers().collect::<Vec<Guid>>())
+        };
+        for reader in readers {
+            self.reports.tell(Event::PublicationMatched { writer: entity, reader });
+        }
+        if let Some(at) = armed {
+            self.order.schedule.arm(entity, at);
+        }
+        Ok(shared)
+    }
+
+    fn renew_writer(&self, now: Instant, shared: &Shared<Writer>, qos: &Arc<WriterQos>, options: &WriterOptions) {
+        let mut writer = shared.lock();
+        writer.succeed(now, Arc::clone(qos), options);
+        writer.begin_promises(now, self.liveliness.own_assertion());
+        writer.set_neighbourhood(self.neighbours.current());
+    }
+}

@@ -1,0 +1,55 @@
+//! A writer whose history outlives it: it is stored, restored, and taken over by the next writer of the same history.
+
+use std::sync::Arc;
+
+use super::outgoing::Outgoing;
+use super::{Collection, ReaderSet, Room, Route, Writer, WriterOptions};
+use crate::history::{Records, StoredChange};
+use crate::qos::WriterQos;
+use crate::time::Instant;
+use crate::types::SequenceNumber;
+
+impl Writer {
+    /// Takes in what a store holds of its earlier life; its next number follows `last`. For a writer that has no reader yet.
+    pub fn restore(&mut self, changes: Vec<StoredChange>, last: SequenceNumber) {
+        self.history.restore(changes, last);
+        let next = self.history.last().next();
+        self.outgoing = Outgoing::new(next, &self.qos.transmission.method);
+        self.heartbeat.begin_at(next);
+        self.history.sent_up_to(next);
+    }
+
+    /// A store keeps its history from now on, and has set numbers aside up to `reserved`.
+    pub fn begin_journal(&mut self, reserved: SequenceNumber) {
+        self.history.begin_journal(reserved);
+    }
+
+    /// What the store is to change; `None` when there is nothing new. [`Writer::note_stored`] is to follow before the next call.
+    pub fn take_records(&mut self) -> Option<Records> {
+        self.history.take_records()
+    }
+
+    /// The store holds for good what it was told up to `stored`, and has set numbers aside up to `reserved`. Threads that wait for room or
+    /// acknowledgements look again.
+    pub fn note_stored(&mut self, stored: SequenceNumber, reserved: SequenceNumber) {
+        self.history.note_stored(stored, reserved);
+    }
+
+    /// Whether the store holds everything that was written; true where there is none.
+    pub fn is_stored(&self) -> bool {
+        self.history.is_stored()
+    }
+
+    /// A new writer goes on with this one's history, numbers and counts. It has no readers: they are to be matched again.
+    pub(crate) fn succeed(&mut self, now: Instant, qos: Arc<WriterQos>, options: &WriterOptions) {
+        self.flush();
+        let next = self.history.last().next();
+        self.readers = ReaderSet::new();
+        self.route = Route::new(qos.transmission.destination);
+        self.outgoing = Outgoing::new(next, &qos.transmission.method);
+        self.collection = Collection::new(&qos.transmission.method);
+        self.room = Room::new(&qos, options.history_bytes_max);
+        self.history.sent_up_to(next);
+        self.set_qos(now, qos);
+    }
+}

@@ -36,6 +36,8 @@ mod inbound;
 mod key_tests;
 mod lasting;
 #[cfg(test)]
+mod lasting_tests;
+#[cfg(test)]
 mod lease_tests;
 #[cfg(test)]
 mod limit_tests;

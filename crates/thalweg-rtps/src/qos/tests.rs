@@ -329,8 +329,8 @@ fn refused(change: impl FnOnce(&mut WriterQos, &mut ReaderQos), expect: &str) {
 #[test]
 fn policies_that_are_not_effective_are_refused_with_the_way_out() {
     refused(
-        |writer, reader| (writer.durability, reader.durability) = (Durability::Transient, Durability::Transient),
-        "DURABILITY TRANSIENT is not effective yet: there is no durability service; use TRANSIENT_LOCAL",
+        |writer, _| (writer.durability, writer.reliability) = (Durability::Transient, Reliability::BestEffort),
+        "DURABILITY TRANSIENT is not effective yet: a history that outlives its writer is read by repairs; use RELIABLE",
     );
     let group = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
     refused(
@@ -458,6 +458,7 @@ fn inconsistent_policies_are_refused() {
 #[test]
 fn errors_tell_inconsistent_from_unsupported() {
     let mut qos = WriterQos { durability: Durability::Persistent, ..WriterQos::default() };
+    qos.reliability = Reliability::BestEffort;
     assert_eq!(qos.check().unwrap_err().kind, QosErrorKind::Unsupported);
     qos.history = History::KeepLast(0);
     assert_eq!(qos.check().unwrap_err().kind, QosErrorKind::Inconsistent);
@@ -468,4 +469,13 @@ fn policies_have_the_ids_and_names_of_the_specification() {
     assert_eq!((PolicyId::RELIABILITY.0, PolicyId::RELIABILITY.to_string().as_str()), (11, "RELIABILITY"));
     assert_eq!(PolicyId(23).name(), "DATA_REPRESENTATION");
     assert_eq!(PolicyId(99).to_string(), "policy 99");
+}
+
+#[test]
+fn a_durability_service_keeps_at_least_one_sample() {
+    let mut qos = WriterQos { durability: Durability::Transient, ..WriterQos::default() };
+    assert_eq!(qos.check(), Ok(()));
+    qos.durability_service.history = History::KeepLast(0);
+    let error = qos.check().unwrap_err();
+    assert_eq!((error.kind, error.policy), (QosErrorKind::Inconsistent, PolicyId::DURABILITY_SERVICE));
 }

@@ -22,6 +22,7 @@ mod footprint;
 mod fragment_tests;
 mod group_inbox;
 mod handover;
+mod histories;
 mod hold;
 mod identify;
 #[cfg(test)]
@@ -74,6 +75,7 @@ use admission::Admission;
 use coherence::Coherence;
 use departed::Departed;
 use handover::Handover;
+use histories::Histories;
 use reassembly::Assembled;
 use window::Window;
 use writer_proxy::WriterProxy;
@@ -89,6 +91,7 @@ pub struct Reader {
     qos: Arc<ReaderQos>,
     writers: WriterSet,
     departed: Departed,
+    histories: Histories,
     /// How long the latest requests took, to whichever writers.
     round_trip: RoundTrip,
     handover: Handover,
@@ -122,6 +125,7 @@ impl Reader {
             qos,
             writers: WriterSet::new(),
             departed: Departed::default(),
+            histories: Histories::default(),
             round_trip: RoundTrip::assuming(Duration::ZERO),
             handover: Handover::new(guid, cache, admission, coherence),
             pool: PayloadPool::new(POOL_BYTES),
@@ -241,6 +245,7 @@ impl Reader {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
                 let left_off = self.departed.recall(matched.guid);
+                let left_off = left_off.or_else(|| self.recall_history(matched.history?));
                 let counts = self.departed.counts();
                 let mut proxy = WriterProxy::new(now, matched, self.wants_history(), budget, counts, crowd);
                 if let Some(left_off) = left_off {
@@ -257,6 +262,9 @@ impl Reader {
             coherence.forget(guid);
         }
         let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
+        if let (Some(history), Some(left_off)) = (writer.matched.history, writer.place_to_resume()) {
+            self.histories.remember(history, left_off);
+        }
         self.departed.remember(guid, writer.requests.counts, writer.place_to_resume());
         if let Some(admission) = &mut self.handover.admission {
             admission.unmatch_writer(guid);

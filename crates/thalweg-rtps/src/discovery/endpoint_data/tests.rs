@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::qos::{
-    AccessScope, AttachedData, DestinationOrder, Durability, History, Liveliness, LivelinessKind, Ownership,
-    Presentation, ReaderTiming, Reliability, Representation, ResourceLimits, Transmission, WriterOwnership,
+    AccessScope, AttachedData, DestinationOrder, Durability, DurabilityService, History, Liveliness, LivelinessKind,
+    Ownership, Presentation, ReaderTiming, Reliability, Representation, ResourceLimits, Transmission, WriterOwnership,
     WriterTiming,
 };
 use crate::rng::Rng;
 use crate::time::INFINITE;
-use crate::types::{GuidPrefix, Keyed};
+use crate::types::{GuidPrefix, HistoryIdentity, Keyed};
 use crate::wire::tests::bytes_of;
 use crate::wire::tests::golden::{GOLDEN, golden, payloads};
 
@@ -87,6 +87,11 @@ fn random_writer_qos(rng: &mut Rng) -> WriterQos {
     WriterQos {
         reliability: random_reliability(rng),
         durability: random_durability(rng),
+        durability_service: DurabilityService {
+            cleanup_delay: random_period(rng),
+            history: random_history(rng),
+            resource_limits: random_limits(rng),
+        },
         history: random_history(rng),
         resource_limits: random_limits(rng),
         timing: WriterTiming {
@@ -298,6 +303,38 @@ fn counts_that_lie_and_too_many_or_too_long_partitions_are_refused() {
 }
 
 #[test]
+fn a_durability_service_has_the_layout_of_the_standard() {
+    let told = |qos: WriterQos| format!("{:?}", qos.durability_service);
+    let expect = "DurabilityService { cleanup_delay: 2.5s, history: KeepLast(3), resource_limits: ResourceLimits { max_samples: \
+                  Some(9), max_instances: None, max_samples_per_instance: Some(5) } }";
+    writer("1e00 1c00 02000000 00000080 00000000 03000000 09000000 ffffffff 05000000", told, expect);
+    writer(
+        "1e00 1c00 00000000 00000000 07000000 03000000 09000000 ffffffff 05000000",
+        told,
+        "60: expected history kind 0 or 1",
+    );
+    writer("1e00 0800 02000000 00000080", told, "60: expected 32-bit number");
+}
+
+#[test]
+fn a_history_has_a_name_of_sixteen_bytes() {
+    let history = |rest: &str| {
+        let payload = bytes_of(&format!("0003 0000 {WRITER} {NAMES} {rest} 0100 0000"));
+        PublicationData::decode(&payload).expect("a writer").history
+    };
+    let identity = HistoryIdentity([7; 16]);
+    assert_eq!(history("048f 1000 07070707 07070707 07070707 07070707"), Some(identity));
+    assert_eq!(history("048f 0c00 07070707 07070707 07070707"), None);
+    assert_eq!(history("048f 1400 07070707 07070707 07070707 07070707 00000000"), None);
+    let guid = Guid::new(PREFIX, EntityId::user_writer(1, Keyed::Yes));
+    let data =
+        PublicationData { history: Some(identity), ..PublicationData::new(guid, "T", "Y", WriterQos::default()) };
+    let mut bytes = Vec::new();
+    data.encode(&mut bytes);
+    assert_eq!(PublicationData::decode(&bytes), Ok(data));
+}
+
+#[test]
 fn type_information_and_its_demand_are_noticed_whatever_they_look_like() {
     let describes = |rest: &str| {
         let payload = bytes_of(&format!("0003 0000 {WRITER} {NAMES} {rest} 0100 0000"));
@@ -317,7 +354,7 @@ fn type_information_and_its_demand_are_noticed_whatever_they_look_like() {
 fn unknown_parameters_are_skipped_unless_they_must_be_understood() {
     let durability = |qos: WriterQos| qos.durability.to_string();
     let tail = "1d00 0400 01000000";
-    writer(&format!("7500 0800 0000000000000000 1e00 0000 0780 0400 ffffffff {tail}"), durability, "TRANSIENT_LOCAL");
+    writer(&format!("7500 0800 0000000000000000 7600 0000 0780 0400 ffffffff {tail}"), durability, "TRANSIENT_LOCAL");
     writer(&format!("0040 0000 {tail}"), durability, "52: expected a parameter that need not be understood");
     writer(&format!("00c0 0000 {tail}"), durability, "TRANSIENT_LOCAL");
 }

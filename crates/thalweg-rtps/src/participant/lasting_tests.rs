@@ -1,0 +1,237 @@
+//! Histories that outlive their writers.
+
+use std::time::Duration;
+
+use super::tests::*;
+use super::{LASTING_WRITERS_MAX, StoredHistory, WriterConfig};
+use crate::history::ChangeKind;
+use crate::payload::Payload;
+use crate::qos::{Durability, DurabilityService, History, QosError, ReaderQos, ResourceLimits, WriterQos};
+use crate::shared::Shared;
+use crate::types::{HistoryIdentity, KeyHash, Keyed, SequenceNumber};
+use crate::writer::{NewChange, Writer, WriterOptions};
+
+fn transient(depth: u32) -> WriterQos {
+    let durability_service = DurabilityService { history: History::KeepLast(depth), ..DurabilityService::default() };
+    WriterQos { durability: Durability::Transient, durability_service, ..reliable_writer(History::KeepAll) }
+}
+
+fn wanting() -> ReaderQos {
+    ReaderQos { durability: Durability::Transient, ..reliable_reader(History::KeepAll) }
+}
+
+fn config(qos: WriterQos, keyed: Keyed, name: &str) -> WriterConfig {
+    let options = WriterOptions { history_name: name.to_owned(), ..WriterOptions::default() };
+    WriterConfig { topic_name: "topic".into(), type_name: "type".into(), keyed, qos: qos.into(), options }
+}
+
+fn create(net: &mut Net, qos: WriterQos, name: &str) -> Result<Shared<Writer>, QosError> {
+    net.nodes[0].participant.create_writer(net.now, config(qos, Keyed::No, name))
+}
+
+fn delete(net: &mut Net, writer: Shared<Writer>) {
+    let entity = writer.lock().guid().entity;
+    net.nodes[0].participant.delete_writer(net.now, entity);
+}
+
+fn stored(reserved: i64) -> StoredHistory {
+    let reserved = SequenceNumber(reserved);
+    StoredHistory { identity: HistoryIdentity([7; 16]), changes: Vec::new(), last: SequenceNumber::ZERO, reserved }
+}
+
+fn change(kind: ChangeKind, instance: u8) -> NewChange {
+    NewChange {
+        kind,
+        instance: KeyHash([instance; 16]),
+        timestamp: None,
+        payload: Payload::from(vec![0, 1, 0, 0, instance]),
+    }
+}
+
+#[test]
+fn a_late_reader_gets_what_a_deleted_writer_kept() {
+    let mut net = Net::new(2);
+    let writer = create(&mut net, transient(3), "").expect("a legal QoS");
+    (0..5).for_each(|n| assert!(net.write(0, &writer, &[n])));
+    delete(&mut net, writer);
+    net.run_for(SECOND);
+    let late = net.reader(1, wanting(), Keyed::No);
+    net.run_for(SECOND * 2);
+    assert_eq!(first_bytes(&take(&net, &late)), [2, 3, 4]);
+}
+
+#[test]
+fn a_new_writer_goes_on_with_a_retained_history() {
+    let mut net = Net::new(2);
+    let first = create(&mut net, transient(9), "").expect("a legal QoS");
+    let reader = net.reader(1, wanting(), Keyed::No);
+    net.run_for(SECOND);
+    (0..3).for_each(|n| assert!(net.write(0, &first, &[n])));
+    net.run_for(SECOND);
+    let guid = first.lock().guid();
+    delete(&mut net, first);
+    let qos = WriterQos { reader_patience: SECOND * 9, ..transient(9) };
+    let second = create(&mut net, qos, "").expect("the history is free");
+    let state = second.lock();
+    assert_eq!((state.guid(), state.last()), (guid, SequenceNumber(3)));
+    drop(state);
+    assert!(net.write(0, &second, &[3]));
+    net.run_for(SECOND);
+    assert_eq!(first_bytes(&take(&net, &reader)), [0, 1, 2, 3], "once each");
+    assert_eq!(second.lock().matched_readers().len(), 1);
+    assert!(second.lock().all_acknowledged());
+    let late = net.reader(1, wanting(), Keyed::No);
+    net.run_for(SECOND * 2);
+    assert_eq!(first_bytes(&take(&net, &late)), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_history_has_one_writer_at_a_time() {
+    let mut net = Net::new(1);
+    let writer = create(&mut net, transient(1), "a").expect("a legal QoS");
+    let refused = create(&mut net, transient(1), "a").expect_err("it is in use").to_string();
+    assert!(refused.contains("history_name"), "{refused}");
+    create(&mut net, transient(1), "b").expect("another history");
+    delete(&mut net, writer);
+    let longer = create(&mut net, transient(2), "a").expect_err("it may not change").to_string();
+    assert!(longer.contains("DURABILITY_SERVICE"), "{longer}");
+    create(&mut net, transient(1), "a").expect("it is free");
+}
+
+#[test]
+fn histories_that_outlive_their_writers_are_bounded() {
+    let mut net = Net::new(1);
+    for number in 0..LASTING_WRITERS_MAX {
+        let writer = create(&mut net, transient(1), &number.to_string()).expect("there is room");
+        delete(&mut net, writer);
+    }
+    create(&mut net, transient(1), "one more").expect_err("there is none");
+    create(&mut net, transient(1), "7").expect("it is there already");
+}
+
+#[test]
+fn present_readers_get_all_and_late_ones_what_the_service_keeps() {
+    let mut net = Net::new(3);
+    let limits = ResourceLimits { max_samples: Some(3), ..ResourceLimits::default() };
+    let mut qos = transient(1);
+    qos.durability_service =
+        DurabilityService { history: History::KeepAll, resource_limits: limits, ..qos.durability_service };
+    let writer = create(&mut net, qos, "").expect("a legal QoS");
+    let early = net.reader(1, wanting(), Keyed::No);
+    net.run_for(SECOND);
+    (0..9).for_each(|n| assert!(net.write(0, &writer, &[n])));
+    net.run_for(SECOND);
+    assert_eq!(first_bytes(&take(&net, &early)), (0..9).collect::<Vec<u8>>());
+    assert_eq!(writer.lock().held(), 3);
+    let late = net.reader(2, wanting(), Keyed::No);
+    net.run_for(SECOND * 2);
+    assert_eq!(first_bytes(&take(&net, &late)), [6, 7, 8]);
+}
+
+#[test]
+fn what_only_late_readers_would_get_makes_room_for_writes() {
+    let mut net = Net::new(1);
+    let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    let qos = WriterQos { resource_limits: limits, ..transient(100) };
+    let writer = create(&mut net, qos, "").expect("a legal QoS");
+    (0..50).for_each(|n| assert!(net.write(0, &writer, &[n]), "write {n}"));
+    assert_eq!(writer.lock().held(), 4);
+}
+
+#[test]
+fn an_instance_that_has_ended_goes_after_the_cleanup_delay() {
+    let mut net = Net::new(2);
+    let mut qos = transient(1);
+    qos.durability_service.cleanup_delay = SECOND * 10;
+    let shared = net.nodes[0].participant.create_writer(net.now, config(qos, Keyed::Yes, "")).expect("a legal QoS");
+    for kind in [ChangeKind::Write, ChangeKind::DisposeUnregister] {
+        shared.lock().write(net.now, change(kind, 1)).expect("there is room");
+    }
+    shared.lock().write(net.now, change(ChangeKind::Write, 2)).expect("there is room");
+    let entity = shared.lock().guid().entity;
+    let due = shared.lock().poll_timeout().expect("the end is planned");
+    net.nodes[0].participant.rearm(entity, due);
+    net.run_for(SECOND * 8);
+    assert_eq!(shared.lock().held(), 3);
+    net.run_for(SECOND * 4);
+    assert_eq!(shared.lock().held(), 1);
+}
+
+#[test]
+fn a_store_is_told_every_change_that_stays_and_every_one_that_goes() {
+    let mut net = Net::new(1);
+    let qos = WriterQos { durability: Durability::Persistent, ..transient(2) };
+    let refused =
+        net.nodes[0].participant.create_writer(net.now, config(qos.clone(), Keyed::No, "")).expect_err("no store");
+    assert!(refused.to_string().contains("store"), "{refused}");
+    let created = net.nodes[0].participant.create_lasting_writer(net.now, config(qos, Keyed::No, ""), Some(stored(6)));
+    let writer = created.expect("there is a store");
+    (1..=5).for_each(|n| assert!(net.write(0, &writer, &[n])));
+    let mut state = writer.lock();
+    let told = state.take_records().expect("there is news");
+    let numbers =
+        |changes: &[crate::history::StoredChange]| changes.iter().map(|one| one.sequence.0).collect::<Vec<_>>();
+    assert_eq!((numbers(&told.added), told.removed.len(), told.up_to.0), (vec![4, 5], 0, 5));
+    assert!(!state.is_stored());
+    state.note_stored(told.up_to, SequenceNumber(6));
+    assert!(state.is_stored() && state.take_records().is_none());
+    state.write(net.now, change(ChangeKind::Write, 0)).expect("the last number that is set aside");
+    let told = state.take_records().expect("there is news");
+    assert_eq!((numbers(&told.added), told.removed), (vec![6], vec![SequenceNumber(4)]));
+    let refused = state.write(net.now, change(ChangeKind::Write, 0)).expect_err("no number is left");
+    assert!(refused.awaits_store);
+    state.note_stored(told.up_to, SequenceNumber(9));
+    state.write(net.now, change(ChangeKind::Write, 0)).expect("there are more");
+}
+
+/// A reader at node 2 that knows the writer of node 0 before its process ends after `before` samples, of which `lost` were not stored,
+/// and of which the reader did not get those after `cut`; then node 1 restores the history.
+fn after_a_crash(before: u8, lost: usize, got: u8) -> (Vec<u8>, u64) {
+    let mut net = Net::new(3);
+    let qos = WriterQos { durability: Durability::Persistent, ..transient(100) };
+    let first = net.nodes[0].participant.create_lasting_writer(
+        net.now,
+        config(qos.clone(), Keyed::No, ""),
+        Some(stored(1_000)),
+    );
+    let first = first.expect("there is a store");
+    let reader = net.reader(2, wanting(), Keyed::No);
+    net.run_for(SECOND);
+    let mut told = Vec::new();
+    for n in 1..=before {
+        if n == got + 1 {
+            net.nodes[2].cut_off = true;
+        }
+        assert!(net.write(0, &first, &[n]));
+        net.run_for(Duration::from_millis(10));
+        told.extend(first.lock().take_records().expect("there is news").added);
+        first.lock().note_stored(SequenceNumber(i64::from(n)), SequenceNumber(1_000));
+    }
+    told.truncate(told.len() - lost);
+    net.nodes[0].hangs = true;
+    net.nodes[0].cut_off = true;
+    net.nodes[2].cut_off = false;
+    let history = StoredHistory { changes: told, last: SequenceNumber(1_000), ..stored(2_000) };
+    let second = net.nodes[1].participant.restore_writer(net.now, config(qos.clone(), Keyed::No, ""), history);
+    let entity = second.expect("a legal QoS").lock().guid().entity;
+    net.run_for(SECOND * 3);
+    let next = net.nodes[1].participant.create_lasting_writer(net.now, config(qos, Keyed::No, ""), Some(stored(2_000)));
+    let next = next.expect("it is retained");
+    let state = next.lock();
+    assert_eq!((state.guid().entity, state.last()), (entity, SequenceNumber(1_000)));
+    drop(state);
+    assert!(net.write(1, &next, &[200]));
+    net.run_for(SECOND * 40);
+    assert!(next.lock().all_acknowledged());
+    let lost = reader.lock().counters().lost;
+    (first_bytes(&take(&net, &reader)), lost)
+}
+
+#[test]
+fn a_reader_that_lived_through_a_crash_gets_nothing_twice_and_misses_nothing_stored() {
+    let all = |last: u8| (1..=last).chain([200]).collect::<Vec<u8>>();
+    assert_eq!(after_a_crash(9, 0, 9), (all(9), 0), "it had all");
+    assert_eq!(after_a_crash(9, 3, 9), (all(9), 0), "it had more than was stored");
+    assert_eq!(after_a_crash(9, 0, 5).0, all(9), "it lacked what was stored");
+    assert_eq!(after_a_crash(9, 2, 5).0, [1, 2, 3, 4, 5, 6, 7, 200]);
+}

@@ -1,0 +1,46 @@
+//! Where a reader was with histories that go on under another writer: a PERSISTENT writer that comes back delivers nothing twice.
+
+use std::collections::VecDeque;
+
+use super::Reader;
+use super::departed::LeftOff;
+use crate::types::HistoryIdentity;
+
+/// Histories remembered; the one that was left first is forgotten first, and delivered again if it comes back. As many as a participant
+/// keeps; 48 KiB a reader.
+pub(super) const HISTORIES_MAX: usize = crate::participant::LASTING_WRITERS_MAX;
+
+/// Where a reader was with each history whose writer is gone.
+#[derive(Debug, Default)]
+pub(super) struct Histories {
+    places: VecDeque<(HistoryIdentity, LeftOff)>,
+}
+
+impl Histories {
+    /// A writer of this history is gone.
+    pub(super) fn remember(&mut self, history: HistoryIdentity, left_off: LeftOff) {
+        let left_off = match self.recall(history) {
+            Some(before) if before.next > left_off.next => before,
+            _ => left_off,
+        };
+        if self.places.len() >= HISTORIES_MAX {
+            self.places.pop_front();
+        }
+        self.places.push_back((history, left_off));
+    }
+
+    fn recall(&mut self, history: HistoryIdentity) -> Option<LeftOff> {
+        let place = self.places.iter().position(|(known, _)| *known == history)?;
+        self.places.remove(place).map(|(_, left_off)| left_off)
+    }
+}
+
+impl Reader {
+    /// Where to go on with a new writer of a history: one that was killed is still matched until its lease ends.
+    pub(super) fn recall_history(&mut self, history: HistoryIdentity) -> Option<LeftOff> {
+        let of_history = self.writers.iter().filter(|writer| writer.matched.history == Some(history));
+        let matched = of_history.filter_map(|writer| writer.place_to_resume());
+        let gone = self.histories.recall(history);
+        matched.chain(gone).max_by_key(|left_off| left_off.next)
+    }
+}

@@ -39,6 +39,7 @@ mod publication;
 mod runtime;
 pub mod segment;
 pub mod status;
+mod store;
 mod subscription;
 pub mod surroundings;
 mod sync;

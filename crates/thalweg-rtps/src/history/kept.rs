@@ -66,6 +66,8 @@ struct Journal {
     stored: SequenceNumber,
     /// Up to here the store has set numbers aside.
     reserved: SequenceNumber,
+    /// The store cannot be written.
+    is_failing: bool,
 }
 
 impl Kept {
@@ -111,8 +113,8 @@ impl WriterHistory {
     pub(crate) fn begin_journal(&mut self, reserved: SequenceNumber) {
         let (next, stored) = (self.last.next(), self.last);
         if let Some(kept) = &mut self.kept {
-            let (removed, untold_bytes, told_bytes) = (Vec::new(), 0, 0);
-            kept.journal = Some(Journal { next, removed, untold_bytes, told_bytes, stored, reserved });
+            let (removed, untold_bytes, told_bytes, is_failing) = (Vec::new(), 0, 0, false);
+            kept.journal = Some(Journal { next, removed, untold_bytes, told_bytes, stored, reserved, is_failing });
         }
     }
 
@@ -209,7 +211,22 @@ impl WriterHistory {
     pub(crate) fn has_record_room(&self, bytes: usize) -> bool {
         let Some(journal) = self.kept.as_ref().and_then(|kept| kept.journal.as_ref()) else { return true };
         let waiting = journal.untold_bytes + journal.told_bytes;
-        self.last < journal.reserved && (waiting == 0 || waiting.saturating_add(bytes) <= RECORD_BYTES_MAX)
+        !journal.is_failing
+            && self.last < journal.reserved
+            && (waiting == 0 || waiting.saturating_add(bytes) <= RECORD_BYTES_MAX)
+    }
+
+    /// Whether [`WriterHistory::take_records`] has anything to tell.
+    pub(crate) fn has_records(&self) -> bool {
+        let journal = self.kept.as_ref().and_then(|kept| kept.journal.as_ref());
+        journal.is_some_and(|journal| journal.next <= self.last || !journal.removed.is_empty())
+    }
+
+    /// The store cannot be written: nothing has room until it tells that something is stored.
+    pub(crate) fn note_store_failed(&mut self) {
+        if let Some(journal) = self.journal() {
+            journal.is_failing = true;
+        }
     }
 
     /// What the store is to be told next; `None` when there is nothing new. The caller tells by [`WriterHistory::note_stored`] when it is
@@ -241,7 +258,7 @@ impl WriterHistory {
     /// The store holds what was told up to `stored`, and has set numbers aside up to `reserved`.
     pub(crate) fn note_stored(&mut self, stored: SequenceNumber, reserved: SequenceNumber) {
         if let Some(journal) = self.journal() {
-            journal.told_bytes = 0;
+            (journal.told_bytes, journal.is_failing) = (0, false);
             journal.stored = journal.stored.max(stored);
             journal.reserved = journal.reserved.max(reserved);
         }

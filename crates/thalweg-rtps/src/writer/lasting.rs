@@ -29,6 +29,16 @@ impl Writer {
         self.history.take_records()
     }
 
+    /// Whether [`Writer::take_records`] has anything to tell.
+    pub fn has_records(&self) -> bool {
+        self.history.has_records()
+    }
+
+    /// The store cannot be written: writes are refused until [`Writer::note_stored`].
+    pub fn note_store_failed(&mut self) {
+        self.history.note_store_failed();
+    }
+
     /// The store holds for good what it was told up to `stored`, and has set numbers aside up to `reserved`. Threads that wait for room or
     /// acknowledgements look again.
     pub fn note_stored(&mut self, stored: SequenceNumber, reserved: SequenceNumber) {

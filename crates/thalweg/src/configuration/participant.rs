@@ -17,6 +17,7 @@ pub(crate) struct ParticipantSettings {
     pub(crate) groups: Sourced<Vec<String>>,
     pub(crate) lease: Sourced<Duration>,
     pub(crate) peers: Sourced<Vec<String>>,
+    pub(crate) store: Sourced<String>,
     pub(crate) network: NetworkSettings,
     pub(crate) limits: LimitSettings,
 }
@@ -55,7 +56,7 @@ impl Default for NetworkSettings {
 }
 
 /// The keys of each table.
-const PARTICIPANT: &[&str] = &["name", "domain_tag", "groups", "lease", "peers"];
+const PARTICIPANT: &[&str] = &["name", "domain_tag", "groups", "lease", "peers", "store"];
 const NETWORK: &[&str] =
     &["interfaces", "deny_interfaces", "loopback_only", "multicast", "ipv6", "receive_buffer_bytes"];
 const LIMITS: &[&str] = &["participants", "endpoints_per_participant", "bytes_per_participant", "bytes"];
@@ -65,8 +66,17 @@ pub(super) const DOMAIN_MAX: u32 = 232;
 
 /// Reads the settings of participants in a whole file.
 pub(super) fn read(root: &SettingsTable<'_>, path: &Path) -> Result<ParticipantSettings, SettingsError> {
-    let ParticipantSettings { mut domain, mut name, mut domain_tag, mut groups, mut lease, mut peers, network, limits } =
-        ParticipantSettings::default();
+    let ParticipantSettings {
+        mut domain,
+        mut name,
+        mut domain_tag,
+        mut groups,
+        mut lease,
+        mut peers,
+        mut store,
+        network,
+        limits,
+    } = ParticipantSettings::default();
     set(root, "domain", path, &mut domain, |field| field.integer(0, DOMAIN_MAX))?;
     if let Some(table) = root.get("participant").map(|field| field.table((PARTICIPANT, &[]))).transpose()? {
         set(&table, "name", path, &mut name, text)?;
@@ -74,10 +84,11 @@ pub(super) fn read(root: &SettingsTable<'_>, path: &Path) -> Result<ParticipantS
         set(&table, "groups", path, &mut groups, texts)?;
         set(&table, "lease", path, &mut lease, |field| duration(field.text()?).map_err(|cause| field.error(cause)))?;
         set(&table, "peers", path, &mut peers, texts)?;
+        set(&table, "store", path, &mut store, text)?;
     }
     let network = root.or("network", network, |field| read_network(&field.table((NETWORK, &[]))?, path))?;
     let limits = root.or("limits", limits, |field| read_limits(&field.table((LIMITS, &[]))?, path))?;
-    Ok(ParticipantSettings { domain, name, domain_tag, groups, lease, peers, network, limits })
+    Ok(ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits })
 }
 
 fn read_network(table: &SettingsTable<'_>, path: &Path) -> Result<NetworkSettings, SettingsError> {
@@ -125,18 +136,19 @@ fn count(field: &SettingsValue<'_>) -> Result<usize, SettingsError> {
 impl ParticipantSettings {
     /// Every setting; those that nobody set with the default of a participant.
     pub(super) fn settings(&self) -> Vec<EffectiveSetting> {
-        let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, network, limits } = self;
+        let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits } = self;
         let lease_text = lease.set().map_or("\"20s\"".to_owned(), |lease| format!("\"{lease:?}\""));
         let count = |of: &Sourced<usize>, default: usize| of.set().unwrap_or(&default).to_string();
         let usual = thalweg_rtps::discovery::DiscoveryLimits::default();
         let buffer = thalweg_transport::udp::UdpConfig::default().receive_buffer_bytes;
-        let told: [(String, &SettingOrigin); 16] = [
+        let told: [(String, &SettingOrigin); 17] = [
             (domain.value.to_string(), &domain.origin),
             (format!("{:?}", name.value), &name.origin),
             (format!("{:?}", domain_tag.value), &domain_tag.origin),
             (format!("{:?}", groups.value), &groups.origin),
             (lease_text, &lease.origin),
             (format!("{:?}", peers.value), &peers.origin),
+            (format!("{:?}", store.value), &store.origin),
             (format!("{:?}", network.interfaces.value), &network.interfaces.origin),
             (format!("{:?}", network.deny_interfaces.value), &network.deny_interfaces.origin),
             (network.loopback_only.value.to_string(), &network.loopback_only.origin),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::runtime::{
     AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Process, Runtime, local_addresses, warn,
 };
 use crate::status::ParticipantStatus;
+use crate::store::{Restorable, Store};
 use crate::type_store::{self, TypeStore};
 use crate::{Error, ErrorKind};
 
@@ -50,6 +52,7 @@ pub struct DomainParticipantBuilder {
     io: IoOptions,
     listener: Option<SharedListener>,
     configuration: Option<Configuration>,
+    store: Option<PathBuf>,
 }
 
 /// A participant's listener, shared by the copies of its settings.
@@ -91,6 +94,7 @@ impl DomainParticipantBuilder {
             io: IoOptions::default(),
             listener: None,
             configuration: None,
+            store: None,
         }
     }
 
@@ -230,6 +234,13 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// The file that keeps the histories of PERSISTENT writers; it is created where it does not exist. Those that it holds for this domain
+    /// serve readers at once. One participant uses it at a time. Default none: PERSISTENT writers are refused.
+    pub fn store(mut self, path: impl Into<PathBuf>) -> Self {
+        self.store = Some(path.into());
+        self
+    }
+
     /// Binds the I/O thread to these processors, numbered from 0. Default: any.
     pub fn affinity(mut self, processors: &[usize]) -> Self {
         self.io.affinity = processors.to_vec();
@@ -241,6 +252,7 @@ impl DomainParticipantBuilder {
     /// # Errors
     /// [`ErrorKind::BadParameter`] for a configuration that cannot be used, a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
     /// have, a lease that is too short or too long, a limit of 0, or data that is too long;
+    /// [`ErrorKind::PreconditionNotMet`] when another participant uses the store, [`ErrorKind::OutOfResources`] when it cannot be written;
     /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
     pub fn create(mut self) -> Result<DomainParticipant, Error> {
         const OPERATION: &str = "create_participant";
@@ -252,6 +264,7 @@ impl DomainParticipantBuilder {
         self.check_limits()?;
         let peers = self.resolve_peers()?;
         let no_entropy = |error| Error::system(OPERATION, error);
+        let store = self.store.take().map(|path| Store::open(&path, domain_id)).transpose()?;
         let process = Process::this().map_err(no_entropy)?;
         let prefix = process.new_prefix().map_err(no_entropy)?;
         let refused_discovery = write::repetition_marks(prefix).to_vec();
@@ -288,11 +301,22 @@ impl DomainParticipantBuilder {
             config.services.extend(type_store::services());
             config.types = Some(Arc::clone(&types) as _);
         }
-        let participant = (Participant::new(clock::now(), config), Diagnosis::new(self.inspector), types);
+        let mut participant = Participant::new(clock::now(), config);
+        let restore = |(store, found): (Arc<Store>, Restorable)| store.restore(found, &mut participant).map(|()| store);
+        let store = store.map(restore).transpose()?;
+        let participant = (participant, Diagnosis::new(self.inspector), types);
         let notices = transport.notices;
         let listener = self.listener.map(SharedListener::into_callback);
-        let runtime =
-            Runtime::start(participant, transport.sender, transport.receiver, plan, self.io, listener, configuration)?;
+        let runtime = Runtime::start(
+            participant,
+            transport.sender,
+            transport.receiver,
+            plan,
+            self.io,
+            listener,
+            configuration,
+            store,
+        )?;
         Ok(DomainParticipant { runtime, udp: self.udp, notices })
     }
 
@@ -307,6 +331,7 @@ impl DomainParticipantBuilder {
         take(&mut self.name, String::new(), settings.name.set());
         take(&mut self.domain_tag, String::new(), settings.domain_tag.set());
         take(&mut self.groups, Vec::new(), settings.groups.set());
+        self.store = self.store.take().or_else(|| settings.store.set().map(PathBuf::from));
         take(&mut self.lease_duration, LEASE_DEFAULT, settings.lease.set());
         self.peers.extend(settings.peers.value.iter().cloned());
         if self.udp.interfaces.allow.is_empty() && self.udp.interfaces.deny.is_empty() {

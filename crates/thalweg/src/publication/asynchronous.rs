@@ -7,7 +7,7 @@ use thalweg_rtps::history::{ChangeKind, PayloadKind};
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::types::{KeyHash, SequenceNumber};
 
-use super::blocking::{acknowledgement_outcome, request_acknowledgements};
+use super::blocking::{acknowledgement_outcome, request_acknowledgements, store_failure};
 use super::sending::{Outgoing, attempt, serialize};
 use super::{DataWriter, WriterCell};
 use crate::runtime::Waiters;
@@ -81,8 +81,17 @@ impl<T> DataWriter<T> {
                 Err(error) => return Some(Err(error)),
             };
             let has_room = !waits || cell.writer.lock().ask_for_room(&change.instance, change.payload.len());
-            if has_room && let Ok(written) = attempt(state, cell, false, change.clone()) {
-                return Some(Ok(written.sequence));
+            if has_room {
+                match attempt(state, cell, false, change.clone()) {
+                    Ok(written) => return Some(Ok(written.sequence)),
+                    Err(refused) => {
+                        if let Some(error) = store_failure(cell, &refused) {
+                            return Some(Err(error));
+                        }
+                    }
+                }
+            } else if let Some(error) = cell.store_failure("send") {
+                return Some(Err(error));
             }
             (waits, outgoing) = (true, Some(Ok(change)));
             None

@@ -20,6 +20,9 @@ pub(super) fn write_when_room(
     outgoing: Outgoing,
     mut refused: WriteRefused,
 ) -> Result<SequenceNumber, Error> {
+    if let Some(error) = store_failure(cell, &refused) {
+        return Err(error);
+    }
     if on_io_thread() {
         return Err(inline_error(cell, &refused));
     }
@@ -30,8 +33,16 @@ pub(super) fn write_when_room(
             Ok(written) => return Ok(written.sequence),
             Err(again) => refused = again,
         }
+        if let Some(error) = store_failure(cell, &refused) {
+            return Err(error);
+        }
     }
     Err(timeout_error(cell, &refused))
+}
+
+/// Why a refused write need not wait: the store cannot be written.
+pub(super) fn store_failure(cell: &WriterCell, refused: &WriteRefused) -> Option<Error> {
+    refused.awaits_store.then(|| cell.store_failure("write")).flatten()
 }
 
 /// Waits until there may be room for a sample of this size, unless there is room already.
@@ -81,12 +92,15 @@ pub(super) fn wait_for_acknowledgments(
             return outcome;
         }
         if deadline.has_passed() || on_io_thread() {
-            let cause = format!(
-                "timed out after {timeout:?}: {} of {} readers owe an acknowledgement",
-                writer.readers_behind(),
-                writer.matched_readers().len()
-            );
-            let advice = "wait longer, or look with `thalweg ls` which reader does not answer";
+            let (behind, matched) = (writer.readers_behind(), writer.matched_readers().len());
+            let (cause, advice) = match behind {
+                0 => ("the store has not kept up".to_owned(), "wait longer, or use a faster disk"),
+                _ => (
+                    format!("{behind} of {matched} readers owe an acknowledgement"),
+                    "wait longer, or look with `thalweg ls` which reader does not answer",
+                ),
+            };
+            let cause = format!("timed out after {timeout:?}: {cause}");
             return Err(Error::new(ErrorKind::Timeout, "wait_for_acknowledgments", cause)
                 .on_topic(&cell.topic.name)
                 .advise(advice));
@@ -106,12 +120,15 @@ pub(super) fn request_acknowledgements(state: &RuntimeState, cell: &WriterCell) 
     state.rearm(cell.guid().entity, Some(asked));
 }
 
-/// Whether every reader has acknowledged all samples; `None` while some reader owes an acknowledgement and may give it.
+/// Whether every reader has acknowledged all samples, and the store of a PERSISTENT writer holds them; `None` while that may still come.
 pub(super) fn acknowledgement_outcome(cell: &WriterCell, writer: &Writer) -> Option<Result<(), Error>> {
     let forsaken = cell.take_given_up(writer.counters().readers_given_up);
     let (behind, given_up) = (writer.readers_behind(), writer.readers_given_up());
     if forsaken > 0 || behind > 0 && behind <= given_up {
         return Some(Err(given_up_error(cell, forsaken.max(given_up as u64))));
+    }
+    if !writer.is_stored() {
+        return cell.store_failure("wait_for_acknowledgments").map(Err);
     }
     (behind == 0).then_some(Ok(()))
 }
@@ -163,6 +180,9 @@ fn inline_error(cell: &WriterCell, refused: &WriteRefused) -> Error {
 
 fn owing(refused: &WriteRefused) -> String {
     let WriteRefused { readers_behind, readers, held, .. } = refused;
+    if refused.awaits_store {
+        return "the store has not kept up".to_owned();
+    }
     if *readers_behind == 0 {
         return format!("the history is full with {held} samples");
     }

@@ -14,8 +14,8 @@ mod writer_cell;
 
 use std::sync::Arc;
 
-use thalweg_rtps::participant::WriterConfig;
-use thalweg_rtps::qos::{Presentation, WriterQos};
+use thalweg_rtps::participant::{StoredHistory, WriterConfig};
+use thalweg_rtps::qos::{Durability, Presentation, WriterQos};
 use thalweg_rtps::writer::WriterOptions;
 
 use crate::runtime::{Delivery, Runtime};
@@ -155,19 +155,34 @@ impl Publisher {
         let (endpoints, types) = (&self.runtime.state().endpoints, &self.runtime.state().types);
         let refused =
             |error| Error::qos("create_writer", topic.name(), error).noting(&configuration.note(topic.name()));
-        let cell = self.runtime.command(|now, participant| {
-            endpoints.check_type("create_writer", &description)?;
-            types.register(&description);
-            let group = self.members.group_for(&config.qos, participant);
-            let writer = participant.create_writer_in(now, config, group).map_err(refused)?;
-            let cell = Arc::new(WriterCell::new(writer, description, qos));
-            if let Some((delivery, listener)) = listener {
-                cell.status_listener().set(delivery, listener);
+        let store = self.runtime.store().filter(|_| qos.durability == Durability::Persistent);
+        let create = |stored: Option<StoredHistory>| {
+            self.runtime.command(|now, participant| {
+                endpoints.check_type("create_writer", &description)?;
+                types.register(&description);
+                let writer = match stored {
+                    Some(stored) => participant.create_lasting_writer(now, config.clone(), Some(stored)),
+                    None => {
+                        let group = self.members.group_for(&config.qos, participant);
+                        participant.create_writer_in(now, config.clone(), group)
+                    }
+                };
+                let cell = Arc::new(WriterCell::new(writer.map_err(refused)?, description, qos, store.cloned()));
+                if let Some((delivery, listener)) = listener {
+                    cell.status_listener().set(delivery, listener);
+                }
+                // Before the participant is unlocked, so that its first events already find the writer.
+                endpoints.insert_writer(Arc::clone(&cell));
+                Ok::<_, Error>(cell)
+            })
+        };
+        let cell = match store {
+            Some(store) => {
+                config.qos.check().map_err(refused)?;
+                store.create_writer(&config, |stored| create(Some(stored)))?
             }
-            // Before the participant is unlocked, so that its first events already find the writer.
-            endpoints.insert_writer(Arc::clone(&cell));
-            Ok::<_, Error>(cell)
-        })?;
+            None => create(None)?,
+        };
         self.members.add(&cell);
         Ok(DataWriter::new(Arc::clone(&self.runtime), cell))
     }

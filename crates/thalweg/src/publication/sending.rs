@@ -215,6 +215,8 @@ pub(super) fn transmit<R>(
     let result = change(&mut writer, now);
     cell.note_collecting(writer.collects());
     if !writer.wants_to_send(now) {
+        drop(writer);
+        cell.wake_store();
         return result;
     }
     trace::token_granted();
@@ -224,6 +226,7 @@ pub(super) fn transmit<R>(
         trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), outbox));
         clock::now()
     });
+    cell.wake_store();
     state.rearm(cell.guid().entity, sent.pause);
     if sent.made_room {
         cell.notify_waiters();

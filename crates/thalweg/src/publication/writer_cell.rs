@@ -12,10 +12,12 @@ use thalweg_rtps::types::{Guid, SequenceNumber};
 use thalweg_rtps::writer::Writer;
 
 use super::reader_filters::ReaderFilters;
+use crate::Error;
 use crate::conditions::{Changing, StatusKinds};
 use crate::figures::WriterFigures;
 use crate::runtime::{ListenerSlot, StatusBoard, Waiters};
 use crate::status::{DeadlineMissed, IncompatibleQos, LivelinessLost, Matched, ReadersGivenUp, WriterStatus};
+use crate::store::Store;
 use crate::topic::TopicDescription;
 
 /// Callback for status changes of a writer.
@@ -32,6 +34,8 @@ pub(crate) struct WriterCell {
     transport_priority: AtomicI32,
     pub(super) representation: cdr::Representation,
     pub(super) waiters: Waiters,
+    /// The store of a PERSISTENT writer.
+    store: Option<Arc<Store>>,
     filters: ReaderFilters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
@@ -50,7 +54,12 @@ struct Statuses {
 }
 
 impl WriterCell {
-    pub(super) fn new(writer: Shared<Writer>, topic: Arc<TopicDescription>, qos: Arc<WriterQos>) -> WriterCell {
+    pub(super) fn new(
+        writer: Shared<Writer>,
+        topic: Arc<TopicDescription>,
+        qos: Arc<WriterQos>,
+        store: Option<Arc<Store>>,
+    ) -> WriterCell {
         let representation = match qos.representation() {
             Representation::Xcdr2 => cdr::Representation::Xcdr2,
             _ => cdr::Representation::Xcdr1,
@@ -68,6 +77,7 @@ impl WriterCell {
             qos: Mutex::new(qos),
             representation,
             waiters: Waiters::default(),
+            store,
             filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
             statuses: StatusBoard::new(),
@@ -76,6 +86,24 @@ impl WriterCell {
 
     pub(crate) fn guid(&self) -> Guid {
         self.guid
+    }
+
+    /// The state machine.
+    pub(crate) fn writer(&self) -> &Shared<Writer> {
+        &self.writer
+    }
+
+    /// The writer has written; the caller holds no lock.
+    #[inline]
+    pub(super) fn wake_store(&self) {
+        if let Some(store) = &self.store {
+            store.note_written();
+        }
+    }
+
+    /// Why a store cannot take what is written, if that is so.
+    pub(super) fn store_failure(&self, operation: &'static str) -> Option<Error> {
+        Some(self.store.as_ref()?.failure(operation)?.on_topic(&self.topic.name))
     }
 
     pub(crate) fn topic(&self) -> &Arc<TopicDescription> {

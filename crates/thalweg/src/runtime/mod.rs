@@ -26,6 +26,7 @@ use thalweg_transport::clock;
 use thalweg_transport::udp::{ReceiveCounts, Sender};
 
 use crate::explain::Diagnosis;
+use crate::store::{Store, StoreThread};
 use crate::type_store::TypeStore;
 use crate::{Configuration, Error};
 pub(crate) use addresses::{AddressPlan, local_addresses};
@@ -54,6 +55,8 @@ pub(crate) struct Runtime {
     state: Arc<RuntimeState>,
     io_thread: Mutex<Option<JoinHandle<()>>>,
     configuration: Configuration,
+    /// The store of PERSISTENT histories, and its thread.
+    store: Option<(Arc<Store>, StoreThread)>,
 }
 
 /// The state that all threads of a participant share.
@@ -86,6 +89,7 @@ impl Runtime {
         options: IoOptions,
         listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
         configuration: Configuration,
+        store: Option<Arc<Store>>,
     ) -> Result<Arc<Runtime>, Error> {
         let has_news = participant.household_news();
         let state = Arc::new(RuntimeState {
@@ -109,6 +113,14 @@ impl Runtime {
             state.start_listening(delivery)?;
             state.participant_listener.set(delivery, listener);
         }
+        let of_store = Arc::downgrade(&state);
+        let notify = move |writer| {
+            if let Some(cell) = of_store.upgrade().and_then(|state| state.endpoints.writer(writer)) {
+                cell.notify_waiters();
+            }
+        };
+        let start = |store: Arc<Store>| Ok::<_, Error>((Arc::clone(&store), StoreThread::start(store, notify)?));
+        let store = store.map(start).transpose()?;
         let agenda_of = Arc::clone(&state);
         let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);
         let handle =
@@ -117,11 +129,16 @@ impl Runtime {
                 agenda_of.agenda.stop();
                 Error::system("starting the I/O thread", error)
             })?;
-        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)), configuration }))
+        Ok(Arc::new(Runtime { state, io_thread: Mutex::new(Some(handle)), configuration, store }))
     }
 
     pub(crate) fn state(&self) -> &Arc<RuntimeState> {
         &self.state
+    }
+
+    /// The store of PERSISTENT histories, where there is one.
+    pub(crate) fn store(&self) -> Option<&Arc<Store>> {
+        self.store.as_ref().map(|(store, _)| store)
     }
 
     /// The settings that endpoints are created with.
@@ -194,6 +211,10 @@ impl Drop for Runtime {
         self.state.alarm.wake();
         let handle = self.io_thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         join_unless_current(handle);
+        // Nobody has a writer any more.
+        if let Some((_, thread)) = &self.store {
+            thread.stop();
+        }
         // Last, so that listeners get the I/O thread's last news.
         self.state.agenda.stop();
         join_unless_current(self.state.listeners.take());

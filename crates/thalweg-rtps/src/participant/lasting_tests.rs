@@ -144,6 +144,7 @@ fn an_instance_that_has_ended_goes_after_the_cleanup_delay() {
     let mut qos = transient(1);
     qos.durability_service.cleanup_delay = SECOND * 10;
     let shared = net.nodes[0].participant.create_writer(net.now, config(qos, Keyed::Yes, "")).expect("a legal QoS");
+    net.run_for(SECOND * 30);
     for kind in [ChangeKind::Write, ChangeKind::DisposeUnregister] {
         shared.lock().write(net.now, change(kind, 1)).expect("there is room");
     }

@@ -32,6 +32,9 @@ impl Writer {
         related: Option<&SampleIdentity>,
     ) -> Result<Written, WriteRefused> {
         let bytes = change.payload.len();
+        if change.kind != ChangeKind::Write {
+            self.history.clean_up(now);
+        }
         if !self.has_room(&change.instance, bytes) {
             return Err(self.refuse(now));
         }

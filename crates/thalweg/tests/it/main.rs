@@ -7,6 +7,7 @@ mod background;
 mod blocking;
 mod conditions;
 mod discovery;
+mod durability;
 mod entities;
 mod exchange;
 mod fixture;

@@ -1,0 +1,322 @@
+//! Histories that outlive their writers, their participants and their processes.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use thalweg::qos::{Durability, DurabilityService, History, ReaderQos, Reliability, WriterQos};
+use thalweg::{DataReader, DataWriter, DomainParticipant, ErrorKind, WriterOptions};
+
+use crate::fixture::*;
+
+const ROLE: &str = "THALWEG_TEST_DURABILITY";
+
+/// Ends the other side also when the test fails.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// A directory of one test; it goes with this.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("thalweg-durability-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(role: &str, domain: u32, topic: &str, place: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    configure(&mut command, role, domain, topic, place);
+    command
+}
+
+fn configure(command: &mut Command, role: &str, domain: u32, topic: &str, place: &Path) {
+    command
+        .args(["--exact", "durability::other_side", "--nocapture"])
+        .env(ROLE, role)
+        .env("THALWEG_TEST_DOMAIN", domain.to_string())
+        .env("THALWEG_TEST_TOPIC", topic)
+        .env("THALWEG_TEST_PLACE", place)
+        .stdout(Stdio::piped());
+}
+
+fn keeping(durability: Durability, history: History) -> WriterQos {
+    let durability_service = DurabilityService { history, ..DurabilityService::default() };
+    WriterQos { durability, durability_service, ..reliable_writer() }
+}
+
+fn late(durability: Durability) -> ReaderQos {
+    ReaderQos { durability, ..reliable_reader() }
+}
+
+fn with_store(domain: u32, place: &Path) -> Result<DomainParticipant, thalweg::Error> {
+    DomainParticipant::builder(domain).loopback_only().store(place.join("store")).create()
+}
+
+fn numbers(samples: &[thalweg::Sample<Shape>]) -> Vec<i32> {
+    samples.iter().map(|sample| sample.data().unwrap().x).collect()
+}
+
+/// What a started process does; without a role, in the test run itself, nothing.
+#[test]
+fn other_side() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let domain = std::env::var("THALWEG_TEST_DOMAIN").unwrap().parse().unwrap();
+    let name = std::env::var("THALWEG_TEST_TOPIC").unwrap();
+    let place = PathBuf::from(std::env::var("THALWEG_TEST_PLACE").unwrap());
+    match role.split_once(' ').unwrap_or((&role, "")) {
+        ("transient", _) => {
+            let participant = participant(domain);
+            let topic = participant.create_topic::<Shape>(&name);
+            let qos = keeping(Durability::Transient, History::KeepLast(3));
+            let writer = participant.create_writer(&topic, qos).unwrap();
+            (0..5).for_each(|x| _ = writer.write(&Shape::new("RED", x)).unwrap());
+            drop(writer);
+            wait_to_be_killed();
+        }
+        ("stream", first) => stream(&with_store(domain, &place).unwrap(), &name, first.parse().unwrap()),
+        ("serve", _) => {
+            let _participant = with_store(domain, &place).unwrap();
+            wait_to_be_killed();
+        }
+        ("fill", _) => fill_the_disk(domain, &name, &place),
+        other => panic!("no such role: {other:?}"),
+    }
+}
+
+fn wait_to_be_killed() {
+    std::thread::sleep(Duration::from_secs(120));
+}
+
+/// Writes from number `first` on until it is killed, and prints what is confirmed.
+fn stream(participant: &DomainParticipant, name: &str, first: i32) {
+    let qos = keeping(Durability::Persistent, History::KeepAll);
+    let writer = participant.create_writer(&participant.create_topic::<Shape>(name), qos).unwrap();
+    for x in first.. {
+        writer.write(&Shape { payload: vec![x as u8; 200], ..Shape::new("RED", x) }).unwrap();
+        if x % 50 == 49 && writer.wait_for_acknowledgments(PATIENCE).is_ok() {
+            println!("confirmed {x}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_gets_the_history_of_a_writer_that_was_dropped() {
+    let (domain, name) = (domain(), unique("transient"));
+    let place = Place::new("transient");
+    let _other = Other(command("transient", domain, &name, &place.0).spawn().unwrap());
+    let participant = participant(domain);
+    let topic = participant.create_topic::<Shape>(&name);
+    let reader = participant.create_reader(&topic, late(Durability::Transient)).unwrap();
+    assert_eq!(numbers(&take(&reader, 3)), [2, 3, 4]);
+}
+
+/// Lets a process write from `first` on, kills it once it has confirmed enough, and returns the last number that it confirmed.
+fn stream_and_kill(domain: u32, name: &str, place: &Path, first: i32, enough: i32) -> i32 {
+    let mut child = Other(command(&format!("stream {first}"), domain, name, place).spawn().unwrap());
+    let mut confirmed = first;
+    for line in BufReader::new(child.0.stdout.take().unwrap()).lines() {
+        let Some(number) = line.unwrap().strip_prefix("confirmed ").map(|number| number.parse::<i32>().unwrap()) else {
+            continue;
+        };
+        confirmed = number;
+        if confirmed - first > enough {
+            child.0.kill().unwrap();
+        }
+    }
+    assert!(confirmed - first > enough, "the other side ended by itself");
+    confirmed
+}
+
+fn take_until(reader: &DataReader<Shape>, last: i32, into: &mut Vec<i32>) {
+    let start = Instant::now();
+    while into.last().is_none_or(|got| *got < last) {
+        assert!(start.elapsed() < PATIENCE * 2, "{:?} of {last} came", into.last());
+        reader.wait(Duration::from_millis(100));
+        into.extend(numbers(&reader.take(usize::MAX).into_iter().filter(|one| one.is_valid()).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn a_kill_loses_nothing_confirmed_and_delivers_nothing_twice() {
+    let (domain, name) = (domain(), unique("kill"));
+    let place = Place::new("kill");
+    let here = participant(domain);
+    let topic = here.create_topic::<Shape>(&name);
+    let reader = here.create_reader(&topic, late(Durability::Persistent)).unwrap();
+    let (mut lived_through, mut ranges) = (Vec::new(), Vec::new());
+    for round in 0..4 {
+        let first = round * 1_000_000;
+        let confirmed = stream_and_kill(domain, &name, &place.0, first, 137 + 211 * round);
+        ranges.push((first, confirmed));
+        take_until(&reader, confirmed, &mut lived_through);
+    }
+    let _serving = Other(command("serve", domain, &name, &place.0).spawn().unwrap());
+    let late = here.create_reader(&topic, late(Durability::Persistent)).unwrap();
+    let mut served = Vec::new();
+    take_until(&late, ranges[3].1, &mut served);
+    for got in [&lived_through, &served] {
+        assert!(got.is_sorted_by(|before, after| before < after), "something came twice, or out of order");
+        let got: BTreeSet<i32> = got.iter().copied().collect();
+        for (first, confirmed) in &ranges {
+            assert!(
+                (*first..=*confirmed).all(|x| got.contains(&x)),
+                "something confirmed is missing before {confirmed}"
+            );
+        }
+    }
+    assert_eq!(reader.counters().lost, 0);
+}
+
+#[test]
+fn a_participant_goes_on_with_the_histories_of_its_store() {
+    let (domain, name) = (domain(), unique("again"));
+    let place = Place::new("again");
+    let write = |count: std::ops::Range<i32>| {
+        let participant = with_store(domain, &place.0).unwrap();
+        let topic = participant.create_topic::<Shape>(&name);
+        let qos = keeping(Durability::Persistent, History::KeepLast(4));
+        let writer = participant.create_writer(&topic, qos).unwrap();
+        let written = count.map(|x| writer.write(&Shape::new("RED", x)).unwrap()).last();
+        writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        written.unwrap().0
+    };
+    assert_eq!(write(0..10), 10);
+    assert_eq!(write(10..12), 12, "no number is left out where nothing was killed");
+    let _serving = with_store(domain, &place.0).unwrap();
+    let here = participant(domain);
+    let reader = here.create_reader(&here.create_topic::<Shape>(&name), late(Durability::Persistent)).unwrap();
+    assert_eq!(numbers(&take(&reader, 4)), [8, 9, 10, 11]);
+}
+
+#[test]
+fn histories_are_told_apart_by_name() {
+    let (domain, name) = (domain(), unique("names"));
+    let place = Place::new("names");
+    let participant = with_store(domain, &place.0).unwrap();
+    let topic = participant.create_topic::<Shape>(&name);
+    let create = |history_name: &str| {
+        let options = WriterOptions { history_name: history_name.into(), ..WriterOptions::default() };
+        let qos = keeping(Durability::Persistent, History::KeepLast(1));
+        participant.create_publisher(Default::default()).create_writer_with(&topic, qos, options)
+    };
+    let (first, second) = (create("a").unwrap(), create("b").unwrap());
+    assert_ne!(first.guid(), second.guid());
+    let error = create("a").err().expect("it has a writer");
+    assert!(error.to_string().contains("history_name"), "{error}");
+    let guid = first.guid();
+    drop(first);
+    assert_eq!(create("a").unwrap().guid(), guid);
+}
+
+#[test]
+fn persistent_needs_a_store_of_its_own() {
+    let (domain, name) = (domain(), unique("none"));
+    let place = Place::new("none");
+    let here = participant(domain);
+    let qos = keeping(Durability::Persistent, History::KeepLast(1));
+    let error = here.create_writer(&here.create_topic::<Shape>(&name), qos).err().expect("there is no store");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("DomainParticipantBuilder::store"), "{error}");
+    let _first = with_store(domain, &place.0).unwrap();
+    let error = with_store(domain, &place.0).err().expect("it is in use");
+    assert_eq!(error.kind(), ErrorKind::PreconditionNotMet);
+    std::fs::write(place.0.join("text"), "no store at all").unwrap();
+    let broken = DomainParticipant::builder(domain).loopback_only().store(place.0.join("text")).create();
+    let error = broken.err().expect("it is no store").to_string();
+    assert!(error.contains("damaged, or no store") && error.contains("text"), "{error}");
+}
+
+/// In a file system of a few MiB: writes until it is full, makes room, and goes on.
+fn fill_the_disk(domain: u32, name: &str, place: &Path) {
+    let ballast = place.join("ballast");
+    std::fs::write(&ballast, vec![1; 3 << 20]).unwrap();
+    let participant = with_store(domain, place).unwrap();
+    let mut qos = keeping(Durability::Persistent, History::KeepAll);
+    qos.reliability = Reliability::Reliable { max_blocking_time: Duration::from_secs(5) };
+    let writer = participant.create_writer(&participant.create_topic::<Shape>(name), qos).unwrap();
+    let write = |x: i32| writer.write(&Shape { payload: vec![x as u8; 20_000], ..Shape::new("RED", x) });
+    let (mut written, mut confirmed) = (0, -1);
+    let error = loop {
+        if let Err(error) = write(written) {
+            break error;
+        }
+        if writer.wait_for_acknowledgments(PATIENCE).is_ok() {
+            confirmed = written;
+        }
+        written += 1;
+        assert!(written < 5_000, "the disk takes everything");
+    };
+    assert_eq!(error.kind(), ErrorKind::OutOfResources, "{error}");
+    let told = error.to_string();
+    assert!(told.contains("No space left") && told.contains(place.to_str().unwrap()), "{told}");
+    assert_eq!(writer.wait_for_acknowledgments(PATIENCE).unwrap_err().kind(), ErrorKind::OutOfResources);
+    assert!(confirmed > 10, "{confirmed}");
+    std::fs::remove_file(&ballast).unwrap();
+    let start = Instant::now();
+    while let Err(error) = write(written) {
+        assert!(start.elapsed() < PATIENCE, "{error}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    drop((writer, participant));
+    serve_all(domain, name, place, written);
+    println!("whole");
+    std::io::stdout().flush().unwrap();
+}
+
+fn serve_all(domain: u32, name: &str, place: &Path, written: i32) {
+    let _serving = with_store(domain, place).unwrap();
+    let here = participant(domain);
+    let reader = here.create_reader(&here.create_topic::<Shape>(name), late(Durability::Persistent)).unwrap();
+    assert_eq!(numbers(&take(&reader, written as usize + 1)), (0..=written).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_disk_fails_writes_and_loses_nothing_confirmed() {
+    let place = Place::new("full");
+    let mount = format!("mount -t tmpfs -o size=9m tmpfs {} && exec \"$0\" \"$@\"", place.0.display());
+    let is_allowed = Command::new("unshare").args(["-m", "sh", "-c", &mount, "true"]).status();
+    if !is_allowed.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: this user may not mount a file system of its own, so that no disk can be filled");
+        return;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &mount]).arg(std::env::current_exe().unwrap());
+    configure(&mut command, "fill", domain(), &unique("full"), &place.0);
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("whole"), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn samples_of_an_instance_that_has_ended_go_after_the_cleanup_delay() {
+    let (domain, name) = (domain(), unique("cleanup"));
+    let here = participant(domain);
+    let mut qos = keeping(Durability::Transient, History::KeepLast(1));
+    qos.durability_service.cleanup_delay = Duration::from_millis(400);
+    let writer: DataWriter<Shape> = here.create_writer(&here.create_topic::<Shape>(&name), qos).unwrap();
+    writer.write(&Shape::new("RED", 1)).unwrap();
+    writer.write(&Shape::new("BLUE", 2)).unwrap();
+    let start = Instant::now();
+    writer.unregister(&Shape::new("RED", 1)).unwrap();
+    assert_eq!(writer.held(), 3);
+    eventually("the samples go", || writer.held() == 1);
+    assert!(start.elapsed() >= Duration::from_millis(400));
+}

@@ -104,7 +104,12 @@ impl QosOptions {
                 self.reliability = Some(choose(value, &choices)?);
             }
             "durability" => {
-                let choices = [("volatile", Durability::Volatile), ("transient-local", Durability::TransientLocal)];
+                let choices = [
+                    ("volatile", Durability::Volatile),
+                    ("transient-local", Durability::TransientLocal),
+                    ("transient", Durability::Transient),
+                    ("persistent", Durability::Persistent),
+                ];
                 self.durability = Some(choose(value, &choices)?);
             }
             "history" => {

@@ -287,7 +287,24 @@ const POLICIES: &[Clause] = &[
         "`Durability`",
         "it/exchange.rs a_late_reader_gets_transient_local_samples_and_a_volatile_one_does_not",
     ),
-    absent("§2.2.3.5", "DURABILITY_SERVICE; TRANSIENT and PERSISTENT", "refused: there is no service"),
+    shown(
+        "§2.2.3.4",
+        "TRANSIENT",
+        "`Durability::Transient`",
+        "it/durability.rs a_reader_gets_the_history_of_a_writer_that_was_dropped",
+    ),
+    shown(
+        "§2.2.3.4",
+        "PERSISTENT",
+        "`Durability::Persistent`, `DomainParticipantBuilder::store`",
+        "it/durability.rs a_kill_loses_nothing_confirmed_and_delivers_nothing_twice",
+    ),
+    shown(
+        "§2.2.3.5",
+        "DURABILITY_SERVICE",
+        "`DurabilityService`",
+        "it/durability.rs samples_of_an_instance_that_has_ended_go_after_the_cleanup_delay",
+    ),
     shown(
         "§2.2.3.6",
         "PRESENTATION",

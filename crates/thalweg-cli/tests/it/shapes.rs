@@ -150,7 +150,7 @@ fn what_is_not_effective_is_said_in_front_of_everything_else() {
     for (options, expect) in [
         ("-P -b -c RED --coherent --access-scope g", "    Presentation Coherent Access = not supported\n"),
         ("-S -b --ordered --access-scope g", "    Presentation Ordered Access = not supported\n"),
-        ("-S -D p", "    DURABILITY PERSISTENT = not supported\n"),
+        ("-P -c RED -r -D p", "    DURABILITY PERSISTENT = not supported\n"),
     ] {
         let words: Vec<&str> =
             ["shapes", "-d", &domain, "-t", "Square"].into_iter().chain(options.split(' ')).collect();

@@ -34,6 +34,8 @@
 //! |---|---|---|
 //! | `reliability` | `"best_effort"`, `"reliable"` | both |
 //! | `durability` | `"volatile"`, `"transient_local"`, `"transient"`, `"persistent"` | both |
+//! | `service_history`, `service_depth`, `service_max_samples`, `service_max_instances`, `service_max_samples_per_instance` | DURABILITY_SERVICE, as the keys without `service_` | writers |
+//! | `service_cleanup_delay` | a duration | writers |
 //! | `history`, `depth` | `"keep_last"` with a depth from 1, `"keep_all"` | both |
 //! | `max_samples`, `max_instances`, `max_samples_per_instance` | numbers from 1 | both |
 //! | `deadline`, `latency_budget`, `liveliness_lease` | durations as `"100ms"`, `"2s"`, `"infinite"` | both |

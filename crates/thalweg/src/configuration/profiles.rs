@@ -15,6 +15,12 @@ pub(super) const QOS_KEYS: &[&str] = &[
     "reliability",
     "max_blocking_time",
     "durability",
+    "service_cleanup_delay",
+    "service_history",
+    "service_depth",
+    "service_max_samples",
+    "service_max_instances",
+    "service_max_samples_per_instance",
     "history",
     "depth",
     "max_samples",
@@ -214,6 +220,14 @@ fn apply_to_writer(key: &str, value: &Value, qos: &mut WriterQos) -> Result<bool
             }
         }
         "durability" => qos.durability = durability(value)?,
+        "service_cleanup_delay" => qos.durability_service.cleanup_delay = time(value)?,
+        "service_history" | "service_depth" => {
+            let key = key.trim_start_matches("service_");
+            qos.durability_service.history = history(key, value, qos.durability_service.history)?;
+        }
+        "service_max_samples" | "service_max_instances" | "service_max_samples_per_instance" => {
+            limit(key.trim_start_matches("service_"), value, &mut qos.durability_service.resource_limits)?;
+        }
         "history" | "depth" => qos.history = history(key, value, qos.history)?,
         "max_samples" | "max_instances" | "max_samples_per_instance" => limit(key, value, &mut qos.resource_limits)?,
         "deadline" => qos.timing.deadline = time(value)?,

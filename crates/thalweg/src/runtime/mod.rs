@@ -88,8 +88,7 @@ impl Runtime {
         plan: AddressPlan,
         options: IoOptions,
         listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
-        configuration: Configuration,
-        store: Option<Arc<Store>>,
+        (configuration, store): (Configuration, Option<Arc<Store>>),
     ) -> Result<Arc<Runtime>, Error> {
         let has_news = participant.household_news();
         let state = Arc::new(RuntimeState {

@@ -377,9 +377,16 @@ impl StoreThread {
         self.store.stopping.store(true, Ordering::Release);
         let Some(handle) = lock(&self.handle).take() else { return };
         handle.thread().unpark();
-        if handle.join().is_err() {
+        // A task that this thread woke may drop the last handle.
+        if handle.thread().id() != thread::current().id() && handle.join().is_err() {
             tracing::error!("the thread of the store ended by a panic");
         }
+    }
+}
+
+impl Drop for StoreThread {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

@@ -16,6 +16,10 @@ pub fn not_effective(options: &ShapesOptions) -> Option<String> {
     if options.datafrag_size.is_some() {
         return Some("datafrag-size".to_owned());
     }
+    if options.publishes() && options.durability == DurabilityWord::Persistent {
+        // The suite's program names no store.
+        return Some("DURABILITY PERSISTENT".to_owned());
+    }
     let refused = refused.filter(|error| error.kind == QosErrorKind::Unsupported)?;
     Some(match refused.policy {
         PolicyId::PRESENTATION if options.coherent => "Presentation Coherent Access".to_owned(),

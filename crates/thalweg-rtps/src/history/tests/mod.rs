@@ -1,6 +1,7 @@
 //! Laws of the caches, first by name, then against naive models over random operations.
 
 mod expiry;
+mod kept;
 mod purges;
 mod reader;
 mod reader_model;

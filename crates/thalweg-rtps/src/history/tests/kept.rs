@@ -1,0 +1,113 @@
+//! What outlives a writer: a store that follows what it is told holds at any time what the history holds.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::{FrameLimit, Records, SmallSample, StoredChange};
+use super::*;
+use crate::payload::Payload;
+use crate::qos::{DurabilityService, History};
+use crate::rng::Rng;
+use crate::time::{Instant, Timestamp};
+use crate::types::SequenceNumber;
+
+fn random_history(rng: &mut Rng) -> History {
+    if rng.chance(0.3) { History::KeepAll } else { History::KeepLast(1 + rng.below(4) as u32) }
+}
+
+fn random_limits(rng: &mut Rng) -> ResourceLimits {
+    let mut limit = |range: u64| rng.chance(0.3).then(|| 4 + rng.below(range) as u32);
+    ResourceLimits { max_samples: limit(20), max_instances: limit(3), max_samples_per_instance: limit(4) }
+}
+
+fn service(rng: &mut Rng) -> DurabilityService {
+    let cleanup_delay = Duration::from_millis(rng.below(3) * 50);
+    DurabilityService { cleanup_delay, history: random_history(rng), resource_limits: random_limits(rng) }
+}
+
+/// A store as a table.
+#[derive(Default)]
+struct Mirror(BTreeMap<SequenceNumber, StoredChange>);
+
+impl Mirror {
+    fn apply(&mut self, records: Records) {
+        let before = self.0.len() + records.added.len();
+        self.0.extend(records.added.into_iter().map(|change| (change.sequence, change)));
+        assert_eq!(self.0.len(), before, "nothing is added twice");
+        for gone in records.removed {
+            assert!(self.0.remove(&gone).is_some(), "{gone} is removed and was never stored");
+        }
+    }
+}
+
+fn held(history: &WriterHistory) -> Vec<SequenceNumber> {
+    let mut from = SequenceNumber::FIRST;
+    let next = || {
+        let sample = history.next_from(from)?;
+        from = sample.sequence.next();
+        Some(sample.sequence)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+fn push(history: &mut WriterHistory, rng: &mut Rng) {
+    let instance = key(rng.below(5) as u8);
+    let kinds = [ChangeKind::Write, ChangeKind::Write, ChangeKind::Dispose, ChangeKind::DisposeUnregister];
+    let kind = kinds[rng.below(4) as usize];
+    let bytes = vec![rng.below(256) as u8; 8 + rng.below(60) as usize];
+    history.make_room(&instance, bytes.len());
+    if !history.room_for(&instance, bytes.len()) {
+        return;
+    }
+    if kind == ChangeKind::Write && rng.chance(0.5) {
+        let timestamp = Timestamp { seconds: 1, fraction: 0 };
+        let sample = SmallSample { instance, timestamp, encapsulation: [0, 1, 0, 0], body: &bytes };
+        history.collect(&sample, FrameLimit { bytes: 200, overhead: 16 });
+    } else {
+        let sequence = SequenceNumber::UNKNOWN;
+        let payload = Payload::from(bytes);
+        history.push(Change { sequence, kind, instance, timestamp: None, payload, fragment_bytes: None });
+    }
+}
+
+#[test]
+fn a_store_holds_what_the_history_holds_and_gives_it_back() {
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let (own, limits, service) = (random_history(&mut rng), random_limits(&mut rng), service(&mut rng));
+        let new = || WriterHistory::new(own, limits, true, 4_000).outliving(&service);
+        let (mut history, mut mirror, mut now) = (new(), Mirror::default(), Instant::ZERO);
+        history.begin_journal(SequenceNumber(i64::MAX));
+        for step in 0..300 {
+            match rng.below(10) {
+                0..5 => push(&mut history, &mut rng),
+                5 => {
+                    history.seal();
+                    history.sent_up_to(history.last().next());
+                }
+                6 | 7 => _ = history.acknowledged(history.last() + -(rng.below(4) as i64)),
+                8 => {
+                    now += Duration::from_millis(rng.below(80));
+                    history.clean_up(now);
+                }
+                _ => {
+                    history.take_records().into_iter().for_each(|records| mirror.apply(records));
+                    let stored: Vec<SequenceNumber> = mirror.0.keys().copied().collect();
+                    assert_eq!(stored, held(&history), "seed {seed}, step {step}, {own:?}, {limits:?}, {service:?}");
+                    history.note_stored(history.last(), SequenceNumber(i64::MAX));
+                    assert!(history.is_stored() && !history.has_records());
+                }
+            }
+        }
+        history.take_records().into_iter().for_each(|records| mirror.apply(records));
+        let stored: Vec<StoredChange> = mirror.0.values().cloned().collect();
+        let mut again = new();
+        again.begin_journal(SequenceNumber(i64::MAX));
+        again.restore(stored, history.last() + 7);
+        again.take_records().into_iter().for_each(|records| mirror.apply(records));
+        let kept: Vec<SequenceNumber> = mirror.0.keys().copied().collect();
+        assert_eq!(kept, held(&again), "seed {seed}: {own:?}, {limits:?}, {service:?}");
+        assert_eq!(again.last(), history.last() + 7);
+        assert!(again.is_stored());
+    }
+}

@@ -199,6 +199,13 @@ impl SampleCache {
         }
     }
 
+    /// Learns that `next` goes on with what `former` wrote: instances that are alive have both.
+    pub(crate) fn hand_on(&mut self, former: Guid, next: Guid) {
+        let written = |(_, slot): &(KeyHash, usize)| self.instances[*slot].is_written_by(former);
+        let slots: Vec<usize> = self.instances.iter_after(None).filter(written).map(|(_, slot)| slot).collect();
+        slots.into_iter().for_each(|slot| self.instances[slot].note_writer(next));
+    }
+
     /// Learns that `writer` is gone: it unregisters all its instances. Each that was alive and has no other writer
     /// becomes `NOT_ALIVE_NO_WRITERS` and gets a notice that tells it.
     pub fn writer_lost(&mut self, writer: Guid, now: Instant) {

@@ -221,11 +221,14 @@ fn after_a_crash(before: u8, lost: usize, got: u8) -> (Vec<u8>, u64) {
     let state = next.lock();
     assert_eq!((state.guid().entity, state.last()), (entity, SequenceNumber(1_000)));
     drop(state);
+    net.run_for(SECOND * 200);
     assert!(net.write(1, &next, &[200]));
-    net.run_for(SECOND * 40);
+    net.run_for(SECOND * 2);
     assert!(next.lock().all_acknowledged());
     let lost = reader.lock().counters().lost;
-    (first_bytes(&take(&net, &reader)), lost)
+    let samples = take(&net, &reader);
+    assert!(samples.iter().all(|sample| sample.info.valid), "the instance has had a writer all the time");
+    (first_bytes(&samples), lost)
 }
 
 #[test]

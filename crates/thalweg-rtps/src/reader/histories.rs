@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::Reader;
 use super::departed::LeftOff;
-use crate::types::HistoryIdentity;
+use crate::types::{Guid, HistoryIdentity};
 
 /// Histories remembered; the one that was left first is forgotten first, and delivered again if it comes back. As many as a participant
 /// keeps; 48 KiB a reader.
@@ -36,9 +36,13 @@ impl Histories {
 }
 
 impl Reader {
-    /// Where to go on with a new writer of a history: one that was killed is still matched until its lease ends.
-    pub(super) fn recall_history(&mut self, history: HistoryIdentity) -> Option<LeftOff> {
+    /// Where to go on with `next`, a new writer of a history: one that was killed is still matched until its lease ends. Its instances
+    /// are those of the new one as well.
+    pub(super) fn recall_history(&mut self, history: HistoryIdentity, next: Guid) -> Option<LeftOff> {
         let of_history = self.writers.iter().filter(|writer| writer.matched.history == Some(history));
+        for former in of_history.clone().map(|writer| writer.matched.guid) {
+            self.handover.cache.hand_on(former, next);
+        }
         let matched = of_history.filter_map(|writer| writer.place_to_resume());
         let gone = self.histories.recall(history);
         matched.chain(gone).max_by_key(|left_off| left_off.next)

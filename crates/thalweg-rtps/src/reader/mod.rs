@@ -245,7 +245,7 @@ impl Reader {
                 let crowd = self.round_trip.estimate();
                 let budget = self.budget.clone();
                 let left_off = self.departed.recall(matched.guid);
-                let left_off = left_off.or_else(|| self.recall_history(matched.history?));
+                let left_off = left_off.or_else(|| self.recall_history(matched.history?, matched.guid));
                 let counts = self.departed.counts();
                 let mut proxy = WriterProxy::new(now, matched, self.wants_history(), budget, counts, crowd);
                 if let Some(left_off) = left_off {

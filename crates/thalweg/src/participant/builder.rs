@@ -314,8 +314,7 @@ impl DomainParticipantBuilder {
             plan,
             self.io,
             listener,
-            configuration,
-            store,
+            (configuration, store),
         )?;
         Ok(DomainParticipant { runtime, udp: self.udp, notices })
     }

@@ -193,9 +193,9 @@ fn a_participant_goes_on_with_the_histories_of_its_store() {
         let topic = participant.create_topic::<Shape>(&name);
         let qos = keeping(Durability::Persistent, History::KeepLast(4));
         let writer = participant.create_writer(&topic, qos).unwrap();
-        let written = count.map(|x| writer.write(&Shape::new("RED", x)).unwrap()).last();
+        let written = count.fold(0, |_, x| writer.write(&Shape::new("RED", x)).unwrap().0);
         writer.wait_for_acknowledgments(PATIENCE).unwrap();
-        written.unwrap().0
+        written
     };
     assert_eq!(write(0..10), 10);
     assert_eq!(write(10..12), 12, "no number is left out where nothing was killed");
@@ -218,7 +218,7 @@ fn histories_are_told_apart_by_name() {
     };
     let (first, second) = (create("a").unwrap(), create("b").unwrap());
     assert_ne!(first.guid(), second.guid());
-    let error = create("a").err().expect("it has a writer");
+    let error = create("a").expect_err("it has a writer");
     assert!(error.to_string().contains("history_name"), "{error}");
     let guid = first.guid();
     drop(first);
@@ -231,7 +231,7 @@ fn persistent_needs_a_store_of_its_own() {
     let place = Place::new("none");
     let here = participant(domain);
     let qos = keeping(Durability::Persistent, History::KeepLast(1));
-    let error = here.create_writer(&here.create_topic::<Shape>(&name), qos).err().expect("there is no store");
+    let error = here.create_writer(&here.create_topic::<Shape>(&name), qos).expect_err("there is no store");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("DomainParticipantBuilder::store"), "{error}");
     let _first = with_store(domain, &place.0).unwrap();

@@ -232,6 +232,27 @@ fn a_late_reader_gets_what_a_transient_local_writer_kept() {
 }
 
 #[test]
+fn a_late_reader_gets_what_a_killed_persistent_writer_stored() {
+    let domain = thalweg::domain();
+    let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stored-{}", std::process::id()));
+    let (store, file) = (place.with_extension("store"), place.with_extension("toml"));
+    let configuration = format!("[participant]\nstore = {:?}\n", store.display().to_string());
+    let start = |words: &str| thalweg::start_configured((&file, &configuration), domain, words);
+    let values = "RED,1,2,3 RED,2,2,3 BLUE,3,4,5";
+    let publisher =
+        start(&format!("pub Square --type ShapeType --readers 0 --rate 10 --qos durability=persistent {values}"));
+    std::thread::sleep(Duration::from_secs(2));
+    publisher.kill();
+    let serving = start("sub Other --timeout 80");
+    let said = peer::start(None, domain, "sub --topic Square --count 2 --timeout 80 --transient-local").finish().well();
+    let values = peer_values(&said);
+    let got = |color: &str| of_color(&values, color).iter().map(|value| value["x"].as_i64()).collect::<Vec<_>>();
+    assert_eq!((got("RED"), got("BLUE")), (vec![Some(2)], vec![Some(3)]), "the newest value of each instance");
+    serving.kill();
+    _ = (std::fs::remove_file(&store), std::fs::remove_file(&file));
+}
+
+#[test]
 fn a_volatile_reader_that_comes_late_gets_no_history() {
     let domain = thalweg::domain();
     let mut publisher = peer::start(

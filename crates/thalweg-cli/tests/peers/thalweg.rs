@@ -32,6 +32,15 @@ pub fn start_alone(words: &str) -> Program {
     Program::start("Thalweg", &command)
 }
 
+/// As [`start`] beside the test, with a configuration file of this content at `path`.
+#[track_caller]
+pub fn start_configured((path, content): (&std::path::Path, &str), domain: u32, words: &str) -> Program {
+    std::fs::write(path, content).expect("the test's folder is writable");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command.env("THALWEG_CONFIG", path).args(words.split_whitespace()).args(["--domain", &domain.to_string()]);
+    Program::start("Thalweg", &command)
+}
+
 /// A domain that no other test of this run uses.
 pub fn domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);

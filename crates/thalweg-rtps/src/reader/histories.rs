@@ -8,7 +8,7 @@ use crate::types::{Guid, HistoryIdentity};
 
 /// Histories remembered; the one that was left first is forgotten first, and delivered again if it comes back. As many as a participant
 /// keeps; 48 KiB a reader.
-pub(super) const HISTORIES_MAX: usize = crate::participant::LASTING_WRITERS_MAX;
+pub(super) const HISTORIES_MAX: usize = 1_024;
 
 /// Where a reader was with each history whose writer is gone.
 #[derive(Debug, Default)]

@@ -323,7 +323,7 @@ impl Writer {
     /// Whether [`Writer::write`] would find room for a payload of this instance now. If not, `Event::SpaceAvailable` tells when
     /// it may: room that there was since the write was refused has been told already, and others have used it.
     pub fn ask_for_room(&mut self, instance: &KeyHash, payload_bytes: usize) -> bool {
-        let has_room = self.has_room(instance, payload_bytes);
+        let has_room = self.make_room_for(instance, payload_bytes);
         if !has_room {
             self.room.wait();
         }

@@ -35,7 +35,7 @@ impl Writer {
         if change.kind != ChangeKind::Write {
             self.history.clean_up(now);
         }
-        if !self.has_room(&change.instance, bytes) {
+        if !self.make_room_for(&change.instance, bytes) {
             return Err(self.refuse(now));
         }
         self.collection.note_written(now, bytes);
@@ -83,7 +83,7 @@ impl Writer {
         if !self.frames(serialized.len()) {
             return None;
         }
-        if !self.has_room(&instance, serialized.len()) {
+        if !self.make_room_for(&instance, serialized.len()) {
             return Some(Err(self.refuse(now)));
         }
         self.collection.note_written(now, serialized.len());
@@ -177,9 +177,9 @@ impl Writer {
         Written { sequence: pushed.sequence, arm: if queued { Some(now) } else { arm } }
     }
 
-    /// Whether a change fits: into the history, where what late readers alone would get makes room, and into the store.
+    /// Lets what only late readers would get go for a change. Returns whether it fits then: into the history, and into the store.
     #[inline]
-    pub(super) fn has_room(&mut self, instance: &KeyHash, bytes: usize) -> bool {
+    pub(super) fn make_room_for(&mut self, instance: &KeyHash, bytes: usize) -> bool {
         if self.qos.outlives_writer() {
             self.history.make_room(instance, bytes);
         }

@@ -75,7 +75,8 @@ fuzz_target!(|data: &[u8]| {
     };
     let resource_limits = ResourceLimits { max_samples: limit(samples / 2), ..ResourceLimits::default() };
     let durability = Durability::Persistent;
-    let qos = WriterQos { durability, durability_service, history: history(own), resource_limits, ..WriterQos::default() };
+    let qos =
+        WriterQos { durability, durability_service, history: history(own), resource_limits, ..WriterQos::default() };
     if qos.check().is_err() {
         return;
     }

@@ -134,7 +134,9 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  thalweg ")).collect();
             assert!(!examples.is_empty(), "{}", command.get_name());
-            for example in examples.iter().flat_map(|line| line.split(" & thalweg ")) {
+            for example in
+                examples.iter().flat_map(|line| line.split(" & thalweg ")).flat_map(|line| line.split(" | thalweg "))
+            {
                 let words = ["thalweg".to_owned()].into_iter().chain(shell_words(example));
                 if let Err(error) = Program::try_parse_from(words) {
                     panic!("{example}: {error}");

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+mod chunk;
 pub mod contents;
 pub mod error;
 pub mod files;

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcap::McapError;
-use mcap::records::{Record, op};
+use mcap::records::Record;
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{CDR, INSTANCES, RecordedWriter};
+use crate::chunk::Chunk;
 use crate::error::RecordingError;
-use crate::records::{self, END_BYTES};
+use crate::records::{self, END_BYTES, Found};
 use crate::schema::TypeSchema;
 use crate::summary::{RecordingSummary, SUMMARY};
 
@@ -97,6 +98,9 @@ impl InstanceEnd {
 pub struct RecordingReader<R> {
     input: R,
     reader: LinearReader,
+    record_bytes_max: usize,
+    /// The chunk that is being read.
+    chunk: Option<Chunk>,
     schemas: BTreeMap<u16, Arc<TypeSchema>>,
     channels: BTreeMap<u16, Arc<ReadChannel>>,
     /// Bytes of both.
@@ -117,15 +121,16 @@ impl<R: Read> RecordingReader<R> {
 
     /// As [`RecordingReader::new`], with the most bytes that a record or chunk may have, compressed or not.
     pub fn with_limit(input: R, record_bytes_max: usize) -> RecordingReader<R> {
-        let options = LinearReaderOptions::default();
-        RecordingReader::with_options(input, options.with_record_length_limit(record_bytes_max))
+        RecordingReader::with_options(input, LinearReaderOptions::default(), record_bytes_max)
     }
 
-    fn with_options(input: R, options: LinearReaderOptions) -> RecordingReader<R> {
-        let options = options.with_prevalidate_chunk_crcs(true);
+    fn with_options(input: R, options: LinearReaderOptions, record_bytes_max: usize) -> RecordingReader<R> {
+        let options = options.with_record_length_limit(record_bytes_max).with_emit_chunks(true);
         RecordingReader {
             input,
             reader: LinearReader::new_with_options(options),
+            record_bytes_max,
+            chunk: None,
             schemas: BTreeMap::new(),
             channels: BTreeMap::new(),
             definition_bytes: 0,
@@ -166,22 +171,24 @@ impl<R: Read> RecordingReader<R> {
     }
 
     fn step(&mut self) -> Result<Step, RecordingError> {
+        if let Some(chunk) = &mut self.chunk {
+            match chunk.next_record()? {
+                Some(record) => return self.keep(record),
+                None => self.chunk = None,
+            }
+        }
         let wanted = match self.reader.next_event() {
             None => return Ok(Step::End),
             Some(Ok(LinearReadEvent::ReadRequest(wanted))) => wanted,
             Some(Ok(LinearReadEvent::Record { opcode, data })) => {
                 self.has_begun = true;
-                if opcode == op::STATISTICS {
-                    self.channels_told = records::channel_count(data);
+                match records::parse(opcode, data)? {
+                    Found::Nothing => {}
+                    Found::ChannelCount(count) => self.channels_told = Some(count),
+                    Found::Chunk => self.chunk = Some(Chunk::new(data, self.record_bytes_max)?),
+                    Found::Record(record) => return self.keep(record),
                 }
-                if !records::is_used(opcode) {
-                    return Ok(Step::More);
-                }
-                if !records::has_its_texts(opcode, data) {
-                    return Err(RecordingError::new("its content is broken: a text is longer than its record"));
-                }
-                let record = mcap::parse_record(opcode, data).map_err(broken)?.into_owned();
-                return self.keep(record);
+                return Ok(Step::More);
             }
             Some(Err(McapError::UnexpectedEof)) if self.has_begun => {
                 self.cut_off = Some("it ends before its end: it was not closed, or its end was cut off".to_owned());
@@ -190,7 +197,7 @@ impl<R: Read> RecordingReader<R> {
             Some(Err(McapError::BadMagic | McapError::UnexpectedEof)) if !self.has_begun => {
                 return Err(RecordingError::new("it is no MCAP file"));
             }
-            Some(Err(error)) => return Err(broken(error)),
+            Some(Err(error)) => return Err(records::broken(error)),
         };
         // A length in a broken file is believed only as far as there are bytes.
         let room = self.reader.insert(wanted.min(READ_BYTES));
@@ -281,10 +288,6 @@ enum Step {
     End,
 }
 
-fn broken(error: McapError) -> RecordingError {
-    RecordingError::new(format!("its content is broken: {error}"))
-}
-
 /// Most bytes of a record or chunk, chosen by us: a chunk is held whole until its checksum is known, and the greatest samples
 /// in use have a quarter of this.
 const RECORD_BYTES_MAX: usize = 256 << 20;
@@ -293,7 +296,7 @@ const DEFINITION_BYTES_MAX: usize = 64 << 20;
 /// Memory of a schema or channel beside its texts, so that empty ones are counted, too.
 const DEFINITION_OVERHEAD: usize = 256;
 /// Bytes that are read at once.
-const READ_BYTES: usize = 1 << 20;
+pub(crate) const READ_BYTES: usize = 1 << 20;
 
 /// The channels of a file: from its index, or where it was cut off, from all of it.
 ///
@@ -317,8 +320,8 @@ pub fn indexed_channels(file: &mut (impl Read + Seek)) -> Option<Vec<Arc<ReadCha
     file.seek(SeekFrom::End(-i64::try_from(END_BYTES).ok()?)).ok()?;
     file.read_exact(&mut end).ok()?;
     file.seek(SeekFrom::Start(records::summary_start(&end)?)).ok()?;
-    let options = LinearReaderOptions::default().with_skip_start_magic(true).with_record_length_limit(RECORD_BYTES_MAX);
-    let mut reader = RecordingReader::with_options(file, options);
+    let options = LinearReaderOptions::default().with_skip_start_magic(true);
+    let mut reader = RecordingReader::with_options(file, options, RECORD_BYTES_MAX);
     while reader.read_entry().ok()?.is_some() {}
     // An index may leave out channels that have no messages, or all of them.
     if reader.cut_off.is_some() || reader.channels.len() < reader.channels_told? {

@@ -1,14 +1,67 @@
 //! Records as they stand in a file, before the format's parser sees them.
 
-use mcap::records::op;
+use mcap::McapError;
+use mcap::records::{Record, op};
 
-/// Whether a record is used here. Of all others nothing is needed, so nothing is believed.
-pub fn is_used(opcode: u8) -> bool {
-    matches!(opcode, op::SCHEMA | op::CHANNEL | op::MESSAGE | op::METADATA)
+use crate::error::RecordingError;
+
+/// What a record is to a reader of recordings.
+pub enum Found {
+    /// Of no use: nothing of it is believed.
+    Nothing,
+    /// A chunk.
+    Chunk,
+    /// How many channels the file has.
+    ChannelCount(usize),
+    Record(Record<'static>),
 }
 
-/// Whether the texts of a record that [is used](is_used) end within it: the parser takes memory for what they say.
-pub fn has_its_texts(opcode: u8, record: &[u8]) -> bool {
+/// Parses a record.
+///
+/// # Errors
+/// It is broken.
+pub fn parse(opcode: u8, record: &[u8]) -> Result<Found, RecordingError> {
+    match opcode {
+        op::CHUNK => return Ok(Found::Chunk),
+        op::STATISTICS => return Ok(channel_count(record).map_or(Found::Nothing, Found::ChannelCount)),
+        op::SCHEMA | op::CHANNEL | op::MESSAGE | op::METADATA => {}
+        _ => return Ok(Found::Nothing),
+    }
+    if !has_its_texts(opcode, record) {
+        return Err(RecordingError::new("its content is broken: a text is longer than its record"));
+    }
+    Ok(Found::Record(mcap::parse_record(opcode, record).map_err(broken)?.into_owned()))
+}
+
+/// What the format's parser does not understand.
+pub fn broken(error: McapError) -> RecordingError {
+    RecordingError::new(format!("its content is broken: {error}"))
+}
+
+/// Whether the records of a chunk that is not packed end within it; true for one that is packed, or has no whole head.
+pub fn has_its_records(chunk: &[u8]) -> bool {
+    // Behind the times, the size and the checksum of its records.
+    let Some((name_bytes, rest)) = chunk.get(28..).and_then(|rest| rest.split_first_chunk()) else { return true };
+    if u32::from_le_bytes(*name_bytes) > 0 {
+        return true;
+    }
+    let Some((bytes, rest)) = rest.split_first_chunk() else { return true };
+    let Some(mut records) = usize::try_from(u64::from_le_bytes(*bytes)).ok().and_then(|bytes| rest.get(..bytes)) else {
+        return true;
+    };
+    while let Some((_, rest)) = records.split_first() {
+        let after = rest.split_first_chunk().and_then(|(length, rest)| {
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            rest.get(length..)
+        });
+        let Some(after) = after else { return false };
+        records = after;
+    }
+    true
+}
+
+/// Whether the texts of a record end within it: the parser takes memory for what they say.
+fn has_its_texts(opcode: u8, record: &[u8]) -> bool {
     let end = match opcode {
         op::SCHEMA => record.get(2..).and_then(after_text).and_then(after_text).and_then(after_text),
         op::CHANNEL => record.get(4..).and_then(after_text).and_then(after_text).and_then(after_map),
@@ -19,7 +72,7 @@ pub fn has_its_texts(opcode: u8, record: &[u8]) -> bool {
 }
 
 /// The number of channels in a record of statistics.
-pub fn channel_count(statistics: &[u8]) -> Option<usize> {
+fn channel_count(statistics: &[u8]) -> Option<usize> {
     // Behind the numbers of messages and schemas.
     let count = statistics.get(10..)?.first_chunk()?;
     usize::try_from(u32::from_le_bytes(*count)).ok()

@@ -288,3 +288,24 @@ fn records_that_lie_about_what_is_in_them_cost_neither_memory_nor_the_process() 
         assert_eq!(read(&file_of(opcode, &record)), Ok((Vec::new(), true)), "{opcode}");
     }
 }
+
+/// The content of a chunk that is not packed.
+fn plain_chunk(records: &[u8]) -> Vec<u8> {
+    let size = (records.len() as u64).to_le_bytes();
+    [&[0; 16][..], &size, &[0; 4], &[0; 4], &size, records].concat()
+}
+
+#[test]
+fn records_of_a_chunk_end_within_it() {
+    let metadata = [&1_u32.to_le_bytes()[..], b"x", &[0; 4]].concat();
+    let record = |bytes: u64| [&[12][..], &bytes.to_le_bytes(), &metadata].concat();
+    let whole = plain_chunk(&[record(9), record(9)].concat());
+    assert_eq!(read(&file_of(6, &whole)), Ok((Vec::new(), true)));
+    for chunk in [plain_chunk(&record(10)), plain_chunk(&record(u64::MAX)), plain_chunk(&record(9)[..8])] {
+        let error = read(&file_of(6, &chunk)).expect_err("a lie");
+        assert!(error.contains("longer than its chunk"), "{error}");
+    }
+    // A chunk that lies about its own length.
+    let short = [&whole[..32], &u64::MAX.to_le_bytes(), &whole[40..]].concat();
+    assert!(read(&file_of(6, &short)).is_err());
+}

@@ -113,8 +113,12 @@ fn check(
     measure: &Measure,
     (costs, answer): (&[f64], AutoAnswer),
 ) -> Option<AutoCheck> {
-    let (leader, _) = leader(measure, group)?;
-    let cost = median(costs)?.exp();
+    let (leader, best) = leader(measure, group)?;
+    let of_medians = || {
+        let ratio = measure.median(group.auto()?)? / measure.median(best)?;
+        Some(if measure.more_is == Side::Worse { ratio } else { ratio.recip() })
+    };
+    let cost = median(costs).map(f64::exp).or_else(of_medians)?;
     let ratio = median_interval(costs).map(|costs| costs.map(f64::exp));
     let choice = choice(group);
     let by = percent((cost - 1.0).abs());

@@ -22,6 +22,8 @@ fn assert_shared(method: &str, figures: &Value) {
         // Datagrams that carry no sample count as well; on a busy machine what waits for the window shares some.
         "immediate" => assert!((0.95..=2.0).contains(&shared), "{figures}"),
         "asynchronous" => assert!(shared >= 0.95, "{figures}"),
+        // It collects only what comes faster than datagrams leave, which a busy machine makes slower.
+        "auto" => assert!(shared > 2.0, "{figures}"),
         _ => assert!(shared > 5.0, "{figures}"),
     }
 }

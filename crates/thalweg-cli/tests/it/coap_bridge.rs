@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{ChildStderr, ChildStdout};
 use std::time::Instant;
 
+use crate::gateway::wait_for_line;
 use crate::program::{PATIENCE, Running, command, run, tag};
 
 /// A bridge on a port of its own.
@@ -30,30 +31,13 @@ impl Bridging {
     }
 }
 
-/// Reads lines until one has this in it.
-#[track_caller]
-fn wait_for(lines: &mut impl BufRead, part: &str) {
-    let start = Instant::now();
-    let mut line = String::new();
-    while start.elapsed() < PATIENCE {
-        line.clear();
-        if lines.read_line(&mut line).expect("a line") == 0 {
-            break;
-        }
-        if line.contains(part) {
-            return;
-        }
-    }
-    panic!("{part:?} was not said; the last line was {line:?}");
-}
-
 #[test]
 fn what_a_publisher_writes_is_observed_over_coap() {
     let tag = tag();
     let mut bridge = Bridging::start(&tag, &[]);
     let shapes = ["pub", "Square", "--type", "ShapeType", "RED,1,2,3", "RED,4,5,6", "--rate", "20"];
     let _publisher = Running::start(command(&[&shapes, &["--interface", "lo", "--domain-tag", &tag][..]].concat()));
-    wait_for(&mut bridge.stderr, "/topics/Square is there");
+    wait_for_line(&mut bridge.stderr, "/topics/Square is there");
     let uri = bridge.uri("/topics/Square");
     let start = Instant::now();
     // The topic is there before its first sample is.
@@ -84,19 +68,19 @@ fn what_is_put_over_coap_reaches_a_subscriber() {
         run(&["coap", "put", &format!("{root}{topic}"), payload, "--format", format, "--timeout", "50"])
     };
     let mut squares = subscribe(&["Square", "--type", "ShapeType"]);
-    wait_for(&mut bridge.stderr, "/topics/Square is there");
+    wait_for_line(&mut bridge.stderr, "/topics/Square is there");
     let mut said = squares.stderr();
-    wait_for(&mut said, "matched a writer");
+    wait_for_line(&mut said, "matched a writer");
     let wrong = put("Square", r#"{"color":"RED"}"#, "json").expect_code(1);
     assert!(wrong.stderr.contains("the member \"x\" is missing"), "{}", wrong.stderr);
     put("Square", r#"{"color":"RED","x":7,"y":8,"shapesize":9}"#, "json").expect_code(0);
-    wait_for(&mut squares.stdout(), "RED,7,8,9");
+    wait_for_line(&mut squares.stdout(), "RED,7,8,9");
     let mut chatter = subscribe(&["chatter"]);
-    wait_for(&mut bridge.stderr, "/topics/chatter is there");
+    wait_for_line(&mut bridge.stderr, "/topics/chatter is there");
     let mut said = chatter.stderr();
-    wait_for(&mut said, "matched a writer");
+    wait_for_line(&mut said, "matched a writer");
     put("chatter", "hello", "text").expect_code(0);
-    wait_for(&mut chatter.stdout(), "hello");
+    wait_for_line(&mut chatter.stdout(), "hello");
 }
 
 #[test]

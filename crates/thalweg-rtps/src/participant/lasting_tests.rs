@@ -239,3 +239,26 @@ fn a_reader_that_lived_through_a_crash_gets_nothing_twice_and_misses_nothing_sto
     assert_eq!(after_a_crash(9, 0, 5).0, all(9), "it lacked what was stored");
     assert_eq!(after_a_crash(9, 2, 5).0, [1, 2, 3, 4, 5, 6, 7, 200]);
 }
+
+#[test]
+fn a_history_that_was_put_back_is_read_from_its_start() {
+    let mut net = Net::new(3);
+    let qos = WriterQos { durability: Durability::Persistent, ..transient(100) };
+    let participant = &mut net.nodes[0].participant;
+    let first = participant.create_lasting_writer(net.now, config(qos.clone(), Keyed::No, ""), Some(stored(1_000)));
+    let first = first.expect("there is a store");
+    let reader = net.reader(2, wanting(), Keyed::No);
+    net.run_for(SECOND);
+    (1..=5).for_each(|n| assert!(net.write(0, &first, &[n])));
+    let mut changes = first.lock().take_records().expect("there is news").added;
+    net.run_for(SECOND);
+    assert_eq!(first_bytes(&take(&net, &reader)), [1, 2, 3, 4, 5]);
+    changes.truncate(2);
+    net.nodes[0].hangs = true;
+    net.nodes[0].cut_off = true;
+    let history = StoredHistory { changes, last: SequenceNumber(2), ..stored(1_000) };
+    let restored = net.nodes[1].participant.restore_writer(net.now, config(qos, Keyed::No, ""), history);
+    restored.expect("a legal QoS");
+    net.run_for(SECOND * 3);
+    assert_eq!(first_bytes(&take(&net, &reader)), [1, 2], "the copy of a store knows nothing of what followed");
+}

@@ -20,8 +20,8 @@ const LOOK_PERIOD: Duration = Duration::from_millis(20);
 const LOOK_PERIOD_LATE: Duration = Duration::from_millis(500);
 /// Entries that may be there beside those that are needed, until a sweep is worth its time.
 const SPARE: usize = 64;
-/// Large samples under repair that a writer keeps for each reader.
-const LARGE_REPAIRS_MAX: usize = 8;
+/// Large samples that a writer remembers the repair of, for each reader.
+const LARGE_REPAIRS_MAX: usize = 256;
 /// Numbers that a reader keeps beyond a missing sample, for each writer.
 const AHEAD_MAX: usize = 65_536;
 /// Unfinished samples that a reader keeps of each writer.

@@ -1,9 +1,10 @@
 //! What readers answer, and what happens when they do not (RTPS 2.5 §8.4.9).
 
 use super::Writer;
+use super::congestion::Answered;
 use super::flow::Position;
 use super::loss::Loss;
-use super::reader_proxy::{MatchedReader, Owed, ReaderProxy};
+use super::reader_proxy::{AllAsked, MatchedReader, Owed, ReaderProxy};
 use super::repair::cut_of;
 use super::repairs::Repairs;
 use super::transmission::Place;
@@ -116,7 +117,8 @@ impl Writer {
     /// The last sample of which a reader may lack some although its path carries what is sent now: it came later, was left behind, or
     /// what is sent was slowed down for it since.
     fn excused(&self, reader: Guid) -> SequenceNumber {
-        self.readers.get(reader).map_or(SequenceNumber::ZERO, |proxy| proxy.joined.max(proxy.slowed_at.sample))
+        let sent = self.outgoing.place.position();
+        self.readers.get(reader).map_or(SequenceNumber::ZERO, |proxy| proxy.joined.max(proxy.excused(sent).sample))
     }
 
     fn handle_answer(
@@ -145,15 +147,23 @@ impl Writer {
         let acknowledged = Position::whole(answer.base.previous().min(unsent.previous()));
         let progressed = acknowledged > proxy.acknowledged;
         let announced = self.flow.announced_between(proxy.acknowledged, acknowledged);
+        // What is sent to all, and the requests beside it, do not reach one that gets nothing but repairs.
+        let (announced, all_asked) = match proxy.repairs_only {
+            None => (announced, self.heartbeat.all_asked),
+            Some(_) => (None, AllAsked::default()),
+        };
         if proxy.matched.vendor.traits().asks_until_greeted && answer.asks_for_heartbeat() {
             proxy.last_heard = now;
-        } else if let Some(took) = proxy.take_answer(now, &self.heartbeat.all_asked, announced, answer.asks) {
+        } else if let Some(took) = proxy.take_answer(now, &all_asked, announced, answer.asks) {
             self.heartbeat.round_trip.measured(took);
         }
+        // What it lacked first has arrived.
+        let repaired = || proxy.repairs.sent_once_at(proxy.acknowledged.sample.next()).filter(|_| progressed);
+        let repaired = repaired().map(|at| now.since(at));
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));
         let told = Position::whole(answer.told.min(unsent.previous()));
         let reached = acknowledged.max(proxy.acknowledged).max(told);
-        let answered = self.flow.answered(reached, took);
+        let answered = Answered { repaired, ..self.flow.answered(reached, took) };
         let first_contact = !proxy.proven;
         proxy.proven |= !proxy.must_prove_itself() || !answer.is_preemptive();
         let proves = first_contact && proxy.proven;
@@ -242,7 +252,7 @@ impl Writer {
         let first_cut = held.as_ref().and_then(|sample| sample.fragment_bytes);
         match held.map(|sample| cut_of(&sample, limit, self.outgoing.place)) {
             Some(Some(cut)) => {
-                let slowed_at = proxy.slowed_at;
+                let slowed_at = proxy.excused(self.outgoing.place.position());
                 let tells = !uses_group || proxy.group.has_brought_any();
                 let is_first_cut = tells && first_cut.is_none_or(|bytes| bytes == cut.fragment_bytes);
                 let counts =
@@ -327,6 +337,7 @@ impl Writer {
         if has_changed {
             self.paths_changed();
         }
+        self.settle_laggard(now, reader);
     }
 
     /// Frees what was sent and every awaited reader has acknowledged. Returns whether a blocked write should be tried again.
@@ -359,7 +370,7 @@ impl ReaderProxy {
         if !self.matched.vendor.traits().confirms_fragments {
             return None;
         }
-        let (before, slowed_at) = (sample.sequence.previous(), self.slowed_at);
+        let (before, slowed_at) = (sample.sequence.previous(), self.excused(place.position()));
         let is_first_cut = tells && sample.fragment_bytes.is_none_or(|bytes| bytes == cut.fragment_bytes);
         let counts = |fragments| is_first_cut && Position { sample: before, fragments } > slowed_at;
         let lost = self.repairs.lose_whole(now, sample.sequence, cut, self.suppression(), counts);

@@ -86,6 +86,8 @@ pub(super) struct Answered {
     pub reached: Option<u64>,
     /// What the answer took, if that is known.
     pub took: Option<Duration>,
+    /// What a repair took, at most, until the reader told that it has it: it tells that no sooner than it is asked.
+    pub repaired: Option<Duration>,
     /// What the reader's socket leaves of the send window.
     pub window: u64,
 }
@@ -93,7 +95,14 @@ pub(super) struct Answered {
 impl Answered {
     /// Both together; `later` came later.
     pub(super) fn and(&self, later: &Answered) -> Answered {
-        Answered { reached: self.reached.max(later.reached), took: later.took.or(self.took), ..*later }
+        let (took, repaired) = (later.took.or(self.took), later.repaired.or(self.repaired));
+        Answered { reached: self.reached.max(later.reached), took, repaired, ..*later }
+    }
+
+    /// What it tells of a reader that gets nothing but repairs since so much had been sent to all.
+    pub(super) fn of_repairs_since(self, sent: u64) -> Answered {
+        let reached = self.reached.map(|reached| reached.min(sent));
+        Answered { sent, busy_since: (Instant::ZERO, 0), reached, took: None, ..self }
     }
 }
 
@@ -155,19 +164,24 @@ impl Congestion {
 
     /// What follows takes another path, of which nothing is known.
     pub(super) fn start_anew(&mut self, now: Instant, answer: &Answered) {
+        self.count_from(now, answer);
+        let round = std::mem::take(&mut self.round);
+        *self = Congestion { round, judged: self.judged, ..Congestion::new(now) };
+    }
+
+    /// What was sent to all until now tells nothing of the path: only what follows counts.
+    pub(super) fn count_from(&mut self, now: Instant, answer: &Answered) {
         let acknowledged = self.round.acknowledged.max(answer.reached.unwrap_or(0));
-        let fresh = Congestion::new(now);
-        let mut judged = self.judged;
-        judged.forget(answer.sent);
-        let round = Round {
-            sent_before: answer.sent + judged.repaired,
+        self.judged.forget(answer.sent);
+        self.round = Round {
+            began: now,
+            sent_before: answer.sent + self.judged.repaired,
             acknowledged_before: acknowledged,
             acknowledged,
-            judged_before: judged.amount(acknowledged),
+            judged_before: self.judged.amount(acknowledged),
             settled_from: answer.sent,
-            ..fresh.round
+            ..Round::default()
         };
-        *self = Congestion { round, judged, ..fresh };
     }
 
     /// What may be on its way.
@@ -230,6 +244,12 @@ impl Congestion {
         self.round.lost = self.round.lost.and(loss);
     }
 
+    /// What leaves leaves at this rate from now on.
+    #[cfg(test)]
+    pub(super) fn pace_at(&mut self, now: Instant, rate: u64) {
+        self.phase = Phase::Paced(Pace::new(now, rate, Duration::ZERO, 0));
+    }
+
     #[cfg(test)]
     pub(super) fn lost(&self) -> u64 {
         self.round.lost.cost
@@ -266,6 +286,8 @@ impl Congestion {
         let reached = answer.reached.unwrap_or(0);
         if let Some(took) = answer.took {
             self.path.note(now, took);
+        } else if let Some(repaired) = answer.repaired {
+            self.path.smooth(repaired);
         }
         self.round.acknowledged = self.round.acknowledged.max(reached);
         // Where all that is sent is sent again, nothing new arrives.

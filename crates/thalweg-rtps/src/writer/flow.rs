@@ -180,6 +180,11 @@ impl Flow {
         self.sent
     }
 
+    /// When something was sent to all last.
+    pub(super) fn sent_at(&self) -> Instant {
+        self.sent_at
+    }
+
     /// Kernel memory that may still be filled.
     pub(super) fn room(&self) -> u64 {
         self.limit().saturating_sub(self.in_flight())
@@ -248,7 +253,7 @@ impl Flow {
         let index = self.checkpoints.partition_point(|checkpoint| checkpoint.position <= position);
         let reached = index.checked_sub(1).and_then(|index| self.checkpoints.get(index));
         let reached = reached.map(|checkpoint| checkpoint.sent);
-        Answered { sent: self.sent, busy_since: self.busy_since, reached, took, window: self.window }
+        Answered { sent: self.sent, busy_since: self.busy_since, reached, took, repaired: None, window: self.window }
     }
 
     /// When the latest request about something beyond `before`, up to `position`, left, if it left once.

@@ -21,7 +21,7 @@ pub struct WriterFootprint {
     pub waiting: usize,
     /// Matched readers.
     pub readers: usize,
-    /// Large samples of which readers asked for fragments, or that were repaired lately, at most 8 for each reader.
+    /// Large samples of which readers asked for fragments, or that were repaired and did not tell of it yet, at most 256 for each reader.
     pub large_repairs: usize,
 }
 

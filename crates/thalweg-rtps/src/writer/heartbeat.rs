@@ -137,17 +137,27 @@ impl Writer {
         if !self.promises.as_mut().is_some_and(|promises| promises.take_owed_assertion()) {
             return;
         }
-        let last = self.outgoing.place.sample.previous();
-        let (first, reader) = (self.history.first().min(last.next()), self.route.reader());
         for form in [Form::Batch, Form::Plain] {
             if self.route.destinations_in(form).is_empty() {
                 continue;
             }
-            let (writer, count) = (self.guid.entity, self.heartbeat.take_count());
-            let heartbeat = Heartbeat { reader, writer, first, last, count, is_final: true, liveliness: true };
+            let heartbeat = self.next_assertion(self.route.reader());
             packer_to(&self.route, form, self.guid, outbox).reserve(write::HEARTBEAT_LEN);
             write::heartbeat(outbox.buffer(), &heartbeat);
         }
+        let mut next = 0;
+        while let Some(place) = self.readers.next_with(next, |any| any.repairs_only) {
+            next = place + 1;
+            let heartbeat = self.next_assertion(self.readers.at(place).matched.guid.entity);
+            Packer::directed(outbox, self.guid, &self.readers.at(place).matched).reserve(write::HEARTBEAT_LEN);
+            write::heartbeat(outbox.buffer(), &heartbeat);
+        }
+    }
+
+    fn next_assertion(&mut self, reader: EntityId) -> Heartbeat {
+        let last = self.outgoing.place.sample.previous();
+        let (first, writer) = (self.history.first().min(last.next()), self.guid.entity);
+        Heartbeat { reader, writer, first, last, count: self.heartbeat.take_count(), is_final: true, liveliness: true }
     }
 
     /// Within a large sample the readers are also asked for the fragments sent so far.

@@ -39,6 +39,8 @@ pub(super) struct LargeRepair {
     is_recut: bool,
     aged_at: Instant,
     sent_at: Option<Instant>,
+    /// Some of it was sent again more than once, so that nothing tells which time arrived.
+    is_ambiguous: bool,
 }
 
 impl LargeRepair {
@@ -54,7 +56,13 @@ impl LargeRepair {
             is_recut: false,
             aged_at: Instant::ZERO,
             sent_at: None,
+            is_ambiguous: false,
         }
+    }
+
+    /// When the last part of it was sent again, if each was once.
+    pub(super) fn sent_once_at(&self) -> Option<Instant> {
+        self.sent_at.filter(|_| self.is_done() && !self.is_ambiguous)
     }
 
     /// What was sent again is remembered for at least `suppression`, and less than twice as long.
@@ -94,6 +102,7 @@ impl LargeRepair {
     pub(super) fn request_all(&mut self, now: Instant, suppression: Duration) {
         let on_its_way = !self.is_done() || self.sent_at.is_some_and(|at| now.since(at) < suppression);
         if !on_its_way {
+            self.is_ambiguous |= self.sent_at.is_some();
             (1..=self.cut.fragments).for_each(|number| _ = self.wanted.insert(number));
         }
     }
@@ -132,6 +141,7 @@ impl LargeRepair {
 
     /// What was sent again so far, and is lost, says nothing of what is sent from now on.
     pub(super) fn forget_lost(&mut self) {
+        self.is_ambiguous |= self.sent_at.is_some();
         self.repeated.clear();
     }
 
@@ -142,7 +152,9 @@ impl LargeRepair {
 
     /// Whether the request for a fragment tells of a loss that is not known yet: each time that it was sent can be lost once.
     fn count_loss(&mut self, number: u32, counts: bool) -> bool {
-        self.repeated.remove(number) || counts && !self.is_recut && self.lost.insert(number)
+        let was_repeated = self.repeated.remove(number);
+        self.is_ambiguous |= was_repeated;
+        was_repeated || counts && !self.is_recut && self.lost.insert(number)
     }
 
     /// Nothing of it is to be sent again.

@@ -11,6 +11,7 @@ mod asking_tests;
 mod coherent_sets;
 mod collection;
 mod congestion;
+mod counters;
 mod doubt;
 #[cfg(test)]
 mod doubt_tests;
@@ -24,6 +25,9 @@ mod heartbeat_state;
 mod judged;
 #[cfg(test)]
 mod judgement_tests;
+#[cfg(test)]
+mod laggard_tests;
+mod laggards;
 mod large_repair;
 mod lasting;
 mod lateness;
@@ -72,6 +76,7 @@ use std::time::Duration;
 pub use acknowledge::WriterOutcome;
 use ahead::Ahead;
 pub(crate) use allowance::{Backlog, Paid};
+pub use counters::WriterCounters;
 pub use explanation::WriterExplanation;
 pub use footprint::WriterFootprint;
 pub use neighbourhood::{Link, Medium, Neighbourhood};
@@ -156,37 +161,6 @@ pub struct WriteRefused {
     pub awaits_store: bool,
     /// As [`Written::arm`]: an acknowledgement is asked for.
     pub arm: Option<Instant>,
-}
-
-/// Numbers that tell what a writer did; all start at zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WriterCounters {
-    /// DATA and DATA_FRAG submessages sent for the first time.
-    pub transmitted: u64,
-    /// DATA and DATA_FRAG submessages sent again.
-    pub repaired: u64,
-    /// HEARTBEATs sent.
-    pub heartbeats: u64,
-    /// ACKNACKs and NACK_FRAGs handled.
-    pub acknacks: u64,
-    /// ACKNACKs and NACK_FRAGs refused because they tell of samples or fragments that were never sent.
-    pub implausible: u64,
-    /// Writes refused for want of room.
-    pub refused: u64,
-    /// Samples that left no trace because the content filter of every matched reader refuses them.
-    pub unwanted: u64,
-    /// Samples that KEEP_LAST overwrote before every reader had acknowledged them.
-    pub overwritten_unacknowledged: u64,
-    /// Large samples that KEEP_LAST overwrote when only a part of them had been sent, so that their readers never have them whole. Samples
-    /// that nobody acknowledges are finished instead.
-    pub abandoned: u64,
-    /// Times a reader was given up that had exhausted [`WriterQos::reader_patience`].
-    pub readers_given_up: u64,
-    /// DATA_BATCH submessages sent for the first time.
-    pub batches: u64,
-    /// Datagrams with samples sent for the first time; one to several destinations counts once.
-    pub datagrams: u64,
 }
 
 /// A writer's state machine. Application threads write and transmit; the I/O thread hands it ACKNACKs and timeouts.
@@ -432,6 +406,7 @@ impl Writer {
 
     /// Takes note of what the readers have in common now that one of them has changed.
     fn readers_changed(&mut self) {
+        self.readmit_where_none_follows(self.flow.sent_at());
         let together = *self.readers.summary();
         self.flow.set_receive_buffer(together.receive_buffer);
         self.flow.set_unacknowledged_buffer(lowest(together.unacknowledged_buffer, together.given_up_buffer));

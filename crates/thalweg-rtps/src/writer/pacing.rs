@@ -48,7 +48,12 @@ impl Writer {
     /// Kernel memory of a sample of the usual size on its way, of a large one that of a datagram: how much of it is lost the requests
     /// for its fragments tell.
     pub(super) fn usual_cost(&self) -> u64 {
-        ((self.collection.sample_bytes() as u64 + 64) * 7 / 4).min(DATAGRAM)
+        self.sample_cost().min(DATAGRAM)
+    }
+
+    /// Kernel memory of a sample of the usual size with all of its fragments.
+    pub(super) fn sample_cost(&self) -> u64 {
+        (self.collection.sample_bytes() as u64 + 64) * 7 / 4
     }
 }
 

@@ -31,6 +31,11 @@ impl Path {
             self.period_began = now;
         }
         self.shortest[0] = self.shortest[0].min(took);
+        self.smooth(took);
+    }
+
+    /// An answer took so long at most.
+    pub(super) fn smooth(&mut self, took: Duration) {
         self.smoothed = if self.smoothed.is_zero() { took } else { (self.smoothed * 3 + took) / 4 };
     }
 

@@ -118,6 +118,8 @@ pub(super) struct ReaderProxy {
     /// Last sample sent before it came, or while it stood still. Until it has caught up with that, it does not hold up the
     /// others.
     pub joined: SequenceNumber,
+    /// It gets nothing but repairs until it has caught up; what had been sent to all when that began, in kernel memory.
+    pub repairs_only: Option<u64>,
     pub acknowledged: Position,
     /// It sent an ACKNACK that only a reader sends which matches us too.
     pub proven: bool,
@@ -166,6 +168,7 @@ impl ReaderProxy {
             met_at: joined.next(),
             base: SequenceNumber::ZERO,
             joined,
+            repairs_only: None,
             acknowledged: Position::whole(start.previous()),
             proven: false,
             forsaken: SequenceNumber::ZERO,
@@ -241,7 +244,7 @@ impl ReaderProxy {
 
     /// True when new samples wait for it: it is awaited and has caught up with what was written before it came.
     pub(super) fn is_up_to_date(&self) -> bool {
-        self.is_awaited() && self.acknowledged.sample >= self.joined
+        self.is_awaited() && self.repairs_only.is_none() && self.acknowledged.sample >= self.joined
     }
 
     /// False for a repeated ACKNACK: the network duplicates datagrams.
@@ -317,6 +320,7 @@ impl ReaderProxy {
 
     /// It answers; its path, if it has one to be judged, is judged when all is known that it tells at once. Returns whether it has.
     pub(super) fn hear(&mut self, answered: Answered) -> bool {
+        let answered = self.repairs_only.map_or(answered, |sent| answered.of_repairs_since(sent));
         if self.congestion.is_some() {
             self.heard = Some(self.heard.map_or(answered, |before| before.and(&answered)));
         }

@@ -48,6 +48,8 @@ pub(super) struct AnyReader {
     pub owed: bool,
     /// It has asked for something that was not sent again yet.
     pub repairs: bool,
+    /// It gets nothing else until it has caught up.
+    pub repairs_only: bool,
     /// It must prove itself before it is told of samples.
     pub unproved: bool,
     pub given_up: bool,
@@ -97,6 +99,7 @@ impl AnyReader {
         AnyReader {
             owed: self.owed | other.owed,
             repairs: self.repairs | other.repairs,
+            repairs_only: self.repairs_only | other.repairs_only,
             unproved: self.unproved | other.unproved,
             given_up: self.given_up | other.given_up,
             unheard: self.unheard | other.unheard,
@@ -130,6 +133,7 @@ impl ReaderSummary {
             any: AnyReader {
                 owed: reader.owed != Owed::Nothing,
                 repairs: !reader.repairs.is_empty(),
+                repairs_only: reader.repairs_only.is_some(),
                 unproved: reader.must_prove_itself(),
                 given_up: reader.is_given_up(),
                 unheard: awaited && !reader.proven,

@@ -39,7 +39,8 @@ pub(super) fn change(reader: &mut ReaderProxy, rng: &mut Rng, step: u64) {
             // A path that loses more or less of a megabyte a step.
             let (now, sent) = (START + Duration::from_millis(100 * step), step << 20);
             let took = Some(Duration::from_millis(1 + rng.below(20)));
-            let answer = Answered { sent, busy_since: (START, 0), reached: Some(sent), took, window: 1 << 20 };
+            let answer =
+                Answered { sent, busy_since: (START, 0), reached: Some(sent), took, repaired: None, window: 1 << 20 };
             reader.note_loss(Loss::datagrams(rng.below(400), congestion::DATAGRAM));
             reader.adapt_path(now, &answer, Position::default());
         }

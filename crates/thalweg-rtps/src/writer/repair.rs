@@ -48,6 +48,8 @@ pub(super) struct Repair<'a> {
 enum Served {
     /// The reader is served up to here.
     Until(SequenceNumber),
+    /// It is a large one, noted to be sent fragment by fragment.
+    Noted,
     /// The outbox is full, or the budget spent.
     Full,
     /// It is one of too many large ones: it waits for its turn.
@@ -138,13 +140,18 @@ impl<'a> Repair<'a> {
                 break;
             }
             next = next.max(first);
+            let mut is_sent = true;
             while next < end.min(self.place.sample) {
                 match self.repair_one(now, packer, next, repairs) {
                     Served::Until(until) => next = until,
+                    Served::Noted => (next, is_sent) = (next.next(), kind == Numbered::Packs),
                     Served::Full | Served::Waits => return Some(rest_of(&numbers, number)),
                 }
             }
-            repairs.record(now, kind, number, self.suppression);
+            // What is only noted may make room for an earlier one before any of it was sent.
+            if is_sent {
+                repairs.record(now, kind, number, self.suppression);
+            }
         }
         None
     }
@@ -172,7 +179,7 @@ impl<'a> Repair<'a> {
         };
         if let Some(cut) = self.cut(&sample) {
             return match repairs.request_whole(now, sequence, cut, self.suppression) {
-                true => Served::Until(sequence.next()),
+                true => Served::Noted,
                 false => Served::Waits,
             };
         }

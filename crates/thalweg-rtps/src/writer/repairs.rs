@@ -16,7 +16,7 @@ pub(super) struct Repairs {
     pub samples: Requests,
     /// Packs asked for by ACKNACK_BATCH.
     pub packs: Requests,
-    /// Samples of which fragments are to be sent again, or were lately; at most [`LARGE_MAX`].
+    /// Samples of which fragments are to be sent again, at most [`LARGE_MAX`], or were: at most [`KNOWN_MAX`] together.
     pub large: Vec<LargeRepair>,
     /// When the next part may leave.
     pub paused_until: Option<Instant>,
@@ -35,6 +35,8 @@ pub(super) enum Numbered {
 
 /// Large samples repaired at a time; a reader asks again for others.
 const LARGE_MAX: usize = 8;
+/// Large samples of which it is remembered what was sent again, until the reader has told of it: as many as an ACKNACK can ask for.
+const KNOWN_MAX: usize = 256;
 
 impl Repairs {
     pub(super) fn is_empty(&self) -> bool {
@@ -49,6 +51,14 @@ impl Repairs {
     /// True when something was sent again since `at`, which may be what arrived.
     pub(super) fn followed(&self, at: Instant) -> bool {
         self.repaired_at.is_some_and(|repaired| repaired >= at)
+    }
+
+    /// When `number` was sent again, if it was once as far as that is remembered.
+    pub(super) fn sent_once_at(&self, number: SequenceNumber) -> Option<Instant> {
+        match self.large.binary_search_by_key(&number, |large| large.sequence) {
+            Ok(index) => self.large[index].sent_once_at(),
+            Err(_) => self.samples.sent_once_at(number),
+        }
     }
 
     /// The first sample that is asked for as a whole, if there is any; `first_of` is the first one of a pack.
@@ -119,16 +129,13 @@ impl Repairs {
         true
     }
 
-    /// The sample's repair, new where there is none. Those that are done make room, and a later one for an earlier one: what a reader can
-    /// hand over next goes first, and its cache may have no room for the others.
+    /// The sample's repair, new where there is none. A later one makes room for an earlier one: what a reader can hand over next goes first,
+    /// and its cache may have no room for the others.
     fn large_of(&mut self, sequence: SequenceNumber, cut: Cut) -> Option<&mut LargeRepair> {
         let index = match self.large.binary_search_by_key(&sequence, |large| large.sequence) {
             Ok(index) => index,
             Err(mut index) => {
-                if self.large.len() >= LARGE_MAX {
-                    let last = LARGE_MAX - 1;
-                    let is_earlier = || (index <= last).then_some(last);
-                    let spare = self.large.iter().position(LargeRepair::is_done).or_else(is_earlier)?;
+                if let Some(spare) = self.spare_for(index)? {
                     self.large.remove(spare);
                     index -= usize::from(spare < index);
                 }
@@ -139,6 +146,16 @@ impl Repairs {
         let large = &mut self.large[index];
         large.follow(cut);
         Some(large)
+    }
+
+    /// Which one makes room for one that is new at `index`, if any has to; `None` where those before it leave no room.
+    fn spare_for(&self, index: usize) -> Option<Option<usize>> {
+        let waits = |large: &LargeRepair| !large.is_done();
+        if self.large.iter().filter(|large| waits(large)).count() >= LARGE_MAX {
+            return self.large.iter().rposition(waits).filter(|last| *last >= index).map(Some);
+        }
+        let is_full = self.large.len() >= KNOWN_MAX;
+        Some(is_full.then(|| self.large.iter().position(LargeRepair::is_done)).flatten())
     }
 
     /// It has everything below `next`.
@@ -236,17 +253,17 @@ mod tests {
     #[test]
     fn what_was_sent_again_of_a_sample_that_made_room_is_lost_as_a_whole() {
         let mut repairs = Repairs::default();
-        for number in (0..=LARGE_MAX as i64).map(SequenceNumber) {
+        for number in (0..=KNOWN_MAX as i64).map(SequenceNumber) {
             assert!(repairs.request_whole(at(0), number, CUT, ROUND_TRIP));
             let index = repairs.large.iter().position(|large| large.sequence == number).expect("it was asked for");
             (1..=CUT.fragments).for_each(|fragment| repairs.large[index].record(at(0), fragment, ROUND_TRIP));
             repairs.record(at(0), Numbered::Samples, number, ROUND_TRIP);
         }
-        assert!(repairs.large[0].sequence > SequenceNumber(0), "the first one made room");
+        assert_eq!((repairs.large.len(), repairs.large[0].sequence), (KNOWN_MAX, SequenceNumber(1)));
         let lose = |repairs: &mut Repairs, number| {
             repairs.lose_whole(at(5_000), SequenceNumber(number), CUT, ROUND_TRIP, |_| false).fragments
         };
-        assert_eq!([0, 5, 50].map(|number| lose(&mut repairs, number)), [100, 100, 0]);
+        assert_eq!([0, 5, 500].map(|number| lose(&mut repairs, number)), [100, 100, 0]);
         repairs.forget_lost(at(6_000));
         assert_eq!(lose(&mut repairs, 1), 0);
     }
@@ -262,10 +279,11 @@ mod tests {
             repairs.request_whole(at(0), SequenceNumber(-1), CUT, ROUND_TRIP),
             "an earlier one takes the place of the last"
         );
-        let held: Vec<i64> = repairs.large.iter().map(|large| large.sequence.0).collect();
-        assert_eq!(held, (-1..LARGE_MAX as i64 - 1).collect::<Vec<_>>());
+        let held = |repairs: &Repairs| repairs.large.iter().map(|large| large.sequence.0).collect::<Vec<_>>();
+        assert_eq!(held(&repairs), (-1..LARGE_MAX as i64 - 1).collect::<Vec<_>>());
         serve(&mut repairs, at(0), 100);
         assert!(repairs.request_whole(at(0), SequenceNumber(50), CUT, ROUND_TRIP), "one is done");
+        assert_eq!(held(&repairs).first(), Some(&-1), "which is remembered until the reader has told of it");
         assert!(repairs.large.is_sorted_by_key(|large| large.sequence));
         repairs.forget_below(SequenceNumber(50));
         assert_eq!(repairs.large.len(), 1);

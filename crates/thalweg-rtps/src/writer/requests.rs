@@ -56,6 +56,12 @@ impl Requests {
         self.lately.was_sent(number, self.forgotten_at)
     }
 
+    /// When it was sent again, if it was once as far as that is remembered.
+    pub(super) fn sent_once_at(&self, number: SequenceNumber) -> Option<Instant> {
+        let mut times = self.lately.0.iter().filter(|(_, set)| set.contains(number)).map(|(at, _)| *at);
+        times.next().filter(|_| times.next().is_none())
+    }
+
     /// Notes one more, as far as the others leave it its place; it is asked for again otherwise.
     pub(super) fn add(&mut self, now: Instant, number: SequenceNumber, unsent: SequenceNumber, suppression: Duration) {
         let mut wanted = SequenceSet::new(number);

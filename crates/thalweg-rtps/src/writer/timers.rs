@@ -14,10 +14,6 @@ use crate::proxies::Summary;
 use crate::time::{Instant, nanos};
 use crate::types::{Guid, SequenceNumber};
 
-/// How long a reader may stand still, at least, before the send window goes on without it; four round trips where that is
-/// longer.
-const LAG_MIN: Duration = Duration::from_millis(50);
-
 /// When the first of some readers is to be looked at, or earlier. [`Instant::NEVER`] stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimerBounds {
@@ -28,7 +24,7 @@ pub(super) struct TimerBounds {
     /// Since when one owes an acknowledgement without any progress.
     behind_since: Instant,
     /// When one that owes something is left behind.
-    left_at: Instant,
+    pub left_at: Instant,
     /// When one that was given up was called last.
     called_at: Instant,
 }
@@ -54,7 +50,7 @@ impl TimerBounds {
             asking: AskTimes::of(reader, round_trip),
             unseen: if reader.behind_since.is_none() { reader.acknowledged } else { never.unseen },
             behind_since: reader.behind_since.unwrap_or(Instant::NEVER),
-            left_at: reader.behind_since.map_or(Instant::NEVER, |since| since + LAG_MIN.max(round_trip * 4)),
+            left_at: reader.behind_since.map_or(Instant::NEVER, |since| since + reader.lag_patience()),
             called_at: Instant::NEVER,
         }
     }
@@ -165,7 +161,9 @@ impl AskRule {
         if greets {
             return NextQuestion::At { due: times().next(self, Instant::ZERO), greets };
         } else if acknowledged < self.owed_below() {
-            return NextQuestion::At { due: times().next(self, self.all_asked), greets };
+            // What is sent to all does not reach one that gets nothing but repairs.
+            let all_asked = if reader.repairs_only.is_some() { Instant::ZERO } else { self.all_asked };
+            return NextQuestion::At { due: times().next(self, all_asked), greets };
         } else if acknowledged < self.last || is_told_again {
             return NextQuestion::AfterMoreIsSent;
         }
@@ -175,7 +173,7 @@ impl AskRule {
     /// No reader of the summary is to be asked earlier.
     pub(super) fn bound(&self, readers: &ReaderSummary, timers: &TimerBounds) -> Instant {
         let owes = readers.awaited().is_some_and(|acknowledged| acknowledged < self.owed_below());
-        match readers.any.unheard || readers.any.untold {
+        match readers.any.unheard || readers.any.untold || readers.any.repairs_only {
             true => timers.asking.next(self, Instant::ZERO),
             false if owes => timers.asking.next(self, self.all_asked),
             false => Instant::NEVER,
@@ -197,11 +195,6 @@ impl AskRule {
 }
 
 impl ReaderProxy {
-    /// How long it may stand still before it is left behind.
-    fn lag_patience(&self) -> Duration {
-        LAG_MIN.max(self.round_trip.estimate() * 4)
-    }
-
     fn handle_timeout(&mut self, rule: &AskRule) {
         if self.acknowledged.sample < rule.last {
             // A reader that has acknowledged everything sent is not stalled: the others hold up the writer.
@@ -231,6 +224,7 @@ impl Writer {
         let called = self.call_given_up_readers(now);
         let Some(mut next) = lowest(called, self.ask_again(now)) else { return outcome };
         if self.leave_laggards_behind(now) {
+            self.readmit_where_none_follows(now);
             self.paths_changed();
             outcome.space |= self.release_acknowledged();
         }
@@ -297,25 +291,6 @@ impl Writer {
             called_at,
         );
         (first != Instant::NEVER).then(|| first + HEARTBEAT_PERIOD_MAX)
-    }
-
-    /// The send window no longer waits for readers that stand still while others are ahead of them, until they have caught up:
-    /// what they miss is repaired from the history, which still waits for them. Returns whether there are any.
-    fn leave_laggards_behind(&mut self, now: Instant) -> bool {
-        let sent = self.outgoing.place.sample.previous();
-        let ahead = self.readers.summary().furthest;
-        let mut any = false;
-        self.readers.change(
-            |readers, timers| timers.left_at <= now && readers.slowest < ahead,
-            |reader| {
-                let is_left = reader.behind_since.is_some_and(|since| now.since(since) >= reader.lag_patience());
-                if reader.is_awaited() && Some(reader.acknowledged) < ahead && is_left {
-                    reader.joined = sent;
-                    any = true;
-                }
-            },
-        );
-        any
     }
 
     /// A reader that has owed acknowledgements without any progress for as long as the QoS allows is not waited for any more.

@@ -80,6 +80,7 @@ impl Writer {
         }
         self.history.seal();
         let start = self.outgoing.place;
+        let transmitted_before = self.counters.transmitted;
         let charged_before = self.flow.sent();
         let datagrams_before = outbox.len();
         let mut progress = None;
@@ -96,6 +97,8 @@ impl Writer {
                         self.request_acknowledgement(now);
                     }
                     progress = Some(first);
+                    let transmitted = self.counters.transmitted - transmitted_before;
+                    self.counters.left_to_repairs += transmitted * self.route.spared() as u64;
                 }
                 // The others get exactly the same; the window has admitted it already.
                 Some(_) => self.transmit_again(form, start, outbox),

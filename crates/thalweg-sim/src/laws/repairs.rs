@@ -22,7 +22,8 @@ pub fn in_proportion_to_losses(record: &Record) -> Result<(), String> {
         let readers = writer.matches.len() as u64;
         let asked_again = !record.plan.weather.jitter.is_zero() || !record.plan.paths.is_empty();
         let again = if asked_again { writer.counters.transmitted * readers } else { 0 };
-        let owed = writer.toll.lost + writer.toll.dropped + replayed(record, writer) + again;
+        let owed =
+            writer.toll.lost + writer.toll.dropped + replayed(record, writer) + again + writer.counters.left_to_repairs;
         let bound = REPAIRS_PER_LOSS * owed + REPAIRS_PER_READER * readers;
         if writer.counters.repaired > bound {
             let (counters, toll) = (writer.counters, writer.toll);

@@ -6,6 +6,7 @@ mod crowds;
 mod farewells;
 mod found;
 mod households;
+mod laggards;
 mod links;
 mod lossy;
 mod moves;

@@ -9,7 +9,7 @@ fn first_window(answers: [u64; 4]) -> Congestion {
         let took = Some(Duration::from_micros(micros));
         let reached = Some(quarter * WINDOW_START / 4);
         let busy_since = (Instant::ZERO, 0);
-        let answered = Answered { sent: WINDOW_START, busy_since, reached, took, window: 1 << 22 };
+        let answered = Answered { sent: WINDOW_START, busy_since, reached, took, repaired: None, window: 1 << 22 };
         path.handle_answer(Instant::from_nanos(micros * 1_000), &answered, Duration::ZERO);
     }
     path
@@ -32,7 +32,7 @@ fn small_round(path: &mut Congestion, round: u64, millis: u64, lost: u64, assume
     let sent = round * 20 * DATAGRAM;
     path.note_loss(Loss::datagrams(lost, DATAGRAM));
     let busy_since = (Instant::ZERO, 0);
-    let answered = Answered { sent, busy_since, reached: Some(sent), took: None, window: 43_690 };
+    let answered = Answered { sent, busy_since, reached: Some(sent), took: None, repaired: None, window: 43_690 };
     path.handle_answer(Instant::from_nanos(millis * 1_000_000), &answered, assumed)
 }
 
@@ -42,7 +42,7 @@ fn a_window_that_is_lost_as_a_whole_ends_its_round_at_once() {
         let mut path = Congestion::new(Instant::ZERO);
         path.note_loss(Loss { cost: lost, events: 2 });
         let (sent, busy_since) = (WINDOW_START, (Instant::ZERO, 0));
-        let answered = Answered { sent, busy_since, reached: None, took: None, window: 1 << 22 };
+        let answered = Answered { sent, busy_since, reached: None, took: None, repaired: None, window: 1 << 22 };
         assert_eq!(path.handle_answer(Instant::from_nanos(5_000_000), &answered, Duration::ZERO), change);
     }
 }
@@ -110,8 +110,14 @@ fn loses_runs(runs: impl IntoIterator<Item = u64>) -> bool {
     for (round, runs) in (1..).zip(runs) {
         path.note_loss(Loss { cost: runs * 44 * DATAGRAM, events: runs });
         let sent = round * 400 * DATAGRAM;
-        let answered =
-            Answered { sent, busy_since: (Instant::ZERO, 0), reached: Some(sent), took: None, window: 43_690 };
+        let answered = Answered {
+            sent,
+            busy_since: (Instant::ZERO, 0),
+            reached: Some(sent),
+            took: None,
+            repaired: None,
+            window: 43_690,
+        };
         path.handle_answer(Instant::from_nanos(round * 10_000_000), &answered, Duration::ZERO);
     }
     path.is_paced()

@@ -41,6 +41,8 @@ pub(super) struct Route {
     datagram_bytes: usize,
     /// Readers for which fragments keep their size.
     fixed_sizes: usize,
+    /// Readers that get nothing but repairs.
+    spared: usize,
     addresses: Addresses,
 }
 
@@ -57,6 +59,8 @@ struct Leg {
     link: Option<usize>,
     /// The group that may be used for it.
     group: Option<Locator>,
+    /// It gets nothing but repairs, unless a group reaches it.
+    spared: bool,
 }
 
 impl Leg {
@@ -70,6 +74,7 @@ impl Leg {
             batches: reader.batches,
             link: None,
             group: None,
+            spared: false,
         };
         leg.locate(choice, around);
         leg
@@ -101,6 +106,7 @@ impl Leg {
     fn targets<'a>(&'a self, groups: &BTreeMap<Locator, Group>) -> &'a [Locator] {
         match &self.group {
             Some(group) if groups.get(group).is_some_and(|state| state.used) => std::slice::from_ref(group),
+            _ if self.spared => &[],
             _ => &self.unicast,
         }
     }
@@ -175,6 +181,7 @@ impl Route {
             widths: BTreeMap::new(),
             datagram_bytes: ETHERNET_V4_DATAGRAM_BYTES,
             fixed_sizes: 0,
+            spared: 0,
             addresses: Addresses::default(),
         }
     }
@@ -235,8 +242,10 @@ impl Route {
         if self.legs.get(&reader.guid).is_some_and(|leg| leg.describes(reader)) {
             return;
         }
+        let spared = self.legs.get(&reader.guid).is_some_and(|leg| leg.spared);
         self.remove(reader.guid);
-        let leg = Leg::new(reader, self.choice, &self.around);
+        let leg = Leg { spared, ..Leg::new(reader, self.choice, &self.around) };
+        self.spared += usize::from(spared);
         *self.widths.entry(leg.datagram_bytes).or_default() += 1;
         self.note_widths();
         self.fixed_sizes += usize::from(leg.vendor.traits().keeps_fragment_size);
@@ -262,12 +271,33 @@ impl Route {
         }
         self.note_widths();
         self.fixed_sizes -= usize::from(leg.vendor.traits().keeps_fragment_size);
+        self.spared -= usize::from(leg.spared);
         if let Some(group) = leg.group
             && let Some(state) = self.groups.get_mut(&group)
         {
             state.remove(guid.prefix, &leg.unicast);
         }
         self.settle(leg.group);
+    }
+
+    /// How many readers get nothing but repairs.
+    pub(super) fn spared(&self) -> usize {
+        self.spared
+    }
+
+    /// Whether first transmissions spare a reader from now on, which those to a group cannot. Returns whether that can be.
+    pub(super) fn spare(&mut self, guid: Guid, spared: bool) -> bool {
+        let Some(leg) = self.legs.get_mut(&guid) else { return false };
+        let by_group =
+            |leg: &Leg| leg.group.is_some_and(|group| self.groups.get(&group).is_some_and(|group| group.used));
+        if spared && by_group(leg) {
+            return false;
+        }
+        self.addresses.remove(leg.targets(&self.groups), leg.batches);
+        self.spared = self.spared + usize::from(spared) - usize::from(leg.spared);
+        leg.spared = spared;
+        self.addresses.add(leg.targets(&self.groups), leg.batches);
+        true
     }
 
     fn note_widths(&mut self) {

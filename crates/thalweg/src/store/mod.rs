@@ -5,6 +5,7 @@
 //! `wait_for_acknowledgments` has confirmed is on the disk.
 
 mod file;
+mod page;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -94,14 +95,16 @@ impl Store {
         let failed = |error: StoreError| {
             let (kind, advice) = match &error {
                 StoreError::InUse => (ErrorKind::PreconditionNotMet, "give each participant a file of its own"),
+                StoreError::OtherLayout(_) => {
+                    (ErrorKind::Error, "let the version that wrote it serve it, or move it away to begin anew")
+                }
                 StoreError::Damaged(_) => (ErrorKind::Error, "put a copy of it back, or move it away to begin anew"),
                 StoreError::System(_) => (ErrorKind::OutOfResources, "look at the disk and at the rights to the file"),
             };
             let cause = format!("cannot use the store {told}: {error}");
             Error::new(kind, "create_participant", cause).because(error).advise(advice)
         };
-        let mut file = StoreFile::open(path).map_err(failed)?;
-        let found = file.load().map_err(failed)?;
+        let (mut file, found) = StoreFile::open(path).map_err(failed)?;
         let (mut histories, mut restorable, mut reservations) = (Vec::new(), Vec::new(), Vec::new());
         for found in found {
             let (number, description) = (found.number, found.description);

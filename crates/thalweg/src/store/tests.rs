@@ -54,13 +54,13 @@ fn first_group() -> HistoryChange {
 #[test]
 fn a_store_gives_back_what_it_was_given() {
     let place = Place::new("round-trip");
-    let mut file = StoreFile::open(&place.0).unwrap();
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
     file.commit(&[first_group()]).unwrap();
     let records = Records { removed: vec![SequenceNumber(1), SequenceNumber(3)], ..Records::default() };
     let gone = HistoryChange { number: HistoryNumber(4), description: None, records, reserved: None };
     file.commit(&[gone]).unwrap();
     drop(file);
-    let found = StoreFile::open(&place.0).unwrap().load().unwrap();
+    let (_, found) = StoreFile::open(&place.0).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].number, found[0].reserved), (HistoryNumber(4), SequenceNumber(1_000)));
     assert_eq!(found[0].description, description("n"));
@@ -81,7 +81,7 @@ fn a_store_has_one_user_at_a_time() {
 #[test]
 fn a_damaged_store_is_refused_or_whole() {
     let place = Place::new("damaged");
-    let mut file = StoreFile::open(&place.0).unwrap();
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
     file.commit(&[first_group()]).unwrap();
     drop(file);
     let whole = std::fs::read(&place.0).unwrap();
@@ -91,8 +91,10 @@ fn a_damaged_store_is_refused_or_whole() {
         let at = step * whole.len() / 60;
         bytes[at..(at + 64).min(whole.len())].fill(0xa5);
         std::fs::write(&place.0, &bytes).unwrap();
-        match StoreFile::open(&place.0).and_then(|file| file.load()) {
-            Ok(found) => assert_eq!(found[0].changes, first_group().records.added, "damage at {at} is not noticed"),
+        match StoreFile::open(&place.0) {
+            Ok((_, found)) => {
+                assert_eq!(found[0].changes, first_group().records.added, "damage at {at} is not noticed")
+            }
             Err(StoreError::Damaged(_)) => refused += 1,
             Err(other) => panic!("damage at {at}: {other}"),
         }

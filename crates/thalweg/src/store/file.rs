@@ -28,7 +28,7 @@ const PAGES: TableDefinition<'_, PageKey, &[u8]> = TableDefinition::new("pages")
 const GONE: TableDefinition<'_, PageKey, &[u8]> = TableDefinition::new("gone");
 
 /// The number of a history, and that of the first change of a page.
-type PageKey = (u32, i64);
+pub(super) type PageKey = (u32, i64);
 
 const LAYOUT: &str = "layout";
 /// 1 had a value of its own for each change.
@@ -238,6 +238,11 @@ impl StoreFile {
             rest = &rest[count.max(1)..];
         }
         changed
+    }
+
+    #[cfg(test)]
+    pub(super) fn pages(&self) -> &BTreeMap<PageKey, Page> {
+        &self.pages
     }
 
     /// Forgets a history with its changes.

@@ -131,11 +131,15 @@ impl Page {
         self.live < before
     }
 
+    /// Bytes of all its changes, those that are gone included.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.last().map_or(0, |last| last.end as usize)
+    }
+
     pub(super) fn remains(&self) -> Remains {
-        let bytes = self.entries.last().map_or(0, |last| last.end as usize);
         match self.live_bytes {
             0 => Remains::Nothing,
-            live if live <= bytes / 2 => Remains::Little,
+            live if live <= self.bytes() / 2 => Remains::Little,
             _ => Remains::Much,
         }
     }

@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
@@ -46,6 +46,8 @@ type Notify = Box<dyn Fn(EntityId) + Send + Sync>;
 pub(crate) struct Store {
     file: Mutex<StoreFile>,
     histories: Mutex<Vec<History>>,
+    /// The number of the next new history: none is used twice while the store is open.
+    next_number: AtomicU32,
     domain_id: u32,
     /// Where the file is, for errors.
     path: String,
@@ -121,9 +123,11 @@ impl Store {
             histories.push(History { number, description, is_changed: false, writer: None, reserved });
         }
         file.commit(&reservations).map_err(failed)?;
+        let next_number = histories.iter().map(|history| history.number.0 + 1).max().unwrap_or_default();
         let store = Store {
             file: Mutex::new(file),
             histories: Mutex::new(histories),
+            next_number: AtomicU32::new(next_number),
             domain_id,
             path: told.clone(),
             failure: Mutex::default(),
@@ -181,7 +185,7 @@ impl Store {
         }
         let no_entropy = |error| Error::system("create_writer", error);
         let identity = HistoryIdentity(entropy::bytes().map_err(no_entropy)?);
-        let number = HistoryNumber(histories.iter().map(|history| history.number.0 + 1).max().unwrap_or_default());
+        let number = HistoryNumber(self.next_number.fetch_add(1, Ordering::Relaxed));
         let description = Description::new(identity, self.domain_id, config);
         let reserved = SequenceNumber(RESERVED_AHEAD);
         let change = HistoryChange { description: Some(description.clone()), ..reservation(number, reserved) };
@@ -213,6 +217,28 @@ impl Store {
                 tracing::warn!("the store {} keeps a history that nobody writes: {error}", self.path);
             }
         }
+    }
+
+    /// Lets `check` look for the history of a writer, removes what it has from the file, and lets `delete` delete it. No writer is
+    /// created meanwhile.
+    pub(crate) fn remove_history<H>(
+        &self,
+        check: impl FnOnce() -> Result<EntityId, Error>,
+        delete: impl FnOnce() -> Result<H, Error>,
+    ) -> Result<H, Error> {
+        let _one_at_a_time = lock(&self.creating);
+        let entity = check()?;
+        let is_of_it =
+            |history: &History| history.writer.as_ref().is_some_and(|writer| writer.lock().guid().entity == entity);
+        {
+            let mut histories = lock(&self.histories);
+            if let Some(place) = histories.iter().position(is_of_it) {
+                let removed = lock(&self.file).remove(histories[place].number);
+                removed.map_err(|error| self.error("delete_history", &error.to_string()))?;
+                histories.remove(place);
+            }
+        }
+        delete()
     }
 
     /// Something was written. The caller holds no lock.
@@ -306,7 +332,7 @@ impl Store {
             let is_last = self.stopping.load(Ordering::Acquire);
             let changes = self.gather();
             if !changes.is_empty() {
-                self.commit_until_stored(&changes, notify);
+                self.commit_until_stored(changes, notify);
             } else if is_last {
                 return self.release_numbers();
             } else {
@@ -328,11 +354,16 @@ impl Store {
         })
     }
 
-    fn commit_until_stored(&self, changes: &[HistoryChange], notify: &Notify) {
+    fn commit_until_stored(&self, mut changes: Vec<HistoryChange>, notify: &Notify) {
         loop {
-            let committed = lock(&self.file).commit(changes);
+            let committed = {
+                let histories = lock(&self.histories);
+                // What was removed since it was gathered is not to come back.
+                changes.retain(|change| histories.iter().any(|history| history.number == change.number));
+                lock(&self.file).commit(&changes)
+            };
             match committed {
-                Ok(()) => return self.note_stored(changes, notify),
+                Ok(()) => return self.note_stored(&changes, notify),
                 Err(error) => self.note_failure(&error, notify),
             }
             if self.stopping.load(Ordering::Acquire) {

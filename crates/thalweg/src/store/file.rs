@@ -240,6 +240,12 @@ impl StoreFile {
         changed
     }
 
+    /// As after a commit that failed for the caller and yet reached the disk.
+    #[cfg(test)]
+    pub(super) fn fail_with(&mut self, pages: BTreeMap<PageKey, Page>) {
+        (self.database, self.pages) = (None, pages);
+    }
+
     #[cfg(test)]
     pub(super) fn pages(&self) -> &BTreeMap<PageKey, Page> {
         &self.pages
@@ -328,7 +334,7 @@ fn write_remains(
         Remains::Little => {
             bytes.clear();
             let before = pages.get(key)?.ok_or_else(|| unreadable(key))?;
-            let rewritten = page.rewrite(before.value(), bytes);
+            let rewritten = page.rewrite(before.value(), bytes).ok_or_else(|| unreadable(key))?;
             drop(before);
             pages.insert(key, bytes.as_slice())?;
             Some(rewritten)

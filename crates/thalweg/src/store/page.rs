@@ -144,17 +144,18 @@ impl Page {
         }
     }
 
-    /// Appends to `out` what is left of this page, whose bytes are `bytes`, and returns the page that this makes.
-    pub(super) fn rewrite(&self, bytes: &[u8], out: &mut Vec<u8>) -> Page {
+    /// Appends to `out` what is left of this page, whose bytes are `bytes`, and returns the page that this makes; `None` where they are
+    /// too few.
+    pub(super) fn rewrite(&self, bytes: &[u8], out: &mut Vec<u8>) -> Option<Page> {
         let begin = out.len();
         let mut entries = Vec::with_capacity(self.live);
         for place in (0..self.entries.len()).filter(|place| !self.is_gone(*place)) {
             let entry = self.entries[place];
-            out.extend_from_slice(&bytes[self.start(place)..entry.end as usize]);
+            out.extend_from_slice(bytes.get(self.start(place)..entry.end as usize)?);
             entries.push(Entry { end: (out.len() - begin) as u32, ..entry });
         }
         write_entries(&entries, out);
-        Page::new(self.first, entries)
+        Some(Page::new(self.first, entries))
     }
 
     /// The changes that are not gone, of a page whose bytes are `bytes`; `None` for one that cannot be read.

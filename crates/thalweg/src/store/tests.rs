@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use redb::{Database, TableDefinition};
+use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::history::{ChangeKind, StoredChange};
+use thalweg_rtps::participant::ParticipantConfig;
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::{Durability, DurabilityService, History};
 use thalweg_rtps::rng::Rng;
@@ -269,4 +271,29 @@ fn a_store_of_another_layout_is_refused_and_stays_as_it_is() {
     let transaction = Database::create(&place.0).unwrap().begin_write().unwrap();
     let kept = transaction.open_table(changes).unwrap();
     assert_eq!(redb::ReadableTable::get(&kept, (0, 1)).unwrap().unwrap().value(), &[0; 30]);
+}
+
+#[test]
+fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
+    let place = Place::new("under-way");
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
+    file.commit(&[first_group()]).unwrap();
+    drop(file);
+    let (store, found) = Store::open(&place.0, 9).unwrap();
+    let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
+    let mut participant = Participant::new(clock::now(), config);
+    store.restore(found, &mut participant).unwrap();
+    lock(&store.histories)[0].is_changed = true;
+    let under_way = store.gather();
+    assert!(under_way.len() == 1 && !under_way[0].records.removed.is_empty(), "KEEP_LAST 7");
+    let entity = participant.histories()[0].writer.entity;
+    let refused = store.remove_history(|| Err(store.error("delete_history", "no")), || Ok(()));
+    assert!(refused.is_err() && lock(&store.histories).len() == 1);
+    store.remove_history(|| Ok(entity), || Ok(())).unwrap();
+    let notify: Notify = Box::new(|_| panic!("it has no writer"));
+    store.commit_until_stored(under_way, &notify);
+    assert!(!store.is_failing.load(Ordering::Relaxed) && lock(&store.histories).is_empty());
+    drop(store);
+    let (file, found) = StoreFile::open(&place.0).unwrap();
+    assert!(found.is_empty() && file.pages().is_empty());
 }

@@ -60,7 +60,10 @@ pub enum HistoryRefusal {
     /// The participant keeps no history under this GUID.
     Unknown,
     /// The application has a writer of it.
-    InUse(KeptHistory),
+    InUse {
+        /// Its topic.
+        topic_name: String,
+    },
 }
 
 /// What makes two writers go on with one history. The kind is part of it: a TRANSIENT history is in no store.
@@ -210,7 +213,7 @@ impl Participant {
         let found = self.lasting.by_history.iter().find(of_it);
         match found.and_then(|(key, entity)| self.kept_history(key, *entity)) {
             None => Err(HistoryRefusal::Unknown),
-            Some(history) if history.is_in_use => Err(HistoryRefusal::InUse(history)),
+            Some(history) if history.is_in_use => Err(HistoryRefusal::InUse { topic_name: history.topic_name }),
             Some(history) => Ok(history),
         }
     }

@@ -64,7 +64,7 @@ fn a_history_is_deleted_once_no_writer_has_it() {
         [("", 3), ("other", 0)]
     );
     let refusal = net.nodes[0].participant.delete_history(net.now, guid);
-    assert_eq!(refusal, Err(HistoryRefusal::InUse(held[0].clone())));
+    assert_eq!(refusal, Err(HistoryRefusal::InUse { topic_name: "topic".into() }));
     delete(&mut net, writer);
     let deleted = net.nodes[0].participant.delete_history(net.now, guid).expect("nobody has it");
     assert_eq!(deleted, KeptHistory { is_in_use: false, ..held[0].clone() });

@@ -43,10 +43,10 @@ fn refused(writer: Guid, refusal: HistoryRefusal) -> Error {
             let cause = format!("failed: this participant keeps no history of a writer {writer}");
             Error::new(ErrorKind::BadParameter, DELETE, cause).advise("see DomainParticipant::histories")
         }
-        HistoryRefusal::InUse(history) => {
+        HistoryRefusal::InUse { topic_name } => {
             let cause = format!("failed: the application has writer {writer} of this history");
             Error::new(ErrorKind::PreconditionNotMet, DELETE, cause)
-                .on_topic(&history.topic_name)
+                .on_topic(&topic_name)
                 .advise("drop the writer first")
         }
     }

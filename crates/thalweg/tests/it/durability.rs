@@ -90,7 +90,12 @@ fn other_side() {
             drop(writer);
             wait_to_be_killed();
         }
-        ("stream", first) => stream(&with_store(domain, &place).unwrap(), &name, first.parse().unwrap()),
+        ("stream", first) => {
+            stream(&with_store(domain, &place).unwrap(), &name, History::KeepAll, first.parse().unwrap())
+        }
+        ("newest", first) => {
+            stream(&with_store(domain, &place).unwrap(), &name, History::KeepLast(NEWEST), first.parse().unwrap())
+        }
         ("serve", _) => {
             let _participant = with_store(domain, &place).unwrap();
             wait_to_be_killed();
@@ -105,8 +110,8 @@ fn wait_to_be_killed() {
 }
 
 /// Writes from number `first` on until it is killed, and prints what is confirmed.
-fn stream(participant: &DomainParticipant, name: &str, first: i32) {
-    let qos = keeping(Durability::Persistent, History::KeepAll);
+fn stream(participant: &DomainParticipant, name: &str, history: History, first: i32) {
+    let qos = keeping(Durability::Persistent, history);
     let writer = participant.create_writer(&participant.create_topic::<Shape>(name), qos).unwrap();
     for x in first.. {
         writer.write(&Shape { payload: vec![x as u8; 200], ..Shape::new("RED", x) }).unwrap();
@@ -128,8 +133,8 @@ fn a_reader_gets_the_history_of_a_writer_that_was_dropped() {
 }
 
 /// Lets a process write from `first` on, kills it once it has confirmed enough, and returns the last number that it confirmed.
-fn stream_and_kill(domain: u32, name: &str, place: &Path, first: i32, enough: i32) -> i32 {
-    let mut child = Other(command(&format!("stream {first}"), domain, name, place).spawn().unwrap());
+fn stream_and_kill(domain: u32, name: &str, place: &Path, role: &str, first: i32, enough: i32) -> i32 {
+    let mut child = Other(command(&format!("{role} {first}"), domain, name, place).spawn().unwrap());
     let mut confirmed = first;
     for line in BufReader::new(child.0.stdout.take().unwrap()).lines() {
         let Some(number) = line.unwrap().strip_prefix("confirmed ").map(|number| number.parse::<i32>().unwrap()) else {
@@ -163,7 +168,7 @@ fn a_kill_loses_nothing_confirmed_and_delivers_nothing_twice() {
     let (mut lived_through, mut ranges) = (Vec::new(), Vec::new());
     for round in 0..4 {
         let first = round * 1_000_000;
-        let confirmed = stream_and_kill(domain, &name, &place.0, first, 137 + 211 * round);
+        let confirmed = stream_and_kill(domain, &name, &place.0, "stream", first, 137 + 211 * round);
         ranges.push((first, confirmed));
         take_until(&reader, confirmed, &mut lived_through);
     }
@@ -182,6 +187,27 @@ fn a_kill_loses_nothing_confirmed_and_delivers_nothing_twice() {
         }
     }
     assert_eq!(reader.counters().lost, 0);
+}
+
+/// Samples that the role `newest` keeps.
+const NEWEST: u32 = 700;
+
+#[test]
+fn a_kill_leaves_the_newest_samples_of_a_history_that_forgets() {
+    let (domain, name) = (domain(), unique("newest"));
+    let place = Place::new("newest");
+    let mut confirmed = -1;
+    for round in 0..3 {
+        confirmed = stream_and_kill(domain, &name, &place.0, "newest", confirmed + 1, 1_000 + 390 * round);
+        let serving = with_store(domain, &place.0).unwrap();
+        assert_eq!(serving.histories()[0].samples, NEWEST as usize);
+        let here = participant(domain);
+        let reader = here.create_reader(&here.create_topic::<Shape>(&name), late(Durability::Persistent)).unwrap();
+        let got = numbers(&take(&reader, NEWEST as usize));
+        let last = got[got.len() - 1];
+        assert!(last >= confirmed, "{last} of {confirmed}");
+        assert_eq!(got, (last + 1 - NEWEST as i32..=last).collect::<Vec<_>>());
+    }
 }
 
 #[test]

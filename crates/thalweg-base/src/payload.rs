@@ -119,17 +119,29 @@ pub struct SlabPool {
     lent: VecDeque<Arc<Vec<u8>>>,
     slab_bytes: usize,
     slabs_max: usize,
+    search: Search,
+}
+
+/// When the pool looks behind buffers that are held for long.
+#[derive(Debug, Default)]
+struct Search {
+    /// Looks that are still left out, and how many are after the next one in vain.
+    left_out: usize,
+    pause: usize,
 }
 
 /// Buffers found free again in one [`SlabPool::take`]: more than the one it hands out, so that the list grows.
 const RECLAIMS_MAX: usize = 4;
 /// Number of lent buffers that are checked beyond one that is held for long, before a new one is made.
 const PROBES_MAX: usize = 4;
+/// Most buffers that are made between two looks in vain: where a deep history holds every buffer, each probe costs memory that no
+/// cache has.
+const PAUSE_MAX: usize = 63;
 
 impl SlabPool {
     /// A pool of buffers of `slab_bytes` each that remembers at most `slabs_max` of them.
     pub fn new(slab_bytes: usize, slabs_max: usize) -> SlabPool {
-        SlabPool { free: VecDeque::new(), lent: VecDeque::new(), slab_bytes, slabs_max }
+        SlabPool { free: VecDeque::new(), lent: VecDeque::new(), slab_bytes, slabs_max, search: Search::default() }
     }
 
     /// A buffer without other references; its content and length are those of its last use (capacity ≥ `slab_bytes`).
@@ -162,15 +174,27 @@ impl SlabPool {
         self.free.pop_back().or_else(|| self.search())
     }
 
-    /// Looks for a free buffer behind those that are held for long.
+    /// Looks for a free buffer behind those that are held for long: at the one lent last, and at others seldom while all are held.
     #[inline]
     fn search(&mut self) -> Option<Arc<Vec<u8>>> {
+        if self.lent.back_mut().is_some_and(|slab| Arc::get_mut(slab).is_some()) {
+            return self.lent.pop_back();
+        }
+        if self.search.left_out > 0 {
+            self.search.left_out -= 1;
+            return None;
+        }
         for _ in 0..PROBES_MAX.min(self.lent.len()) {
             let mut slab = self.lent.pop_front()?;
             if Arc::get_mut(&mut slab).is_some() {
+                self.search = Search::default();
                 return Some(slab);
             }
             self.lent.push_back(slab);
+        }
+        if self.lent.len() >= PROBES_MAX {
+            self.search.pause = (2 * self.search.pause + 1).min(PAUSE_MAX);
+            self.search.left_out = self.search.pause;
         }
         None
     }
@@ -314,11 +338,26 @@ mod tests {
         let (early_at, late_at) = (early.as_ptr(), late.as_ptr());
         drop((early, late));
         let first = lend();
-        assert_eq!(first.as_ptr(), early_at, "the oldest one is held, the next one is found behind it");
+        assert_eq!(first.as_ptr(), late_at, "the oldest one is held, the one lent last is free");
         drop(held);
         drop(first);
         let addresses = [lend().as_ptr(), lend().as_ptr(), lend().as_ptr()];
-        assert!(addresses.contains(&late_at), "nothing new is made while buffers are free");
+        assert!(addresses.contains(&early_at), "nothing new is made while buffers are free");
+    }
+
+    #[test]
+    fn buffers_that_are_freed_among_held_ones_are_found_again() {
+        let mut pool = SlabPool::new(64, 10_000);
+        let mut lend = || {
+            let slab = pool.take();
+            pool.remember(&slab);
+            slab
+        };
+        let mut held: Vec<_> = (0..800).map(|_| lend()).collect();
+        let freed: std::collections::BTreeSet<_> = held.drain(400..600).map(|slab| slab.as_ptr()).collect();
+        held.extend((0..7_000).map(|_| lend()));
+        let found = held.iter().filter(|slab| freed.contains(&slab.as_ptr())).count();
+        assert_eq!(found, 200);
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub use thalweg_derive::Topic;
 pub use thalweg_rtps::history::{
     InstanceState, InstanceStates, PayloadKind, ReadFilter, SampleInfo, SampleState, ViewState,
 };
-pub use thalweg_rtps::participant::KeyOf;
+pub use thalweg_rtps::participant::{KeptHistory, KeyOf};
 pub use thalweg_rtps::payload::Payload;
 pub use thalweg_rtps::writer::WriterOptions;
 pub use thalweg_transport::udp::Notice;

@@ -33,6 +33,39 @@ pub struct StoredHistory {
     pub reserved: SequenceNumber,
 }
 
+/// A history that outlives its writers, as its participant keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptHistory {
+    /// The GUID that it is announced under, whoever writes it.
+    pub writer: Guid,
+    /// Name of the topic.
+    pub topic_name: String,
+    /// Name of the type.
+    pub type_name: String,
+    /// The partitions of its writers.
+    pub partition: Vec<String>,
+    /// [`WriterOptions::history_name`].
+    pub name: String,
+    /// [`Durability::Transient`], or [`Durability::Persistent`] for one in the store.
+    pub durability: Durability,
+    /// Samples, and changes of instances, that it holds.
+    pub samples: usize,
+    /// The application has a writer of it.
+    pub is_in_use: bool,
+}
+
+/// Why a history is not deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryRefusal {
+    /// The participant keeps no history under this GUID.
+    Unknown,
+    /// The application has a writer of it.
+    InUse {
+        /// Its topic.
+        topic_name: String,
+    },
+}
+
 /// What makes two writers go on with one history. The kind is part of it: a TRANSIENT history is in no store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct HistoryKey {
@@ -73,6 +106,12 @@ impl LastingWriters {
             self.retained.insert(entity);
             true
         }
+    }
+
+    fn forget(&mut self, entity: EntityId) {
+        self.by_history.retain(|_, kept| *kept != entity);
+        self.entities.remove(&entity);
+        self.retained.remove(&entity);
     }
 
     fn refusal(&self, key: &HistoryKey, qos: &WriterQos) -> Option<QosError> {
@@ -145,6 +184,50 @@ impl Participant {
         let entity = shared.lock().guid().entity;
         self.lasting.retained.insert(entity);
         Ok(shared)
+    }
+
+    /// The histories that outlive their writers, those without writer included.
+    pub fn histories(&self) -> Vec<KeptHistory> {
+        self.lasting.by_history.iter().filter_map(|(key, entity)| self.kept_history(key, *entity)).collect()
+    }
+
+    fn kept_history(&self, key: &HistoryKey, entity: EntityId) -> Option<KeptHistory> {
+        Some(KeptHistory {
+            writer: Guid::new(self.config.prefix, entity),
+            topic_name: key.topic_name.clone(),
+            type_name: key.type_name.clone(),
+            partition: key.partition.iter().cloned().collect(),
+            name: key.name.clone(),
+            durability: if key.is_persistent { Durability::Persistent } else { Durability::Transient },
+            samples: self.endpoints.writer(entity)?.lock().held(),
+            is_in_use: !self.lasting.retained.contains(&entity),
+        })
+    }
+
+    /// The history that is announced under `guid`, which no writer uses.
+    ///
+    /// # Errors
+    /// [`HistoryRefusal`].
+    pub fn unused_history(&self, guid: Guid) -> Result<KeptHistory, HistoryRefusal> {
+        let of_it = |(_, entity): &(&HistoryKey, &EntityId)| Guid::new(self.config.prefix, **entity) == guid;
+        let found = self.lasting.by_history.iter().find(of_it);
+        match found.and_then(|(key, entity)| self.kept_history(key, *entity)) {
+            None => Err(HistoryRefusal::Unknown),
+            Some(history) if history.is_in_use => Err(HistoryRefusal::InUse { topic_name: history.topic_name }),
+            Some(history) => Ok(history),
+        }
+    }
+
+    /// Deletes the history that is announced under `guid`, with the retained writer, and returns what it was. The driver has removed a
+    /// PERSISTENT one from its store.
+    ///
+    /// # Errors
+    /// As [`Participant::unused_history`].
+    pub fn delete_history(&mut self, now: Instant, guid: Guid) -> Result<KeptHistory, HistoryRefusal> {
+        let history = self.unused_history(guid)?;
+        self.lasting.forget(guid.entity);
+        self.remove_writer(now, guid.entity);
+        Ok(history)
     }
 
     /// A new writer goes on where a retained one stopped.

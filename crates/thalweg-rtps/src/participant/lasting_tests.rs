@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::tests::*;
-use super::{LASTING_WRITERS_MAX, StoredHistory, WriterConfig};
+use super::{HistoryRefusal, KeptHistory, LASTING_WRITERS_MAX, StoredHistory, WriterConfig};
 use crate::history::ChangeKind;
 use crate::payload::Payload;
 use crate::qos::{Durability, DurabilityService, History, QosError, ReaderQos, ResourceLimits, WriterQos};
@@ -46,6 +46,45 @@ fn change(kind: ChangeKind, instance: u8) -> NewChange {
         timestamp: None,
         payload: Payload::from(vec![0, 1, 0, 0, instance]),
     }
+}
+
+#[test]
+fn a_history_is_deleted_once_no_writer_has_it() {
+    let mut net = Net::new(2);
+    let reader = net.reader(1, wanting(), Keyed::No);
+    let writer = create(&mut net, transient(3), "").expect("a legal QoS");
+    let other = create(&mut net, transient(3), "other").expect("a legal QoS");
+    net.run_for(SECOND);
+    (0..5).for_each(|n| assert!(net.write(0, &writer, &[n])));
+    net.run_for(SECOND);
+    let guid = writer.lock().guid();
+    let held = net.nodes[0].participant.histories();
+    assert_eq!(
+        held.iter().map(|history| (history.name.as_str(), history.samples)).collect::<Vec<_>>(),
+        [("", 3), ("other", 0)]
+    );
+    let refusal = net.nodes[0].participant.delete_history(net.now, guid);
+    assert_eq!(refusal, Err(HistoryRefusal::InUse { topic_name: "topic".into() }));
+    delete(&mut net, writer);
+    let deleted = net.nodes[0].participant.delete_history(net.now, guid).expect("nobody has it");
+    assert_eq!(deleted, KeptHistory { is_in_use: false, ..held[0].clone() });
+    assert_eq!(net.nodes[0].participant.delete_history(net.now, guid), Err(HistoryRefusal::Unknown));
+    net.run_for(SECOND);
+    assert_eq!(reader.lock().matched_writers().count(), 1, "the reader was told");
+    let samples = take(&net, &reader);
+    let (valid, ends): (Vec<_>, Vec<_>) = samples.into_iter().partition(|sample| sample.info.valid);
+    assert_eq!(
+        (first_bytes(&valid).as_slice(), ends.len()),
+        (&[0, 1, 2, 3, 4][..], 1),
+        "its instance has no writer any more"
+    );
+    let again = create(&mut net, transient(3), "").expect("a legal QoS");
+    let state = again.lock();
+    assert_eq!((state.guid() == guid, state.last()), (false, SequenceNumber::ZERO));
+    drop(state);
+    assert!(net.write(0, &again, &[9]) && net.write(0, &other, &[8]));
+    net.run_for(SECOND * 2);
+    assert_eq!(first_bytes(&take(&net, &reader)), [9, 8]);
 }
 
 #[test]

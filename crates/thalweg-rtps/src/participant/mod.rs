@@ -82,7 +82,7 @@ pub use event::{Event, LostReason};
 pub use explanation::ParticipantExplanation;
 pub use graph::{BuiltinTopic, builtin_reader_qos};
 pub use household::{Household, NewsFlag};
-pub use lasting::{HISTORY_NAME_MAX_BYTES, LASTING_WRITERS_MAX, StoredHistory};
+pub use lasting::{HISTORY_NAME_MAX_BYTES, HistoryRefusal, KeptHistory, LASTING_WRITERS_MAX, StoredHistory};
 pub use report::ParticipantCounters;
 pub use services::{BuiltinService, ServiceBounds, ServicePeers, ServiceRefusal};
 pub use types::{TypeDirectory, TypeVerdict};

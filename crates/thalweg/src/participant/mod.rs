@@ -1,6 +1,7 @@
 //! The entry point of the API: a participant of a domain.
 
 mod builder;
+mod histories;
 mod process;
 
 use std::sync::Arc;

@@ -5,13 +5,14 @@
 //! `wait_for_acknowledgments` has confirmed is on the disk.
 
 mod file;
+mod page;
 mod record;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
@@ -45,6 +46,8 @@ type Notify = Box<dyn Fn(EntityId) + Send + Sync>;
 pub(crate) struct Store {
     file: Mutex<StoreFile>,
     histories: Mutex<Vec<History>>,
+    /// The number of the next new history: none is used twice while the store is open.
+    next_number: AtomicU32,
     domain_id: u32,
     /// Where the file is, for errors.
     path: String,
@@ -94,14 +97,16 @@ impl Store {
         let failed = |error: StoreError| {
             let (kind, advice) = match &error {
                 StoreError::InUse => (ErrorKind::PreconditionNotMet, "give each participant a file of its own"),
+                StoreError::OtherLayout(_) => {
+                    (ErrorKind::Error, "let the version that wrote it serve it, or move it away to begin anew")
+                }
                 StoreError::Damaged(_) => (ErrorKind::Error, "put a copy of it back, or move it away to begin anew"),
                 StoreError::System(_) => (ErrorKind::OutOfResources, "look at the disk and at the rights to the file"),
             };
             let cause = format!("cannot use the store {told}: {error}");
             Error::new(kind, "create_participant", cause).because(error).advise(advice)
         };
-        let mut file = StoreFile::open(path).map_err(failed)?;
-        let found = file.load().map_err(failed)?;
+        let (mut file, found) = StoreFile::open(path).map_err(failed)?;
         let (mut histories, mut restorable, mut reservations) = (Vec::new(), Vec::new(), Vec::new());
         for found in found {
             let (number, description) = (found.number, found.description);
@@ -118,9 +123,11 @@ impl Store {
             histories.push(History { number, description, is_changed: false, writer: None, reserved });
         }
         file.commit(&reservations).map_err(failed)?;
+        let next_number = histories.iter().map(|history| history.number.0 + 1).max().unwrap_or_default();
         let store = Store {
             file: Mutex::new(file),
             histories: Mutex::new(histories),
+            next_number: AtomicU32::new(next_number),
             domain_id,
             path: told.clone(),
             failure: Mutex::default(),
@@ -178,7 +185,7 @@ impl Store {
         }
         let no_entropy = |error| Error::system("create_writer", error);
         let identity = HistoryIdentity(entropy::bytes().map_err(no_entropy)?);
-        let number = HistoryNumber(histories.iter().map(|history| history.number.0 + 1).max().unwrap_or_default());
+        let number = HistoryNumber(self.next_number.fetch_add(1, Ordering::Relaxed));
         let description = Description::new(identity, self.domain_id, config);
         let reserved = SequenceNumber(RESERVED_AHEAD);
         let change = HistoryChange { description: Some(description.clone()), ..reservation(number, reserved) };
@@ -210,6 +217,28 @@ impl Store {
                 tracing::warn!("the store {} keeps a history that nobody writes: {error}", self.path);
             }
         }
+    }
+
+    /// Lets `check` look for the history of a writer, removes what it has from the file, and lets `delete` delete it. No writer is
+    /// created meanwhile.
+    pub(crate) fn remove_history<H>(
+        &self,
+        check: impl FnOnce() -> Result<EntityId, Error>,
+        delete: impl FnOnce() -> Result<H, Error>,
+    ) -> Result<H, Error> {
+        let _one_at_a_time = lock(&self.creating);
+        let entity = check()?;
+        let is_of_it =
+            |history: &History| history.writer.as_ref().is_some_and(|writer| writer.lock().guid().entity == entity);
+        {
+            let mut histories = lock(&self.histories);
+            if let Some(place) = histories.iter().position(is_of_it) {
+                let removed = lock(&self.file).remove(histories[place].number);
+                removed.map_err(|error| self.error("delete_history", &error.to_string()))?;
+                histories.remove(place);
+            }
+        }
+        delete()
     }
 
     /// Something was written. The caller holds no lock.
@@ -303,7 +332,7 @@ impl Store {
             let is_last = self.stopping.load(Ordering::Acquire);
             let changes = self.gather();
             if !changes.is_empty() {
-                self.commit_until_stored(&changes, notify);
+                self.commit_until_stored(changes, notify);
             } else if is_last {
                 return self.release_numbers();
             } else {
@@ -325,11 +354,16 @@ impl Store {
         })
     }
 
-    fn commit_until_stored(&self, changes: &[HistoryChange], notify: &Notify) {
+    fn commit_until_stored(&self, mut changes: Vec<HistoryChange>, notify: &Notify) {
         loop {
-            let committed = lock(&self.file).commit(changes);
+            let committed = {
+                let histories = lock(&self.histories);
+                // What was removed since it was gathered is not to come back.
+                changes.retain(|change| histories.iter().any(|history| history.number == change.number));
+                lock(&self.file).commit(&changes)
+            };
             match committed {
-                Ok(()) => return self.note_stored(changes, notify),
+                Ok(()) => return self.note_stored(&changes, notify),
                 Err(error) => self.note_failure(&error, notify),
             }
             if self.stopping.load(Ordering::Acquire) {

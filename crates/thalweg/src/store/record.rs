@@ -31,29 +31,52 @@ pub(super) fn read_description(bytes: &[u8]) -> Option<Description> {
     })
 }
 
-/// Appends a change: kind, time or the value that means none, instance, payload.
+/// In the first byte of a change: its time follows.
+const HAS_TIME: u8 = 1 << 2;
+/// In the first byte of a change: its instance follows.
+const HAS_INSTANCE: u8 = 1 << 3;
+
+/// How many bytes [`write_change`] appends.
+pub(super) fn change_bytes(change: &StoredChange) -> usize {
+    let (time, instance) = (change.timestamp.is_some(), change.instance != KeyHash::default());
+    1 + usize::from(time) * 8 + usize::from(instance) * 16 + change.payload.len()
+}
+
+/// Appends a change: kind and what follows, time, instance unless it is all zero, payload.
 pub(super) fn write_change(change: &StoredChange, out: &mut Vec<u8>) {
     let StoredChange { kind, instance, timestamp, payload, .. } = change;
+    let place = out.len();
     out.push(kind.status_info().unwrap_or_default() as u8);
-    let Timestamp { seconds, fraction } = timestamp.unwrap_or(Timestamp::INVALID);
-    out.extend_from_slice(&seconds.to_le_bytes());
-    out.extend_from_slice(&fraction.to_le_bytes());
-    out.extend_from_slice(&instance.0);
+    if let Some(Timestamp { seconds, fraction }) = timestamp {
+        out[place] |= HAS_TIME;
+        out.extend_from_slice(&seconds.to_le_bytes());
+        out.extend_from_slice(&fraction.to_le_bytes());
+    }
+    if *instance != KeyHash::default() {
+        out[place] |= HAS_INSTANCE;
+        out.extend_from_slice(&instance.0);
+    }
     out.extend_from_slice(payload);
 }
 
 /// Reads what [`write_change`] wrote; `None` for anything else.
 pub(super) fn read_change(sequence: SequenceNumber, bytes: &[u8]) -> Option<StoredChange> {
-    let (&kind, rest) = bytes.split_first()?;
-    let (seconds, rest) = rest.split_first_chunk()?;
-    let (fraction, rest) = rest.split_first_chunk()?;
-    let (instance, payload) = rest.split_first_chunk()?;
-    let timestamp = Timestamp { seconds: u32::from_le_bytes(*seconds), fraction: u32::from_le_bytes(*fraction) };
-    (kind <= 3 && sequence >= SequenceNumber::FIRST).then(|| StoredChange {
-        sequence,
-        kind: ChangeKind::from_status_info(u32::from(kind)),
-        instance: KeyHash(*instance),
-        timestamp: (timestamp != Timestamp::INVALID).then_some(timestamp),
-        payload: Payload::from(payload),
-    })
+    let (&head, mut rest) = bytes.split_first()?;
+    let kind = ChangeKind::from_status_info(u32::from(head & 3));
+    let mut timestamp = None;
+    if head & HAS_TIME != 0 {
+        let (seconds, fraction);
+        (seconds, rest) = rest.split_first_chunk()?;
+        (fraction, rest) = rest.split_first_chunk()?;
+        let (seconds, fraction) = (u32::from_le_bytes(*seconds), u32::from_le_bytes(*fraction));
+        timestamp = Some(Timestamp { seconds, fraction });
+    }
+    let mut instance = KeyHash::default();
+    if head & HAS_INSTANCE != 0 {
+        let bytes;
+        (bytes, rest) = rest.split_first_chunk()?;
+        instance = KeyHash(*bytes);
+    }
+    let is_known = head <= 3 | HAS_TIME | HAS_INSTANCE && sequence >= SequenceNumber::FIRST;
+    is_known.then(|| StoredChange { sequence, kind, instance, timestamp, payload: Payload::from(rest) })
 }

@@ -1,11 +1,17 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use redb::{Database, TableDefinition};
+use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::history::{ChangeKind, StoredChange};
+use thalweg_rtps::participant::ParticipantConfig;
 use thalweg_rtps::payload::Payload;
 use thalweg_rtps::qos::{Durability, DurabilityService, History};
+use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{KeyHash, Keyed};
 
+use super::file::Found;
 use super::*;
 
 /// A file of this test alone; it goes with this.
@@ -54,13 +60,13 @@ fn first_group() -> HistoryChange {
 #[test]
 fn a_store_gives_back_what_it_was_given() {
     let place = Place::new("round-trip");
-    let mut file = StoreFile::open(&place.0).unwrap();
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
     file.commit(&[first_group()]).unwrap();
     let records = Records { removed: vec![SequenceNumber(1), SequenceNumber(3)], ..Records::default() };
     let gone = HistoryChange { number: HistoryNumber(4), description: None, records, reserved: None };
     file.commit(&[gone]).unwrap();
     drop(file);
-    let found = StoreFile::open(&place.0).unwrap().load().unwrap();
+    let (_, found) = StoreFile::open(&place.0).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].number, found[0].reserved), (HistoryNumber(4), SequenceNumber(1_000)));
     assert_eq!(found[0].description, description("n"));
@@ -81,7 +87,7 @@ fn a_store_has_one_user_at_a_time() {
 #[test]
 fn a_damaged_store_is_refused_or_whole() {
     let place = Place::new("damaged");
-    let mut file = StoreFile::open(&place.0).unwrap();
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
     file.commit(&[first_group()]).unwrap();
     drop(file);
     let whole = std::fs::read(&place.0).unwrap();
@@ -91,8 +97,10 @@ fn a_damaged_store_is_refused_or_whole() {
         let at = step * whole.len() / 60;
         bytes[at..(at + 64).min(whole.len())].fill(0xa5);
         std::fs::write(&place.0, &bytes).unwrap();
-        match StoreFile::open(&place.0).and_then(|file| file.load()) {
-            Ok(found) => assert_eq!(found[0].changes, first_group().records.added, "damage at {at} is not noticed"),
+        match StoreFile::open(&place.0) {
+            Ok((_, found)) => {
+                assert_eq!(found[0].changes, first_group().records.added, "damage at {at} is not noticed")
+            }
             Err(StoreError::Damaged(_)) => refused += 1,
             Err(other) => panic!("damage at {at}: {other}"),
         }
@@ -114,4 +122,178 @@ fn records_that_are_cut_short_are_no_records() {
     assert!((0..25).all(|length| record::read_change(SequenceNumber(2), &whole[..length]).is_none()));
     assert_eq!(record::read_description(&described), Some(description("name")));
     assert!((0..described.len() - 4).all(|length| record::read_description(&described[..length]).is_none()));
+}
+
+/// What a file should hold: the changes of each history.
+type Model = BTreeMap<u32, BTreeMap<SequenceNumber, StoredChange>>;
+
+/// A commit of a history: changes of all sizes, and some that go, the oldest or any.
+fn random_group(
+    rng: &mut Rng,
+    number: u32,
+    next: &mut i64,
+    held: &BTreeMap<SequenceNumber, StoredChange>,
+) -> HistoryChange {
+    let mut added = Vec::new();
+    let most = if rng.chance(0.5) { 4 } else { 300 };
+    for _ in 0..rng.below(most) {
+        *next += 1 + if rng.chance(0.1) { rng.below(1 << 33) as i64 } else { 0 };
+        let bytes = [20, 300, 5_000, 90_000][(rng.below(40) as usize).saturating_sub(36)];
+        let payload = Payload::from(vec![rng.below(256) as u8; rng.below(bytes) as usize]);
+        let instance = KeyHash([rng.below(2) as u8; 16]);
+        added.push(StoredChange { payload, instance, ..change(*next, ChangeKind::Write) });
+    }
+    let share = [0.0, 0.02, 0.5, 0.9, 1.0][rng.below(5) as usize];
+    let oldest = rng.chance(0.5);
+    let some = held.len() as f64 * share;
+    let goes = |(place, _): &(usize, &SequenceNumber)| if oldest { (*place as f64) < some } else { rng.chance(share) };
+    let mut removed: Vec<_> = held.keys().enumerate().filter(goes).map(|(_, number)| *number).collect();
+    if rng.chance(0.3) {
+        removed.reverse();
+    }
+    let records = Records { added, removed, up_to: SequenceNumber(*next) };
+    let reserved = Some(SequenceNumber(*next));
+    HistoryChange { number: HistoryNumber(number), description: Some(description("n")), records, reserved }
+}
+
+fn assert_holds(found: Vec<Found>, model: &Model, seed: u64) {
+    let found: Model = found
+        .into_iter()
+        .map(|found| (found.number.0, found.changes.into_iter().map(|change| (change.sequence, change)).collect()))
+        .collect();
+    assert!(found == *model, "seed {seed}: the file holds something else");
+}
+
+#[test]
+fn a_store_follows_what_it_is_told_through_crashes_and_repetitions() {
+    for seed in 0..5 {
+        let place = Place::new(&format!("model-{seed}"));
+        let (mut rng, mut model, mut next) = (Rng::new(seed), Model::new(), [0; 3]);
+        let (mut file, _) = StoreFile::open(&place.0).unwrap();
+        for step in 1..=24 {
+            let number = rng.below(3) as u32;
+            let held = model.entry(number).or_default();
+            let group = random_group(&mut rng, number, &mut next[number as usize], held);
+            let before = file.pages().clone();
+            file.commit(std::slice::from_ref(&group)).unwrap();
+            held.extend(group.records.added.iter().map(|change| (change.sequence, change.clone())));
+            group.records.removed.iter().for_each(|gone| _ = held.remove(gone));
+            if rng.chance(0.3) {
+                file.fail_with(before);
+                file.commit(&[group]).unwrap();
+            }
+            if rng.chance(0.05) {
+                file.remove(HistoryNumber(number)).unwrap();
+                model.remove(&number);
+            }
+            if step % 6 == 0 {
+                let found;
+                (file, found) = reopen(file, &place);
+                assert_holds(found, &model, seed);
+            }
+        }
+    }
+}
+
+fn reopen(file: StoreFile, place: &Place) -> (StoreFile, Vec<Found>) {
+    let pages = file.pages().clone();
+    drop(file);
+    let (file, found) = StoreFile::open(&place.0).unwrap();
+    assert!(*file.pages() == pages, "what is known of the file is not what is in it");
+    (file, found)
+}
+
+#[test]
+fn changes_that_stay_behind_keep_at_most_as_many_bytes_of_others() {
+    let place = Place::new("survivors");
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
+    let every = 250;
+    for round in 0..20 {
+        let numbers = round * 10_000 + 1..=(round + 1) * 10_000;
+        let added = numbers.clone().map(|number| change(number, ChangeKind::Write)).collect();
+        let up_to = SequenceNumber(*numbers.end());
+        let removed = numbers.filter(|number| number % every != 0).map(SequenceNumber).collect();
+        let [first, second] = [(added, Vec::new()), (Vec::new(), removed)].map(|(added, removed)| {
+            let records = Records { added, removed, up_to };
+            HistoryChange { records, reserved: Some(up_to), ..first_group() }
+        });
+        file.commit(&[first]).unwrap();
+        file.commit(&[second]).unwrap();
+    }
+    let held: usize = file.pages().values().map(page::Page::bytes).sum();
+    let (_, found) = reopen(file, &place);
+    assert_eq!(found[0].changes.len(), 20 * 10_000 / every as usize);
+    let needed: usize = found[0].changes.iter().map(record::change_bytes).sum();
+    assert!(held <= 2 * needed, "{held} bytes for {needed}");
+}
+
+#[test]
+fn pages_that_contradict_themselves_are_no_pages() {
+    let mut bytes = Vec::new();
+    let changes: Vec<StoredChange> = (1..=9).map(|number| change(3 * number, ChangeKind::Write)).collect();
+    let (page, count) = page::pack(&changes, &mut bytes).unwrap();
+    assert_eq!((count, page::Page::read(SequenceNumber(3), &bytes).as_ref()), (9, Some(&page)));
+    assert!((0..bytes.len()).all(|length| page::Page::read(SequenceNumber(3), &bytes[..length]).is_none()));
+    let mut rng = Rng::new(1);
+    for _ in 0..20_000 {
+        let mut other = bytes.clone();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(bytes.len() as u64) as usize;
+            other[at] = rng.below(256) as u8;
+        }
+        let first = SequenceNumber([3, i64::MIN, i64::MAX - 1][rng.below(3) as usize]);
+        if let Some(mut page) = page::Page::read(first, &other) {
+            page.changes(&other).for_each(drop);
+            page.read_gone(&[rng.below(256) as u8, rng.below(256) as u8]);
+            page.rewrite(&other, &mut Vec::new());
+        }
+    }
+    let mut page = page;
+    assert!(!page.read_gone(&[1]) && !page.read_gone(&[1, 2]), "marks of other changes");
+}
+
+#[test]
+fn a_store_of_another_layout_is_refused_and_stays_as_it_is() {
+    let place = Place::new("layout");
+    let mark: TableDefinition<'_, &str, u32> = TableDefinition::new("thalweg");
+    let changes: TableDefinition<'_, (u32, i64), &[u8]> = TableDefinition::new("changes");
+    {
+        let transaction = Database::create(&place.0).unwrap().begin_write().unwrap();
+        transaction.open_table(mark).unwrap().insert("layout", 1).unwrap();
+        transaction.open_table(changes).unwrap().insert((0, 1), &[0; 30][..]).unwrap();
+        transaction.commit().unwrap();
+    }
+    for _ in 0..2 {
+        let error = Store::open(&place.0, 0).err().expect("its layout is another one");
+        assert_eq!(error.kind(), ErrorKind::Error);
+        assert!(error.to_string().contains("its layout is 1, and this version reads 2"), "{error}");
+    }
+    let transaction = Database::create(&place.0).unwrap().begin_write().unwrap();
+    let kept = transaction.open_table(changes).unwrap();
+    assert_eq!(redb::ReadableTable::get(&kept, (0, 1)).unwrap().unwrap().value(), &[0; 30]);
+}
+
+#[test]
+fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
+    let place = Place::new("under-way");
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
+    file.commit(&[first_group()]).unwrap();
+    drop(file);
+    let (store, found) = Store::open(&place.0, 9).unwrap();
+    let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
+    let mut participant = Participant::new(clock::now(), config);
+    store.restore(found, &mut participant).unwrap();
+    lock(&store.histories)[0].is_changed = true;
+    let under_way = store.gather();
+    assert!(under_way.len() == 1 && !under_way[0].records.removed.is_empty(), "KEEP_LAST 7");
+    let entity = participant.histories()[0].writer.entity;
+    let refused = store.remove_history(|| Err(store.error("delete_history", "no")), || Ok(()));
+    assert!(refused.is_err() && lock(&store.histories).len() == 1);
+    store.remove_history(|| Ok(entity), || Ok(())).unwrap();
+    let notify: Notify = Box::new(|_| panic!("it has no writer"));
+    store.commit_until_stored(under_way, &notify);
+    assert!(!store.is_failing.load(Ordering::Relaxed) && lock(&store.histories).is_empty());
+    drop(store);
+    let (file, found) = StoreFile::open(&place.0).unwrap();
+    assert!(found.is_empty() && file.pages().is_empty());
 }

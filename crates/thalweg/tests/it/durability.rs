@@ -90,7 +90,12 @@ fn other_side() {
             drop(writer);
             wait_to_be_killed();
         }
-        ("stream", first) => stream(&with_store(domain, &place).unwrap(), &name, first.parse().unwrap()),
+        ("stream", first) => {
+            stream(&with_store(domain, &place).unwrap(), &name, History::KeepAll, first.parse().unwrap())
+        }
+        ("newest", first) => {
+            stream(&with_store(domain, &place).unwrap(), &name, History::KeepLast(NEWEST), first.parse().unwrap())
+        }
         ("serve", _) => {
             let _participant = with_store(domain, &place).unwrap();
             wait_to_be_killed();
@@ -105,8 +110,8 @@ fn wait_to_be_killed() {
 }
 
 /// Writes from number `first` on until it is killed, and prints what is confirmed.
-fn stream(participant: &DomainParticipant, name: &str, first: i32) {
-    let qos = keeping(Durability::Persistent, History::KeepAll);
+fn stream(participant: &DomainParticipant, name: &str, history: History, first: i32) {
+    let qos = keeping(Durability::Persistent, history);
     let writer = participant.create_writer(&participant.create_topic::<Shape>(name), qos).unwrap();
     for x in first.. {
         writer.write(&Shape { payload: vec![x as u8; 200], ..Shape::new("RED", x) }).unwrap();
@@ -128,8 +133,8 @@ fn a_reader_gets_the_history_of_a_writer_that_was_dropped() {
 }
 
 /// Lets a process write from `first` on, kills it once it has confirmed enough, and returns the last number that it confirmed.
-fn stream_and_kill(domain: u32, name: &str, place: &Path, first: i32, enough: i32) -> i32 {
-    let mut child = Other(command(&format!("stream {first}"), domain, name, place).spawn().unwrap());
+fn stream_and_kill(domain: u32, name: &str, place: &Path, role: &str, first: i32, enough: i32) -> i32 {
+    let mut child = Other(command(&format!("{role} {first}"), domain, name, place).spawn().unwrap());
     let mut confirmed = first;
     for line in BufReader::new(child.0.stdout.take().unwrap()).lines() {
         let Some(number) = line.unwrap().strip_prefix("confirmed ").map(|number| number.parse::<i32>().unwrap()) else {
@@ -163,7 +168,7 @@ fn a_kill_loses_nothing_confirmed_and_delivers_nothing_twice() {
     let (mut lived_through, mut ranges) = (Vec::new(), Vec::new());
     for round in 0..4 {
         let first = round * 1_000_000;
-        let confirmed = stream_and_kill(domain, &name, &place.0, first, 137 + 211 * round);
+        let confirmed = stream_and_kill(domain, &name, &place.0, "stream", first, 137 + 211 * round);
         ranges.push((first, confirmed));
         take_until(&reader, confirmed, &mut lived_through);
     }
@@ -182,6 +187,27 @@ fn a_kill_loses_nothing_confirmed_and_delivers_nothing_twice() {
         }
     }
     assert_eq!(reader.counters().lost, 0);
+}
+
+/// Samples that the role `newest` keeps: no multiple of those between two confirmations, so that pages go in parts.
+const NEWEST: u32 = 715;
+
+#[test]
+fn a_kill_leaves_the_newest_samples_of_a_history_that_forgets() {
+    let (domain, name) = (domain(), unique("newest"));
+    let place = Place::new("newest");
+    let mut confirmed = -1;
+    for round in 0..3 {
+        confirmed = stream_and_kill(domain, &name, &place.0, "newest", confirmed + 1, 1_000 + 390 * round);
+        let serving = with_store(domain, &place.0).unwrap();
+        assert_eq!(serving.histories()[0].samples, NEWEST as usize);
+        let here = participant(domain);
+        let reader = here.create_reader(&here.create_topic::<Shape>(&name), late(Durability::Persistent)).unwrap();
+        let got = numbers(&take(&reader, NEWEST as usize));
+        let last = got[got.len() - 1];
+        assert!(last >= confirmed, "{last} of {confirmed}");
+        assert_eq!(got, (last + 1 - NEWEST as i32..=last).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -241,6 +267,89 @@ fn persistent_needs_a_store_of_its_own() {
     let broken = DomainParticipant::builder(domain).loopback_only().store(place.0.join("text")).create();
     let error = broken.err().expect("it is no store").to_string();
     assert!(error.contains("damaged, or no store") && error.contains("text"), "{error}");
+}
+
+#[test]
+fn a_deleted_history_is_gone_for_good() {
+    let (domain, name) = (domain(), unique("deleted"));
+    let place = Place::new("deleted");
+    let here = participant(domain);
+    let reader = here.create_reader(&here.create_topic::<Shape>(&name), late(Durability::Persistent)).unwrap();
+    for durability in [Durability::Persistent, Durability::Transient] {
+        let participant = with_store(domain, &place.0).unwrap();
+        let topic = participant.create_topic::<Shape>(&name);
+        let create = || participant.create_writer(&topic, keeping(durability, History::KeepLast(4))).unwrap();
+        let writer = create();
+        let is_read = || durability == Durability::Transient || !writer.matched_readers().is_empty();
+        eventually("the reader is found", is_read);
+        (0..5).for_each(|x| _ = writer.write(&Shape::new("RED", x)).unwrap());
+        writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        let guid = writer.guid();
+        let error = participant.delete_history(guid).expect_err("it has a writer");
+        assert_eq!(error.kind(), ErrorKind::PreconditionNotMet, "{error}");
+        assert!(error.to_string().contains("drop the writer first"), "{error}");
+        drop(writer);
+        let histories = participant.histories();
+        let [history] = histories.as_slice() else { panic!("{histories:?}") };
+        assert_eq!((history.writer, history.samples, history.is_in_use), (guid, 4, false));
+        assert_eq!((&history.topic_name, history.durability), (&name, durability));
+        assert_eq!(participant.delete_history(guid).unwrap(), *history);
+        assert_eq!(participant.histories(), []);
+        let error = participant.delete_history(guid).expect_err("it is gone");
+        assert_eq!(error.kind(), ErrorKind::BadParameter, "{error}");
+        let writer = create();
+        assert_ne!(writer.guid(), guid);
+        assert_eq!((writer.held(), writer.write(&Shape::new("RED", 77)).unwrap().0), (0, 1), "a new history");
+        let late = here.create_reader(&here.create_topic::<Shape>(&name), late(durability)).unwrap();
+        assert_eq!(numbers(&take(&late, 1)), [77]);
+        writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        let guid = writer.guid();
+        drop(writer);
+        participant.delete_history(guid).unwrap();
+        drop(participant);
+        assert_eq!(with_store(domain, &place.0).unwrap().histories(), [], "the store has forgotten it");
+    }
+    let mut got = Vec::new();
+    take_until(&reader, 77, &mut got);
+    assert_eq!(got, [0, 1, 2, 3, 4, 77], "what a reader has got stays with it");
+}
+
+#[test]
+fn a_history_that_is_deleted_while_others_are_written_does_not_come_back() {
+    let (domain, name) = (domain(), unique("busy"));
+    let place = Place::new("busy");
+    let participant = with_store(domain, &place.0).unwrap();
+    let topic = participant.create_topic::<Shape>(&name);
+    let publisher = participant.create_publisher(Default::default());
+    let create = |history_name: &str| {
+        let options = WriterOptions { history_name: history_name.into(), ..WriterOptions::default() };
+        let qos = keeping(Durability::Persistent, History::KeepLast(1_000));
+        publisher.create_writer_with(&topic, qos, options).unwrap()
+    };
+    let (kept, is_over) = (create("kept"), std::sync::atomic::AtomicBool::new(false));
+    let write = |writer: &DataWriter<Shape>, x| _ = writer.write(&Shape::new("RED", x)).unwrap();
+    let last = std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            (0..)
+                .take_while(|_| !is_over.load(std::sync::atomic::Ordering::Relaxed))
+                .inspect(|x| write(&kept, *x))
+                .last()
+        });
+        for round in 0..30 {
+            let writer = create(if round % 2 == 0 { "goes" } else { "goes too" });
+            (0..300).for_each(|x| write(&writer, x));
+            let guid = writer.guid();
+            drop(writer);
+            participant.delete_history(guid).unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        busy.join().unwrap()
+    });
+    kept.wait_for_acknowledgments(PATIENCE).unwrap();
+    drop((kept, publisher, participant));
+    let again = with_store(domain, &place.0).unwrap();
+    let histories: Vec<_> = again.histories().into_iter().map(|history| (history.name, history.samples)).collect();
+    assert_eq!(histories, [("kept".to_owned(), 1_000.min(last.unwrap() as usize + 1))]);
 }
 
 /// In a file system of a few MiB: writes until it is full, makes room, and goes on.

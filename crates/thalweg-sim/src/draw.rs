@@ -13,7 +13,7 @@ use crate::clock::HostClock;
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
 use crate::network::{GroupFilter, IpVersion, Weather};
 use crate::plan::{
-    Cut, Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
+    Cut, Ending, Habits, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
 };
 
 /// Properties of a world that a test fixes.
@@ -213,6 +213,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
         endings: if rng.chance(0.3) { 0.1 } else { 0.0 },
         stamps: Stamps::Absent,
         first: SequenceNumber::FIRST,
+        habits: Habits::default(),
     }
 }
 
@@ -244,6 +245,7 @@ fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> R
             ..ReaderQos::default()
         },
         pace,
+        filter: None,
     }
 }
 

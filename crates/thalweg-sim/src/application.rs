@@ -58,10 +58,12 @@ impl WriterApplication {
     }
 
     /// Drops the writer; its counters stay in the record.
-    pub(crate) fn close(&mut self) -> Option<Shared<Writer>> {
+    pub(crate) fn close(&mut self, now: Instant) -> Option<Shared<Writer>> {
         let handle = self.handle.take();
         if let Some(handle) = &handle {
             self.record.counters = handle.lock().counters();
+            self.record.told.missed_at_end = handle.lock().deadline_missed().total;
+            self.record.told.closed = Some(now);
         }
         handle
     }
@@ -91,6 +93,16 @@ impl WriterApplication {
         self.pending = Some(Pending { sample, kind, refused_at: None, waits: 0 });
     }
 
+    /// Opens the coherent set that the next change begins. Returns the set that the change belongs to, and whether it is its last.
+    pub(crate) fn begin_set(&self, plan: &WriterPlan, writer: &mut Writer) -> (Option<u32>, bool) {
+        let written = self.record.written.len() as u32;
+        let Some(set) = plan.set_of(written) else { return (None, false) };
+        if written == 0 || plan.set_of(written - 1) != Some(set) {
+            writer.begin_coherent_changes();
+        }
+        (Some(set), plan.set_of(written + 1) != Some(set))
+    }
+
     /// The pending change as the writer wants it.
     pub(crate) fn change(&self, topic: &TopicPlan, plan: &WriterPlan, now: Instant) -> Option<NewChange> {
         let pending = self.pending.as_ref()?;
@@ -118,7 +130,7 @@ impl WriterApplication {
 }
 
 /// A time stamp of the wall clock that shows a fixed day at the zero of the host's clock.
-fn stamp(now: Instant) -> Timestamp {
+pub(crate) fn stamp(now: Instant) -> Timestamp {
     Timestamp::from_unix(Duration::from_secs(DAY_SECONDS) + Duration::from_nanos(now.as_nanos()))
 }
 
@@ -134,4 +146,16 @@ pub(crate) struct ReaderApplication {
     pub(crate) values: BTreeSet<(Guid, SequenceNumber)>,
     /// An eager take is planned already.
     pub(crate) take_planned: bool,
+}
+
+impl ReaderApplication {
+    /// Drops the reader; what it told stays in the record.
+    pub(crate) fn close(&mut self, now: Instant) -> Option<Shared<Reader>> {
+        let handle = self.handle.take();
+        if let Some(handle) = &handle {
+            self.record.told.missed_at_end = handle.lock().deadline_missed().total;
+            self.record.told.closed = Some(now);
+        }
+        handle
+    }
 }

@@ -19,6 +19,7 @@ impl Simulation {
             Happening::CreateWriter(number)
             | Happening::DeleteWriter(number)
             | Happening::Burst(number)
+            | Happening::Assert(number)
             | Happening::Retry(number)
             | Happening::GiveUp { writer: number, .. } => self.writers[number].record.process,
             Happening::CreateReader(number) | Happening::DeleteReader(number) | Happening::Take(number) => {

@@ -10,10 +10,11 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
+use crate::draw_policies::{POLICY_SEEDS_FROM, draw_with_policies};
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
 use crate::network::{GroupFilter, IpVersion, Weather};
 use crate::plan::{
-    Cut, Ending, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
+    Cut, Ending, Habits, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
 };
 
 /// Properties of a world that a test fixes.
@@ -41,6 +42,9 @@ const LEASE: Duration = Duration::from_secs(20);
 const SHORT_LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
+    if seed >= POLICY_SEEDS_FROM {
+        return draw_with_policies(seed);
+    }
     let mut rng = Rng::new(seed ^ 0x7e57_5eed);
     let mut wide = (seed >= WIDE_SEEDS_FROM && !fixed.calm).then(|| Rng::new(seed ^ 0x7769_6465));
     let processes = fixed.processes.unwrap_or_else(|| match &mut wide {
@@ -93,7 +97,7 @@ fn draw_households(rng: &mut Rng, plan: &mut Plan) {
     }
 }
 
-fn draw_method(rng: &mut Rng) -> Method {
+pub(crate) fn draw_method(rng: &mut Rng) -> Method {
     let limits = Limits {
         max_bytes: pick(rng, [500, 5_000, 60_000]),
         max_samples: pick(rng, [3, 20, usize::MAX]),
@@ -129,7 +133,7 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
     }
 }
 
-fn draw_weather(rng: &mut Rng, fixed: &Fixed) -> Weather {
+pub(crate) fn draw_weather(rng: &mut Rng, fixed: &Fixed) -> Weather {
     let drawn = Weather {
         loss: if rng.chance(0.4) { 0.0 } else { rng.below(300) as f64 / 1000.0 },
         loss_run: 1,
@@ -213,6 +217,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
         endings: if rng.chance(0.3) { 0.1 } else { 0.0 },
         stamps: Stamps::Absent,
         first: SequenceNumber::FIRST,
+        habits: Habits::default(),
     }
 }
 
@@ -244,6 +249,7 @@ fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> R
             ..ReaderQos::default()
         },
         pace,
+        filter: None,
     }
 }
 

@@ -1,15 +1,18 @@
 //! Applications at work: they create endpoints, write and take.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use thalweg_rtps::discovery::endpoint_data::ContentFilter;
 use thalweg_rtps::history::{ReadFilter, TakenSample};
-use thalweg_rtps::participant::{KeySource, Publications, ReaderConfig, WriterConfig};
+use thalweg_rtps::participant::{KeySource, Publications, ReaderConfig, SampleFilter, WriterConfig};
 use thalweg_rtps::qos::Reliability;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 use thalweg_rtps::writer::WriterOptions;
 
-use crate::plan::{Pace, Plan};
+use crate::application::stamp;
+use crate::plan::{Pace, Plan, Selection};
 use crate::record::{TakenRecord, WrittenRecord};
 use crate::sample::SimulatedSample;
 use crate::simulation::{Happening, Simulation};
@@ -37,6 +40,8 @@ impl Simulation {
                 let guid = handle.lock().guid();
                 self.endpoints.insert((process, guid.entity), number);
                 self.writers[number].record.guid = Some(guid);
+                self.writers[number].record.told.created.push(self.now);
+                self.writers[number].record.told.closed = None;
                 self.writers[number].handle = Some(handle);
                 self.note(process, format!("creates writer {number}"));
             }
@@ -55,7 +60,7 @@ impl Simulation {
             keyed: topic.keyed,
             qos: plan.qos.clone().into(),
             keys: KeySource::Function(SimulatedSample::key_of()),
-            filter: None,
+            filter: plan.filter.map(|filter| announced(&topic.name, filter)),
         };
         let (process, pace, spans_group) = (plan.process, plan.pace, plan.qos.presentation.spans_group());
         let now = self.processes[process].local(self.now);
@@ -67,6 +72,7 @@ impl Simulation {
                 let guid = handle.lock().guid();
                 self.endpoints.insert((process, guid.entity), number);
                 self.readers[number].record.guid = Some(guid);
+                self.readers[number].record.told.created.push(self.now);
                 self.reader_numbers.insert(guid, number);
                 self.readers[number].handle = Some(handle);
                 self.note(process, format!("creates reader {number}"));
@@ -82,7 +88,7 @@ impl Simulation {
     pub(crate) fn delete_writer(&mut self, number: usize) {
         let process = self.writers[number].record.process;
         let now = self.processes[process].local(self.now);
-        let Some(handle) = self.writers[number].close() else { return };
+        let Some(handle) = self.writers[number].close(self.now) else { return };
         let entity = handle.lock().guid().entity;
         if let Some(participant) = self.processes[process].participant.as_mut() {
             participant.delete_writer(now, entity);
@@ -94,7 +100,7 @@ impl Simulation {
     pub(crate) fn delete_reader(&mut self, number: usize) {
         let process = self.readers[number].record.process;
         let now = self.processes[process].local(self.now);
-        let Some(handle) = self.readers[number].handle.take() else { return };
+        let Some(handle) = self.readers[number].close(self.now) else { return };
         let entity = handle.lock().guid().entity;
         if let Some(participant) = self.processes[process].participant.as_mut() {
             participant.delete_reader(now, entity);
@@ -126,6 +132,7 @@ impl Simulation {
             application.prepare(topic, plan);
             let Some(change) = application.change(topic, plan, now) else { return };
             let (kind, instance, timestamp) = (change.kind, change.instance, change.timestamp);
+            let (set, ends_set) = application.begin_set(plan, &mut handle.lock());
             let outcome = handle.lock().write(now, change);
             let held = handle.lock().held();
             if plan.qos.resource_limits.max_samples.is_some_and(|max| held > max as usize) {
@@ -135,8 +142,10 @@ impl Simulation {
             let (sequence, arm) = match outcome {
                 Ok(written) => {
                     let sequence = written.sequence;
-                    application.accept(self.now, WrittenRecord { sequence, kind, instance, timestamp, at: self.now });
-                    (Some(sequence), written.arm)
+                    let at = self.now;
+                    application.accept(at, WrittenRecord { sequence, kind, instance, timestamp, at, set });
+                    let ended = ends_set && handle.lock().end_coherent_changes(now, stamp(now));
+                    (Some(sequence), if ended { Some(now) } else { written.arm })
                 }
                 Err(refused) => (None, refused.arm),
             };
@@ -155,6 +164,28 @@ impl Simulation {
             if self.writers[number].left_in_burst == 0 {
                 self.queue.plan(self.now + plan.period, Happening::Burst(number));
             }
+        }
+    }
+
+    /// An application asserts its writer's liveliness, and will do so again.
+    pub(crate) fn assert_liveliness(&mut self, number: usize) {
+        let (index, process) = (self.writers[number].record.index, self.writers[number].record.process);
+        let Some(handle) = self.writers[number].handle.clone() else { return };
+        let now = self.processes[process].local(self.now);
+        let by_participant = handle.lock().assert_liveliness(now);
+        self.writers[number].record.told.asserted.push(self.now);
+        let entity = handle.lock().guid().entity;
+        self.transmit(number, process, now);
+        if let Some(participant) = self.processes[process].participant.as_mut() {
+            if by_participant {
+                participant.assert_liveliness(now);
+            }
+            participant.rearm(entity, now);
+        }
+        self.drive(process);
+        let asserts = self.plan.topics[index.topic].writers[index.place].habits.asserts;
+        if let Some(again) = asserts.filter(|asserts| self.now + asserts.period <= asserts.until) {
+            self.queue.plan(self.now + again.period, Happening::Assert(number));
         }
     }
 
@@ -219,6 +250,8 @@ impl Simulation {
         }
         let mut taken = std::mem::take(&mut self.taken);
         let outcome = handle.lock().take(|| now, samples_max, &ReadFilter::ALL, &mut taken);
+        self.readers[number].record.told.calls += 1;
+        let call = self.readers[number].record.told.calls;
         for sample in taken.drain(..) {
             self.check_content(number, &sample);
             let info = sample.info;
@@ -230,6 +263,7 @@ impl Simulation {
                 instance_state: info.instance_state,
                 timestamp: info.source_timestamp,
                 at: self.now,
+                call,
             };
             if info.valid {
                 self.readers[number].values.insert((info.writer, info.sequence));
@@ -263,15 +297,16 @@ impl Simulation {
             true => SimulatedSample::decode(&taken.payload, plan.payload_bytes).map(Some),
             false => Ok(None),
         };
-        let written = writer.record.written.iter().find(|written| written.sequence == info.sequence);
-        let complaint = match (found, written) {
-            (Err(damage), _) => Some(damage),
-            (Ok(Some(_)), None) => Some("was never written".to_string()),
-            (Ok(Some(sample)), Some(written)) => {
-                let index_fits = plan.first + i64::from(sample.index) == written.sequence;
-                (!index_fits || written.instance != info.instance).then(|| format!("is another one: {sample:?}"))
-            }
-            (Ok(None), _) => None,
+        let complaint = match found {
+            Err(damage) => Some(damage),
+            Ok(Some(sample)) => match writer.record.written.get(sample.index as usize) {
+                None => Some("was never written".to_string()),
+                Some(written) => {
+                    let fits = written.sequence == info.sequence && written.instance == info.instance;
+                    (!fits).then(|| format!("is another one: {sample:?}"))
+                }
+            },
+            Ok(None) => None,
         };
         if let Some(complaint) = complaint {
             self.breach(format!("reader {number} took {} of {}: {complaint}", info.sequence, info.writer));
@@ -282,4 +317,17 @@ impl Simulation {
             self.breach(format!("reader {number} took {} whose key is not told", info.sequence));
         }
     }
+}
+
+/// A content filter as it is announced, and as it judges samples.
+fn announced(topic_name: &str, filter: Selection) -> (Box<ContentFilter>, SampleFilter) {
+    let announced = ContentFilter {
+        topic_name: format!("{topic_name} selected"),
+        related_topic_name: topic_name.to_string(),
+        class_name: "selection".to_string(),
+        expression: format!("{filter:?}"),
+        parameters: Vec::new(),
+    };
+    let accepts = move |sample: &[u8]| SimulatedSample::index_in(sample).is_none_or(|index| filter.accepts(index));
+    (Box::new(announced), Arc::new(accepts))
 }

@@ -37,9 +37,40 @@ impl Simulation {
                     self.writers[*number].record.given_up.push(*reader);
                 }
             }
-            _ => {}
+            event => self.note_told(process, event),
         }
         self.note(process, format!("{event:?}"));
+    }
+
+    /// Notes what endpoints tell of their policies.
+    fn note_told(&mut self, process: usize, event: &Event) {
+        let (Event::OfferedDeadlineMissed { writer: entity }
+        | Event::RequestedDeadlineMissed { reader: entity }
+        | Event::LivelinessLost { writer: entity }
+        | Event::WriterAlive { reader: entity, .. }
+        | Event::WriterNotAlive { reader: entity, .. }) = event
+        else {
+            return;
+        };
+        let (now, Some(number)) = (self.now, self.endpoints.get(&(process, *entity)).copied()) else { return };
+        match event {
+            Event::OfferedDeadlineMissed { .. } => {
+                let writer = &mut self.writers[number];
+                let total = writer.handle.as_ref().map(|handle| handle.lock().deadline_missed().total);
+                writer.record.told.missed.extend(total.map(|total| (now, total)));
+            }
+            Event::RequestedDeadlineMissed { .. } => {
+                let reader = &mut self.readers[number];
+                let total = reader.handle.as_ref().map(|handle| handle.lock().deadline_missed().total);
+                reader.record.told.missed.extend(total.map(|total| (now, total)));
+            }
+            Event::LivelinessLost { .. } => self.writers[number].record.told.lost.push(now),
+            Event::WriterAlive { writer, .. } => self.readers[number].record.told.alive.push((now, *writer, true)),
+            Event::WriterNotAlive { writer, .. } => {
+                self.readers[number].record.told.alive.push((now, *writer, false));
+            }
+            _ => {}
+        }
     }
 
     pub(crate) fn data_available(&mut self, process: usize, reader: EntityId) {
@@ -58,6 +89,10 @@ impl Simulation {
         let mut one = MatchRecord { peer, from: self.now, until: None, after: SequenceNumber::ZERO };
         if local.is_writer() {
             let writer = &mut self.writers[number];
+            // A writer that goes on with its history tells its readers anew.
+            if writer.record.matches.iter().any(|before| before.peer == peer && before.until.is_none()) {
+                return;
+            }
             one.after = writer.record.written.last().map_or(SequenceNumber::ZERO, |written| written.sequence);
             writer.promised = SequenceNumber::ZERO;
             writer.record.matches.push(one);

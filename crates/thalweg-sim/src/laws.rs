@@ -4,6 +4,8 @@ pub mod delivery;
 pub mod discovery;
 pub mod liveness;
 pub mod policies;
+pub mod presentation;
+pub mod promises;
 pub mod repairs;
 pub mod resources;
 
@@ -32,6 +34,24 @@ pub const ALL: &[(&str, Law)] = &[
     ("liveness::settles_within_its_bound", liveness::settles_within_its_bound),
     ("repairs::in_proportion_to_losses", repairs::in_proportion_to_losses),
     ("repairs::queues_carry_more_than_they_drop", repairs::queues_carry_more_than_they_drop),
+    ("policies::the_strongest_writer_owns", policies::the_strongest_writer_owns),
+    ("policies::owners_are_heard", policies::owners_are_heard),
+    ("policies::source_time_never_steps_back", policies::source_time_never_steps_back),
+    ("policies::readers_end_with_the_newest_at_its_source", policies::readers_end_with_the_newest_at_its_source),
+    ("policies::values_come_apart", policies::values_come_apart),
+    ("policies::the_last_values_come_too", policies::the_last_values_come_too),
+    ("policies::filters_pass_what_they_accept", policies::filters_pass_what_they_accept),
+    ("policies::what_nobody_writes_is_purged", policies::what_nobody_writes_is_purged),
+    ("policies::the_service_keeps_no_more_than_it_says", policies::the_service_keeps_no_more_than_it_says),
+    ("presentation::sets_are_whole", presentation::sets_are_whole),
+    ("presentation::instances_come_one_by_one", presentation::instances_come_one_by_one),
+    ("presentation::a_publisher_is_taken_in_its_order", presentation::a_publisher_is_taken_in_its_order),
+    ("promises::nothing_is_taken_when_its_time_is_over", promises::nothing_is_taken_when_its_time_is_over),
+    ("promises::nothing_is_lost_before_its_time", promises::nothing_is_lost_before_its_time),
+    ("promises::missed_periods_are_told_once", promises::missed_periods_are_told_once),
+    ("promises::silent_writers_are_told", promises::silent_writers_are_told),
+    ("promises::silence_is_noticed", promises::silence_is_noticed),
+    ("promises::signs_of_life_are_heard", promises::signs_of_life_are_heard),
     ("resources::no_write_waits_longer_than_its_bound", resources::no_write_waits_longer_than_its_bound),
     ("resources::quiet_when_idle", resources::quiet_when_idle),
 ];

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod dissect;
 mod disturb;
 mod draw;
+mod draw_policies;
 mod draw_wide;
 mod endpoints;
 mod events;
@@ -31,6 +32,7 @@ mod trouble;
 mod watch;
 mod world;
 
+pub use draw_policies::POLICY_SEEDS_FROM;
 pub use draw_wide::WIDE_SEEDS_FROM;
 pub use series::{Report, run_seeds};
 pub use toll::Toll;

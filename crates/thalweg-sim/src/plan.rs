@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::flow_control::FlowControllerSettings;
-use thalweg_rtps::qos::{History, MatchResult, Offer, ReaderQos, Request, WriterQos, match_endpoints};
-use thalweg_rtps::time::Instant;
+use thalweg_rtps::qos::{
+    DestinationOrder, Durability, History, MatchResult, Offer, Ownership, ReaderLifecycle, ReaderQos, Request,
+    WriterQos, match_endpoints,
+};
+use thalweg_rtps::time::{INFINITE, Instant};
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
@@ -135,6 +138,28 @@ pub struct WriterPlan {
     pub stamps: Stamps,
     /// Number of the first sample.
     pub first: SequenceNumber,
+    /// What it does beside writing.
+    pub habits: Habits,
+}
+
+/// What a writer's application does for policies beside writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Habits {
+    /// So many samples make a coherent set; after two sets, as many belong to none. Zero: there are no sets.
+    pub set_samples: u32,
+    /// It asserts its writer's liveliness.
+    pub asserts: Option<Assertions>,
+    /// After it was deleted, the writer is created again: a TRANSIENT one goes on with its history.
+    pub returns: Option<Instant>,
+}
+
+/// When an application asserts its writer's liveliness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assertions {
+    /// Time between two assertions, from the writer's creation on.
+    pub period: Duration,
+    /// None comes later.
+    pub until: Instant,
 }
 
 /// Where source time stamps come from.
@@ -160,6 +185,24 @@ pub struct ReaderPlan {
     pub qos: ReaderQos,
     /// When it takes what has arrived.
     pub pace: Pace,
+    /// Its content filter.
+    pub filter: Option<Selection>,
+}
+
+/// A content filter: every `modulus`-th sample of a writer, beginning with its sample `remainder`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Not zero.
+    pub modulus: u32,
+    /// Less than the modulus.
+    pub remainder: u32,
+}
+
+impl Selection {
+    /// Whether the sample is wanted that its writer wrote after `index` others.
+    pub fn accepts(self, index: u32) -> bool {
+        index % self.modulus == self.remainder
+    }
 }
 
 /// When an application takes samples.
@@ -277,7 +320,7 @@ impl Plan {
     /// When the last thing happens that keeps applications and participants from doing their work: from then on everything
     /// is in order.
     pub fn last_disturbance(&self) -> Instant {
-        let deleted = self.writers().filter_map(|(_, writer)| writer.deleted);
+        let deleted = self.writers().filter_map(|(_, writer)| writer.habits.returns.or(writer.deleted));
         let deleted = deleted.chain(self.readers().filter_map(|(_, reader)| reader.deleted));
         let splits = self.splits.iter().map(|split| split.until);
         let pauses = self.pauses.iter().map(|pause| pause.until);
@@ -288,6 +331,11 @@ impl Plan {
             self.processes.iter().flat_map(|process| [Some(process.starts), process.ends.map(|(at, _)| at)]);
         let network = splits.chain(pauses).chain(moves).chain(paths).chain(intruders);
         deleted.chain(network).chain(processes.flatten()).max().unwrap_or_default()
+    }
+
+    /// Whether participants are told the time of day: some sample dies of old age.
+    pub fn has_wall_clocks(&self) -> bool {
+        self.writers().any(|(_, writer)| writer.qos.timing.lifespan != INFINITE)
     }
 
     /// Whether anything happens to processes or the network beside its weather.
@@ -343,7 +391,19 @@ impl WriterPlan {
             endings: 0.0,
             stamps: Stamps::Absent,
             first: SequenceNumber::FIRST,
+            habits: Habits::default(),
         }
+    }
+
+    /// Whether the sample after `written` others belongs to a coherent set, which is the one of this number.
+    pub fn set_of(&self, written: u32) -> Option<u32> {
+        let set = written.checked_div(self.habits.set_samples)?;
+        (set % 3 < 2).then_some(set)
+    }
+
+    /// Whether late readers get what the writer kept even if it is deleted.
+    pub fn outlives_itself(&self) -> bool {
+        self.qos.durability >= Durability::Transient
     }
 
     /// When the last sample is written, if no write has to wait.
@@ -362,7 +422,18 @@ impl ReaderPlan {
     /// A reader with the default QoS that is there from the start and takes everything at once.
     pub fn new(process: usize) -> ReaderPlan {
         let qos = ReaderQos::default();
-        ReaderPlan { process, created: Instant::ZERO, deleted: None, qos, pace: Pace::Eager(Duration::ZERO) }
+        let pace = Pace::Eager(Duration::ZERO);
+        ReaderPlan { process, created: Instant::ZERO, deleted: None, qos, pace, filter: None }
+    }
+
+    /// Whether the application gets every sample of a writer that comes, but for those that HISTORY replaces.
+    pub fn hands_over_everything_of(&self, writer: &WriterPlan) -> bool {
+        let (writer, reader) = (&writer.qos, &self.qos);
+        let all = reader.ownership == Ownership::Shared && reader.destination_order == DestinationOrder::ByReception;
+        let wants_all = reader.timing.minimum_separation.is_zero() && self.filter.is_none();
+        let whole_sets = writer.presentation.coherent && reader.presentation.coherent;
+        let is_purged = reader.lifecycle != ReaderLifecycle::default() && self.pace != Pace::Eager(Duration::ZERO);
+        all && wants_all && writer.timing.lifespan >= LONG_LIFE && !whole_sets && !is_purged
     }
 
     /// KEEP_LAST depth, or `None`.
@@ -370,6 +441,9 @@ impl ReaderPlan {
         depth_of(self.qos.history)
     }
 }
+
+/// A LIFESPAN that no sample of a world outlives.
+const LONG_LIFE: Duration = Duration::from_secs(1_800);
 
 fn depth_of(history: History) -> Option<u32> {
     match history {

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use thalweg_rtps::qos::{Durability, History, Reliability, ResourceLimits};
+use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::lane::{HostLink, Lane};
 use crate::network::GroupFilter;
-use crate::plan::{Ending, Plan, ProcessPlan, ReaderPlan, TopicPlan, WriterPlan};
+use crate::plan::{Ending, Habits, Plan, ProcessPlan, ReaderPlan, TopicPlan, WriterPlan};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,7 +102,8 @@ fn write_writer(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, wr
     if writer.first > SequenceNumber::FIRST {
         write!(f, ", numbers from {}", writer.first)?;
     }
-    writeln!(f, ", ends {:.0} %; {summary}{}", writer.endings * 100.0, partition(&qos.partition))
+    write!(f, ", ends {:.0} %; {summary}{}", writer.endings * 100.0, partition(&qos.partition))?;
+    write_policies_of_writer(f, writer)
 }
 
 fn write_reader(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, reader: &ReaderPlan) -> fmt::Result {
@@ -110,7 +111,48 @@ fn write_reader(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, re
     write!(f, " from {}{}, {:?}", seconds(reader.created), until(reader.deleted), reader.pace)?;
     let qos = &reader.qos;
     let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
-    writeln!(f, "; {summary}{}", partition(&qos.partition))
+    write!(f, "; {summary}{}", partition(&qos.partition))?;
+    write_policies_of_reader(f, reader)
+}
+
+/// The policies that differ from their defaults.
+fn write_policies_of_writer(f: &mut fmt::Formatter<'_>, writer: &WriterPlan) -> fmt::Result {
+    let (qos, default) = (&writer.qos, WriterQos::default());
+    write_policies(
+        f,
+        [
+            (qos.timing != default.timing, &qos.timing),
+            (qos.liveliness != default.liveliness, &qos.liveliness),
+            (qos.ownership != default.ownership, &qos.ownership),
+            (qos.destination_order != default.destination_order, &qos.destination_order),
+            (qos.presentation != default.presentation, &qos.presentation),
+            (qos.durability_service != default.durability_service, &qos.durability_service),
+            (writer.habits != Habits::default(), &writer.habits),
+        ],
+    )
+}
+
+fn write_policies_of_reader(f: &mut fmt::Formatter<'_>, reader: &ReaderPlan) -> fmt::Result {
+    let (qos, default) = (&reader.qos, ReaderQos::default());
+    write_policies(
+        f,
+        [
+            (qos.timing != default.timing, &qos.timing),
+            (qos.liveliness != default.liveliness, &qos.liveliness),
+            (qos.ownership != default.ownership, &qos.ownership),
+            (qos.destination_order != default.destination_order, &qos.destination_order),
+            (qos.presentation != default.presentation, &qos.presentation),
+            (qos.lifecycle != default.lifecycle, &qos.lifecycle),
+            (reader.filter.is_some(), &reader.filter),
+        ],
+    )
+}
+
+fn write_policies<const N: usize>(f: &mut fmt::Formatter<'_>, policies: [(bool, &dyn fmt::Debug); N]) -> fmt::Result {
+    for (_, policy) in policies.into_iter().filter(|(is_set, _)| *is_set) {
+        write!(f, ", {policy:?}")?;
+    }
+    writeln!(f)
 }
 
 fn lane(lane: Lane) -> String {

@@ -11,6 +11,7 @@ use thalweg_rtps::writer::PublisherGroup;
 use thalweg_rtps::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
 use thalweg_rtps::writer::{Link, Medium};
 
+use crate::application::stamp;
 use crate::clock::HostClock;
 use crate::inbox::Inbox;
 use crate::network::{GroupFilter, Network};
@@ -100,7 +101,12 @@ impl Process {
             ..ParticipantConfig::new(DOMAIN, self.record.prefix, self.addresses(plan, network))
         };
         self.started = true;
-        self.participant = Some(Participant::new(self.clock.local(now), config));
+        let now = self.clock.local(now);
+        let mut participant = Participant::new(now, config);
+        if plan.has_wall_clocks() {
+            participant.set_wall_clock(now, stamp(now));
+        }
+        self.participant = Some(participant);
     }
 
     /// The host has moved: the participant uses and announces its new address.

@@ -76,6 +76,29 @@ pub struct WriterRecord {
     pub counters: WriterCounters,
     /// Its datagrams that the network dropped.
     pub toll: Toll,
+    /// What its policies told and its application did for them.
+    pub told: ToldRecord,
+}
+
+/// What an endpoint told of its policies.
+#[derive(Clone, Debug, Default)]
+pub struct ToldRecord {
+    /// How often a reader's application took.
+    pub calls: u32,
+    /// When it was created, and created again.
+    pub created: Vec<Instant>,
+    /// When it was deleted, by itself or with its process.
+    pub closed: Option<Instant>,
+    /// DEADLINE: when missed periods were told, and how many there were by then.
+    pub missed: Vec<(Instant, u64)>,
+    /// How many there were at its end.
+    pub missed_at_end: u64,
+    /// LIVELINESS of a writer: when its application asserted it without writing.
+    pub asserted: Vec<Instant>,
+    /// When a writer was told that it had lost its liveliness.
+    pub lost: Vec<Instant>,
+    /// When a reader was told that a writer is alive, or not.
+    pub alive: Vec<(Instant, Guid, bool)>,
 }
 
 /// One change that a writer accepted.
@@ -91,6 +114,8 @@ pub struct WrittenRecord {
     pub timestamp: Option<Timestamp>,
     /// When it was accepted.
     pub at: Instant,
+    /// The coherent set that it belongs to.
+    pub set: Option<u32>,
 }
 
 /// A match as one side saw it.
@@ -119,6 +144,8 @@ pub struct ReaderRecord {
     pub taken: Vec<TakenRecord>,
     /// Writers it was matched with, in order of the events.
     pub matches: Vec<MatchRecord>,
+    /// What its policies told.
+    pub told: ToldRecord,
 }
 
 /// One sample that an application took.
@@ -138,6 +165,8 @@ pub struct TakenRecord {
     pub timestamp: Option<Timestamp>,
     /// When.
     pub at: Instant,
+    /// The take that gave it, counted over those of its reader.
+    pub call: u32,
 }
 
 /// Record of one process: known participants, and costs.
@@ -174,13 +203,15 @@ impl WriterRecord {
             timeouts: 0,
             counters: WriterCounters::default(),
             toll: Toll::default(),
+            told: ToldRecord::default(),
         }
     }
 }
 
 impl ReaderRecord {
     pub(crate) fn new(index: EndpointIndex, process: usize) -> ReaderRecord {
-        ReaderRecord { index, process, guid: None, taken: Vec::new(), matches: Vec::new() }
+        let (taken, matches) = (Vec::new(), Vec::new());
+        ReaderRecord { index, process, guid: None, taken, matches, told: ToldRecord::default() }
     }
 }
 
@@ -251,9 +282,15 @@ impl<'a> Pair<'a> {
         self.writer_plan().qos.durability != volatile && self.reader_plan().qos.durability != volatile
     }
 
+    /// Whether the reader's application gets every sample of this writer that comes, but for those that HISTORY replaces.
+    pub fn hands_over_everything(&self) -> bool {
+        self.reader_plan().hands_over_everything_of(self.writer_plan())
+    }
+
     /// Whether both were there to the end.
     pub fn is_there_at_end(&self) -> bool {
-        let deleted = self.writer_plan().deleted.is_some() || self.reader_plan().deleted.is_some();
+        let writer_deleted = self.writer_plan().deleted.is_some() && !self.writer_plan().outlives_itself();
+        let deleted = writer_deleted || self.reader_plan().deleted.is_some();
         let ended = |process| !self.record.is_there_at_end(process);
         !deleted && !ended(self.writer.process) && !ended(self.reader.process)
     }

@@ -79,6 +79,11 @@ impl SimulatedSample {
         (head[..4] == ENCAPSULATION).then_some(SimulatedSample { owner, instance: head[8], index: 0 })
     }
 
+    /// Reads the index of a sample; keys have none.
+    pub fn index_in(encoded: &[u8]) -> Option<u32> {
+        encoded.get(KEY_BYTES..SAMPLE_BYTES_MIN)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
     /// The key function of such samples.
     pub fn key_of() -> KeyOf {
         Arc::new(|encoded: &[u8], _: PayloadKind| SimulatedSample::decode_key(encoded).map(|sample| sample.key()))

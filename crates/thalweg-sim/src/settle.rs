@@ -92,7 +92,9 @@ impl Simulation {
                 let topic = &self.plan.topics[writer.record.index.topic];
                 let writer_plan = &topic.writers[writer.record.index.place];
                 let reader_plan = &topic.readers[reader.record.index.place];
-                let should = writer.handle.is_some()
+                let retained =
+                    writer_plan.outlives_itself() && self.processes[writer.record.process].participant.is_some();
+                let should = (writer.handle.is_some() || retained)
                     && reader.handle.is_some()
                     && self.plan.should_match(topic, writer_plan, reader_plan);
                 let (Some(writer_guid), Some(reader_guid)) = (writer.record.guid, reader.record.guid) else { continue };
@@ -135,9 +137,12 @@ impl Simulation {
             }
         }
         for writer in &mut self.writers {
-            writer.close();
+            writer.close(self.now);
             let toll = writer.record.guid.and_then(|guid| self.tolls.get(&guid));
             writer.record.toll = toll.copied().unwrap_or_default();
+        }
+        for reader in &mut self.readers {
+            reader.close(self.now);
         }
         let hosts = (0..self.plan.hosts.len()).map(|host| self.network.lane_counters(host));
         Record {

@@ -46,6 +46,8 @@ pub(crate) enum Happening {
     HearHousemates(usize),
     /// The next burst of a writer.
     Burst(usize),
+    /// An application asserts its writer's liveliness.
+    Assert(usize),
     /// A refused write is tried again.
     Retry(usize),
     /// A refused write has waited for its max_blocking_time.
@@ -179,6 +181,13 @@ impl Simulation {
             if let Some(at) = writer.deleted {
                 self.queue.plan(at.max(created), Happening::DeleteWriter(number));
             }
+            if let Some(at) = writer.habits.returns {
+                self.queue.plan(at.max(created), Happening::CreateWriter(number));
+                self.queue.plan(at.max(created), Happening::Burst(number));
+            }
+            if let Some(assertions) = writer.habits.asserts {
+                self.queue.plan(created + assertions.period, Happening::Assert(number));
+            }
         }
         for (number, (_, reader)) in self.plan.readers().enumerate() {
             let starts = self.plan.processes[reader.process].starts;
@@ -252,6 +261,7 @@ impl Simulation {
             Happening::Timeout(process) => self.time_out(process),
             Happening::HearHousemates(process) => self.hear_housemates(process),
             Happening::Burst(writer) => self.burst(writer),
+            Happening::Assert(writer) => self.assert_liveliness(writer),
             Happening::Retry(writer) => self.write(writer),
             Happening::GiveUp { writer, waits } => self.give_up_write(writer, waits),
             Happening::Take(reader) => self.take(reader),
@@ -304,10 +314,10 @@ impl Simulation {
         self.network.close(number);
         self.processes[number].participant = None;
         for writer in self.writers.iter_mut().filter(|writer| writer.record.process == number) {
-            writer.close();
+            writer.close(self.now);
         }
         for reader in self.readers.iter_mut().filter(|reader| reader.record.process == number) {
-            reader.handle = None;
+            reader.close(self.now);
         }
     }
 

@@ -65,8 +65,14 @@ impl Simulation {
         if !reader_plan.qos.reliability.is_reliable() || self.readers[reader].handle.is_none() {
             return None;
         }
+        // What waits for samples of other readers is acknowledged, though nobody can take it yet.
+        if !reader_plan.hands_over_everything_of(writer_plan) || writer_plan.qos.presentation.spans_group() {
+            return None;
+        }
         let (writer_guid, reader_guid) = (self.writers[writer].record.guid?, self.readers[reader].record.guid?);
         let volatile = [writer_plan.qos.durability, reader_plan.qos.durability].contains(&Durability::Volatile);
+        // What DURABILITY_SERVICE keeps of earlier samples is for the law of late readers.
+        let volatile = volatile || writer_plan.outlives_itself();
         let record = &self.writers[writer].record;
         if record.given_up.contains(&reader_guid) {
             return None; // Its writer has told that it waits no longer; the reader is told what it lost.
@@ -179,9 +185,15 @@ fn newest<'a>(
 /// Resources of which a writer keeps too much.
 fn writer_excess(plan: &WriterPlan, readers: usize, kept: &WriterFootprint) -> Option<&'static str> {
     let instances = usize::from(plan.instances.max(1));
+    let serves = match plan.qos.durability_service.history {
+        History::KeepLast(depth) if plan.outlives_itself() => Some(depth),
+        History::KeepLast(_) => Some(0),
+        History::KeepAll => None,
+    };
     let samples = match plan.qos.history {
         // Values, and the ends of instances between them.
-        History::KeepLast(depth) => instances * (2 * depth as usize + 1),
+        History::KeepLast(_) if plan.outlives_itself() && serves.is_none() => usize::MAX,
+        History::KeepLast(depth) => instances * (2 * depth.max(serves.unwrap_or(0)) as usize + 1),
         History::KeepAll => plan.qos.resource_limits.max_samples.map_or(usize::MAX, |max| max as usize),
     };
     let bytes = WriterOptions::default().history_bytes_max + plan.payload_bytes + SPARE;

@@ -16,7 +16,8 @@ pub struct SimulateOptions {
     #[arg(long, value_name = "N", conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
 
-    /// The first of these seeds, 0 to 2^64 − 1; from 10000000 on, worlds have every kind of trouble (default: 0).
+    /// The first of these seeds, 0 to 2^64 − 1; from 10000000 on, worlds have every kind of trouble,
+    /// from 1000000000000 on topics with policies (default: 0).
     #[arg(long, value_name = "S", conflicts_with = "seed")]
     pub from: Option<u64>,
 

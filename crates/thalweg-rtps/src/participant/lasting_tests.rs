@@ -301,3 +301,21 @@ fn a_history_that_was_put_back_is_read_from_its_start() {
     net.run_for(SECOND * 3);
     assert_eq!(first_bytes(&take(&net, &reader)), [1, 2], "the copy of a store knows nothing of what followed");
 }
+
+#[test]
+fn the_next_writer_goes_on_with_what_readers_have_not_acknowledged() {
+    for qos in [wanting(), reliable_reader(History::KeepAll)] {
+        let mut net = Net::new(3);
+        let first = create(&mut net, transient(1), "").expect("a legal QoS");
+        let (slow, fast) = (net.reader(1, qos, Keyed::No), net.reader(2, wanting(), Keyed::No));
+        net.run_for(SECOND);
+        net.nodes[1].hangs = true;
+        (0..3).for_each(|n| assert!(net.write(0, &first, &[n])));
+        net.run_for(SECOND / 2);
+        delete(&mut net, first);
+        create(&mut net, transient(1), "").expect("the history is free");
+        net.nodes[1].hangs = false;
+        net.run_for(SECOND * 2);
+        assert_eq!((first_bytes(&take(&net, &fast)), first_bytes(&take(&net, &slow))), (vec![0, 1, 2], vec![0, 1, 2]));
+    }
+}

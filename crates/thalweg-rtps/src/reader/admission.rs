@@ -261,9 +261,11 @@ impl Admission {
             }
         }
         if let Some(deadlines) = &mut self.deadlines {
-            match ends && cache.instance_state(head.instance) != Some(InstanceState::Alive) {
-                true => deadlines.end(head.instance),
+            // A writer that gives up an instance that another one still writes is no update of it.
+            match ends {
                 false => deadlines.met(now, head.instance),
+                true if cache.instance_state(head.instance) == Some(InstanceState::Alive) => {}
+                true => deadlines.end(head.instance),
             }
         }
     }

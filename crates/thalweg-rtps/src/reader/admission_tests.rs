@@ -291,3 +291,15 @@ fn instances_without_end_leave_nothing_behind() {
     let held = stage.reader.handover.admission.as_ref().map(|admission| admission.held());
     assert!(held <= Some(200), "{held:?}");
 }
+
+#[test]
+fn a_writer_that_gives_an_instance_up_does_not_meet_the_deadline_of_it() {
+    let mut stage = reader_of(|qos| qos.timing.deadline = SPAN);
+    stage.write(1, 7);
+    stage.write(2, 7);
+    stage.now += SPAN - MILLI;
+    stage.put(1, 7, ChangeKind::Unregister, None);
+    assert_eq!(stage.state(7), Some(InstanceState::Alive), "another writer has it");
+    stage.now += MILLI;
+    assert!(stage.reader.handle_timeout(stage.now).deadline_missed);
+}

@@ -99,7 +99,7 @@ impl Coherence {
         let (writer, set, sequence) = (sample.writer, sample.coherent_set, sample.sequence);
         let is_member = set > SequenceNumber::ZERO;
         let mut ready = match self.open.get(&writer).is_some_and(|open| open.set != set) {
-            true => self.close(writer),
+            true => self.close(writer, sequence),
             false => Vec::new(),
         };
         if !is_member {
@@ -124,9 +124,13 @@ impl Coherence {
         ready
     }
 
-    /// The set of a writer has ended.
-    fn close(&mut self, writer: Guid) -> Vec<CachedSample> {
+    /// The set of a writer has ended: `next` is the number of what follows. Between them, more of the set may have been lost.
+    fn close(&mut self, writer: Guid, next: SequenceNumber) -> Vec<CachedSample> {
         let Some(open) = self.open.remove(&writer) else { return Vec::new() };
+        if next != open.next && !self.is_filtered {
+            self.drop_set(&open);
+            return Vec::new();
+        }
         self.bytes -= open.samples.iter().map(charge).sum::<usize>();
         open.samples
     }

@@ -122,3 +122,19 @@ fn a_set_of_a_writer_that_leaves_is_dropped_and_one_without_end_is_bounded() {
     }
     assert_eq!(coherence.take_dropped(), 1_000);
 }
+
+/// What follows a set without its end may follow samples of it that were lost.
+#[test]
+fn a_set_whose_last_samples_were_lost_with_its_end_does_not_appear() {
+    let mut stage = reader_of(Reliability::BestEffort, Keyed::No);
+    for (sequence, set) in [(1, 1), (2, 1), (5, 5), (6, -1), (7, 0)] {
+        stage.put(sequence, set);
+    }
+    assert_eq!(stage.taken(), [5, 7]);
+    assert_eq!(stage.reader.losses().of(LossReason::SetIncomplete), 2);
+    let mut stage = reader_of(Reliability::BestEffort, Keyed::No);
+    for (sequence, set) in [(1, 1), (2, 1), (4, 0)] {
+        stage.put(sequence, set);
+    }
+    assert_eq!(stage.taken(), [4], "nothing tells that the lost one was the end");
+}

@@ -154,10 +154,14 @@ impl Writer {
         let destinations = self.route.destinations().len() as u64;
         let place = self.outgoing.place;
         let begun = (place.fragment > 0).then(|| self.history.get_begun(place.sample)).flatten();
-        let sample = begun.or_else(|| self.history.next_from(place.sample))?;
         if destinations == 0 || self.flow.paused_until().is_some_and(|until| now < until) {
             return None;
         }
+        let Some(sample) = begun.or_else(|| self.history.next_from(place.sample)) else {
+            // All that waited has expired: its readers wait to be told.
+            let tells = place.sample <= self.history.last() && !self.waits_for_a_full_datagram();
+            return tells.then_some(write::HEADER_LEN as u64 * destinations);
+        };
         if place.fragment > 0 && sample.sequence > place.sample {
             // The rest of a sample that was overwritten meanwhile: its readers wait to be told, and the window for their answer.
             return Some(write::HEADER_LEN as u64 * destinations);

@@ -96,3 +96,22 @@ fn what_the_next_datagram_is_said_to_cost_is_what_fits_into_it() {
         assert!(unspent < bytes as u64, "{} of {cost} for samples of {bytes}", paid.spent);
     }
 }
+
+/// A sample with LIFESPAN that tokens come too late for, whole or in its midst, kept its writer waiting for ever.
+#[test]
+fn readers_are_told_of_what_expired_while_it_waited_for_tokens() {
+    for (bytes, begins) in [(800, false), (20_000, true)] {
+        let mut writer = collecting(Method::asynchronous("slow"), History::KeepAll);
+        let mut outbox = Outbox::new();
+        write_stamped(&mut writer, START, bytes);
+        if begins {
+            let cost = writer.backlog(START).expect("a sample waits").next_cost;
+            writer.poll_transmit_within(START, cost, &mut outbox);
+            assert!(writer.outgoing.place.fragment > 0, "a part has left");
+        }
+        writer.history.expire([SequenceNumber(1)].into_iter());
+        let cost = writer.backlog(START).expect("readers are to be told").next_cost;
+        writer.poll_transmit_within(START, cost, &mut outbox);
+        assert_eq!((writer.footprint().waiting, writer.backlog(START).is_some()), (0, false), "{bytes} bytes");
+    }
+}

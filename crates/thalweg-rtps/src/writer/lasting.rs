@@ -50,10 +50,14 @@ impl Writer {
         self.history.is_stored()
     }
 
-    /// A new writer goes on with this one's history, numbers and counts. It has no readers: they are to be matched again.
+    /// A new writer goes on with this one's history, numbers and counts. It has no readers: they are to be matched again, and get what they
+    /// have not acknowledged.
     pub(crate) fn succeed(&mut self, now: Instant, qos: Arc<WriterQos>, options: &WriterOptions) {
         self.flush();
         let next = self.history.last().next();
+        for reader in self.readers.iter().filter(|reader| reader.matched.reliable) {
+            self.former.remember(reader.matched.guid, reader.acknowledged.sample.max(reader.forsaken));
+        }
         self.readers = ReaderSet::new();
         self.route = Route::new(qos.transmission.destination);
         self.outgoing = Outgoing::new(next, &qos.transmission.method);

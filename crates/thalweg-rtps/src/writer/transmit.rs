@@ -175,7 +175,7 @@ impl Writer {
 
     /// While the window is closed to what was collected, it goes on being collected: opening by and by, the window would else
     /// let out one small datagram after the other.
-    fn waits_for_a_full_datagram(&self) -> bool {
+    pub(super) fn waits_for_a_full_datagram(&self) -> bool {
         let bytes = (self.collection.bytes() + write::HEADER_LEN).min(self.route.datagram_bytes());
         self.collection.was_blocked() && self.outgoing.place.fragment == 0 && !self.flow.admits(kernel_cost(bytes))
     }

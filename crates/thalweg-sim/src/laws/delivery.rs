@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use thalweg_rtps::history::{ChangeKind, InstanceState};
+use thalweg_rtps::qos::History;
 use thalweg_rtps::time::INFINITE;
 use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
 
+use super::presentation::mixes_instances;
 use crate::plan::{InstanceSharing, Pace};
 use crate::record::{Pair, Record, WrittenRecord};
 
@@ -51,12 +53,14 @@ pub fn time_stamps_arrive_as_written(record: &Record) -> Result<(), String> {
 /// and found each other.
 pub fn in_order_and_once(record: &Record) -> Result<(), String> {
     for pair in record.pairs() {
-        let mut last = SequenceNumber::ZERO;
+        // Of all instances together, or of each by itself.
+        let mut last: BTreeMap<Option<KeyHash>, SequenceNumber> = BTreeMap::new();
+        let mixes = mixes_instances(&pair);
         for taken in pair.taken().filter(|taken| taken.valid) {
-            if taken.sequence <= last {
-                return Err(format!("{}: took {} after {last}", pair.name(), taken.sequence));
+            let before = last.insert(mixes.then_some(taken.instance), taken.sequence);
+            if let Some(before) = before.filter(|before| taken.sequence <= *before) {
+                return Err(format!("{}: took {} after {before}", pair.name(), taken.sequence));
             }
-            last = taken.sequence;
         }
     }
     Ok(())
@@ -64,7 +68,8 @@ pub fn in_order_and_once(record: &Record) -> Result<(), String> {
 
 /// A reliable reader of a KEEP_ALL writer gets every value: from the match on, and from the very first with durability.
 pub fn exactly_once(record: &Record) -> Result<(), String> {
-    record.pairs().filter(|pair| keeps_all(pair) && is_owed_everything(pair)).try_for_each(check_exactly_once)
+    let applies = |pair: &Pair<'_>| keeps_all(pair) && pair.hands_over_everything() && is_owed_everything(pair);
+    record.pairs().filter(applies).try_for_each(check_exactly_once)
 }
 
 /// Under KEEP_LAST the newest `depth` values of each instance arrive, whatever was overwritten before.
@@ -72,7 +77,8 @@ pub fn last_values_arrive(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let sole_writer = pair.topic().writers.len() == 1;
         let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
-        !keeps_all(pair) && is_owed_everything(pair) && !pair.writer.ends_instances() && (sole_writer || own)
+        let everything = pair.hands_over_everything() && is_owed_everything(pair);
+        !keeps_all(pair) && everything && !pair.writer.ends_instances() && (sole_writer || own)
     };
     record.pairs().filter(applies).filter(|pair| pair.is_there_at_end()).try_for_each(check_last_values)
 }
@@ -83,7 +89,8 @@ pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(),
     if !record.plan.weather.is_clear() || record.plan.is_disturbed() || overrun {
         return Ok(());
     }
-    for pair in record.pairs().filter(|pair| !pair.is_reliable() && pair.is_there_at_end()) {
+    let applies = |pair: &Pair<'_>| !pair.is_reliable() && pair.hands_over_everything() && pair.is_there_at_end();
+    for pair in record.pairs().filter(applies) {
         let reader = pair.reader_plan();
         let unlimited = reader.depth().is_none() && reader.qos.resource_limits.max_samples.is_none();
         let Some(from) = pair.matched_on_both_sides().filter(|_| unlimited && reader.pace != Pace::Never) else {
@@ -103,27 +110,52 @@ pub fn best_effort_loses_nothing_in_clear_weather(record: &Record) -> Result<(),
 pub fn instances_end_as_their_writer_said(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let own = pair.topic().keyed == Keyed::Yes && pair.topic().instances == InstanceSharing::Own;
-        own && is_owed_everything(pair) && pair.only_match().is_some() && pair.is_there_at_end()
+        let leases = pair.writer_plan().qos.liveliness.lease == INFINITE;
+        let everything = leases && pair.hands_over_everything();
+        own && everything && is_owed_everything(pair) && pair.only_match().is_some() && pair.is_there_at_end()
     };
     record.pairs().filter(applies).try_for_each(check_instance_states)
 }
 
-fn keeps_all(pair: &Pair<'_>) -> bool {
+pub(super) fn keeps_all(pair: &Pair<'_>) -> bool {
     pair.writer_plan().depth().is_none() && pair.reader_plan().depth().is_none()
 }
 
 /// Reliable, matched and never given up, and the application takes what arrives.
-fn is_owed_everything(pair: &Pair<'_>) -> bool {
+pub(super) fn is_owed_everything(pair: &Pair<'_>) -> bool {
     let takes = pair.reader_plan().pace != Pace::Never;
     pair.is_reliable() && takes && !pair.was_given_up() && pair.owed_after().is_some()
 }
 
 /// Values that the reader must get, apart from those of instances that were deleted: durability ends with them.
-fn owed<'a>(pair: &Pair<'a>) -> Vec<&'a WrittenRecord> {
+pub(super) fn owed<'a>(pair: &Pair<'a>) -> Vec<&'a WrittenRecord> {
     let after = pair.owed_after().unwrap_or_default();
     let departed = if pair.is_durable() { departed_instances(pair) } else { Vec::new() };
     let values = pair.writer.written.iter().filter(|written| written.kind == ChangeKind::Write);
-    values.filter(|written| written.sequence > after && !departed.contains(&written.instance)).collect()
+    let mut owed: Vec<&WrittenRecord> =
+        values.filter(|written| written.sequence > after && !departed.contains(&written.instance)).collect();
+    if pair.is_durable() && pair.writer_plan().outlives_itself() {
+        keep_for_late_readers(pair, &mut owed);
+    }
+    owed
+}
+
+/// Of what was written before the match, a late reader is owed what DURABILITY_SERVICE keeps.
+fn keep_for_late_readers(pair: &Pair<'_>, owed: &mut Vec<&WrittenRecord>) {
+    let History::KeepLast(depth) = pair.writer_plan().qos.durability_service.history else { return };
+    let matched = pair.writer.matches.iter().rev().find(|one| one.peer == pair.reader_guid);
+    let after = matched.map_or(SequenceNumber::ZERO, |one| one.after);
+    let mut counts: BTreeMap<KeyHash, u32> = BTreeMap::new();
+    let mut kept: Vec<&WrittenRecord> = Vec::new();
+    for written in owed.iter().rev() {
+        let count = counts.entry(written.instance).or_default();
+        *count += u32::from(written.sequence <= after);
+        if *count <= depth {
+            kept.push(written);
+        }
+    }
+    kept.reverse();
+    *owed = kept;
 }
 
 fn departed_instances(pair: &Pair<'_>) -> Vec<KeyHash> {
@@ -132,7 +164,8 @@ fn departed_instances(pair: &Pair<'_>) -> Vec<KeyHash> {
 }
 
 fn check_exactly_once(pair: Pair<'_>) -> Result<(), String> {
-    let taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
+    let mut taken: Vec<SequenceNumber> = pair.taken().filter(|one| one.valid).map(|one| one.sequence).collect();
+    taken.sort();
     let owed = owed(&pair);
     let last_taken = taken.last().copied().unwrap_or_default();
     let missing = owed.iter().find(|written| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::liveness;
-use crate::plan::{Ending, Pace};
+use crate::plan::{Ending, Pace, Plan, WriterPlan};
 use crate::record::Record;
 
 /// How long a write may wait for acknowledgements when nothing else holds them up.
@@ -11,6 +11,9 @@ const WAIT_BOUND: Duration = Duration::from_secs(5);
 /// Datagrams that a participant may send in the three quiet seconds at the end, for each one there is: an announcement, a
 /// sign of life with its HEARTBEATs, and answers to those of the others, repeated where they are lost.
 const QUIET_DATAGRAMS: u64 = 20;
+
+/// The quiet time in which datagrams are counted.
+const QUIET_NANOS: u128 = 3_000_000_000;
 
 /// Participants that do not exist and that cost as much as those that do.
 const GHOSTS_ASKED: u64 = 8;
@@ -51,6 +54,16 @@ pub fn no_write_waits_longer_than_its_bound(record: &Record) -> Result<(), Strin
     Ok(())
 }
 
+/// Signs of life in the quiet seconds that policies ask of a participant, and answers to those of another one.
+fn signs_of_life(plan: &Plan) -> u64 {
+    let count = |writer: &WriterPlan| {
+        let told = QUIET_NANOS / (writer.qos.liveliness.lease.as_nanos() / 3).max(1);
+        let asserted = writer.habits.asserts.map_or(0, |asserts| QUIET_NANOS / asserts.period.as_nanos().max(1));
+        2 * (told + asserted)
+    };
+    plan.writers().map(|(_, writer)| count(writer) as u64).sum()
+}
+
 /// Once everything is settled, participants have little to say.
 pub fn quiet_when_idle(record: &Record) -> Result<(), String> {
     let hangs = record.plan.readers().any(|(_, reader)| reader.pace == Pace::Never);
@@ -58,7 +71,8 @@ pub fn quiet_when_idle(record: &Record) -> Result<(), String> {
     let ghosts = if record.plan.intruders.is_empty() { 0 } else { GHOSTS_ASKED };
     // What is lost is said again, and so is what its loss leaves unanswered.
     let attempts = (1.0 - record.plan.weather.loss).powi(-2);
-    let bound = (attempts * (QUIET_DATAGRAMS * (record.processes.len() as u64 + ghosts)) as f64) as u64;
+    let signs = signs_of_life(&record.plan) * record.processes.len() as u64;
+    let bound = (attempts * (QUIET_DATAGRAMS * (record.processes.len() as u64 + ghosts) + signs) as f64) as u64;
     for (number, process) in record.processes.iter().enumerate().filter(|_| !hangs) {
         if process.sent_when_quiet > bound {
             return Err(format!(

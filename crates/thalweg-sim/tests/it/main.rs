@@ -13,6 +13,7 @@ mod moves;
 mod numbers;
 mod pictures;
 mod policies;
+mod policy_worlds;
 mod scenario;
 mod seeds;
 mod sharing;

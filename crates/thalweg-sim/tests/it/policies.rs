@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::qos::{AccessScope, DestinationOrder, History, Ownership, Presentation, WriterOwnership};
 use thalweg_rtps::types::Keyed;
-use thalweg_sim::laws::{self, delivery, policies, resources};
+use thalweg_sim::laws::{self, delivery, policies, presentation, promises, resources};
 use thalweg_sim::network::Weather;
 use thalweg_sim::plan::{Ending, InstanceSharing, Plan, Stamps, WriterPlan};
 use thalweg_sim::trace::Detail;
@@ -117,8 +117,7 @@ fn nothing_is_taken_when_its_time_is_over() {
             }
         }));
         let record = outcome.record();
-        // A sample without a usable source time lives from its arrival on, which a writer delays by its own lifespan at most.
-        let law = policies::nothing_is_taken_when_its_time_is_over(record, MILLI * 60);
+        let law = promises::nothing_is_taken_when_its_time_is_over(record);
         law.unwrap_or_else(|words| panic!("seed {seed}, {history}: {words}"));
         let lost = record.readers.iter().map(|reader| reader.taken.len()).max();
         assert!(lost > Some(100), "seed {seed}");
@@ -157,7 +156,7 @@ fn readers_of_a_subscriber_take_in_the_order_of_the_publisher() {
         // What waits for samples of other readers is acknowledged, though nobody can take it yet: that law does not hold here.
         outcome.check(laws::nothing_wrong).check(laws::settles);
         outcome.check(delivery::in_order_and_once).check(delivery::exactly_once).check(resources::quiet_when_idle);
-        let law = policies::a_publisher_is_taken_in_its_order(outcome.record(), MILLI * 2);
+        let law = presentation::a_publisher_is_taken_in_its_order(outcome.record());
         law.unwrap_or_else(|words| panic!("seed {seed}: {words}"));
     }
 }

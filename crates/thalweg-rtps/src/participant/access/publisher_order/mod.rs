@@ -78,6 +78,8 @@ pub(super) struct PublisherOrder {
     sets: BTreeMap<SequenceNumber, OpenSet>,
     /// The last number that was handed over or dropped: the next one is in order.
     accounted: SequenceNumber,
+    /// The writer of that number, which may owe it to other readers still.
+    accounted_of: Option<Guid>,
     bytes: usize,
     bytes_max: usize,
     /// Sets from which on those that are over are looked for behind one that is not.
@@ -97,6 +99,7 @@ impl PublisherOrder {
             waiting: BTreeMap::new(),
             sets: BTreeMap::new(),
             accounted: SequenceNumber::ZERO,
+            accounted_of: None,
             bytes: 0,
             bytes_max,
             sweep_at: 2 * SETS_MAX,
@@ -237,7 +240,15 @@ impl PublisherOrder {
 
     /// Whether a sample outside of sets is next in order.
     fn is_next(&self, number: SequenceNumber) -> bool {
-        !self.presentation.ordered || number <= self.accounted.next() || number <= self.floor()
+        let follows = number == self.accounted.next() && self.is_with_all_readers();
+        !self.presentation.ordered || number <= self.accounted || follows || number <= self.floor()
+    }
+
+    /// Whether the last number that was handed over has come for every reader of its writer: several may read one topic.
+    fn is_with_all_readers(&self) -> bool {
+        let Some(writer) = self.accounted_of else { return true };
+        let readers = self.pairs.range((writer, EntityId([0; 4]))..=(writer, EntityId([0xff; 4])));
+        readers.into_iter().all(|(_, progress)| progress.up_to >= self.accounted)
     }
 
     /// Gives up sets and order until no more than `bytes` wait.
@@ -256,7 +267,7 @@ impl PublisherOrder {
                     break;
                 }
                 into.extend(self.take_waiting(place).map(|waiting| Released::Sample(place.1, waiting.sample)));
-                self.accounted = number;
+                (self.accounted, self.accounted_of) = (number, Some(place.2));
                 continue;
             }
             match self.wholeness(set) {
@@ -264,7 +275,7 @@ impl PublisherOrder {
                 Wholeness::Whole => {
                     let last = self.sets.get(&set).map_or(number, |open| open.last);
                     self.decide(set, place, |released| into.push(released));
-                    self.accounted = last;
+                    (self.accounted, self.accounted_of) = (last, None);
                 }
                 Wholeness::Late => self.decide(set, place, drop),
                 Wholeness::Open | Wholeness::Broken => {
@@ -289,7 +300,7 @@ impl PublisherOrder {
             if let Some(waiting) = self.take_waiting(place) {
                 give(Released::Sample(place.1, waiting.sample));
             }
-            self.accounted = place.0;
+            (self.accounted, self.accounted_of) = (place.0, None);
         }
         if let Some(open) = self.sets.get_mut(&set) {
             open.is_broken = true;

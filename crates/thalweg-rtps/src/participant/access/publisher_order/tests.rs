@@ -374,3 +374,18 @@ fn a_set_is_given_up_without_a_look_at_all_that_waits() {
     let lost: u64 = released.iter().map(|one| if let Released::Lost(_, lost) = one { *lost } else { 0 }).sum();
     assert_eq!((lost, source.order.bytes()), (2 * count as u64, 0));
 }
+
+#[test]
+fn a_sample_waits_until_all_readers_of_the_topic_before_it_have_theirs() {
+    let mut publisher = Publisher::new(ORDERED, 2);
+    let other = (writer(0), reader(5));
+    publisher.order.add_pair(other, false);
+    let (first, second) = (publisher.next(0, false), publisher.next(1, false));
+    publisher.put(first);
+    assert_eq!(publisher.released().0, [reader(0)]);
+    publisher.put(second);
+    assert_eq!(publisher.released().0, [], "the other reader's first sample was lost, and is on its way");
+    assert!(publisher.order.holding_up().contains(&other));
+    publisher.order.note_up_to(other, SequenceNumber(1));
+    assert_eq!(publisher.released().0, [reader(1)]);
+}

@@ -114,6 +114,10 @@ impl StreamClient {
             if let Some(event) = self.endpoint.poll_event() {
                 return Ok(Some(event));
             }
+            if self.endpoint.has_waiting() {
+                self.endpoint.begin_turn(clock::now());
+                continue;
+            }
             self.transmit().map_err(ClientError::System)?;
             let now = clock::now();
             if self.is_ended || now >= deadline {
@@ -190,6 +194,7 @@ impl StreamClient {
             }
         };
         let handled = self.conduit.handle(&buffer[..count]);
+        self.endpoint.begin_turn(clock::now());
         while let Some(bytes) = self.conduit.next()? {
             self.endpoint.handle_bytes(clock::now(), self.connection, &bytes);
         }

@@ -81,6 +81,11 @@ impl Conduit {
         }
     }
 
+    /// How many bytes may be wrapped at a time: a stream can be cut anywhere, a message is whole.
+    pub(super) fn part_max(&self) -> usize {
+        if self.web.is_some() { usize::MAX } else { STREAM_PART_MAX }
+    }
+
     /// Wraps a part of the stream or a message.
     pub(super) fn wrap(&mut self, bytes: &[u8]) -> io::Result<()> {
         match (&mut self.web, &mut self.tls) {
@@ -128,3 +133,6 @@ impl Conduit {
         }
     }
 }
+
+/// Bytes of a stream that are sealed at a time: those of a record of TLS (RFC 8446 §5.1).
+const STREAM_PART_MAX: usize = 1 << 14;

@@ -51,6 +51,8 @@ pub(in crate::interaction) struct StreamLoop {
     told: Arc<Mutex<ReliableCounts>>,
     /// When listeners are asked again, after the system had no descriptor for a connection.
     accept_at: Option<Instant>,
+    /// When handshakes that take long are looked for again.
+    look_at: Instant,
 }
 
 /// One socket.
@@ -66,6 +68,8 @@ struct Link {
     layered: Vec<u8>,
     taken: usize,
     is_readable: bool,
+    /// It is among those to be read.
+    is_listed: bool,
     is_writable: bool,
     /// The other end sends nothing more: the end is read like bytes, and not told again.
     is_ending: bool,
@@ -108,6 +112,7 @@ impl StreamLoop {
             counts: LoopCounts::default(),
             told,
             accept_at: None,
+            look_at: Instant::ZERO,
         })
     }
 
@@ -125,7 +130,7 @@ impl StreamLoop {
             *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.endpoint.counts();
             let home = &shared.homes[shared.home];
             // A connection that ended while answers were sent leaves events.
-            let is_idle = self.readable.is_empty() && !self.endpoint.has_events();
+            let is_idle = self.readable.is_empty() && !self.endpoint.has_events() && !self.endpoint.has_waiting();
             let may_sleep = is_idle && home.may_sleep();
             let is_over = shared.is_over.load(Ordering::SeqCst);
             let time = if may_sleep && !is_over { self.sleep_time() } else { Some(Duration::ZERO) };
@@ -162,7 +167,7 @@ impl StreamLoop {
         link.is_ending |= event.is_read_closed() || event.is_error();
         if (event.is_readable() || event.is_read_closed() || event.is_error()) && !link.is_readable {
             link.is_readable = true;
-            self.readable.push(id);
+            list(&mut self.readable, id, link);
         }
         if event.is_writable() {
             self.flush(now, id);
@@ -179,6 +184,7 @@ impl StreamLoop {
             self.set_credentials(credentials);
         }
         self.adapter.begin_batch();
+        self.endpoint.begin_turn(now);
         for id in std::mem::take(&mut self.readable) {
             self.read(now, id, buffer);
         }
@@ -199,9 +205,8 @@ impl StreamLoop {
             if let Some(link) = self.links.get_mut(id)
                 && link.is_readable
                 && self.endpoint.wants_input(connection)
-                && !self.readable.contains(&id)
             {
-                self.readable.push(id);
+                list(&mut self.readable, id, link);
             }
         }
     }
@@ -264,6 +269,7 @@ impl StreamLoop {
             is_readable: true,
             is_writable: true,
             is_ending: false,
+            is_listed: false,
         });
         *self.hosts.entry(address.ip()).or_default() += 1;
         let token = Token(FIRST_LINK + index_of(id) as usize);
@@ -272,7 +278,7 @@ impl StreamLoop {
         if self.poll.registry().register(&mut link.socket, token, interest).is_err() {
             return self.end(id);
         }
-        self.readable.push(id);
+        list(&mut self.readable, id, link);
         self.open_if_ready(now, id);
         self.flush(now, id);
     }
@@ -296,6 +302,13 @@ impl StreamLoop {
 
     /// Reads from a socket while there is something and the connection wants it, once a turn.
     fn read(&mut self, now: Instant, id: u64, buffer: &mut [u8]) {
+        if let Some(link) = self.links.get_mut(id) {
+            link.is_listed = false;
+        }
+        // What layers have opened comes first.
+        if self.links.get(id).is_some_and(|link| !link.conduit.is_direct()) && self.pass_on(now, id) == Fate::Ends {
+            return self.end(id);
+        }
         let Some(link) = self.links.get_mut(id) else { return };
         if link.connection.is_some_and(|connection| !self.endpoint.wants_input(connection)) {
             return; // It is told when there is room.
@@ -305,7 +318,7 @@ impl StreamLoop {
             Ok(0) => Fate::Ends,
             Ok(count) => {
                 if count == buffer.len() || link.is_ending {
-                    self.readable.push(id);
+                    list(&mut self.readable, id, link);
                 } else {
                     // Edge-triggered: a read that did not fill the buffer has emptied the socket, or the next one is told.
                     link.is_readable = false;
@@ -317,7 +330,7 @@ impl StreamLoop {
                 Fate::Stays
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.readable.push(id);
+                list(&mut self.readable, id, link);
                 Fate::Stays
             }
             Err(_) => Fate::Ends,
@@ -368,16 +381,18 @@ impl StreamLoop {
         let is_over = link.connection.is_some_and(|connection| {
             self.endpoint.is_over(connection) && self.endpoint.outgoing(connection).is_empty() && is_sent
         });
-        if sent.is_err() || is_over {
+        let is_lost = link.connection.is_some_and(|connection| self.endpoint.is_lost(connection));
+        if sent.is_err() || is_over || is_lost {
             self.end(id);
         }
     }
 
     /// Ends links whose handshakes take too long.
     fn end_slow_handshakes(&mut self, now: Instant) {
-        if self.links.len() == self.endpoint.counts().connections {
+        if self.links.len() == self.endpoint.counts().connections || now < self.look_at {
             return;
         }
+        self.look_at = now + LOOK_PERIOD;
         let time_max = self.limits.limits.greeting_max;
         let is_slow = |link: &Link| link.connection.is_none() && now.since(link.opened_at) >= time_max;
         let slow: Vec<u64> = self.links.iter().filter(|(_, link)| is_slow(link)).map(|(id, _)| id).collect();
@@ -401,6 +416,13 @@ impl StreamLoop {
             let _ = link.socket.write(&link.layered[link.taken..]);
         }
         let _ = self.poll.registry().deregister(&mut link.socket);
+    }
+}
+
+/// Has a link read with the next turn.
+fn list(readable: &mut Vec<u64>, id: u64, link: &mut Link) {
+    if !std::mem::replace(&mut link.is_listed, true) {
+        readable.push(id);
     }
 }
 
@@ -446,8 +468,8 @@ fn send_layered(
                 if message.is_empty() {
                     break;
                 }
-                let count = message.len();
-                link.conduit.wrap(message)?;
+                let count = message.len().min(link.conduit.part_max());
+                link.conduit.wrap(&message[..count])?;
                 link.conduit.take(&mut link.layered)?;
                 endpoint.handle_sent(now, connection, count);
             }

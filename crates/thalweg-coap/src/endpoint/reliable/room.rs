@@ -37,6 +37,11 @@ impl ReliableEndpoint {
             && connection.outbound.len().saturating_add(owed) < self.limits.outbound_bytes_max
     }
 
+    /// A layer of the transport has had a message of its own, which counts as one of this turn.
+    pub fn handle_control(&mut self, id: ConnectionId) {
+        self.note_taken(id);
+    }
+
     /// A connection has brought a message.
     pub(super) fn note_taken(&mut self, id: ConnectionId) {
         let (turn, max) = (self.turn, self.limits.messages_per_turn_max.max(1));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
-use super::conduit::Conduit;
+use super::conduit::{Conduit, Heard};
 use super::tls::TlsLayer;
 use super::web::WebLayer;
 use crate::credentials::Credentials;
@@ -195,8 +195,10 @@ impl StreamClient {
         };
         let handled = self.conduit.handle(&buffer[..count]);
         self.endpoint.begin_turn(clock::now());
-        while let Some(bytes) = self.conduit.next()? {
-            self.endpoint.handle_bytes(clock::now(), self.connection, &bytes);
+        while let Some(heard) = self.conduit.next()? {
+            if let Heard::Bytes(bytes) = heard {
+                self.endpoint.handle_bytes(clock::now(), self.connection, &bytes);
+            }
         }
         handled.map(|()| true)
     }

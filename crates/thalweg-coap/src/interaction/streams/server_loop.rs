@@ -14,7 +14,7 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
 use super::StreamsConfig;
-use super::conduit::Conduit;
+use super::conduit::{Conduit, Heard};
 use super::tls::TlsServer;
 use super::web::WebLayer;
 use crate::credentials::Credentials;
@@ -73,6 +73,13 @@ struct Link {
     is_writable: bool,
     /// The other end sends nothing more: the end is read like bytes, and not told again.
     is_ending: bool,
+}
+
+impl Link {
+    /// Whether its layers have made more than the other end takes: answers to pings, too, are nothing that may pile up.
+    fn is_full(&self) -> bool {
+        self.layered.len() - self.taken >= LAYERED_MAX
+    }
 }
 
 /// What becomes of a link.
@@ -313,7 +320,13 @@ impl StreamLoop {
         if link.connection.is_some_and(|connection| !self.endpoint.wants_input(connection)) {
             return; // It is told when there is room.
         }
+        if link.is_full() {
+            return; // It is listed again when the other end has taken something.
+        }
         self.counts.receive_calls += 1;
+        // Fragments and controls of WebSocket are small, and all that are read are looked at.
+        let bytes_max = if link.conduit.is_direct() { buffer.len() } else { LAYERED_READ_BYTES };
+        let buffer = &mut buffer[..bytes_max];
         let fate = match link.socket.read(buffer) {
             Ok(0) => Fate::Ends,
             Ok(count) => {
@@ -361,10 +374,13 @@ impl StreamLoop {
             let Some(connection) = link.connection.filter(|connection| self.endpoint.wants_input(*connection)) else {
                 break;
             };
-            let Ok(said) = link.conduit.next() else { return Fate::Ends };
-            let Some(said) = said else { break };
+            let Ok(heard) = link.conduit.next() else { return Fate::Ends };
             let before = self.endpoint.counts().received;
-            self.endpoint.handle_bytes(now, connection, &said);
+            match heard {
+                None => break,
+                Some(Heard::Control) => self.endpoint.handle_control(connection),
+                Some(Heard::Bytes(bytes)) => self.endpoint.handle_bytes(now, connection, &bytes),
+            }
             self.counts.received += self.endpoint.counts().received - before;
         }
         Fate::Stays
@@ -377,6 +393,9 @@ impl StreamLoop {
             true => send_direct(&mut self.endpoint, now, link, &mut self.counts),
             false => send_layered(&mut self.endpoint, now, link, &mut self.counts),
         };
+        if link.is_readable && !link.is_full() && !link.conduit.is_direct() {
+            list(&mut self.readable, id, link);
+        }
         let is_sent = link.layered.len() == link.taken;
         let is_over = link.connection.is_some_and(|connection| {
             self.endpoint.is_over(connection) && self.endpoint.outgoing(connection).is_empty() && is_sent
@@ -463,7 +482,7 @@ fn send_layered(
 ) -> io::Result<()> {
     loop {
         if let Some(connection) = link.connection {
-            while link.layered.len() - link.taken < LAYERED_MAX {
+            while !link.is_full() {
                 let message = endpoint.outgoing(connection);
                 if message.is_empty() {
                     break;
@@ -502,6 +521,8 @@ pub(in crate::interaction) const WAKER: Token = Token(LISTENERS_MAX);
 const EVENTS_MAX: usize = 1024;
 /// Bytes of one read: a turn takes no more from a connection, so that others get theirs.
 const READ_BYTES: usize = 64 << 10;
+/// The same behind TLS or WebSocket.
+const LAYERED_READ_BYTES: usize = 16 << 10;
 /// Bytes behind TLS or WebSocket that wait for a socket.
 const LAYERED_MAX: usize = 64 << 10;
 /// Between looks at handshakes that take long.

@@ -120,3 +120,16 @@ fn beginnings_of_messages_of_many_ends_do_not_end_one_that_has_little() {
     assert!(!server.is_over(good) && server.counts().inbound_bytes <= 100_000);
     assert_eq!(answer_all(&mut server, 1), 1);
 }
+
+#[test]
+fn messages_of_a_layer_count_into_the_part_of_a_turn() {
+    let (mut server, ends) = server_with(1, ReliableLimits::default(), &[]);
+    server.begin_turn(at(0));
+    for _ in 0..32 {
+        assert!(server.wants_input(ends[0]));
+        server.handle_control(ends[0]);
+    }
+    assert!(!server.wants_input(ends[0]) && server.has_waiting());
+    server.begin_turn(at(0));
+    assert!(server.wants_input(ends[0]));
+}

@@ -24,11 +24,7 @@ pub(super) struct Connection {
     pub outbound: Outbound,
     /// Requests of the other end that handlers work on.
     pub exchanges: usize,
-    /// What an answer to it is reckoned to need.
-    pub answer_bytes: usize,
-    /// The last turn in which it brought messages, and how many.
-    pub turn: u64,
-    pub taken: usize,
+    pub share: ConnectionShare,
     pub observations: HashMap<Token, Observation>,
     /// Observations whose handlers are to be asked once there is room.
     pub stale: VecDeque<Token>,
@@ -39,6 +35,16 @@ pub(super) struct Connection {
     pub timer: Option<(TimerId, Instant)>,
     /// Whether the driver has been told that there is something to send.
     pub is_dirty: bool,
+}
+
+/// What a connection takes of what all share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionShare {
+    /// What an answer to it is reckoned to need.
+    pub answer_bytes: usize,
+    /// The last turn in which it brought messages, and how many.
+    pub turn: u64,
+    pub taken: usize,
 }
 
 /// How far a connection is.

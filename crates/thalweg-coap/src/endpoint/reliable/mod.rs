@@ -22,7 +22,7 @@ pub use frame::{FrameWriter, Framing, ReliableMessage, message_len};
 pub use signal::Capabilities;
 
 use ask::Asking;
-use connection::{Connection, ConnectionStage, ConnectionTimes, Outbound};
+use connection::{Connection, ConnectionShare, ConnectionStage, ConnectionTimes, Outbound};
 use serve::Serving;
 
 use super::secret::{EndpointSecret, TableState};
@@ -176,9 +176,7 @@ impl ReliableEndpoint {
             inbound: Vec::new(),
             outbound: Outbound::default(),
             exchanges: 0,
-            answer_bytes: room::ANSWER_BYTES,
-            turn: 0,
-            taken: 0,
+            share: ConnectionShare::NEW,
             observations: HashMap::new(),
             stale: VecDeque::new(),
             requests: HashMap::new(),
@@ -228,7 +226,7 @@ impl ReliableEndpoint {
         connection.outbound.handle_sent(count);
         connection.times.sent = now;
         self.counts.outbound_bytes -= had - connection.outbound.len();
-        let owed = connection.exchanges.saturating_mul(connection.answer_bytes);
+        let owed = connection.exchanges.saturating_mul(connection.share.answer_bytes);
         let was_full = had.saturating_add(owed) >= self.limits.outbound_bytes_max;
         if was_full
             && !stage.is_over()

@@ -2,7 +2,7 @@
 
 use thalweg_base::time::Instant;
 
-use super::connection::{Connection, ConnectionStage};
+use super::connection::{Connection, ConnectionShare, ConnectionStage};
 use super::{ConnectionId, ReliableEndpoint};
 
 impl ReliableEndpoint {
@@ -25,13 +25,15 @@ impl ReliableEndpoint {
     /// Whether the transport should give more bytes: not while the other end leaves ours, too many of its requests are
     /// under way, or it has had its part of this turn.
     pub fn wants_input(&self, id: ConnectionId) -> bool {
-        let may = |one: &Connection| one.turn != self.turn || one.taken < self.limits.messages_per_turn_max.max(1);
+        let may = |one: &Connection| {
+            one.share.turn != self.turn || one.share.taken < self.limits.messages_per_turn_max.max(1)
+        };
         self.connections.get(id.0).is_some_and(|connection| self.has_room(connection) && may(connection))
     }
 
     /// Whether one more request may be passed to a handler: what its answer and those under way may need is reckoned with.
     pub(super) fn has_room(&self, connection: &Connection) -> bool {
-        let owed = connection.exchanges.saturating_mul(connection.answer_bytes);
+        let owed = connection.exchanges.saturating_mul(connection.share.answer_bytes);
         !connection.stage.is_over()
             && connection.exchanges < self.limits.exchanges_per_connection_max
             && connection.outbound.len().saturating_add(owed) < self.limits.outbound_bytes_max
@@ -46,11 +48,12 @@ impl ReliableEndpoint {
     pub(super) fn note_taken(&mut self, id: ConnectionId) {
         let (turn, max) = (self.turn, self.limits.messages_per_turn_max.max(1));
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.turn != turn {
-            (connection.turn, connection.taken) = (turn, 0);
+        let share = &mut connection.share;
+        if share.turn != turn {
+            (share.turn, share.taken) = (turn, 0);
         }
-        connection.taken += 1;
-        if connection.taken == max {
+        share.taken += 1;
+        if share.taken == max {
             self.waiting.push(id);
         }
     }
@@ -60,7 +63,8 @@ impl ReliableEndpoint {
         let now = self.now;
         self.counts.outbound_bytes += bytes;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        connection.answer_bytes = bytes.max(connection.answer_bytes - connection.answer_bytes / 8);
+        let share = &mut connection.share;
+        share.answer_bytes = bytes.max(share.answer_bytes - share.answer_bytes / 8);
         if connection.outbound.len() == bytes {
             // Nothing has waited until now.
             connection.times.sent = now;
@@ -96,5 +100,10 @@ impl ReliableEndpoint {
     }
 }
 
+impl ConnectionShare {
+    /// That of a connection which has brought nothing yet.
+    pub(super) const NEW: ConnectionShare = ConnectionShare { answer_bytes: ANSWER_BYTES, turn: 0, taken: 0 };
+}
+
 /// What an answer is reckoned with before there was one: 64 of them may be under way.
-pub(super) const ANSWER_BYTES: usize = 1024;
+const ANSWER_BYTES: usize = 1024;

@@ -15,10 +15,11 @@ use thalweg_transport::clock;
 
 use super::StreamsConfig;
 use super::conduit::{Conduit, Heard};
+use super::link::{Link, list, send_direct, send_layered};
 use super::tls::TlsServer;
 use super::web::WebLayer;
 use crate::credentials::Credentials;
-use crate::endpoint::reliable::{ConnectionId, ReliableCounts, ReliableEndpoint};
+use crate::endpoint::reliable::{ReliableCounts, ReliableEndpoint};
 use crate::endpoint::slab::{Slab, index_of};
 use crate::identity::{Caller, Transport};
 use crate::interaction::adapter::Adapter;
@@ -53,33 +54,6 @@ pub(in crate::interaction) struct StreamLoop {
     accept_at: Option<Instant>,
     /// When handshakes that take long are looked for again.
     look_at: Instant,
-}
-
-/// One socket.
-struct Link {
-    socket: TcpStream,
-    conduit: Conduit,
-    transport: Transport,
-    address: SocketAddr,
-    opened_at: Instant,
-    /// `None` before the handshakes of TLS and WebSocket are complete.
-    connection: Option<ConnectionId>,
-    /// Bytes for the socket that layers have made, and how many of them it took.
-    layered: Vec<u8>,
-    taken: usize,
-    is_readable: bool,
-    /// It is among those to be read.
-    is_listed: bool,
-    is_writable: bool,
-    /// The other end sends nothing more: the end is read like bytes, and not told again.
-    is_ending: bool,
-}
-
-impl Link {
-    /// Whether its layers have made more than the other end takes: answers to pings, too, are nothing that may pile up.
-    fn is_full(&self) -> bool {
-        self.layered.len() - self.taken >= LAYERED_MAX
-    }
 }
 
 /// What becomes of a link.
@@ -438,79 +412,6 @@ impl StreamLoop {
     }
 }
 
-/// Has a link read with the next turn.
-fn list(readable: &mut Vec<u64>, id: u64, link: &mut Link) {
-    if !std::mem::replace(&mut link.is_listed, true) {
-        readable.push(id);
-    }
-}
-
-/// Sends messages as they are.
-fn send_direct(
-    endpoint: &mut ReliableEndpoint,
-    now: Instant,
-    link: &mut Link,
-    counts: &mut LoopCounts,
-) -> io::Result<()> {
-    let Some(connection) = link.connection else { return Ok(()) };
-    while link.is_writable {
-        let bytes = endpoint.outgoing(connection);
-        if bytes.is_empty() {
-            break;
-        }
-        counts.send_calls += 1;
-        let len = bytes.len();
-        match link.socket.write(bytes) {
-            Ok(count) => {
-                link.is_writable = count == len;
-                endpoint.handle_sent(now, connection, count);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Sends messages through the layers; not more of them than fit into what waits already.
-fn send_layered(
-    endpoint: &mut ReliableEndpoint,
-    now: Instant,
-    link: &mut Link,
-    counts: &mut LoopCounts,
-) -> io::Result<()> {
-    loop {
-        if let Some(connection) = link.connection {
-            while !link.is_full() {
-                let message = endpoint.outgoing(connection);
-                if message.is_empty() {
-                    break;
-                }
-                let count = message.len().min(link.conduit.part_max());
-                link.conduit.wrap(&message[..count])?;
-                link.conduit.take(&mut link.layered)?;
-                endpoint.handle_sent(now, connection, count);
-            }
-        }
-        link.conduit.take(&mut link.layered)?;
-        if link.taken == link.layered.len() || !link.is_writable {
-            return Ok(());
-        }
-        counts.send_calls += 1;
-        match link.socket.write(&link.layered[link.taken..]) {
-            Ok(count) => link.taken += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if link.taken == link.layered.len() {
-            link.layered.clear();
-            link.taken = 0;
-        }
-    }
-}
-
 /// The token of the first link; those below it are listeners and the waker.
 const FIRST_LINK: usize = 64;
 /// Listeners of a loop: a transport has one or two addresses.
@@ -523,8 +424,6 @@ const EVENTS_MAX: usize = 1024;
 const READ_BYTES: usize = 64 << 10;
 /// The same behind TLS or WebSocket.
 const LAYERED_READ_BYTES: usize = 16 << 10;
-/// Bytes behind TLS or WebSocket that wait for a socket.
-const LAYERED_MAX: usize = 64 << 10;
 /// Between looks at handshakes that take long.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// Time without new connections after the system had no descriptor for one.

@@ -20,6 +20,7 @@ fuzz_target!(|input: (bool, Vec<Vec<u8>>)| {
     let mut now = Instant::ZERO;
     for piece in &pieces {
         now = Instant::from_nanos(now.as_nanos() + 1_000_000_000);
+        endpoint.begin_turn(now);
         endpoint.handle_bytes(now, id, piece);
         while let Some(event) = endpoint.poll_event() {
             let EndpointEvent::Request { exchange, request, .. } = event else { continue };
@@ -34,5 +35,6 @@ fuzz_target!(|input: (bool, Vec<Vec<u8>>)| {
         assert!(endpoint.counts().inbound_bytes <= 100_000);
     }
     endpoint.handle_end(id);
-    assert_eq!((endpoint.counts().inbound_bytes, endpoint.counts().observers), (0, 0));
+    let counts = endpoint.counts();
+    assert_eq!((counts.inbound_bytes, counts.outbound_bytes, counts.observers), (0, 0, 0));
 });

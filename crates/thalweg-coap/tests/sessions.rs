@@ -156,3 +156,32 @@ fn half_open_handshakes_take_their_places_only_and_an_honest_client_gets_its_ses
     assert_eq!((counts.handshakes, counts.sessions), (0, 1), "the honest one is still there");
     assert!(counts.evicted as usize > limits.handshakes_max, "others made room: {counts:?}");
 }
+
+#[test]
+fn above_the_bound_the_session_that_was_silent_longest_makes_room_and_all_others_go_on() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let limits = SessionLimits { sessions_max: CLIENTS as usize, ..SessionLimits::default() };
+    let mut world = World::new(limits);
+    let mut clients: Vec<ClientSession> = (0..CLIENTS).map(|number| world.establish(host(number))).collect();
+    // The second is the oldest then.
+    world.now += Duration::from_secs(1);
+    clients[0].send(world.now, b"here");
+    world.turn(&mut clients[0], host(0));
+    let mut one_more = world.establish(host(CLIENTS));
+    let counts = world.server.counts();
+    assert_eq!((counts.sessions, counts.evicted), (CLIENTS as usize, 1));
+    world.heard = 0;
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(world.now, b"still here");
+        world.turn(client, host(number as u32));
+        assert_eq!(world.heard, number + usize::from(number == 0), "client {number}");
+    }
+    one_more.send(world.now, b"here too");
+    world.turn(&mut one_more, host(CLIENTS));
+    assert_eq!(world.heard, CLIENTS as usize);
+    // The one that made room gets a session again, in place of another one.
+    let mut again = world.establish(host(1));
+    again.send(world.now, b"back");
+    world.turn(&mut again, host(1));
+    assert_eq!((world.heard, world.server.counts().sessions), (CLIENTS as usize + 1, CLIENTS as usize));
+}

@@ -37,6 +37,7 @@ pub struct DtlsAssociation {
     origin: ClockOrigin,
     /// The client's random bytes in the ClientHello that the server answered.
     began_with: Option<[u8; 32]>,
+    is_preshared: bool,
 }
 
 /// What a connection wants next.
@@ -69,8 +70,8 @@ impl DtlsAssociation {
         hello: &ClientHello<'_>,
         datagram: &[u8],
     ) -> Result<DtlsAssociation, DtlsError> {
-        let mut association =
-            DtlsAssociation { dtls: side.open(origin.moment(now)), origin, began_with: hello.random.try_into().ok() };
+        let (dtls, began_with) = (side.open(origin.moment(now)), hello.random.try_into().ok());
+        let mut association = DtlsAssociation { dtls, origin, began_with, is_preshared: side.opens_by_key() };
         let cookie: [u8; 32] = hello.cookie.try_into().map_err(|_| DtlsError("it has no cookie".to_owned()))?;
         let mut first = Vec::with_capacity(datagram.len());
         hello.write_without_cookie(&mut first);
@@ -94,7 +95,8 @@ impl DtlsAssociation {
         now: Instant,
         datagram: &[u8],
     ) -> Result<DtlsAssociation, DtlsError> {
-        let mut association = DtlsAssociation { dtls: side.open13(origin.moment(now))?, origin, began_with: None };
+        let dtls = side.open13(origin.moment(now))?;
+        let mut association = DtlsAssociation { dtls, origin, began_with: None, is_preshared: false };
         association.handle(now, datagram)?;
         Ok(association)
     }
@@ -111,7 +113,7 @@ impl DtlsAssociation {
             None => return Err(DtlsError("the client has neither a key nor a certificate".to_owned())),
         };
         dtls.set_active(true);
-        let mut association = DtlsAssociation { dtls, origin, began_with: None };
+        let mut association = DtlsAssociation { dtls, origin, began_with: None, is_preshared: side.is_preshared };
         association.handle_timeout(now)?;
         Ok(association)
     }
@@ -119,6 +121,11 @@ impl DtlsAssociation {
     /// Whether it began with this ClientHello, which then is a repetition.
     pub fn is_of(&self, hello: &ClientHello<'_>) -> bool {
         self.began_with.is_some_and(|random| random == *hello.random)
+    }
+
+    /// Whether the ends prove themselves by a pre-shared key.
+    pub fn is_preshared(&self) -> bool {
+        self.is_preshared
     }
 
     /// Takes a datagram of the peer; then [`DtlsAssociation::poll`] until it is idle.
@@ -182,7 +189,9 @@ pub const RECORD_MAX: usize = (1 << 14) + 256;
 pub struct ServerSide {
     preshared: Option<Arc<Config>>,
     certified: Option<(Arc<Config>, DtlsCertificate)>,
+    /// One for all handshakes, also those that began with other keys.
     resolver: Arc<Resolver>,
+    keys: PresharedKeys,
     uses_key: bool,
 }
 
@@ -194,7 +203,31 @@ impl ServerSide {
         asks_clients: bool,
         handshake_timeout: std::time::Duration,
     ) -> Result<ServerSide, DtlsError> {
-        let resolver = Arc::new(Resolver { keys: keys.clone(), last: Mutex::default() });
+        let resolver = Arc::new(Resolver::new(keys));
+        ServerSide::with_resolver(resolver, keys, certificate, asks_clients, handshake_timeout)
+    }
+
+    /// The same with other credentials; handshakes under way look up their keys among these.
+    pub fn renewed(
+        &self,
+        keys: &PresharedKeys,
+        certificate: Option<&OwnCertificate>,
+        asks_clients: bool,
+        handshake_timeout: std::time::Duration,
+    ) -> Result<ServerSide, DtlsError> {
+        let resolver = Arc::clone(&self.resolver);
+        let side = ServerSide::with_resolver(resolver, keys, certificate, asks_clients, handshake_timeout)?;
+        side.resolver.set_keys(keys);
+        Ok(side)
+    }
+
+    fn with_resolver(
+        resolver: Arc<Resolver>,
+        keys: &PresharedKeys,
+        certificate: Option<&OwnCertificate>,
+        asks_clients: bool,
+        handshake_timeout: std::time::Duration,
+    ) -> Result<ServerSide, DtlsError> {
         let shared: Arc<dyn PskResolver> = Arc::clone(&resolver) as Arc<dyn PskResolver>;
         let builder =
             || Config::builder().with_crypto_provider(cookie::provider()).handshake_timeout(handshake_timeout);
@@ -211,7 +244,7 @@ impl ServerSide {
         if preshared.is_none() && certified.is_none() {
             return Err(DtlsError("a server of DTLS needs pre-shared keys or a certificate".to_owned()));
         }
-        Ok(ServerSide { preshared, certified, resolver, uses_key: false })
+        Ok(ServerSide { preshared, certified, resolver, keys: keys.clone(), uses_key: false })
     }
 
     /// Whether a ClientHello can lead to a connection; chooses the key or the certificate for the next one.
@@ -232,12 +265,17 @@ impl ServerSide {
 
     /// The key of an identity.
     pub fn key(&self, identity: &[u8]) -> Option<&[u8]> {
-        self.resolver.keys.find(identity)
+        self.keys.find(identity)
     }
 
     /// The identity whose key was looked up since the last call.
     pub fn take_identity(&self) -> Option<Vec<u8>> {
         self.resolver.last.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether the next connection is one by a key.
+    fn opens_by_key(&self) -> bool {
+        self.preshared.is_some() && (self.uses_key || self.certified.is_none())
     }
 
     fn open(&self, moment: std::time::Instant) -> Dtls {
@@ -272,7 +310,7 @@ impl ClientSide {
     ) -> Result<ClientSide, DtlsError> {
         let builder = Config::builder().with_crypto_provider(cookie::provider()).handshake_timeout(handshake_timeout);
         if let Some(one) = keys.single() {
-            let resolver = Arc::new(Resolver { keys: keys.clone(), last: Mutex::default() });
+            let resolver = Arc::new(Resolver::new(keys));
             let builder = builder.with_psk_client(one.identity, resolver).dtls13_cipher_suites(&[]);
             let builder = builder.dtls12_cipher_suites(&[dimpl::crypto::Dtls12CipherSuite::PSK_AES128_CCM_8]);
             return Ok(ClientSide { config: Arc::new(builder.build()?), certificate: None, is_preshared: true });
@@ -299,13 +337,23 @@ fn dtls_certificate(own: &OwnCertificate) -> Result<DtlsCertificate, DtlsError> 
 
 /// Looks keys up, and remembers for which identity: dimpl tells it to nobody else.
 struct Resolver {
-    keys: PresharedKeys,
+    keys: Mutex<PresharedKeys>,
     last: Mutex<Option<Vec<u8>>>,
+}
+
+impl Resolver {
+    fn new(keys: &PresharedKeys) -> Resolver {
+        Resolver { keys: Mutex::new(keys.clone()), last: Mutex::default() }
+    }
+
+    fn set_keys(&self, keys: &PresharedKeys) {
+        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys.clone();
+    }
 }
 
 impl PskResolver for Resolver {
     fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
-        let key = self.keys.find(identity)?.to_vec();
+        let key = self.keys.lock().unwrap_or_else(PoisonError::into_inner).find(identity)?.to_vec();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity.to_vec());
         Some(key)
     }

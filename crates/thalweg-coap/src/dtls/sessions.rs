@@ -1,5 +1,7 @@
 //! The DTLS sessions of a server's socket.
 
+mod renewal;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -134,36 +136,6 @@ impl Sessions {
     pub fn check(credentials: &Credentials) -> Result<(), DtlsError> {
         let (asks_clients, timeout) = (credentials.trust.is_some(), SessionLimits::default().handshake_max);
         ServerSide::new(&credentials.keys, credentials.certificate.as_ref(), asks_clients, timeout).map(drop)
-    }
-
-    /// Takes other credentials for new handshakes. Handshakes under way end, and so do sessions whose client could not begin one
-    /// now: those of a pre-shared key that is gone or another one, and those of certificates where others are believed.
-    ///
-    /// # Errors
-    /// As [`Sessions::new`]; the ones before hold then.
-    pub fn set_credentials(&mut self, now: Instant, credentials: &Credentials) -> Result<(), DtlsError> {
-        let trust = credentials.trust.clone();
-        let side = ServerSide::new(
-            &credentials.keys,
-            credentials.certificate.as_ref(),
-            trust.is_some(),
-            self.limits.handshake_max,
-        )?;
-        let before = std::mem::replace(&mut self.side, side);
-        let is_other_trust = std::mem::replace(&mut self.trust, trust) != self.trust;
-        let is_gone = |entry: &Entry| match entry.identity.as_deref() {
-            _ if entry.stage.is_handshake() => true,
-            Some(SessionIdentity::PresharedKey(identity)) => before.key(identity) != self.side.key(identity),
-            Some(SessionIdentity::Certificate { .. }) | None => is_other_trust,
-        };
-        let gone: Vec<u64> = self.entries.iter().filter(|(_, entry)| is_gone(entry)).map(|(id, _)| id).collect();
-        for id in gone {
-            let Some(entry) = self.entries.get_mut(id) else { continue };
-            entry.association.close();
-            let _ = self.pump(now, id);
-            self.end(id, &Over::Closed);
-        }
-        Ok(())
     }
 
     /// Takes a datagram from an address; [`Sessions::plain`] has what it said.

@@ -396,3 +396,66 @@ fn new_credentials_end_the_sessions_that_they_do_not_allow_and_no_other() {
     world.server.set_credentials(world.now, &others).unwrap();
     assert_eq!(world.server.counts().sessions, 0, "others are believed");
 }
+
+/// What becomes of a client's handshake when the server takes other credentials before its datagram with this number, and how
+/// long it takes; `None` when there are fewer.
+fn handshake_with_renewal(
+    number: usize,
+    client: &Credentials,
+    before: &Credentials,
+    renewed: &Credentials,
+) -> Option<(SessionState, usize, Duration)> {
+    let mut world = World::new(before, SessionLimits::default());
+    let (mut client, from, began) = (world.client(client), address(7), world.now);
+    let (mut wire, mut count) = (VecDeque::new(), 0);
+    loop {
+        wire.extend(client.take_outgoing().into_iter().map(|bytes| (true, bytes)));
+        wire.extend(world.sent().into_iter().map(|(_, bytes)| (false, bytes)));
+        let Some((is_to_server, bytes)) = wire.pop_front() else { break };
+        count += 1;
+        if count == number {
+            world.server.set_credentials(world.now, renewed).unwrap();
+        }
+        match is_to_server {
+            true => world.feed(from, &bytes),
+            false => client.handle_datagram(world.now, &bytes),
+        }
+    }
+    world.run(&mut client, from, || false);
+    (count >= number).then(|| (client.state().clone(), world.server.counts().sessions, world.now.since(began)))
+}
+
+#[test]
+fn a_handshake_goes_on_while_the_server_takes_other_credentials_that_allow_it() {
+    let (old, new) = (keys(&[("a", "1"), ("b", "2")]), keys(&[("a", "1"), ("b", "3"), ("c", "4")]));
+    let by_key = keys(&[("a", "1")]);
+    let (server, client) = (certified("server"), certified("client"));
+    for (client, before, renewed) in [(&by_key, &old, &new), (&client, &server, &server)] {
+        let outcomes: Vec<_> =
+            (1..).map_while(|number| handshake_with_renewal(number, client, before, renewed)).collect();
+        assert!(outcomes.len() > 4, "{outcomes:?}");
+        for (number, (state, sessions, took)) in outcomes.into_iter().enumerate() {
+            assert_eq!((state, sessions), (SessionState::Established, 1), "before datagram {number}");
+            assert!(took < Duration::from_secs(1), "{number}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn a_handshake_that_other_credentials_do_not_allow_gives_no_session() {
+    let (old, new) = (keys(&[("a", "1"), ("b", "2")]), keys(&[("a", "other")]));
+    let by_key = [keys(&[("a", "1")]), keys(&[("b", "2")])];
+    let own = certified("server").certificate.unwrap();
+    let trust = Trust::from_der([own.chain()[0].to_vec()]).unwrap();
+    let (server, client) = (certified("server"), certified("client"));
+    let others = Credentials { trust: Some(trust), ..certified("server") };
+    let by_key = by_key.iter().map(|client| (client, &old, &new));
+    for (client, before, renewed) in by_key.chain([(&client, &server, &others)]) {
+        let outcomes: Vec<_> =
+            (1..).map_while(|number| handshake_with_renewal(number, client, before, renewed)).collect();
+        assert!(outcomes.len() > 4, "{outcomes:?}");
+        for (number, (state, sessions, _)) in outcomes.into_iter().enumerate() {
+            assert_eq!(sessions, 0, "before datagram {number}: {state:?}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Up to eight bytes without a heap allocation. Bytes beyond the length are zero, so that equality is plain.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct ShortBytes {
     len: u8,
     bytes: [u8; 8],
@@ -28,7 +28,7 @@ fn hex(bytes: &[u8], formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Matches a response to its request: 0 to 8 bytes chosen by the client (RFC 7252 §5.3.1).
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(ShortBytes);
 
 impl Token {

@@ -112,6 +112,7 @@ fn connections(counts: &ReliableCounts) -> Document {
         ("connections", number(counts.connections as u64)),
         ("observers", number(counts.observers as u64)),
         ("inbound_bytes", number(counts.inbound_bytes as u64)),
+        ("outbound_bytes", number(counts.outbound_bytes as u64)),
         ("opened", number(counts.opened)),
         ("aborted", number(counts.aborted)),
         ("timed_out", number(counts.timed_out)),

@@ -1,6 +1,6 @@
 //! One connection: its buffers and what it has under way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use thalweg_base::time::Instant;
 
@@ -24,7 +24,10 @@ pub(super) struct Connection {
     pub outbound: Outbound,
     /// Requests of the other end that handlers work on.
     pub exchanges: usize,
+    pub share: ConnectionShare,
     pub observations: HashMap<Token, Observation>,
+    /// Observations whose handlers are to be asked once there is room.
+    pub stale: VecDeque<Token>,
     /// Own requests that wait for an answer, by token.
     pub requests: HashMap<u64, RequestId>,
     pub stage: ConnectionStage,
@@ -32,6 +35,16 @@ pub(super) struct Connection {
     pub timer: Option<(TimerId, Instant)>,
     /// Whether the driver has been told that there is something to send.
     pub is_dirty: bool,
+}
+
+/// What a connection takes of what all share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionShare {
+    /// What an answer to it is reckoned to need.
+    pub answer_bytes: usize,
+    /// The last turn in which it brought messages, and how many.
+    pub turn: u64,
+    pub taken: usize,
 }
 
 /// How far a connection is.
@@ -42,6 +55,14 @@ pub(super) enum ConnectionStage {
     Releasing,
     /// It ends when all is sent.
     Over,
+    /// It ends at once.
+    Lost,
+}
+
+impl ConnectionStage {
+    pub fn is_over(self) -> bool {
+        matches!(self, ConnectionStage::Over | ConnectionStage::Lost)
+    }
 }
 
 /// When things happened last.
@@ -68,6 +89,8 @@ pub(super) struct Observation {
     pub is_asked: bool,
     /// The resource changed since.
     pub is_stale: bool,
+    /// It is among the stale ones of its connection.
+    pub is_queued: bool,
 }
 
 /// Messages that wait for the transport.
@@ -76,7 +99,7 @@ pub(super) struct Outbound {
     bytes: Vec<u8>,
     start: usize,
     /// Where messages end, for transports that keep them apart.
-    ends: std::collections::VecDeque<usize>,
+    ends: VecDeque<usize>,
 }
 
 impl Outbound {
@@ -84,12 +107,14 @@ impl Outbound {
         self.bytes.len() - self.start
     }
 
-    /// Appends a message.
-    pub fn push(&mut self, framing: Framing, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends a message; returns its bytes.
+    pub fn push(&mut self, framing: Framing, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let before = self.bytes.len();
         write(&mut self.bytes);
         if framing == Framing::Messages {
             self.ends.push_back(self.bytes.len());
         }
+        self.bytes.len() - before
     }
 
     /// What the transport may take now: all of it, or one message.

@@ -2,7 +2,7 @@
 
 use thalweg_base::time::Instant;
 
-use super::connection::{ConnectionStage, KEPT_MAX};
+use super::connection::KEPT_MAX;
 use super::frame::{Framing, ReliableMessage, message_len};
 use super::signal::{self, Capabilities};
 use super::{ConnectionId, ReliableEndpoint};
@@ -12,6 +12,7 @@ use crate::message::Code;
 impl ReliableEndpoint {
     /// Takes bytes of the transport: any part of a stream, or exactly one message where the transport keeps messages apart.
     pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
+        self.now = now;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         match connection.framing {
             Framing::Messages if bytes.len() > self.limits.message_bytes_max => self.abort(id, TOO_LONG, None),
@@ -66,7 +67,7 @@ impl ReliableEndpoint {
             }
         }
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if connection.stage == ConnectionStage::Over {
+        if connection.stage.is_over() {
             return;
         }
         if start > 0 {
@@ -81,13 +82,12 @@ impl ReliableEndpoint {
         }
         self.counts.inbound_bytes += inbound.len();
         connection.inbound = inbound;
-        if self.counts.inbound_bytes > self.limits.inbound_bytes_max {
-            self.abort(id, "too many unfinished messages", None);
-        }
+        self.bound_inbound();
     }
 
     fn handle_one(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
         self.counts.received += 1;
+        self.note_taken(id);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.times.heard = now;
         let message = match ReliableMessage::parse(bytes, connection.framing) {

@@ -1,6 +1,6 @@
 //! The server's side: requests of other ends, the responses to them, and notifications.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) struct Serving {
     uploads: BoundedMap<Vec<u8>>,
     /// Responses that are fetched block by block, by representation and connection.
     bodies: BoundedMap<Response>,
-    by_path: HashMap<String, Vec<(ConnectionId, Token)>>,
+    by_path: HashMap<String, BTreeSet<(ConnectionId, Token)>>,
     pub observers: usize,
     number: u32,
     pub spare: Spare,
@@ -76,6 +76,7 @@ impl ReliableEndpoint {
     /// # Errors
     /// When it was answered before, or its connection is gone.
     pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
+        self.now = now;
         let exchange = self.serving.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
         let id = exchange.connection;
         let connection = self.connections.get(id.0).ok_or(ExchangeGone)?;
@@ -194,7 +195,9 @@ impl ReliableEndpoint {
         part.observe = observe;
         let Some(connection) = self.connections.get_mut(exchange.connection.0) else { return };
         let (framing, token) = (connection.framing, exchange.token);
-        connection.outbound.push(framing, |out| self.writer.response(out, framing, token, &response, &part));
+        let bytes =
+            connection.outbound.push(framing, |out| self.writer.response(out, framing, token, &response, &part));
+        self.note_pushed(exchange.connection, bytes);
         self.counts.sent += 1;
         self.mark_dirty(exchange.connection);
         self.plan(exchange.connection);
@@ -301,12 +304,13 @@ impl ReliableEndpoint {
         }
         let path = request.view().path();
         let asked = Asked { observe: None, ..exchange.asked };
+        let request = *request;
         let observation =
-            Observation { path: path.clone(), request: *request, asked, is_asked: false, is_stale: false };
+            Observation { path: path.clone(), request, asked, is_asked: false, is_stale: false, is_queued: false };
         connection.observations.insert(token, observation);
         self.serving.observers += 1;
         let of_path = self.serving.by_path.entry(path.clone()).or_default();
-        of_path.push((id, token));
+        of_path.insert((id, token));
         if of_path.len() == 1 {
             self.events.push_back(EndpointEvent::Observers { path, count: 1 });
         }
@@ -322,6 +326,9 @@ impl ReliableEndpoint {
     fn forget_observation(&mut self, id: ConnectionId, token: Token) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if let Some(observation) = connection.observations.remove(&token) {
+            if observation.is_queued {
+                connection.stale.retain(|other| *other != token);
+            }
             self.forget_path(id, token, &observation.path);
         }
     }
@@ -329,7 +336,7 @@ impl ReliableEndpoint {
     pub(super) fn forget_path(&mut self, id: ConnectionId, token: Token, path: &str) {
         self.serving.observers -= 1;
         let Some(of_path) = self.serving.by_path.get_mut(path) else { return };
-        of_path.retain(|other| *other != (id, token));
+        of_path.remove(&(id, token));
         if of_path.is_empty() {
             self.serving.by_path.remove(path);
             self.events.push_back(EndpointEvent::Observers { path: path.to_owned(), count: 0 });
@@ -338,11 +345,15 @@ impl ReliableEndpoint {
 
     /// Asks the handler for the state that an observer should know; later, while the other end takes nothing.
     fn ask_for_observation(&mut self, _now: Instant, id: ConnectionId, token: Token) {
+        let Some(has_room) = self.connections.get(id.0).map(|connection| self.has_room(connection)) else { return };
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let is_full = connection.outbound.len() >= self.limits.outbound_bytes_max;
         let Some(observation) = connection.observations.get_mut(&token) else { return };
-        if observation.is_asked || is_full {
+        if observation.is_asked || !has_room {
             observation.is_stale = true;
+            // The answer to the one who was asked asks again by itself.
+            if !observation.is_asked && !std::mem::replace(&mut observation.is_queued, true) {
+                connection.stale.push_back(token);
+            }
             return;
         }
         observation.is_asked = true;
@@ -357,10 +368,15 @@ impl ReliableEndpoint {
     }
 
     pub(super) fn ask_stale_observations(&mut self, now: Instant, id: ConnectionId) {
-        let Some(connection) = self.connections.get(id.0) else { return };
-        let is_due = |(_, one): &(&Token, &Observation)| one.is_stale && !one.is_asked;
-        let stale: Vec<Token> = connection.observations.iter().filter(is_due).map(|(token, _)| *token).collect();
-        stale.into_iter().for_each(|token| self.ask_for_observation(now, id, token));
+        while self.connections.get(id.0).is_some_and(|connection| self.has_room(connection)) {
+            let Some(connection) = self.connections.get_mut(id.0) else { return };
+            let Some(token) = connection.stale.pop_front() else { return };
+            let Some(observation) = connection.observations.get_mut(&token) else { continue };
+            observation.is_queued = false;
+            if observation.is_stale && !observation.is_asked {
+                self.ask_for_observation(now, id, token);
+            }
+        }
     }
 
     fn finish_notification(&mut self, now: Instant, exchange: &ReliableExchange, response: Response) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
-use super::conduit::Conduit;
+use super::conduit::{Conduit, Heard};
 use super::tls::TlsLayer;
 use super::web::WebLayer;
 use crate::credentials::Credentials;
@@ -114,6 +114,10 @@ impl StreamClient {
             if let Some(event) = self.endpoint.poll_event() {
                 return Ok(Some(event));
             }
+            if self.endpoint.has_waiting() {
+                self.endpoint.begin_turn(clock::now());
+                continue;
+            }
             self.transmit().map_err(ClientError::System)?;
             let now = clock::now();
             if self.is_ended || now >= deadline {
@@ -190,8 +194,11 @@ impl StreamClient {
             }
         };
         let handled = self.conduit.handle(&buffer[..count]);
-        while let Some(bytes) = self.conduit.next()? {
-            self.endpoint.handle_bytes(clock::now(), self.connection, &bytes);
+        self.endpoint.begin_turn(clock::now());
+        while let Some(heard) = self.conduit.next()? {
+            if let Heard::Bytes(bytes) = heard {
+                self.endpoint.handle_bytes(clock::now(), self.connection, &bytes);
+            }
         }
         handled.map(|()| true)
     }

@@ -7,6 +7,14 @@ use super::web::WebLayer;
 use crate::endpoint::reliable::Framing;
 use crate::identity::SessionIdentity;
 
+/// What a layer has opened.
+pub(super) enum Heard {
+    /// A part of the stream, or a whole message where messages are kept apart.
+    Bytes(Vec<u8>),
+    /// A message of the layer itself, such as a ping.
+    Control,
+}
+
 /// TLS, WebSocket, both or neither.
 pub(super) struct Conduit {
     tls: Option<TlsLayer>,
@@ -69,16 +77,21 @@ impl Conduit {
         }
     }
 
-    /// A part of the stream, or a whole message where messages are kept apart.
+    /// The next thing that was said.
     ///
     /// # Errors
     /// As [`Conduit::handle`].
-    pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<Heard>> {
         match &mut self.web {
             Some(web) => web.next_message(),
             None if self.plain.is_empty() => Ok(None),
-            None => Ok(Some(std::mem::take(&mut self.plain))),
+            None => Ok(Some(Heard::Bytes(std::mem::take(&mut self.plain)))),
         }
+    }
+
+    /// How many bytes may be wrapped at a time: a stream can be cut anywhere, a message is whole.
+    pub(super) fn part_max(&self) -> usize {
+        if self.web.is_some() { usize::MAX } else { STREAM_PART_MAX }
     }
 
     /// Wraps a part of the stream or a message.
@@ -128,3 +141,6 @@ impl Conduit {
         }
     }
 }
+
+/// Bytes of a stream that are sealed at a time: those of a record of TLS (RFC 8446 §5.1).
+const STREAM_PART_MAX: usize = 1 << 14;

@@ -5,6 +5,7 @@
 
 mod client;
 mod conduit;
+mod link;
 mod server_loop;
 mod tls;
 mod web;

@@ -14,11 +14,12 @@ use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
 use super::StreamsConfig;
-use super::conduit::Conduit;
+use super::conduit::{Conduit, Heard};
+use super::link::{Link, list, send_direct, send_layered};
 use super::tls::TlsServer;
 use super::web::WebLayer;
 use crate::credentials::Credentials;
-use crate::endpoint::reliable::{ConnectionId, ReliableCounts, ReliableEndpoint};
+use crate::endpoint::reliable::{ReliableCounts, ReliableEndpoint};
 use crate::endpoint::slab::{Slab, index_of};
 use crate::identity::{Caller, Transport};
 use crate::interaction::adapter::Adapter;
@@ -51,24 +52,8 @@ pub(in crate::interaction) struct StreamLoop {
     told: Arc<Mutex<ReliableCounts>>,
     /// When listeners are asked again, after the system had no descriptor for a connection.
     accept_at: Option<Instant>,
-}
-
-/// One socket.
-struct Link {
-    socket: TcpStream,
-    conduit: Conduit,
-    transport: Transport,
-    address: SocketAddr,
-    opened_at: Instant,
-    /// `None` before the handshakes of TLS and WebSocket are complete.
-    connection: Option<ConnectionId>,
-    /// Bytes for the socket that layers have made, and how many of them it took.
-    layered: Vec<u8>,
-    taken: usize,
-    is_readable: bool,
-    is_writable: bool,
-    /// The other end sends nothing more: the end is read like bytes, and not told again.
-    is_ending: bool,
+    /// When handshakes that take long are looked for again.
+    look_at: Instant,
 }
 
 /// What becomes of a link.
@@ -108,6 +93,7 @@ impl StreamLoop {
             counts: LoopCounts::default(),
             told,
             accept_at: None,
+            look_at: Instant::ZERO,
         })
     }
 
@@ -125,7 +111,7 @@ impl StreamLoop {
             *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.endpoint.counts();
             let home = &shared.homes[shared.home];
             // A connection that ended while answers were sent leaves events.
-            let is_idle = self.readable.is_empty() && !self.endpoint.has_events();
+            let is_idle = self.readable.is_empty() && !self.endpoint.has_events() && !self.endpoint.has_waiting();
             let may_sleep = is_idle && home.may_sleep();
             let is_over = shared.is_over.load(Ordering::SeqCst);
             let time = if may_sleep && !is_over { self.sleep_time() } else { Some(Duration::ZERO) };
@@ -162,7 +148,7 @@ impl StreamLoop {
         link.is_ending |= event.is_read_closed() || event.is_error();
         if (event.is_readable() || event.is_read_closed() || event.is_error()) && !link.is_readable {
             link.is_readable = true;
-            self.readable.push(id);
+            list(&mut self.readable, id, link);
         }
         if event.is_writable() {
             self.flush(now, id);
@@ -179,6 +165,7 @@ impl StreamLoop {
             self.set_credentials(credentials);
         }
         self.adapter.begin_batch();
+        self.endpoint.begin_turn(now);
         for id in std::mem::take(&mut self.readable) {
             self.read(now, id, buffer);
         }
@@ -199,9 +186,8 @@ impl StreamLoop {
             if let Some(link) = self.links.get_mut(id)
                 && link.is_readable
                 && self.endpoint.wants_input(connection)
-                && !self.readable.contains(&id)
             {
-                self.readable.push(id);
+                list(&mut self.readable, id, link);
             }
         }
     }
@@ -264,6 +250,7 @@ impl StreamLoop {
             is_readable: true,
             is_writable: true,
             is_ending: false,
+            is_listed: false,
         });
         *self.hosts.entry(address.ip()).or_default() += 1;
         let token = Token(FIRST_LINK + index_of(id) as usize);
@@ -272,7 +259,7 @@ impl StreamLoop {
         if self.poll.registry().register(&mut link.socket, token, interest).is_err() {
             return self.end(id);
         }
-        self.readable.push(id);
+        list(&mut self.readable, id, link);
         self.open_if_ready(now, id);
         self.flush(now, id);
     }
@@ -296,16 +283,29 @@ impl StreamLoop {
 
     /// Reads from a socket while there is something and the connection wants it, once a turn.
     fn read(&mut self, now: Instant, id: u64, buffer: &mut [u8]) {
+        if let Some(link) = self.links.get_mut(id) {
+            link.is_listed = false;
+        }
+        // What layers have opened comes first.
+        if self.links.get(id).is_some_and(|link| !link.conduit.is_direct()) && self.pass_on(now, id) == Fate::Ends {
+            return self.end(id);
+        }
         let Some(link) = self.links.get_mut(id) else { return };
         if link.connection.is_some_and(|connection| !self.endpoint.wants_input(connection)) {
             return; // It is told when there is room.
         }
+        if link.is_full() {
+            return; // It is listed again when the other end has taken something.
+        }
         self.counts.receive_calls += 1;
+        // Fragments and controls of WebSocket are small, and all that are read are looked at.
+        let bytes_max = if link.conduit.is_direct() { buffer.len() } else { LAYERED_READ_BYTES };
+        let buffer = &mut buffer[..bytes_max];
         let fate = match link.socket.read(buffer) {
             Ok(0) => Fate::Ends,
             Ok(count) => {
                 if count == buffer.len() || link.is_ending {
-                    self.readable.push(id);
+                    list(&mut self.readable, id, link);
                 } else {
                     // Edge-triggered: a read that did not fill the buffer has emptied the socket, or the next one is told.
                     link.is_readable = false;
@@ -317,7 +317,7 @@ impl StreamLoop {
                 Fate::Stays
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.readable.push(id);
+                list(&mut self.readable, id, link);
                 Fate::Stays
             }
             Err(_) => Fate::Ends,
@@ -348,10 +348,13 @@ impl StreamLoop {
             let Some(connection) = link.connection.filter(|connection| self.endpoint.wants_input(*connection)) else {
                 break;
             };
-            let Ok(said) = link.conduit.next() else { return Fate::Ends };
-            let Some(said) = said else { break };
+            let Ok(heard) = link.conduit.next() else { return Fate::Ends };
             let before = self.endpoint.counts().received;
-            self.endpoint.handle_bytes(now, connection, &said);
+            match heard {
+                None => break,
+                Some(Heard::Control) => self.endpoint.handle_control(connection),
+                Some(Heard::Bytes(bytes)) => self.endpoint.handle_bytes(now, connection, &bytes),
+            }
             self.counts.received += self.endpoint.counts().received - before;
         }
         Fate::Stays
@@ -364,20 +367,25 @@ impl StreamLoop {
             true => send_direct(&mut self.endpoint, now, link, &mut self.counts),
             false => send_layered(&mut self.endpoint, now, link, &mut self.counts),
         };
+        if link.is_readable && !link.is_full() && !link.conduit.is_direct() {
+            list(&mut self.readable, id, link);
+        }
         let is_sent = link.layered.len() == link.taken;
         let is_over = link.connection.is_some_and(|connection| {
             self.endpoint.is_over(connection) && self.endpoint.outgoing(connection).is_empty() && is_sent
         });
-        if sent.is_err() || is_over {
+        let is_lost = link.connection.is_some_and(|connection| self.endpoint.is_lost(connection));
+        if sent.is_err() || is_over || is_lost {
             self.end(id);
         }
     }
 
     /// Ends links whose handshakes take too long.
     fn end_slow_handshakes(&mut self, now: Instant) {
-        if self.links.len() == self.endpoint.counts().connections {
+        if self.links.len() == self.endpoint.counts().connections || now < self.look_at {
             return;
         }
+        self.look_at = now + LOOK_PERIOD;
         let time_max = self.limits.limits.greeting_max;
         let is_slow = |link: &Link| link.connection.is_none() && now.since(link.opened_at) >= time_max;
         let slow: Vec<u64> = self.links.iter().filter(|(_, link)| is_slow(link)).map(|(id, _)| id).collect();
@@ -404,72 +412,6 @@ impl StreamLoop {
     }
 }
 
-/// Sends messages as they are.
-fn send_direct(
-    endpoint: &mut ReliableEndpoint,
-    now: Instant,
-    link: &mut Link,
-    counts: &mut LoopCounts,
-) -> io::Result<()> {
-    let Some(connection) = link.connection else { return Ok(()) };
-    while link.is_writable {
-        let bytes = endpoint.outgoing(connection);
-        if bytes.is_empty() {
-            break;
-        }
-        counts.send_calls += 1;
-        let len = bytes.len();
-        match link.socket.write(bytes) {
-            Ok(count) => {
-                link.is_writable = count == len;
-                endpoint.handle_sent(now, connection, count);
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Sends messages through the layers; not more of them than fit into what waits already.
-fn send_layered(
-    endpoint: &mut ReliableEndpoint,
-    now: Instant,
-    link: &mut Link,
-    counts: &mut LoopCounts,
-) -> io::Result<()> {
-    loop {
-        if let Some(connection) = link.connection {
-            while link.layered.len() - link.taken < LAYERED_MAX {
-                let message = endpoint.outgoing(connection);
-                if message.is_empty() {
-                    break;
-                }
-                let count = message.len();
-                link.conduit.wrap(message)?;
-                link.conduit.take(&mut link.layered)?;
-                endpoint.handle_sent(now, connection, count);
-            }
-        }
-        link.conduit.take(&mut link.layered)?;
-        if link.taken == link.layered.len() || !link.is_writable {
-            return Ok(());
-        }
-        counts.send_calls += 1;
-        match link.socket.write(&link.layered[link.taken..]) {
-            Ok(count) => link.taken += count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if link.taken == link.layered.len() {
-            link.layered.clear();
-            link.taken = 0;
-        }
-    }
-}
-
 /// The token of the first link; those below it are listeners and the waker.
 const FIRST_LINK: usize = 64;
 /// Listeners of a loop: a transport has one or two addresses.
@@ -480,8 +422,8 @@ pub(in crate::interaction) const WAKER: Token = Token(LISTENERS_MAX);
 const EVENTS_MAX: usize = 1024;
 /// Bytes of one read: a turn takes no more from a connection, so that others get theirs.
 const READ_BYTES: usize = 64 << 10;
-/// Bytes behind TLS or WebSocket that wait for a socket.
-const LAYERED_MAX: usize = 64 << 10;
+/// The same behind TLS or WebSocket.
+const LAYERED_READ_BYTES: usize = 16 << 10;
 /// Between looks at handshakes that take long.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// Time without new connections after the system had no descriptor for one.

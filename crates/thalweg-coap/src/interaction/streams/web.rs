@@ -10,6 +10,8 @@ use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::{WebSocket, WebSocketConfig};
 use tungstenite::{ClientRequestBuilder, Error, Message};
 
+use super::conduit::Heard;
+
 /// The bytes of both directions.
 #[derive(Debug, Default)]
 struct Pipe {
@@ -103,18 +105,16 @@ impl WebLayer {
     }
 
     /// The next message that has arrived whole.
-    pub(super) fn next_message(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn next_message(&mut self) -> io::Result<Option<Heard>> {
         let State::Open(socket) = &mut self.state else { return Ok(None) };
-        loop {
-            match socket.read() {
-                Ok(Message::Binary(bytes)) => return Ok(Some(bytes.into())),
-                Ok(Message::Text(_)) => return Err(io::Error::other("a message is text, where CoAP is binary")),
-                Ok(Message::Close(_)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // A ping has been answered.
-                Ok(_) => {}
-                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(io::Error::other(error)),
-            }
+        match socket.read() {
+            Ok(Message::Binary(bytes)) => Ok(Some(Heard::Bytes(bytes.into()))),
+            Ok(Message::Text(_)) => Err(io::Error::other("a message is text, where CoAP is binary")),
+            Ok(Message::Close(_)) => Err(io::ErrorKind::UnexpectedEof.into()),
+            // A ping has been answered.
+            Ok(_) => Ok(Some(Heard::Control)),
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(io::Error::other(error)),
         }
     }
 

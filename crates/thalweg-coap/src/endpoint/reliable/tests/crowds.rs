@@ -1,0 +1,135 @@
+//! What many ends that take nothing cost one that reads its answers.
+
+use super::*;
+
+/// Requests for `/body`, one after the other.
+pub fn requests(count: usize) -> Vec<u8> {
+    let mut request = Vec::new();
+    let get = RequestBuf::get("/body");
+    let view = get.view();
+    let message = ReliableMessage { code: Code::GET, token: Token::EMPTY, options: view.options, payload: &[] };
+    FrameWriter::default().message(&mut request, Framing::Stream, &message);
+    request.repeat(count)
+}
+
+/// A server with this many connections that have greeted it and said `bytes`.
+fn server_with(connections: usize, limits: ReliableLimits, bytes: &[u8]) -> (ReliableEndpoint, Vec<ConnectionId>) {
+    let mut server = ReliableEndpoint::new(limits, [3, 4]);
+    let ends: Vec<ConnectionId> = (0..connections).map(|_| server.open(at(0), caller(), Framing::Stream)).collect();
+    ends.iter().for_each(|end| server.handle_bytes(at(0), *end, &[&[0x00, 0xe1], bytes].concat()));
+    (server, ends)
+}
+
+/// Answers what the server was asked, by so many bytes each; returns how much that was.
+fn answer_all(server: &mut ReliableEndpoint, bytes: usize) -> usize {
+    let mut count = 0;
+    while let Some(event) = server.poll_event() {
+        let EndpointEvent::Request { exchange, .. } = event else { continue };
+        server.respond(at(0), exchange, Response::content(pattern(bytes), content_format::OCTET_STREAM)).unwrap();
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn a_connection_has_its_part_of_a_turn_however_much_others_ask() {
+    let limits = ReliableLimits::default();
+    let (mut server, ends) = server_with(100, limits, &requests(5000));
+    answer_all(&mut server, 10);
+    let good = server.open(at(0), caller(), Framing::Stream);
+    for _ in 0..3 {
+        server.begin_turn(at(0));
+        server.handle_bytes(at(0), good, &[&[0x00, 0xe1], &requests(1)[..]].concat());
+        let answered = answer_all(&mut server, 10);
+        assert!((2..=100 * 32 + 1).contains(&answered), "{answered} are answered before others are heard");
+        assert!(server.outgoing(good).len() > 10, "its answer is ready");
+        for end in ends.iter().chain([&good]) {
+            let count = server.outgoing(*end).len();
+            server.handle_sent(at(0), *end, count);
+        }
+    }
+    assert!(server.has_waiting());
+}
+
+#[test]
+fn what_ends_leave_unread_has_a_bound_for_all_together_and_spares_those_that_read() {
+    let limits = ReliableLimits { outbound_bytes_all_max: 4 << 20, ..ReliableLimits::default() };
+    let (mut server, ends) = server_with(200, limits, &requests(5000));
+    let good = server.open(at(0), caller(), Framing::Stream);
+    server.handle_bytes(at(0), good, &[0x00, 0xe1]);
+    for second in 1..20 {
+        server.begin_turn(at(second));
+        server.handle_bytes(at(second), good, &requests(1));
+        answer_all(&mut server, 1000);
+        assert!(server.counts().outbound_bytes <= (4 << 20) + (200 * (64 << 10)), "{:?}", server.counts());
+        let taken = server.outgoing(good).len();
+        assert!(taken > 1000);
+        server.handle_sent(at(second), good, taken);
+    }
+    assert!(!server.is_over(good));
+    for second in 20..60 {
+        server.handle_timeout(at(second));
+    }
+    assert_eq!(ends.iter().filter(|end| !server.is_lost(**end)).count(), 0, "nothing is taken of what waits");
+    ends.iter().for_each(|end| server.handle_end(*end));
+    server.handle_end(good);
+    assert_eq!(server.counts().outbound_bytes, 0);
+}
+
+#[test]
+fn large_answers_and_notifications_are_made_one_by_one_for_an_end_that_takes_nothing() {
+    for is_observer in [false, true] {
+        let mut pair = Pair::new(Framing::Stream, ReliableLimits::default());
+        pair.body = pattern(60_000);
+        for _ in 0..200 {
+            let get = RequestBuf::get("/body");
+            let get = if is_observer { get.with_observe(Observe::Register) } else { get };
+            pair.client.request(pair.ends.0, get).unwrap();
+            pair.run();
+        }
+        for _ in 0..100 {
+            pair.server.notify(at(0), "/body");
+            if !is_observer {
+                pair.client.request(pair.ends.0, RequestBuf::get("/body")).unwrap();
+            }
+        }
+        pair.carry(true);
+        while pair.answer() {
+            pair.server.begin_turn(at(0));
+        }
+        let len = pair.server.outgoing(pair.ends.1).len();
+        assert!((1..200_000).contains(&len), "{len} bytes wait");
+        let answers = pair.run().len();
+        assert!(answers >= 100, "all come once they are taken: {answers}");
+    }
+}
+
+#[test]
+fn beginnings_of_messages_of_many_ends_do_not_end_one_that_has_little() {
+    let limits = ReliableLimits { inbound_bytes_max: 100_000, ..ReliableLimits::default() };
+    let mut bytes = vec![0xe0];
+    bytes.extend_from_slice(&(60_000_u16 - 269).to_be_bytes());
+    bytes.extend_from_slice(&[0; 30_000]);
+    let (mut server, ends) = server_with(3, limits, &bytes);
+    let good = server.open(at(0), caller(), Framing::Stream);
+    server.handle_bytes(at(0), good, &[0x00, 0xe1]);
+    requests(1).chunks(2).for_each(|part| {
+        server.handle_bytes(at(0), ends[0], &[0; 10_000]);
+        server.handle_bytes(at(0), good, part);
+    });
+    assert!(!server.is_over(good) && server.counts().inbound_bytes <= 100_000);
+    assert_eq!(answer_all(&mut server, 1), 1);
+}
+
+#[test]
+fn messages_of_a_layer_count_into_the_part_of_a_turn() {
+    let (mut server, ends) = server_with(1, ReliableLimits::default(), &[]);
+    server.begin_turn(at(0));
+    for _ in 0..32 {
+        assert!(server.wants_input(ends[0]));
+        server.handle_control(ends[0]);
+    }
+    assert!(!server.wants_input(ends[0]) && server.has_waiting());
+    server.begin_turn(at(0));
+    assert!(server.wants_input(ends[0]));
+}

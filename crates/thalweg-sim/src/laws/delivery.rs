@@ -168,8 +168,14 @@ fn check_exactly_once(pair: Pair<'_>) -> Result<(), String> {
     taken.sort();
     let owed = owed(&pair);
     let last_taken = taken.last().copied().unwrap_or_default();
+    // A reader that went may have taken later ones of other instances first.
+    let mixes = mixes_instances(&pair);
+    let last_of = |instance: KeyHash| {
+        let of_it = pair.taken().filter(|one| one.valid && (!mixes || one.instance == instance));
+        of_it.map(|one| one.sequence).max().unwrap_or_default()
+    };
     let missing = owed.iter().find(|written| {
-        let due = pair.is_there_at_end() || written.sequence < last_taken;
+        let due = pair.is_there_at_end() || written.sequence < last_of(written.instance);
         due && taken.binary_search(&written.sequence).is_err()
     });
     match missing {

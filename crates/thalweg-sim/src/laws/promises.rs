@@ -8,6 +8,7 @@ use thalweg_rtps::qos::{Liveliness, LivelinessKind, Method};
 use thalweg_rtps::time::{INFINITE, Instant};
 use thalweg_rtps::types::{KeyHash, Keyed, SequenceNumber};
 
+use super::repairs::FRAGMENT_BYTES;
 use crate::application::stamp;
 use crate::clock::HostClock;
 use crate::plan::{Ending, Pace, Plan};
@@ -38,13 +39,20 @@ pub fn nothing_is_taken_when_its_time_is_over(record: &Record) -> Result<(), Str
 }
 
 /// LIFESPAN: in clear weather a reliable reader that takes at once gets every sample that lives longer than its way takes, by the
-/// clock of the reader. Samples of asynchronous writers may have to wait for tokens.
+/// clock of the reader. Samples of asynchronous writers may have to wait for tokens, and those of several datagrams for repairs where
+/// jitter reorders them.
 pub fn nothing_is_lost_before_its_time(record: &Record) -> Result<(), String> {
     let applies = |pair: &Pair<'_>| {
         let plan = pair.writer_plan();
         let keeps_all = plan.depth().is_none() && pair.reader_plan().depth().is_none();
         let prompt = !matches!(plan.qos.transmission.method, Method::Asynchronous { .. });
-        plan.qos.timing.lifespan != INFINITE && prompt && keeps_all && is_watched_closely(pair) && pair.is_reliable()
+        let in_order = record.plan.weather.jitter.is_zero() || plan.payload_bytes <= FRAGMENT_BYTES;
+        plan.qos.timing.lifespan != INFINITE
+            && prompt
+            && in_order
+            && keeps_all
+            && is_watched_closely(pair)
+            && pair.is_reliable()
     };
     if !is_clear(record) {
         return Ok(());

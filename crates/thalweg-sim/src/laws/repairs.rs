@@ -10,7 +10,7 @@ const REPAIRS_PER_LOSS: u64 = 3;
 /// Repairs for which nothing was lost: a late acknowledgement, the last datagrams of a burst.
 const REPAIRS_PER_READER: u64 = 100;
 /// Payload of a fragment, at least.
-const FRAGMENT_BYTES: usize = 1_200;
+pub(super) const FRAGMENT_BYTES: usize = 1_200;
 
 /// Repairs stand in proportion to what the network lost and to what late readers lacked. Where jitter reorders datagrams, all
 /// may be asked for once more; so may all where paths change, since fragments of another size leave parts open.

@@ -26,7 +26,7 @@ pub struct WriterCounters {
     /// Large samples that KEEP_LAST overwrote when only a part of them had been sent, so that their readers never have them whole. Samples
     /// that nobody acknowledges are finished instead.
     pub abandoned: u64,
-    /// Times a reader was given up that had exhausted [`WriterQos::reader_patience`].
+    /// Times a reader was given up that had exhausted [`WriterQos::reader_patience`](crate::qos::WriterQos::reader_patience).
     pub readers_given_up: u64,
     /// DATA_BATCH submessages sent for the first time.
     pub batches: u64,

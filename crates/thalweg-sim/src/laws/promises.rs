@@ -149,7 +149,8 @@ pub fn silent_writers_are_told(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// LIVELINESS: readers learn that a writer is silent within its lease and the time on the way, unless they lost it altogether.
+/// LIVELINESS: readers learn that a writer is silent within its lease and the time on the way, unless they lost it altogether. What comes
+/// late to a reader of the same process, as history or after repairs, is a sign of life there.
 pub fn silence_is_noticed(record: &Record) -> Result<(), String> {
     for pair in record.pairs() {
         let liveliness = liveliness_of(record, pair.writer);
@@ -162,6 +163,10 @@ pub fn silence_is_noticed(record: &Record) -> Result<(), String> {
         let way = if is_clear(record) { on_the_way(record, pair.writer) } else { REPAIRS };
         // Samples of other writers of the participant are told thrice in a lease.
         let told = if liveliness.kind == LivelinessKind::ManualByParticipant { liveliness.lease / 3 } else { CLEAR };
+        let beside = record.readers.iter().filter(|reader| reader.process == pair.reader.process);
+        let came =
+            beside.flat_map(|reader| &reader.taken).filter(|one| one.writer == pair.writer_guid).map(|one| one.at);
+        let last = came.max().map_or(last, |came| last.max(came));
         let due = last.max(matched.from) + liveliness.lease + told + way;
         let closed = pair.reader.told.closed.unwrap_or(record.ended_at);
         if due >= closed || matched.until.is_some_and(|until| until <= due) {

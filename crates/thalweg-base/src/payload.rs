@@ -137,6 +137,8 @@ const PROBES_MAX: usize = 4;
 /// Most buffers that are made between two looks in vain: where a deep history holds every buffer, each probe costs memory that no
 /// cache has.
 const PAUSE_MAX: usize = 63;
+/// Buffers lent at a time from which on that is so: they fill the second-level cache of most processors with what is looked at.
+const DEEP_MIN: usize = 4_096;
 
 impl SlabPool {
     /// A pool of buffers of `slab_bytes` each that remembers at most `slabs_max` of them.
@@ -192,7 +194,7 @@ impl SlabPool {
             }
             self.lent.push_back(slab);
         }
-        if self.lent.len() >= PROBES_MAX {
+        if self.lent.len() >= DEEP_MIN {
             self.search.pause = (2 * self.search.pause + 1).min(PAUSE_MAX);
             self.search.left_out = self.search.pause;
         }

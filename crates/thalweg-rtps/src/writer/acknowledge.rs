@@ -157,9 +157,10 @@ impl Writer {
         } else if let Some(took) = proxy.take_answer(now, &all_asked, announced, answer.asks) {
             self.heartbeat.round_trip.measured(took);
         }
-        // What it lacked first has arrived.
-        let repaired = || proxy.repairs.sent_once_at(proxy.acknowledged.sample.next()).filter(|_| progressed);
-        let repaired = repaired().map(|at| now.since(at));
+        // What one that is behind lacked first has arrived. Others lose too little for that to tell how long their queue is.
+        let is_measured = progressed && !proxy.is_up_to_date();
+        let first = proxy.acknowledged.sample.next();
+        let repaired = is_measured.then(|| proxy.repairs.sent_once_at(first)).flatten().map(|at| now.since(at));
         let took = announced.filter(|at| !proxy.repairs.followed(*at)).map(|at| now.since(at));
         let told = Position::whole(answer.told.min(unsent.previous()));
         let reached = acknowledged.max(proxy.acknowledged).max(told);

@@ -287,7 +287,7 @@ impl Congestion {
         if let Some(took) = answer.took {
             self.path.note(now, took);
         } else if let Some(repaired) = answer.repaired {
-            self.path.smooth(repaired);
+            self.path.note_repair(repaired);
         }
         self.round.acknowledged = self.round.acknowledged.max(reached);
         // Where all that is sent is sent again, nothing new arrives.

@@ -34,8 +34,13 @@ impl Path {
         self.smooth(took);
     }
 
-    /// An answer took so long at most.
-    pub(super) fn smooth(&mut self, took: Duration) {
+    /// A repair took so long at most: it is not repeated sooner.
+    pub(super) fn note_repair(&mut self, took: Duration) {
+        self.smooth(took);
+        self.smoothed = self.smoothed.max(took);
+    }
+
+    fn smooth(&mut self, took: Duration) {
         self.smoothed = if self.smoothed.is_zero() { took } else { (self.smoothed * 3 + took) / 4 };
     }
 

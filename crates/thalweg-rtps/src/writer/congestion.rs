@@ -134,6 +134,8 @@ const ROUND_SPARE: Duration = Duration::from_millis(20);
 pub(super) const LOSS_MIN: u64 = 20;
 /// And at which a burst has met a link that carries far less.
 pub(super) const LOSS_MOST: u64 = 400;
+/// Loss of its own in thousandths with which a path counts as lossy.
+const LOSSY_MIN: u64 = 100;
 /// Most loss that a path is believed to have of its own, in thousandths.
 pub(super) const BACKGROUND_MAX: u64 = 350;
 /// Rounds in a row that lose as much, after which a link counts as full however little was sent.
@@ -203,6 +205,11 @@ impl Congestion {
             Phase::Open { .. } => u64::MAX,
             Phase::Paced(pace) => amount(pace.rate, ASK_PERIOD.max(self.path.base() / 8)).max(ASK_MIN),
         }
+    }
+
+    /// True when much is lost however little is sent: that is no queue.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.background.loss >= LOSSY_MIN
     }
 
     /// True when what leaves leaves at a rate.
@@ -286,7 +293,7 @@ impl Congestion {
         let reached = answer.reached.unwrap_or(0);
         if let Some(took) = answer.took {
             self.path.note(now, took);
-        } else if let Some(repaired) = answer.repaired {
+        } else if let Some(repaired) = answer.repaired.filter(|_| !self.is_lossy()) {
             self.path.note_repair(repaired);
         }
         self.round.acknowledged = self.round.acknowledged.max(reached);

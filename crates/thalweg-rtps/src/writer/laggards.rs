@@ -26,9 +26,11 @@ impl ReaderProxy {
     }
 
     /// Whether it is to get nothing but repairs, when what it lacks is `lag` in kernel memory: its path is sent to at a rate that it needs
-    /// for what it misses. That ends once it lacks no more than is on its way at that rate anyway.
+    /// for what it misses, and does not lose much by itself. That ends once it lacks no more than is on its way at that rate anyway.
     fn needs_its_path(&self, lag: u64) -> bool {
-        let Some(path) = self.congestion.as_deref().filter(|path| path.is_paced()) else { return false };
+        let Some(path) = self.congestion.as_deref().filter(|path| path.is_paced() && !path.is_lossy()) else {
+            return false;
+        };
         match self.repairs_only {
             Some(_) => lag > path.window() / 2,
             None => self.is_awaited() && !self.is_up_to_date() && lag > path.window(),

@@ -2,14 +2,18 @@
 
 use super::tests::{START, acknowledge, locator, matched_reader, reader, send, writer};
 use super::*;
-use crate::types::Locator;
+use crate::qos::{History, Liveliness, LivelinessKind, Transmission};
+use crate::types::{EntityId, GuidPrefix, Keyed, Locator};
 
 const LATER: Instant = Instant::from_nanos(2_000_000_000);
 
 /// A writer that has sent many samples to reader 1 beside it, which has them, and reader 2 on another host, which has the first one and
 /// was left behind.
 fn with_a_laggard() -> Writer {
-    let mut writer = writer(0);
+    with_a_laggard_of(writer(0))
+}
+
+fn with_a_laggard_of(mut writer: Writer) -> Writer {
     let beside = MatchedReader { on_this_host: true, receive_buffer_bytes: Some(1 << 24), ..matched_reader(1) };
     writer.match_reader(START, beside);
     writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(1 << 24), ..matched_reader(2) });
@@ -67,12 +71,31 @@ fn where_nobody_follows_what_is_new_goes_to_readers_that_are_behind() {
 }
 
 #[test]
-fn a_reader_that_is_behind_is_asked_alone_and_told_that_the_writer_is_alive() {
+fn a_reader_that_is_behind_is_asked_alone_however_often_the_others_are() {
     let mut writer = with_a_laggard();
-    super::tests::write(&mut writer, 1_000);
-    send(&mut writer, LATER);
-    let due = writer.poll_timeout().expect("it owes an acknowledgement");
-    assert!(due <= LATER + HEARTBEAT_PERIOD_MAX);
-    writer.handle_timeout(due.max(LATER + HEARTBEAT_PERIOD_MAX));
-    assert!(send(&mut writer, LATER + HEARTBEAT_PERIOD_MAX).contains(&locator(2)));
+    let (mut now, mut asked) = (LATER, 0);
+    for number in 41..141 {
+        now += Duration::from_millis(10);
+        super::tests::write(&mut writer, 1_000);
+        writer.request_acknowledgement(now);
+        if writer.poll_timeout().is_some_and(|due| due <= now) {
+            writer.handle_timeout(now);
+        }
+        asked += send(&mut writer, now).iter().filter(|to| **to == locator(2)).count();
+        acknowledge(&mut writer, now, 1, SequenceNumber(number).next(), &[]);
+    }
+    assert!((2..50).contains(&asked), "{asked} times in a second");
+}
+
+#[test]
+fn a_reader_that_is_behind_is_told_that_its_writer_is_alive() {
+    let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease: Duration::from_secs(60) };
+    let transmission = Transmission::by(Method::Immediate);
+    let qos = WriterQos { history: History::KeepAll, transmission, liveliness, ..WriterQos::default() };
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::No));
+    let mut writer = with_a_laggard_of(Writer::new(guid, qos.into(), &WriterOptions::default()));
+    assert_eq!(destinations(&mut writer), [locator(1)]);
+    assert_eq!(send(&mut writer, LATER), []);
+    writer.assert_liveliness(LATER);
+    assert_eq!(send(&mut writer, LATER), [locator(1), locator(2)]);
 }

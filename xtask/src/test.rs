@@ -11,6 +11,10 @@ use crate::report::{self, SuiteRow};
 use crate::workspace::{cargo, in_ci, run as run_command, target};
 use crate::{Outcome, browser, netns, peers};
 
+/// As many failed tests of a suite are tried again, each alone. Those that measure time may fail beside the others on a busy machine;
+/// more than these fail for another reason.
+const TRIED_AGAIN_MAX: usize = 3;
+
 /// Number of simulated worlds of a test run; a long run takes 20,000.
 const SEEDS: &str = "200";
 
@@ -42,6 +46,22 @@ struct Tally {
     failed: usize,
     ignored: usize,
     reason: String,
+}
+
+impl Tally {
+    /// The names of the failed tests, if they are few and all are known.
+    fn worth_another_try(&self) -> Option<Vec<String>> {
+        let names: Vec<String> = self.reason.split_whitespace().map(str::to_owned).collect();
+        (!names.is_empty() && names.len() == self.failed && self.failed <= TRIED_AGAIN_MAX).then_some(names)
+    }
+
+    /// Counts what passed when it ran again alone as passed, and names it.
+    fn count_again(&mut self, again: &Tally) {
+        if again.failed == 0 && again.passed == self.failed {
+            self.passed += std::mem::take(&mut self.failed);
+            self.reason.insert_str(0, "passed only alone: ");
+        }
+    }
 }
 
 /// Runs the named suites, or all; an error if one failed, and in CI also if one could not run.
@@ -152,7 +172,7 @@ fn probe() -> Outcome<Tally> {
     let (mut arguments, mut missing) = (vec!["probe::", "--test-threads=1"], String::new());
     if let Err(reason) = peers::iperf3() {
         println!("*** iperf3 is UNAVAILABLE: {reason}: nothing is compared with it ***");
-        arguments.extend(["--skip", "probe::iperf3::"]);
+        arguments.push("--skip=probe::iperf3::");
         missing = format!("iperf3 is missing: {reason} ");
     }
     let mut tally = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &arguments, |_| ())?;
@@ -254,16 +274,27 @@ fn cargo_test(selection: &[&str], arguments: &[&str], prepare: impl Fn(&mut Comm
     if run_command(&mut command).is_err() {
         return Ok(Tally { passed: 0, failed: 1, ignored: 0, reason: "does not build".to_owned() });
     }
-    let mut command = cargo(&["test", "--offline", "--no-fail-fast"]);
-    command.args(selection).arg("--").args(arguments);
-    prepare(&mut command);
-    match netns::available() {
-        Ok(()) => tally(&mut netns::isolated(&command)),
-        Err(reason) => {
-            println!("*** {reason}: these tests share this machine's interfaces ***");
-            tally(&mut command)
+    let tests = |arguments: &[&str]| {
+        let mut command = cargo(&["test", "--offline", "--no-fail-fast"]);
+        command.args(selection).arg("--").args(arguments);
+        prepare(&mut command);
+        match netns::available() {
+            Ok(()) => tally(&mut netns::isolated(&command)),
+            Err(reason) => {
+                println!("*** {reason}: these tests share this machine's interfaces ***");
+                tally(&mut command)
+            }
         }
+    };
+    let mut suite = tests(arguments)?;
+    if let Some(failed) = suite.worth_another_try() {
+        println!("*** again, each alone: {} ***", suite.reason);
+        let options = arguments.iter().filter(|word| word.starts_with("--") && !word.starts_with("--test-threads"));
+        let alone: Vec<&str> = options.copied().chain(["--exact", "--test-threads=1"]).collect();
+        let names = failed.iter().map(String::as_str);
+        suite.count_again(&tests(&names.chain(alone).collect::<Vec<_>>())?);
     }
+    Ok(suite)
 }
 
 fn build(arguments: &[&str]) -> Outcome {
@@ -296,4 +327,40 @@ fn stream(command: &mut Command) -> Outcome<(bool, String)> {
     }
     let status = child.wait().map_err(|error| error.to_string())?;
     Ok((status.success(), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    fn failed(names: &str) -> Tally {
+        let failed = names.split_whitespace().count();
+        Tally { passed: 5, failed, ignored: 0, reason: names.to_owned() }
+    }
+
+    #[test]
+    fn few_failed_tests_are_tried_again_and_many_are_not() {
+        assert_eq!(failed("a::b c::d").worth_another_try(), Some(vec!["a::b".to_owned(), "c::d".to_owned()]));
+        assert_eq!(failed("").worth_another_try(), None);
+        assert_eq!(failed("a b c d").worth_another_try(), None);
+        let unnamed = Tally { failed: 2, ..failed("a::b") };
+        assert_eq!(unnamed.worth_another_try(), None);
+    }
+
+    #[test]
+    fn what_passes_only_alone_counts_as_passed_and_is_named() {
+        let mut suite = failed("a b");
+        suite.count_again(&Tally { passed: 2, failed: 0, ignored: 0, reason: String::new() });
+        assert_eq!((suite.passed, suite.failed), (7, 0));
+        assert_eq!(suite.reason, "passed only alone: a b");
+    }
+
+    #[test]
+    fn what_fails_twice_or_does_not_run_again_stays_failed() {
+        for again in [Tally { passed: 1, ..failed("b") }, Tally { passed: 1, failed: 0, ..failed("") }] {
+            let mut suite = failed("a b");
+            suite.count_again(&again);
+            assert_eq!((suite.passed, suite.failed), (5, 2));
+        }
+    }
 }

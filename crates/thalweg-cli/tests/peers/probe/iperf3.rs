@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::{Probes, drop_every_hundredth, number};
 use crate::program::Program;
 
+/// As often both measure in turns before the machine counts as too busy.
+const ROUNDS_MAX: usize = 5;
+
 /// What iperf3 prints of a measurement from the left to the right.
 #[track_caller]
 fn iperf3(probes: &Probes, words: &str) -> Value {
@@ -35,8 +38,13 @@ fn both(probes: &Probes, rate: &str, seconds: u32) -> [(f64, f64); 2] {
 #[test]
 fn an_open_loop_at_200_megabits_gives_the_goodput_of_iperf3() {
     let probes = Probes::new(1500, "");
-    let [(ours, our_loss), (theirs, their_loss)] = both(&probes, "200M", 3);
-    println!("ours {ours:.2} Mbit/s, {our_loss:.3} % lost; iperf3 {theirs:.2} Mbit/s, {their_loss:.3} % lost");
+    // A busy machine keeps either receiver from its socket for longer than the socket's buffer holds. Only rounds that both got through
+    // tell whether both mean the same by goodput.
+    let whole = (0..ROUNDS_MAX).map(|_| both(&probes, "200M", 3)).find(|round| {
+        println!("goodput in Mbit/s and lost datagrams in percent, ours and iperf3's: {round:?}");
+        round.iter().all(|(_, lost)| *lost < 1.0)
+    });
+    let [(ours, _), (theirs, _)] = whole.expect("a round in which neither loses one percent");
     assert!((ours / theirs - 1.0).abs() < 0.05, "ours {ours} Mbit/s, iperf3 {theirs}");
     assert!((ours / 200.0 - 1.0).abs() < 0.05, "{ours} Mbit/s of 200");
     probes.finish();

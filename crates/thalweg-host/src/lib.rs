@@ -3,8 +3,7 @@
 //! Each file of the kernel has one reader here, and all readers take [`HostFiles`], the files of this host or of a tree that was
 //! recorded or made up:
 //!
-//! * [`Environment`] describes the machine; [`Conditions`] and [`SecondConditions`] its other load during a measurement, [`ProgramsWatch`] that of other
-//!   programs alone;
+//! * [`Environment`] describes the machine; [`Conditions`] and [`SecondConditions`] its other load during a measurement;
 //! * [`Layers`] holds the counters of every layer below the middleware;
 //! * [`TaskStat`], [`TaskStatus`] and [`ThreadSchedule`] tell of processes and threads, [`ProcessUsage`] of this process as a whole,
 //!   [`Energy`] of all processors;
@@ -41,5 +40,4 @@ pub use process_usage::{ProcessUsage, ThreadUsage};
 pub use processors::{
     cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on, thread_cpu_time,
 };
-pub use programs::ProgramsWatch;
 pub use quota::CpuQuota;

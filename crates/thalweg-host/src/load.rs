@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::HostFiles;
 use crate::layers::Layers;
-use crate::process::{TICK_MS, Task, TaskStat};
+use crate::process::TICK_MS;
+use crate::programs::ProgramTimes;
 
 /// Disturbances of a measurement; missing where the kernel does not report them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Length of the observation in seconds.
     pub seconds: f64,
-    /// Share of all CPU time that went to programs other than this one and its children (0 to 1).
+    /// Share of all CPU time that went to programs other than this one and what it started (0 to 1).
     pub foreign_cpu: Option<f64>,
     /// Share of all CPU time that the hypervisor gave to others (0 to 1).
     pub stolen_cpu: Option<f64>,
@@ -30,7 +31,7 @@ pub struct SecondConditions {
     pub at_s: f64,
     /// Its duration; much more than a second when the whole machine stood still.
     pub lasted_s: f64,
-    /// Share of all CPU time that went to programs other than this one and its workers (0 to 1).
+    /// Share of all CPU time that went to programs other than this one and what it started (0 to 1).
     pub foreign_cpu: Option<f64>,
     /// Share of all CPU time that the hypervisor gave to others (0 to 1).
     pub steal: Option<f64>,
@@ -41,19 +42,27 @@ pub struct SecondConditions {
 }
 
 impl Conditions {
-    /// Beyond this share of foreign work a two-core machine shows it in its percentiles.
-    pub const FOREIGN_MAX: f64 = 0.05;
-    /// Beyond this share a hypervisor's pauses are long enough to be a run's maximum.
-    pub const STOLEN_MAX: f64 = 0.005;
+    /// The largest share of a run's CPU time that others may take before its figures are theirs as well.
+    pub const OTHERS_MAX: f64 = 0.01;
 
-    /// Whether other work on the machine may have shaped the figures.
+    /// Share of all CPU time that other programs and the hypervisor's other guests took together, 0 to 1, as far as the kernel tells.
+    pub fn others(&self) -> f64 {
+        self.foreign_cpu.unwrap_or(0.0) + self.stolen_cpu.unwrap_or(0.0)
+    }
+
+    /// Whether others took more than [`OTHERS_MAX`](Conditions::OTHERS_MAX). The kernel tells CPU time in steps of 10 ms: of two CPUs that
+    /// is one per cent of half a second, so that shorter runs cannot be told from disturbed ones.
     pub fn is_disturbed(&self) -> bool {
-        self.foreign_cpu.is_some_and(|share| share > Conditions::FOREIGN_MAX)
-            || self.stolen_cpu.is_some_and(|share| share > Conditions::STOLEN_MAX)
+        self.others() > Conditions::OTHERS_MAX
     }
 }
 
 impl SecondConditions {
+    /// Share of all CPU time that other programs and the hypervisor's other guests took together, 0 to 1, as far as the kernel tells.
+    pub fn others(&self) -> f64 {
+        self.foreign_cpu.unwrap_or(0.0) + self.steal.unwrap_or(0.0)
+    }
+
     /// The same second on two machines: of each quantity the larger one.
     pub fn worst(self, other: SecondConditions) -> SecondConditions {
         let larger = |one: Option<f64>, other: Option<f64>| match (one, other) {
@@ -82,10 +91,10 @@ impl ConditionsWatch {
     /// Notes the counters of now.
     pub fn start(files: HostFiles) -> ConditionsWatch {
         let dropped = Layers::read(&files).find("udp.RcvbufErrors");
-        ConditionsWatch { watch: SecondWatch::start(files, Vec::new()), dropped }
+        ConditionsWatch { watch: SecondWatch::start(files), dropped }
     }
 
-    /// Compares with the counters of now. Children count as ours once they were waited for: end them first.
+    /// Compares with the counters of now.
     pub fn finish(mut self) -> Conditions {
         let all = self.watch.look();
         let dropped = self.dropped.zip(Layers::read(&self.watch.files).find("udp.RcvbufErrors"));
@@ -103,22 +112,26 @@ impl ConditionsWatch {
 #[derive(Debug)]
 pub struct SecondWatch {
     files: HostFiles,
-    processes: Vec<u32>,
+    own: u32,
     started: Instant,
     last: (Instant, LoadCounters),
 }
 
 impl SecondWatch {
-    /// Begins now; `processes` are the workers.
-    pub fn start(files: HostFiles, processes: Vec<u32>) -> SecondWatch {
+    /// Begins now.
+    pub fn start(files: HostFiles) -> SecondWatch {
+        SecondWatch::of(files, std::process::id())
+    }
+
+    fn of(files: HostFiles, own: u32) -> SecondWatch {
         let now = Instant::now();
-        let counters = LoadCounters::read(&files, &processes);
-        SecondWatch { files, processes, started: now, last: (now, counters) }
+        let counters = LoadCounters::read(&files, own);
+        SecondWatch { files, own, started: now, last: (now, counters) }
     }
 
     /// Disturbances since the last query.
     pub fn look(&mut self) -> SecondConditions {
-        let (now, counters) = (Instant::now(), LoadCounters::read(&self.files, &self.processes));
+        let (now, counters) = (Instant::now(), LoadCounters::read(&self.files, self.own));
         let (then, before) = std::mem::replace(&mut self.last, (now, counters));
         let seconds = (now - then).as_secs_f64();
         let shares = counters.since(&before, seconds);
@@ -137,8 +150,7 @@ impl SecondWatch {
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadCounters {
     cpu: Option<CpuTimes>,
-    /// CPU time of this process, of the workers and of the ended children of both.
-    own: Option<Duration>,
+    programs: ProgramTimes,
     /// Time in which some task waited for a CPU.
     waiting: Option<Duration>,
 }
@@ -162,13 +174,10 @@ struct LoadShares {
 }
 
 impl LoadCounters {
-    fn read(files: &HostFiles, workers: &[u32]) -> LoadCounters {
-        let used = |task| TaskStat::read(files, task).map(|stat| stat.cpu() + stat.children);
-        // A worker that is gone counts as a child that ended.
-        let workers: Duration = workers.iter().filter_map(|worker| used(Task::Process(*worker))).sum();
+    fn read(files: &HostFiles, own: u32) -> LoadCounters {
         LoadCounters {
             cpu: files.text("proc/stat").and_then(|text| CpuTimes::parse(&text)),
-            own: used(Task::This).map(|own| own + workers),
+            programs: ProgramTimes::read(files, own),
             waiting: files.text("proc/pressure/cpu").and_then(|text| parse_pressure(&text)),
         }
     }
@@ -178,9 +187,13 @@ impl LoadCounters {
         if let Some((to, from)) = self.cpu.zip(before.cpu) {
             let total = to.total.saturating_sub(from.total);
             let share = |part: Duration| (!total.is_zero()).then(|| part.as_secs_f64() / total.as_secs_f64());
+            let used = |of: fn(&ProgramTimes) -> Option<Duration>| {
+                of(&self.programs).zip(of(&before.programs)).map(|(to, from)| to.saturating_sub(from))
+            };
             shares.stolen = share(to.stolen.saturating_sub(from.stolen));
-            let own = self.own.zip(before.own).map(|(to, from)| to.saturating_sub(from));
-            shares.foreign = own.and_then(|own| share(to.busy.saturating_sub(from.busy).saturating_sub(own)));
+            // Where other programs are hidden, they are what the processors did and we did not.
+            let beside_own = || Some(to.busy.saturating_sub(from.busy).saturating_sub(used(|times| times.own)?));
+            shares.foreign = used(|times| times.others).or_else(beside_own).and_then(share);
         }
         let waited = self.waiting.zip(before.waiting).filter(|_| seconds > 0.0);
         shares.waiting = waited.map(|(to, from)| (to.saturating_sub(from).as_secs_f64() / seconds).min(1.0));
@@ -212,37 +225,53 @@ mod tests {
     use super::*;
     use crate::files::tests::Tree;
 
-    /// A machine by ticks of its CPUs (user, idle, stolen) and of processes, and by microseconds of waiting.
+    const OWN: u32 = 40;
+
+    /// A machine by ticks of its CPUs (user, idle, stolen), of a process and its child, and by microseconds of waiting.
     fn set(tree: &Tree, cpu: [u64; 3], own: u64, worker: u64, waiting_us: u64) {
         let [user, idle, stolen] = cpu;
         tree.write("proc/stat", &format!("cpu  {user} 0 0 {idle} 0 0 0 {stolen} 0 0\ncpu0 1 1"));
-        for (process, ticks) in [("self", own), ("7", worker)] {
-            let stat = format!("7 (x y) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100");
+        for (process, parent, ticks) in [(OWN, 1, own), (41, OWN, worker)] {
+            let stat = format!("{process} (x y) S {parent} 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100");
             tree.write(&format!("proc/{process}/stat"), &stat);
         }
         tree.write("proc/pressure/cpu", &format!("some avg10=0.00 avg60=0.00 total={waiting_us}\nfull total=1"));
     }
 
     #[test]
-    fn own_work_and_that_of_workers_is_not_held_against_the_machine() {
+    fn where_other_programs_are_hidden_what_the_processors_did_without_us_is_theirs() {
         let tree = Tree::new("load");
         set(&tree, [500, 490, 10], 60, 40, 1_000_000);
-        let before = LoadCounters::read(&tree.files(), &[7]);
+        let before = LoadCounters::read(&tree.files(), OWN);
         set(&tree, [620, 568, 12], 110, 90, 1_500_000);
-        let after = LoadCounters::read(&tree.files(), &[7]);
-        let expect = LoadShares { foreign: Some(0.1), stolen: Some(0.01), waiting: Some(0.5) };
-        assert_eq!(after.since(&before, 1.0), expect);
-        let alone = LoadCounters::read(&tree.files(), &[]);
-        assert!(alone.own < after.own);
-        tree.remove("proc/self/stat");
-        assert_eq!(LoadCounters::read(&tree.files(), &[7]).since(&before, 1.0).foreign, None);
+        let shares = LoadCounters::read(&tree.files(), OWN).since(&before, 1.0);
+        assert_eq!(shares, LoadShares { foreign: Some(0.1), stolen: Some(0.01), waiting: Some(0.5) });
+        tree.remove(&format!("proc/{OWN}/stat"));
+        assert_eq!(LoadCounters::read(&tree.files(), OWN).since(&before, 1.0).foreign, None);
+    }
+
+    #[test]
+    fn where_they_are_seen_their_own_accounts_count_and_the_kernels_work_does_not() {
+        let tree = Tree::new("seen").with("proc/2/stat", "2 (kthreadd) S 0 7 7 0 -1 0 0 0 0 0 5 0 0 0 20 0 1 0 100");
+        let other = |ticks: u64| {
+            tree.write("proc/50/stat", &format!("50 (cc) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100"))
+        };
+        set(&tree, [500, 490, 10], 60, 40, 0);
+        other(10);
+        let before = LoadCounters::read(&tree.files(), OWN);
+        // The processors were busy for 1.2 s more, of which programs know of 1.01 s.
+        set(&tree, [620, 568, 12], 110, 90, 0);
+        other(11);
+        let shares = LoadCounters::read(&tree.files(), OWN).since(&before, 1.0);
+        assert_eq!((shares.foreign, shares.stolen), (Some(0.005), Some(0.01)));
     }
 
     #[test]
     fn conditions_are_differences_of_the_kernels_counters() {
         let tree = Tree::new("conditions").with("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 5 17\n");
         set(&tree, [0, 0, 0], 100, 0, 0);
-        let watch = ConditionsWatch::start(tree.files());
+        let dropped = Layers::read(&tree.files()).find("udp.RcvbufErrors");
+        let watch = ConditionsWatch { watch: SecondWatch::of(tree.files(), OWN), dropped };
         set(&tree, [500, 480, 20], 500, 0, 0);
         tree.write("proc/net/snmp", "Udp: InDatagrams RcvbufErrors\nUdp: 9 20\n");
         let conditions = watch.finish();
@@ -252,12 +281,20 @@ mod tests {
     }
 
     #[test]
+    fn other_programs_and_the_hypervisor_count_together() {
+        let of = |foreign, stolen| Conditions { foreign_cpu: foreign, stolen_cpu: stolen, ..Conditions::default() };
+        assert!(!of(Some(0.006), Some(0.004)).is_disturbed());
+        assert!(of(Some(0.006), Some(0.005)).is_disturbed());
+        assert!(!of(None, Some(0.01)).is_disturbed());
+    }
+
+    #[test]
     fn counters_that_the_kernel_lacks_are_missing() {
         let tree = Tree::new("mute");
         let conditions = ConditionsWatch::start(tree.files()).finish();
         assert_eq!(conditions, Conditions { seconds: conditions.seconds, ..Conditions::default() });
         assert!(!conditions.is_disturbed());
-        let second = SecondWatch::start(tree.files(), vec![7]).look();
+        let second = SecondWatch::start(tree.files()).look();
         assert_eq!(second, SecondConditions { lasted_s: second.lasted_s, ..SecondConditions::default() });
         assert_eq!(CpuTimes::parse("cpu  10 1"), None);
         let times = CpuTimes::parse("cpu  10 1 5 100 2 3 4 6 0 0\ncpu0 1 1").expect("told");
@@ -278,7 +315,7 @@ mod tests {
 
     #[test]
     fn this_machine_tells_its_cpu_time() {
-        let mut watch = SecondWatch::start(HostFiles::here(), Vec::new());
+        let mut watch = SecondWatch::start(HostFiles::here());
         std::thread::sleep(Duration::from_millis(50));
         assert!(watch.look().foreign_cpu.is_some_and(|share| share <= 1.0));
     }

@@ -1,83 +1,65 @@
-//! What other programs compute during a measurement of the network, by their own accounts.
+//! Whose the processor time of a machine is, by the accounts of its programs.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::files::HostFiles;
 use crate::process::{Task, TaskStat};
 
-/// Watches the processor time of other programs: all but this process, what it started, and the kernel's threads.
+/// Processor time of programs so far, with that of their children that ended.
 ///
-/// [`Conditions`](crate::Conditions) hold everything against the machine that no process of ours did. That is wrong where the kernel works
-/// for the network outside of any process, in interrupts and in `ksoftirqd`; here programs alone count.
-#[derive(Debug)]
-pub struct ProgramsWatch {
-    files: HostFiles,
-    begun: Instant,
-    own: u32,
-    before: BTreeMap<u32, Duration>,
+/// The kernel counts how busy its processors are by looking at them each few milliseconds, which over one second is wrong by some per cent,
+/// and counts interrupts and `ksoftirqd` that work for the network outside of any process; the accounts of programs are exact but for the
+/// steps of 10 ms in which it tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProgramTimes {
+    /// Of a process and all that it started; `None` where the kernel does not tell.
+    pub own: Option<Duration>,
+    /// Of all other programs; the kernel's threads are none. `None` where not all processes of the machine are seen, as in a container.
+    pub others: Option<Duration>,
 }
 
-impl ProgramsWatch {
-    /// Begins now.
-    pub fn start(files: HostFiles) -> ProgramsWatch {
-        ProgramsWatch::of(files, std::process::id())
-    }
-
-    fn of(files: HostFiles, own: u32) -> ProgramsWatch {
-        let before = others(&files, own);
-        ProgramsWatch { files, begun: Instant::now(), own, before }
-    }
-
-    /// Share of all processors' time that other programs used since then, 0 to 1; `None` where the kernel does not tell. A program that
-    /// began and ended meanwhile counts once its parent knows of its end.
-    pub fn foreign_share(&self) -> Option<f64> {
-        self.share_within(self.begun.elapsed())
-    }
-
-    fn share_within(&self, elapsed: Duration) -> Option<f64> {
-        let now = others(&self.files, self.own);
-        let since = |(process, used): (&u32, &Duration)| {
-            used.saturating_sub(self.before.get(process).copied().unwrap_or(Duration::ZERO))
+impl ProgramTimes {
+    /// Those of now, with `own` as the process whose work is not that of others.
+    pub fn read(files: &HostFiles, own: u32) -> ProgramTimes {
+        let read = |process: u32| Some((process, TaskStat::read(files, Task::Process(process))?));
+        let all: BTreeMap<u32, TaskStat> = files.processes().into_iter().filter_map(read).collect();
+        let of = |whose: Ancestor| -> Duration {
+            let used = |(process, stat): (&u32, &TaskStat)| {
+                (ancestor(&all, *process, own) == whose).then(|| stat.cpu() + stat.children)
+            };
+            all.iter().filter_map(used).sum()
         };
-        let used: Duration = now.iter().map(since).sum();
-        let processors = self.files.processor_count().filter(|count| *count > 0)?;
-        let all = elapsed.as_secs_f64() * processors as f64;
-        (all > 0.0).then(|| (used.as_secs_f64() / all).min(1.0))
-    }
-}
-
-impl HostFiles {
-    /// Processors that the kernel runs on, whatever this process may use.
-    fn processor_count(&self) -> Option<usize> {
-        let text = self.text("proc/stat")?;
-        let is_processor = |line: &&str| {
-            line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
-        };
-        Some(text.lines().filter(is_processor).count())
-    }
-}
-
-/// Processor time of every other program and of its children that ended.
-fn others(files: &HostFiles, own: u32) -> BTreeMap<u32, Duration> {
-    let read = |process: u32| Some((process, TaskStat::read(files, Task::Process(process))?));
-    let all: BTreeMap<u32, TaskStat> = files.processes().into_iter().filter_map(read).collect();
-    let is_excluded = |process: u32| {
-        let mut at = process;
-        // A chain of parents is as long as there are processes at most.
-        for _ in 0..=all.len() {
-            if at == own || at == KERNEL_THREADS {
-                return true;
-            }
-            match all.get(&at) {
-                Some(stat) if stat.parent != 0 => at = stat.parent,
-                _ => return false,
-            }
+        let sees_all = all.get(&KERNEL_THREADS).is_some_and(|stat| stat.name == "kthreadd");
+        ProgramTimes {
+            own: all.contains_key(&own).then(|| of(Ancestor::Own)),
+            others: sees_all.then(|| of(Ancestor::None)),
         }
-        false
-    };
-    let used = |(process, stat): (&u32, &TaskStat)| (*process, stat.cpu() + stat.children);
-    all.iter().filter(|(process, _)| !is_excluded(**process)).map(used).collect()
+    }
+}
+
+/// Whose a process is.
+#[derive(Clone, Copy, PartialEq)]
+enum Ancestor {
+    Own,
+    Kernel,
+    None,
+}
+
+fn ancestor(all: &BTreeMap<u32, TaskStat>, process: u32, own: u32) -> Ancestor {
+    let mut at = process;
+    // A chain of parents is as long as there are processes at most.
+    for _ in 0..=all.len() {
+        match at {
+            _ if at == own => return Ancestor::Own,
+            KERNEL_THREADS => return Ancestor::Kernel,
+            _ => match all.get(&at) {
+                Some(stat) if stat.parent != 0 => at = stat.parent,
+                _ => return Ancestor::None,
+            },
+        }
+    }
+    Ancestor::None
 }
 
 /// The parent of all threads of the kernel.
@@ -89,29 +71,47 @@ mod tests {
     use crate::files::tests::Tree;
 
     /// A process by its parent and the ticks of itself and of its ended children.
-    fn set(tree: &Tree, process: u32, parent: u32, ticks: u64, children: u64) {
-        let stat = format!("{process} (x y) S {parent} 7 7 0 -1 0 0 0 0 0 {ticks} 0 {children} 0 20 0 1 0 100");
+    fn set(tree: &Tree, (process, name): (u32, &str), parent: u32, ticks: u64, children: u64) {
+        let stat = format!("{process} ({name}) S {parent} 7 7 0 -1 0 0 0 0 0 {ticks} 0 {children} 0 20 0 1 0 100");
         tree.write(&format!("proc/{process}/stat"), &stat);
+    }
+
+    fn millis(times: ProgramTimes) -> [Option<u128>; 2] {
+        [times.own, times.others].map(|time| time.map(|time| time.as_millis()))
     }
 
     #[test]
     fn own_processes_and_the_kernels_threads_are_no_other_programs() {
-        let tree = Tree::new("programs").with("proc/stat", "cpu  1 1 1 1\ncpu0 1 1\ncpu1 1 1\nctxt 5\n");
-        for (process, parent) in [(1, 0), (2, 0), (15, 2), (40, 1), (41, 40), (42, 41), (50, 1)] {
-            set(&tree, process, parent, 100, 0);
+        let tree = Tree::new("programs");
+        set(&tree, (2, "kthreadd"), 0, 7, 0);
+        set(&tree, (15, "ksoftirqd/0"), 2, 500, 0);
+        set(&tree, (1, "init"), 0, 1, 0);
+        for (process, parent) in [(40, 1), (41, 40), (42, 41)] {
+            set(&tree, (process, "x y"), parent, 100, 0);
         }
-        let watch = ProgramsWatch::of(tree.files(), 40);
-        for (process, parent) in [(2, 0), (15, 2), (40, 1), (41, 40), (42, 41)] {
-            set(&tree, process, parent, 200, 0);
-        }
-        let after = |seconds| watch.share_within(Duration::from_secs(seconds));
-        assert_eq!(after(1), Some(0.0), "the process, its children and theirs, and the kernel");
-        set(&tree, 50, 1, 110, 20);
-        set(&tree, 51, 1, 10, 0);
-        // 0.1 s of its own, 0.2 s of its children that ended, 0.1 s of a new one, of 2 s of two processors.
-        assert_eq!(after(1), Some(0.2));
-        assert_eq!(after(2), Some(0.1));
-        tree.remove("proc/stat");
-        assert_eq!(after(2), None, "nobody tells how many processors there are");
+        set(&tree, (50, "cc"), 1, 10, 20);
+        assert_eq!(millis(ProgramTimes::read(&tree.files(), 40)), [Some(3_000), Some(310)]);
+        assert_eq!(millis(ProgramTimes::read(&tree.files(), 42)), [Some(1_000), Some(2_310)]);
+    }
+
+    #[test]
+    fn what_a_program_used_stays_used_when_it_ends() {
+        let tree = Tree::new("ended");
+        set(&tree, (2, "kthreadd"), 0, 0, 0);
+        set(&tree, (50, "make"), 1, 10, 0);
+        set(&tree, (51, "cc"), 50, 80, 0);
+        let before = ProgramTimes::read(&tree.files(), 40);
+        tree.remove("proc/51/stat");
+        set(&tree, (50, "make"), 1, 10, 90);
+        let after = ProgramTimes::read(&tree.files(), 40);
+        assert_eq!([millis(before), millis(after)], [[None, Some(900)], [None, Some(1_000)]]);
+    }
+
+    #[test]
+    fn where_processes_are_hidden_nothing_is_said_of_others() {
+        let tree = Tree::new("container");
+        set(&tree, (1, "sh"), 0, 5, 0);
+        set(&tree, (2, "thalweg"), 1, 9, 0);
+        assert_eq!(millis(ProgramTimes::read(&tree.files(), 1)), [Some(50), None]);
     }
 }

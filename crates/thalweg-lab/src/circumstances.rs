@@ -25,11 +25,11 @@ pub fn of_all<'a>(runs: impl Iterator<Item = &'a Conditions> + Clone) -> Conditi
 pub fn sentences(conditions: &Conditions) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(share) = conditions.foreign_cpu {
-        let is_much = share > Conditions::FOREIGN_MAX;
+        let is_much = conditions.is_disturbed();
         let judgement = if is_much { ": figures are worse and vary more than on an idle machine" } else { "" };
         out.push(format!("Other programs used {} of the CPU time{judgement}.", percent(share)));
     }
-    if let Some(share) = conditions.stolen_cpu.filter(|share| *share > Conditions::STOLEN_MAX) {
+    if let Some(share) = conditions.stolen_cpu.filter(|share| *share > Conditions::OTHERS_MAX / 2.0) {
         out.push(format!("The hypervisor gave {} of the CPU time to other guests: expect outliers.", percent(share)));
     }
     if let Some(share) = conditions.waiting_for_cpu {

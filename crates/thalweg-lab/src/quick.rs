@@ -21,13 +21,13 @@ pub fn quick(seed: u64, bursts: u32, phase_s: f64) -> Benchmark {
             "High-frequency data",
             "One process writes many small samples as fast as the reader acknowledges them; after the last one the other process writes one \
              echo sample. The time of a burst goes from the first write to the echo (T2 − T1).",
-            WorkTask::Bursts { of: small, each },
+            WorkTask::Bursts { of: small, each, lasting_s: 0.0 },
         ),
         work(
             "Large data",
             "The same measurement with a few large samples. Thalweg splits each into fragments and joins them again; the rows below the first \
              let the application split the same bytes into several samples.",
-            WorkTask::Bursts { of: large, each },
+            WorkTask::Bursts { of: large, each, lasting_s: 0.0 },
         ),
         work(
             "Background data",

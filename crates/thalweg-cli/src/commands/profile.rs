@@ -50,7 +50,7 @@ pub struct ProfileOptions {
 
     /// Judge the runs in DIRECTORY, made by this command (its folder study) or by `thalweg lab run FILE`, and measure nothing; may be given
     /// several times (default: measure).
-    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["to", "runs", "only", "foreign_cpu"])]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["to", "runs", "only", "others"])]
     pub from: Vec<PathBuf>,
 
     /// Measure between processes of this host (loopback), between two network namespaces (netns), or from here to another machine
@@ -67,10 +67,10 @@ pub struct ProfileOptions {
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = PossibleValuesParser::new(WAYS))]
     pub only: Vec<String>,
 
-    /// Repeat a run in which other programs used more than PCT per cent of the CPU time in a second; raise it where your own load belongs
-    /// to the measurement (default: 5).
-    #[arg(long, value_name = "PCT", default_value_t = 5.0, hide_default_value = true, value_parser = within::<0, 1_000>)]
-    pub foreign_cpu: f64,
+    /// Repeat a run of whose CPU time other programs and the hypervisor took more than PCT per cent; raise it where your own load belongs
+    /// to the measurement (default: 1).
+    #[arg(long, value_name = "PCT", default_value_t = 1.0, hide_default_value = true, value_parser = within::<0, 1_000>)]
+    pub others: f64,
 
     /// Write the profiles and the runs into FOLDER, which is made if it is missing; runs that are there are not made again (default:
     /// profile).
@@ -119,7 +119,7 @@ fn measure(options: &ProfileOptions, goal: &ProfileGoal, interrupt: &Interrupt) 
         place: options.to.clone().unwrap_or(usual),
         runs: options.runs,
         only: options.only.clone(),
-        foreign_cpu_pct: options.foreign_cpu,
+        others_pct: options.others,
     };
     let text = goal.scenario(&form).map_err(Failure::Usage)?;
     let scenario = Scenario::parse("the scenario of these options", &text);

@@ -72,7 +72,7 @@ impl Lab {
         let text = format!(
             "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {{ on = [{machines}], clock_s = 0.4 }}\n{traffic}\n\
              [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
-             [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n\
+             [system]\nothers_max_pct = 100\nattempts = 1\n\
              [trace]\nlayers = true\nsample = 5\n[expect]\nlost = \"== 0\"\n"
         );
         fs::write(self.folder.join("scenario.toml"), text).expect("written");

@@ -57,8 +57,7 @@ behind_max_ms = 10000
 lost = "== 0"
 not_sent = "== 0"
 [system]
-foreign_cpu_max_pct = 100
-steal_max_pct = 100
+others_max_pct = 100
 "#;
 
 /// The rows of a file of records, without its header.

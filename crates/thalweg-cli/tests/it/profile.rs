@@ -50,7 +50,7 @@ fn check_exchange(profile: &Profile) {
 fn what_was_measured_becomes_a_profile_that_a_program_uses() {
     let out = directory("measured");
     let folder = out.to_str().expect("text");
-    let place = ["--to", "loopback", "--only", "batch", "--foreign-cpu", "100", "--out", folder];
+    let place = ["--to", "loopback", "--only", "batch", "--others", "100", "--out", folder];
     // Eight runs take 40 s, and a busy machine repeats those that were disturbed.
     let said = Running::start(command(&[&GOAL[..], &place].concat())).finish_within(4 * PATIENCE);
     let file = out.join("study/results.json");

@@ -23,7 +23,7 @@ fn scenario(folder: &Path, seconds: u32, matrix: &str, more: &str) -> PathBuf {
     let text = format!(
         "schema = \"thalweg.scenario/1\"\nname = \"test\"\n[matrix]\nrate_hz = 50\n{matrix}\n\
          [schedule]\nseconds = {seconds}\nruns = 2\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
-         [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\n{more}\n"
+         [system]\nothers_max_pct = 100\n{more}\n"
     );
     let path = folder.join("scenario.toml");
     fs::write(&path, text).expect("written");
@@ -501,17 +501,8 @@ fn a_disturbed_run_is_repeated_and_then_marked() {
     let file =
         scenario(&folder, 1, "payload_bytes = 100", "psi_cpu_max_pct = 100\nattempts = 2\nbad_seconds_max_pct = 0");
     // A limit that no machine keeps: no time at all may be waited for a CPU.
-    let strict =
-        fs::read_to_string(&file).expect("there").replacen("foreign_cpu_max_pct = 100", "foreign_cpu_max_pct = 0", 1);
-    fs::write(
-        &file,
-        strict.replacen("steal_max_pct = 100", "steal_max_pct = 0", 1).replacen(
-            "psi_cpu_max_pct = 100",
-            "psi_cpu_max_pct = 0",
-            1,
-        ),
-    )
-    .expect("written");
+    let strict = fs::read_to_string(&file).expect("there").replacen("psi_cpu_max_pct = 100", "psi_cpu_max_pct = 0", 1);
+    fs::write(&file, strict).expect("written");
     let out = folder.join("out");
     let said = lab_run(&file, &out).expect_code(0);
     assert!(said.stdout.contains("MARKED: in 2 runs"), "{}", said.stdout);

@@ -43,7 +43,7 @@ impl Lab {
              hosts = {{ on = [\"here\", {{ ssh = \"{machine}\", program = \"{program}\" }}], clock_s = 0.4 }}\n\
              [matrix]\nrate_hz = 50\npayload_bytes = 100\nendpoints = \"2-2\"\n\
              [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
-             [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n[expect]\nlost = \"== 0\"\n"
+             [system]\nothers_max_pct = 100\nattempts = 1\n[expect]\nlost = \"== 0\"\n"
         );
         let file = self.folder.join("scenario.toml");
         fs::write(&file, text).expect("written");

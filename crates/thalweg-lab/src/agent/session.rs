@@ -123,8 +123,7 @@ impl<'a> Session<'a> {
                 self.answer(port)
             }
             Request::Watch => {
-                let workers = self.workers.values().filter_map(Supervised::id).collect();
-                self.watch = Some(SecondWatch::start(HostFiles::here(), workers));
+                self.watch = Some(SecondWatch::start(HostFiles::here()));
                 Ok(())
             }
             Request::Look => {

@@ -60,6 +60,24 @@ pub(super) enum Outcome {
     LeftOut(String),
 }
 
+/// As many bursts as asked for, then more until they took `lasting_ms` together; those that open a series find cold caches and do not
+/// count.
+fn lasting(pair: &mut BurstPair, request: &BurstRequest, lasting_ms: f64, stop: &Stop) -> Result<Vec<f64>, LabError> {
+    let mut series = |runs: u32| -> Result<Vec<f64>, LabError> {
+        Ok(pair.runs(&BurstRequest { runs: runs + 1, ..*request }, stop)?.split_off(1))
+    };
+    let mut runs_ms = series(request.runs)?;
+    let took_ms: f64 = runs_ms.iter().sum();
+    let left = ((lasting_ms - took_ms) / (took_ms / f64::from(request.runs))).ceil();
+    if left >= 1.0 {
+        runs_ms.extend(series(left.min(f64::from(MORE_MAX)) as u32)?);
+    }
+    Ok(runs_ms)
+}
+
+/// More bursts than these tell no more of a run.
+const MORE_MAX: u32 = 500;
+
 /// What a run needs.
 pub(super) struct Contest<'a> {
     pub(super) plan: &'a Benchmark,
@@ -84,7 +102,10 @@ impl Contest<'_> {
         let watch = ConditionsWatch::start(HostFiles::here());
         let (mut version, mut remarks) = (String::new(), Vec::new());
         let outcomes = match &self.work.task {
-            WorkTask::Bursts { of, each } => Outcomes::Each(self.bursts(of, *each, (&mut version, &mut remarks))?),
+            WorkTask::Bursts { of, each, lasting_s } => {
+                let each_lasts_ms = 1e3 * lasting_s / of.len() as f64;
+                Outcomes::Each(self.bursts(of, (*each, each_lasts_ms), (&mut version, &mut remarks))?)
+            }
             WorkTask::Stream { bytes, readers, seconds } => {
                 Outcomes::Each(self.all(bytes, |size| self.stream(size, *readers, *seconds))?)
             }
@@ -154,7 +175,7 @@ impl Contest<'_> {
     fn bursts(
         &self,
         of: &[(u32, u32)],
-        each: u32,
+        (each, lasting_ms): (u32, f64),
         (version, remarks): (&mut String, &mut Vec<String>),
     ) -> Result<Vec<Outcome>, LabError> {
         let largest = of.iter().map(|(_, size)| *size).max().unwrap_or(0).max(self.contender.wrap_bytes as u32);
@@ -172,8 +193,7 @@ impl Contest<'_> {
                 continue;
             }
             let (wrap_bytes, pause_us) = (self.contender.wrap_bytes, self.contender.pause_us);
-            // The first after a pause finds cold caches.
-            let request = BurstRequest { n: *n, size: *size, runs: each + 1, wrap_bytes, pause_us };
+            let request = BurstRequest { n: *n, size: *size, runs: each, wrap_bytes, pause_us };
             let mut ready = match pair.take() {
                 Some(pair) => pair,
                 None => start()?,
@@ -183,9 +203,8 @@ impl Contest<'_> {
             if self.contender.peer.is_some() {
                 *version = met.version;
             }
-            out.push(match ready.runs(&request, self.stop) {
-                Ok(mut runs_ms) => {
-                    runs_ms.remove(0);
+            out.push(match lasting(&mut ready, &request, lasting_ms, self.stop) {
+                Ok(runs_ms) => {
                     pair = Some(ready);
                     Outcome::BurstsMs(runs_ms)
                 }

@@ -91,8 +91,11 @@ pub enum WorkTask {
     Bursts {
         /// Samples and payload bytes of each, kind by kind.
         of: Vec<(u32, u32)>,
-        /// Bursts of each kind in a run, beside the first, which does not count.
+        /// Bursts of each kind in a run at least, beside the first, which does not count.
         each: u32,
+        /// Further bursts follow until those of a run took so many seconds in all, each kind its part of them. Default 0.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        lasting_s: f64,
     },
     /// A stream: samples a second one way, and the processor time of each at both ends.
     Stream {
@@ -122,6 +125,11 @@ pub enum WorkTask {
         /// Transfers follow each other for so long; one is made in any case.
         loaded_s: f64,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// An expected ratio between contenders.
@@ -330,7 +338,7 @@ impl WorkTask {
     fn fault(&self) -> Option<String> {
         let is_long = |seconds: f64| (0.1..=3_600.0).contains(&seconds);
         let message = match self {
-            WorkTask::Bursts { of, each } if of.is_empty() || of.iter().any(|(n, _)| *n == 0) || *each == 0 => {
+            WorkTask::Bursts { of, each, .. } if of.is_empty() || of.iter().any(|(n, _)| *n == 0) || *each == 0 => {
                 "bursts need a kind, samples in each, and a burst of each"
             }
             WorkTask::Stream { bytes, .. } | WorkTask::RoundTrips { bytes, .. } if bytes.is_empty() => {
@@ -338,6 +346,7 @@ impl WorkTask {
             }
             WorkTask::Stream { readers, .. } if !(1..=READERS_MAX).contains(readers) => "a stream has 1 to 120 readers",
             WorkTask::Bursts { of, .. } if of.iter().any(|load| is_huge(*load)) => HUGE,
+            WorkTask::Bursts { lasting_s, .. } if !(0.0..=60.0).contains(lasting_s) => "lasting_s is 0 to 60",
             WorkTask::Beside { transfer, .. } if is_huge(*transfer) => HUGE,
             WorkTask::Stream { seconds, .. } | WorkTask::RoundTrips { seconds, .. } if !is_long(*seconds) => {
                 "seconds are 0.1 to 3600"
@@ -363,9 +372,10 @@ impl WorkTask {
     pub(super) fn duration(&self, contender: &ContenderPlan, link: LinkTable) -> Duration {
         let line = link.rate_mbit.map_or(f64::INFINITY, |mbit| mbit * 125_000.0).min(BYTES_A_SECOND);
         let seconds = match self {
-            WorkTask::Bursts { of, each } => {
+            WorkTask::Bursts { of, each, lasting_s } => {
                 let burst = |(n, bytes): &(u32, u32)| f64::from(*n) * (SECONDS_A_SAMPLE + f64::from(*bytes) / line);
-                START_S + f64::from(each + 1) * of.iter().map(burst).sum::<f64>()
+                let kinds = of.len() as f64;
+                START_S + of.iter().map(|load| (f64::from(each + 1) * burst(load)).max(lasting_s / kinds)).sum::<f64>()
             }
             WorkTask::Stream { bytes, seconds, .. } | WorkTask::RoundTrips { bytes, seconds, .. } => {
                 (START_S + seconds) * bytes.len() as f64

@@ -144,7 +144,7 @@ pub(super) fn plan(plan: &Paper1Plan) -> (Vec<ContenderPlan>, Vec<WorkPlan>) {
             about: String::new(),
             contenders: own.iter().map(|one| one.name.clone()).collect(),
             place: Place::Cores,
-            task: WorkTask::Bursts { of: of.clone(), each },
+            task: WorkTask::Bursts { of: of.clone(), each, lasting_s: plan.lasting_s() },
             expectations: Vec::new(),
         });
         contenders.extend(own);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use thalweg_host::{Namespace, ProgramsWatch, monotonic_nanos};
+use thalweg_host::{Namespace, monotonic_nanos};
 
 use super::cell::{
     CpuPlacement, HdtvCell, HdtvTraffic, Isolation, LinkShape, OtherWork, PictureCase, PictureEnds, ReceiveModeration,
@@ -54,16 +54,14 @@ pub(crate) struct HdtvRecord {
 /// # Errors
 /// The hosts could not be made, a program failed, with its reason; or the user asked to stop.
 pub(super) fn make(cell: &HdtvCell, round: u32, chance: u64, stage: &Stage<'_>) -> Result<HdtvRecord, LabError> {
-    let (watch, programs) = (ConditionsWatch::start(HostFiles::here()), ProgramsWatch::start(HostFiles::here()));
+    let watch = ConditionsWatch::start(HostFiles::here());
     let hosts = RunHosts::new(cell, chance, stage)?;
     let origin_ns = monotonic_nanos();
     let performance = Performance { cell, stage, hosts: &hosts, files: HostFiles::here(), origin_ns };
     let (ends, layers) = performance.play()?;
     let refused = hosts.refused.clone();
-    let foreign_cpu = programs.foreign_share();
     drop(hosts);
-    let conditions = Conditions { foreign_cpu, ..watch.finish() };
-    Ok(HdtvRecord { cell: cell.clone(), round, origin_ns, ends, layers, refused, conditions })
+    Ok(HdtvRecord { cell: cell.clone(), round, origin_ns, ends, layers, refused, conditions: watch.finish() })
 }
 
 /// The two hosts of a run.

@@ -57,8 +57,8 @@ pub struct StudyForm {
     pub runs: Option<u32>,
     /// The ways that are measured, of [`WAYS`]; none means all.
     pub only: Vec<String>,
-    /// Per cent of the CPU time that other programs may use in a second of a run.
-    pub foreign_cpu_pct: f64,
+    /// Per cent of a run's CPU time that other programs and the hypervisor may take together.
+    pub others_pct: f64,
 }
 
 /// The ways that can be chosen from, as `--only` names them.
@@ -175,7 +175,7 @@ impl ProfileGoal {
         Ok(format!(
             "schema = \"thalweg.scenario/1\"\nname = \"profile\"\n{hosts}\n[matrix]\npayload_bytes = {}\nrate_hz = {}\nsubscribers = {}\n\
              reliability = {:?}\nsending = [\n{}]\n\n[qos]\nhistory = {{ {most} = {room} }}\nmax_blocking_ms = {}\n\n[schedule]\n\
-             seconds = {seconds}\nruns = {runs}\nin_time_ms = {}\nwarm_up_s = 0.5\ndrain_s = 0.5\n\n[system]\nforeign_cpu_max_pct = {}\n",
+             seconds = {seconds}\nruns = {runs}\nin_time_ms = {}\nwarm_up_s = 0.5\ndrain_s = 0.5\n\n[system]\nothers_max_pct = {}\n",
             self.sample_bytes,
             self.rate_hz,
             self.subscribers,
@@ -183,7 +183,7 @@ impl ProfileGoal {
             ways.concat(),
             self.max_blocking_ms(),
             self.deadline_ms,
-            form.foreign_cpu_pct,
+            form.others_pct,
         ))
     }
 }

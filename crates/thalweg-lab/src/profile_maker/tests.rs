@@ -22,7 +22,7 @@ fn goal() -> ProfileGoal {
 }
 
 fn form() -> StudyForm {
-    StudyForm { place: MeasuringPlace::Loopback, runs: None, only: Vec::new(), foreign_cpu_pct: 5.0 }
+    StudyForm { place: MeasuringPlace::Loopback, runs: None, only: Vec::new(), others_pct: 1.0 }
 }
 
 fn scenario(goal: &ProfileGoal, form: &StudyForm) -> Scenario {

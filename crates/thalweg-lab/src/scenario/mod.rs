@@ -238,19 +238,23 @@ pub enum Design {
     Sequential,
 }
 
-/// How quiet the machine has to be in each second of a run.
+/// How quiet the machine has to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// Largest share of the CPU time that other programs may use. Default 5 %.
-    pub foreign_cpu: f64,
-    /// Largest share that the hypervisor may give to others. Default 0.5 %.
-    pub steal: f64,
-    /// Largest share of the time in which a task waited for a CPU, ours included (PSI). Default no limit.
+    /// Largest share of a run's CPU time that other programs and the hypervisor's other guests may take together; in a single second
+    /// [`SECOND_FACTOR`](Gate::SECOND_FACTOR) times as much. Default 1 %.
+    pub others: f64,
+    /// Largest share of a second in which a task waited for a CPU, ours included (PSI). Default no limit.
     pub pressure: Option<f64>,
     /// A run with a larger share of seconds beyond these limits is repeated. Default 2 %.
     pub bad_seconds: f64,
     /// Attempts at each run; the last one counts and is marked. Default 3.
     pub attempts: u32,
+}
+
+impl Gate {
+    /// A single second of which others take so many times as much as they may of the whole run shows in its percentiles.
+    pub const SECOND_FACTOR: f64 = 5.0;
 }
 
 /// Start, match and drain of a run, as an expectation for the time that is told before.

@@ -12,6 +12,7 @@ use super::{
     Affinity, Build, Cell, Design, Expectation, Gate, HistorySetting, HostKind, HostPlan, Precision, Process,
     ProcessModel, PublisherPhase, Qos, Quantity, ReliabilitySetting, Runs, Scenario, Schedule, Settle, Wake,
 };
+use crate::host::Conditions;
 use crate::peers::PeerProgram;
 use crate::station::Wait;
 
@@ -265,16 +266,15 @@ fn read_trace(field: Option<Field<'_>>) -> Result<Option<NonZeroU32>, ScenarioEr
 }
 
 fn read_gate(field: Option<Field<'_>>) -> Result<Gate, ScenarioError> {
-    let default = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
+    let default = Gate { others: Conditions::OTHERS_MAX, pressure: None, bad_seconds: 0.02, attempts: 3 };
     let Some(field) = field else { return Ok(default) };
-    let known = ["foreign_cpu_max_pct", "steal_max_pct", "psi_cpu_max_pct", "bad_seconds_max_pct", "attempts"];
+    let known = ["others_max_pct", "psi_cpu_max_pct", "bad_seconds_max_pct", "attempts"];
     let system = field.table((&known, &["require", "record"]))?;
     let share = |key| -> Result<Option<f64>, ScenarioError> {
         system.maybe(key, |one| one.number(0.0, 100.0).map(|percent| percent / 100.0))
     };
     Ok(Gate {
-        foreign_cpu: share("foreign_cpu_max_pct")?.unwrap_or(default.foreign_cpu),
-        steal: share("steal_max_pct")?.unwrap_or(default.steal),
+        others: share("others_max_pct")?.unwrap_or(default.others),
         pressure: share("psi_cpu_max_pct")?,
         bad_seconds: share("bad_seconds_max_pct")?.unwrap_or(default.bad_seconds),
         attempts: system.or("attempts", 3, |one| one.integer(1, 10))?,

@@ -55,7 +55,7 @@ fn the_smallest_scenario_has_the_documented_defaults() {
     let schedule = &scenario.schedule;
     assert_eq!((schedule.runs.min, schedule.runs.max, schedule.design), (2, 2, Design::Abba));
     assert_eq!(schedule.settle, Settle::No);
-    assert_eq!((scenario.gate.foreign_cpu, scenario.gate.attempts), (0.05, 3));
+    assert_eq!((scenario.gate.others, scenario.gate.attempts), (0.01, 3));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn everything_that_can_be_said_is_read() {
         in_time_pct = ">= 99.9"
         lost = "== 0"
         [system]
-        foreign_cpu_max_pct = 50
+        others_max_pct = 50
         psi_cpu_max_pct = 5
         attempts = 1
         [trace]
@@ -135,7 +135,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!((schedule.warm_up, schedule.drain), (Duration::from_millis(500), Duration::from_secs(2)));
     let told: Vec<String> = scenario.expectations.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["in_time_pct >= 99.9", "lost == 0"]);
-    assert_eq!((scenario.gate.foreign_cpu, scenario.gate.pressure, scenario.gate.attempts), (0.5, Some(0.05), 1));
+    assert_eq!((scenario.gate.others, scenario.gate.pressure, scenario.gate.attempts), (0.5, Some(0.05), 1));
     assert_eq!(scenario.seed, 42);
 }
 

@@ -133,11 +133,19 @@ fn judge(machines: Vec<Vec<SecondConditions>>, clocks: Option<&RunClocks>, gate:
     let length = machines.iter().map(Vec::len).min().unwrap_or(0);
     let worst = |index: usize| machines.iter().map(|seconds| seconds[index]).reduce(SecondConditions::worst);
     let seconds: Vec<SecondConditions> = (0..length).filter_map(worst).collect();
+    let is_shared = machines.iter().any(|seconds| others(seconds) > gate.others);
     let bad_seconds = seconds.iter().filter(|second| second.bad).count() as u64;
     let is_stepped = clocks.is_some_and(|clocks| clocks.is_stepped);
-    let contaminated = is_stepped || bad_seconds as f64 > gate.bad_seconds * seconds.len() as f64;
+    let contaminated = is_stepped || is_shared || bad_seconds as f64 > gate.bad_seconds * seconds.len() as f64;
     let machines = if machines.len() > 1 { machines } else { Vec::new() };
     TrialConditions { seconds, machines, bad_seconds, counted_late: false, contaminated }
+}
+
+/// Share of the CPU time of a whole run that others took of a machine.
+fn others(seconds: &[SecondConditions]) -> f64 {
+    let lasted: f64 = seconds.iter().map(|second| second.lasted_s).sum();
+    let taken: f64 = seconds.iter().map(|second| second.others() * second.lasted_s).sum();
+    if lasted > 0.0 { taken / lasted } else { 0.0 }
 }
 
 fn matched(message: WorkerMessage) -> Option<()> {
@@ -322,8 +330,7 @@ impl<'a> Ensemble<'a> {
         gate: &Gate,
         diary: &mut Diary,
     ) -> Result<Vec<Vec<SecondConditions>>, LabError> {
-        let workers = self.workers.iter().filter_map(|worker| worker.process.id());
-        let mut machines = self.site.watch(workers)?;
+        let mut machines = self.site.watch()?;
         let mut out: Vec<Vec<SecondConditions>> = Vec::new();
         let mut next = start_ns;
         while next < end_ns {
@@ -358,8 +365,7 @@ impl<'a> Ensemble<'a> {
 
 fn is_bad(second: &SecondConditions, gate: &Gate) -> bool {
     second.lasted_s > STANDSTILL_S
-        || second.foreign_cpu.is_some_and(|share| share > gate.foreign_cpu)
-        || second.steal.is_some_and(|share| share > gate.steal)
+        || second.others() > gate.others * Gate::SECOND_FACTOR
         || second.pressure.zip(gate.pressure).is_some_and(|(share, limit)| share > limit)
 }
 
@@ -383,7 +389,7 @@ mod tests {
 
     #[track_caller]
     fn check(second: SecondConditions, pressure: Option<f64>, expect: bool) {
-        let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure, bad_seconds: 0.02, attempts: 3 };
+        let gate = Gate { others: 0.01, pressure, bad_seconds: 0.02, attempts: 3 };
         let second = SecondConditions { lasted_s: second.lasted_s.max(1.0), ..second };
         assert_eq!(is_bad(&second, &gate), expect, "{second:?}");
         let conditions = judge(vec![vec![SecondConditions { bad: expect, ..second }]], None, &gate);
@@ -393,17 +399,17 @@ mod tests {
     #[test]
     fn each_disturbance_makes_a_second_bad_by_itself() {
         let quiet =
-            SecondConditions { foreign_cpu: Some(0.05), steal: Some(0.0), pressure: Some(0.4), ..Default::default() };
+            SecondConditions { foreign_cpu: Some(0.01), steal: Some(0.0), pressure: Some(0.4), ..Default::default() };
         check(quiet, None, false);
         check(quiet, Some(0.3), true);
         check(SecondConditions { foreign_cpu: Some(0.06), ..quiet }, None, true);
-        check(SecondConditions { steal: Some(0.01), ..quiet }, None, true);
+        check(SecondConditions { steal: Some(0.045), ..quiet }, None, true);
         check(SecondConditions { lasted_s: 3.4, foreign_cpu: None, ..quiet }, None, true);
     }
 
     #[test]
     fn a_few_bad_seconds_of_many_are_allowed() {
-        let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
+        let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
         let seconds = |bad: usize| -> Vec<SecondConditions> {
             (0..100).map(|index| SecondConditions { bad: index < bad, ..Default::default() }).collect()
         };
@@ -416,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumps_disturbs_a_run() {
-        let gate = Gate { foreign_cpu: 0.05, steal: 0.005, pressure: None, bad_seconds: 0.02, attempts: 3 };
+        let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
         let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };
         assert!(judge(Vec::new(), Some(&clocks(true)), &gate).contaminated);
         assert!(!judge(Vec::new(), Some(&clocks(false)), &gate).contaminated);

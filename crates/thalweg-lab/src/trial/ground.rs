@@ -83,14 +83,14 @@ impl Ground {
         self.places.iter().any(|place| place.agent().is_none())
     }
 
-    /// Begins to watch each machine; `processes` are those of the run on this one.
+    /// Begins to watch each machine.
     ///
     /// # Errors
     /// An agent is lost.
-    pub(super) fn watch(&self, processes: &[u32]) -> Result<Vec<Watch>, LabError> {
+    pub(super) fn watch(&self) -> Result<Vec<Watch>, LabError> {
         let machines = if self.namespaces.is_some() { &self.places[..1] } else { &self.places };
         let watch = |place: &Place| match place {
-            Place::Here(_) => Ok(Watch::Here(SecondWatch::start(HostFiles::here(), processes.to_vec()))),
+            Place::Here(_) => Ok(Watch::Here(SecondWatch::start(HostFiles::here()))),
             Place::There(agent) => agent.watch().map(|()| Watch::There(Arc::clone(agent))),
         };
         machines.iter().map(watch).collect()

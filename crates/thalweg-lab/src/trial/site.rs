@@ -72,9 +72,9 @@ impl<'a> Site<'a> {
         self.clocks.as_mut().map(|clocks| clocks.end(crossings, stop)).transpose()
     }
 
-    /// Begins to watch the machines; `workers` are the endpoints' processes on this one.
-    pub(super) fn watch(&self, workers: impl Iterator<Item = u32>) -> Result<Vec<Watch>, LabError> {
-        self.ground.watch(&workers.chain(self.relay.iter().filter_map(Relay::id)).collect::<Vec<_>>())
+    /// Begins to watch the machines.
+    pub(super) fn watch(&self) -> Result<Vec<Watch>, LabError> {
+        self.ground.watch()
     }
 
     /// Copies what processes on other machines wrote into `folder`.

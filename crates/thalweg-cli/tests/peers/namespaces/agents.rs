@@ -41,7 +41,7 @@ impl Lab {
              hosts = {{ on = [{}, {}], clock_s = 0.4 }}\n\
              [matrix]\n{matrix}\n\
              [schedule]\nseconds = {seconds}\nruns = 1\nwarm_up_s = 0.2\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
-             [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n[expect]\nlost = \"== 0\"\n",
+             [system]\nothers_max_pct = 100\nattempts = 1\n[expect]\nlost = \"== 0\"\n",
             machine("left"),
             machine("right")
         );

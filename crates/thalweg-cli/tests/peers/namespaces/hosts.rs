@@ -26,7 +26,7 @@ impl Lab {
         let text = format!(
             "schema = \"thalweg.scenario/1\"\nname = \"test\"\nhosts = {hosts}\n\
              [schedule]\nseconds = 2\nruns = 1\nwarm_up_s = 0\nin_time_ms = 5000\nbehind_max_ms = 10000\n\
-             [system]\nforeign_cpu_max_pct = 100\nsteal_max_pct = 100\nattempts = 1\n[matrix]\n{more}\n"
+             [system]\nothers_max_pct = 100\nattempts = 1\n[matrix]\n{more}\n"
         );
         fs::write(folder.join("scenario.toml"), text).expect("written");
         Lab { folder }

@@ -72,11 +72,6 @@ impl Relay {
         self.worker.check_alive()
     }
 
-    /// The system's number of the process.
-    pub(crate) fn id(&self) -> Option<u32> {
-        self.worker.id()
-    }
-
     fn hear(&mut self) -> Result<Layers, LabError> {
         match self.worker.hear(PATIENCE, &Stop::default())? {
             WorkerMessage::Progress(counters) => serde_json::from_value(counters).map_err(LabError::here),

@@ -6,6 +6,7 @@ use crate::figures::{percent, rounded};
 use crate::host::SecondConditions;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
+use crate::scenario::Gate;
 use crate::table::Table;
 
 /// A share of a second, where the kernel tells it.
@@ -14,9 +15,10 @@ type Share = fn(&SecondConditions) -> Option<f64>;
 pub(super) fn section(source: &Source<'_>) -> Section {
     let gate = &source.scenario.gate;
     let bad = source.seconds.iter().filter(|second| second.bad).count();
-    let kinds: [(&str, Share, Option<f64>); 3] = [
-        ("foreign CPU, %", |second| second.foreign_cpu, Some(gate.foreign_cpu)),
-        ("stolen by the hypervisor, %", |second| second.steal, Some(gate.steal)),
+    let kinds: [(&str, Share, Option<f64>); 4] = [
+        ("taken by others, %", |second| Some(second.others()), Some(gate.others * Gate::SECOND_FACTOR)),
+        ("by other programs, %", |second| second.foreign_cpu, None),
+        ("by the hypervisor, %", |second| second.steal, None),
         ("waiting for a CPU (PSI some), %", |second| second.pressure, gate.pressure),
     ];
     let pictures: Vec<String> = kinds.iter().map(|(name, of, limit)| picture(source, name, *of, *limit)).collect();

@@ -1,6 +1,8 @@
 //! Locks, clock reads, allocations and system calls a sample: an unoptimised build under callgrind, whose functions are all still there
 //! to be counted. Also measures the cost of a writer's work with one reader and with a thousand.
 
+mod instructions;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,6 +20,9 @@ pub fn run(arguments: &[String]) -> Outcome {
     }
     if !has("valgrind") {
         return Err("counting needs callgrind: install valgrind".to_owned());
+    }
+    if arguments.first().is_some_and(|word| word == "instructions") {
+        return instructions::run(arguments.get(1).map(String::as_str));
     }
     let methods: Vec<&str> =
         if arguments.is_empty() { vec!["batch"] } else { arguments.iter().map(String::as_str).collect() };

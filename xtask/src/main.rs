@@ -34,6 +34,8 @@ usage: cargo xtask <command>
   count pairs|participants N
                       measure processor time and memory of N writers and N readers on as many topics, or of N participants in one
                       process: until they have met, and idle
+  count instructions [REVISION]
+                      count the instructions of a sample that uses no policy, and at an earlier revision beside them (needs valgrind)
   count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
   compliance [--check] [--with PROGRAM]
                       check that the tests of each clause of DDS exist, run the cases of `thalweg shapes` with itself and write

@@ -156,10 +156,11 @@ impl WriterHistory {
     }
 
     /// When [`WriterHistory::clean_up`] has something to do.
-    pub(crate) fn cleanup_due(&self) -> Option<Instant> {
-        let kept = self.kept.as_ref()?;
-        let first = self.departures.front().filter(|first| first.sequence <= self.acknowledged)?;
-        (first.due > kept.now).then_some(first.due)
+    #[inline]
+    pub(crate) fn cleanup_due(&self) -> Instant {
+        let Some(kept) = &self.kept else { return Instant::NEVER };
+        let first = self.departures.front().filter(|first| first.sequence <= self.acknowledged && first.due > kept.now);
+        first.map_or(Instant::NEVER, |first| first.due)
     }
 
     /// Lets acknowledged samples go, the oldest first, until one more change of `instance` fits, or none is left.

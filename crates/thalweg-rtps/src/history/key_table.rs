@@ -25,6 +25,7 @@ impl<T: Default> KeyTable<T> {
         self.by_key.len()
     }
 
+    #[inline]
     pub(super) fn find(&self, key: &KeyHash) -> Option<usize> {
         match &self.recent {
             Some((recent, slot)) if recent == key => Some(*slot),

@@ -95,30 +95,29 @@ impl SampleCache {
         let newest_generation = newest.origin.generation();
         into.reserve(count);
         let mut following = u32::try_from(count).unwrap_or(u32::MAX);
-        let mut describe = |sample: &Queued, state: SampleState, payload: Option<Payload>, related| {
+        let mut describe = |sample: &Queued, state: SampleState| {
             let payload_kind = if sample.is_value { PayloadKind::Data } else { PayloadKind::Key };
-            let payload = payload.unwrap_or_else(|| self.empty.clone());
             following = following.saturating_sub(1);
             let generation_rank = newest_generation.saturating_sub(sample.origin.generation());
             let info = describe(&sample.origin, sample.valid, state, instance);
-            let info = SampleInfo { sample_rank: following, generation_rank, ..info };
-            TakenSample { payload, payload_kind, info, related }
+            (payload_kind, SampleInfo { sample_rank: following, generation_rank, ..info })
         };
         if access == Access::Read {
             let copied = |(state, sample): (SampleState, &Queued)| {
-                describe(sample, state, sample.payload.clone(), sample.origin.related.clone())
+                let (payload_kind, info) = describe(sample, state);
+                let payload = sample.payload.clone().unwrap_or_else(|| self.empty.clone());
+                TakenSample { payload, payload_kind, info, related: sample.origin.related.clone() }
             };
             into.extend(self.queue.of(share).map(copied));
             self.queue.mark_read(share);
         } else {
             let mut gone = Load::default();
-            let mut give = |state: SampleState, mut sample: Queued| {
-                gone.add(sample.is_value, sample.bytes);
-                let (payload, related) = (sample.payload.take(), sample.origin.related.take());
-                describe(&sample, state, payload, related)
-            };
             for (state, sample) in self.queue.remove(share) {
-                into.push(give(state, sample));
+                gone.add(sample.is_value, sample.bytes);
+                let (payload_kind, info) = describe(&sample, state);
+                let Queued { payload, origin: Origin { related, .. }, .. } = sample;
+                let payload = payload.unwrap_or_else(|| self.empty.clone());
+                into.push(TakenSample { payload, payload_kind, info, related });
             }
             self.queue.trim();
             instance.held.subtract(gone);

@@ -243,6 +243,7 @@ impl SampleCache {
     }
 
     /// Why a sample of `instance` with `payload_bytes` would not be stored now; `None` when it would.
+    #[inline]
     pub fn refusal(&self, instance: KeyHash, payload_bytes: usize) -> Option<RejectReason> {
         let slot = self.instances.find(&self.key_of(instance));
         self.refusal_of(slot, payload_bytes.saturating_add(PLACE_BYTES))

@@ -105,6 +105,7 @@ impl SampleQueue {
     }
 
     /// Gives back memory that one large burst took.
+    #[inline]
     pub(super) fn trim(&mut self) {
         for queue in [&mut self.read, &mut self.unread] {
             if queue.is_empty() && queue.capacity() > PLACES_KEPT {

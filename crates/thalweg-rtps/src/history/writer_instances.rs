@@ -70,6 +70,7 @@ impl WriterInstances {
     }
 
     /// The record of an instance, or `None` when it would be one too many.
+    #[inline]
     pub(super) fn admit(&self, key: &KeyHash) -> Option<Load> {
         match self.table.find(key) {
             Some(slot) if self.is_in_use(&self.table[slot]) => Some(self.table[slot].held),

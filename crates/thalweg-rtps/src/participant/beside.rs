@@ -5,6 +5,7 @@ use crate::types::{Guid, KeyHash, SampleIdentity};
 use crate::wire::parameters::ParameterList;
 
 /// The kind of a change by its inline QoS, and the instance that this names. A key without status can only end its instance.
+#[inline]
 pub(super) fn change_of(inline_qos: Option<&ParameterList<'_>>, content: PayloadKind) -> (ChangeKind, Option<KeyHash>) {
     let kind = ChangeKind::from_status_info(inline_qos.map_or(0, ParameterList::status_info));
     let hint = inline_qos.and_then(ParameterList::key_hash);

@@ -463,6 +463,7 @@ impl Reader {
     }
 
     /// When [`Reader::poll_transmit`] will have something to send, or [`Reader::handle_timeout`] something to do.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let arrived = if self.has_group_arrivals() { Instant::ZERO } else { Instant::NEVER };
         let due = self.writers.next_due().min(self.handover.next_due()).min(arrived);

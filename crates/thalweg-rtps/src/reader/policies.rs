@@ -53,6 +53,7 @@ impl Reader {
     }
 
     /// Whether [`Reader::take_group_arrivals`] has something to give.
+    #[inline]
     pub(crate) fn has_group_arrivals(&self) -> bool {
         let group = self.handover.coherence.as_ref().and_then(|coherence| coherence.group.as_ref());
         group.is_some_and(|group| group.has_arrived())

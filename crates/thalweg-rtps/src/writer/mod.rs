@@ -446,9 +446,13 @@ impl Writer {
     }
 
     /// When [`Writer::handle_timeout`] is to be called.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let others = lowest(lowest(self.collection.due(), self.promises_due()), self.history.cleanup_due());
-        lowest(lowest(self.heartbeat.due, self.flow.next_due()), others)
+        let or_never = |due: Option<Instant>| due.unwrap_or(Instant::NEVER);
+        let sending =
+            or_never(self.heartbeat.due).min(or_never(self.flow.next_due())).min(or_never(self.collection.due()));
+        let due = sending.min(self.promises_due()).min(self.history.cleanup_due());
+        (due != Instant::NEVER).then_some(due)
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.

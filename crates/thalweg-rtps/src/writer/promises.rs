@@ -230,9 +230,8 @@ impl Writer {
 
     /// When a promise is due.
     #[inline]
-    pub(super) fn promises_due(&self) -> Option<Instant> {
-        let due = self.promises.as_ref()?.next_due();
-        (due != Instant::NEVER).then_some(due)
+    pub(super) fn promises_due(&self) -> Instant {
+        self.promises.as_ref().map_or(Instant::NEVER, |promises| promises.next_due())
     }
 
     /// Lets samples go whose time is over, and takes note of promises that were not kept.

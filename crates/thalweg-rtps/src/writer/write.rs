@@ -127,12 +127,14 @@ impl Writer {
     }
 
     /// True while samples of the usual size wait for others in one buffer, so that [`Writer::write_small`] will take them.
+    #[inline]
     pub fn collects(&self) -> bool {
         self.frames(self.collection.sample_bytes())
     }
 
     /// Whether a sample of so many bytes becomes part of a frame: where a datagram has no room for two of them, a frame would
     /// only be one more copy.
+    #[inline]
     fn frames(&self, bytes: usize) -> bool {
         let two_fit = |limit: FrameLimit| 2 * (bytes + limit.overhead) <= limit.bytes;
         self.collection.collects()

@@ -164,7 +164,8 @@ impl IoThread {
         }
         self.state.agenda.run_inline();
         self.send(class);
-        let asked = self.state.types.look_up(now, &self.state.participant);
+        let types = &self.state.types;
+        let asked = types.due() <= now && types.look_up(now, &self.state.participant);
         self.measure_paths(now) || asked || more
     }
 

@@ -6,6 +6,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
@@ -63,6 +65,8 @@ pub(crate) struct TypeStore {
     own: GuidPrefix,
     /// Held briefly; no other lock is taken under it.
     state: Mutex<State>,
+    /// When the questions of `state` have something to do, in nanoseconds: the I/O thread asks in each of its turns.
+    due: AtomicU64,
 }
 
 #[derive(Default)]
@@ -72,6 +76,32 @@ struct State {
     announced: BTreeMap<(String, String), Arc<[u8]>>,
     verdicts: BTreeMap<VerdictKey, TypeVerdict>,
     questions: Questions,
+}
+
+/// The state while nobody else has it; when it is given back, the store knows when its questions are due.
+struct HeldState<'a> {
+    state: MutexGuard<'a, State>,
+    due: &'a AtomicU64,
+}
+
+impl Deref for HeldState<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for HeldState<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for HeldState<'_> {
+    fn drop(&mut self) {
+        self.due.store(self.state.questions.due().as_nanos(), Ordering::Release);
+    }
 }
 
 /// A writer's type, a reader's, and the differences that the reader permits.
@@ -85,11 +115,11 @@ impl fmt::Debug for TypeStore {
 
 impl TypeStore {
     pub(crate) fn new(own: GuidPrefix) -> TypeStore {
-        TypeStore { own, state: Mutex::default() }
+        TypeStore { own, state: Mutex::default(), due: AtomicU64::new(Instant::NEVER.as_nanos()) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> HeldState<'_> {
+        HeldState { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), due: &self.due }
     }
 
     /// Makes the type of a topic known: its endpoints announce it, and its objects are given to those that ask.
@@ -122,8 +152,9 @@ impl TypeStore {
     }
 
     /// When [`look_up`](Self::look_up) has something to do.
+    #[inline]
     pub(crate) fn due(&self) -> Instant {
-        self.state().questions.due()
+        Instant::from_nanos(self.due.load(Ordering::Acquire))
     }
 
     /// Asks for the objects that are missing, and lets the participant compare again what waited for answers; true when there is
@@ -131,9 +162,6 @@ impl TypeStore {
     pub(crate) fn look_up(&self, now: Instant, participant: &Shared<Participant>) -> bool {
         let (requests, has_news) = {
             let mut state = self.state();
-            if state.questions.due() > now {
-                return false;
-            }
             (state.questions.poll(now, self.own), state.questions.take_news())
         };
         if requests.is_empty() && !has_news {

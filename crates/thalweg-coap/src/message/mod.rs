@@ -11,7 +11,9 @@ mod tests;
 mod wire;
 
 pub use code::Code;
-pub use option::{Block, OptionNumber, Options, content_format, encode_uint, insert_option, parse_uint, write_option};
+pub use option::{
+    Block, OPTIONS_MAX, OptionNumber, Options, content_format, encode_uint, insert_option, parse_uint, write_option,
+};
 pub use request::{CoapRequest, Observe, RequestBuf};
 pub use response::{Body, Response};
 pub use short::{ETag, Token};

@@ -279,6 +279,10 @@ pub fn encode_uint(number: u32, buffer: &mut [u8; 4]) -> &[u8] {
     &buffer[number.leading_zeros() as usize / 8..]
 }
 
+/// Most options of a message, chosen by Thalweg: handling looks through them some forty times, and a megabyte over TCP has room for as
+/// many as it has bytes.
+pub const OPTIONS_MAX: usize = 512;
+
 /// Iterates over options; made of bytes that were checked, or that this crate wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
@@ -296,8 +300,10 @@ impl<'a> Options<'a> {
     pub(crate) fn check(bytes: &'a [u8], offset: usize) -> Result<(Options<'a>, usize), MessageError> {
         let mut position = 0;
         let mut number: u16 = 0;
+        let mut left = OPTIONS_MAX;
         while let Some(first) = bytes.get(position).filter(|first| **first != PAYLOAD_MARKER) {
             let at = offset + position;
+            left = left.checked_sub(1).ok_or(MessageError { offset: at, expected: "no more than 512 options" })?;
             let (delta, len, header) = header(*first, &bytes[position + 1..]).map_err(|what| what.at(at))?;
             number =
                 number.checked_add(delta).ok_or(MessageError { offset: at, expected: "option number below 65536" })?;

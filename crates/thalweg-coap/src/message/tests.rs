@@ -264,3 +264,12 @@ proptest! {
         prop_assert_ne!(value.first(), Some(&0));
     }
 }
+
+#[test]
+fn a_message_has_no_more_options_than_can_be_looked_through() {
+    let with =
+        |options: usize| -> Vec<u8> { [0x40, 1, 0, 1].into_iter().chain([0xb0]).chain(vec![0; options - 1]).collect() };
+    assert_eq!(CoapMessage::parse(&with(OPTIONS_MAX)).map(|message| message.options.count()), Ok(OPTIONS_MAX));
+    let error = MessageError { offset: HEADER_LEN + OPTIONS_MAX, expected: "no more than 512 options" };
+    assert_eq!(CoapMessage::parse(&with(OPTIONS_MAX + 1)).map(|message| message.options.count()), Err(error));
+}

@@ -9,9 +9,9 @@ use crate::workspace::{output, root, run as run_command, target};
 
 const METHODS: [&str; 3] = ["immediate", "coalesce", "batch"];
 /// What both numbers of samples cost, such as discovery, is not in their difference.
-const SAMPLES: [u64; 2] = [2_000, 12_000];
+const SAMPLES: [u64; 2] = [2_000, 42_000];
 /// The least of so many runs counts: timers and threads that are woken late add to the others.
-const RUNS: usize = 3;
+const RUNS: usize = 5;
 const FOLDER: &str = "count/instructions";
 
 /// Counts those of the working tree and, in turns with it, those of `revision`.

@@ -30,7 +30,7 @@ impl TypeSchema {
         {
             return TypeSchema { name, encoding: ROS2MSG.to_owned(), text };
         }
-        TypeSchema { name: type_name.to_owned(), encoding: OMGIDL.to_owned(), text: idl::to_idl([of]) }
+        TypeSchema { name: type_name.to_owned(), encoding: OMGIDL.to_owned(), text: idl_text(of) }
     }
 
     /// The name that the type has on the wire.
@@ -40,6 +40,11 @@ impl TypeSchema {
             [package, own] => format!("{package}::msg::dds_::{own}_"),
             _ => self.name.clone(),
         }
+    }
+
+    /// Whether the text has names that begin with `::`, which Foxglove's parser does not read (omgidl-parser 1.2).
+    pub fn has_global_names(&self) -> bool {
+        self.text != without_global_marks(&self.text)
     }
 
     /// The type, if the schema is one of the two that are understood.
@@ -56,6 +61,36 @@ impl TypeSchema {
             _ => Ok(None),
         }
     }
+}
+
+/// The type as IDL. Names of types go without the `::` of global ones, for Foxglove's parser, wherever the text reads as the same type
+/// without them.
+fn idl_text(of: &Type) -> String {
+    let global = idl::to_idl([of]);
+    let relative = without_global_marks(&global);
+    let read = idl::parse(&relative).ok();
+    // Texts are compared rather than types, which may be in each other very often.
+    let is_same =
+        of.name().and_then(|name| read.as_ref()?.find(name)).is_some_and(|read| idl::to_idl([read]) == global);
+    if is_same { relative } else { global }
+}
+
+/// A text of IDL without each `::` that begins a name; texts in quotes stay.
+fn without_global_marks(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut is_quoted = false;
+    while let Some(letter) = rest.chars().next() {
+        let begins_name = !out.ends_with(|before: char| before.is_ascii_alphanumeric() || before == '_');
+        if !is_quoted && begins_name && rest.starts_with("::") {
+            rest = &rest[2..];
+            continue;
+        }
+        is_quoted ^= letter == '"' && !out.ends_with('\\');
+        out.push(letter);
+        rest = &rest[letter.len_utf8()..];
+    }
+    out
 }
 
 /// `pkg/msg/Name` of `pkg::msg::dds_::Name_`.

@@ -166,3 +166,25 @@ fn topics_are_chosen_by_either_name() {
         ("/a/b".into(), "rt/a/b".into(), "a".into())
     );
 }
+
+#[test]
+fn definitions_name_types_as_foxglove_reads_them() {
+    let text = r#"
+        module a { struct Point { double x; }; };
+        module b { struct Path { @key a::Point first; sequence<a::Point> rest; @unit("a ::b") long length; }; };
+    "#;
+    let types = idl::parse(text).expect("IDL");
+    let of = types.find("b::Path").expect("b::Path");
+    let schema = TypeSchema::of("b::Path", of);
+    let (told, quoted) = (schema.text.replace("\"a ::b\"", ""), schema.text.contains("\"a ::b\""));
+    assert!(quoted && told.contains("sequence<a::Point>") && !told.contains(" ::"), "{}", schema.text);
+    assert_eq!(schema.to_type(), Ok(Some(of.clone())));
+}
+
+#[test]
+fn a_definition_that_means_another_type_without_global_names_keeps_them() {
+    let text = "module a { struct T { long x; }; module a { struct T { double y; }; struct U { ::a::T t; }; }; };";
+    let types = idl::parse(text).expect("IDL");
+    let of = types.find("a::a::U").expect("a::a::U");
+    assert_eq!(TypeSchema::of("a::a::U", of).to_type(), Ok(Some(of.clone())));
+}

@@ -5,12 +5,15 @@
 //! publish times their source time stamps. The end of an instance is a message of the channel [`INSTANCES`](channel::INSTANCES).
 #![forbid(unsafe_code)]
 
+pub mod arrival;
 pub mod channel;
 mod chunk;
 pub mod contents;
+pub mod demand;
 pub mod error;
 pub mod files;
-mod instance;
+pub mod instance;
+pub mod latched;
 mod ledger;
 pub mod order;
 pub mod player;
@@ -22,6 +25,7 @@ mod records;
 pub mod schema;
 mod selection;
 mod summary;
+pub mod type_search;
 
 pub use error::RecordingError;
 pub use selection::TopicSelection;

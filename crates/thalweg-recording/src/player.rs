@@ -16,9 +16,9 @@ use crate::error::RecordingError;
 use crate::instance::instance_of;
 use crate::order::LookAhead;
 use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
-use crate::recorder::TypeSource;
 use crate::schema::{shown_topic, wire_topic};
 use crate::selection::TopicSelection;
+use crate::type_search::TypeSource;
 
 /// What is replayed, and how.
 #[derive(Clone, Debug)]

@@ -2,10 +2,8 @@
 
 mod disk;
 mod intake;
-mod latched;
 #[cfg(test)]
 mod tests;
-mod type_search;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,11 +13,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg::discovery::PublicationData;
-use thalweg::qos::{Durability, History, Ownership, ReaderQos, Reliability};
+
 use thalweg::status::LossReason;
 use thalweg::types::{Guid, KeyHash, Keyed};
 use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Type};
 
+use crate::demand::Demand;
 use crate::error::RecordingError;
 use crate::files::{FileOptions, RecordingFiles};
 use crate::instance::instance_of;
@@ -29,9 +28,9 @@ use crate::queue::ByteQueue;
 use crate::schema::TypeSchema;
 use crate::selection::TopicSelection;
 use crate::summary::RecordingSummary;
+use crate::type_search::{TypeSearch, TypeSource};
 use disk::Disk;
 use intake::{Intake, QueuedSample};
-use type_search::TypeSearch;
 
 /// What is recorded, and where.
 #[derive(Clone, Debug)]
@@ -43,9 +42,6 @@ pub struct RecorderOptions {
     /// The files.
     pub files: FileOptions,
 }
-
-/// Finds the type of a name where the domain is not asked, such as in files.
-pub type TypeSource<'a> = dyn Fn(&str) -> Result<Option<Type>, RecordingError> + 'a;
 
 /// A recording that runs. Dropping it ends it as [`Recorder::finish`] does.
 pub struct Recorder<'a> {
@@ -88,16 +84,6 @@ struct AboutTopic {
     keyed: Keyed,
     /// Its type, once it was looked for.
     found: OnceLock<Option<(Type, Arc<TypeSchema>)>>,
-}
-
-/// What a reader asks for, which is what some writers offer. Writers that offer more match it as well and are recorded by their own
-/// reader only.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Demand {
-    is_reliable: bool,
-    is_durable: bool,
-    ownership: Ownership,
-    partition: Vec<String>,
 }
 
 /// What [`Recorder::look`] found.
@@ -345,22 +331,6 @@ impl Recording {
     }
 }
 
-impl Demand {
-    fn of(data: &PublicationData) -> Demand {
-        Demand {
-            is_reliable: data.qos.reliability.is_reliable(),
-            is_durable: data.qos.durability != Durability::Volatile,
-            ownership: data.qos.ownership.kind(),
-            partition: data.qos.partition.iter().map(|name| fitting(name)).collect(),
-        }
-    }
-}
-
-/// A name that fits a writer's partition, which may be a pattern: two patterns never match.
-fn fitting(partition: &str) -> String {
-    partition.chars().filter(|character| *character != '*').map(|c| if c == '?' { 'x' } else { c }).collect()
-}
-
 fn create_reader(
     participant: &DomainParticipant,
     about: &Arc<AboutTopic>,
@@ -369,17 +339,8 @@ fn create_reader(
 ) -> Result<DataReader<Raw>, thalweg::Error> {
     let key_of = (about.keyed == Keyed::Yes).then(|| key_of(Arc::clone(about)));
     let topic = participant.create_raw_topic(&about.name, &about.type_name, about.keyed, key_of);
-    let qos = ReaderQos {
-        reliability: if demand.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
-        durability: if demand.is_durable { Durability::TransientLocal } else { Durability::Volatile },
-        // Samples leave as they come. KEEP_ALL would let a full reader hold back the robot's writers.
-        history: History::KeepLast(DEPTH),
-        ownership: demand.ownership,
-        partition: demand.partition.clone(),
-        ..ReaderQos::default()
-    };
     let intake = Intake::new(Arc::clone(about), demand.clone(), Arc::clone(shared));
-    let builder = participant.reader_builder(&topic).qos(qos).ignore_own_publications();
+    let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
     builder.on_data(Delivery::Inline, move |reader| intake.take(reader)).create()
 }
 
@@ -392,8 +353,6 @@ fn key_of(about: Arc<AboutTopic>) -> KeyOf {
     })
 }
 
-/// Samples of an instance that wait until the I/O thread hands them over, which it does at once.
-const DEPTH: u32 = 1_024;
 /// Readers of a recording, chosen by us: several times the topics of a large robot.
 const READERS_MAX: usize = 4_096;
 /// Time in which questions about types leave.

@@ -3,10 +3,13 @@ mod played;
 
 use std::time::Duration;
 
+use thalweg::Payload;
 use thalweg::qos::{Durability, History, Liveliness, LivelinessKind, Representation, WriterOwnership, WriterQos};
+use thalweg::types::{EntityId, Guid, GuidPrefix, KeyHash};
 use thalweg_types::idl;
 
 use crate::TopicSelection;
+use crate::latched::{Kept, Latched};
 use crate::order::LookAhead;
 use crate::qos::RecordedQos;
 use crate::queue::{ByteQueue, QueueRefusal, TakenEntries};
@@ -187,4 +190,28 @@ fn a_definition_that_means_another_type_without_global_names_keeps_them() {
     let types = idl::parse(text).expect("IDL");
     let of = types.find("a::a::U").expect("a::a::U");
     assert_eq!(TypeSchema::of("a::a::U", of).to_type(), Ok(Some(of.clone())));
+}
+
+#[test]
+fn what_a_writer_keeps_goes_with_it_and_bytes_are_given_back() {
+    let guid = |number: u8| Guid { prefix: GuidPrefix([number; 12]), entity: EntityId([0, 0, 1, 3]) };
+    let kept = |sequence: u32, bytes: usize| Kept {
+        sequence,
+        log_time_ns: u64::from(sequence),
+        publish_time_ns: 0,
+        payload: Payload::from(vec![7; bytes]),
+    };
+    let mut latched = Latched::default();
+    let third = 20 << 20;
+    for number in 1..=3 {
+        assert!(latched.keep(guid(number), KeyHash::default(), 1, kept(1, third)), "{number}");
+    }
+    assert!(!latched.keep(guid(4), KeyHash::default(), 1, kept(1, third)), "64 MiB are full");
+    latched.forget(guid(1));
+    assert!(latched.keep(guid(4), KeyHash::default(), 1, kept(2, third)), "the bytes are free again");
+    assert!(latched.keep(guid(2), KeyHash::default(), 1, kept(9, 1)), "in place of the one before");
+    let of_two = latched.samples_of(|writer| writer == guid(2));
+    assert_eq!(of_two.iter().map(|(_, sample)| sample.sequence).collect::<Vec<_>>(), [9]);
+    let all: Vec<Guid> = latched.samples().into_iter().map(|(writer, _)| writer).collect();
+    assert_eq!(all, [guid(2), guid(3), guid(4)]);
 }

@@ -9,11 +9,11 @@ use thalweg::types::Guid;
 
 use super::Recording;
 use super::intake::{QueuedContent, QueuedSample};
-use super::latched::{Kept, Latched};
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::files::{RecordedMessage, RecordingFiles};
 use crate::instance::serialized_key;
+use crate::latched::{Kept, Latched};
 use crate::ledger::{RecordingFate, WRITERS_MAX};
 use crate::queue::TakenEntries;
 use crate::read::InstanceEnd;
@@ -128,8 +128,8 @@ impl Disk {
                 message.data = payload;
                 self.files.write(writer, &message)?;
                 if let Some(depth) = self.depths.get(&arrival.writer) {
-                    let (sequence, publish_time_ns) = (message.sequence, message.publish_time_ns);
-                    let kept = Kept { sequence, publish_time_ns, payload: payload.clone() };
+                    let RecordedMessage { sequence, log_time_ns, publish_time_ns, .. } = message;
+                    let kept = Kept { sequence, log_time_ns, publish_time_ns, payload: payload.clone() };
                     self.latched.keep(arrival.writer, arrival.instance, *depth, kept);
                 }
                 Ok(())
@@ -153,7 +153,7 @@ impl Disk {
 
     /// Writes what durable writers keep into the file that has begun, at the time of its first sample.
     fn repeat_latched(&mut self, log_time_ns: u64) -> Result<(), RecordingError> {
-        for (writer, Kept { sequence, publish_time_ns, payload }) in self.latched.samples() {
+        for (writer, Kept { sequence, publish_time_ns, payload, .. }) in self.latched.samples() {
             let message = RecordedMessage { sequence, log_time_ns, publish_time_ns, data: &payload };
             if let Some(number) = self.numbers.get(&writer) {
                 self.files.write(*number, &message)?;

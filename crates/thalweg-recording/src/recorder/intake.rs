@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use thalweg::types::{Guid, KeyHash, SequenceNumber};
-use thalweg::{DataReader, Payload, PayloadKind, Raw, Sample, clock};
+use thalweg::{DataReader, Payload, PayloadKind, Raw, Sample};
 
-use super::{AboutTopic, Demand, Recording};
+use super::{AboutTopic, Recording};
+use crate::arrival::{ReceptionClock, held};
+use crate::demand::Demand;
 use crate::ledger::RecordingFate;
 use crate::queue::QueueRefusal;
 
@@ -46,11 +48,9 @@ impl Intake {
     /// Takes all that a reader has.
     pub fn take(&self, reader: &DataReader<Raw>) {
         let samples = reader.take(usize::MAX);
-        let (now, wall) = (clock::now(), clock::wall_clock());
+        let clock = ReceptionClock::read();
         for sample in &samples {
-            let age = now.since(sample.info().received);
-            let log_time = wall.to_unix().saturating_sub(age);
-            self.offer(sample, u64::try_from(log_time.as_nanos()).unwrap_or(u64::MAX));
+            self.offer(sample, clock.log_time_ns(sample.info().received));
         }
     }
 
@@ -59,12 +59,7 @@ impl Intake {
         if info.sequence == SequenceNumber::UNKNOWN || !self.is_ours(info.writer) {
             return;
         }
-        let payload = sample.payload();
-        let held = match payload.len() {
-            // A short sample would keep the whole buffer of its datagram.
-            0..COPIED_MAX => Payload::from(&payload[..]),
-            _ => payload.clone(),
-        };
+        let held = held(sample.payload());
         let bytes = held.pinned_bytes();
         let content = if sample.is_valid() {
             QueuedContent::Value(held)
@@ -96,6 +91,3 @@ impl Intake {
         self.shared.writers().get(&writer).is_none_or(|announced| announced.demand == self.demand)
     }
 }
-
-/// Bytes of samples that are copied rather than held in the buffer in which they came.
-const COPIED_MAX: usize = 16 << 10;

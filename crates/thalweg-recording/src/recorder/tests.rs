@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use thalweg::qos::{Durability, History, Ownership};
 use thalweg::types::{EntityId, GuidPrefix, SequenceNumber};
 use thalweg::{Payload, Topic};
 

@@ -15,7 +15,7 @@ use super::topic::find::type_of_files;
 use crate::outcome::Failure;
 
 /// Looks a type up in the files that the user names, and in installed ROS packages.
-fn type_source(files: &TypeFiles) -> impl Fn(&str) -> Result<Option<Type>, RecordingError> {
+pub fn type_source(files: &TypeFiles) -> impl Fn(&str) -> Result<Option<Type>, RecordingError> {
     move |name| match type_of_files(name, files) {
         Ok(found) => Ok(found.map(|(of, _)| of)),
         Err(Failure::Usage(text) | Failure::Failed(text)) => Err(RecordingError::new(text)),

@@ -6,9 +6,13 @@ use std::time::{Duration, Instant};
 use thalweg::types::GuidPrefix;
 use thalweg::{DomainParticipant, ErrorKind, Type};
 
-use super::TypeSource;
+use crate::error::RecordingError;
+
+/// Finds the type of a name where the domain is not asked, such as in files.
+pub type TypeSource<'a> = dyn Fn(&str) -> Result<Option<Type>, RecordingError> + 'a;
 
 /// A search that never waits longer than it is told to.
+#[derive(Debug)]
 pub struct TypeSearch {
     began: Instant,
     has_asked_files: bool,
@@ -20,6 +24,7 @@ pub struct TypeSearch {
 pub type FoundType = Result<(Type, String), String>;
 
 impl TypeSearch {
+    /// A search that nobody was asked in yet; it lasts two seconds from `now` on at most.
     pub fn new(now: Instant) -> TypeSearch {
         TypeSearch { began: now, has_asked_files: false, descriptions: Vec::new() }
     }

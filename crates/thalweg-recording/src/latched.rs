@@ -1,4 +1,5 @@
-//! What a late reader would get from durable writers: repeated at the beginning of each further file, so that each stands alone.
+//! What a late reader would get from durable writers, for those that come later than a reader of ours: each further file of a recording,
+//! each further client of a view.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,34 +7,41 @@ use thalweg::Payload;
 use thalweg::types::{Guid, KeyHash};
 
 /// A sample that is kept.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
+    /// The low 32 bits of its number.
     pub sequence: u32,
+    /// Its reception, in nanoseconds since 1970.
+    pub log_time_ns: u64,
+    /// Its writer's time stamp, in nanoseconds since 1970.
     pub publish_time_ns: u64,
+    /// The serialized sample.
     pub payload: Payload,
 }
 
-/// The last samples of each instance of durable writers, as many as the writer keeps.
-#[derive(Default)]
+/// The last samples of each instance of durable writers, in 64 MiB at most.
+#[derive(Debug, Default)]
 pub struct Latched {
     instances: HashMap<(Guid, KeyHash), VecDeque<Kept>>,
     bytes: usize,
 }
 
 impl Latched {
-    /// Keeps a sample in place of the oldest of its instance beyond `depth`. Where there is no room, it is not repeated.
-    pub fn keep(&mut self, writer: Guid, instance: KeyHash, depth: usize, sample: Kept) {
+    /// Keeps a sample in place of the oldest of its instance beyond `depth`. Returns whether there was room: else it is not repeated.
+    pub fn keep(&mut self, writer: Guid, instance: KeyHash, depth: usize, sample: Kept) -> bool {
         let samples = self.instances.entry((writer, instance)).or_default();
         while samples.len() >= depth.max(1) {
             self.bytes -= samples.pop_front().map_or(0, |oldest| bytes_of(&oldest));
         }
         let bytes = bytes_of(&sample);
-        if self.bytes + bytes <= BYTES_MAX {
+        let has_room = self.bytes + bytes <= BYTES_MAX;
+        if has_room {
             self.bytes += bytes;
             samples.push_back(sample);
         } else if samples.is_empty() {
             self.instances.remove(&(writer, instance));
         }
+        has_room
     }
 
     /// The instance has ended.
@@ -42,9 +50,26 @@ impl Latched {
         self.bytes -= samples.iter().map(bytes_of).sum::<usize>();
     }
 
+    /// The writer has gone, and what it kept for late readers with it.
+    pub fn forget(&mut self, writer: Guid) {
+        let bytes = &mut self.bytes;
+        self.instances.retain(|(owner, _), samples| {
+            let is_of_another = *owner != writer;
+            if !is_of_another {
+                *bytes -= samples.iter().map(bytes_of).sum::<usize>();
+            }
+            is_of_another
+        });
+    }
+
     /// All that is kept, each writer's in the order of its numbers.
     pub fn samples(&self) -> Vec<(Guid, Kept)> {
-        let all = self.instances.iter();
+        self.samples_of(|_| true)
+    }
+
+    /// What is kept of these writers, in the same order.
+    pub fn samples_of(&self, is_meant: impl Fn(Guid) -> bool) -> Vec<(Guid, Kept)> {
+        let all = self.instances.iter().filter(|((writer, _), _)| is_meant(*writer));
         let mut kept: Vec<(Guid, Kept)> =
             all.flat_map(|((writer, _), samples)| samples.iter().map(|sample| (*writer, sample.clone()))).collect();
         kept.sort_by_key(|(writer, sample)| (*writer, sample.sequence));

@@ -3,7 +3,7 @@
 use super::{File, Findings};
 
 /// Each crate with the crates of this workspace that it may depend on.
-const CRATES: [(&str, &[&str]); 22] = [
+const CRATES: [(&str, &[&str]); 23] = [
     ("thalweg-base", &[]),
     ("thalweg-cdr", &[]),
     ("thalweg-derive", &[]),
@@ -38,6 +38,7 @@ const CRATES: [(&str, &[&str]); 22] = [
     ("thalweg-metrics", &["thalweg"]),
     ("thalweg-recording", &["thalweg", "thalweg-types"]),
     ("thalweg-settings", &["thalweg-base"]),
+    ("thalweg-view", &["thalweg", "thalweg-recording"]),
     ("thalweg-sim", &["thalweg-cdr", "thalweg-rtps"]),
     ("thalweg-host", &[]),
     ("thalweg-lab-station", &["thalweg-base", "thalweg-host"]),
@@ -78,6 +79,7 @@ const CRATES: [(&str, &[&str]); 22] = [
             "thalweg-sim",
             "thalweg-types",
             "thalweg-video",
+            "thalweg-view",
         ],
     ),
     ("thalweg-testing", &[]),

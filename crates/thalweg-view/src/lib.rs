@@ -1,0 +1,12 @@
+//! A view of a domain by the Foxglove WebSocket protocol: Foxglove and Lichtblick list its topics, whatever their types, and show what is
+//! written to them, as it is on the wire.
+#![forbid(unsafe_code)]
+
+pub mod decoders;
+pub mod protocol;
+mod visitors;
+
+pub use visitors::Visitors;
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,8 @@ use crate::decoders::DecoderLimits;
 use crate::protocol::{ClientMessage, sample_head};
 use crate::visitors::Visitors;
 
+mod board;
+
 fn schema(type_name: &str, text: &str) -> (Arc<TypeSchema>, DecoderLimits) {
     let types = idl::parse(text).expect("IDL");
     let of = types.find(type_name).expect("the type");

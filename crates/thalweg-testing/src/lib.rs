@@ -3,3 +3,4 @@
 pub mod allocations;
 pub mod pages;
 pub mod program;
+pub mod viewer;

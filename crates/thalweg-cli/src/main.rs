@@ -50,6 +50,7 @@ enum Command {
     Video(commands::video::VideoOptions),
     Record(commands::recording::RecordOptions),
     Replay(commands::recording::ReplayOptions),
+    View(commands::view::ViewerOptions),
     Completions(commands::shell::CompletionsOptions),
     Man(commands::shell::ManOptions),
     /// A process of an experiment; takes its orders from standard input.
@@ -92,6 +93,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Video(options) => commands::video::run(options, interrupt),
         Command::Record(options) => commands::recording::record(options, interrupt),
         Command::Replay(options) => commands::recording::replay(options, interrupt),
+        Command::View(options) => commands::view::run(options, interrupt),
         Command::Completions(options) => commands::shell::completions(options, &Program::command()),
         Command::Man(options) => commands::shell::man(options, &Program::command()),
         Command::Worker => Ok(()),

@@ -24,4 +24,5 @@ pub mod subscribe;
 pub mod top;
 pub mod topic;
 pub mod video;
+pub mod view;
 pub mod why;

@@ -34,5 +34,6 @@ mod shell;
 mod topic_publish;
 mod topics;
 mod video;
+mod view;
 mod why;
 mod workers;

@@ -136,12 +136,17 @@ fn peer_tests(filter: &str) -> Outcome<Tally> {
     })
 }
 
-/// Recordings between Thalweg and Python's mcap, of topics of Thalweg and Cyclone DDS.
+/// Recordings between Thalweg and Python's mcap, and views with Foxglove's decoders, of topics of Thalweg and Cyclone DDS.
 fn recording() -> Outcome<Tally> {
     let (python, mcap) = (peers::cyclone_python()?, peers::mcap_python()?);
-    cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &["recording::", "--test-threads=2"], |command| {
+    let ready = ReadyPeers::prepare(&[peers::FOXGLOVE]);
+    let mut arguments = vec!["recording::", "--test-threads=2"];
+    arguments.extend((!ready.names.is_empty()).then_some("view::"));
+    let tally = cargo_test(&["--package", "thalweg-cli", "--test", "peers"], &arguments, |command| {
         command.env("THALWEG_PEER_PYTHON", &python).env("THALWEG_MCAP_PYTHON", &mcap);
-    })
+        command.envs(ready.environment.iter().cloned());
+    })?;
+    Ok(ready.count_missing(tally))
 }
 
 /// High definition between hosts of our own, and pictures and sound to and from programs of others. Optimized, since it is 130,000

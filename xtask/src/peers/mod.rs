@@ -6,11 +6,13 @@ mod check;
 mod coap;
 mod coap_tests;
 mod fastdds;
+mod foxglove;
 mod programs;
 mod video_tests;
 
 use burst::Burst;
 pub use coap_tests::PEERS as COAP_PEERS;
+pub use foxglove::PEER as FOXGLOVE;
 use programs::FASTDDS;
 pub use programs::{CYCLONE, run};
 pub use video_tests::PEERS as VIDEO_PEERS;

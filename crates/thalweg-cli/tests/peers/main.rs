@@ -21,5 +21,6 @@ mod ssh;
 mod sshd;
 mod thalweg;
 mod vendors;
+mod view;
 
 use thalweg_testing::program;

@@ -329,10 +329,7 @@ impl Participant {
         let data = PublicationData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
         let data = PublicationData { group: publisher, history, ..data };
-        let mut bytes = Vec::new();
-        data.encode(&mut bytes);
-        self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
-        self.database.publications.insert(data);
+        self.announce_publication(now, data);
         shared.lock().set_neighbourhood(self.neighbours.current());
         self.match_local_writer(now, entity);
         self.match_publication(now, guid);
@@ -396,10 +393,7 @@ impl Participant {
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
         let data = SubscriptionData { filter: announced, ..data };
-        let mut bytes = Vec::new();
-        data.encode(&mut bytes);
-        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
-        self.database.subscriptions.insert(data);
+        self.announce_subscription(now, data);
         self.match_local_reader(now, entity);
         self.match_subscription(now, guid);
         Ok(shared)
@@ -424,10 +418,7 @@ impl Participant {
         let (Some(filter), Some(known)) = (local, self.database.subscriptions.get(guid)) else { return false };
         *filter = accepts;
         let data = SubscriptionData { filter: Some(announced), ..SubscriptionData::clone(&known.data) };
-        let mut bytes = Vec::new();
-        data.encode(&mut bytes);
-        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
-        self.database.subscriptions.insert(data);
+        self.announce_subscription(now, data);
         self.match_subscription(now, guid);
         true
     }

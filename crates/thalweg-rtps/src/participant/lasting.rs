@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Event, Participant, WriterConfig};
 use crate::discovery::endpoint_data::PublicationData;
-use crate::history::{ChangeKind, StoredChange};
+use crate::history::StoredChange;
 use crate::qos::{Durability, PolicyId, QosError, QosErrorKind, TrafficClass, WriterQos};
 use crate::shared::Shared;
 use crate::time::Instant;
@@ -232,7 +232,7 @@ impl Participant {
 
     /// A new writer goes on where a retained one stopped.
     fn take_over(&mut self, now: Instant, entity: EntityId, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
-        let (qos, guid) = (config.qos, Guid::new(self.config.prefix, entity));
+        let qos = config.qos;
         let controller = self.order.controller_for(&qos)?;
         let Some(local) = self.endpoints.writer_mut(entity) else {
             unreachable!("a lasting writer is never removed alone")
@@ -248,16 +248,10 @@ impl Participant {
         self.endpoints.set_traffic_class(entity, TrafficClass::of(qos.transport_priority));
         self.renew_writer(now, &shared, &qos, &config.options);
         let information = self.type_information(&config.topic_name, &config.type_name);
-        if let Some(known) = self.database.publications.get(guid) {
-            let data = PublicationData { qos, ..PublicationData::clone(&known.data) };
-            let data = if information.is_some() { data.with_type_information(information) } else { data };
-            let mut bytes = Vec::new();
-            data.encode(&mut bytes);
-            self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
-            self.database.publications.insert(data);
-        }
-        self.match_local_writer(now, entity);
-        self.match_publication(now, guid);
+        self.renew_publication(now, entity, |data| {
+            let data = PublicationData { qos, ..data };
+            if information.is_some() { data.with_type_information(information) } else { data }
+        });
         let (armed, readers) = {
             let mut writer = shared.lock();
             (writer.newly_armed(), writer.matched_readers().collect::<Vec<Guid>>())

@@ -1,4 +1,4 @@
-//! Changes of the policies of local endpoints, told to the others.
+//! What local endpoints announce of themselves, and changes of their policies.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ impl Participant {
     /// # Errors
     /// As [`WriterQos::check_change`].
     pub fn set_writer_qos(&mut self, now: Instant, entity: EntityId, qos: Arc<WriterQos>) -> Result<(), QosError> {
-        let guid = Guid::new(self.config.prefix, entity);
         let Some(local) = self.endpoints.writer_mut(entity) else { return Ok(()) };
         local.qos.check_change(&qos)?;
         local.qos = Arc::clone(&qos);
@@ -30,15 +29,39 @@ impl Participant {
         }
         self.order.schedule.set_priority(entity, qos.transport_priority);
         self.endpoints.set_traffic_class(entity, TrafficClass::of(qos.transport_priority));
-        let Some(known) = self.database.publications.get(guid) else { return Ok(()) };
-        let data = PublicationData { qos, ..PublicationData::clone(&known.data) };
-        let mut bytes = Vec::new();
+        self.renew_publication(now, entity, |data| PublicationData { qos, ..data });
+        Ok(())
+    }
+
+    /// Announces a local writer with these data, in place of those announced before.
+    pub(super) fn announce_publication(&mut self, now: Instant, data: PublicationData) {
+        let (guid, mut bytes) = (data.guid, Vec::new());
         data.encode(&mut bytes);
         self.announce_endpoint(now, EntityId::PUBLICATIONS_WRITER, ChangeKind::Write, guid, bytes);
         self.database.publications.insert(data);
-        self.match_local_writer(now, entity);
+    }
+
+    /// As [`Participant::announce_publication`] for a local reader.
+    pub(super) fn announce_subscription(&mut self, now: Instant, data: SubscriptionData) {
+        let (guid, mut bytes) = (data.guid, Vec::new());
+        data.encode(&mut bytes);
+        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
+        self.database.subscriptions.insert(data);
+    }
+
+    /// Announces a local writer with other data and matches it again: the one way in which what was announced of a writer changes.
+    pub(super) fn renew_publication(
+        &mut self,
+        now: Instant,
+        writer: EntityId,
+        change: impl FnOnce(PublicationData) -> PublicationData,
+    ) {
+        let guid = Guid::new(self.config.prefix, writer);
+        let Some(known) = self.database.publications.get(guid) else { return };
+        let data = change(PublicationData::clone(&known.data));
+        self.announce_publication(now, data);
+        self.match_local_writer(now, writer);
         self.match_publication(now, guid);
-        Ok(())
     }
 
     /// Changes the policies of a local reader, as [`Participant::set_writer_qos`] does for a writer.
@@ -56,16 +79,23 @@ impl Participant {
         if let Some(at) = armed {
             self.order.schedule.arm(entity, at);
         }
-        let guid = Guid::new(self.config.prefix, entity);
-        // A reader of a built-in topic is announced to nobody.
-        let Some(known) = self.database.subscriptions.get(guid) else { return Ok(()) };
-        let data = SubscriptionData { qos, ..SubscriptionData::clone(&known.data) };
-        let mut bytes = Vec::new();
-        data.encode(&mut bytes);
-        self.announce_endpoint(now, EntityId::SUBSCRIPTIONS_WRITER, ChangeKind::Write, guid, bytes);
-        self.database.subscriptions.insert(data);
-        self.match_local_reader(now, entity);
-        self.match_subscription(now, guid);
+        self.renew_subscription(now, entity, |data| SubscriptionData { qos, ..data });
         Ok(())
+    }
+
+    /// As [`Participant::renew_publication`] for a local reader.
+    pub(super) fn renew_subscription(
+        &mut self,
+        now: Instant,
+        reader: EntityId,
+        change: impl FnOnce(SubscriptionData) -> SubscriptionData,
+    ) {
+        let guid = Guid::new(self.config.prefix, reader);
+        // A reader of a built-in topic is announced to nobody.
+        let Some(known) = self.database.subscriptions.get(guid) else { return };
+        let data = change(SubscriptionData::clone(&known.data));
+        self.announce_subscription(now, data);
+        self.match_local_reader(now, reader);
+        self.match_subscription(now, guid);
     }
 }

@@ -45,7 +45,9 @@ struct OwnLeases {
     asserted: ManualAssertion,
     /// The last assertion that the others were told of.
     told: Instant,
-    /// When to tell the next one, if there is one by then; `None` without such writers.
+    /// When they were told.
+    told_at: Instant,
+    /// When to look for an assertion that the others were not told of; `None` without such writers.
     tell_at: Option<Instant>,
 }
 
@@ -56,12 +58,28 @@ const SIGNS_PER_LEASE: u32 = 3;
 const AUTOMATIC_UPDATE: [u8; 4] = [0, 0, 0, 1];
 const MANUAL_UPDATE: [u8; 4] = [0, 0, 0, 2];
 
+impl OwnLeases {
+    /// The shortest time between two messages about manual assertions. Two assertions that are no more than a lease apart are told within
+    /// a lease of each other: the first at once, or a pause after the message before it.
+    fn pause(&self) -> Option<Duration> {
+        self.manual.keys().next().map(|lease| *lease / SIGNS_PER_LEASE)
+    }
+
+    /// When the others are to be told of a manual assertion: at once, unless they were told of one a pause ago; or when to look
+    /// whether there is one.
+    fn due(&self) -> Option<Instant> {
+        let (look_at, pause, asserted) = (self.tell_at?, self.pause()?, self.asserted.last());
+        let is_untold = self.told < asserted;
+        Some(if is_untold { look_at.min(asserted.max(self.told_at + pause)) } else { look_at })
+    }
+}
+
 impl Liveliness {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let watched = self.due.first().map(|(due, _)| *due);
-        match (watched, self.own.tell_at) {
-            (Some(watched), Some(tell_at)) => Some(watched.min(tell_at)),
-            (watched, tell_at) => watched.or(tell_at),
+        match (watched, self.own.due()) {
+            (Some(watched), Some(own)) => Some(watched.min(own)),
+            (watched, own) => watched.or(own),
         }
     }
 
@@ -105,18 +123,33 @@ impl Liveliness {
     }
 
     fn plan_to_tell(&mut self, now: Instant) {
-        let lease = self.own.manual.keys().next();
-        self.own.tell_at = lease.map(|lease| now + *lease / SIGNS_PER_LEASE);
+        let pause = self.own.pause();
+        if pause.is_none() {
+            // Nobody wants to know, and later writers are alive from their creation on.
+            self.own.told = self.own.asserted.last();
+        }
+        self.own.tell_at = pause.map(|pause| now + pause);
+        self.own.asserted.await_from(pause.map_or(Instant::NEVER, |pause| self.own.told_at + pause));
     }
 
     /// Whether the others are to be told of a manual assertion now.
     fn take_untold(&mut self, now: Instant) -> bool {
-        if self.own.tell_at.is_none_or(|at| now < at) {
+        if self.own.due().is_none_or(|due| now < due) {
             return false;
         }
+        let is_untold = self.own.told < self.own.asserted.last();
+        if is_untold {
+            self.note_told(now);
+        } else {
+            self.plan_to_tell(now);
+        }
+        is_untold
+    }
+
+    /// The others are told of all assertions so far.
+    fn note_told(&mut self, now: Instant) {
+        (self.own.told, self.own.told_at) = (self.own.asserted.last(), now);
         self.plan_to_tell(now);
-        let asserted = self.own.asserted.last();
-        std::mem::replace(&mut self.own.told, asserted) < asserted
     }
 
     fn file(&mut self, writer: Guid, watched: Watched) {
@@ -279,8 +312,8 @@ impl Participant {
     /// Asserts the liveliness of this participant, and with it that of its writers of MANUAL_BY_PARTICIPANT (DDS 1.4 §2.2.2.2.1.18).
     pub fn assert_liveliness(&mut self, now: Instant) {
         self.liveliness.own.asserted.assert(now);
+        self.liveliness.note_told(now);
         if self.liveliness.own.tell_at.is_some() {
-            self.liveliness.own.told = now;
             self.write_manual_message(now);
         }
         self.assert_participant(now, self.config.prefix);

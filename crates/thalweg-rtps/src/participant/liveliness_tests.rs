@@ -8,8 +8,8 @@ use crate::history::InstanceState;
 use crate::qos::{History, Liveliness as LivelinessQos, LivelinessKind, ReaderQos, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::types::{KeyHash, Keyed};
-use crate::writer::Writer;
+use crate::types::{EntityId, KeyHash, Keyed};
+use crate::writer::{Writer, WriterOptions};
 
 const LEASE: Duration = Duration::from_millis(300);
 
@@ -150,4 +150,48 @@ fn nothing_is_watched_and_sent_for_those_who_ask_for_nothing() {
     let sent = net.sent.len();
     net.run_for(SECOND * 4);
     assert!(net.sent.len() - sent < 40, "{} datagrams", net.sent.len() - sent);
+}
+
+/// The participant messages that node 0 has sent since it had sent `before` datagrams.
+fn messages_since(net: &Net, before: usize) -> usize {
+    let sent = net.sent[before..].iter().filter(|sent| sent.from == 0);
+    sent.filter(|sent| sent.writers.contains(&EntityId::PARTICIPANT_MESSAGE_WRITER)).count()
+}
+
+#[test]
+fn a_writer_is_kept_alive_by_another_that_its_readers_do_not_hear() {
+    let mut net = Net::new(2);
+    let config = WriterConfig {
+        topic_name: "another".into(),
+        type_name: "type".into(),
+        keyed: Keyed::Yes,
+        qos: offers(LivelinessKind::ManualByParticipant).into(),
+        options: WriterOptions::default(),
+    };
+    let unheard = net.nodes[0].participant.create_writer(net.now, config).expect("a legal QoS");
+    let (_heard, _reader) = pair(&mut net, LivelinessKind::ManualByParticipant);
+    net.run_for(SECOND);
+    assert_eq!(told(&net, 1), "-", "nobody has asserted it");
+    net.write(0, &unheard, &[1; 5]);
+    net.run_for(LEASE / 20);
+    assert_eq!(told(&net, 1), "-+", "the sign is told at once");
+    // Just within the lease, at every place between the looks of the participant.
+    for _ in 0..40 {
+        net.run_for(LEASE * 23 / 25);
+        net.write(0, &unheard, &[1; 5]);
+        net.run_for(LEASE / 50);
+    }
+    assert_eq!(told(&net, 1), "-+");
+    let before = net.sent.len();
+    for _ in 0..900 {
+        net.write(0, &unheard, &[1; 5]);
+        net.run_for(LEASE / 300);
+    }
+    let messages = messages_since(&net, before);
+    assert!((8..=13).contains(&messages), "{messages} messages in three leases, however much is written");
+    net.run_for(LEASE * 2);
+    assert_eq!(told(&net, 1), "-+-");
+    let before = net.sent.len();
+    net.run_for(LEASE * 5);
+    assert!(messages_since(&net, before) <= 1, "there is nothing to tell but that the participant is there");
 }

@@ -79,23 +79,13 @@ impl Participant {
         if let Some(at) = armed {
             self.order.schedule.arm(entity, at);
         }
-        self.renew_subscription(now, entity, |data| SubscriptionData { qos, ..data });
-        Ok(())
-    }
-
-    /// As [`Participant::renew_publication`] for a local reader.
-    pub(super) fn renew_subscription(
-        &mut self,
-        now: Instant,
-        reader: EntityId,
-        change: impl FnOnce(SubscriptionData) -> SubscriptionData,
-    ) {
-        let guid = Guid::new(self.config.prefix, reader);
+        let guid = Guid::new(self.config.prefix, entity);
         // A reader of a built-in topic is announced to nobody.
-        let Some(known) = self.database.subscriptions.get(guid) else { return };
-        let data = change(SubscriptionData::clone(&known.data));
+        let Some(known) = self.database.subscriptions.get(guid) else { return Ok(()) };
+        let data = SubscriptionData { qos, ..SubscriptionData::clone(&known.data) };
         self.announce_subscription(now, data);
-        self.match_local_reader(now, reader);
+        self.match_local_reader(now, entity);
         self.match_subscription(now, guid);
+        Ok(())
     }
 }

@@ -175,3 +175,26 @@ fn an_assertion_by_topic_leaves_as_a_final_heartbeat_with_its_flag() {
     assert_eq!(writer.readers.get(reader(1)).map(|reader| reader.matched.guid), Some(reader(1)));
     assert!(send(&mut writer, START + MILLI).is_empty(), "it is told once");
 }
+
+#[test]
+fn a_sign_that_the_participant_awaits_wakes_it_and_others_do_not() {
+    let lease = Liveliness { kind: LivelinessKind::ManualByParticipant, lease: SPAN };
+    let mut writer = writer_with(|qos| qos.liveliness = lease);
+    let signs = ManualAssertion::default();
+    signs.await_from(START + MILLI * 30);
+    writer.begin_promises(START, &signs);
+    writer.newly_armed();
+    let arm = |writer: &mut Writer, now: Instant| {
+        let payload = Payload::from(vec![0, 1, 0, 0, 1, 0, 0, 0]);
+        let change = NewChange { kind: ChangeKind::Write, instance: KeyHash([1; 16]), timestamp: None, payload };
+        writer.write(now, change).expect("the history has room").arm
+    };
+    assert_eq!(arm(&mut writer, START + MILLI * 20), None, "others were told a moment ago");
+    let awaited_at = START + MILLI * 40;
+    assert_eq!(arm(&mut writer, awaited_at), Some(awaited_at));
+    assert_eq!(arm(&mut writer, awaited_at + MILLI), None, "it is being woken");
+    writer.disarm();
+    assert!(!writer.handle_timeout(awaited_at + MILLI).liveliness_lost);
+    assert_eq!(writer.poll_timeout(), Some(awaited_at + MILLI + SPAN), "only the lease is left");
+    assert!(writer.handle_timeout(awaited_at + MILLI + SPAN).liveliness_lost);
+}

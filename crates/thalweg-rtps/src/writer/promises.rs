@@ -38,6 +38,8 @@ struct Assertions {
     /// When it is looked whether one that was lost is asserted again.
     look_again_at: Instant,
     lost: u64,
+    /// The participant awaits the assertion, and is to be woken for it.
+    wake_at: Option<Instant>,
     /// Readers are to be told by a HEARTBEAT.
     is_owed: bool,
 }
@@ -59,6 +61,7 @@ impl Promises {
                 is_lost: false,
                 look_again_at: Instant::NEVER,
                 lost: 0,
+                wake_at: None,
                 is_owed: false,
             }),
         };
@@ -157,25 +160,32 @@ impl Lifetimes {
 impl Assertions {
     fn assert(&mut self, now: Instant) {
         (self.last, self.is_lost) = (now, false);
-        if self.kind == LivelinessKind::ManualByParticipant {
-            self.shared.assert(now);
+        if self.kind == LivelinessKind::ManualByParticipant && self.shared.assert(now) {
+            self.wake_at = Some(now);
         }
     }
 
     fn next_due(&self) -> Instant {
+        let lease_end = self.lease_end();
+        self.wake_at.map_or(lease_end, |at| at.min(lease_end))
+    }
+
+    fn lease_end(&self) -> Instant {
         if self.is_lost { self.look_again_at } else { self.last + self.lease }
     }
 
     /// True when the lease ends now.
     fn check(&mut self, now: Instant) -> bool {
-        if self.next_due() > now {
+        // Whoever calls this is the participant, or has woken it.
+        self.wake_at = None;
+        if self.lease_end() > now {
             return false;
         }
         let is_shared = self.kind == LivelinessKind::ManualByParticipant;
         if is_shared && self.shared.last() > self.last {
             (self.last, self.is_lost) = (self.shared.last(), false);
         }
-        let ends = !self.is_lost && self.next_due() <= now;
+        let ends = !self.is_lost && self.lease_end() <= now;
         if ends {
             self.is_lost = true;
             self.lost += 1;
@@ -212,6 +222,8 @@ impl Writer {
             return false;
         };
         liveliness.assert(now);
+        // The caller wakes it.
+        liveliness.wake_at = None;
         liveliness.is_owed = liveliness.kind == LivelinessKind::ManualByTopic;
         !liveliness.is_owed
     }

@@ -112,18 +112,19 @@ impl Writer {
         }
     }
 
-    /// A sample of `instance` is about to be written that the content filters of the readers `refusing` refuse. True when nobody else is
-    /// there to get it, now or later: then it is not to be written, and counts as written for DEADLINE and LIVELINESS.
-    pub fn pass_over_unwanted(&mut self, now: Instant, instance: KeyHash, refusing: &[Guid]) -> bool {
+    /// A sample of `instance` is about to be written that the content filters of the readers `refusing` refuse. `Some` when nobody else is
+    /// there to get it, now or later: then it is not to be written, and counts as written for DEADLINE and LIVELINESS. The number is that
+    /// of the last sample that was written.
+    pub fn pass_over_unwanted(&mut self, now: Instant, instance: KeyHash, refusing: &[Guid]) -> Option<Written> {
         let is_unwanted = !self.keeps_history()
             && !self.coherent.is_open()
             && !self.readers.is_empty()
             && self.readers.iter().all(|reader| refusing.contains(&reader.matched.guid));
-        if is_unwanted {
+        is_unwanted.then(|| {
             self.counters.unwanted += 1;
             self.note_promised(now, (instance, ChangeKind::Write), SequenceNumber::ZERO);
-        }
-        is_unwanted
+            Written { sequence: self.last(), arm: self.newly_armed() }
+        })
     }
 
     /// True while samples of the usual size wait for others in one buffer, so that [`Writer::write_small`] will take them.

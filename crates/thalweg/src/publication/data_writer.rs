@@ -96,8 +96,9 @@ impl<T: TopicType> DataWriter<T> {
         if refusing.is_empty() {
             return None;
         }
-        let mut writer = self.cell.writer.lock();
-        writer.pass_over_unwanted(clock::now(), instance, &refusing).then(|| writer.last())
+        let passed = self.cell.writer.lock().pass_over_unwanted(clock::now(), instance, &refusing)?;
+        self.runtime.state().rearm(self.cell.guid().entity, passed.arm);
+        Some(passed.sequence)
     }
 
     fn end_instance(&self, operation: &'static str, sample: &T, kind: ChangeKind) -> Result<SequenceNumber, Error> {

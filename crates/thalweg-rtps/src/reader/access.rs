@@ -76,8 +76,10 @@ impl Reader {
         if !self.handover.is_stalled || count == 0 && !expired {
             return TakeOutcome { count, ..TakeOutcome::default() };
         }
-        self.refilled |= self.use_room(clock());
-        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
+        let now = clock();
+        let refill = self.use_room(now);
+        self.refilled |= refill.is_any;
+        TakeOutcome { count, arm: self.arm_after(now, refill), keys_due: self.has_keys_due() }
     }
 
     /// As [`Reader::take`], but the samples stay and are marked READ.
@@ -103,12 +105,44 @@ impl Reader {
 
     #[inline]
     fn read_by(&mut self, clock: impl Fn() -> Instant, read: impl FnOnce(&mut SampleCache) -> usize) -> TakeOutcome {
-        let refilled = self.handover.expire(&clock) && self.handover.is_stalled && self.use_room(clock());
-        self.refilled |= refilled;
+        if !self.handover.expire(&clock) || !self.handover.is_stalled {
+            return TakeOutcome { count: read(&mut self.handover.cache), ..TakeOutcome::default() };
+        }
+        let now = clock();
+        let refill = self.use_room(now);
+        self.refilled |= refill.is_any;
         let count = read(&mut self.handover.cache);
-        if !refilled {
+        if !refill.is_any {
             return TakeOutcome { count, ..TakeOutcome::default() };
         }
-        TakeOutcome { count, arm: self.newly_armed(), keys_due: self.has_keys_due() }
+        TakeOutcome { count, arm: self.arm_after(now, refill), keys_due: self.has_keys_due() }
     }
+
+    /// Hands over what had waited for room.
+    pub(super) fn use_room(&mut self, now: Instant) -> Refill {
+        self.handover.is_stalled = false;
+        let is_overdue = self.handover.present_overdue(now);
+        let mut is_any = is_overdue;
+        self.writers.move_on(|writer| {
+            let has_delivered = self.handover.drain(now, writer) > 0;
+            is_any |= has_delivered;
+            has_delivered.then(|| writer.answer_after_take(now))
+        });
+        Refill { is_any, is_overdue }
+    }
+
+    /// When the participant is to look at this reader, if that is earlier than it knows. What a writer had kept back is answered to the
+    /// writer, and told to the application with that; nothing else tells of what had waited here.
+    fn arm_after(&mut self, now: Instant, refill: Refill) -> Option<Instant> {
+        let armed = self.newly_armed();
+        if refill.is_overdue { Some(now) } else { armed }
+    }
+}
+
+/// What followed into room that there was.
+#[derive(Clone, Copy)]
+pub(super) struct Refill {
+    pub is_any: bool,
+    /// Some of it had come too early before.
+    is_overdue: bool,
 }

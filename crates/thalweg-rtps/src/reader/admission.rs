@@ -1,7 +1,8 @@
 //! Which of the samples that arrive in order reach the cache: OWNERSHIP, DESTINATION_ORDER and TIME_BASED_FILTER, and the DEADLINE of
 //! what does. A reader without such policies has none of this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::MatchedWriter;
 use crate::history::{CachedSample, ChangeKind, DeadlineMissed, Deadlines, InstanceState, PeriodWatch, SampleCache};
@@ -35,6 +36,8 @@ struct Separation {
     keeps_last: bool,
     /// Instances of which a sample was admitted lately.
     recent: PeriodWatch,
+    /// Instances whose waiting sample met a full cache when its time had come, with that time.
+    overdue: BTreeSet<(Instant, KeyHash)>,
 }
 
 /// What was admitted of one instance.
@@ -45,6 +48,21 @@ struct Standing {
     newest: Option<(Timestamp, Guid)>,
     /// A sample that came too early.
     waiting: Option<CachedSample>,
+    /// Since when it waits for room in the cache, and no longer for its time.
+    overdue_since: Option<Instant>,
+}
+
+impl Standing {
+    /// The writer of the sample that waits, else the one that owns what was admitted.
+    fn owner(&self) -> Option<Guid> {
+        self.waiting.as_ref().map(|waiting| waiting.writer).or(self.owner)
+    }
+
+    /// Source time of the last sample that was admitted or waits, and its writer.
+    fn newest(&self) -> Option<(Timestamp, Guid)> {
+        let waiting = self.waiting.as_ref().and_then(|waiting| Some((waiting.source_timestamp?, waiting.writer)));
+        waiting.or(self.newest)
+    }
 }
 
 /// What decides about a sample.
@@ -69,7 +87,7 @@ pub(super) enum Verdict {
     Admit(ChangeKind),
     /// Nobody gets it.
     Withhold,
-    /// Nobody gets it unless it is still the newest of its instance when its time has come.
+    /// Nobody gets it unless it is still the newest of its instance when its time has come and there is room.
     Wait,
 }
 
@@ -188,19 +206,25 @@ impl Admission {
         }
         let standing = self.instances.get(&head.instance);
         let mut kind = head.kind;
-        if !self.may_write(standing.and_then(|standing| standing.owner), head.writer) {
+        // The newest sample counts, whether the cache has it yet or not.
+        let owner = standing.and_then(Standing::owner);
+        if !self.may_write(owner, head.writer) {
             if !kind.unregisters() {
                 return Verdict::Withhold;
             }
             // Only the owner deletes; a weaker writer can but give up.
             kind = ChangeKind::Unregister;
         }
-        let older = |standing: &Standing| standing.newest.is_some_and(|newest| is_older(head, newest));
+        let older = |standing: &Standing| standing.newest().is_some_and(|newest| is_older(head, newest));
         if self.by_source && kind != ChangeKind::Unregister && standing.is_some_and(older) {
             return Verdict::Withhold;
         }
         match &self.separation {
-            Some(separation) if kind == ChangeKind::Write && separation.is_recent(now, head.instance) => {
+            Some(separation)
+                if kind == ChangeKind::Write
+                    && (separation.is_recent(now, head.instance)
+                        || standing.is_some_and(|standing| standing.overdue_since.is_some())) =>
+            {
                 if separation.keeps_last { Verdict::Wait } else { Verdict::Withhold }
             }
             _ => Verdict::Admit(kind),
@@ -251,6 +275,11 @@ impl Admission {
                 standing.newest = Some((timestamp, head.writer));
             }
             standing.waiting = None;
+            if let Some(since) = standing.overdue_since.take()
+                && let Some(separation) = &mut self.separation
+            {
+                separation.overdue.remove(&(since, head.instance));
+            }
             self.forget_unknown(cache);
         }
         if let Some(separation) = &mut self.separation {
@@ -273,7 +302,14 @@ impl Admission {
     /// Forgets instances that the cache does not know any more, once they are many.
     fn forget_unknown(&mut self, cache: &SampleCache) {
         if self.instances.len() > STANDINGS_SPARE + 2 * cache.instances() {
-            self.instances.retain(|instance, _| cache.instance_state(*instance).is_some());
+            let mut overdue = self.separation.as_mut().map(|separation| &mut separation.overdue);
+            self.instances.retain(|instance, standing| {
+                let is_known = cache.instance_state(*instance).is_some();
+                if let (false, Some(since), Some(overdue)) = (is_known, standing.overdue_since, &mut overdue) {
+                    overdue.remove(&(since, *instance));
+                }
+                is_known
+            });
         }
     }
 
@@ -307,14 +343,44 @@ impl Admission {
         }
         None
     }
+
+    /// A sample whose time has come at `since` finds no room in the cache: it follows when there is some, unless a newer one of its
+    /// instance comes first.
+    pub(super) fn keep_overdue(&mut self, since: Instant, sample: CachedSample) {
+        let Some(separation) = &mut self.separation else { return };
+        separation.overdue.insert((since, sample.instance));
+        let standing = self.instances.entry(sample.instance).or_default();
+        (standing.waiting, standing.overdue_since) = (Some(sample), Some(since));
+    }
+
+    /// The sample that has waited for room longest behind that at `after`, and its place.
+    pub(super) fn overdue_after(
+        &self,
+        after: Option<(Instant, KeyHash)>,
+    ) -> Option<((Instant, KeyHash), &CachedSample)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut places = self.separation.as_ref()?.overdue.range((from, Bound::Unbounded));
+        places.find_map(|place| Some((*place, self.instances.get(&place.1)?.waiting.as_ref()?)))
+    }
+
+    /// Takes out the sample that waits for room at this place.
+    pub(super) fn take_overdue(&mut self, place: (Instant, KeyHash)) -> Option<CachedSample> {
+        self.separation.as_mut()?.overdue.remove(&place);
+        let standing = self.instances.get_mut(&place.1)?;
+        standing.overdue_since = None;
+        standing.waiting.take()
+    }
 }
 
 impl Separation {
     /// `None` without a minimum.
     fn new(qos: &ReaderQos) -> Option<Separation> {
         let minimum = qos.timing.minimum_separation;
-        let recent = || PeriodWatch::new(minimum);
-        (!minimum.is_zero()).then(|| Separation { keeps_last: qos.reliability.is_reliable(), recent: recent() })
+        (!minimum.is_zero()).then(|| Separation {
+            keeps_last: qos.reliability.is_reliable(),
+            recent: PeriodWatch::new(minimum),
+            overdue: BTreeSet::new(),
+        })
     }
 
     fn is_recent(&self, now: Instant, instance: KeyHash) -> bool {

@@ -303,3 +303,118 @@ fn a_writer_that_gives_an_instance_up_does_not_meet_the_deadline_of_it() {
     stage.now += MILLI;
     assert!(stage.reader.handle_timeout(stage.now).deadline_missed);
 }
+
+#[test]
+fn a_value_whose_time_has_come_waits_for_room_and_the_newest_follows() {
+    for limits in [(Some(1), None), (None, Some(1))] {
+        let mut stage = reader_of(|qos| {
+            (qos.resource_limits.max_samples, qos.resource_limits.max_samples_per_instance) = limits;
+            qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+        });
+        (0..2).for_each(|_| stage.write(1, 7));
+        stage.now += SPAN;
+        assert!(!stage.reader.handle_timeout(stage.now).data_available, "{limits:?}: there is no room");
+        let counters = stage.reader.counters();
+        assert_eq!((counters.lost, counters.rejected, counters.withheld), (0, 1, 1), "{limits:?}");
+        // What comes meanwhile takes its place, and does not hold up the writer's other instances.
+        (0..2).for_each(|_| stage.write(1, 7));
+        assert_eq!(stage.taken(), [(1, 1)], "{limits:?}");
+        assert!(stage.reader.take_refilled(), "{limits:?}: the application is told");
+        assert_eq!(stage.taken(), [(1, 4)], "{limits:?}");
+        assert_eq!(stage.reader.counters().rejected, 1, "{limits:?}: it counts once");
+        // Its admission began a period.
+        stage.write(1, 7);
+        assert!(stage.taken().is_empty(), "{limits:?}");
+        stage.now += SPAN;
+        assert!(stage.reader.handle_timeout(stage.now).data_available, "{limits:?}");
+        assert_eq!(stage.taken(), [(1, 5)], "{limits:?}");
+    }
+}
+
+#[test]
+fn of_many_values_without_room_each_follows_when_there_is_some() {
+    let mut stage = reader_of(|qos| {
+        qos.resource_limits.max_samples = Some(4);
+        qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+    });
+    for instance in 0..4 {
+        (0..2).for_each(|_| stage.write(1, instance));
+    }
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.reader.counters().rejected, 4);
+    let (mut one, now) = (Vec::new(), stage.now);
+    while stage.reader.take(|| now, 1, &ReadFilter::ALL, &mut one).count > 0 {}
+    let numbers: Vec<i64> = one.iter().map(|sample| sample.info.sequence.0).collect();
+    assert_eq!(numbers.iter().filter(|number| **number % 2 == 0).count(), 4, "the last value of each: {numbers:?}");
+    assert_eq!(numbers.len(), 8);
+}
+
+#[test]
+fn the_end_of_an_instance_follows_its_value_when_both_wait_for_room() {
+    let mut stage = reader_of(|qos| {
+        qos.resource_limits.max_samples = Some(2);
+        qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+    });
+    (0..2).for_each(|_| stage.write(1, 7));
+    stage.write(2, 8);
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    let (mut taken, now) = (Vec::new(), stage.now);
+    stage.put(1, 7, ChangeKind::Dispose, None);
+    assert_eq!(stage.state(7), Some(InstanceState::Alive), "the end waits behind the value");
+    stage.reader.take(|| now, usize::MAX, &ReadFilter::ALL, &mut taken);
+    assert_eq!(stage.state(7), Some(InstanceState::NotAliveDisposed));
+    assert_eq!(stage.taken(), [(1, 2)], "value and end follow in their order");
+}
+
+#[test]
+fn an_older_value_or_a_weaker_writer_does_not_replace_one_that_waits() {
+    let mut stage = reader_of(|qos| {
+        qos.destination_order = DestinationOrder::BySource;
+        qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+    });
+    for (writer, stamp) in [(1, 10), (2, 30), (3, 20)] {
+        stage.put(writer, 7, ChangeKind::Write, Some(stamp));
+    }
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.taken(), [(1, 1), (2, 1)]);
+    let mut stage = reader_of(|qos| {
+        qos.ownership = Ownership::Exclusive;
+        qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+    });
+    for writer in [1, 3, 2, 1] {
+        stage.write(writer, 7);
+    }
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.taken(), [(1, 1), (3, 1)]);
+}
+
+#[test]
+fn a_take_wakes_the_participant_only_for_what_came_too_early_or_for_an_answer() {
+    let full = |qos: &mut ReaderQos| qos.resource_limits.max_samples = Some(1);
+    let arm = |stage: &mut Stage| {
+        let now = stage.now;
+        stage.reader.take(|| now, usize::MAX, &ReadFilter::ALL, &mut Vec::new()).arm
+    };
+    let mut stage = reader_of(|qos| {
+        full(qos);
+        qos.timing = ReaderTiming { minimum_separation: SPAN, ..ReaderTiming::default() };
+    });
+    (0..2).for_each(|_| stage.write(1, 7));
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    stage.reader.disarm();
+    assert_eq!(arm(&mut stage), Some(stage.now), "the application is to be told, though no writer waits for an answer");
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    stage.reader.disarm();
+    assert_eq!(arm(&mut stage), None, "nothing had waited");
+    let mut stage = reader_of(full);
+    (0..4).for_each(|_| stage.write(1, 7));
+    stage.reader.disarm();
+    assert_eq!(arm(&mut stage), Some(stage.now), "the writer is answered");
+    assert_eq!(arm(&mut stage), None, "that is known");
+}

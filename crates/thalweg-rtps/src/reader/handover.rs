@@ -17,7 +17,7 @@ pub(super) struct Handover {
     pub cache: SampleCache,
     pub admission: Option<Box<Admission>>,
     pub coherence: Option<Box<Coherence>>,
-    /// Some writer's next sample waits for room in the cache.
+    /// Some writer's next sample, or one that came too early before, waits for room in the cache.
     pub is_stalled: bool,
     /// The wall clock, where it is known.
     pub epoch: Option<EpochOffset>,
@@ -79,6 +79,8 @@ impl Handover {
                 self.expired += 1;
             } else if let Some(reason) = self.cache.refusal(head.instance, bytes) {
                 self.shortfall.reject(reason, head.instance);
+                admission.keep_overdue(now, sample);
+                self.is_stalled = true;
             } else {
                 self.received += 1;
                 insert(&mut self.cache, self.reader, sample);
@@ -87,6 +89,34 @@ impl Handover {
             }
         }
         ReaderOutcome { data_available, deadline_missed, ..ReaderOutcome::default() }
+    }
+
+    /// Hands over what came too early and met a full cache when its time had come, as far as there is room now; true when something had.
+    pub(super) fn present_overdue(&mut self, now: Instant) -> bool {
+        let Some(admission) = &mut self.admission else { return false };
+        let (mut place, mut has_delivered) = (None, false);
+        while let Some((next, sample)) = admission.overdue_after(place) {
+            place = Some(next);
+            let (head, is_over) = (Head::of(sample), sample.expires <= now);
+            if !is_over && let Some(reason) = self.cache.refusal(head.instance, sample.payload.len()) {
+                self.is_stalled = true;
+                if reason == RejectReason::SamplesPerInstance {
+                    // Another instance may have room.
+                    continue;
+                }
+                break;
+            }
+            let Some(sample) = admission.take_overdue(next) else { continue };
+            if is_over {
+                self.expired += 1;
+                continue;
+            }
+            self.received += 1;
+            insert(&mut self.cache, self.reader, sample);
+            admission.note_admitted(now, &head, &self.cache);
+            has_delivered = true;
+        }
+        has_delivered
     }
 
     /// Lets samples go whose time is over; true when there were any.

@@ -201,21 +201,9 @@ impl Reader {
         self.handover.epoch = epoch;
     }
 
-    /// Hands over what had waited for room; true when something had.
-    fn use_room(&mut self, now: Instant) -> bool {
-        self.handover.is_stalled = false;
-        let mut refilled = false;
-        self.writers.move_on(|writer| {
-            let has_delivered = self.handover.drain(now, writer) > 0;
-            refilled |= has_delivered;
-            has_delivered.then(|| writer.answer_after_take(now))
-        });
-        refilled
-    }
-
     /// Does what is due at `now` besides answers: samples expire, and others take their room.
     pub fn handle_timeout(&mut self, now: Instant) -> ReaderOutcome {
-        let mut data_available = self.handover.expire(|| now) && self.handover.is_stalled && self.use_room(now);
+        let mut data_available = self.handover.expire(|| now) && self.handover.is_stalled && self.use_room(now).is_any;
         let due = self.handover.check_admission(now);
         data_available |= due.data_available;
         ReaderOutcome {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use thalweg::filter::Filter;
 use thalweg::qos::{
     AccessScope, DestinationOrder, Liveliness, LivelinessKind, Ownership, Presentation, ReaderLifecycle, ReaderQos,
-    ReaderTiming, WriterOwnership, WriterQos, WriterTiming,
+    ReaderTiming, ResourceLimits, WriterOwnership, WriterQos, WriterTiming,
 };
 use thalweg::types::Timestamp;
 use thalweg::{
@@ -326,6 +326,21 @@ fn a_reader_that_wants_fewer_samples_gets_them_apart() {
         assert!(ahead >= 2 && apart >= SPAN / 10, "{ahead} samples and {apart:?} apart");
     }
     assert!(reader.counters().withheld >= 10);
+}
+
+#[test]
+fn the_last_value_that_came_too_early_follows_when_there_is_room() {
+    let qos = ReaderQos {
+        timing: ReaderTiming { minimum_separation: SPAN / 5, ..ReaderTiming::default() },
+        resource_limits: ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() },
+        ..reliable_reader()
+    };
+    let ends = pair::<Shape>("last", reliable_writer(), qos);
+    (0..10).for_each(|x| _ = ends.writer.write(&Shape::new("A", x)).unwrap());
+    ends.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    eventually("its time comes while the reader is full", || ends.reader.counters().rejected == 1);
+    let values: Vec<i32> = take(&ends.reader, 2).iter().map(|sample| sample.data().unwrap().x).collect();
+    assert_eq!(values, [0, 9]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The reasons why no participant is found, with remedies.
 
+mod apart;
 mod similar;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use thalweg::surroundings::{
 };
 
 use crate::network_options::{MemberOptions, NetworkOptions};
+use apart::Apart;
 pub use similar::{SimilarTopic, find as similar_topics};
 
 /// Options of commands that are members of a domain and may find nobody there.
@@ -116,6 +118,8 @@ struct SoughtTopic {
     /// Their types and partitions; a partition of no name is left out.
     types: BTreeSet<String>,
     partitions: BTreeSet<String>,
+    /// Their writers and readers that do not match, by the reason.
+    apart: Vec<Apart>,
     similar: Vec<SimilarTopic>,
 }
 
@@ -187,6 +191,12 @@ impl NobodyFound {
             advice.extend(
                 topic.similar.iter().map(|similar| format!("did you mean {:?}? {}", similar.name, similar.why)),
             );
+            if !topic.apart.is_empty() {
+                advice.push(format!(
+                    "thalweg why {} tells type, QoS and partitions of each of its endpoints",
+                    topic.name
+                ));
+            }
         }
         if self.ignored > 0 {
             let group = self.other_groups.first().map_or("default", String::as_str);
@@ -307,6 +317,7 @@ impl SoughtTopic {
         let similar = similar::find(name, &writer_names, &reader_names);
         writers.retain(|known| known.data.topic_name == name);
         readers.retain(|known| known.data.topic_name == name);
+        let apart = apart::find(participant, &writers, &readers);
         let types = writers.iter().map(|known| &known.data.type_name);
         let types = types.chain(readers.iter().map(|known| &known.data.type_name)).cloned().collect();
         let partitions = writers.iter().flat_map(|known| &known.data.qos.partition);
@@ -318,6 +329,7 @@ impl SoughtTopic {
             readers: readers.len(),
             types,
             partitions,
+            apart,
             similar,
         }
     }
@@ -330,6 +342,14 @@ impl SoughtTopic {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let _ = writeln!(out, "    {what}: {}", names.join(", "));
             }
+        }
+        for Apart { why, pairs, writer, reader } in self.apart.iter().take(LINES_MAX) {
+            let do_not = if *pairs == 1 {
+                "1 pair does not match, "
+            } else {
+                &format!("{pairs} pairs do not match, one of them ")
+            };
+            let _ = writeln!(out, "    {do_not}writer {writer} and reader {reader}: {why}");
         }
     }
 }

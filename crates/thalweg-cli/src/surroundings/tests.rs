@@ -112,6 +112,7 @@ fn groups_are_told_and_a_topic_that_others_use_makes_other_domains_beside_the_po
         readers,
         types: BTreeSet::from(["T".to_owned()]),
         partitions: BTreeSet::from(["left".to_owned()]),
+        apart: Vec::new(),
         similar: similar::find("chatter", &["rt/chatter".to_owned()], &[]),
     };
     let known =
@@ -119,4 +120,25 @@ fn groups_are_told_and_a_topic_that_others_use_makes_other_domains_beside_the_po
     let lines = ["1 other participant in domain 0", "no writer and 1 reader of others", "types: T", "partitions: left"];
     check(known(1), &lines, &["domain 3", "uses eth0", "--peer"]);
     check(known(0), &["domain 3: 1 participant heard", "-> did you mean \"rt/chatter\"?"], &["uses eth0", "--peer"]);
+}
+
+#[test]
+fn what_keeps_endpoints_of_the_topic_apart_is_told_with_an_example_of_each() {
+    let apart =
+        |why: &str, pairs| Apart { why: why.to_owned(), pairs, writer: "w1".to_owned(), reader: "r1".to_owned() };
+    let topic = SoughtTopic {
+        name: "chatter".to_owned(),
+        writers: 2,
+        readers: 2,
+        types: BTreeSet::new(),
+        partitions: BTreeSet::new(),
+        apart: vec![apart("the types differ", 3), apart("too late", 1)],
+        similar: Vec::new(),
+    };
+    let lines = [
+        "\n    3 pairs do not match, one of them writer w1 and reader r1: the types differ\n",
+        "\n    1 pair does not match, writer w1 and reader r1: too late\n",
+        "-> thalweg why chatter tells",
+    ];
+    check(NobodyFound { participants: 2, topic: Some(topic), ..alone() }, &lines, &["--peer"]);
 }

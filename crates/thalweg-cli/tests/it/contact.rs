@@ -140,6 +140,40 @@ fn doctor_tells_types_and_partitions_of_a_topic_and_pub_why_they_keep_it_apart()
 }
 
 #[test]
+fn doctor_names_what_keeps_the_writers_and_readers_of_a_topic_apart() {
+    let tag = tag();
+    let running = [
+        start(&["sub", "chatter", "--domain-tag", &tag]),
+        start(&["sub", "chatter", "--type", "bytes", "--domain-tag", &tag]),
+        start(&[
+            "pub",
+            "chatter",
+            "x",
+            "--qos",
+            "reliability=best-effort",
+            "--match-timeout",
+            "40",
+            "--domain-tag",
+            &tag,
+        ]),
+    ];
+    let words = ["doctor", "chatter", "--domain-tag", &tag, "--survey", "2"];
+    let text = run(&words).expect_code(0).stdout;
+    let parts = [
+        "1 pair does not match, writer ",
+        "\"thalweg::Bytes\"",
+        ": RELIABILITY: offered BEST_EFFORT, requested RELIABLE",
+        "-> thalweg why chatter tells type, QoS and partitions",
+    ];
+    check_contains(&text, &parts);
+    let told = run(&[&words[..], &["--json"]].concat()).expect_code(0).stdout;
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let pairs = told["topic"]["apart"].as_array().expect("a list").iter().map(|one| one["pairs"].as_u64());
+    assert_eq!(pairs.collect::<Vec<_>>(), [Some(1), Some(1)], "{told:#}");
+    running.into_iter().for_each(end);
+}
+
+#[test]
 fn doctor_tells_the_network_also_where_somebody_is_found() {
     let tag = tag();
     let reader = start(&["sub", "rt/chatter", "--domain-tag", &tag]);

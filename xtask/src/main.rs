@@ -1,5 +1,6 @@
 //! `cargo xtask`: tasks of contributors and of the continuous integration.
 
+mod api;
 mod browser;
 mod compliance;
 mod count;
@@ -37,6 +38,8 @@ usage: cargo xtask <command>
   count instructions [REVISION]
                       count the instructions of a sample that uses no policy, and at an earlier revision beside them (needs valgrind)
   count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
+  api [--write]       compare the public API of thalweg, and what it exports of our other crates, with docs/api/thalweg.txt; with
+                      --write, record it there
   compliance [--check] [--with PROGRAM]
                       check that the tests of each clause of DDS exist, run the cases of `thalweg shapes` with itself and write
                       docs/compliance.md; with --check, compare it; with --with, run them against another vendor's shape_main
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(rest),
         Some("licences") => licences::run(),
         Some("miri") => miri::run(),
+        Some("api") => api::run(rest),
         Some("compliance") => compliance::run(rest),
         Some("mutants") => mutants::run(rest),
         Some("count") => count::run(rest),

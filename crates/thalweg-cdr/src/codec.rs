@@ -222,6 +222,30 @@ pub trait Bounded: Encode + Decode {
     /// As [`Decode::decode`]; before memory is taken when there are more elements.
     fn decode_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError>;
 
+    /// Reads the key of a value of at most so many elements: what [`encode_key`](Encode::encode_key) writes.
+    ///
+    /// # Errors
+    /// As [`decode_bounded`](Self::decode_bounded).
+    fn decode_key_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError> {
+        Self::decode_bounded(decoder, max_len)
+    }
+
+    /// Copies the key of a value of at most so many elements from a payload to a key hash, as [`Decode::transfer_key`].
+    ///
+    /// # Errors
+    /// As [`decode_bounded`](Self::decode_bounded) and [`encode`](Encode::encode).
+    fn transfer_key_bounded(
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+        max_len: usize,
+    ) -> Result<(), DecodeError> {
+        let value = match decoder.is_key_only() {
+            true => Self::decode_key_bounded(decoder, max_len),
+            false => Self::decode_bounded(decoder, max_len),
+        }?;
+        value.encode_key(encoder).map_err(|error| decoder.error(format!("a key that can be written, but {error}")))
+    }
+
     /// As [`decode_bounded`](Self::decode_bounded), in place of this value.
     ///
     /// # Errors

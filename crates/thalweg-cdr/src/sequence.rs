@@ -77,11 +77,7 @@ impl<T: Decode> Decode for Vec<T> {
     }
 
     fn decode_key(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        // Fewer bytes than a whole element has: only its key members are there.
-        decode_sequence_of::<T, _>(decoder, 0, usize::MAX, |decoder, count| {
-            decoder.charge(count, size_of::<T>())?;
-            (0..count).map(|_| T::decode_key(decoder)).collect()
-        })
+        decode_key_sequence(decoder, usize::MAX)
     }
 
     fn default_value() -> Self {
@@ -123,6 +119,10 @@ impl<T: Encode + Decode> Bounded for Vec<T> {
         decode_sequence::<T, _>(decoder, max_len, T::decode_elements)
     }
 
+    fn decode_key_bounded(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Self, DecodeError> {
+        decode_key_sequence(decoder, max_len)
+    }
+
     #[inline]
     fn decode_bounded_into(&mut self, decoder: &mut Decoder<'_>, max_len: usize) -> Result<(), DecodeError> {
         decode_sequence::<T, _>(decoder, max_len, |decoder, count| T::decode_elements_into(self, decoder, count))
@@ -136,6 +136,15 @@ fn decode_sequence<T: Decode, R>(
     elements: impl FnOnce(&mut Decoder<'_>, usize) -> Result<R, DecodeError>,
 ) -> Result<R, DecodeError> {
     decode_sequence_of::<T, R>(decoder, T::MIN_BYTES, max_len, elements)
+}
+
+/// Reads the keys of at most so many elements.
+fn decode_key_sequence<T: Decode>(decoder: &mut Decoder<'_>, max_len: usize) -> Result<Vec<T>, DecodeError> {
+    // Fewer bytes than a whole element has: only its key members are there.
+    decode_sequence_of::<T, _>(decoder, 0, max_len, |decoder, count| {
+        decoder.charge(count, size_of::<T>())?;
+        (0..count).map(|_| T::decode_key(decoder)).collect()
+    })
 }
 
 /// As [`decode_sequence`], of elements that have at least so many bytes.

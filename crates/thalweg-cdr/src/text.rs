@@ -64,8 +64,7 @@ impl Decode for String {
 
     #[inline]
     fn transfer_key(decoder: &mut Decoder<'_>, encoder: &mut Encoder<'_>) -> Result<(), DecodeError> {
-        let text = decode_str(decoder, UNBOUNDED)?;
-        encode_str(text, encoder).map_err(|error| decoder.error(format!("a key that can be written, but {error}")))
+        Self::transfer_key_bounded(decoder, encoder, UNBOUNDED)
     }
 }
 
@@ -89,6 +88,16 @@ impl Bounded for String {
         self.clear();
         self.push_str(text);
         Ok(())
+    }
+
+    #[inline]
+    fn transfer_key_bounded(
+        decoder: &mut Decoder<'_>,
+        encoder: &mut Encoder<'_>,
+        max_len: usize,
+    ) -> Result<(), DecodeError> {
+        let text = decode_str(decoder, max_len)?;
+        encode_str(text, encoder).map_err(|error| decoder.error(format!("a key that can be written, but {error}")))
     }
 }
 

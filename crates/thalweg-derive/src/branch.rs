@@ -154,7 +154,10 @@ impl BranchValue<'_> {
         let of_type = self.of_type;
         match &self.max_len {
             None => quote!(<#of_type as #cdr::Decode>::#function(decoder)),
-            Some(max_len) => quote!(<#of_type as #cdr::Bounded>::decode_bounded(decoder, #max_len)),
+            Some(max_len) => {
+                let bounded = quote::format_ident!("{}_bounded", function.to_string());
+                quote!(<#of_type as #cdr::Bounded>::#bounded(decoder, #max_len))
+            }
         }
     }
 

@@ -117,7 +117,18 @@ impl DerivedMember {
         let value_type = &self.value_type;
         match &self.max_len {
             None => quote!(<#value_type as #cdr::Decode>::decode_key(decoder)),
-            Some(_) => self.decode_value(cdr),
+            Some(max_len) => quote!(<#value_type as #cdr::Bounded>::decode_key_bounded(decoder, #max_len)),
+        }
+    }
+
+    /// Copies the key of a value from `decoder`, a mutable reference, to `encoder`.
+    pub fn transfer_key(&self, cdr: &Path, decoder: &TokenStream) -> TokenStream {
+        let value_type = &self.value_type;
+        match &self.max_len {
+            None => quote!(<#value_type as #cdr::Decode>::transfer_key(#decoder, encoder)),
+            Some(max_len) => {
+                quote!(<#value_type as #cdr::Bounded>::transfer_key_bounded(#decoder, encoder, #max_len))
+            }
         }
     }
 

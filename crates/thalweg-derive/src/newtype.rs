@@ -22,6 +22,16 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
         None => quote!(<#inner as #cdr::Decode>::decode_into(&mut self.0, decoder)),
         Some(max_len) => quote!(<#inner as #cdr::Bounded>::decode_bounded_into(&mut self.0, decoder, #max_len)),
     };
+    let (decode_key, transfer_key) = match &found.max_len {
+        None => (
+            quote!(<#inner as #cdr::Decode>::decode_key(decoder)),
+            quote!(<#inner as #cdr::Decode>::transfer_key(decoder, encoder)),
+        ),
+        Some(max_len) => (
+            quote!(<#inner as #cdr::Bounded>::decode_key_bounded(decoder, #max_len)),
+            quote!(<#inner as #cdr::Bounded>::transfer_key_bounded(decoder, encoder, #max_len)),
+        ),
+    };
     let (check, decode, key_size) = match &found.max_len {
         None => (None, quote!(<#inner as #cdr::Decode>::decode), quote!(<#inner as #cdr::Layout>::KEY_SIZE)),
         Some(max_len) => (
@@ -78,7 +88,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             #[inline]
             fn decode_into(&mut self, decoder: &mut #cdr::Decoder<'_>) -> #nothing { #decode_into }
             fn decode_key(decoder: &mut #cdr::Decoder<'_>) -> #whole {
-                <#inner as #cdr::Decode>::decode_key(decoder).map(Self)
+                #decode_key.map(Self)
             }
             fn default_value() -> Self { Self(<#inner as #cdr::Decode>::default_value()) }
             fn skip(decoder: &mut #cdr::Decoder<'_>) -> #nothing {
@@ -88,7 +98,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
                 <#inner as #cdr::Decode>::skip_elements(decoder, count)
             }
             fn transfer_key(decoder: &mut #cdr::Decoder<'_>, encoder: &mut #cdr::Encoder<'_>) -> #nothing {
-                <#inner as #cdr::Decode>::transfer_key(decoder, encoder)
+                #transfer_key
             }
         },
     );

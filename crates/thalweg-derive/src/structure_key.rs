@@ -98,9 +98,10 @@ fn transfer_in_order(structure: &DerivedStructure<'_>) -> TokenStream {
         .members
         .iter()
         .map(|member| {
-            let (value_type, named) = (&member.value_type, member.named(&structure.name));
+            let named = member.named(&structure.name);
             if member.key || !keyed {
-                let transferred = quote!(<#value_type as #cdr::Decode>::transfer_key(decoder, encoder)#named?;);
+                let value = member.transfer_key(cdr, &quote!(decoder));
+                let transferred = quote!(#value #named?;);
                 if member.key || structure.extensibility != ExtensibilityAttribute::Appendable {
                     return transferred;
                 }
@@ -130,7 +131,7 @@ fn transfer_mutable(structure: &DerivedStructure<'_>) -> TokenStream {
     let ids = members.iter().map(|member| member.id);
     let others = structure.members.iter().map(|member| member.id).filter(|id| members.iter().all(|key| key.id != *id));
     let transfers = members.iter().zip(&slots).map(|(member, slot)| {
-        let (value_type, named) = (&member.value_type, member.named(&structure.name));
+        let (value, named) = (member.transfer_key(cdr, &quote!(&mut place)), member.named(&structure.name));
         let message = format!("key member {}", member.id);
         // A struct without key members is one key as a whole, and its members may be missing like any others.
         let missing = match structure.is_keyed() {
@@ -139,9 +140,7 @@ fn transfer_mutable(structure: &DerivedStructure<'_>) -> TokenStream {
         };
         quote! {
             match #slot {
-                ::core::option::Option::Some(mut place) => {
-                    <#value_type as #cdr::Decode>::transfer_key(&mut place, encoder)#named?
-                }
+                ::core::option::Option::Some(mut place) => #value #named?,
                 ::core::option::Option::None => #missing,
             }
         }

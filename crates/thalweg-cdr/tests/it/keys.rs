@@ -1,6 +1,6 @@
 //! Key hashes beyond those that Cyclone confirms.
 
-use thalweg_cdr::{Representation, Topic, encode, key_hash, key_hash_of_payload};
+use thalweg_cdr::{Representation, Topic, decode_key, encode, encode_key, key_hash, key_hash_of_payload};
 use thalweg_derive::Topic;
 
 use crate::types::{Choice, Color, Growing, ShortKey, Small};
@@ -106,4 +106,136 @@ fn what_follows_the_last_key_member_is_not_looked_at() {
     payload.truncate(4 + 23);
     let error = key_hash_of_payload::<ShortKey>(&payload, false).expect_err("cut within the key");
     assert_eq!(error.to_string(), "20: expected 8 bytes of u64, 7 left (ShortKey.number)");
+}
+
+/// A name of a bounded sequence.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct TwoHeads(#[topic(max_len = 2)] Vec<Head>);
+
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+enum Crowd {
+    #[topic(case = 1)]
+    Heads(#[topic(max_len = 2)] Vec<Head>),
+    #[topic(case = 2)]
+    Name(#[topic(max_len = 3)] String),
+}
+
+/// Keys with bounds, of parts that have more behind their own key members.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Bounds {
+    #[topic(key, max_len = 2)]
+    heads: Vec<Head>,
+    #[topic(key)]
+    named: TwoHeads,
+    #[topic(key)]
+    crowd: Crowd,
+    rest: String,
+}
+
+/// As [`Bounds`], without them.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Boundless {
+    #[topic(key)]
+    heads: Vec<Head>,
+    #[topic(key)]
+    named: Vec<Head>,
+    #[topic(key)]
+    crowd: BoundlessCrowd,
+    rest: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+enum BoundlessCrowd {
+    #[topic(case = 1)]
+    Heads(Vec<Head>),
+    #[topic(case = 2)]
+    Name(String),
+}
+
+/// As [`Bounds`], with members in any order.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr", extensibility = "mutable")]
+struct MutableBounds {
+    #[topic(key, max_len = 2)]
+    heads: Vec<Head>,
+    #[topic(key, max_len = 3)]
+    name: String,
+    rest: String,
+}
+
+fn heads(count: u8) -> Vec<Head> {
+    (0..count).map(|id| Head { id, text: "behind the key".into() }).collect()
+}
+
+fn key_heads(count: u8) -> Vec<Head> {
+    (0..count).map(|id| Head { id, text: String::new() }).collect()
+}
+
+#[test]
+fn a_bounded_key_is_read_from_a_key_alone_as_it_was_written() {
+    let name = || Crowd::Name("abc".into());
+    let crowds = [(Crowd::Heads(heads(2)), Crowd::Heads(key_heads(2))), (name(), name())];
+    for (crowd, expected) in crowds {
+        let value = Bounds { heads: heads(2), named: TwoHeads(heads(1)), crowd, rest: "rest".into() };
+        let expected =
+            Bounds { heads: key_heads(2), named: TwoHeads(key_heads(1)), crowd: expected, rest: String::new() };
+        let hash = key_hash(&value).expect("a hash");
+        for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+            let mut key = Vec::new();
+            encode_key(&value, representation, &mut key).expect("a key");
+            assert_eq!(decode_key::<Bounds>(&key), Ok(expected.clone()), "{representation:?}");
+            assert_eq!(key_hash_of_payload::<Bounds>(&key, true), Ok(hash), "{representation:?}");
+            let mut sample = Vec::new();
+            encode(&value, representation, &mut sample).expect("a sample");
+            assert_eq!(key_hash_of_payload::<Bounds>(&sample, false), Ok(hash), "{representation:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_over_its_bound_is_refused_wherever_it_stands() {
+    let within =
+        || Boundless { heads: heads(2), named: heads(2), crowd: BoundlessCrowd::Heads(heads(2)), rest: String::new() };
+    let over = [
+        ("Bounds.heads", Boundless { heads: heads(3), ..within() }),
+        ("Bounds.named", Boundless { named: heads(3), ..within() }),
+        ("Crowd.Heads", Boundless { crowd: BoundlessCrowd::Heads(heads(3)), ..within() }),
+        ("Crowd.Name", Boundless { crowd: BoundlessCrowd::Name("abcd".into()), ..within() }),
+    ];
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        for (place, value) in &over {
+            let (mut key, mut sample) = (Vec::new(), Vec::new());
+            encode_key(value, representation, &mut key).expect("a key");
+            encode(value, representation, &mut sample).expect("a sample");
+            let errors = [
+                decode_key::<Bounds>(&key).map(drop),
+                key_hash_of_payload::<Bounds>(&key, true).map(drop),
+                key_hash_of_payload::<Bounds>(&sample, false).map(drop),
+            ];
+            for error in errors {
+                let error = error.expect_err("over its bound").to_string();
+                assert!(error.contains(place) && error.contains("at most"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn members_in_any_order_keep_the_bounds_of_their_keys() {
+    let value = MutableBounds { heads: heads(2), name: "abc".into(), rest: "rest".into() };
+    let expected = MutableBounds { heads: key_heads(2), rest: String::new(), ..value.clone() };
+    let hash = key_hash(&value).expect("a hash");
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let (mut key, mut sample) = (Vec::new(), Vec::new());
+        encode_key(&value, representation, &mut key).expect("a key");
+        encode(&value, representation, &mut sample).expect("a sample");
+        assert_eq!(decode_key::<MutableBounds>(&key), Ok(expected.clone()));
+        assert_eq!(key_hash_of_payload::<MutableBounds>(&key, true), Ok(hash));
+        assert_eq!(key_hash_of_payload::<MutableBounds>(&sample, false), Ok(hash));
+    }
 }

@@ -1,3 +1,5 @@
+mod ranges;
+
 use std::collections::BTreeMap;
 
 use thalweg_cdr::{self as cdr, Representation};

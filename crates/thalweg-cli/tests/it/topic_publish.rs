@@ -300,3 +300,18 @@ fn what_echo_prints_is_what_pub_takes() {
     });
     assert_eq!(second, printed);
 }
+
+#[test]
+fn a_number_outside_of_its_range_is_told_and_nothing_is_written() {
+    let (tag, folder) = (tag(), TestFolder::new());
+    folder.write("speed.idl", "@final struct Speed { @range(min = 0, max = 5) float metres; };");
+    let path = folder.path("speed.idl");
+    let publish = |sample: &str| {
+        let words = ["topic", "pub", "speed", sample, "--type", "Speed", "--idl", &path, "--wait-matching", "0"];
+        run(&[&words[..], &["--domain-tag", &tag]].concat())
+    };
+    let said = publish(r#"{"metres":7.5}"#).expect_code(2);
+    let expected = "error: the sample is no Speed: metres: 7.5 is outside of the range from 0 to 5\n";
+    assert!(said.stderr.contains(expected), "{}", said.stderr);
+    publish(r#"{"metres":5}"#).expect_code(0);
+}

@@ -4,6 +4,7 @@ mod complete;
 mod key;
 mod leaf;
 mod number;
+mod range;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use thalweg_cdr::description::{Primitive, Structure, StructureMember, Type, Unio
 use thalweg_cdr::{Encode, EncodeError, Encoder, Extensibility, LengthCode, Member as MemberHeader, WString};
 
 use super::leaf::{needed, number_of, text, unknown, within, write_number, write_primitive};
+use super::range;
 use super::read::key_text;
 use crate::document::{Document, MapKey, octets};
 
@@ -42,7 +43,14 @@ pub(super) fn structure(
     framed(of.extensibility, part, encoder, |encoder| {
         let is_mutable = of.extensibility == Extensibility::Mutable && part != Part::KeyHash;
         members.iter().try_for_each(|member| {
-            write_member(member, given_for(member, value)?, is_mutable, encoder, part)
+            let given = given_for(member, value)?;
+            // A key may be that of a sample which another vendor wrote.
+            let in_range = match given {
+                Some(given) if part == Part::All => range::check(&member.member_type, &member.annotations, given),
+                _ => Ok(()),
+            };
+            in_range
+                .and_then(|()| write_member(member, given, is_mutable, encoder, part))
                 .map_err(|error| error.below_member(&member.name))
         })
     })
@@ -82,6 +90,9 @@ pub(super) fn union(of: &Union, value: &Document, encoder: &mut Encoder<'_>, par
         let (Some(case), true) = (case, part == Part::All || !of.is_keyed) else { return Ok(()) };
         let Some(case_type) = &case.case_type else { return Ok(()) };
         let found = found.ok_or_else(|| EncodeError::new(format!("the member {:?} is missing", case.name)))?;
+        if part == Part::All {
+            range::check(case_type, &case.annotations, found).map_err(|error| error.below_member(&case.name))?;
+        }
         let written = if is_mutable {
             let header = MemberHeader { id: case.id, must_understand: false };
             encoder.parameter(header, LengthCode::Stated, |encoder| write_value(case_type, found, encoder, part))

@@ -4,14 +4,19 @@
 
 mod key_size;
 mod named;
+mod once;
+mod recursive;
+mod tie;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 pub use named::{
     Alias, Annotations, Bitfield, Bitmask, Bitset, Enumeration, Literal, Structure, StructureMember, TryConstruct,
     Union, UnionCase,
 };
+pub use once::once;
+pub use recursive::{Component, Recursive};
+pub use tie::{COMPONENT_TYPES_MAX, TieError, is_open, tie};
 
 /// A type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub enum Type {
     Structure(Arc<Structure>),
     /// One of several members.
     Union(Arc<Union>),
+    /// A type that contains itself, or one of several that contain each other.
+    Recursive(Recursive),
     /// Any number of elements.
     Sequence {
         /// The type of the elements.
@@ -141,13 +148,20 @@ impl Primitive {
 }
 
 impl Type {
-    /// The type behind all its names.
+    /// The type behind all its names. [`Type::Recursive`] is looked through where it holds its component: at uses from outside, and not
+    /// at those among the types of the component, which [`followed`](Self::followed) leads to.
     pub fn resolved(&self) -> &Type {
-        let mut found = self;
-        while let Type::Alias(alias) = found {
-            found = &alias.aliased;
+        let (mut found, mut within): (&Type, Option<&Component>) = (self, None);
+        loop {
+            found = match found {
+                Type::Alias(alias) => &alias.aliased,
+                Type::Recursive(part) => match part.definition_in(&mut within) {
+                    Some(definition) => definition,
+                    None => return found,
+                },
+                other => return other,
+            }
         }
-        found
     }
 
     /// Whether collections of it have no length in front in XCDR2; names and dimensions of an array are looked through.
@@ -175,7 +189,8 @@ impl Type {
                 required.map(|member| member.member_type.bytes_min()).fold(0, usize::saturating_add)
             }
             Type::Union(union) if union.extensibility == crate::Extensibility::Final => union.discriminator.bytes_min(),
-            Type::Structure(_) | Type::Union(_) => 0,
+            // A use of a type that contains itself is bounded by what it costs, not by the bytes that it claims.
+            Type::Structure(_) | Type::Union(_) | Type::Recursive(_) => 0,
         }
     }
 
@@ -188,6 +203,7 @@ impl Type {
             Type::Alias(alias) => Some(&alias.name),
             Type::Structure(structure) => Some(&structure.name),
             Type::Union(union) => Some(&union.name),
+            Type::Recursive(part) => Some(part.name()),
             _ => None,
         }
     }
@@ -204,23 +220,4 @@ impl Type {
             other => other,
         }
     }
-}
-
-/// Describes a type that has a name; `None` for one that contains itself, which descriptions cannot.
-///
-/// `rust_name` tells it from all others: [`std::any::type_name`].
-pub fn once(rust_name: &'static str, describe: impl FnOnce() -> Option<Type>) -> Option<Type> {
-    let is_open = OPEN.with_borrow(|open| open.contains(&rust_name));
-    if is_open {
-        return None;
-    }
-    OPEN.with_borrow_mut(|open| open.push(rust_name));
-    let described = describe();
-    OPEN.with_borrow_mut(|open| open.pop());
-    described
-}
-
-thread_local! {
-    /// The types that are being described.
-    static OPEN: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
 }

@@ -32,7 +32,7 @@ pub trait Layout {
     /// The fewest bytes a value takes: a claimed count of elements is checked against the remaining input.
     const MIN_BYTES: usize = 0;
 
-    /// The type as data, which others are told of; `None` for a type that cannot be described, or contains itself.
+    /// The type as data, which others are told of; `None` for a type that cannot be described.
     fn description() -> Option<Type> {
         None
     }

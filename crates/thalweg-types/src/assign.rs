@@ -52,7 +52,7 @@ impl fmt::Display for TypeDifference {
 /// # Errors
 /// The first difference that the rules do not permit.
 pub fn check(writer: &Type, reader: &Type, permitted: Permitted) -> Result<(), TypeDifference> {
-    let mut comparing = Comparing { permitted, path: Vec::new(), done: BTreeSet::new() };
+    let mut comparing = Comparing { permitted, path: Vec::new(), assumed: BTreeSet::new(), levels: 0 };
     comparing.types(writer, reader).map_err(|why| TypeDifference { path: comparing.path.concat(), why })
 }
 
@@ -60,9 +60,19 @@ struct Comparing {
     permitted: Permitted,
     /// The way to what is compared, as it is written.
     path: Vec<String>,
-    /// Pairs of named types that fit: a type may occur at many places.
-    done: BTreeSet<(usize, usize)>,
+    /// Pairs of types that fit, or are being compared: those that contain themselves fit unless something else differs.
+    assumed: BTreeSet<Pair>,
+    levels: usize,
 }
+
+/// Two types, and what is permitted of their parts.
+type Pair = (Place, Place, Permitted);
+/// Where a type is in memory: its address and 0, or that of its component and its place there, counted from 1.
+type Place = (usize, usize);
+
+/// Deepest nesting of what is compared, chosen for the stack of a thread: two components may lead through each other for as many
+/// levels as there are pairs of their types.
+const LEVELS_MAX: usize = 256;
 
 type Fits = Result<(), String>;
 
@@ -81,17 +91,47 @@ impl Comparing {
     }
 
     fn once<T>(&mut self, writer: &Arc<T>, reader: &Arc<T>, compare: impl FnOnce(&mut Self) -> Fits) -> Fits {
-        let pair = (Arc::as_ptr(writer) as usize, Arc::as_ptr(reader) as usize);
-        if pair.0 == pair.1 || self.done.contains(&pair) {
+        let place = |of: &Arc<T>| (Arc::as_ptr(of).addr(), 0);
+        let pair = (place(writer), place(reader), self.permitted);
+        if pair.0 == pair.1 || !self.assumed.insert(pair) {
             return Ok(());
         }
-        compare(self)?;
-        self.done.insert(pair);
-        Ok(())
+        compare(self)
+    }
+
+    /// Compares where one of the two contains itself.
+    fn recursive(&mut self, writer: &Type, reader: &Type) -> Fits {
+        let place = |of: &Type| match of {
+            Type::Recursive(part) => Some((Arc::as_ptr(&part.component()?).addr(), part.index() + 1)),
+            _ => None,
+        };
+        if let (Some(one), Some(other)) = (place(writer), place(reader))
+            && !self.assumed.insert((one, other, self.permitted))
+        {
+            return Ok(());
+        }
+        let (one, other) = (writer.followed(), reader.followed());
+        match (&*one, &*other) {
+            (Type::Recursive(part), _) | (_, Type::Recursive(part)) => {
+                differ(format!("the definition of {} is gone", part.name()))
+            }
+            (one, other) => self.resolved(one, other),
+        }
     }
 
     fn types(&mut self, writer: &Type, reader: &Type) -> Fits {
-        match (writer.resolved(), reader.resolved()) {
+        self.levels += 1;
+        if self.levels > LEVELS_MAX {
+            return differ(format!("they nest more than {LEVELS_MAX} levels, which is not compared"));
+        }
+        self.resolved(writer.resolved(), reader.resolved())?;
+        self.levels -= 1;
+        Ok(())
+    }
+
+    fn resolved(&mut self, writer: &Type, reader: &Type) -> Fits {
+        match (writer, reader) {
+            (Type::Recursive(_), _) | (_, Type::Recursive(_)) => self.recursive(writer, reader),
             (Type::Primitive(one), Type::Primitive(other)) if one == other => Ok(()),
             (Type::String { bound: one }, Type::String { bound: other })
             | (Type::WString { bound: one }, Type::WString { bound: other }) => {
@@ -345,6 +385,7 @@ fn kind(of: &Type) -> String {
         Type::Array { .. } => "an array".to_owned(),
         Type::Map { .. } => "a map".to_owned(),
         Type::Alias(alias) => alias.name.clone(),
+        Type::Recursive(part) => part.name().to_owned(),
     }
 }
 

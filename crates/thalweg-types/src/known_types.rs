@@ -12,12 +12,14 @@ use crate::idl::{self, Definitions, IdlError, Reading};
 #[derive(Clone, Debug)]
 pub struct Types {
     types: BTreeMap<String, Type>,
+    /// The structures among them; those that contain themselves hold all that they need.
+    structures: BTreeMap<String, Arc<Structure>>,
 }
 
 impl Default for Types {
     /// The types that `thalweg pub` and `thalweg sub` know, and [those of readings](READINGS).
     fn default() -> Self {
-        let mut types = Types { types: BTreeMap::new() };
+        let mut types = Types { types: BTreeMap::new(), structures: BTreeMap::new() };
         types.add(&idl::parse(BUILT_IN).expect("the built-in types are IDL"));
         types
     }
@@ -44,8 +46,14 @@ impl Types {
 
     /// Adds types; those of the same name are replaced.
     pub fn add(&mut self, definitions: &Definitions) {
-        let named = definitions.iter().filter_map(|found| Some((found.name()?.to_owned(), found.clone())));
-        self.types.extend(named);
+        for found in definitions.iter() {
+            let Some(name) = found.name() else { continue };
+            match found.held_structure() {
+                Some(structure) => drop(self.structures.insert(name.to_owned(), structure)),
+                None => drop(self.structures.remove(name)),
+            }
+            self.types.insert(name.to_owned(), found.clone());
+        }
     }
 
     /// The type of this name, modules included.
@@ -55,10 +63,7 @@ impl Types {
 
     /// The structure of this name, modules included.
     pub fn find(&self, name: &str) -> Option<&Arc<Structure>> {
-        match self.types.get(name)?.resolved() {
-            Type::Structure(structure) => Some(structure),
-            _ => None,
-        }
+        self.structures.get(name)
     }
 
     /// The names of all of them, in order.

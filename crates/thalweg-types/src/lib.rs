@@ -12,8 +12,8 @@ pub mod type_object;
 
 pub use known_types::{READINGS, Types};
 pub use thalweg_cdr::description::{
-    Alias, Annotations, Bitfield, Bitmask, Bitset, Enumeration, Literal, Primitive, Structure, StructureMember,
-    TryConstruct, Type, Union, UnionCase,
+    Alias, Annotations, Bitfield, Bitmask, Bitset, Component, Enumeration, Literal, Primitive, Recursive, Structure,
+    StructureMember, TryConstruct, Type, Union, UnionCase,
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use thalweg_cdr::description::{Structure, StructureMember, Type, Union};
 
 use super::SampleType;
 use super::leaf::number_of;
-use super::read::default_value;
+use super::read::{default_case, default_value};
 use super::write::{DISCRIMINATOR, is_named, is_octet};
 use crate::document::{Document, MapKey};
 
@@ -65,7 +65,7 @@ fn union(of: &Union, value: Document) -> Document {
 }
 
 fn completed_value(of: &Type, value: Document, is_key: bool) -> Document {
-    match (of.resolved(), value) {
+    match (&*of.followed(), value) {
         (Type::Structure(found), value) => structure(found, value, is_key),
         (Type::Union(found), value) => union(found, value),
         (Type::Sequence { element, .. } | Type::Array { element, .. }, Document::Array(elements)) => {
@@ -81,25 +81,31 @@ fn completed_value(of: &Type, value: Document, is_key: bool) -> Document {
 
 /// Whether the default of a type is of a size that a person may mean.
 fn is_meant(of: &Type) -> bool {
-    rest(of, LEAVES_MAX).is_some()
+    default_leaves(of, LEAVES_MAX).is_some()
+}
+
+/// How many leaves the default of a type has; `None` when they are more than these, found in as many steps.
+pub(crate) fn default_leaves(of: &Type, leaves_max: usize) -> Option<usize> {
+    rest(of, leaves_max).map(|rest| leaves_max - rest)
 }
 
 /// How many of so many leaves are left when the default of a type has taken its own; `None` when it takes more, found in as many
 /// steps. Numbers and texts are leaves, and 32 octets in a row are one.
 fn rest(of: &Type, room: usize) -> Option<usize> {
-    match of.resolved() {
+    match &*of.followed() {
         Type::Array { element, count } if is_octet(element) => room.checked_sub(1 + count / 32),
         Type::Array { element, count } => {
             let one = room - rest(element, room)?;
             room.checked_sub(one.checked_mul(*count)?)
         }
         Type::Structure(found) => {
-            found.members.iter().try_fold(room.checked_sub(1)?, |room, member| rest(&member.member_type, room))
+            let mut required = found.members.iter().filter(|member| !member.is_optional);
+            required.try_fold(room.checked_sub(1)?, |room, member| rest(&member.member_type, room))
         }
         Type::Union(found) => {
             let room = room.checked_sub(1)?;
-            let cases = found.cases.iter().filter_map(|case| case.case_type.as_ref());
-            cases.map(|case_type| rest(case_type, room)).try_fold(room, |least, rest| Some(least.min(rest?)))
+            let case_type = default_case(found).1.and_then(|case| case.case_type.as_ref());
+            case_type.map_or(Some(room), |case_type| rest(case_type, room))
         }
         _ => room.checked_sub(1),
     }

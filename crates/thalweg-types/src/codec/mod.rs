@@ -19,6 +19,7 @@ use thalweg_cdr::{
 
 use crate::document::Document;
 pub use complete::completed;
+pub(crate) use complete::default_leaves;
 pub use key::{decode_key, encode_key, key_hash};
 
 /// A type that samples can have.

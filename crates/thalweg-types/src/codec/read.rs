@@ -1,13 +1,13 @@
 //! Bytes to documents.
 
 use thalweg_cdr::description::{
-    Bitmask, Bitset, Enumeration, Primitive, Structure, StructureMember, Type, Union, UnionCase,
+    Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase,
 };
 use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 
 use super::leaf::is_signed;
 use super::number::of_quadruple;
-use super::write::{DISCRIMINATOR, is_octet};
+use super::write::{DISCRIMINATOR, free_label, is_octet};
 use crate::document::{Document, MapKey};
 
 /// Which members a payload holds.
@@ -166,6 +166,7 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
         Type::Alias(alias) => read_value(&alias.aliased, decoder, part),
         Type::Structure(nested) => decoder.nested(|decoder| structure(nested, decoder, part)),
         Type::Union(nested) => decoder.nested(|decoder| union(nested, decoder, part)),
+        Type::Recursive(used) => read_recursive(used, decoder, |of, decoder| read_value(of, decoder, part)),
         Type::Sequence { element, bound } => decoder.collection(element.is_primitive(), |decoder| {
             let at = decoder.offset();
             let count = decoder.length(bytes_min(element, part))?;
@@ -186,6 +187,19 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
                 pairs.collect::<Result<_, _>>().map(Document::Map)
             })
         }
+    }
+}
+
+/// Reads a value of a type that contains itself. That is a level of nesting, which structures and unions count on their own.
+fn read_recursive<'b>(
+    used: &Recursive,
+    decoder: &mut Decoder<'b>,
+    read: impl FnOnce(&Type, &mut Decoder<'b>) -> Result<Document, DecodeError>,
+) -> Result<Document, DecodeError> {
+    match used.definition() {
+        Some(of @ (Type::Structure(_) | Type::Union(_))) => read(&of, decoder),
+        Some(of) => decoder.nested(|decoder| read(&of, decoder)),
+        None => Err(decoder.error(format!("a value of {}, whose definition is gone", used.name()))),
     }
 }
 
@@ -213,6 +227,7 @@ fn read_dimension(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Do
         Type::Array { element, count } => {
             read_elements(element, *count, decoder, |decoder| read_dimension(element, decoder, part))
         }
+        Type::Recursive(used) => read_recursive(used, decoder, |of, decoder| read_dimension(of, decoder, part)),
         other => read_value(other, decoder, part),
     }
 }
@@ -350,6 +365,7 @@ pub fn default_value(of: &Type) -> Document {
         Type::Bitmask(_) => Document::Array(Vec::new()),
         Type::Bitset(bitset) => of_fields(bitset, 0),
         Type::Alias(alias) => default_value(&alias.aliased),
+        Type::Recursive(used) => used.definition().map_or(Document::Null, |of| default_value(&of)),
         Type::Structure(structure) => map(structure.members.iter().map(|member| (member, None)), Part::All, false),
         Type::Union(union) => default_union(union),
         Type::Sequence { element, .. } if is_octet(element) => Document::Bytes(Vec::new()),
@@ -360,22 +376,24 @@ pub fn default_value(of: &Type) -> Document {
     }
 }
 
-/// The case of the discriminator's own default; if that selects none, the first one.
 fn default_union(of: &Union) -> Document {
-    let own = match of.discriminator.resolved() {
-        Type::Enumeration(enumeration) => {
-            enumeration.literals.get(enumeration.default).map_or(0, |literal| i64::from(literal.value))
-        }
-        _ => 0,
-    };
-    let first = of.cases.first().and_then(|case| case.labels.first()).map_or(own, |label| i64::from(*label));
-    let (label, case) = match of.case_of(own) {
-        Some(case) => (own, Some(case)),
-        None => (first, of.case_of(first)),
-    };
+    let (label, case) = default_case(of);
     let mut members = vec![(MapKey::from(DISCRIMINATOR), of_number(&of.discriminator, label))];
     if let Some((case, case_type)) = case.and_then(|case| Some((case, case.case_type.as_ref()?))) {
         members.push((MapKey::Text(case.name.clone()), default_value(case_type)));
     }
     Document::Map(members)
+}
+
+/// The case of the default value: that of the rule, unless it contains the union without end; then the one that nests least.
+pub(super) fn default_case(of: &Union) -> (i64, Option<&UnionCase>) {
+    let (label, case) = of.default_case();
+    let ends = |case: &UnionCase| case.case_type.as_ref().is_none_or(Type::has_finite_default);
+    if case.is_none_or(ends) {
+        return (label, case);
+    }
+    let levels = |case: &&UnionCase| case.case_type.as_ref().map_or(0, Type::levels_min);
+    let Some(least) = of.cases.iter().min_by_key(levels) else { return (label, None) };
+    let own = least.labels.first().map_or_else(|| free_label(of), |label| Ok(i64::from(*label)));
+    own.map_or((label, None), |label| (label, Some(least)))
 }

@@ -201,6 +201,7 @@ fn any_value(of: &Type, dice: &mut Dice) -> Document {
             Document::Map(fields.collect())
         }
         Type::Alias(alias) => any_value(&alias.aliased, dice),
+        Type::Recursive(used) => any_value(&used.definition().expect("held"), dice),
         Type::Structure(found) => {
             let members = found.members.iter().filter_map(|member| {
                 let is_there = !(member.is_optional && dice.is_one_in(2));

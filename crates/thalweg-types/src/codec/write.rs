@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use thalweg_cdr::description::{Primitive, Structure, StructureMember, Type, Union, UnionCase};
+use thalweg_cdr::description::{Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase};
 use thalweg_cdr::{Encode, EncodeError, Encoder, Extensibility, LengthCode, Member as MemberHeader, WString};
 
 use super::leaf::{needed, number_of, text, unknown, within, write_number, write_primitive};
@@ -201,6 +201,7 @@ fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Par
         Type::Alias(alias) => write_value(&alias.aliased, value, encoder, part),
         Type::Structure(nested) => encoder.nested(|encoder| structure(nested, value, encoder, part)),
         Type::Union(nested) => encoder.nested(|encoder| union(nested, value, encoder, part)),
+        Type::Recursive(used) => write_recursive(used, encoder, |of, encoder| write_value(of, value, encoder, part)),
         Type::Sequence { element, bound } => {
             let elements = elements(element, value)?;
             within(elements.len(), *bound, "elements")?;
@@ -235,6 +236,19 @@ fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Par
     }
 }
 
+/// Writes a value of a type that contains itself, as it is read: a level of nesting, which structures and unions count on their own.
+fn write_recursive(
+    used: &Recursive,
+    encoder: &mut Encoder<'_>,
+    write: impl FnOnce(&Type, &mut Encoder<'_>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    match used.definition() {
+        Some(of @ (Type::Structure(_) | Type::Union(_))) => write(&of, encoder),
+        Some(of) => encoder.nested(|encoder| write(&of, encoder)),
+        None => Err(EncodeError::new(format!("the definition of {} is gone", used.name()))),
+    }
+}
+
 /// The key of a map, which JSON has as a text.
 fn key_document(of: &Type, name: &str) -> Result<Document, EncodeError> {
     let text = || Document::Text(name.to_owned());
@@ -253,7 +267,13 @@ fn key_document(of: &Type, name: &str) -> Result<Document, EncodeError> {
 
 /// Writes the elements of an array; the outermost dimension alone has a frame.
 fn write_dimension(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Part) -> Result<(), EncodeError> {
-    let Type::Array { element, count } = of.resolved() else { return write_value(of, value, encoder, part) };
+    let (element, count) = match of.resolved() {
+        Type::Array { element, count } => (element, count),
+        Type::Recursive(used) => {
+            return write_recursive(used, encoder, |of, encoder| write_dimension(of, value, encoder, part));
+        }
+        other => return write_value(other, value, encoder, part),
+    };
     let elements = elements(element, value)?;
     if elements.len() != *count {
         return Err(EncodeError::new(format!("{} elements, where there must be {count}", elements.len())));
@@ -304,6 +324,7 @@ fn length_code(of: &Type) -> LengthCode {
         array @ Type::Array { .. } if array.is_primitive() => LengthCode::Stated,
         Type::Map { .. } | Type::Array { .. } => LengthCode::OwnBytes,
         Type::Structure(_) | Type::Union(_) | Type::Alias(_) => LengthCode::Stated,
+        Type::Recursive(used) => used.definition().map_or(LengthCode::Stated, |of| length_code(&of)),
     }
 }
 

@@ -36,16 +36,26 @@ impl Parser {
         self.define(&name, Named::Type(Type::Structure(Arc::new(structure))))
     }
 
-    /// A type is known by its name while it is read, so that a use within itself is told apart from an unknown name.
+    /// A type is known by its name while it is read, since it may use itself.
     fn begin(&mut self, name: &str) {
         let qualified = self.names.qualified(name);
         self.names.defined.entry(qualified).or_insert(Named::Forward);
     }
 
     fn base(&mut self, name: &str) -> Result<Arc<Structure>, IdlError> {
-        match self.type_specification()?.resolved() {
-            Type::Structure(base) => Ok(Arc::clone(base)),
-            _ => Err(self.words.error_before(format!("the base of {name} is no structure"))),
+        let mut base = self.type_specification()?;
+        loop {
+            base = match base.resolved() {
+                Type::Structure(base) => return Ok(Arc::clone(base)),
+                Type::Recursive(part) => match self.names.defined.get(part.name()) {
+                    Some(Named::Open(definition)) => definition.clone(),
+                    _ => {
+                        let problem = format!("the base {} is declared and not defined before here", part.name());
+                        return Err(self.words.error_before(problem));
+                    }
+                },
+                _ => return Err(self.words.error_before(format!("the base of {name} is no structure"))),
+            };
         }
     }
 

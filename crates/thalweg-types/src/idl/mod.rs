@@ -1,7 +1,7 @@
 //! Types from IDL 4.2 (its building blocks for data types, and the annotations of DDS-XTypes 1.3), and types as IDL.
 //!
-//! Interfaces, value types, exceptions, `any`, `fixed` and `native` are no data types of topics and are refused by name. Types that
-//! contain themselves are refused, too.
+//! Interfaces, value types, exceptions, `any`, `fixed` and `native` are no data types of topics and are refused by name. Types may
+//! contain themselves, alone or several each other, where a value of them can end.
 
 mod aggregates;
 mod annotations;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{Alias, Primitive, Type};
+use thalweg_cdr::description::{Alias, Primitive, Recursive, TieError, Type, is_open, tie};
 
 pub use constants::Constant;
 pub use text::to_idl;
@@ -78,13 +78,13 @@ impl Definitions {
         self.types.get(name)
     }
 
-    /// All types, those that others need before them.
+    /// All types in the order of their definition.
     pub fn iter(&self) -> impl Iterator<Item = &Type> {
         self.order.iter().filter_map(|name| self.types.get(name))
     }
 }
 
-/// Reads all types of a text. Types must be defined before they are used. Includes are passed over.
+/// Reads all types of a text. Types must be defined or declared before they are used, and may use themselves. Includes are passed over.
 ///
 /// # Errors
 /// The first thing that is not understood, with its place.
@@ -116,6 +116,8 @@ enum Named {
     Constant(Constant),
     /// Declared, and not defined yet.
     Forward,
+    /// Defined with uses of types that are not; until they are, it is used by its name.
+    Open(Type),
 }
 
 /// The names that are defined so far, and the module that is being read.
@@ -128,13 +130,20 @@ struct Names {
 impl Names {
     /// The meaning of a name in the innermost scope that defines it.
     fn lookup(&self, name: &str) -> Option<&Named> {
+        self.find(name).map(|(_, named)| named)
+    }
+
+    /// As [`lookup`](Self::lookup), with the whole name.
+    fn find(&self, name: &str) -> Option<(String, &Named)> {
         if let Some(global) = name.strip_prefix("::") {
-            return self.defined.get(global);
+            return Some((global.to_owned(), self.defined.get(global)?));
         }
         (0..=self.scope.len()).rev().find_map(|depth| {
             let mut parts: Vec<&str> = self.scope[..depth].iter().map(String::as_str).collect();
             parts.push(name);
-            self.defined.get(&parts.join("::"))
+            let whole = parts.join("::");
+            let named = self.defined.get(&whole)?;
+            Some((whole, named))
         })
     }
 
@@ -147,6 +156,8 @@ struct Parser {
     words: Words,
     names: Names,
     order: Vec<String>,
+    /// Where each type was first used that was not defined there.
+    uses: BTreeMap<String, IdlError>,
     extensibility: Extensibility,
     /// Whether types are nested that say nothing of it, by module.
     nested: Vec<bool>,
@@ -154,19 +165,42 @@ struct Parser {
 
 impl Parser {
     fn new(words: Words, reading: &Reading) -> Parser {
-        let (names, order) = (Names::default(), Vec::new());
-        Parser { words, names, order, extensibility: reading.extensibility, nested: vec![false] }
+        let (names, order, uses) = (Names::default(), Vec::new(), BTreeMap::new());
+        Parser { words, names, order, uses, extensibility: reading.extensibility, nested: vec![false] }
     }
 
     fn run(mut self) -> Result<Definitions, IdlError> {
         while self.words.peek().is_some() {
             self.definition()?;
         }
+        self.close()?;
         let types = self.names.defined.into_iter().filter_map(|(name, named)| match named {
             Named::Type(found) if found.name() == Some(&name) => Some((name, found)),
             _ => None,
         });
         Ok(Definitions { types: types.collect(), order: self.order })
+    }
+
+    /// Puts the definitions in the place of the names by which types were used that were not defined.
+    fn close(&mut self) -> Result<(), IdlError> {
+        let used = |name: &String| match self.names.defined.get(name)? {
+            Named::Open(found) => Some((name.clone(), found.clone())),
+            Named::Type(found) if self.uses.contains_key(name) => Some((name.clone(), found.clone())),
+            _ => None,
+        };
+        let definitions: Vec<(String, Type)> = self.order.iter().filter_map(used).collect();
+        let names: Vec<String> = definitions.iter().map(|(name, _)| name.clone()).collect();
+        match tie(definitions) {
+            Ok(types) => {
+                let types = types.into_iter().map(Named::Type);
+                self.names.defined.extend(names.into_iter().zip(types));
+                Ok(())
+            }
+            Err(TieError { key, problem }) => Err(match self.uses.remove(&key) {
+                Some(place) => IdlError { problem, ..place },
+                None => self.words.error_before(problem),
+            }),
+        }
     }
 
     fn definition(&mut self) -> Result<(), IdlError> {
@@ -367,15 +401,20 @@ impl Parser {
 
     fn named_type(&mut self) -> Result<Type, IdlError> {
         let name = self.words.scoped_name()?;
-        match self.names.lookup(&name) {
-            Some(Named::Type(found)) => Ok(found.clone()),
-            Some(Named::Forward) => {
-                let problem =
-                    format!("{name} is declared and not defined yet; types that contain themselves are not supported");
-                Err(self.words.error_before(problem))
-            }
-            _ => Err(self.words.error_before(format!("there is no type {name} before here"))),
+        let found = self.names.find(&name).and_then(|(whole, named)| match named {
+            Named::Type(found) => Some(found.clone()),
+            Named::Forward | Named::Open(_) => Some(Type::Recursive(Recursive::open(&whole))),
+            Named::Constant(_) => None,
+        });
+        let Some(found) = found else {
+            return Err(self.words.error_before(format!("there is no type {name} before here")));
+        };
+        if let Type::Recursive(used) = &found {
+            let problem = format!("{} is declared and not defined", used.name());
+            let place = self.words.error_before(problem);
+            self.uses.entry(used.name().to_owned()).or_insert(place);
         }
+        Ok(found)
     }
 
     fn bound_in_brackets(&mut self) -> Result<Option<usize>, IdlError> {
@@ -399,6 +438,10 @@ impl Parser {
     fn define(&mut self, name: &str, named: Named) -> Result<(), IdlError> {
         let qualified = self.names.qualified(name);
         let is_type = matches!(named, Named::Type(_));
+        let named = match named {
+            Named::Type(found) if is_open(&found) => Named::Open(found),
+            other => other,
+        };
         match self.names.defined.insert(qualified.clone(), named) {
             None | Some(Named::Forward) => {
                 if is_type {

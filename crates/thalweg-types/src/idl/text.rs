@@ -1,11 +1,14 @@
 //! Types as a text of IDL.
 
+mod order;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use thalweg_cdr::Extensibility;
 use thalweg_cdr::description::{
-    Annotations, Bitset, Enumeration, Primitive, Structure, StructureMember, TryConstruct, Type, Union, UnionCase,
+    Annotations, Bitset, Enumeration, Primitive, Recursive, Structure, StructureMember, TryConstruct, Type, Union,
+    UnionCase,
 };
 
 /// The types with all that they need before them, each once: a text that reads back as the same types.
@@ -32,17 +35,22 @@ impl Writer {
                 self.define(key);
                 return self.define_element(element);
             }
+            Type::Recursive(part) => return self.define_component(part),
             _ => {}
         }
         let Some(name) = found.name() else { return };
-        if !self.written.insert(name.to_owned()) {
-            return;
+        if self.written.insert(name.to_owned()) {
+            self.write(found, name);
         }
+    }
+
+    /// Writes a definition behind those that it needs.
+    fn write(&mut self, found: &Type, name: &str) {
         match found {
             Type::Alias(alias) => self.define(&alias.aliased),
             Type::Structure(structure) => {
                 if let Some(base) = &structure.base {
-                    self.define(&Type::Structure(std::sync::Arc::clone(base)));
+                    self.define(&base.to_type());
                 }
                 structure.own_members().iter().for_each(|member| self.define(&member.member_type));
             }
@@ -52,14 +60,42 @@ impl Writer {
             }
             _ => {}
         }
-        let mut modules: Vec<String> = name.split("::").map(str::to_owned).collect();
-        let own_name = modules.pop().unwrap_or_default();
-        self.enter(&modules);
+        let own_name = self.enter_modules_of(name);
         let indent = "  ".repeat(self.modules.len());
         let text = definition(found, &own_name);
         text.lines().for_each(|line| {
             let _ = writeln!(self.out, "{indent}{line}");
         });
+    }
+
+    /// Declares all types that contain each other, and then defines each.
+    fn define_component(&mut self, part: &Recursive) {
+        let Some(component) = part.component() else { return };
+        if self.written.contains(part.name()) {
+            return;
+        }
+        for of in component.types() {
+            let name = of.name().unwrap_or_default();
+            self.written.insert(name.to_owned());
+            let keyword = match of {
+                Type::Structure(_) => "struct",
+                Type::Union(_) => "union",
+                _ => continue,
+            };
+            let own_name = escaped(&self.enter_modules_of(name));
+            let _ = writeln!(self.out, "{}{keyword} {own_name};", "  ".repeat(self.modules.len()));
+        }
+        for of in order::of_component(component.types()) {
+            self.write(of, of.name().unwrap_or_default());
+        }
+    }
+
+    /// Opens the modules of a name, and gives the name within.
+    fn enter_modules_of(&mut self, name: &str) -> String {
+        let mut modules: Vec<String> = name.split("::").map(str::to_owned).collect();
+        let own_name = modules.pop().unwrap_or_default();
+        self.enter(&modules);
+        own_name
     }
 
     /// Defines the type of elements: IDL has no array there but by a name, which it gets here.

@@ -1,9 +1,10 @@
 //! Types to their objects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use thalweg_cdr::description::{
-    Annotations, Bitmask, Bitset, Enumeration, Primitive, Structure, TryConstruct, Type, Union,
+    Annotations, Bitmask, Bitset, Component, Enumeration, Primitive, Recursive, Structure, TryConstruct, Type, Union,
 };
 use thalweg_cdr::{EncodeError, Extensibility};
 
@@ -33,17 +34,43 @@ pub struct Describing {
     objects: Vec<(TypeHash, Vec<u8>)>,
     /// The identifiers of types that have a name.
     named: BTreeMap<String, Vec<(Type, TypeIdentifier)>>,
+    components: Vec<DescribedComponent>,
+    /// The components that were described, with their hashes.
+    hashes: Vec<(Arc<Component>, TypeHash)>,
+    /// The components that are being described, with the hash that their types have in the objects.
+    open: Vec<(Arc<Component>, TypeHash)>,
+}
+
+/// The objects of types that contain each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescribedComponent {
+    /// The identifier of the whole.
+    pub identifier: TypeIdentifier,
+    /// The objects in the order of the types' names.
+    pub objects: Vec<Vec<u8>>,
 }
 
 impl Describing {
     /// Nothing yet.
     pub fn new(equivalence: Equivalence) -> Describing {
-        Describing { equivalence, objects: Vec::new(), named: BTreeMap::new() }
+        Describing {
+            equivalence,
+            objects: Vec::new(),
+            named: BTreeMap::new(),
+            components: Vec::new(),
+            hashes: Vec::new(),
+            open: Vec::new(),
+        }
     }
 
     /// The objects with their bytes: what an object refers to comes before it.
     pub fn objects(&self) -> &[(TypeHash, Vec<u8>)] {
         &self.objects
+    }
+
+    /// The objects of types that contain each other: what a component refers to comes before it.
+    pub fn components(&self) -> &[DescribedComponent] {
+        &self.components
     }
 
     /// The identifier of a type, whose objects are described now if they were not.
@@ -65,6 +92,7 @@ impl Describing {
                 let (header, bound) = (self.collection(&[&element, &key]), bound_of(*bound)?);
                 TypeIdentifier::Map { header, bound, element, key_flags: 1, key }
             }
+            Type::Recursive(part) => self.part(part)?,
             named => self.named(named)?,
         })
     }
@@ -101,6 +129,45 @@ impl Describing {
         Ok(identifier)
     }
 
+    fn part(&mut self, part: &Recursive) -> Result<TypeIdentifier, EncodeError> {
+        let gone = || EncodeError::new(format!("the definition of {} is gone", part.name()));
+        let component = part.component().ok_or_else(gone)?;
+        let hash = match self.open.iter().find(|(open, _)| Arc::ptr_eq(open, &component)) {
+            Some((_, hash)) => *hash,
+            None => self.component(&component)?,
+        };
+        Ok(self.whole(&component, hash).part(part.index() as i32 + 1))
+    }
+
+    fn whole(&self, component: &Component, hash: TypeHash) -> TypeIdentifier {
+        // A component has at most `COMPONENT_TYPES_MAX` types.
+        let length = component.types().len() as i32;
+        TypeIdentifier::Component { equivalence: self.equivalence, hash, length, index: 0 }
+    }
+
+    /// The hash of a component, which is made of objects in which it is zero (DDS-XTypes 1.3 §7.3.4.9).
+    fn component(&mut self, component: &Arc<Component>) -> Result<TypeHash, EncodeError> {
+        let is_known = |known: &Arc<Component>| Arc::ptr_eq(known, component) || known == component;
+        if let Some((_, hash)) = self.hashes.iter().find(|(known, _)| is_known(known)) {
+            return Ok(*hash);
+        }
+        let without_hash = self.component_objects(component, TypeHash([0; 14]))?;
+        let hash = TypeObject::hash_of_component(&without_hash)?;
+        let objects = self.component_objects(component, hash)?;
+        self.hashes.push((Arc::clone(component), hash));
+        let identifier = self.whole(component, hash);
+        self.components.push(DescribedComponent { identifier, objects });
+        Ok(hash)
+    }
+
+    fn component_objects(&mut self, component: &Arc<Component>, hash: TypeHash) -> Result<Vec<Vec<u8>>, EncodeError> {
+        self.open.push((Arc::clone(component), hash));
+        let types = component.types().iter();
+        let objects = types.map(|of| self.object(of, of.name().unwrap_or_default())?.to_bytes()).collect();
+        self.open.pop();
+        objects
+    }
+
     fn object(&mut self, of: &Type, name: &str) -> Result<TypeObject, EncodeError> {
         let (flags, body) = match of {
             Type::Alias(alias) => (0, ObjectBody::Alias { aliased: self.identifier(&alias.aliased)? }),
@@ -118,7 +185,7 @@ impl Describing {
     fn structure(&mut self, structure: &Structure) -> Result<(u16, ObjectBody), EncodeError> {
         let base = match &structure.base {
             None => TypeIdentifier::None,
-            Some(base) => self.identifier(&Type::Structure(std::sync::Arc::clone(base)))?,
+            Some(base) => self.identifier(&base.to_type())?,
         };
         let mut members = Vec::new();
         for member in structure.own_members() {

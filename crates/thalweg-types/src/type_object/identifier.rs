@@ -64,15 +64,15 @@ pub enum TypeIdentifier {
         /// The keys.
         key: Box<TypeIdentifier>,
     },
-    /// One of several types that contain each other.
+    /// A type that contains itself, or one of several that contain each other.
     Component {
         /// Which of the objects.
         equivalence: Equivalence,
-        /// The hash of all of them.
+        /// The hash of all their objects.
         hash: TypeHash,
         /// Their number.
         length: i32,
-        /// Which of them.
+        /// Which of them, counted from 1 in the order of their names; 0 for all.
         index: i32,
     },
     /// A type that has an object.
@@ -120,13 +120,31 @@ impl fmt::Debug for TypeHash {
 }
 
 impl TypeIdentifier {
-    /// The object that it names, alone or as elements.
-    pub fn hashes(&self) -> Vec<(Equivalence, TypeHash)> {
+    /// The objects that it names, alone or as elements: each a hash, or a component as a whole.
+    pub fn objects(&self) -> Vec<TypeIdentifier> {
         match self {
-            TypeIdentifier::Hash(equivalence, hash) => vec![(*equivalence, *hash)],
-            TypeIdentifier::Sequence { element, .. } | TypeIdentifier::Array { element, .. } => element.hashes(),
-            TypeIdentifier::Map { element, key, .. } => [key.hashes(), element.hashes()].concat(),
+            TypeIdentifier::Hash(..) => vec![self.clone()],
+            TypeIdentifier::Component { .. } => vec![self.whole()],
+            TypeIdentifier::Sequence { element, .. } | TypeIdentifier::Array { element, .. } => element.objects(),
+            TypeIdentifier::Map { element, key, .. } => [key.objects(), element.objects()].concat(),
             _ => Vec::new(),
+        }
+    }
+
+    /// The identifier of a component as a whole, which has the index 0 (DDS-XTypes 1.3 §7.3.4.9.3); others stay as they are.
+    #[must_use]
+    pub fn whole(&self) -> TypeIdentifier {
+        self.part(0)
+    }
+
+    /// The identifier of a type of this component, counted from 1; others stay as they are.
+    #[must_use]
+    pub fn part(&self, index: i32) -> TypeIdentifier {
+        match *self {
+            TypeIdentifier::Component { equivalence, hash, length, .. } => {
+                TypeIdentifier::Component { equivalence, hash, length, index }
+            }
+            _ => self.clone(),
         }
     }
 

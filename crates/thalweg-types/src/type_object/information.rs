@@ -5,7 +5,7 @@ use thalweg_cdr::{
     ByteOrder, Decode, DecodeError, Decoder, Encode, EncodeError, Encoder, Layout, LengthCode, Member, Representation,
 };
 
-use super::convert::Describing;
+use super::convert::{DescribedComponent, Describing};
 use super::identifier::{Equivalence, TypeHash, TypeIdentifier};
 
 /// The identifiers of a type and of all that it refers to.
@@ -42,8 +42,10 @@ pub struct TypeWithSize {
 pub struct Described {
     /// What discovery says.
     pub information: TypeInformation,
-    /// The objects, minimal and complete.
+    /// The objects, minimal and complete, but for those of types that contain themselves.
     pub objects: Vec<(TypeHash, Vec<u8>)>,
+    /// The objects of types that contain themselves, minimal and complete.
+    pub components: Vec<DescribedComponent>,
 }
 
 const MINIMAL_ID: u32 = 0x1001;
@@ -54,27 +56,48 @@ const COMPLETE_ID: u32 = 0x1002;
 /// # Errors
 /// When an annotation is no value of its member, or a bound exceeds 32 bits.
 pub fn describe(of: &Type) -> Result<Described, EncodeError> {
-    let mut objects = Vec::new();
+    let (mut objects, mut components) = (Vec::new(), Vec::new());
     let mut one = |equivalence| {
         let mut describing = Describing::new(equivalence);
         let identifier = describing.identifier(of)?;
-        let size = |bytes: &Vec<u8>| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let size = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         let mut all: Vec<TypeWithSize> = describing
             .objects()
             .iter()
             .map(|(hash, bytes)| TypeWithSize {
                 identifier: TypeIdentifier::Hash(equivalence, *hash),
-                object_bytes: size(bytes),
+                object_bytes: size(bytes.len()),
             })
             .collect();
+        // Of a component, discovery tells the whole (DDS-XTypes 1.3 §7.6.3.2.1).
+        all.extend(describing.components().iter().map(|component| TypeWithSize {
+            identifier: component.identifier.clone(),
+            object_bytes: size(component.objects.iter().map(Vec::len).sum()),
+        }));
         objects.extend_from_slice(describing.objects());
-        let at = all.iter().position(|with_size| with_size.identifier == identifier);
-        let own = at.map(|at| all.remove(at)).unwrap_or(TypeWithSize { identifier, object_bytes: 0 });
+        components.extend_from_slice(describing.components());
+        let own = own_of(identifier, &mut all, describing.components());
         let dependency_count = i32::try_from(all.len()).unwrap_or(-1);
         Ok::<_, EncodeError>(TypeWithDependencies { of: own, dependency_count, dependencies: all })
     };
     let information = TypeInformation { minimal: one(Equivalence::Minimal)?, complete: one(Equivalence::Complete)? };
-    Ok(Described { information, objects })
+    Ok(Described { information, objects, components })
+}
+
+/// Takes the described type out of all that was described; a component of several types stays, since the others are in it.
+fn own_of(identifier: TypeIdentifier, all: &mut Vec<TypeWithSize>, components: &[DescribedComponent]) -> TypeWithSize {
+    let whole = identifier.whole();
+    let at = all.iter().position(|with_size| with_size.identifier == whole);
+    let TypeIdentifier::Component { length, index, .. } = identifier else {
+        return at.map(|at| all.remove(at)).unwrap_or(TypeWithSize { identifier, object_bytes: 0 });
+    };
+    if let Some(at) = at.filter(|_| length == 1) {
+        all.remove(at);
+    }
+    let component = components.iter().find(|component| component.identifier == whole);
+    let object = component.and_then(|component| component.objects.get(usize::try_from(index - 1).ok()?));
+    let object_bytes = object.map_or(0, |object| u32::try_from(object.len()).unwrap_or(u32::MAX));
+    TypeWithSize { identifier, object_bytes }
 }
 
 impl TypeInformation {

@@ -1,21 +1,16 @@
 //! Type objects by hash, and the types that they make together.
 
-use std::collections::BTreeMap;
+mod resolve;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{
-    Alias, Annotations, Bitfield, Bitmask, Bitset, Enumeration, Literal, Primitive, Structure, StructureMember,
-    TryConstruct, Type, Union, UnionCase,
-};
+use thalweg_cdr::description::{COMPONENT_TYPES_MAX, Type};
 
-use super::convert::{
-    IS_AUTOID_HASH, IS_DEFAULT, IS_EXTERNAL, IS_FINAL, IS_KEY, IS_MUST_UNDERSTAND, IS_MUTABLE, IS_NESTED, IS_OPTIONAL,
-    TRY_CONSTRUCT,
-};
-use super::identifier::{Equivalence, TypeHash, TypeIdentifier, primitive_of};
-use super::object::{MemberName, ObjectBody, ObjectMember, TypeObject};
+use super::identifier::{Equivalence, TypeHash, TypeIdentifier};
+use super::object::TypeObject;
+use resolve::Resolving;
 
 /// Bounds on what others can make a library hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +27,13 @@ impl Default for LibraryBounds {
     }
 }
 
-/// Type objects by hash.
+/// Type objects by hash, those of types that contain each other together.
 #[derive(Clone, Debug, Default)]
 pub struct TypeLibrary {
     objects: BTreeMap<TypeHash, Arc<[u8]>>,
+    /// The objects of components in their order, by the identifiers of the wholes.
+    components: BTreeMap<TypeIdentifier, Vec<Arc<[u8]>>>,
+    count: usize,
     bytes: usize,
     bounds: LibraryBounds,
     refused: u64,
@@ -50,8 +48,8 @@ pub enum LibraryError {
     WrongHash,
     /// There is no room.
     Full,
-    /// These objects are missing.
-    Missing(Vec<(Equivalence, TypeHash)>),
+    /// These objects are missing; those of a component all at once.
+    Missing(Vec<TypeIdentifier>),
     /// The type is beyond what is supported; a sentence.
     Refused(String),
 }
@@ -70,6 +68,14 @@ impl fmt::Display for LibraryError {
 
 impl std::error::Error for LibraryError {}
 
+fn refused<T>(why: impl Into<String>) -> Result<T, LibraryError> {
+    Err(LibraryError::Refused(why.into()))
+}
+
+fn read_object(bytes: &[u8]) -> Result<TypeObject, LibraryError> {
+    TypeObject::from_bytes(bytes).map_err(|error| LibraryError::Malformed(error.to_string()))
+}
+
 impl TypeLibrary {
     /// An empty library with these bounds.
     pub fn new(bounds: LibraryBounds) -> TypeLibrary {
@@ -85,17 +91,38 @@ impl TypeLibrary {
             return Ok(());
         }
         let checked = if TypeObject::hash_of(bytes) == hash {
-            TypeObject::from_bytes(bytes).map(drop).map_err(|error| LibraryError::Malformed(error.to_string()))
+            read_object(bytes).map(drop)
         } else {
             Err(LibraryError::WrongHash)
         };
-        let has_room =
-            self.objects.len() < self.bounds.objects_max && self.bytes + bytes.len() <= self.bounds.bytes_max;
+        self.admit(checked, 1, bytes.len())?;
+        self.objects.insert(hash, bytes.into());
+        Ok(())
+    }
+
+    /// Takes in all objects of types that contain each other, in their order, under the identifier of any of them or of the whole.
+    ///
+    /// # Errors
+    /// When one is no type object, they are not as many as the identifier says or have another hash, or there is no room.
+    pub fn insert_component(&mut self, of: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<(), LibraryError> {
+        let whole = of.whole();
+        if self.components.contains_key(&whole) {
+            return Ok(());
+        }
+        let bytes = objects.iter().map(Vec::len).sum();
+        self.admit(check_component(&whole, objects), objects.len(), bytes)?;
+        self.components.insert(whole, objects.iter().map(|object| object.as_slice().into()).collect());
+        Ok(())
+    }
+
+    /// Counts so many objects of so many bytes in, or as refused.
+    fn admit(&mut self, checked: Result<(), LibraryError>, count: usize, bytes: usize) -> Result<(), LibraryError> {
+        let has_room = self.count + count <= self.bounds.objects_max && self.bytes + bytes <= self.bounds.bytes_max;
         let outcome = checked.and(if has_room { Ok(()) } else { Err(LibraryError::Full) });
         match outcome {
             Ok(()) => {
-                self.bytes += bytes.len();
-                self.objects.insert(hash, bytes.into());
+                self.count += count;
+                self.bytes += bytes;
             }
             Err(_) => self.refused += 1,
         }
@@ -107,51 +134,82 @@ impl TypeLibrary {
         self.objects.get(hash)
     }
 
-    /// Objects that were not taken in.
+    /// The objects of a component in their order, by the identifier of any of its types or of the whole.
+    pub fn component(&self, of: &TypeIdentifier) -> Option<&[Arc<[u8]>]> {
+        self.components.get(&of.whole()).map(Vec::as_slice)
+    }
+
+    /// Whether all objects that an identifier names are here, not those that they refer to.
+    pub fn contains(&self, of: &TypeIdentifier) -> bool {
+        self.object_bytes(of).is_some()
+    }
+
+    /// The bytes of the objects that an identifier names; `None` where they are not here.
+    pub fn object_bytes(&self, of: &TypeIdentifier) -> Option<usize> {
+        match of {
+            TypeIdentifier::Hash(_, hash) => self.get(hash).map(|bytes| bytes.len()),
+            TypeIdentifier::Component { index: 0, .. } => Some(self.component(of)?.iter().map(|one| one.len()).sum()),
+            TypeIdentifier::Component { index, .. } => {
+                let place = usize::try_from(*index).ok()?.checked_sub(1)?;
+                self.component(of)?.get(place).map(|bytes| bytes.len())
+            }
+            _ => None,
+        }
+    }
+
+    /// Objects that were not taken in; those of a component count once.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
     /// The number of objects.
     pub fn len(&self) -> usize {
-        self.objects.len()
+        self.count
     }
 
     /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.count == 0
+    }
+
+    /// What the objects behind an identifier refer to; `None` where they are not here.
+    fn referred(&self, of: &TypeIdentifier) -> Option<Vec<TypeIdentifier>> {
+        let of_object = |bytes: &Arc<[u8]>| TypeObject::from_bytes(bytes).ok().map(|object| object.dependencies());
+        match of {
+            TypeIdentifier::Hash(_, hash) => of_object(self.get(hash)?),
+            _ => {
+                let parts: Option<Vec<Vec<TypeIdentifier>>> = self.component(of)?.iter().map(of_object).collect();
+                parts.map(|parts| parts.concat())
+            }
+        }
     }
 
     /// The objects that a type refers to, directly or not, and that are not here.
-    pub fn missing(&self, of: &TypeIdentifier) -> Vec<(Equivalence, TypeHash)> {
-        let (mut open, mut seen, mut missing) = (of.hashes(), std::collections::BTreeSet::new(), Vec::new());
-        while let Some((equivalence, hash)) = open.pop() {
-            if !seen.insert(hash) {
+    pub fn missing(&self, of: &TypeIdentifier) -> Vec<TypeIdentifier> {
+        let (mut open, mut seen, mut missing) = (of.objects(), BTreeSet::new(), Vec::new());
+        while let Some(next) = open.pop() {
+            if !seen.insert(next.clone()) {
                 continue;
             }
-            match self.objects.get(&hash).map(|bytes| TypeObject::from_bytes(bytes)) {
-                Some(Ok(object)) => open.extend(object.dependencies()),
-                _ => missing.push((equivalence, hash)),
+            match self.referred(&next) {
+                Some(referred) => open.extend(referred),
+                None => missing.push(next),
             }
         }
         missing
     }
 
     /// The objects that a type refers to, directly or not, without its own: those that are here.
-    pub fn dependencies(&self, of: &TypeIdentifier) -> Vec<(Equivalence, TypeHash)> {
-        let own = of.hashes();
-        let (mut open, mut found) = (own.clone(), Vec::new());
-        while let Some((equivalence, hash)) = open.pop() {
-            let Some(Ok(object)) = self.objects.get(&hash).map(|bytes| TypeObject::from_bytes(bytes)) else { continue };
-            if !own.contains(&(equivalence, hash)) {
-                found.push((equivalence, hash));
+    pub fn dependencies(&self, of: &TypeIdentifier) -> Vec<TypeIdentifier> {
+        let own = of.objects();
+        let (mut open, mut seen) = (own.clone(), BTreeSet::new());
+        while let Some(next) = open.pop() {
+            let Some(referred) = self.referred(&next) else { continue };
+            if seen.insert(next) {
+                open.extend(referred);
             }
-            let next = object.dependencies();
-            open.extend(next.into_iter().filter(|dependency| !found.contains(dependency)));
         }
-        found.sort_unstable();
-        found.dedup();
-        found
+        seen.into_iter().filter(|found| !own.contains(found)).collect()
     }
 
     /// The type of an identifier. Of a minimal object, the names of members are `#` and eight digits: their hash.
@@ -163,259 +221,47 @@ impl TypeLibrary {
         if !missing.is_empty() {
             return Err(LibraryError::Missing(missing));
         }
-        let mut resolving = Resolving { library: self, known: BTreeMap::new(), depth: 0 };
-        resolving.identifier(of).map(|(found, _)| found)
+        Resolving::new(self).resolve(of)
     }
 }
 
-/// The types made so far. With each goes its number of leaves: hostile objects could otherwise refer to each other so that few bytes
-/// make a tree beyond all memory.
-struct Resolving<'a> {
-    library: &'a TypeLibrary,
-    known: BTreeMap<TypeHash, (Type, usize)>,
-    depth: usize,
-}
-
-/// Most leaves of a type, 32 elements of an array of numbers counted as one; chosen by us: 8 MiB in arrays.
-const LEAVES_MAX: usize = 1 << 18;
-/// Deepest nesting of types; that of values in the codec.
-const DEPTH_MAX: usize = thalweg_cdr::NESTING_MAX as usize;
-
-fn refused<T>(why: impl Into<String>) -> Result<T, LibraryError> {
-    Err(LibraryError::Refused(why.into()))
-}
-
-impl Resolving<'_> {
-    fn identifier(&mut self, of: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return refused(format!("a type of more than {DEPTH_MAX} levels"));
-        }
-        let found = self.one(of)?;
-        self.depth -= 1;
-        if found.1 > LEAVES_MAX { refused("a type of too many members and elements") } else { Ok(found) }
+fn check_component(whole: &TypeIdentifier, objects: &[Vec<u8>]) -> Result<(), LibraryError> {
+    let TypeIdentifier::Component { equivalence, hash, length, .. } = *whole else {
+        return refused("an identifier of one type, where there has to be one of several that contain each other");
+    };
+    let is_length = usize::try_from(length).is_ok_and(|length| length == objects.len());
+    if !is_length || !(1..=COMPONENT_TYPES_MAX).contains(&objects.len()) {
+        return refused(format!(
+            "{} objects of types that contain each other, where {length} are named",
+            objects.len()
+        ));
     }
-
-    fn one(&mut self, of: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
-        Ok(match of {
-            TypeIdentifier::None => return refused("a member without a type"),
-            TypeIdentifier::Component { .. } => return refused("types that contain themselves are not supported"),
-            TypeIdentifier::Primitive(primitive) => (Type::Primitive(*primitive), 1),
-            TypeIdentifier::String { is_wide: false, bound } => (Type::String { bound: of_bound(*bound) }, 1),
-            TypeIdentifier::String { is_wide: true, bound } => (Type::WString { bound: of_bound(*bound) }, 1),
-            TypeIdentifier::Sequence { bound, element, .. } => self.sequence(*bound, element)?,
-            TypeIdentifier::Array { bounds, element, .. } => self.array(bounds, element)?,
-            TypeIdentifier::Map { bound, element, key, .. } => self.map(*bound, key, element)?,
-            TypeIdentifier::Hash(_, hash) => {
-                if let Some(known) = self.known.get(hash) {
-                    return Ok(known.clone());
-                }
-                let bytes = self.library.objects.get(hash).ok_or(LibraryError::Missing(Vec::new()))?;
-                let object =
-                    TypeObject::from_bytes(bytes).map_err(|error| LibraryError::Malformed(error.to_string()))?;
-                let found = self.object(&object, hash)?;
-                self.known.insert(*hash, found.clone());
-                found
-            }
-        })
+    let without_hash: Vec<Vec<u8>> = objects.iter().map(|object| zeroed(object, equivalence, hash, length)).collect();
+    let made = TypeObject::hash_of_component(&without_hash);
+    if made.map_err(|error| LibraryError::Malformed(error.to_string()))? != hash {
+        return Err(LibraryError::WrongHash);
     }
-
-    fn sequence(&mut self, bound: u32, element: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
-        let (element, leaves) = self.identifier(element)?;
-        Ok((Type::Sequence { element: Box::new(element), bound: of_bound(bound) }, leaves + 1))
-    }
-
-    fn array(&mut self, bounds: &[u32], element: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
-        let (element, leaves) = self.identifier(element)?;
-        let count = bounds.iter().fold(1_usize, |count, bound| count.saturating_mul(*bound as usize));
-        if count == 0 {
-            return refused("an array without elements");
-        }
-        let count = if element.is_primitive() { count / 32 + 1 } else { count };
-        let array = |element, bound: &u32| Type::Array { element: Box::new(element), count: *bound as usize };
-        Ok((bounds.iter().rev().fold(element, array), leaves.saturating_mul(count)))
-    }
-
-    fn map(
-        &mut self,
-        bound: u32,
-        key: &TypeIdentifier,
-        element: &TypeIdentifier,
-    ) -> Result<(Type, usize), LibraryError> {
-        let ((key, of_key), (element, of_element)) = (self.identifier(key)?, self.identifier(element)?);
-        let (key, element) = (Box::new(key), Box::new(element));
-        Ok((Type::Map { key, element, bound: of_bound(bound) }, of_key + of_element + 1))
-    }
-
-    fn object(&mut self, object: &TypeObject, hash: &TypeHash) -> Result<(Type, usize), LibraryError> {
-        let name = object.header.0.clone().unwrap_or_else(|| format!("#{hash}"));
-        let extensibility = extensibility(object.flags);
-        let is_nested = object.flags & IS_NESTED != 0;
-        let has_hashed_ids = object.flags & IS_AUTOID_HASH != 0;
-        Ok(match &object.body {
-            ObjectBody::Alias { aliased } => {
-                let (aliased, leaves) = self.identifier(aliased)?;
-                (Type::Alias(Arc::new(Alias { name, aliased })), leaves)
-            }
-            ObjectBody::Structure { base, members } => {
-                let (base, mut leaves) = self.base(base)?;
-                let mut all = base.as_ref().map_or_else(Vec::new, |base| base.members.clone());
-                for member in members {
-                    let (member_type, more) = self.identifier(&member.member_type)?;
-                    leaves = leaves.saturating_add(more);
-                    all.push(of_member(member, member_type));
-                }
-                let structure = Structure { name, extensibility, base, members: all, is_nested, has_hashed_ids };
-                (Type::Structure(Arc::new(structure)), leaves.max(1))
-            }
-            ObjectBody::Union { discriminator_flags, discriminator, cases } => {
-                let (discriminator, _) = self.identifier(discriminator)?;
-                check_discriminator(&discriminator)?;
-                let (mut leaves, mut all) = (1_usize, Vec::new());
-                for case in cases {
-                    let (case_type, more) = self.identifier(&case.member_type)?;
-                    leaves = leaves.saturating_add(more);
-                    all.push(of_case(case, case_type));
-                }
-                let is_keyed = discriminator_flags & IS_KEY != 0;
-                let union =
-                    Union { name, extensibility, discriminator, is_keyed, cases: all, is_nested, has_hashed_ids };
-                (Type::Union(Arc::new(union)), leaves)
-            }
-            ObjectBody::Enumeration { bit_bound, literals } => {
-                (enumeration(name, extensibility, *bit_bound, literals)?, 1)
-            }
-            ObjectBody::Bitmask { bit_bound, flags } => {
-                if !(1..=64).contains(bit_bound) || flags.iter().any(|(position, ..)| position >= bit_bound) {
-                    return refused("a bit mask of more bits than it has");
-                }
-                let flags = flags.iter().map(|(position, _, name)| (text(name), *position)).collect();
-                (Type::Bitmask(Arc::new(Bitmask { name, bit_bound: *bit_bound, flags, extensibility })), 1)
-            }
-            ObjectBody::Bitset { fields } => (bitset(name, fields)?, 1),
-            ObjectBody::Sequence { bound, element } => self.sequence(*bound, &element.1)?,
-            ObjectBody::Array { bounds, element } => self.array(bounds, &element.1)?,
-            ObjectBody::Map { bound, key, element } => self.map(*bound, &key.1, &element.1)?,
-        })
-    }
-
-    fn base(&mut self, base: &TypeIdentifier) -> Result<(Option<Arc<Structure>>, usize), LibraryError> {
-        if *base == TypeIdentifier::None {
-            return Ok((None, 0));
-        }
-        let (base, leaves) = self.identifier(base)?;
-        match base.resolved() {
-            Type::Structure(base) => Ok((Some(Arc::clone(base)), leaves)),
-            _ => refused("the base of a structure is none"),
+    for object in objects {
+        if read_object(object)?.equivalence != equivalence {
+            return refused("a minimal object among complete ones, or the other way round");
         }
     }
+    Ok(())
 }
 
-fn of_member(member: &ObjectMember, member_type: Type) -> StructureMember {
-    let has = |flag: u16| member.flags & flag != 0;
-    StructureMember {
-        is_key: has(IS_KEY),
-        is_optional: has(IS_OPTIONAL) && !has(IS_KEY),
-        must_understand: has(IS_MUST_UNDERSTAND),
-        is_external: has(IS_EXTERNAL),
-        try_construct: try_construct(member.flags),
-        annotations: annotations(&member.name),
-        ..StructureMember::new(&text(&member.name), member.id, member_type)
-    }
-}
-
-fn of_case(case: &ObjectMember, case_type: Type) -> UnionCase {
-    UnionCase {
-        name: text(&case.name),
-        id: case.id,
-        labels: case.labels.clone(),
-        is_default: case.flags & IS_DEFAULT != 0,
-        case_type: Some(case_type),
-        is_external: case.flags & IS_EXTERNAL != 0,
-        try_construct: try_construct(case.flags),
-        annotations: annotations(&case.name),
-    }
-}
-
-fn check_discriminator(discriminator: &Type) -> Result<(), LibraryError> {
-    match discriminator.resolved() {
-        Type::Enumeration(_) => Ok(()),
-        Type::Primitive(Primitive::Float32 | Primitive::Float64 | Primitive::Float128) => {
-            refused("the discriminator of a union is a real number")
+/// An object in which the hash of its own component is zero, as it is where that hash is made.
+///
+/// This is done on the bytes, since what is not understood, such as annotations of a user, counts too.
+fn zeroed(object: &[u8], equivalence: Equivalence, hash: TypeHash, length: i32) -> Vec<u8> {
+    let mut zeroed = object.to_vec();
+    // The kind, the hash, a byte of padding and the number of types, as an identifier has them.
+    let is_own = |bytes: &[u8]| {
+        bytes[0] == equivalence.octet() && bytes[1..15] == hash.0 && bytes[16..20] == length.to_le_bytes()
+    };
+    for at in 0..object.len().saturating_sub(19) {
+        if is_own(&object[at..at + 20]) {
+            zeroed[at + 1..at + 15].fill(0);
         }
-        Type::Primitive(_) => Ok(()),
-        _ => refused("the discriminator of a union is no number"),
     }
-}
-
-fn enumeration(
-    name: String,
-    extensibility: Extensibility,
-    bit_bound: u16,
-    literals: &[(i32, u16, MemberName)],
-) -> Result<Type, LibraryError> {
-    if !(1..=32).contains(&bit_bound) || literals.is_empty() {
-        return refused("an enumeration without literals, or with other than 1 to 32 bits");
-    }
-    let default = literals.iter().position(|(_, flags, _)| flags & IS_DEFAULT != 0).unwrap_or(0);
-    let literals = literals.iter().map(|(value, _, name)| Literal { name: text(name), value: *value }).collect();
-    Ok(Type::Enumeration(Arc::new(Enumeration { name, literals, default, bit_bound, extensibility })))
-}
-
-fn bitset(name: String, fields: &[(u16, u16, u8, u8, MemberName)]) -> Result<Type, LibraryError> {
-    let mut made = Vec::new();
-    let mut bits = 0;
-    for (position, _, size, holder, name) in fields {
-        let holder = primitive_of(*holder).filter(|holder| holder.is_integer() || *holder == Primitive::Boolean);
-        let (Some(holder), Some(end)) = (holder, position.checked_add((*size).into())) else {
-            return refused("a bit set whose fields are no whole numbers");
-        };
-        if end > 64 || *size == 0 || *position < bits {
-            return refused("a bit set whose fields overlap, or end behind 64 bits");
-        }
-        bits = end;
-        made.push(Bitfield { name: text(name), position: *position, bits: *size, holder });
-    }
-    match bits {
-        0 => refused("a bit set without fields"),
-        _ => Ok(Type::Bitset(Arc::new(Bitset { name, fields: made, bits }))),
-    }
-}
-
-fn extensibility(flags: u16) -> Extensibility {
-    match flags & (IS_FINAL | IS_MUTABLE) {
-        IS_FINAL => Extensibility::Final,
-        IS_MUTABLE => Extensibility::Mutable,
-        _ => Extensibility::Appendable,
-    }
-}
-
-fn try_construct(flags: u16) -> TryConstruct {
-    match flags & TRY_CONSTRUCT {
-        0b10 => TryConstruct::UseDefault,
-        0b11 => TryConstruct::Trim,
-        _ => TryConstruct::Discard,
-    }
-}
-
-fn text(name: &MemberName) -> String {
-    match name {
-        MemberName::Text { name, .. } => name.clone(),
-        MemberName::Hash(hash) => format!("#{:08x}", u32::from_be_bytes(*hash)),
-    }
-}
-
-fn annotations(name: &MemberName) -> Annotations {
-    let MemberName::Text { remarks: Some(remarks), .. } = name else { return Annotations::default() };
-    let number = |value: &Option<super::values::AnnotationValue>| value.as_ref().map(|value| value.text.clone());
-    Annotations {
-        unit: remarks.unit.clone(),
-        min: number(&remarks.min),
-        max: number(&remarks.max),
-        hash_id: remarks.hash_id.clone(),
-    }
-}
-
-fn of_bound(bound: u32) -> Option<usize> {
-    (bound > 0).then_some(bound as usize)
+    zeroed
 }

@@ -2,6 +2,7 @@
 //!
 //! A type that has a name is told as a type object, and named by a hash of that; other types name themselves. Each type has two
 //! objects: the minimal one is what decides about assignability, with hashes for names, the complete one says all.
+//! Types that contain each other are a component: their objects are named by one hash and go together.
 
 mod convert;
 mod identifier;
@@ -11,7 +12,7 @@ pub mod lookup;
 mod object;
 mod values;
 
-pub use convert::Describing;
+pub use convert::{DescribedComponent, Describing};
 pub use identifier::{CollectionHeader, Equivalence, TypeHash, TypeIdentifier};
 pub use information::{Described, TypeInformation, TypeWithDependencies, TypeWithSize, describe};
 pub use library::{LibraryBounds, LibraryError, TypeLibrary};

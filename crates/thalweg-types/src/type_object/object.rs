@@ -191,8 +191,27 @@ impl TypeObject {
         TypeHash(std::array::from_fn(|index| digest[index]))
     }
 
-    /// All objects that it refers to.
-    pub fn dependencies(&self) -> Vec<(Equivalence, TypeHash)> {
+    /// The hash that names types whose objects these are, in the order of their names: in them, the hash of the component is zero
+    /// (DDS-XTypes 1.3 §7.3.4.9).
+    ///
+    /// # Errors
+    /// When they exceed 2^32 bytes.
+    pub fn hash_of_component(objects: &[Vec<u8>]) -> Result<TypeHash, EncodeError> {
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out, Representation::Xcdr2, ByteOrder::Little);
+        encoder.collection(false, |encoder| {
+            encoder.length(objects.len())?;
+            objects.iter().for_each(|object| {
+                encoder.align(4);
+                encoder.bytes(object);
+            });
+            Ok(())
+        })?;
+        Ok(TypeObject::hash_of(&out))
+    }
+
+    /// All objects that it refers to; a component as a whole.
+    pub fn dependencies(&self) -> Vec<TypeIdentifier> {
         let identifiers: Vec<&TypeIdentifier> = match &self.body {
             ObjectBody::Alias { aliased } => vec![aliased],
             ObjectBody::Structure { base, members } => {
@@ -205,7 +224,7 @@ impl TypeObject {
             ObjectBody::Map { key, element, .. } => vec![&key.1, &element.1],
             ObjectBody::Enumeration { .. } | ObjectBody::Bitmask { .. } | ObjectBody::Bitset { .. } => Vec::new(),
         };
-        identifiers.into_iter().flat_map(TypeIdentifier::hashes).collect()
+        identifiers.into_iter().flat_map(TypeIdentifier::objects).collect()
     }
 
     fn is_complete(&self) -> bool {

@@ -131,11 +131,14 @@ impl TypeStore {
             return;
         }
         let mut state = self.state();
-        for (hash, bytes) in &described.objects {
-            if state.library.insert(*hash, bytes).is_err() {
-                tracing::warn!("the type of topic {:?} is not announced: there is no room for it", topic.name);
-                return;
-            }
+        let library = &mut state.library;
+        let mut objects = described.objects.iter();
+        let objects = objects.try_for_each(|(hash, bytes)| library.insert(*hash, bytes));
+        let mut components = described.components.iter();
+        let components = components.try_for_each(|one| library.insert_component(&one.identifier, &one.objects));
+        if objects.and(components).is_err() {
+            tracing::warn!("the type of topic {:?} is not announced: there is no room for it", topic.name);
+            return;
         }
         state.announced.insert((topic.name.clone(), topic.type_name.clone()), information.into());
     }
@@ -243,9 +246,9 @@ impl State {
     fn resolve(&mut self, participant: GuidPrefix, of: &TypeWithDependencies) -> Result<Type, LibraryError> {
         let resolved = self.library.resolve(&of.of.identifier);
         if let Err(LibraryError::Missing(missing)) = &resolved {
-            let told = of.dependencies.iter().flat_map(|dependency| dependency.identifier.hashes());
-            let told = told.filter(|(_, hash)| self.library.get(hash).is_none());
-            self.questions.want(participant, missing.iter().copied().chain(told));
+            let told = of.dependencies.iter().flat_map(|dependency| dependency.identifier.objects());
+            let told = told.filter(|object| !self.library.contains(object));
+            self.questions.want(participant, missing.iter().cloned().chain(told));
         }
         resolved
     }
@@ -285,7 +288,7 @@ impl State {
             },
             (Err(LibraryError::Missing(missing)), _) | (_, Err(LibraryError::Missing(missing))) => {
                 // A peer that does not answer is known by names, as one that tells nothing.
-                let is_hopeless = missing.iter().any(|(_, hash)| self.questions.gave_up(hash));
+                let is_hopeless = missing.iter().any(|object| self.questions.gave_up(object));
                 return if is_hopeless { TypeVerdict::ByName } else { TypeVerdict::Unknown };
             }
             _ => TypeVerdict::ByName,

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use thalweg_cdr::description::COMPONENT_TYPES_MAX;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix};
 use thalweg_types::type_object::lookup::{
     LookupAnswer, LookupCall, LookupReply, LookupRequest, RequestIdentity, instance_name,
 };
-use thalweg_types::type_object::{Equivalence, TypeHash, TypeIdentifier, TypeLibrary, TypeWithSize};
+use thalweg_types::type_object::{LibraryError, TypeIdentifier, TypeLibrary, TypeWithSize};
 
 use super::REQUEST_WRITER;
 
@@ -26,9 +27,10 @@ const DEPENDENCIES_MAX: usize = 256;
 /// The open questions.
 #[derive(Default)]
 pub(super) struct Questions {
-    wanted: BTreeMap<TypeHash, Wanted>,
+    /// By what names an object, or those of a component together.
+    wanted: BTreeMap<TypeIdentifier, Wanted>,
     /// Objects that nobody gave.
-    hopeless: BTreeSet<TypeHash>,
+    hopeless: BTreeSet<TypeIdentifier>,
     number: i64,
     /// Whether something may be comparable now that was not.
     has_news: bool,
@@ -37,7 +39,6 @@ pub(super) struct Questions {
 }
 
 struct Wanted {
-    equivalence: Equivalence,
     from: GuidPrefix,
     tries: u8,
     /// When it is asked for next.
@@ -46,18 +47,19 @@ struct Wanted {
 
 impl Questions {
     /// Notes objects that a participant is to be asked for.
-    pub(super) fn want(&mut self, from: GuidPrefix, objects: impl Iterator<Item = (Equivalence, TypeHash)>) {
-        for (equivalence, hash) in objects {
-            if self.wanted.len() >= WANTED_MAX || self.hopeless.contains(&hash) || self.wanted.contains_key(&hash) {
+    pub(super) fn want(&mut self, from: GuidPrefix, objects: impl Iterator<Item = TypeIdentifier>) {
+        for object in objects {
+            let is_known = self.hopeless.contains(&object) || self.wanted.contains_key(&object);
+            if self.wanted.len() >= WANTED_MAX || is_known {
                 continue;
             }
-            self.wanted.insert(hash, Wanted { equivalence, from, tries: 0, at: Instant::ZERO });
+            self.wanted.insert(object, Wanted { from, tries: 0, at: Instant::ZERO });
             self.has_new = true;
         }
     }
 
-    pub(super) fn gave_up(&self, hash: &TypeHash) -> bool {
-        self.hopeless.contains(hash)
+    pub(super) fn gave_up(&self, object: &TypeIdentifier) -> bool {
+        self.hopeless.contains(object)
     }
 
     /// When there is something to ask or to tell.
@@ -76,22 +78,21 @@ impl Questions {
     pub(super) fn poll(&mut self, now: Instant, own: GuidPrefix) -> Vec<LookupRequest> {
         self.has_new = false;
         let is_over = |wanted: &Wanted| wanted.at <= now && wanted.tries >= TRIES_MAX;
-        let over: Vec<TypeHash> =
-            self.wanted.iter().filter(|(_, wanted)| is_over(wanted)).map(|(hash, _)| *hash).collect();
-        for hash in over {
-            self.wanted.remove(&hash);
+        let over = self.wanted.iter().filter(|(_, wanted)| is_over(wanted)).map(|(object, _)| object.clone());
+        for object in over.collect::<Vec<TypeIdentifier>>() {
+            self.wanted.remove(&object);
             if self.hopeless.len() >= WANTED_MAX {
                 self.hopeless.clear();
             }
-            self.hopeless.insert(hash);
+            self.hopeless.insert(object);
             self.has_news = true;
         }
         let mut due: BTreeMap<GuidPrefix, Vec<TypeIdentifier>> = BTreeMap::new();
-        for (hash, wanted) in &mut self.wanted {
+        for (object, wanted) in &mut self.wanted {
             if wanted.at <= now {
                 wanted.tries += 1;
                 wanted.at = now + PATIENCE;
-                due.entry(wanted.from).or_default().push(TypeIdentifier::Hash(wanted.equivalence, *hash));
+                due.entry(wanted.from).or_default().extend(asked(object, wanted.tries));
             }
         }
         let mut requests = Vec::new();
@@ -110,18 +111,43 @@ impl Questions {
     /// Takes the objects of a reply that were asked for; whoever it comes from, an object is believed by its hash.
     pub(super) fn handle_reply(&mut self, library: &mut TypeLibrary, from: GuidPrefix, reply: LookupReply) {
         let Some(LookupAnswer::Types(objects, _)) = reply.answer else { return };
+        let mut components: BTreeMap<TypeIdentifier, BTreeMap<i32, Vec<u8>>> = BTreeMap::new();
         for (identifier, bytes) in objects {
-            let TypeIdentifier::Hash(_, hash) = identifier else { continue };
-            if self.wanted.contains_key(&hash) {
-                match library.insert(hash, &bytes) {
-                    Ok(()) => {
-                        self.wanted.remove(&hash);
-                        self.has_news = true;
-                    }
-                    Err(error) => tracing::debug!(%from, "a type object is not taken: {error}"),
+            match identifier {
+                TypeIdentifier::Hash(_, hash) if self.wanted.contains_key(&identifier) => {
+                    self.note(&identifier, library.insert(hash, &bytes), from);
                 }
+                TypeIdentifier::Component { index, .. } if self.wanted.contains_key(&identifier.whole()) => {
+                    components.entry(identifier.whole()).or_default().insert(index, bytes);
+                }
+                _ => {}
             }
         }
+        for (whole, parts) in components {
+            let objects: Vec<Vec<u8>> = parts.into_values().collect();
+            self.note(&whole, library.insert_component(&whole, &objects), from);
+        }
+    }
+
+    fn note(&mut self, object: &TypeIdentifier, outcome: Result<(), LibraryError>, from: GuidPrefix) {
+        match outcome {
+            Ok(()) => {
+                self.wanted.remove(object);
+                self.has_news = true;
+            }
+            Err(error) => tracing::debug!(%from, "a type object is not taken: {error}"),
+        }
+    }
+}
+
+/// What a request names for an object. Of a component it is the whole (DDS-XTypes 1.3 §7.6.3.3.4); Cyclone DDS knows only its types,
+/// each of which every other try names.
+fn asked(object: &TypeIdentifier, tries: u8) -> Vec<TypeIdentifier> {
+    match object {
+        TypeIdentifier::Component { length, .. } if tries.is_multiple_of(2) => {
+            (1..=*length).take(COMPONENT_TYPES_MAX).map(|index| object.part(index)).collect()
+        }
+        _ => vec![object.clone()],
     }
 }
 
@@ -142,11 +168,12 @@ pub(super) fn answer(
         LookupCall::Types(types) => {
             let mut room = bytes_max;
             let mut objects = Vec::new();
-            for identifier in types.iter().take(4 * BATCH_MAX) {
-                let TypeIdentifier::Hash(_, hash) = identifier else { continue };
-                let Some(bytes) = library.get(hash).filter(|bytes| bytes.len() <= room) else { continue };
-                room -= bytes.len();
-                objects.push((identifier.clone(), bytes.to_vec()));
+            // Whoever asks for one type of a component gets all, since it can be believed only whole.
+            let asked: BTreeSet<TypeIdentifier> = types.iter().take(4 * BATCH_MAX).map(TypeIdentifier::whole).collect();
+            for identifier in asked {
+                let Some(bytes) = library.object_bytes(&identifier).filter(|bytes| *bytes <= room) else { continue };
+                room -= bytes;
+                objects.extend(objects_of(library, &identifier));
             }
             (is_ours || !objects.is_empty()).then_some(LookupAnswer::Types(objects, Vec::new()))
         }
@@ -154,14 +181,27 @@ pub(super) fn answer(
             let found: BTreeSet<_> =
                 types.iter().take(4 * BATCH_MAX).flat_map(|identifier| library.dependencies(identifier)).collect();
             let skipped = from.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) as usize);
-            let with_size = |(equivalence, hash): &(Equivalence, TypeHash)| {
-                let object_bytes = library.get(hash).map_or(0, |bytes| bytes.len() as u32);
-                TypeWithSize { identifier: TypeIdentifier::Hash(*equivalence, *hash), object_bytes }
+            let with_size = |object: &TypeIdentifier| TypeWithSize {
+                identifier: object.clone(),
+                object_bytes: library.object_bytes(object).map_or(0, |bytes| bytes as u32),
             };
             let told: Vec<TypeWithSize> = found.iter().skip(skipped).take(DEPENDENCIES_MAX).map(with_size).collect();
             let end = skipped.saturating_add(told.len());
             let next = if end < found.len() { (end as u32).to_be_bytes().to_vec() } else { Vec::new() };
             Some(LookupAnswer::Dependencies(told, next))
+        }
+    }
+}
+
+/// The objects that an identifier names, each with the identifier of its type.
+fn objects_of(library: &TypeLibrary, of: &TypeIdentifier) -> Vec<(TypeIdentifier, Vec<u8>)> {
+    match of {
+        TypeIdentifier::Hash(_, hash) => {
+            library.get(hash).map(|bytes| (of.clone(), bytes.to_vec())).into_iter().collect()
+        }
+        _ => {
+            let parts = library.component(of).unwrap_or_default();
+            (1..).zip(parts).map(|(index, bytes)| (of.part(index), bytes.to_vec())).collect()
         }
     }
 }

@@ -48,8 +48,7 @@ fn what_is_missing_is_asked_in_one_request_four_times_and_then_given_up() {
     assert_eq!(state.questions.due(), Instant::ZERO, "the participant is told");
     assert!(state.questions.take_news());
     assert_eq!(state.questions.due(), Instant::NEVER);
-    let (_, hash) = wanted.of.identifier.hashes()[0];
-    assert!(state.questions.gave_up(&hash));
+    assert!(state.questions.gave_up(&wanted.of.identifier.objects()[0]));
     let _ = state.resolve(THERE, wanted);
     assert!(state.questions.poll(at(20_000), HERE).is_empty(), "nobody asks in vain for ever");
 }
@@ -104,4 +103,73 @@ fn an_answer_keeps_to_its_size() {
         panic!("an answer")
     };
     assert!(objects.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= 150);
+}
+
+/// Types that contain each other, and one that does not.
+fn recursive() -> Described {
+    let text = "struct Node; struct Leaf { long x; };
+        @final struct Tree { sequence<Node> nodes; Leaf leaf; }; @final struct Node { @optional Tree tree; };";
+    describe(idl::parse(text).expect("IDL").find("Tree").expect("Tree")).expect("described")
+}
+
+fn with_recursive() -> TypeLibrary {
+    let mut library = TypeLibrary::default();
+    let described = recursive();
+    described.objects.iter().for_each(|(hash, bytes)| library.insert(*hash, bytes).expect("room"));
+    described.components.iter().for_each(|one| library.insert_component(&one.identifier, &one.objects).expect("room"));
+    library
+}
+
+#[test]
+fn a_component_is_asked_for_as_a_whole_and_believed_as_a_whole() {
+    let described = recursive();
+    let mut state = State::default();
+    let wanted = &described.information.complete;
+    let whole = wanted.of.identifier.whole();
+    let _ = state.resolve(THERE, wanted);
+    let request = state.questions.poll(at(0), HERE).remove(0);
+    let LookupCall::Types(types) = &request.call else { panic!("{request:?}") };
+    assert!(types.contains(&whole) && types.len() == 2, "the component and the leaf: {types:?}");
+    let answer = questions::answer(&with_recursive(), THERE, &request, 1 << 20);
+    let Some(LookupAnswer::Types(objects, pairs)) = answer else { panic!("{answer:?}") };
+    assert_eq!(objects.len(), 3, "each type of the component, and the leaf");
+    let State { library, questions, .. } = &mut state;
+    let reply = |objects: Vec<(TypeIdentifier, Vec<u8>)>| {
+        let answer = Some(LookupAnswer::Types(objects, pairs.clone()));
+        LookupReply { identity: request.identity, answer }
+    };
+    let without_one = objects.iter().filter(|(identifier, _)| *identifier != whole.part(2)).cloned().collect();
+    questions.handle_reply(library, THERE, reply(without_one));
+    assert!(!library.contains(&whole), "a part is not believed alone");
+    questions.handle_reply(library, THERE, reply(objects));
+    assert!(state.resolve(THERE, wanted).is_ok());
+}
+
+#[test]
+fn the_types_of_a_component_are_asked_for_one_by_one_by_every_other_try() {
+    let described = recursive();
+    let mut state = State::default();
+    let whole = described.information.minimal.of.identifier.whole();
+    let _ = state.resolve(THERE, &described.information.minimal);
+    let asked = |state: &mut State, time| {
+        let request = state.questions.poll(at(time), HERE).remove(0);
+        let LookupCall::Types(types) = request.call else { panic!("types are asked for") };
+        types.into_iter().filter(|identifier| identifier.whole() == whole).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&mut state, 0), std::slice::from_ref(&whole));
+    assert_eq!(asked(&mut state, 600), [whole.part(1), whole.part(2)]);
+    assert_eq!(asked(&mut state, 1_200), std::slice::from_ref(&whole));
+}
+
+#[test]
+fn one_type_of_a_component_is_answered_with_all() {
+    let whole = recursive().information.complete.of.identifier.whole();
+    let identity = RequestIdentity { writer: [0; 16], number: 1 };
+    let instance = instance_name(&Guid::new(HERE, EntityId::PARTICIPANT).to_bytes());
+    let request = LookupRequest { identity, instance, call: LookupCall::Types(vec![whole.part(2), whole.part(1)]) };
+    let Some(LookupAnswer::Types(objects, _)) = questions::answer(&with_recursive(), HERE, &request, 1 << 20) else {
+        panic!("an answer")
+    };
+    let named: Vec<TypeIdentifier> = objects.into_iter().map(|(identifier, _)| identifier).collect();
+    assert_eq!(named, [whole.part(1), whole.part(2)]);
 }

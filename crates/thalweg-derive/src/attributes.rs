@@ -33,6 +33,8 @@ pub struct TypeAttributes {
     pub discriminator: Option<Type>,
     /// The type is only part of others.
     pub nested: bool,
+    /// The key has no bound, since it contains values of the type itself.
+    pub unbounded_key: bool,
     /// The path of thalweg-cdr in generated code.
     pub cdr: Path,
 }
@@ -48,6 +50,7 @@ impl TypeAttributes {
             bit_bound: None,
             discriminator: None,
             nested: false,
+            unbounded_key: false,
             cdr: parse_quote!(::thalweg::cdr),
         };
         for_each_entry(attributes, |meta| {
@@ -61,10 +64,11 @@ impl TypeAttributes {
                 "bit_bound" => found.bit_bound = Some(meta.value()?.parse()?),
                 "discriminator" => found.discriminator = Some(meta.value()?.parse()?),
                 "nested" => found.nested = true,
+                "unbounded_key" => found.unbounded_key = true,
                 "crate" => found.cdr = meta.value()?.parse::<LitStr>()?.parse()?,
                 _ => {
                     return Err(meta.error(
-                        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested` or `crate`",
+                        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested`, `unbounded_key` or `crate`",
                     ));
                 }
             }

@@ -59,6 +59,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// | `discriminator = Type` | unions | An integer, `bool`, `char` or enum type. Default: `i32`. |
 /// | `key` | unions | The discriminator is the key. |
 /// | `nested` | structs, unions | The type is only part of others, never that of a topic. |
+/// | `unbounded_key` | structs, unions, newtypes | The key contains other values of the type, by way of other types; the default must not. A member that names its own type says so already. |
 /// | `crate = "path"` | all | Where thalweg-cdr is found. Default: `::thalweg::cdr`. |
 ///
 /// The default is final, although DDS-XTypes 1.3 has appendable: with XCDR1 the two are the same bytes, with XCDR2 a

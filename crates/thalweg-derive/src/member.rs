@@ -1,7 +1,7 @@
 //! One member of a struct, and the code that moves it.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, Field, GenericArgument, Ident, Path, PathArguments, Result, Type};
 
@@ -181,4 +181,35 @@ fn in_option(candidate: &Type) -> Option<&Type> {
 fn last_segment(of: &Type) -> Option<String> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().map(|segment| segment.ident.to_string())
+}
+
+/// Whether a type holds the name of the type that is derived, or `Self`, but not a path that ends in it: that is another type.
+pub fn names(of: &Type, own: &Ident) -> bool {
+    fn holds(tokens: TokenStream, own: &Ident) -> bool {
+        let mut is_path = false;
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => !std::mem::take(&mut is_path) && (ident == *own || ident == "Self"),
+            TokenTree::Group(group) => holds(group.stream(), own),
+            TokenTree::Punct(punct) => {
+                is_path = punct.as_char() == ':';
+                false
+            }
+            TokenTree::Literal(_) => false,
+        })
+    }
+    holds(of.to_token_stream(), own)
+}
+
+/// Whether each value of a type holds one of the type that is derived: in the value itself, an array or a `Box`.
+pub fn needs(of: &Type, own: &Ident) -> bool {
+    match of {
+        Type::Array(array) => needs(&array.elem, own),
+        Type::Path(path) => {
+            let is_own = path.path.get_ident().is_some_and(|ident| ident == own || ident == "Self");
+            let arguments = path.path.segments.last().filter(|last| last.ident == "Box").map(|last| &last.arguments);
+            let Some(PathArguments::AngleBracketed(arguments)) = arguments else { return is_own };
+            arguments.args.iter().any(|argument| matches!(argument, GenericArgument::Type(of) if needs(of, own)))
+        }
+        _ => false,
+    }
 }

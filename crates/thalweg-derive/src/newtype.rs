@@ -40,6 +40,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             quote!(<#inner as #cdr::Bounded>::BOUNDED_KEY_SIZE.at_most(#max_len)),
         ),
     };
+    let key_size = if attributes.unbounded_key { quote!(#cdr::KeySize::OVER) } else { key_size };
     let description = description::of_newtype(cdr, &name, inner, found.max_len.as_ref());
     let layout = header.implement(
         quote!(#cdr::Layout),

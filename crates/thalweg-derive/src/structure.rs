@@ -2,11 +2,11 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{DeriveInput, Error, Fields, Path, Result};
+use syn::{DeriveInput, Error, Fields, Ident, Path, Result};
 
 use crate::attributes::{AutoId, ExtensibilityAttribute, TypeAttributes, has_repr};
 use crate::description;
-use crate::member::DerivedMember;
+use crate::member::{DerivedMember, names, needs};
 use crate::structure_key;
 use crate::{ImplHeader, type_name};
 
@@ -19,6 +19,9 @@ pub struct DerivedStructure<'a> {
     pub plain: bool,
     pub nested: bool,
     pub auto_id: AutoId,
+    /// The name in Rust.
+    pub ident: &'a Ident,
+    pub unbounded_key: bool,
 }
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields) -> Result<TokenStream> {
@@ -34,7 +37,15 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields)
         plain: attributes.plain.is_some(),
         nested: attributes.nested,
         auto_id: attributes.auto_id,
+        ident: &input.ident,
+        unbounded_key: attributes.unbounded_key,
     };
+    if let Some(member) =
+        structure.members.iter().find(|member| !member.optional && needs(&member.value_type, &input.ident))
+    {
+        let message = "every value would contain another one without end: put it into an `Option` or a `Vec`";
+        return Err(Error::new_spanned(&member.value_type, message));
+    }
     if let Some(span) = attributes.plain {
         structure.check_plain(input).map_err(|message| Error::new(span, message))?;
     }
@@ -78,8 +89,12 @@ impl DerivedStructure<'_> {
 
     fn layout(&self) -> TokenStream {
         let cdr = self.cdr;
-        let key_sizes = self.key_members_by_id().into_iter().map(|member| member.key_size(cdr));
-        let key_size = quote!(const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::ZERO #(.then(#key_sizes))*;);
+        let key_members = self.key_members_by_id();
+        // The constant of a type that needs itself would need itself.
+        let is_endless = self.unbounded_key || key_members.iter().any(|member| names(&member.value_type, self.ident));
+        let key_sizes = key_members.into_iter().filter(|_| !is_endless).map(|member| member.key_size(cdr));
+        let start = if is_endless { quote!(OVER) } else { quote!(ZERO) };
+        let key_size = quote!(const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::#start #(.then(#key_sizes))*;);
         let description = description::of_structure(self);
         if self.extensibility != ExtensibilityAttribute::Final {
             return quote!(#key_size #description);

@@ -24,8 +24,8 @@ fn what_is_fine_is_not_complained_about() {
 
 #[test]
 fn unknown_words_are_named() {
-    let words =
-        "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested` or `crate`";
+    let words = "expected `name`, `extensibility`, `autoid`, `plain`, `key`, `bit_bound`, `discriminator`, `nested`, \
+        `unbounded_key` or `crate`";
     check("#[topic(mutable)] struct S { a: u8 }", words);
     let words = "expected `name`, `key`, `id`, `max_len`, `default`, `must_understand` or `label`";
     check("struct S { #[topic(optional)] a: u8 }", words);
@@ -88,4 +88,14 @@ fn plain_structs_are_checked() {
     check("#[topic(plain, extensibility = \"mutable\")] #[repr(C)] struct S { a: u8 }", mutable);
     let members = "a plain struct has numbers, arrays of numbers and plain structs as members only";
     check("#[topic(plain)] #[repr(C)] struct S { a: Option<u8> }", members);
+}
+
+#[test]
+fn a_type_whose_values_do_not_end_is_refused() {
+    let endless = "every value would contain another one without end";
+    check("struct S { a: Box<S> }", &format!("{endless}: put it into an `Option` or a `Vec`"));
+    check("struct S { #[topic(key)] a: [Box<Self>; 2] }", &format!("{endless}: put it into an `Option` or a `Vec`"));
+    check("enum U { #[topic(case = 0)] A(Box<U>) }", endless);
+    check("struct S { a: Vec<S>, b: Option<Box<S>>, c: Box<other::S> }", "");
+    check("enum U { #[topic(case = 0)] A(Box<U>), #[topic(case = 1)] B }", "");
 }

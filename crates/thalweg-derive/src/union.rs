@@ -2,11 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{DeriveInput, Path, Result, Type, Variant, parse_quote};
+use syn::{DeriveInput, Error, Ident, Path, Result, Type, Variant, parse_quote};
 
 use crate::attributes::{ExtensibilityAttribute, TypeAttributes, VariantAttributes};
 use crate::branch::{Branch, Wanted, parse_branches};
 use crate::description;
+use crate::member::{names, needs};
 use crate::structure::extensibility;
 use crate::{ImplHeader, type_name};
 
@@ -19,6 +20,9 @@ pub struct DerivedUnion<'a> {
     pub discriminator_is_key: bool,
     pub branches: Vec<Branch<'a>>,
     pub nested: bool,
+    /// The name in Rust.
+    pub ident: &'a Ident,
+    pub unbounded_key: bool,
 }
 
 pub fn expand(
@@ -36,7 +40,12 @@ pub fn expand(
         discriminator_is_key: attributes.key.is_some(),
         branches: parse_branches(variants, extensibility)?,
         nested: attributes.nested,
+        ident: &input.ident,
+        unbounded_key: attributes.unbounded_key,
     };
+    if !union.branches.is_empty() && union.branches.iter().all(|branch| union.is_endless(branch)) {
+        return Err(Error::new_spanned(&input.ident, "every value would contain another one without end"));
+    }
     let cdr = union.cdr;
     let header = ImplHeader::new(input, cdr);
     let implementations = [
@@ -53,10 +62,13 @@ impl DerivedUnion<'_> {
         let cdr = self.cdr;
         let discriminator = &self.discriminator;
         let label_size = quote!(<#discriminator as #cdr::Layout>::KEY_SIZE);
-        let value_sizes =
-            self.branches.iter().filter_map(|branch| branch.value.as_ref()).map(|value| value.key_size(cdr));
+        let values = || self.branches.iter().filter_map(|branch| branch.value.as_ref());
+        let is_endless = self.unbounded_key || values().any(|value| names(value.of_type, self.ident));
+        let value_sizes = values().map(|value| value.key_size(cdr));
         let key_size = match self.discriminator_is_key {
             true => label_size,
+            // The constant of a type that needs itself would need itself.
+            false if is_endless => quote!(#cdr::KeySize::OVER),
             false => quote!(#label_size.then(#cdr::KeySize::ZERO #(.or(#value_sizes))*)),
         };
         let min_bytes = (self.extensibility == ExtensibilityAttribute::Final)
@@ -312,7 +324,12 @@ impl DerivedUnion<'_> {
         quote!(let label_offset = decoder.offset(); #read match label { #arms })
     }
 
-    /// The branch of the discriminator's own default; if that selects none, the default branch, or the first one.
+    fn is_endless(&self, branch: &Branch<'_>) -> bool {
+        branch.value.as_ref().is_some_and(|value| needs(value.of_type, self.ident))
+    }
+
+    /// The branch of the discriminator's own default; if that selects none, the default branch, or the first one. Branches that hold
+    /// another union of the type are passed over: their default would not end.
     fn default_value(&self) -> TokenStream {
         let (cdr, discriminator) = (self.cdr, &self.discriminator);
         let make = |branch: &Branch<'_>| {
@@ -321,11 +338,13 @@ impl DerivedUnion<'_> {
                 quote!(<#value_type as #cdr::Decode>::default_value())
             }))
         };
-        let arms = self.branches.iter().filter(|branch| !branch.default).map(|branch| {
+        let ends = |branch: &&Branch<'_>| !self.is_endless(branch);
+        let arms = self.branches.iter().filter(|branch| !branch.default).filter(ends).map(|branch| {
             let (pattern, made) = (branch.pattern, make(branch));
             quote!(#pattern => #made,)
         });
-        let otherwise = self.branches.iter().find(|branch| branch.default).or(self.branches.first()).map(make);
+        let mut finite = self.branches.iter().filter(ends);
+        let otherwise = finite.clone().find(|branch| branch.default).or_else(|| finite.next()).map(make);
         quote! {
             let label = <#discriminator as #cdr::Decode>::default_value();
             match label { #(#arms)* _ => #otherwise, }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{Enumeration, Primitive, Structure, StructureMember, Type, Union};
+use thalweg_cdr::description::{Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union};
 
 /// The types, and all that they need, as a Rust module; `thalweg` must be a dependency of what contains it.
 ///
-/// A structure that extends another has the members of both. A bound within a collection becomes a newtype.
+/// A structure that extends another has the members of both. A bound within a collection becomes a newtype. Types that contain each
+/// other are boxed where they are members.
 ///
 /// # Errors
 /// The first type or member that has no counterpart in Rust: `long double`, `wchar`, a bit mask or a bit set.
@@ -75,22 +76,27 @@ impl Writer {
             }
             Type::Bitmask(bitmask) => return Err(format!("{}: a bit mask has no counterpart in Rust", bitmask.name)),
             Type::Bitset(bitset) => return Err(format!("{}: a bit set has no counterpart in Rust", bitset.name)),
+            Type::Recursive(part) => return self.define_component(part),
             _ => {}
         }
         let Some(name) = found.name() else { return Ok(()) };
         if !self.written.insert(name.to_owned()) {
             return Ok(());
         }
+        // The constant of a key that contains itself would need itself.
+        let endless = if is_in_circle(found) && !found.key_fits_hash() { ", unbounded_key" } else { "" };
         let text = match found {
             Type::Alias(alias) => {
                 self.define(&alias.aliased)?;
                 let (inner, bound) = self.spelled(&alias.aliased, name).map_err(|why| format!("{name}: {why}"))?;
                 let bound = bound.map(|bound| format!("#[topic(max_len = {bound})] ")).unwrap_or_default();
                 let own = type_name(name);
-                format!("/// `{name}`\n{DERIVES}\n#[topic(name = \"{name}\")]\npub struct {own}({bound}pub {inner});")
+                format!(
+                    "/// `{name}`\n{DERIVES}\n#[topic(name = \"{name}\"{endless})]\npub struct {own}({bound}pub {inner});"
+                )
             }
-            Type::Structure(structure) => self.structure(structure)?,
-            Type::Union(union) => self.union(union)?,
+            Type::Structure(structure) => self.structure(structure, endless)?,
+            Type::Union(union) => self.union(union, endless)?,
             Type::Enumeration(enumeration) => of_enumeration(enumeration),
             _ => return Ok(()),
         };
@@ -98,7 +104,12 @@ impl Writer {
         Ok(())
     }
 
-    fn structure(&mut self, structure: &Structure) -> Result<String, String> {
+    fn define_component(&mut self, part: &Recursive) -> Result<(), String> {
+        let component = part.component().ok_or_else(|| format!("the definition of {} is gone", part.name()))?;
+        component.types().iter().try_for_each(|of| self.define(of))
+    }
+
+    fn structure(&mut self, structure: &Structure, endless: &str) -> Result<String, String> {
         let name = &structure.name;
         let mut members = String::new();
         let mut next = 0;
@@ -108,7 +119,8 @@ impl Writer {
             next = member.id + 1;
         }
         let nested = if structure.is_nested { ", nested" } else { "" };
-        let words = format!("name = \"{name}\", extensibility = \"{}\"{nested}", word(structure.extensibility));
+        let words =
+            format!("name = \"{name}\", extensibility = \"{}\"{nested}{endless}", word(structure.extensibility));
         Ok(format!("/// `{name}`\n{DERIVES}\n#[topic({words})]\npub struct {} {{\n{members}}}", type_name(name)))
     }
 
@@ -134,8 +146,14 @@ impl Writer {
         Ok(format!("    /// `{}`\n{attribute}    pub {field}: {spelled},\n", member.name))
     }
 
-    fn union(&mut self, union: &Union) -> Result<String, String> {
+    fn union(&mut self, union: &Union, endless: &str) -> Result<String, String> {
         let name = &union.name;
+        let default = union.default_case().1.and_then(|case| case.case_type.as_ref());
+        if default.is_some_and(|case_type| !case_type.has_finite_default()) {
+            return Err(format!(
+                "{name}: its default would contain another one without end; a case that ends has to be first"
+            ));
+        }
         self.define(union.discriminator.resolved())?;
         let (discriminator, _) = self.spelled(union.discriminator.resolved(), name)?;
         let mut cases = String::new();
@@ -178,7 +196,7 @@ impl Writer {
         let key = if union.is_keyed { ", key" } else { "" };
         let nested = if union.is_nested { ", nested" } else { "" };
         let words = format!(
-            "name = \"{name}\", discriminator = {discriminator}, extensibility = \"{}\"{key}{nested}",
+            "name = \"{name}\", discriminator = {discriminator}, extensibility = \"{}\"{key}{nested}{endless}",
             word(union.extensibility)
         );
         Ok(format!("/// `{name}`\n{DERIVES}\n#[topic({words})]\npub enum {} {{\n{cases}}}", type_name(name)))
@@ -191,11 +209,23 @@ impl Writer {
             Type::String { bound } => ("String".to_owned(), *bound),
             Type::WString { bound } => ("thalweg::cdr::WString".to_owned(), *bound),
             Type::Sequence { element, bound } => (format!("Vec<{}>", self.element(element, within)?), *bound),
-            Type::Array { element, count } => (format!("[{}; {count}]", self.element(element, within)?), None),
+            Type::Array { element, count } => {
+                let element = match &**element {
+                    Type::Recursive(_) => self.spelled(element, within)?.0,
+                    other => self.element(other, within)?,
+                };
+                (format!("[{element}; {count}]"), None)
+            }
             Type::Map { key, element, bound } => {
                 // A name of a key type has no order in Rust; the type behind it has.
                 let (key, element) = (self.element(key.resolved(), within)?, self.element(element, within)?);
                 (format!("std::collections::BTreeMap<{key}, {element}>"), *bound)
+            }
+            Type::Recursive(part) => {
+                let own = path(part.name(), within);
+                // A list points to its elements; all else that contains itself has to be pointed to.
+                let is_list = matches!(&*of.followed(), Type::Sequence { .. } | Type::Map { .. });
+                (if part.is_within() && !is_list { format!("Box<{own}>") } else { own }, None)
             }
             named => (path(named.name().unwrap_or_default(), within), None),
         })
@@ -203,6 +233,9 @@ impl Writer {
 
     /// The type of elements: those with a bound get a newtype, which states it.
     fn element(&mut self, of: &Type, within: &str) -> Result<String, String> {
+        if let Type::Recursive(part) = of {
+            return Ok(path(part.name(), within));
+        }
         let (spelled, bound) = self.spelled(of, within)?;
         let Some(bound) = bound else { return Ok(spelled) };
         let letters: String = spelled.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -217,6 +250,17 @@ impl Writer {
         );
         self.module(within).bounded.insert(own.clone(), text);
         Ok(own)
+    }
+}
+
+/// Whether a definition is one of several that contain each other, or contains itself.
+fn is_in_circle(of: &Type) -> bool {
+    let is_within = |of: &Type| of.recursive_uses().into_iter().any(Recursive::is_within);
+    match of {
+        Type::Alias(alias) => is_within(&alias.aliased),
+        Type::Structure(structure) => structure.members.iter().any(|member| is_within(&member.member_type)),
+        Type::Union(union) => union.cases.iter().filter_map(|case| case.case_type.as_ref()).any(is_within),
+        _ => false,
     }
 }
 

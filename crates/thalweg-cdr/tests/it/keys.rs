@@ -1,6 +1,6 @@
 //! Key hashes beyond those that Cyclone confirms.
 
-use thalweg_cdr::{Representation, Topic, decode_key, encode, encode_key, key_hash, key_hash_of_payload};
+use thalweg_cdr::{Layout, Representation, Topic, decode_key, encode, encode_key, key_hash, key_hash_of_payload};
 use thalweg_derive::Topic;
 
 use crate::types::{Choice, Color, Growing, ShortKey, Small};
@@ -238,4 +238,66 @@ fn members_in_any_order_keep_the_bounds_of_their_keys() {
         assert_eq!(key_hash_of_payload::<MutableBounds>(&key, true), Ok(hash));
         assert_eq!(key_hash_of_payload::<MutableBounds>(&sample, false), Ok(hash));
     }
+}
+
+mod other {
+    #[derive(Debug, Clone, PartialEq, thalweg_derive::Topic)]
+    #[topic(crate = "thalweg_cdr")]
+    pub struct Spot {
+        pub x: u32,
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Spot {
+    #[topic(key)]
+    at: other::Spot,
+}
+
+/// A union that contains itself, whose key has no bound.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+enum Term {
+    #[topic(case = 0)]
+    Not(Box<Term>),
+    #[topic(case = 1)]
+    Leaf(u8),
+    #[topic(case = 2)]
+    Other(Box<Factor>),
+}
+
+/// One that contains itself by way of another.
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr", unbounded_key)]
+enum Factor {
+    #[topic(case = 0)]
+    Leaf(u8),
+    #[topic(case = 1)]
+    Other(Box<Term>),
+}
+
+#[derive(Debug, Clone, PartialEq, Topic)]
+#[topic(crate = "thalweg_cdr")]
+struct Formula {
+    #[topic(key)]
+    term: Term,
+}
+
+#[test]
+fn a_key_that_contains_itself_is_hashed_and_its_namesake_is_not() {
+    let small = Formula { term: Term::Leaf(1) };
+    let hash = key_hash(&small).expect("a hash");
+    assert_ne!(hash[..5], [0, 0, 0, 1, 1], "no bytes of the key, though they would fit");
+    assert!(!Formula::description().expect("described").key_fits_hash());
+    let hash = key_hash(&Spot { at: other::Spot { x: 7 } }).expect("a hash");
+    assert_eq!(hash[..4], [0, 0, 0, 7], "another type of the same name has a bound");
+    let deep = Formula { term: Term::Not(Box::new(Term::Other(Box::new(Factor::Other(Box::new(Term::Leaf(3))))))) };
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let mut key = Vec::new();
+        encode_key(&deep, representation, &mut key).expect("a key");
+        assert_eq!(decode_key::<Formula>(&key), Ok(deep.clone()));
+    }
+    let default = <Formula as thalweg_cdr::Decode>::default_value();
+    assert_eq!(default.term, Term::Leaf(0), "not the first branch, which would not end");
 }

@@ -37,6 +37,8 @@ fn the_made_types_are_told_as_those_of_the_idl() {
     same::<made::shapes::Point>("shapes::Point");
     same::<made::Choice>("Choice");
     same::<made::Fallback>("Fallback");
+    same::<made::trees::Node>("trees::Node");
+    same::<made::trees::Expression>("trees::Expression");
     same::<made::std_msgs::msg::dds_::StringMessage>("std_msgs::msg::dds_::String_");
 }
 

@@ -165,3 +165,39 @@ pub mod std_msgs {
         }
     }
 }
+
+/// `trees`
+pub mod trees {
+    use thalweg::Topic;
+
+    /// `trees::Node`
+    #[derive(Clone, Debug, PartialEq, Topic)]
+    #[topic(name = "trees::Node", extensibility = "appendable")]
+    pub struct Node {
+        /// `id`
+        #[topic(key)]
+        pub id: u32,
+        /// `children`
+        #[topic(max_len = 5)]
+        pub children: Vec<Node>,
+        /// `next`
+        pub next: Option<Box<Node>>,
+        /// `value`
+        pub value: Box<Expression>,
+    }
+
+    /// `trees::Expression`
+    #[derive(Clone, Debug, PartialEq, Topic)]
+    #[topic(name = "trees::Expression", discriminator = i32, extensibility = "final", unbounded_key)]
+    pub enum Expression {
+        /// `leaf`
+        #[topic(name = "leaf", case = 0)]
+        Leaf(i32),
+        /// `not`
+        #[topic(name = "not", case = 1)]
+        Not(Box<Expression>),
+        /// `nodes`
+        #[topic(name = "nodes", case = 2)]
+        Nodes(Vec<Node>),
+    }
+}

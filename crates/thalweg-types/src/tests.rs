@@ -1,4 +1,5 @@
 mod ranges;
+mod recursive;
 
 use std::collections::BTreeMap;
 

@@ -192,3 +192,46 @@ fn verdicts_are_those_of_cyclone() {
     assert!(OF_CYCLONE.lines().count() >= 60);
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+#[test]
+fn types_that_contain_themselves_are_assignable_unless_something_differs() {
+    let tree = "@appendable struct T { long x; sequence<T> ts; };";
+    fits(tree, tree, "");
+    fits(tree, "@appendable struct T { long x; sequence<T> ts; string more; };", "");
+    fits(tree, "@appendable struct T { short x; sequence<T> ts; };", "x: the writer has long, the reader short");
+    // The same values, told by other circles.
+    let two = "@appendable struct T; @appendable struct U { long x; sequence<T> ts; };
+        @appendable struct T { long x; sequence<U> ts; };";
+    fits(tree, two, "");
+    fits(two, tree, "");
+    let differs = "@appendable struct T; @appendable struct U { float x; sequence<T> ts; };
+        @appendable struct T { long x; sequence<U> ts; };";
+    fits(tree, differs, "ts[].x: the writer has long, the reader float");
+    let ends = "@appendable struct U { long x; sequence<long> ts; }; @appendable struct T { long x; sequence<U> ts; };";
+    fits(tree, ends, "ts[].ts[]: the writer has a structure, the reader long");
+    fits(ends, tree, "ts[].ts[]: the writer has long, the reader a structure");
+}
+
+#[test]
+fn what_may_differ_in_a_value_must_not_in_a_key_of_the_same_type() {
+    let text = |bound: &str| {
+        format!("@final struct P {{ string{bound} s; sequence<P> ps; }}; @final struct T {{ P p; @key P k; }};")
+    };
+    fits(&text("<9>"), &text("<4>"), "k.s: a text with a bound of 9 does not fit into one with a bound of 4");
+}
+
+#[test]
+fn circles_of_lengths_without_a_common_part_are_compared_or_refused_and_never_overflow() {
+    let circle = |length: usize| {
+        let parts = (0..length).map(|index| {
+            let (own, next) = (format!("T{index}"), format!("T{}", (index + 1) % length));
+            format!("@final struct {next}; @final struct {own} {{ @optional {next} next; }};")
+        });
+        let types = idl::parse(&parts.collect::<String>()).expect("IDL");
+        types.find("T0").expect("the first").clone()
+    };
+    let permitted = Permitted { member_names: true, ..Permitted::default() };
+    assert_eq!(check(&circle(5), &circle(7), permitted), Ok(()));
+    let error = check(&circle(251), &circle(256), permitted).expect_err("too deep").to_string();
+    assert!(error.contains("which is not compared"), "{error}");
+}

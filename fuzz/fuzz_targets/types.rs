@@ -20,14 +20,16 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| {
           @key string<20> name; Color color; @key Point at; Options options; sequence<Point> path;
           sequence<octet> raw; short grid[2][3]; char letter; wstring wide; @optional long maybe; float f;
           Mask mask; Bits bits; Choice choice; map<string, Point> places; map<short, long double, 9> big; wchar unit;
-        };";
+        };
+        struct Node; @final union Value switch (long) { case 0: long leaf; case 1: sequence<Node> nodes; };
+        @appendable struct Node { @key long id; sequence<Node> children; @optional Node next; Value value; };";
     types.add_idl(text).expect("IDL");
     types
 });
 
 fuzz_target!(|input: &[u8]| {
     let Some((which, payload)) = input.split_first() else { return };
-    match which % 3 {
+    match which % 4 {
         0 => {
             if let Ok(document) = Document::from_cbor(payload) {
                 let again = Document::from_cbor(&document.to_cbor().expect("written")).expect("read again");
@@ -36,8 +38,9 @@ fuzz_target!(|input: &[u8]| {
             }
             let _ = Document::from_json(payload);
         }
-        1 => {
-            let structure = TYPES.find("Everything").expect("the type");
+        1 | 2 => {
+            let name = if which % 4 == 1 { "Everything" } else { "Node" };
+            let structure = TYPES.find(name).expect("the type");
             let _ = codec::decode_key(structure, payload);
             let Ok(document) = codec::decode(structure, payload) else { return };
             for representation in [Representation::Xcdr1, Representation::Xcdr2] {

@@ -145,6 +145,20 @@ fn other_types_are_definitions_in_idl() {
 }
 
 #[test]
+fn types_that_contain_themselves_are_definitions_in_idl_whatever_their_names() {
+    let text = "module a { module msg { module dds_ {
+          struct Node_; @final struct Part_ { sequence<Node_> nodes; }; @final struct Node_ { long x; Part_ part; };
+        }; }; };";
+    let types = idl::parse(text).expect("IDL");
+    for name in ["a::msg::dds_::Node_", "a::msg::dds_::Part_"] {
+        let of = types.find(name).expect("defined");
+        let schema = TypeSchema::of(name, of);
+        assert_eq!((schema.name.as_str(), schema.encoding.as_str()), (name, OMGIDL));
+        assert_eq!(schema.to_type(), Ok(Some(of.clone())), "{}", schema.text);
+    }
+}
+
+#[test]
 fn definitions_that_never_resolve_are_an_error_and_no_endless_search() {
     let schema = TypeSchema {
         name: "a/msg/A".to_owned(),

@@ -315,3 +315,26 @@ fn a_number_outside_of_its_range_is_told_and_nothing_is_written() {
     assert!(said.stderr.contains(expected), "{}", said.stderr);
     publish(r#"{"metres":5}"#).expect_code(0);
 }
+
+const TREES: &str = "module trees {
+  struct Node;
+  @final union Value switch (long) { case 0: long leaf; case 1: sequence<Node> nodes; };
+  @appendable struct Node { @key string name; sequence<Node> children; @optional Node next; Value value; };
+};";
+
+const TREE: &str = r#"{"name":"a","children":[{"name":"b","children":[],"value":{"$discriminator":0,"leaf":2}}],"next":{"name":"c","children":[],"value":{"$discriminator":0,"leaf":3}},"value":{"$discriminator":1,"nodes":[{"name":"d","children":[],"value":{"$discriminator":0,"leaf":4}}]}}"#;
+
+#[test]
+fn a_type_that_contains_itself_is_learned_from_the_wire_and_its_values_travel() {
+    let (tag, folder) = (tag(), TestFolder::new());
+    folder.write("trees.idl", TREES);
+    let (path, network) = (folder.path("trees.idl"), ["--domain-tag", &tag, "--patience", "50"]);
+    let start = |words: &[&str]| Running::start(command(&[words, &network[..]].concat()));
+    let publisher = start(&["topic", "pub", "trees", TREE, "--type", "trees::Node", "--idl", &path, "--rate", "20"]);
+    let echo = start(&["topic", "echo", "trees", "--json", "--count", "2", "--timeout", "50"]);
+    let printed = echo.finish().expect_code(0).stdout;
+    publisher.signal("INT");
+    publisher.finish().expect_code(0);
+    let value = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON");
+    assert_eq!(printed.lines().map(value).collect::<Vec<_>>(), vec![value(TREE); 2]);
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use thalweg::discovery::PublicationData;
+use thalweg::qos::{Representation, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{Topic, Type};
 
@@ -47,6 +48,39 @@ mod other {
         pub id: u32,
         pub part: Part,
     }
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "demo::Node", extensibility = "appendable")]
+struct Node {
+    #[topic(key)]
+    id: u32,
+    children: Vec<Node>,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "demo::GrownNode", extensibility = "appendable")]
+struct GrownNode {
+    #[topic(key)]
+    id: u32,
+    children: Vec<GrownNode>,
+    note: String,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(name = "demo::EndedNode", extensibility = "appendable")]
+struct EndedNode {
+    #[topic(key)]
+    id: u32,
+    children: Vec<EndedPart>,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(extensibility = "appendable")]
+struct EndedPart {
+    #[topic(key)]
+    id: u32,
+    children: Vec<i32>,
 }
 
 #[test]
@@ -112,4 +146,48 @@ fn endpoints_of_which_one_is_silent_about_its_type_match_by_name() {
     let topic = there.create_raw_topic(&name, "demo::Whole", Keyed::Yes, None);
     let _reader = there.create_reader(&topic, reliable_reader()).expect("a reader");
     eventually("they match", || writer.matched_readers().len() == 1);
+}
+
+#[test]
+fn types_that_contain_themselves_are_told_asked_for_and_compared() {
+    let (domain, name) = (domain(), unique("recursive"));
+    let (here, there) = (participant(domain), participant(domain));
+    // In XCDR1, nothing tells where a node ends that is an element.
+    let qos = WriterQos { data_representation: vec![Representation::Xcdr2], ..reliable_writer() };
+    let writer = here.create_writer(&here.create_topic::<Node>(&name), qos).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<GrownNode>(&name), reliable_reader()).expect("a reader");
+    eventually("they match", || writer.matched_readers().len() == 1 && reader.matched_writers().len() == 1);
+    let leaf = |id| Node { id, children: Vec::new() };
+    writer.write(&Node { id: 1, children: vec![leaf(2), leaf(3)] }).expect("written");
+    let grown = |id, children| GrownNode { id, children, note: String::new() };
+    let expected = grown(1, vec![grown(2, Vec::new()), grown(3, Vec::new())]);
+    assert_eq!(take(&reader, 1).remove(0).data().expect("read"), expected);
+
+    let data = announced(&there, &name).expect("discovered");
+    let information = data.type_information.expect("the type is announced");
+    let found = there.type_of(data.guid.prefix, &information, Duration::from_secs(5)).expect("a type");
+    let Type::Structure(structure) = found.resolved() else { panic!("{found:?}") };
+    assert_eq!(structure.name, "demo::Node");
+    assert_eq!(structure.members[1].member_type, Node::description_of_children());
+}
+
+impl Node {
+    fn description_of_children() -> Type {
+        let described = <Node as thalweg::cdr::Layout>::description().expect("described");
+        let Type::Structure(structure) = described.resolved() else { panic!("{described:?}") };
+        structure.members[1].member_type.clone()
+    }
+}
+
+#[test]
+fn types_of_which_one_ends_are_told_apart_with_the_path() {
+    let (domain, name) = (domain(), unique("ended"));
+    let (here, there) = (participant(domain), participant(domain));
+    let _writer = here.create_writer(&here.create_topic::<Node>(&name), reliable_writer()).expect("a writer");
+    let reader = there.create_reader(&there.create_topic::<EndedNode>(&name), reliable_reader()).expect("a reader");
+    eventually("the reader is told", || reader.requested_incompatible_qos().total > 0);
+    let told = reader.requested_incompatible_qos();
+    let text: Vec<String> = told.mismatches.iter().map(ToString::to_string).collect();
+    let expected = "children[].children[]: the writer has a structure, the reader long";
+    assert!(text.concat().contains(expected), "{text:?}");
 }

@@ -1,12 +1,18 @@
 //! Measures eProsima Fast DDS the way `thalweg perf` measures Thalweg: the same options, the same figures.
 //!
 //! `fastdds-perf latency --role both --size 64 --wait listener --cpu 0,1 --json`
+//!
+//! `fastdds-perf types` says how Fast DDS tells others of the types that its standard input describes.
 
 mod fastdds;
+mod types;
 
 use peer_protocol::{Program, Wait};
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("types") {
+        types::run();
+    }
     peer_protocol::run::<fastdds::Participant>(&Program {
         name: "fastdds-perf",
         waits: &[Wait::Listener, Wait::Block],

@@ -3,6 +3,7 @@
 mod first_samples;
 mod large;
 mod profiles;
+mod types;
 
 use std::fs;
 use std::path::{Path, PathBuf};

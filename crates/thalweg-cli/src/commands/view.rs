@@ -38,7 +38,7 @@ pub struct ViewerOptions {
     #[arg(long)]
     pub expose: bool,
 
-    /// Let pages connect that a browser has from ORIGIN, such as https://lab.example or 'http://*.local:8080', once for each (default:
+    /// Let pages connect that a browser has from ORIGIN, such as `https://lab.example` or `http://*.local:8080`, once for each (default:
     /// those of this host and of app.foxglove.dev).
     #[arg(long = "origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,

@@ -37,6 +37,8 @@ struct World {
     count: u32,
     /// Samples in the readers when the application began to look.
     seen: Option<Vec<usize>>,
+    /// A sample has no place within its publisher: it is handed over as soon as those before it are there, also while the application looks.
+    has_placeless: bool,
 }
 
 fn address(last: u8, port: u16) -> SocketAddr {
@@ -90,8 +92,8 @@ impl World {
             readers.push(reader.expect("a legal QoS"));
         }
         let outbox = Outbox::new();
-        let (asked, count, seen) = (Vec::new(), 0, None);
-        let mut world = World { asked, now, participant, subscriber, readers, outbox, count, seen };
+        let (asked, count, seen, has_placeless) = (Vec::new(), 0, None, false);
+        let mut world = World { asked, now, participant, subscriber, readers, outbox, count, seen, has_placeless };
         world.introduce_peer(presentation);
         world
     }
@@ -146,7 +148,7 @@ impl World {
         let ends = kind & 1 != 0;
         let place = GroupPlace { number: number_of(number), set: number_of(set) };
         if place.number <= SequenceNumber::ZERO || kind & 4 != 0 {
-            // It has no place within its publisher, and is handed over as it comes.
+            self.has_placeless = true;
             self.seen = None;
         }
         let belonging = Belonging {
@@ -245,7 +247,7 @@ fuzz_target!(|script: &[u8]| {
             }
             5 => {
                 world.participant.begin_access(world.subscriber);
-                world.seen = Some(world.held());
+                world.seen = (!world.has_placeless).then(|| world.held());
             }
             6 => {
                 world.seen = None;

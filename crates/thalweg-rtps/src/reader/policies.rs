@@ -46,9 +46,13 @@ impl Reader {
     pub(crate) fn note_group_marks(&mut self, writer: Guid, marks: &[GroupMark]) {
         let group = self.handover.coherence.as_mut().and_then(|coherence| coherence.group.as_mut());
         let (Some(group), Some(index)) = (group, self.writers.place(writer)) else { return };
-        let window = &self.writers[index].window;
-        for mark in marks.iter().filter(|mark| window.is_new(mark.sequence) && window.reaches(mark.sequence)) {
-            group.note(writer, *mark);
+        let proxy = &mut self.writers[index];
+        for mark in marks {
+            // As its sample will do: without its place that would be handed over as one without publisher.
+            proxy.take_back(mark.sequence);
+            if proxy.window.is_new(mark.sequence) && proxy.window.reaches(mark.sequence) {
+                group.note(writer, *mark);
+            }
         }
     }
 

@@ -279,8 +279,8 @@ pub fn encode_uint(number: u32, buffer: &mut [u8; 4]) -> &[u8] {
     &buffer[number.leading_zeros() as usize / 8..]
 }
 
-/// Most options of a message, chosen by Thalweg: handling looks through them some forty times, and a megabyte over TCP has room for as
-/// many as it has bytes.
+/// Most options of a message, chosen by Thalweg: handling looks through them again and again, and a message over TCP has room for tens of
+/// thousands.
 pub const OPTIONS_MAX: usize = 512;
 
 /// Iterates over options; made of bytes that were checked, or that this crate wrote.

@@ -421,6 +421,22 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_shared_with_others_although_no_second_is_bad() {
+        let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
+        let run = |foreign, steal| {
+            let second = SecondConditions {
+                lasted_s: 1.0,
+                foreign_cpu: Some(foreign),
+                steal: Some(steal),
+                ..Default::default()
+            };
+            assert!(!is_bad(&second, &gate));
+            judge(vec![vec![second; 10]], None, &gate).contaminated
+        };
+        assert_eq!([run(0.004, 0.005), run(0.006, 0.005), run(0.0, 0.02)], [false, true, true]);
+    }
+
+    #[test]
     fn a_clock_that_jumps_disturbs_a_run() {
         let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
         let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };

@@ -123,7 +123,7 @@ impl Paper1Plan {
         };
         let mut out = Benchmark::new(part, (self.seed, 1), used(contenders, &works), works);
         out.link = link;
-        out.attempts = if self.is_quick() { 1 } else { 2 };
+        out.attempts = if self.is_quick() { 1 } else { 4 };
         out.runs = self.runs.unwrap_or_else(|| self.runs_of(&out));
         if self.scale < 1.0 {
             let scale = self.scale;

@@ -93,7 +93,7 @@ impl Paper2Plan {
             shapes: CITED_SHAPES.to_vec(),
             peers: Vec::new(),
             peers_up_to: u32::MAX,
-            runs: RunPlan { count: 12, attempts: 3, warm_up_s: 2.0, seconds: 20, closed_seconds: 10 },
+            runs: RunPlan { count: 12, attempts: 4, warm_up_s: 2.0, seconds: 20, closed_seconds: 10 },
             seed,
             omitted: omitted.into_iter().map(why_not).chain([ONE_PUBLISHER.to_owned()]).collect(),
             command: format!("thalweg lab run paper2 --full --seed {seed}"),

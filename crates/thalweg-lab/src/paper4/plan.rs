@@ -124,7 +124,7 @@ fn vendors(form: Length, peers: &[PeerProgram]) -> Course {
         traffic,
         seconds: if form == Length::Full { 3 } else { 2 },
         runs: if form == Length::Quick { 1 } else { runs },
-        attempts: if form == Length::Quick { 1 } else { 2 },
+        attempts: if form == Length::Quick { 1 } else { 4 },
         load_factor: LOAD_FACTOR,
         executor_threads: Vec::new(),
         work_ms: &[],

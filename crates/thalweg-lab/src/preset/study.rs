@@ -164,7 +164,7 @@ impl<P: Preset> Experiment for PresetStudy<P> {
 
     fn course(&self) -> CoursePlan {
         let PresetTerms { runs, is_quick, budget, .. } = self.plan.terms();
-        let attempts_max = if is_quick { 1 } else { 3 };
+        let attempts_max = if is_quick { 1 } else { 4 };
         CoursePlan { rounds: (runs, runs), design: Design::Abba, attempts_max, budget }
     }
 

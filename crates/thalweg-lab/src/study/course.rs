@@ -109,6 +109,17 @@ struct Course<'a, E: Experiment> {
     started: Instant,
 }
 
+/// What became of an attempt at a run.
+#[derive(Clone, Copy, PartialEq)]
+enum Attempt {
+    /// It is the one that counts.
+    Counts,
+    /// There is another one to make.
+    Disturbed,
+    /// Its cell is left out.
+    Failed,
+}
+
 impl<'a, E: Experiment> Course<'a, E> {
     fn new(
         (experiment, site): (E, E::Site),
@@ -178,22 +189,31 @@ impl<'a, E: Experiment> Course<'a, E> {
                 let cells = leaders(&self.experiment).filter(|cell| !self.has_failed(*cell)).count() as u64;
                 self.manifest.runs_planned = self.manifest.runs_planned.max(u64::from(round + 1) * cells);
             }
-            for cell in cells_of_round(&self.experiment, round) {
-                if self.next_attempt(round, cell as u32).is_none() {
-                    continue;
+            for mut open in cells_of_round(&self.experiment, round) {
+                open.retain(|cell| self.next_attempt(round, *cell as u32).is_some());
+                // What disturbs a machine lasts for seconds: what it spoilt comes again when all others had their turn.
+                while !open.is_empty() {
+                    let mut disturbed = Vec::new();
+                    for cell in open {
+                        let expected = self.experiment.duration_of(cell);
+                        if round > 0 && course.budget.is_some_and(|budget| self.started.elapsed() + expected > budget) {
+                            self.manifest.runs_planned = self.manifest.runs_planned.saturating_sub(1);
+                            continue;
+                        }
+                        progress.rest(pace.rest());
+                        let name = self.experiment.cells()[cell].to_string();
+                        progress.show(&name, self.manifest.runs_done, self.manifest.runs_planned);
+                        match self.make_attempt(round, cell as u32)? {
+                            Attempt::Disturbed => disturbed.push(cell),
+                            attempt => {
+                                pace.advance(expected.as_secs_f64());
+                                self.manifest.runs_done += u64::from(attempt == Attempt::Counts);
+                            }
+                        }
+                        self.directory.write_manifest(&self.manifest)?;
+                    }
+                    open = disturbed;
                 }
-                let expected = self.experiment.duration_of(cell);
-                if round > 0 && course.budget.is_some_and(|budget| self.started.elapsed() + expected > budget) {
-                    self.manifest.runs_planned = self.manifest.runs_planned.saturating_sub(1);
-                    continue;
-                }
-                progress.rest(pace.rest());
-                let name = self.experiment.cells()[cell].to_string();
-                progress.show(&name, self.manifest.runs_done, self.manifest.runs_planned);
-                let is_whole = self.make_run(round, cell as u32)?;
-                pace.advance(expected.as_secs_f64());
-                self.manifest.runs_done += u64::from(is_whole);
-                self.directory.write_manifest(&self.manifest)?;
             }
         }
         progress.finish();
@@ -212,37 +232,36 @@ impl<'a, E: Experiment> Course<'a, E> {
         Ok(compare::is_precise(&self.ledger.until(round)?, &self.experiment.precision()))
     }
 
-    /// Makes one run, again where the machine was not quiet, until one counts; `false` when it failed.
-    fn make_run(&mut self, round: u32, cell: u32) -> Result<bool, LabError> {
-        while let Some(attempt) = self.next_attempt(round, cell) {
-            let name = RunName { round, cell, attempt };
-            let partial = self.directory.begin_run(name)?;
-            let turn = StudyTurn {
-                launcher: self.launcher,
-                stop: self.stop,
-                site: &self.site,
-                round,
-                cell: cell as usize,
-                chance: self.experiment.seed() ^ u64::from(round) << 32,
-                so_far: self.ledger.readable(),
-            };
-            let made = self.experiment.make(&turn, &partial);
-            let place = json!({ "round": round, "cell": cell, "attempt": attempt });
-            if let Err(error) = made {
-                self.directory.abandon_run(&partial);
-                // The error itself is what counts; a diary that cannot be written adds nothing.
-                let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
-                self.leave_out(round, cell, error)?;
-                return Ok(false);
-            }
-            self.directory.end_run(name, &partial)?;
-            // What a reader of the directory sees counts, not what was in memory: numbers in files are rounded.
-            let runs = self.experiment.load(&run_folder(self.directory.path(), name), name);
-            let is_disturbed = runs.as_ref().is_ok_and(|runs| runs.iter().any(|(_, run)| run.is_disturbed()));
-            self.ledger.add(name, runs);
-            self.directory.note(if is_disturbed { "run contaminated" } else { "run" }, place)?;
+    /// Makes the next attempt at a run, if there is one.
+    fn make_attempt(&mut self, round: u32, cell: u32) -> Result<Attempt, LabError> {
+        let Some(attempt) = self.next_attempt(round, cell) else { return Ok(Attempt::Failed) };
+        let name = RunName { round, cell, attempt };
+        let partial = self.directory.begin_run(name)?;
+        let turn = StudyTurn {
+            launcher: self.launcher,
+            stop: self.stop,
+            site: &self.site,
+            round,
+            cell: cell as usize,
+            chance: self.experiment.seed() ^ u64::from(round) << 32,
+            so_far: self.ledger.readable(),
+        };
+        let made = self.experiment.make(&turn, &partial);
+        let place = json!({ "round": round, "cell": cell, "attempt": attempt });
+        if let Err(error) = made {
+            self.directory.abandon_run(&partial);
+            // The error itself is what counts; a diary that cannot be written adds nothing.
+            let _ = self.directory.note("run failed", json!({ "run": place, "reason": error.to_string() }));
+            self.leave_out(round, cell, error)?;
+            return Ok(Attempt::Failed);
         }
-        Ok(true)
+        self.directory.end_run(name, &partial)?;
+        // What a reader of the directory sees counts, not what was in memory: numbers in files are rounded.
+        let runs = self.experiment.load(&run_folder(self.directory.path(), name), name);
+        let is_disturbed = runs.as_ref().is_ok_and(|runs| runs.iter().any(|(_, run)| run.is_disturbed()));
+        self.ledger.add(name, runs);
+        self.directory.note(if is_disturbed { "run contaminated" } else { "run" }, place)?;
+        Ok(if self.next_attempt(round, cell).is_none() { Attempt::Counts } else { Attempt::Disturbed })
     }
 
     /// Leaves a cell out from now on because of `error`, or ends the study with it.

@@ -26,9 +26,9 @@ struct Counting {
 struct CountingPlan {
     cells: u32,
     rounds: u32,
-    /// Round and cell of a run that is disturbed at its first attempt.
+    /// Rounds and cells of runs that are disturbed at their first attempt.
     #[serde(default)]
-    disturbed: Option<(u32, u32)>,
+    disturbed: Vec<(u32, u32)>,
     /// Round and cell of a run that fails.
     #[serde(default)]
     fails: Option<(u32, u32)>,
@@ -155,13 +155,13 @@ impl Experiment for Counting {
             return Err(LabError::Interrupted);
         }
         let round = turn.round;
-        let place = Some((round, turn.cell as u32));
-        if self.plan.fails == place {
+        let place = (round, turn.cell as u32);
+        if self.plan.fails == Some(place) {
             return Err(LabError::here("it was told to fail"));
         }
         let is_first = folder.display().to_string().contains("attempt-1");
         let value = f64::from(self.cells[turn.cell].0);
-        let count = Count { round, value, is_disturbed: is_first && self.plan.disturbed == place };
+        let count = Count { round, value, is_disturbed: is_first && self.plan.disturbed.contains(&place) };
         std::fs::write(folder.join("count.json"), serde_json::to_string(&count).expect("text")).map_err(LabError::here)
     }
 
@@ -247,7 +247,7 @@ fn each_run_of_a_study_is_read_once_however_many_there_are() {
 #[test]
 fn any_experiment_is_judged_verified_and_watched() {
     let folder = Folder::new("any");
-    let counts = folder.begin("cells = 2\nrounds = 8\ndisturbed = [3, 1]").unwrap_or_else(|error| panic!("{error}"));
+    let counts = folder.begin("cells = 2\nrounds = 8\ndisturbed = [[3, 1]]").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(take_work(u32::MAX), (17, 17), "the disturbed run was made again");
     let told: Vec<_> = counts.differences.iter().map(|one| (one.quantity.as_str(), one.verdict)).collect();
     assert_eq!(told, [("value", crate::statistics::Verdict::Better)]);
@@ -262,6 +262,24 @@ fn any_experiment_is_judged_verified_and_watched() {
     .expect("written");
     let faults = verify::<Counting>(&folder.0).expect("a directory").faults;
     assert_eq!(faults, ["round 3 of cell 1: it counted wrongly", "results.json does not agree with the runs"]);
+}
+
+#[test]
+fn what_was_disturbed_is_made_again_after_the_others_of_its_round() {
+    let folder = Folder::new("again");
+    folder.begin("cells = 4\nrounds = 2\ndisturbed = [[0, 1], [0, 2]]").unwrap_or_else(|error| panic!("{error}"));
+    let diary = std::fs::read_to_string(folder.0.join("events.jsonl")).expect("a diary");
+    let runs: Vec<[u64; 3]> = diary
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|event| Some(["round", "cell", "attempt"].map(|name| event["content"][name].as_u64())))
+        .filter_map(|[round, cell, attempt]| Some([round?, cell?, attempt?]))
+        .collect();
+    let (first, rest) = runs.split_at(4);
+    assert!(first.iter().all(|[round, _, attempt]| (*round, *attempt) == (0, 1)), "{runs:?}");
+    let again: Vec<_> = first.iter().filter(|[_, cell, _]| [1, 2].contains(cell)).map(|run| [0, run[1], 2]).collect();
+    assert_eq!(rest[..2], again, "in the order of the round");
+    assert!(rest.len() == 6 && rest[2..].iter().all(|[round, ..]| *round == 1), "{runs:?}");
 }
 
 #[test]
@@ -290,7 +308,7 @@ fn scenario(design: &str, seed: u64) -> Scenario {
 #[test]
 fn a_block_is_an_order_of_chance_and_its_reverse() {
     let scenario = scenario("abba", 5);
-    let rounds: Vec<Vec<usize>> = (0..40).map(|round| cells_of_round(&scenario, round)).collect();
+    let rounds: Vec<Vec<usize>> = (0..40).map(|round| cells_of_round(&scenario, round).concat()).collect();
     for (first, second) in rounds.iter().step_by(2).zip(rounds.iter().skip(1).step_by(2)) {
         let mut reversed = second.clone();
         reversed.reverse();
@@ -298,10 +316,11 @@ fn a_block_is_an_order_of_chance_and_its_reverse() {
     }
     let firsts: std::collections::HashSet<_> = rounds.iter().step_by(2).collect();
     assert!(firsts.len() > 3, "chance decides: {firsts:?}");
-    assert_ne!(rounds, (0..40).map(|round| cells_of_round(&self::scenario("abba", 6), round)).collect::<Vec<_>>());
+    let other = self::scenario("abba", 6);
+    assert_ne!(rounds, (0..40).map(|round| cells_of_round(&other, round).concat()).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_sequence_is_that_of_the_file() {
-    assert_eq!(cells_of_round(&scenario("sequential", 5), 7), [0, 1, 2]);
+    assert_eq!(cells_of_round(&scenario("sequential", 5), 7), [[0, 1, 2]]);
 }

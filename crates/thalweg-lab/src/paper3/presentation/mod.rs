@@ -76,7 +76,7 @@ impl PresetPage for Paper3Plan {
              second, so that its last three may be missing.".to_owned(),
             format!(
                 "Runs take turns in an order from the seed {}. A figure is the median of the runs, with its exact 95 % interval from eight runs on; \
-                 below that the range from the least to the largest run. A disturbed run is repeated up to twice, with --quick never.",
+                 below that the range from the least to the largest run. A disturbed run is repeated up to three times, with --quick never.",
                 plan.seed
             ),
             "The paper's hosts were two machines on a switch, with NICs of 10 Gbit/s on PCI-X: compare the shape, not the figures.".to_owned(),

@@ -216,7 +216,7 @@ const METHOD: [&str; 7] = [
     "A quantile is shown only where ten samples lie beyond it.",
     "A sample that never arrived counts as infinitely late in every quantile.",
     "Intervals are exact ones of the median over the runs, from eight runs on; verdicts are sign tests with Holm's correction for the number of cells.",
-    "A run during which other programs used more of the machine than the scenario allows is repeated; if no attempt is quiet its round counts in no comparison.",
+    "A run during which other programs used more of the machine than the scenario allows is repeated at the end of its round; if no attempt is quiet its round counts in no comparison.",
 ];
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use crate::history::ReadFilter;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::qos::{AccessScope, History, Presentation, Reliability};
+use crate::wire::SequenceSet;
+use crate::wire::parameters::GroupPlace;
 
 struct Stage {
     now: Instant,
@@ -14,6 +16,10 @@ struct Stage {
 
 fn reader_of(reliability: Reliability, keyed: Keyed) -> Stage {
     let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: false };
+    presented_as(presentation, reliability, keyed)
+}
+
+fn presented_as(presentation: Presentation, reliability: Reliability, keyed: Keyed) -> Stage {
     let qos = ReaderQos { reliability, presentation, history: History::KeepAll, ..ReaderQos::default() };
     qos.check().expect("a legal QoS");
     let mut reader = Reader::new(READER, qos.into(), keyed, ReassemblyBudget::new(1 << 20));
@@ -137,4 +143,25 @@ fn a_set_whose_last_samples_were_lost_with_its_end_does_not_appear() {
         stage.put(sequence, set);
     }
     assert_eq!(stage.taken(), [4], "nothing tells that the lost one was the end");
+}
+
+/// The order of a message: places within the publisher are noted before the samples are handled.
+#[test]
+fn a_sample_that_was_passed_over_by_mistake_keeps_its_place_within_its_publisher() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    let mut stage = presented_as(presentation, Reliability::RELIABLE, Keyed::No);
+    let mark = |sequence| {
+        let place = GroupPlace { number: number(sequence + 10), set: SequenceNumber::ZERO };
+        GroupMark { sequence: number(sequence), place, is_empty_part: false }
+    };
+    let put = |stage: &mut Stage, sequence| {
+        stage.reader.note_group_marks(WRITER, &[mark(sequence)]);
+        stage.put(sequence, 0);
+        stage.reader.take_group_arrivals().iter().map(|arrival| arrival.mark.sequence.0).collect::<Vec<_>>()
+    };
+    assert_eq!(put(&mut stage, 1), [1]);
+    let (reader, writer) = (READER.entity, WRITER.entity);
+    let gap = Gap { reader, writer, start: number(2), list: SequenceSet::new(number(5)) };
+    stage.reader.handle_gap(stage.now, WRITER, &gap);
+    assert_eq!((put(&mut stage, 2), stage.taken()), (vec![2], vec![]), "the writer has denied 2 to 4, and has it");
 }

@@ -19,6 +19,10 @@ fuzz_target!(|input: &[u8]| {
             Entry::Summary(summary) => drop(summary.to_string()),
         }
     }
+    // The same content is read with and without checks.
+    let mut audited = RecordingReader::audited(input, LIMIT);
+    while let Ok(Some(_)) = audited.read_entry() {}
+    let _ = audited.structure_faults();
     for channel in reader.channels() {
         let Ok(writer) = &channel.writer else { continue };
         let _ = writer.qos.to_writer_qos();

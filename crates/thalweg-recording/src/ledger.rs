@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use thalweg::types::{Guid, SequenceNumber};
 
-use crate::summary::{ChannelSummary, RecordingSummary};
+use crate::summary::{ChannelSummary, FURTHER, RecordingSummary};
 
 /// Counts by writer, of the readers and of the thread that writes.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl Ledger {
         let mut channels: BTreeMap<String, ChannelSummary> = counts.writers.iter().map(of).collect();
         if counts.beyond > 0 {
             let rest = ChannelSummary { dropped_memory: counts.beyond, last: -1, ..ChannelSummary::default() };
-            channels.insert("further writers".to_owned(), rest);
+            channels.insert(FURTHER.to_owned(), rest);
         }
         RecordingSummary { channels, lost: counts.lost.clone(), overwritten: counts.overwritten.clone() }
     }

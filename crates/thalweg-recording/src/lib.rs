@@ -24,8 +24,10 @@ pub mod recorder;
 mod records;
 pub mod schema;
 mod selection;
+mod structure;
 mod summary;
 pub mod type_search;
+pub mod verify;
 
 pub use error::RecordingError;
 pub use selection::TopicSelection;

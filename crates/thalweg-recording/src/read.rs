@@ -16,6 +16,7 @@ use crate::chunk::Chunk;
 use crate::error::RecordingError;
 use crate::records::{self, END_BYTES, Found};
 use crate::schema::TypeSchema;
+use crate::structure::Structure;
 use crate::summary::{RecordingSummary, SUMMARY};
 
 /// A channel of a file.
@@ -111,6 +112,8 @@ pub struct RecordingReader<R> {
     is_over: bool,
     /// Why the file ends before its end.
     cut_off: Option<String>,
+    /// The records, where they are compared with what the end of the file says of them.
+    structure: Option<Structure>,
 }
 
 impl<R: Read> RecordingReader<R> {
@@ -138,7 +141,23 @@ impl<R: Read> RecordingReader<R> {
             has_begun: false,
             is_over: false,
             cut_off: None,
+            structure: None,
         }
+    }
+
+    /// As [`RecordingReader::with_limit`], and compares the data and the index with their checksums, and notes what
+    /// [`RecordingReader::structure_faults`] tells.
+    pub fn audited(input: R, record_bytes_max: usize) -> RecordingReader<R> {
+        let options =
+            LinearReaderOptions::default().with_validate_data_section_crc(true).with_validate_summary_section_crc(true);
+        let reader = RecordingReader::with_options(input, options, record_bytes_max);
+        RecordingReader { structure: Some(Structure::new()), ..reader }
+    }
+
+    /// In what the index and the statistics of a file that was read [audited](RecordingReader::audited) to its end differ from its
+    /// records.
+    pub fn structure_faults(&self) -> Vec<String> {
+        self.structure.as_ref().map(Structure::faults).unwrap_or_default()
     }
 
     /// Why the file ends before its end, once [`RecordingReader::read_entry`] has given `None`.
@@ -182,6 +201,9 @@ impl<R: Read> RecordingReader<R> {
             Some(Ok(LinearReadEvent::ReadRequest(wanted))) => wanted,
             Some(Ok(LinearReadEvent::Record { opcode, data })) => {
                 self.has_begun = true;
+                if let Some(structure) = &mut self.structure {
+                    structure.see(opcode, data);
+                }
                 match records::parse(opcode, data)? {
                     Found::Nothing => {}
                     Found::ChannelCount(count) => self.channels_told = Some(count),
@@ -241,6 +263,9 @@ impl<R: Read> RecordingReader<R> {
                 self.channels.insert(channel.id, Arc::new(read));
             }
             Record::Message { header, data } => {
+                if let Some(structure) = &mut self.structure {
+                    structure.see_message();
+                }
                 let Some(channel) = self.channels.get(&header.channel_id) else {
                     return Err(RecordingError::new(format!(
                         "a message belongs to channel {}, which it has not",
@@ -290,7 +315,7 @@ enum Step {
 
 /// Most bytes of a record or chunk, chosen by us: a chunk is held whole until its checksum is known, and the greatest samples
 /// in use have a quarter of this.
-const RECORD_BYTES_MAX: usize = 256 << 20;
+pub(crate) const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Most bytes of all schemas and channels, chosen by us: several times what a thousand topics of a large robot have.
 const DEFINITION_BYTES_MAX: usize = 64 << 20;
 /// Memory of a schema or channel beside its texts, so that empty ones are counted, too.

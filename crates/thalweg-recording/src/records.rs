@@ -78,6 +78,21 @@ fn channel_count(statistics: &[u8]) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(*count)).ok()
 }
 
+/// The numbers of messages and chunks in a record of statistics.
+pub fn counts(statistics: &[u8]) -> Option<[u64; 2]> {
+    let messages = u64::from_le_bytes(*statistics.first_chunk()?);
+    // Behind the numbers of schemas, channels, attachments and metadata records.
+    let chunks = u32::from_le_bytes(*statistics.get(22..)?.first_chunk()?);
+    Some([messages, u64::from(chunks)])
+}
+
+/// Where a chunk begins, and how many bytes its record has, by its record in the index.
+pub fn indexed_chunk(index: &[u8]) -> Option<(u64, u64)> {
+    // Behind the times of its messages.
+    let (start, rest) = index.get(16..)?.split_first_chunk()?;
+    Some((u64::from_le_bytes(*start), u64::from_le_bytes(*rest.first_chunk()?)))
+}
+
 /// Where the summary of a file begins, by its last [`END_BYTES`]; `None` without one.
 pub fn summary_start(end: &[u8; END_BYTES]) -> Option<u64> {
     let footer = end.strip_suffix(mcap::MAGIC)?.strip_prefix(&[op::FOOTER])?;
@@ -101,5 +116,7 @@ fn after_map(bytes: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
+/// Bytes of a record's opcode and length.
+pub const HEAD_BYTES: u64 = 1 + 8;
 /// Bytes of the footer with its opcode and length, and of the magic behind it.
 pub const END_BYTES: usize = 1 + 8 + 20 + 8;

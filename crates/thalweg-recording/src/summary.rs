@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Name of the metadata record with the counts, in JSON.
 pub const SUMMARY: &str = "thalweg.summary";
 
+/// The entry of the writers that are not counted one by one.
+pub const FURTHER: &str = "further writers";
+
 /// What was recorded and what was lost, since the recording began; at the end of each file as metadata `thalweg.summary`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordingSummary {

@@ -1,5 +1,6 @@
 pub mod files;
 mod played;
+mod verified;
 
 use std::time::Duration;
 

@@ -10,6 +10,7 @@ mod outcome;
 mod parse;
 mod qos_options;
 mod refusals;
+mod screen;
 mod sending_options;
 mod strangers;
 mod surroundings;
@@ -51,6 +52,7 @@ enum Command {
     Record(commands::recording::RecordOptions),
     Replay(commands::recording::ReplayOptions),
     View(commands::view::ViewerOptions),
+    Top(commands::traffic::TrafficOptions),
     Completions(commands::shell::CompletionsOptions),
     Man(commands::shell::ManOptions),
     /// A process of an experiment; takes its orders from standard input.
@@ -94,6 +96,7 @@ fn run(command: &Command, interrupt: &Interrupt) -> Result<(), Failure> {
         Command::Record(options) => commands::recording::record(options, interrupt),
         Command::Replay(options) => commands::recording::replay(options, interrupt),
         Command::View(options) => commands::view::run(options, interrupt),
+        Command::Top(options) => commands::traffic::run(options, interrupt),
         Command::Completions(options) => commands::shell::completions(options, &Program::command()),
         Command::Man(options) => commands::shell::man(options, &Program::command()),
         Command::Worker => Ok(()),

@@ -23,6 +23,7 @@ pub mod study;
 pub mod subscribe;
 pub mod top;
 pub mod topic;
+pub mod traffic;
 pub mod video;
 pub mod view;
 pub mod why;

@@ -1,8 +1,6 @@
 //! `thalweg lab top`: watches a run directory.
-//!
-//! A screen is text that is written over the one before: it needs no library, and the same text goes into files and pipes.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +12,7 @@ use super::laboratory::from_lab;
 use super::study::ScenarioOptions;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, print_line};
+use crate::screen::Screen;
 
 /// Options of `lab top`.
 #[derive(Args, Debug)]
@@ -122,30 +121,6 @@ pub fn run_live(options: &ScenarioOptions, interrupt: &Interrupt) -> Result<(), 
         Some(130) => Err(Failure::Interrupted),
         Some(_) => Err(Failure::Failed(reason)),
         None => Err(Failure::Failed(format!("the process that made the runs was killed: {}", said.status))),
-    }
-}
-
-/// The terminal's second screen; the first one comes back when this is dropped.
-struct Screen;
-
-impl Screen {
-    fn open() -> Screen {
-        let _ = write!(stdout(), "\x1b[?1049h\x1b[?25l");
-        Screen
-    }
-
-    /// Overwrites the earlier lines; the terminal cuts lines that are too long.
-    fn show(&self, text: &str) -> Result<(), Failure> {
-        let lines: String = text.lines().map(|line| format!("{line}\x1b[K\r\n")).collect();
-        let mut out = stdout().lock();
-        write!(out, "\x1b[?7l\x1b[H{lines}\x1b[J\x1b[?7h").and_then(|()| out.flush()).map_err(Failure::from_cause)
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let mut out = stdout();
-        let _ = write!(out, "\x1b[?25h\x1b[?1049l").and_then(|()| out.flush());
     }
 }
 

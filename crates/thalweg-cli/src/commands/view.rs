@@ -4,11 +4,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg_recording::TopicSelection;
 use thalweg_view::{View, ViewOptions, Visitors};
 
 use super::recording::type_source;
-use super::topic::TypeFiles;
+use super::topic::{SelectionOptions, TypeFiles};
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
 use crate::outcome::{Failure, print_either, remark};
@@ -22,12 +21,9 @@ use crate::outcome::{Failure, print_either, remark};
 /// go as they are on the wire, and a topic is read only while somebody looks at it, or while its writers keep samples for late readers.
 /// A client that reads slowly holds nobody back: samples that find no room in memory are dropped, counted and told.
 pub struct ViewerOptions {
-    /// Names of the topics, with wildcards * and ? (default: all, also those that come later).
-    pub topics: Vec<String>,
-
-    /// Leave out topics with this name, wildcards allowed; once for each (default: none).
-    #[arg(long, value_name = "NAME")]
-    pub exclude: Vec<String>,
+    #[command(flatten)]
+    /// The topics.
+    pub selection: SelectionOptions,
 
     /// Let clients connect at ADDRESS; port 0 lets the system choose (default: 127.0.0.1:8765).
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8765", hide_default_value = true)]
@@ -93,7 +89,7 @@ pub fn run(options: &ViewerOptions, interrupt: &Interrupt) -> Result<(), Failure
         listen,
         name: options.name.clone().unwrap_or_else(|| format!("thalweg, domain {}", options.member.network.domain)),
         visitors: Visitors::new(options.origins.clone()),
-        topics: TopicSelection::new(options.topics.clone(), options.exclude.clone()),
+        topics: options.selection.selection(),
         latched_depth: options.latched_depth,
         client_bytes_max: usize::try_from(options.client_memory).unwrap_or(usize::MAX),
     };

@@ -33,6 +33,7 @@ mod shapes;
 mod shell;
 mod topic_publish;
 mod topics;
+mod traffic;
 mod video;
 mod view;
 mod why;

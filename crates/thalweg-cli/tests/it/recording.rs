@@ -42,6 +42,13 @@ fn info(file: &str) -> Value {
     serde_json::from_str::<Value>(&said.stdout).expect("JSON")[0].take()
 }
 
+/// What `record verify --json` says of files, and its exit code.
+#[track_caller]
+fn verified(files: &[&str], code: i32) -> Value {
+    let said = run(&[&["record", "verify", "--json"], files].concat()).expect_code(code);
+    serde_json::from_str(&said.stdout).expect("JSON")
+}
+
 /// The values of `sub --json`.
 fn samples(said: &Said) -> Vec<Value> {
     said.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -144,8 +151,10 @@ fn ctrl_c_ends_a_file_in_order_and_a_kill_leaves_one_that_is_read() {
             let counts = &told["counts"]["channels"];
             let (_, channel) = counts.as_object().expect("channels").iter().next().expect("one");
             assert_eq!((&told["cut_off"], channel["recorded"].as_u64()), (&Value::Null, Some(messages)));
+            assert_eq!(verified(&[&file], 0)["writers"][0]["recorded"], messages);
         } else {
             assert!(told["cut_off"].as_str().is_some_and(|why| why.contains("before its end")), "{told:#}");
+            assert!(verified(&[&file], 1)["faults"][0].as_str().is_some_and(|fault| fault.contains("before its end")));
             let said = run(&["replay", &file, "--wait", "0", "--rate", "1000", "--domain-tag", &tag]).expect_code(0);
             assert!(said.stdout.starts_with(&format!("wrote {messages} samples, 0 refused")), "{}", said.stdout);
         }
@@ -212,6 +221,10 @@ fn what_a_durable_writer_keeps_is_in_each_file_and_replayed_once() {
     map.finish();
     let files: Vec<&str> = said.stderr.lines().filter_map(|line| line.strip_prefix("wrote ")).collect();
     assert!(files.len() > 1, "{}", said.stderr);
+    let found = verified(&files, 0);
+    let repeated = |writer: &Value| writer["repeated"].as_u64();
+    let repeated: u64 = found["writers"].as_array().expect("writers").iter().filter_map(repeated).sum();
+    assert_eq!(repeated, files.len() as u64 - 1, "{found:#}");
     for file in &files {
         let told = info(file);
         let channels = told["channels"].as_array().expect("channels");
@@ -248,6 +261,9 @@ fn files_are_split_and_replayed_one_after_the_other() {
     assert!(files.len() > 1 && files[0].ends_with("run_0.mcap"), "{}", said.stderr);
     let count: u64 = files.iter().map(|file| info(file)["channels"][0]["messages"].as_u64().unwrap_or(0)).sum();
     assert_eq!(count, 40);
+    assert_eq!(verified(&files, 0)["writers"][0]["recorded"], 40);
+    let faults = verified(&files[1..], 1)["faults"].take();
+    assert!(faults.to_string().contains("give all files of a recording"), "{faults:#}");
     let subscriber = start(&second, &["sub", "chatter", "--count", "40", "--timeout", "50"]);
     files.extend(["--wait", "40", "--rate", "20", "--domain-tag", &second]);
     run(&[&["replay"], &files[..]].concat()).expect_code(0);

@@ -3,6 +3,7 @@
 mod contents;
 mod record;
 mod replay;
+mod verify;
 
 pub use record::{RecordOptions, record};
 pub use replay::{ReplayOptions, replay};

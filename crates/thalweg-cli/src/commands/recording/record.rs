@@ -3,36 +3,38 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
-use thalweg_recording::TopicSelection;
+use clap::{Args, Subcommand, ValueEnum};
 use thalweg_recording::files::{Compression, FileOptions};
 use thalweg_recording::recorder::{Recorder, RecorderOptions};
 
 use super::type_source;
-use crate::commands::topic::TypeFiles;
+use super::verify::{VerifyOptions, verify};
+use crate::commands::topic::{SelectionOptions, TypeFiles};
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
 use crate::outcome::{Failure, print_either, remark};
 
 #[derive(Args, Debug)]
-#[command(after_help = crate::after_help!(
+#[command(args_conflicts_with_subcommands = true, after_help = crate::after_help!(
     "thalweg record --output run.mcap",
-    "thalweg record /scan '/camera/*' --exclude '*raw' --output run.mcap --split 1G --compress zstd"
+    "thalweg record /scan '/camera/*' --exclude '*raw' --output run.mcap --split 1G --compress zstd",
+    "thalweg record verify run.mcap"
 ))]
 /// Records topics of any type in MCAP files, which Foxglove, Python's mcap and ROS tools read: samples as they are on the wire, with
 /// the type, QoS and GUID of each writer. A slow disk never holds the writers back: samples that find no room in memory are dropped
 /// and counted. Ctrl-C ends the file in order; one that is cut off by a crash can be read up to the last second.
 pub struct RecordOptions {
-    /// Names of the topics, with wildcards * and ? (default: all, also those that come later).
-    pub topics: Vec<String>,
+    #[command(subcommand)]
+    /// What is done instead of recording.
+    pub command: Option<RecordCommand>,
+
+    #[command(flatten)]
+    /// The topics.
+    pub selection: SelectionOptions,
 
     /// Write to FILE, which must not exist; with --split, a number comes before its extension (default: recording.mcap).
     #[arg(long, short, value_name = "FILE", default_value = "recording.mcap", hide_default_value = true)]
     pub output: PathBuf,
-
-    /// Leave out topics with this name, wildcards allowed; once for each (default: none).
-    #[arg(long, value_name = "NAME")]
-    pub exclude: Vec<String>,
 
     /// Begin another file when one has SIZE bytes, with K, M or G such as 1G (default: one file).
     #[arg(long, value_name = "SIZE", value_parser = crate::parse::size)]
@@ -67,6 +69,12 @@ pub struct RecordOptions {
     pub member: MemberOptions,
 }
 
+/// What is done with recordings.
+#[derive(Subcommand, Debug)]
+pub enum RecordCommand {
+    Verify(VerifyOptions),
+}
+
 /// Ways to compress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompressionName {
@@ -83,10 +91,13 @@ pub enum CompressionName {
 /// # Errors
 /// An option cannot be used, the domain cannot be joined, or the file cannot be written.
 pub fn record(options: &RecordOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if let Some(RecordCommand::Verify(options)) = &options.command {
+        return verify(options);
+    }
     let participant = options.member.participant()?;
     let types = type_source(&options.files);
     let recorder_options = RecorderOptions {
-        topics: TopicSelection::new(options.topics.clone(), options.exclude.clone()),
+        topics: options.selection.selection(),
         memory_bytes_max: usize::try_from(options.memory).unwrap_or(usize::MAX),
         files: FileOptions {
             path: options.output.clone(),

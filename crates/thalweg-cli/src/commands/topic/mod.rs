@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use thalweg_recording::TopicSelection;
 
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
@@ -40,6 +41,24 @@ enum TopicCommand {
     Bw(rates::BwOptions),
     Delay(rates::DelayOptions),
     Pub(publish::PubOptions),
+}
+
+/// Which topics are meant.
+#[derive(Args, Clone, Debug)]
+pub struct SelectionOptions {
+    /// Names of the topics, with wildcards * and ? (default: all, also those that come later).
+    pub topics: Vec<String>,
+
+    /// Leave out topics with this name, wildcards allowed; once for each (default: none).
+    #[arg(long, value_name = "NAME")]
+    pub exclude: Vec<String>,
+}
+
+impl SelectionOptions {
+    /// The same for a look at a name.
+    pub fn selection(&self) -> TopicSelection {
+        TopicSelection::new(self.topics.clone(), self.exclude.clone())
+    }
 }
 
 /// Where types come from before anybody in the domain is asked.

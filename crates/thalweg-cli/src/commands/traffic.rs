@@ -1,0 +1,343 @@
+//! `thalweg top`: the traffic of a running domain.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io::{IsTerminal, stdout};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use thalweg::discovery::PublicationData;
+use thalweg::types::{Guid, KeyHash, Keyed};
+use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw};
+use thalweg_recording::TopicSelection;
+use thalweg_recording::demand::Demand;
+use thalweg_report::figures::{grouped, rounded};
+use thalweg_report::table::Table;
+
+use super::topic::SelectionOptions;
+use super::topic::find::shown_name;
+use crate::interrupt::Interrupt;
+use crate::network_options::MemberOptions;
+use crate::outcome::{Failure, print_either, print_line};
+use crate::screen::Screen;
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::after_help!(
+    "thalweg top",
+    "thalweg top '/camera/*' --sort lost --every 5",
+    "thalweg top --once --json"
+))]
+/// Shows the topics of a running domain, of any type and vendor, again and again: writers, readers, and the samples and bytes a second
+/// that arrive here or are lost on the way. It reads each topic as one more reader, by best effort and from now on: writers send to
+/// it, and never wait for it.
+pub struct TrafficOptions {
+    #[command(flatten)]
+    /// The topics.
+    pub selection: SelectionOptions,
+
+    /// Put the topics in this order (default: bytes).
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "bytes", hide_default_value = true)]
+    pub sort: SortName,
+
+    /// Count for SECONDS before each screen (default: 1).
+    #[arg(long, value_name = "SECONDS", default_value = "1", hide_default_value = true, value_parser = crate::parse::seconds)]
+    pub every: Duration,
+
+    /// Show the first N topics (default: 40).
+    #[arg(long, value_name = "N", default_value = "40", hide_default_value = true)]
+    pub rows: usize,
+
+    /// Look for topics for two seconds, count once, show all topics and end (default: go on until Ctrl-C).
+    #[arg(long)]
+    pub once: bool,
+
+    /// Print one JSON object instead of a table; needs --once (default: a table).
+    #[arg(long, requires = "once")]
+    pub json: bool,
+
+    #[command(flatten)]
+    /// Membership in the domain.
+    pub member: MemberOptions,
+}
+
+/// Orders of topics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortName {
+    /// Most bytes a second first.
+    Bytes,
+    /// Most samples a second first.
+    Rate,
+    /// Most losses a second first.
+    Lost,
+    /// By name.
+    Name,
+}
+
+/// What a period has shown.
+#[derive(Serialize)]
+struct Period {
+    participants: usize,
+    /// Seconds of counting.
+    seconds: f64,
+    topics: Vec<TopicTraffic>,
+}
+
+#[derive(Serialize)]
+struct TopicTraffic {
+    name: String,
+    /// The name on the wire.
+    dds_name: String,
+    types: BTreeSet<String>,
+    writers: usize,
+    readers: usize,
+    rate_hz: f64,
+    /// Bytes of serialized samples.
+    bytes_per_s: f64,
+    /// Samples that were written and did not arrive here.
+    lost_per_s: f64,
+    /// Those since the command was started.
+    lost: u64,
+    /// Why its samples are not counted; null where all are.
+    uncounted: Option<String>,
+}
+
+/// Shows the traffic until it is told to end.
+///
+/// # Errors
+/// The domain cannot be joined, or the output cannot be written.
+pub fn run(options: &TrafficOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    if options.every.is_zero() {
+        return Err(Failure::Usage("--every must be longer than nothing".to_owned()));
+    }
+    let participant = options.member.participant()?;
+    let mut traffic = Traffic::new(&participant, options.selection.selection());
+    let screen = (stdout().is_terminal() && !options.once).then(Screen::open);
+    if options.once {
+        traffic.follow_until(Instant::now() + SETTLING, interrupt);
+        traffic.count();
+    }
+    loop {
+        traffic.follow_until(Instant::now() + options.every, interrupt);
+        if interrupt.came() {
+            return if options.once { Err(Failure::Interrupted) } else { Ok(()) };
+        }
+        let mut period = traffic.count();
+        sort(&mut period.topics, options.sort);
+        match &screen {
+            Some(screen) => screen.show(&text(&period, options.rows))?,
+            None if options.once => return print_either(options.json, &period, text(&period, usize::MAX).trim_end()),
+            None => print_line(text(&period, options.rows))?,
+        }
+    }
+}
+
+fn sort(topics: &mut [TopicTraffic], by: SortName) {
+    let figure = |topic: &TopicTraffic| match by {
+        SortName::Bytes => topic.bytes_per_s,
+        SortName::Rate => topic.rate_hz,
+        SortName::Lost => topic.lost_per_s,
+        SortName::Name => 0.0,
+    };
+    // Topics come by name, and stay so where the figures are the same.
+    topics.sort_by(|one, other| figure(other).total_cmp(&figure(one)));
+}
+
+fn text(period: &Period, rows_max: usize) -> String {
+    let sum = |of: fn(&TopicTraffic) -> f64| rounded(period.topics.iter().map(of).sum());
+    let caption = format!(
+        "{} participants, {} topics, {} samples/s, {} B/s, {} lost/s",
+        period.participants,
+        period.topics.len(),
+        sum(|topic| topic.rate_hz),
+        sum(|topic| topic.bytes_per_s),
+        sum(|topic| topic.lost_per_s)
+    );
+    let mut table = Table::new(caption, &["topic", "writers", "readers", "Hz", "B/s", "lost/s", "lost", "type"]);
+    table.words = vec![7];
+    for topic in period.topics.iter().take(rows_max) {
+        let types = topic.types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        table.rows.push(vec![
+            topic.name.clone(),
+            topic.writers.to_string(),
+            topic.readers.to_string(),
+            rounded(topic.rate_hz),
+            rounded(topic.bytes_per_s),
+            rounded(topic.lost_per_s),
+            grouped(topic.lost),
+            topic.uncounted.as_ref().map_or(types.clone(), |why| format!("{types}; not counted: {why}")),
+        ]);
+    }
+    let hidden = period.topics.len().saturating_sub(rows_max);
+    let more = if hidden > 0 { format!("  and {hidden} more\n") } else { String::new() };
+    format!("{}{more}", table.to_text())
+}
+
+/// Readers of all topics that are meant, and what they have counted.
+struct Traffic<'a> {
+    participant: &'a DomainParticipant,
+    selection: TopicSelection,
+    topics: BTreeMap<String, CountedTopic>,
+    /// The reader of each writer.
+    demands: Arc<Mutex<HashMap<Guid, Demand>>>,
+    since: Instant,
+}
+
+/// A topic while somebody writes or reads it.
+#[derive(Default)]
+struct CountedTopic {
+    types: BTreeSet<String>,
+    writers: usize,
+    readers: usize,
+    /// A reader for each type and demand of its writers.
+    own: Vec<(String, Demand, DataReader<Raw>)>,
+    counts: Arc<Counts>,
+    /// Samples, bytes and losses before this period.
+    before: [u64; 3],
+    uncounted: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    samples: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl<'a> Traffic<'a> {
+    fn new(participant: &'a DomainParticipant, selection: TopicSelection) -> Traffic<'a> {
+        let (topics, demands) = (BTreeMap::new(), Arc::default());
+        Traffic { participant, selection, topics, demands, since: Instant::now() }
+    }
+
+    /// Looks for topics until `end`, while their readers count.
+    fn follow_until(&mut self, end: Instant, interrupt: &Interrupt) {
+        loop {
+            self.look();
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() || interrupt.came() {
+                return;
+            }
+            std::thread::sleep(rest.min(LOOK_PERIOD));
+        }
+    }
+
+    fn look(&mut self) {
+        let own = self.participant.guid_prefix();
+        for topic in self.topics.values_mut() {
+            (topic.writers, topic.readers) = (0, 0);
+            topic.types.clear();
+        }
+        let (publications, subscriptions) = (self.participant.publications(), self.participant.subscriptions());
+        let mut writers = HashSet::new();
+        for data in publications.iter().map(|known| &known.data) {
+            if data.guid.prefix != own && self.selection.has(&data.topic_name) {
+                writers.insert(data.guid);
+                self.topic(&data.topic_name, &data.type_name).writers += 1;
+                self.read(data);
+            }
+        }
+        for data in subscriptions.iter().map(|known| &known.data) {
+            if data.guid.prefix != own && self.selection.has(&data.topic_name) {
+                self.topic(&data.topic_name, &data.type_name).readers += 1;
+            }
+        }
+        self.topics.retain(|_, topic| topic.writers + topic.readers > 0);
+        locked(&self.demands).retain(|writer, _| writers.contains(writer));
+    }
+
+    fn topic(&mut self, name: &str, type_name: &str) -> &mut CountedTopic {
+        let topic = self.topics.entry(name.to_owned()).or_default();
+        if !topic.types.contains(type_name) {
+            topic.types.insert(type_name.to_owned());
+        }
+        topic
+    }
+
+    /// Lets a reader match a writer, if none does.
+    fn read(&mut self, data: &PublicationData) {
+        // The least that can be asked for costs the writer least, and shows what is lost on the way.
+        let demand = Demand { is_reliable: false, is_durable: false, ..Demand::of(data) };
+        if locked(&self.demands).insert(data.guid, demand.clone()).is_some() {
+            return;
+        }
+        let readers: usize = self.topics.values().map(|topic| topic.own.len()).sum();
+        let Some(topic) = self.topics.get_mut(&data.topic_name) else { return };
+        if topic.own.iter().any(|(of, same, _)| *of == data.type_name && *same == demand) {
+            return;
+        }
+        if readers >= READERS_MAX {
+            topic.uncounted = Some(format!("{READERS_MAX} readers are there already"));
+            return;
+        }
+        match create_reader(self.participant, data, &demand, (&topic.counts, &self.demands)) {
+            Ok(reader) => topic.own.push((data.type_name.clone(), demand, reader)),
+            Err(error) => topic.uncounted = Some(error.to_string()),
+        }
+    }
+
+    /// What was counted since the last call.
+    fn count(&mut self) -> Period {
+        let seconds = self.since.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+        self.since = Instant::now();
+        let topic = |(name, topic): (&String, &mut CountedTopic)| {
+            let lost = topic.own.iter().map(|(.., reader)| reader.sample_lost().losses.total() + reader.overwritten());
+            let counts = &topic.counts;
+            let now = [counts.samples.load(Ordering::Relaxed), counts.bytes.load(Ordering::Relaxed), lost.sum()];
+            let [samples, bytes, lost] = [0, 1, 2].map(|at| now[at].saturating_sub(topic.before[at]) as f64 / seconds);
+            topic.before = now;
+            TopicTraffic {
+                name: shown_name(name),
+                dds_name: name.clone(),
+                types: topic.types.clone(),
+                writers: topic.writers,
+                readers: topic.readers,
+                rate_hz: samples,
+                bytes_per_s: bytes,
+                lost_per_s: lost,
+                lost: now[2],
+                uncounted: topic.uncounted.clone(),
+            }
+        };
+        let participants = self.participant.discovered_participants().len();
+        Period { participants, seconds, topics: self.topics.iter_mut().map(topic).collect() }
+    }
+}
+
+fn create_reader(
+    participant: &DomainParticipant,
+    data: &PublicationData,
+    demand: &Demand,
+    (counts, demands): (&Arc<Counts>, &Arc<Mutex<HashMap<Guid, Demand>>>),
+) -> Result<DataReader<Raw>, thalweg::Error> {
+    let keyed = data.guid.entity.keyed();
+    // Nothing here tells instances apart.
+    let one_instance: KeyOf = Arc::new(|_, _| Some(KeyHash::default()));
+    let key_of = (keyed == Keyed::Yes).then_some(one_instance);
+    let topic = participant.create_raw_topic(&data.topic_name, &data.type_name, keyed, key_of);
+    let (own, counts, demands) = (demand.clone(), Arc::clone(counts), Arc::clone(demands));
+    let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
+    builder
+        .on_data(Delivery::Inline, move |reader: &DataReader<Raw>| {
+            let samples = reader.take(usize::MAX);
+            let demands = locked(&demands);
+            // A writer may match several readers: it counts at the one that was made for it.
+            let is_ours = |writer: &Guid| demands.get(writer).is_some_and(|demand| *demand == own);
+            for sample in samples.iter().filter(|sample| sample.is_valid() && is_ours(&sample.info().writer)) {
+                counts.samples.fetch_add(1, Ordering::Relaxed);
+                counts.bytes.fetch_add(sample.bytes().len() as u64, Ordering::Relaxed);
+            }
+        })
+        .create()
+}
+
+fn locked(demands: &Mutex<HashMap<Guid, Demand>>) -> MutexGuard<'_, HashMap<Guid, Demand>> {
+    demands.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Time in which `--once` finds the topics.
+const SETTLING: Duration = Duration::from_secs(2);
+/// Interval at which topics are looked for.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// Readers, chosen by us: several times the topics of a large robot.
+const READERS_MAX: usize = 4_096;

@@ -5,6 +5,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// An immutable slice of a shared buffer. Cloning and slicing cost one reference count, never a copy.
+///
+/// Its hidden methods are for the crates of Thalweg, and no part of the API.
 #[derive(Clone)]
 pub struct Payload {
     slab: Arc<Vec<u8>>,
@@ -27,6 +29,7 @@ impl Payload {
     }
 
     /// The part `range` of `slab`, or `None` when it reaches beyond the end.
+    #[doc(hidden)]
     #[inline]
     pub fn part(slab: Arc<Vec<u8>>, range: Range<usize>) -> Option<Payload> {
         (range.start <= range.end && range.end <= slab.len()).then_some(Payload {
@@ -47,6 +50,7 @@ impl Payload {
     }
 
     /// Appends to a payload without other references that ends where its buffer ends; false for others.
+    #[doc(hidden)]
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         match Arc::get_mut(&mut self.slab) {
@@ -60,6 +64,7 @@ impl Payload {
     }
 
     /// Lets `pool` reuse the buffer once its last reference is gone.
+    #[doc(hidden)]
     pub fn remember_in(&self, pool: &mut SlabPool) {
         pool.remember(&self.slab);
     }
@@ -77,6 +82,18 @@ impl Deref for Payload {
     #[inline]
     fn deref(&self) -> &[u8] {
         &self.slab[self.start..self.end]
+    }
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Payload {
+        Payload::empty()
     }
 }
 

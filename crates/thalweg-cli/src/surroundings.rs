@@ -365,6 +365,7 @@ impl InterfaceView {
             InterfaceUsage::NoAddress => "it has no address".to_owned(),
             InterfaceUsage::NotAllowed => "--interface names others".to_owned(),
             InterfaceUsage::Denied => "it is denied".to_owned(),
+            other => format!("{other:?}"),
         };
         InterfaceView {
             name: interface.name.clone(),

@@ -102,6 +102,7 @@ fn word(reason: LossReason) -> &'static str {
         LossReason::GoneAtWriter => "gone_at_writer",
         LossReason::KeyUnknown => "key_unknown",
         LossReason::SetIncomplete => "set_incomplete",
+        _ => "other",
     }
 }
 

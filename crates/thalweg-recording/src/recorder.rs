@@ -13,8 +13,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg::discovery::PublicationData;
-
-use thalweg::status::LossReason;
 use thalweg::types::{Guid, KeyHash, Keyed};
 use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Type};
 
@@ -308,8 +306,8 @@ impl<'a> Recorder<'a> {
             let mut overwritten = 0;
             for (_, reader) in &topic.readers {
                 let losses = reader.sample_lost().losses;
-                for reason in LossReason::ALL.into_iter().filter(|reason| losses.of(*reason) > 0) {
-                    *lost.entry(reason.to_string()).or_default() += losses.of(reason);
+                for (reason, count) in losses.by_reason().filter(|(_, count)| *count > 0) {
+                    *lost.entry(reason.to_string()).or_default() += count;
                 }
                 overwritten += reader.overwritten();
             }

@@ -216,7 +216,7 @@ fn collected_max(plan: &WriterPlan) -> usize {
         Method::Coalesce(limits) | Method::Batch(limits) => {
             limits.max_samples.min(limits.max_bytes / plan.payload_bytes.max(1) + 1)
         }
-        Method::Auto | Method::Immediate | Method::Asynchronous { .. } => 0,
+        _ => 0,
     }
 }
 

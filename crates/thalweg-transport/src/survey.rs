@@ -13,6 +13,7 @@ use crate::udp::{GROUP_V4, GROUP_V6};
 
 /// The outcome of a datagram that was sent to the discovery group by one interface. Displays as a sentence without its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MulticastTrial {
     /// It came back to this host. Only another host can tell whether the network carries it further.
     CameBack,

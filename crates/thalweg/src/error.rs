@@ -78,6 +78,7 @@ impl Error {
             QosErrorKind::Inconsistent => ErrorKind::InconsistentPolicy,
             QosErrorKind::Unsupported => ErrorKind::Unsupported,
             QosErrorKind::Immutable => ErrorKind::ImmutablePolicy,
+            _ => ErrorKind::Error,
         };
         Error::new(kind, operation, format!("failed: {source}")).on_topic(topic).because(source)
     }
@@ -85,6 +86,11 @@ impl Error {
     /// DDS's return code.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// The call that failed, such as `write` or `create_reader`.
+    pub fn operation(&self) -> &'static str {
+        self.0.operation
     }
 
     /// The topic that the call was about, if it was about one.
@@ -137,6 +143,7 @@ mod tests {
                       raise max_blocking_time or the history's limits";
         assert_eq!(error.to_string(), expect);
         assert!(error.is_timeout());
+        assert_eq!((error.operation(), error.topic()), ("write", Some("pose")));
         assert_eq!(size_of::<Result<(), Error>>(), size_of::<usize>());
     }
 }

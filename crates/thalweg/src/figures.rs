@@ -12,6 +12,7 @@ use crate::runtime::RuntimeState;
 
 /// All counts of a participant.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ParticipantFigures {
     /// Other participants that are known.
     pub participants: usize,
@@ -29,6 +30,7 @@ pub struct ParticipantFigures {
 
 /// The counts of a writer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct WriterFigures {
     /// Its GUID.
     pub guid: Guid,
@@ -44,6 +46,7 @@ pub struct WriterFigures {
 
 /// The counts of a reader.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReaderFigures {
     /// Its GUID.
     pub guid: Guid,
@@ -62,7 +65,7 @@ pub struct ReaderFigures {
 }
 
 /// Reads the counts of a participant that may end meanwhile. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ParticipantFigureSource(Weak<RuntimeState>);
 
 impl ParticipantFigureSource {

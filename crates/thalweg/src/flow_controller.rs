@@ -130,6 +130,7 @@ fn failed(operation: &'static str, error: FlowControllerError) -> Error {
         FlowControllerError::Exists { .. } | FlowControllerError::InUse { .. } | FlowControllerError::Permanent => {
             ErrorKind::PreconditionNotMet
         }
+        _ => ErrorKind::Error,
     };
     Error::new(kind, operation, format!("failed: {error}")).because(error)
 }

@@ -23,6 +23,7 @@
 //!
 //! Start with [`DomainParticipant`]; it makes [`Topic`](struct@Topic)s, [`DataWriter`]s and [`DataReader`]s.
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations)]
 
 pub mod conditions;
 pub mod configuration;
@@ -50,7 +51,14 @@ mod until;
 
 /// Quality of service: the policies of DDS 1.4 §2.2.3, and why two endpoints do or do not match.
 pub mod qos {
-    pub use thalweg_rtps::qos::*;
+    pub use thalweg_rtps::qos::{
+        AUTO_FLUSH_DELAY, AccessScope, AttachedData, BACKGROUND, Destination, DestinationOrder, Durability,
+        DurabilityService, History, LEASE_MIN, Limits, Liveliness, LivelinessKind, MAX_BLOCKING_TIME, MatchResult,
+        Method, Mismatch, OCTETS_MAX, Offer, Ownership, PARTITION_NAME_MAX_BYTES, PARTITIONS_MAX, PolicyId,
+        Presentation, QosError, QosErrorKind, READER_PATIENCE_MIN, RESOURCE_LIMIT_MAX, ReaderLifecycle, ReaderQos,
+        ReaderTiming, Reliability, Representation, Request, ResourceLimits, TrafficClass, Transmission,
+        TypeConsistency, WriterOwnership, WriterQos, WriterTiming, match_endpoints, name_matches, partitions_match,
+    };
 }
 
 /// Counters of sockets, participants, writers and readers.
@@ -78,7 +86,7 @@ pub use configuration::Configuration;
 pub use error::{Error, ErrorKind};
 pub use flow_controller::FlowController;
 pub use participant::{DomainParticipant, DomainParticipantBuilder};
-pub use publication::{DataWriter, DataWriterBuilder, Loan, Publisher, PublisherQos};
+pub use publication::{DataWriter, DataWriterBuilder, Loan, Publisher, PublisherQos, WriteManyError};
 pub use runtime::Delivery;
 pub use subscription::{DataReader, DataReaderBuilder, Sample, Samples, Subscriber, SubscriberQos};
 pub use thalweg_cdr as cdr;

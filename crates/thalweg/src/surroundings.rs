@@ -24,6 +24,7 @@ pub use thalweg_transport::survey::MulticastTrial;
 
 /// The findings of a survey, to explain why a participant discovers no other.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Surroundings {
     /// Domain of the participant.
     pub domain_id: u32,
@@ -45,6 +46,7 @@ pub struct Surroundings {
 
 /// An interface, and its use by the participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SurveyedInterface {
     /// The interface.
     pub listed: ListedInterface,
@@ -54,6 +56,7 @@ pub struct SurveyedInterface {
 
 /// The use of an interface by a participant, or the reason against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InterfaceUsage {
     /// It does; what became of a datagram sent to the discovery group there, or `None` where no multicast is used.
     Used(Option<MulticastTrial>),
@@ -70,6 +73,7 @@ pub enum InterfaceUsage {
 /// Participants that announce themselves in a domain, with a tag. Where both are the participant's own, announcements come through
 /// and the answers do not: a firewall lets multicast pass only, or addresses are announced that cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeardDomain {
     /// The domain, by the port.
     pub domain_id: u32,
@@ -81,6 +85,7 @@ pub struct HeardDomain {
 
 /// A participant that announced itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HeardParticipant {
     /// Its GUID prefix.
     pub guid_prefix: GuidPrefix,
@@ -95,6 +100,7 @@ pub struct HeardParticipant {
 }
 
 /// Looks around in the background; see [`DomainParticipant::survey`]. Dropping it ends that.
+#[derive(Debug)]
 pub struct Survey {
     started: Instant,
     stop: Arc<AtomicBool>,

@@ -29,6 +29,7 @@ use thalweg_transport::{clock, probes};
 
 /// A sample passed a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Passage {
     /// Which point.
     pub point: Point,

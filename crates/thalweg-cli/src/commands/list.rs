@@ -208,7 +208,7 @@ impl Stranger {
 
 impl Member {
     fn new(data: &ParticipantData) -> Member {
-        let ProcessDescription { host, process_id, program } = ProcessDescription::of(data);
+        let ProcessDescription { host, process_id, program, .. } = ProcessDescription::of(data);
         Member {
             guid_prefix: data.guid_prefix.to_string(),
             vendor: data.vendor.to_string(),

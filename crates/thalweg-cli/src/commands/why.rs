@@ -412,6 +412,7 @@ impl LinkView {
                 Medium::Loopback => "loopback",
                 Medium::Wired => "wired",
                 Medium::Wireless => "wireless",
+                _ => "other",
             },
             bytes_per_second: link.bytes_per_second,
             group_bytes_per_second: link.group_bytes_per_second,

@@ -302,6 +302,7 @@ pub struct DiscoveryLimits {
 
 /// The one of the [`DiscoveryLimits`] that refused something; it is displayed as the name of its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DiscoveryLimit {
     /// Remote participants.
     Participants,

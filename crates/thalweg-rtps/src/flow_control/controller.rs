@@ -11,6 +11,7 @@ use crate::types::EntityId;
 
 /// The state of a flow controller, and its output since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowControllerCounters {
     /// Whole tokens now; below zero after a datagram that cost more than the bucket holds. `None` where nothing is limited.
     pub tokens: Option<i64>,

@@ -14,6 +14,7 @@ pub enum Amount {
 
 /// Which of the writers that wait for tokens gets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scheduling {
     /// The writer with the highest TRANSPORT_PRIORITY; writers of one priority take turns, a datagram each.
     HighestPriorityFirst,
@@ -154,6 +155,7 @@ impl fmt::Display for Scheduling {
 
 /// Why a flow controller cannot be created, changed, found or deleted; displays as a sentence with the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FlowControllerError {
     /// A setting with which nothing would ever be sent, or that cannot be counted with.
     Setting {

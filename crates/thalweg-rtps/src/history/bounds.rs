@@ -6,6 +6,7 @@ use crate::qos::{History, ResourceLimits};
 
 /// Why a sample found no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RejectReason {
     /// RESOURCE_LIMITS' max_samples.
     Samples,

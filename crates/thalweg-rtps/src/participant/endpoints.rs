@@ -272,7 +272,8 @@ impl Endpoints {
 impl Participant {
     /// Creates a writer and announces it.
     ///
-    /// # Errors When a policy is inconsistent or not supported, or names a flow controller that does not exist.
+    /// # Errors
+    /// When a policy is inconsistent or not supported, or names a flow controller that does not exist.
     pub fn create_writer(&mut self, now: Instant, config: WriterConfig) -> Result<Shared<Writer>, QosError> {
         let group = config.qos.presentation.spans_group().then(|| self.create_publisher());
         self.create_writer_in(now, config, group)
@@ -342,7 +343,8 @@ impl Participant {
 
     /// Creates a reader and announces it.
     ///
-    /// # Errors When a policy is inconsistent or not supported.
+    /// # Errors
+    /// When a policy is inconsistent or not supported.
     pub fn create_reader(&mut self, now: Instant, config: ReaderConfig) -> Result<Shared<Reader>, QosError> {
         self.create_reader_of(now, config, Publications::All)
     }

@@ -8,6 +8,7 @@ use crate::types::{EntityId, Guid, GuidPrefix};
 
 /// Why a remote participant is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LostReason {
     /// It said farewell.
     Left,

@@ -5,7 +5,8 @@ use super::ParticipantCounters;
 use crate::types::GuidPrefix;
 
 /// Counts of datagrams, answers and announcements that a participant refused; all start at zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParticipantExplanation {
     /// The participant.
     pub guid_prefix: GuidPrefix,

@@ -35,6 +35,7 @@ pub struct StoredHistory {
 
 /// A history that outlives its writers, as its participant keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KeptHistory {
     /// The GUID that it is announced under, whoever writes it.
     pub writer: Guid,

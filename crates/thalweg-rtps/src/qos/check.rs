@@ -24,6 +24,7 @@ pub const RESOURCE_LIMIT_MAX: u32 = i32::MAX as u32;
 
 /// Why an endpoint cannot be created with a QoS; displays as a sentence with the way out.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QosError {
     /// Whether the value is invalid or only unsupported.
     pub kind: QosErrorKind,
@@ -37,6 +38,7 @@ pub struct QosError {
 
 /// Which of DDS's return codes a [`QosError`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum QosErrorKind {
     /// INCONSISTENT_POLICY: contradicts itself or another policy.
     Inconsistent,

@@ -39,6 +39,7 @@ pub struct Request<'a> {
 
 /// Result of comparing a writer with a reader; displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MatchResult {
     /// They exchange samples.
     Match,
@@ -78,6 +79,7 @@ impl MatchResult {
 
 /// One policy that keeps a writer and a reader apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mismatch {
     /// Which policy.
     pub policy: PolicyId,

@@ -35,6 +35,7 @@ impl Default for Transmission {
 
 /// Packing of samples into datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// Immediate while the writer is idle; once writes come faster than datagrams leave, samples share datagrams as with
     /// [`Method::Coalesce`] or [`Method::Batch`], whichever the readers allow, and wait at most [`AUTO_FLUSH_DELAY`].
@@ -75,6 +76,7 @@ impl Default for Limits {
 
 /// Destinations of a writer's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Destination {
     /// Unicast or multicast, whichever costs less, see [`crate::writer`]; never multicast while all readers are on this host.
     #[default]

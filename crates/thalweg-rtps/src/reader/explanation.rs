@@ -5,7 +5,8 @@ use super::{Reader, ReaderCounters};
 use crate::types::Guid;
 
 /// What a reader received and what it did not hand over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReaderExplanation {
     /// The reader.
     pub guid: Guid,

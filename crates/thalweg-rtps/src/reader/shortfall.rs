@@ -8,6 +8,7 @@ use crate::types::KeyHash;
 
 /// Why a sample that was written will never be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum LossReason {
     /// A best-effort sample did not come, or came behind one that was written after it.
     NeverArrived,
@@ -22,7 +23,8 @@ pub enum LossReason {
 }
 
 impl LossReason {
-    /// All of them.
+    /// Those that this version tells apart, for other crates of Thalweg. Others read [`Losses::by_reason`].
+    #[doc(hidden)]
     pub const ALL: [LossReason; 5] = [
         LossReason::NeverArrived,
         LossReason::Incomplete,
@@ -53,6 +55,7 @@ pub struct Losses {
 
 impl Losses {
     /// As another participant tells them: the counts in the order of [`LossReason::ALL`].
+    #[doc(hidden)]
     pub fn told(by_reason: [u64; LossReason::ALL.len()], last: Option<LossReason>) -> Losses {
         Losses { by_reason, last }
     }
@@ -60,6 +63,11 @@ impl Losses {
     /// All of them.
     pub fn total(&self) -> u64 {
         self.by_reason.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// The number for each reason, those without losses included.
+    pub fn by_reason(&self) -> impl Iterator<Item = (LossReason, u64)> + use<> {
+        LossReason::ALL.into_iter().zip(self.by_reason)
     }
 
     /// Those that were lost for one reason.

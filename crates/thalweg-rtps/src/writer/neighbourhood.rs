@@ -7,6 +7,7 @@ use crate::types::Locator;
 
 /// The medium of a link, as far as it decides the cost of multicast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Medium {
     /// Within this host.
     Loopback,

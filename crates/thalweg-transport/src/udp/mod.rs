@@ -104,6 +104,7 @@ pub fn open(config: &UdpConfig) -> Result<UdpTransport, OpenError> {
 
 /// Something a user should know, although the participant works.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Notice {
     /// The kernel granted less receive buffer than asked for.
     ReceiveBuffer {

@@ -17,6 +17,7 @@ mod read;
 mod status;
 mod wait_set;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -68,6 +69,12 @@ impl Future for Triggered {
 impl Drop for Triggered {
     fn drop(&mut self) {
         self.source.disarm(&mut self.watch);
+    }
+}
+
+impl fmt::Debug for Triggered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Triggered").finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Conditions of changed statuses.
 
+use std::fmt;
 use std::ops::BitOr;
 use std::sync::Arc;
 use std::task::Waker;
@@ -137,4 +138,10 @@ impl<C: Changing + Send + Sync> Source for Statuses<C> {
 
 fn waiters(of: &impl Watched) -> &Waiters {
     of.waiters()
+}
+
+impl fmt::Debug for StatusCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StatusCondition({})", if self.0.is_triggered() { "true" } else { "false" })
+    }
 }

@@ -1,6 +1,7 @@
 //! Waiting for several conditions at once.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -231,5 +232,11 @@ impl Drop for WaitSet {
         for entry in self.attached().conditions.values_mut() {
             entry.source.disarm(&mut entry.watch);
         }
+    }
+}
+
+impl fmt::Debug for WaitSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WaitSet({} conditions)", self.attached().conditions.len())
     }
 }

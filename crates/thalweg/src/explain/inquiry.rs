@@ -118,7 +118,8 @@ impl Inquiry {
 
     /// Keeps an answer of `source` to the last question of `own`.
     ///
-    /// # Errors When it cannot be read, describes an endpoint of another participant, or there are too many.
+    /// # Errors
+    /// When it cannot be read, describes an endpoint of another participant, or there are too many.
     pub(super) fn handle_answer(
         &mut self,
         own: GuidPrefix,

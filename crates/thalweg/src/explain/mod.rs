@@ -32,6 +32,7 @@ const REPEAT_PERIOD: Duration = Duration::from_millis(500);
 
 /// The explanations of Thalweg's endpoints of one topic, and their participants' refusals, each in the order of their GUIDs.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct TopicExplanation {
     /// Its writers.
     pub writers: Vec<WriterExplanation>,

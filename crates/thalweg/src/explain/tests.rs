@@ -156,70 +156,65 @@ fn the_earlier_form_is_refused() {
 
 fn writer_example() -> WriterExplanation {
     let locator = |port| Locator::from(SocketAddr::from(([10, 0, 0, 1], port)));
-    let link = |name: &str, medium| LinkExplanation {
-        name: name.into(),
-        medium,
-        bytes_per_second: 1 << 40,
-        group_bytes_per_second: 750_000,
-        participants: 3,
-        bystanders: 7,
+    let link = |name: &str, medium| {
+        let mut link = LinkExplanation::default();
+        (link.name, link.medium) = (name.into(), medium);
+        (link.bytes_per_second, link.group_bytes_per_second) = (1 << 40, 750_000);
+        (link.participants, link.bystanders) = (3, 7);
+        link
     };
-    let group = GroupExplanation {
-        group: locator(9),
-        used: true,
-        participants: 4,
-        unicast_addresses: 5,
-        unicast_nanos_per_byte: 32.0,
-        multicast_nanos_per_byte: Some(9.75),
-        links: vec![link("eth0", Medium::Wired), link("wlan0", Medium::Wireless), link("lo", Medium::Loopback)],
-        why: "so".into(),
-    };
-    WriterExplanation {
-        guid: Guid::new(PEER, EntityId([0, 0, 1, 3])),
-        topic: "pose".into(),
-        method: "auto".into(),
-        method_now: "batch".into(),
-        write_interval: Some(Duration::from_micros(12)),
-        sample_bytes: 256,
-        samples_per_datagram: 41.5,
-        datagram_bytes: 65_000,
-        readers: 4,
-        readers_behind: 3,
-        readers_given_up: 2,
-        window_bytes: Some(5_000_000_000),
-        in_flight_bytes: 17,
-        held_samples: 9,
-        implausible: 1 << 33,
-        reasons: vec!["because".into(), "of this".into()],
-        route: RouteExplanation {
-            configured: Destination::Multicast,
-            destinations: vec![locator(1), locator(2)],
-            destination_count: 2,
-            batch_destinations: 1,
-            readers_on_this_host: 6,
-            readers_without_group: 8,
-            groups: vec![group],
-        },
-    }
+    let mut group = GroupExplanation::of(locator(9));
+    group.used = true;
+    group.participants = 4;
+    group.unicast_addresses = 5;
+    group.unicast_nanos_per_byte = 32.0;
+    group.multicast_nanos_per_byte = Some(9.75);
+    group.links = vec![link("eth0", Medium::Wired), link("wlan0", Medium::Wireless), link("lo", Medium::Loopback)];
+    group.why = "so".into();
+    let mut told = WriterExplanation::default();
+    told.guid = Guid::new(PEER, EntityId([0, 0, 1, 3]));
+    told.topic = "pose".into();
+    told.method = "auto".into();
+    told.method_now = "batch".into();
+    told.write_interval = Some(Duration::from_micros(12));
+    told.sample_bytes = 256;
+    told.samples_per_datagram = 41.5;
+    told.datagram_bytes = 65_000;
+    told.readers = 4;
+    told.readers_behind = 3;
+    told.readers_given_up = 2;
+    told.window_bytes = Some(5_000_000_000);
+    told.in_flight_bytes = 17;
+    told.held_samples = 9;
+    told.implausible = 1 << 33;
+    told.reasons = vec!["because".into(), "of this".into()];
+    told.route.configured = Destination::Multicast;
+    told.route.destinations = vec![locator(1), locator(2)];
+    told.route.destination_count = 2;
+    told.route.batch_destinations = 1;
+    told.route.readers_on_this_host = 6;
+    told.route.readers_without_group = 8;
+    told.route.groups = vec![group];
+    told
 }
 
 fn reader_example() -> ReaderExplanation {
-    ReaderExplanation {
-        guid: Guid::new(PEER, EntityId([0, 0, 1, 7])),
-        topic: "pose".into(),
-        writers: 3,
-        received: 1 << 40,
-        held: 17,
-        overwritten: 5,
-        expired: 6,
-        losses: Losses::told([1, 2, 3, 4, 0], Some(LossReason::Incomplete)),
-        rejections: Rejections {
-            total: 9,
-            last_reason: Some(RejectReason::SamplesPerInstance),
-            last_instance: Some(KeyHash([5; 16])),
-        },
-        doubted: 1 << 33,
-    }
+    let mut told = ReaderExplanation::default();
+    told.guid = Guid::new(PEER, EntityId([0, 0, 1, 7]));
+    told.topic = "pose".into();
+    told.writers = 3;
+    told.received = 1 << 40;
+    told.held = 17;
+    told.overwritten = 5;
+    told.expired = 6;
+    told.losses = Losses::told([1, 2, 3, 4, 0], Some(LossReason::Incomplete));
+    told.rejections = Rejections {
+        total: 9,
+        last_reason: Some(RejectReason::SamplesPerInstance),
+        last_instance: Some(KeyHash([5; 16])),
+    };
+    told.doubted = 1 << 33;
+    told
 }
 
 fn encoded(answer: &TopicAnswer) -> Vec<u8> {
@@ -229,15 +224,14 @@ fn encoded(answer: &TopicAnswer) -> Vec<u8> {
 }
 
 fn answer(writer: Option<&WriterExplanation>, reader: Option<&ReaderExplanation>) -> TopicAnswer {
-    let refused = ParticipantExplanation {
-        guid_prefix: PEER,
-        foreign_source: 1 << 40,
-        wrong_proofs: 2,
-        unprovable: u64::MAX,
-        unproved_locators: 3,
-        participants_over_limit: 4,
-        endpoints_over_limit: 5 << 33,
-    };
+    let mut refused = ParticipantExplanation::default();
+    refused.guid_prefix = PEER;
+    refused.foreign_source = 1 << 40;
+    refused.wrong_proofs = 2;
+    refused.unprovable = u64::MAX;
+    refused.unproved_locators = 3;
+    refused.participants_over_limit = 4;
+    refused.endpoints_over_limit = 5 << 33;
     TopicAnswer {
         inspector: INSPECTOR.0,
         number: 7,

@@ -201,15 +201,15 @@ impl From<&ParticipantExplanation> for ToldRefusals {
 impl ToldRefusals {
     /// The counts of the participant that sent them.
     pub(super) fn of(&self, guid_prefix: GuidPrefix) -> ParticipantExplanation {
-        ParticipantExplanation {
-            guid_prefix,
-            foreign_source: self.foreign_source,
-            wrong_proofs: self.wrong_proofs,
-            unprovable: self.unprovable,
-            unproved_locators: self.unproved_locators,
-            participants_over_limit: self.participants_over_limit,
-            endpoints_over_limit: self.endpoints_over_limit,
-        }
+        let mut out = ParticipantExplanation::default();
+        out.guid_prefix = guid_prefix;
+        out.foreign_source = self.foreign_source;
+        out.wrong_proofs = self.wrong_proofs;
+        out.unprovable = self.unprovable;
+        out.unproved_locators = self.unproved_locators;
+        out.participants_over_limit = self.participants_over_limit;
+        out.endpoints_over_limit = self.endpoints_over_limit;
+        out
     }
 }
 
@@ -243,25 +243,25 @@ impl From<&WriterExplanation> for ToldWriter {
 
 impl From<ToldWriter> for WriterExplanation {
     fn from(told: ToldWriter) -> WriterExplanation {
-        WriterExplanation {
-            guid: Guid::from_bytes(told.guid),
-            topic: told.topic,
-            method: told.method.0,
-            method_now: told.method_now.0,
-            write_interval: told.sending.write_interval_nanos.map(Duration::from_nanos),
-            sample_bytes: count(told.sending.sample_bytes),
-            samples_per_datagram: told.sending.samples_per_datagram,
-            datagram_bytes: count(told.sending.datagram_bytes),
-            readers: count(told.readers.matched),
-            readers_behind: count(told.readers.behind),
-            readers_given_up: count(told.readers.given_up),
-            window_bytes: told.sending.window_bytes,
-            in_flight_bytes: told.sending.in_flight_bytes,
-            held_samples: count(told.sending.held_samples),
-            implausible: told.implausible,
-            reasons: told.reasons.0.into_iter().map(|reason| reason.0).collect(),
-            route: told.route.into(),
-        }
+        let mut out = WriterExplanation::default();
+        out.guid = Guid::from_bytes(told.guid);
+        out.topic = told.topic;
+        out.method = told.method.0;
+        out.method_now = told.method_now.0;
+        out.write_interval = told.sending.write_interval_nanos.map(Duration::from_nanos);
+        out.sample_bytes = count(told.sending.sample_bytes);
+        out.samples_per_datagram = told.sending.samples_per_datagram;
+        out.datagram_bytes = count(told.sending.datagram_bytes);
+        out.readers = count(told.readers.matched);
+        out.readers_behind = count(told.readers.behind);
+        out.readers_given_up = count(told.readers.given_up);
+        out.window_bytes = told.sending.window_bytes;
+        out.in_flight_bytes = told.sending.in_flight_bytes;
+        out.held_samples = count(told.sending.held_samples);
+        out.implausible = told.implausible;
+        out.reasons = told.reasons.0.into_iter().map(|reason| reason.0).collect();
+        out.route = told.route.into();
+        out
     }
 }
 
@@ -272,6 +272,7 @@ impl From<&RouteExplanation> for ToldRoute {
                 Destination::Auto => 0,
                 Destination::Unicast => 1,
                 Destination::Multicast => 2,
+                _ => 0,
             },
             destinations: told.destinations.iter().take(DESTINATIONS_MAX).map(ToldLocator::from).collect(),
             destination_count: told.destination_count as u64,
@@ -285,19 +286,19 @@ impl From<&RouteExplanation> for ToldRoute {
 
 impl From<ToldRoute> for RouteExplanation {
     fn from(told: ToldRoute) -> RouteExplanation {
-        RouteExplanation {
-            configured: match told.configured {
-                1 => Destination::Unicast,
-                2 => Destination::Multicast,
-                _ => Destination::Auto,
-            },
-            destinations: told.destinations.into_iter().map(Locator::from).collect(),
-            destination_count: count(told.destination_count),
-            batch_destinations: count(told.batch_destinations),
-            readers_on_this_host: count(told.readers_on_this_host),
-            readers_without_group: count(told.readers_without_group),
-            groups: told.groups.into_iter().map(GroupExplanation::from).collect(),
-        }
+        let mut out = RouteExplanation::default();
+        out.configured = match told.configured {
+            1 => Destination::Unicast,
+            2 => Destination::Multicast,
+            _ => Destination::Auto,
+        };
+        out.destinations = told.destinations.into_iter().map(Locator::from).collect();
+        out.destination_count = count(told.destination_count);
+        out.batch_destinations = count(told.batch_destinations);
+        out.readers_on_this_host = count(told.readers_on_this_host);
+        out.readers_without_group = count(told.readers_without_group);
+        out.groups = told.groups.into_iter().map(GroupExplanation::from).collect();
+        out
     }
 }
 
@@ -318,16 +319,15 @@ impl From<&GroupExplanation> for ToldGroup {
 
 impl From<ToldGroup> for GroupExplanation {
     fn from(told: ToldGroup) -> GroupExplanation {
-        GroupExplanation {
-            group: told.group.into(),
-            used: told.used,
-            participants: count(told.participants),
-            unicast_addresses: count(told.unicast_addresses),
-            unicast_nanos_per_byte: told.unicast_nanos_per_byte,
-            multicast_nanos_per_byte: told.multicast_nanos_per_byte,
-            links: told.links.into_iter().map(LinkExplanation::from).collect(),
-            why: told.why.0,
-        }
+        let mut out = GroupExplanation::of(told.group.into());
+        out.used = told.used;
+        out.participants = count(told.participants);
+        out.unicast_addresses = count(told.unicast_addresses);
+        out.unicast_nanos_per_byte = told.unicast_nanos_per_byte;
+        out.multicast_nanos_per_byte = told.multicast_nanos_per_byte;
+        out.links = told.links.into_iter().map(LinkExplanation::from).collect();
+        out.why = told.why.0;
+        out
     }
 }
 
@@ -339,6 +339,7 @@ impl From<&LinkExplanation> for ToldLink {
                 Medium::Loopback => 0,
                 Medium::Wired => 1,
                 Medium::Wireless => 2,
+                _ => 1,
             },
             bytes_per_second: told.bytes_per_second,
             group_bytes_per_second: told.group_bytes_per_second,
@@ -350,18 +351,18 @@ impl From<&LinkExplanation> for ToldLink {
 
 impl From<ToldLink> for LinkExplanation {
     fn from(told: ToldLink) -> LinkExplanation {
-        LinkExplanation {
-            name: told.name,
-            medium: match told.medium {
-                0 => Medium::Loopback,
-                2 => Medium::Wireless,
-                _ => Medium::Wired,
-            },
-            bytes_per_second: told.bytes_per_second,
-            group_bytes_per_second: told.group_bytes_per_second,
-            participants: told.participants,
-            bystanders: told.bystanders,
-        }
+        let mut out = LinkExplanation::default();
+        out.name = told.name;
+        out.medium = match told.medium {
+            0 => Medium::Loopback,
+            2 => Medium::Wireless,
+            _ => Medium::Wired,
+        };
+        out.bytes_per_second = told.bytes_per_second;
+        out.group_bytes_per_second = told.group_bytes_per_second;
+        out.participants = told.participants;
+        out.bystanders = told.bystanders;
+        out
     }
 }
 
@@ -402,22 +403,22 @@ impl From<ToldReader> for ReaderExplanation {
     fn from(told: ToldReader) -> ReaderExplanation {
         let mut losses = told.losses.into_iter();
         let losses = LossReason::ALL.map(|_| losses.next().unwrap_or(0));
-        ReaderExplanation {
-            guid: Guid::from_bytes(told.guid),
-            topic: told.topic,
-            writers: count(told.writers),
-            received: told.received,
-            held: count(told.held),
-            overwritten: told.overwritten,
-            expired: told.expired,
-            losses: Losses::told(losses, nth(&LossReason::ALL, told.last_loss)),
-            rejections: Rejections {
-                total: told.rejections,
-                last_reason: nth(&REJECT_REASONS, told.last_rejection),
-                last_instance: told.rejected_instance.map(KeyHash),
-            },
-            doubted: told.doubted,
-        }
+        let mut out = ReaderExplanation::default();
+        out.guid = Guid::from_bytes(told.guid);
+        out.topic = told.topic;
+        out.writers = count(told.writers);
+        out.received = told.received;
+        out.held = count(told.held);
+        out.overwritten = told.overwritten;
+        out.expired = told.expired;
+        out.losses = Losses::told(losses, nth(&LossReason::ALL, told.last_loss));
+        out.rejections = Rejections {
+            total: told.rejections,
+            last_reason: nth(&REJECT_REASONS, told.last_rejection),
+            last_instance: told.rejected_instance.map(KeyHash),
+        };
+        out.doubted = told.doubted;
+        out
     }
 }
 

@@ -38,6 +38,7 @@ pub struct Filter {
 
 /// Why an expression is none, or does not fit a type; displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FilterError {
     /// The place in the expression, counted in bytes from 0; `None` for a parameter.
     pub offset: Option<usize>,

@@ -222,9 +222,10 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// Whether types are told to others, asked for and compared (DDS-XTypes 1.3 §7.6.3); else their names alone decide. Default true.
-    pub fn describe_types(mut self, describes: bool) -> Self {
-        self.describes_types = describes;
+    /// Neither tells others its types nor asks for theirs: names alone decide. By default types are told, asked for and compared
+    /// (DDS-XTypes 1.3 §7.6.3).
+    pub fn without_type_description(mut self) -> Self {
+        self.describes_types = false;
         self
     }
 

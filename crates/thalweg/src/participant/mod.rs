@@ -4,6 +4,7 @@ mod builder;
 mod histories;
 mod process;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -335,4 +336,10 @@ const TYPE_LOOK_PERIOD: Duration = Duration::from_millis(5);
 
 fn bad_groups(operation: &'static str, error: GroupsError) -> Error {
     Error::new(ErrorKind::BadParameter, operation, format!("failed: {error}")).because(error)
+}
+
+impl fmt::Debug for DomainParticipant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DomainParticipant({}, domain {})", self.guid_prefix(), self.domain_id())
+    }
 }

@@ -11,6 +11,7 @@ use thalweg_transport::host;
 /// any participant. Those of Fast DDS (`fastdds.physical_data.host` and `.process`) and RTI Connext (`dds.sys_info.hostname`,
 /// `.process_id` and `.executable_filepath`) are understood as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProcessDescription {
     /// Name of the host; of Fast DDS whatever tells its hosts apart.
     pub host: Option<String>,

@@ -1,5 +1,7 @@
 //! The settings of a writer, and its creation.
 
+use std::fmt;
+
 use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::writer::WriterOptions;
 
@@ -53,5 +55,11 @@ impl<T> DataWriterBuilder<T> {
     /// As [`Publisher::create_writer`]; [`ErrorKind::Error`](crate::ErrorKind::Error) when the listener thread cannot be started.
     pub fn create(self) -> Result<DataWriter<T>, Error> {
         self.publisher.create(&self.topic, self.qos, self.options, self.listener)
+    }
+}
+
+impl<T> fmt::Debug for DataWriterBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataWriterBuilder").field("topic", &self.topic).field("qos", &self.qos).finish_non_exhaustive()
     }
 }

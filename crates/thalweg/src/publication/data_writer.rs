@@ -26,6 +26,22 @@ use crate::{Error, ErrorKind, TopicType, trace};
 /// All methods take `&self` and may be called from any thread. A write sends on the calling thread. Dropping the writer deletes it
 /// and tells its readers; samples without acknowledgement are lost, so call [`DataWriter::wait_for_acknowledgments`] first where
 /// that matters.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use thalweg::qos::WriterQos;
+/// # use thalweg::{DomainParticipant, Topic};
+/// # #[derive(Topic)]
+/// # struct Pose { x: f64 }
+/// # fn main() -> Result<(), thalweg::Error> {
+/// # let participant = DomainParticipant::new(0)?;
+/// let topic = participant.create_topic::<Pose>("pose");
+/// let writer = participant.create_writer(&topic, WriterQos::default().keep_last(8))?;
+/// writer.write(&Pose { x: 1.0 })?;
+/// writer.wait_for_acknowledgments(Duration::from_secs(1))?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataWriter<T> {
     runtime: Arc<Runtime>,
     cell: Arc<WriterCell>,
@@ -42,7 +58,8 @@ impl<T: TopicType> DataWriter<T> {
     /// Where the writer is volatile and the content filters of all its readers refuse the sample, nothing is sent or kept, and the
     /// number is that of the last sample written.
     ///
-    /// # Errors [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe
+    /// # Errors
+    /// [`ErrorKind::Timeout`] when there was no room in time: the text gives the number of readers that owe
     /// acknowledgements and the limit to raise; within an inline listener it comes at once, see [`Delivery::Inline`].
     /// [`ErrorKind::BadParameter`] when the value cannot be encoded.
     pub fn write(&self, sample: &T) -> Result<SequenceNumber, Error> {
@@ -405,8 +422,9 @@ impl<T> DataWriter<T> {
 
     /// The transmission method and destinations of its samples now, with the reasons; `thalweg why` prints the same.
     pub fn explain(&self) -> WriterExplanation {
-        let told = self.cell.writer.lock().explain();
-        WriterExplanation { topic: self.cell.topic.name.clone(), ..told }
+        let mut told = self.cell.writer.lock().explain();
+        told.topic.clone_from(&self.cell.topic.name);
+        told
     }
 
     /// Samples in its history: not acknowledged by all readers, or kept for late readers.

@@ -12,6 +12,7 @@ mod related;
 mod sending;
 mod writer_cell;
 
+use std::fmt;
 use std::sync::Arc;
 
 use thalweg_rtps::participant::{StoredHistory, WriterConfig};
@@ -25,6 +26,7 @@ pub(crate) use blocking::wait_for_room;
 pub use builder::DataWriterBuilder;
 pub use data_writer::DataWriter;
 pub use loan::Loan;
+pub use many::WriteManyError;
 use members::Members;
 #[cfg(all(loom, test))]
 pub(crate) use sending::send_in_turn;
@@ -43,7 +45,8 @@ pub struct PublisherQos {
 }
 
 /// Creates data writers that share partitions, their order and coherent sets (DDS 1.4 §2.2.2.4.1). Dropping it leaves its writers
-/// alive.
+/// alive. Copies are one publisher.
+#[derive(Clone)]
 pub struct Publisher {
     runtime: Arc<Runtime>,
     qos: PublisherQos,
@@ -55,11 +58,6 @@ impl Publisher {
         Publisher { runtime, qos, members: Arc::default() }
     }
 
-    fn share(&self) -> Publisher {
-        let (runtime, members) = (Arc::clone(&self.runtime), Arc::clone(&self.members));
-        Publisher { runtime, qos: self.qos.clone(), members }
-    }
-
     /// Settings shared by its writers.
     pub fn qos(&self) -> &PublisherQos {
         &self.qos
@@ -67,7 +65,7 @@ impl Publisher {
 
     /// Settings of a writer to be created, where its listener can be set before the first change.
     pub fn writer_builder<T>(&self, topic: &Topic<T>) -> DataWriterBuilder<T> {
-        DataWriterBuilder::new(self.share(), topic.clone())
+        DataWriterBuilder::new(self.clone(), topic.clone())
     }
 
     /// What its writers write from now on belongs together, until as many calls of [`Publisher::end_coherent_changes`] have followed as
@@ -101,7 +99,8 @@ impl Publisher {
     /// Creates a writer and announces it to the domain. Partition, group data and PRESENTATION are the publisher's, unless `qos` names
     /// its own.
     ///
-    /// # Errors [`ErrorKind::BadParameter`] for a topic or type name that is empty, longer than 255
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for a topic or type name that is empty, longer than 255
     /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`] when this participant uses
     /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`] or
     /// [`ErrorKind::Unsupported`], naming the policy, its value and the remedy.
@@ -185,5 +184,11 @@ impl Publisher {
         };
         self.members.add(&cell);
         Ok(DataWriter::new(Arc::clone(&self.runtime), cell))
+    }
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher").field("qos", &self.qos).finish_non_exhaustive()
     }
 }

@@ -19,6 +19,7 @@ fn warn_of_limit(participant: GuidPrefix, limit: DiscoveryLimit, refused: u64) {
     let what = match limit {
         DiscoveryLimit::Participants => "is not met",
         DiscoveryLimit::Endpoints | DiscoveryLimit::Memory => "has more writers or readers than are remembered",
+        _ => "has more than is remembered",
     };
     warn(&format!(
         "participant {participant} {what}: {refused} announcements were refused so far by the limit {limit}; raise it with \

@@ -9,6 +9,7 @@ use crate::{Error, ErrorKind, TopicType};
 
 /// A payload that has arrived whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Transfer {
     /// The sender.
     pub source: [u8; 16],
@@ -50,6 +51,7 @@ impl Default for SegmentLimits {
 
 /// Counts of segments and transfers; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SegmentCounters {
     /// Segments received, useless ones included.
     pub segments: u64,

@@ -1,5 +1,6 @@
 //! The settings of a reader, and its creation.
 
+use std::fmt;
 use std::sync::Arc;
 
 use thalweg_rtps::participant::Publications;
@@ -102,5 +103,11 @@ impl<T: TopicType> DataReaderBuilder<T> {
         filter.check::<T>().map_err(|error| unfit("filter", self.topic.name(), error))?;
         self.filter = Some(AppliedFilter::new::<T>(filter));
         Ok(self)
+    }
+}
+
+impl<T> fmt::Debug for DataReaderBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataReaderBuilder").field("topic", &self.topic).field("qos", &self.qos).finish_non_exhaustive()
     }
 }

@@ -27,6 +27,25 @@ use crate::{Error, ErrorKind, trace};
 ///
 /// All methods take `&self` and may be called from any thread. Dropping the reader deletes it and tells its writers; samples
 /// taken before stay valid.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use thalweg::qos::ReaderQos;
+/// # use thalweg::{DomainParticipant, Topic};
+/// # #[derive(Topic, Debug)]
+/// # struct Pose { x: f64 }
+/// # fn main() -> Result<(), thalweg::Error> {
+/// # let participant = DomainParticipant::new(0)?;
+/// let topic = participant.create_topic::<Pose>("pose");
+/// let reader = participant.create_reader(&topic, ReaderQos::default().reliable())?;
+/// while reader.wait(Duration::from_secs(1)) {
+///     for sample in reader.take(16).iter().filter(|sample| sample.is_valid()) {
+///         println!("{:?}", sample.data()?);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataReader<T> {
     runtime: Arc<Runtime>,
     cell: Arc<ReaderCell>,
@@ -290,8 +309,9 @@ impl<T> DataReader<T> {
 
     /// Samples that this reader received and did not hand over, as `thalweg why` shows them.
     pub fn explain(&self) -> ReaderExplanation {
-        let told = self.cell.reader.lock().explain();
-        ReaderExplanation { topic: self.cell.topic.name.clone(), ..told }
+        let mut told = self.cell.reader.lock().explain();
+        told.topic.clone_from(&self.cell.topic.name);
+        told
     }
 
     /// Samples that KEEP_LAST replaced by newer ones before they were taken.

@@ -9,6 +9,7 @@ mod keys;
 mod reader_cell;
 mod sample;
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use thalweg_rtps::participant::{Publications, ReaderConfig};
@@ -38,7 +39,9 @@ pub struct SubscriberQos {
     pub presentation: Presentation,
 }
 
-/// Creates data readers that share partitions and are accessed together (DDS 1.4 §2.2.2.5.2). Dropping it leaves its readers alive.
+/// Creates data readers that share partitions and are accessed together (DDS 1.4 §2.2.2.5.2). Dropping it leaves its readers alive. Copies
+/// are one subscriber.
+#[derive(Clone)]
 pub struct Subscriber {
     runtime: Arc<Runtime>,
     qos: SubscriberQos,
@@ -51,11 +54,6 @@ impl Subscriber {
         Subscriber { runtime, qos, entity: Arc::default() }
     }
 
-    fn share(&self) -> Subscriber {
-        let (runtime, entity) = (Arc::clone(&self.runtime), Arc::clone(&self.entity));
-        Subscriber { runtime, qos: self.qos.clone(), entity }
-    }
-
     /// Settings shared by its readers.
     pub fn qos(&self) -> &SubscriberQos {
         &self.qos
@@ -63,7 +61,7 @@ impl Subscriber {
 
     /// Settings of a reader to be created, where its listeners can be set before the first change.
     pub fn reader_builder<T>(&self, topic: &Topic<T>) -> DataReaderBuilder<T> {
-        DataReaderBuilder::new(self.share(), topic.clone())
+        DataReaderBuilder::new(self.clone(), topic.clone())
     }
 
     /// Begins to look at its readers together: with GROUP access nothing new appears in any of them until as many calls of
@@ -101,7 +99,8 @@ impl Subscriber {
     /// Creates a reader and announces it to the domain. Partition, group data and PRESENTATION are the subscriber's, unless `qos` names
     /// its own.
     ///
-    /// # Errors [`ErrorKind::BadParameter`] for a topic or type name that is empty, longer than 255
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for a topic or type name that is empty, longer than 255
     /// bytes or contains NUL; [`ErrorKind::PreconditionNotMet`] when this participant uses
     /// the topic's name with another type; [`ErrorKind::InconsistentPolicy`] or
     /// [`ErrorKind::Unsupported`], naming the policy, its value and the remedy;
@@ -173,5 +172,11 @@ impl Subscriber {
         let reader = DataReader::new(Arc::clone(&self.runtime), cell);
         reader.start_keys()?;
         Ok(reader)
+    }
+}
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscriber").field("qos", &self.qos).finish_non_exhaustive()
     }
 }

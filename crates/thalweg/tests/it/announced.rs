@@ -27,7 +27,7 @@ fn the_lease_is_announced_and_has_limits() {
     for (lease, name) in
         [(Duration::from_millis(999), "999ms"), (Duration::from_secs(3_601), "3601s"), (INFINITE, "infinite")]
     {
-        let error = DomainParticipant::builder(domain()).lease_duration(lease).create().err().expect("out of limits");
+        let error = DomainParticipant::builder(domain()).lease_duration(lease).create().expect_err("out of limits");
         assert_eq!(error.kind(), ErrorKind::BadParameter);
         let text = error.to_string();
         assert!(text.contains(&format!("the lease is {name}; choose a lease of 1 s to 1 h")), "{text}");

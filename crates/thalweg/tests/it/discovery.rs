@@ -100,6 +100,6 @@ fn endpoints_beyond_the_limit_are_refused_counted_and_the_limit_can_be_set() {
     assert_eq!(narrow.publications().len(), 2);
     eventually("there is room for all", || wide.publications().len() == 5);
     assert_eq!(wide.explain().endpoints_over_limit, 0);
-    let error = make(DiscoveryLimits { participants_max: 0, ..limits }).err().expect("nobody could be met");
+    let error = make(DiscoveryLimits { participants_max: 0, ..limits }).expect_err("nobody could be met");
     assert_eq!(error.kind(), ErrorKind::BadParameter);
 }

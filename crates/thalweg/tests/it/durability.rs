@@ -261,11 +261,11 @@ fn persistent_needs_a_store_of_its_own() {
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("DomainParticipantBuilder::store"), "{error}");
     let _first = with_store(domain, &place.0).unwrap();
-    let error = with_store(domain, &place.0).err().expect("it is in use");
+    let error = with_store(domain, &place.0).expect_err("it is in use");
     assert_eq!(error.kind(), ErrorKind::PreconditionNotMet);
     std::fs::write(place.0.join("text"), "no store at all").unwrap();
     let broken = DomainParticipant::builder(domain).loopback_only().store(place.0.join("text")).create();
-    let error = broken.err().expect("it is no store").to_string();
+    let error = broken.expect_err("it is no store").to_string();
     assert!(error.contains("damaged, or no store") && error.contains("text"), "{error}");
 }
 

@@ -8,7 +8,7 @@ use thalweg::discovery::{ParticipantData, PublicationData, SubscriptionData, Top
 use thalweg::qos::{
     AttachedData, History, Method, ReaderQos, ResourceLimits, Transmission, TypeConsistency, WriterQos, WriterTiming,
 };
-use thalweg::{DataReader, DomainParticipant, ErrorKind, InstanceState, cdr};
+use thalweg::{DataReader, DomainParticipant, Error, ErrorKind, InstanceState, cdr};
 
 use crate::fixture::*;
 
@@ -177,8 +177,10 @@ fn the_first_sample_of_many_that_finds_no_room_is_told() {
     let qos = WriterQos { resource_limits, reliability, ..late_writer() };
     let writer = participant.create_writer(&participant.create_topic::<Shape>("many"), qos).unwrap();
     let many: Vec<Shape> = (0..150).map(|x| Shape::new("many", x)).collect();
-    let (written, error) = writer.write_many(&many).unwrap_err();
-    assert_eq!((written, error.kind(), writer.held()), (100, ErrorKind::Timeout, 100));
+    let failed = writer.write_many(&many).unwrap_err();
+    assert_eq!((failed.written, failed.error.kind(), writer.held()), (100, ErrorKind::Timeout, 100));
+    assert!(failed.to_string().ends_with(" (after 100 samples)"), "{failed}");
+    assert!(Error::from(failed).is_timeout());
     assert_eq!(writer.write_many(&[]).unwrap(), 0);
 }
 

@@ -53,7 +53,7 @@ impl<T: TopicType> Meeting<T> {
 fn samples_of_a_mutable_type_at_an_appendable_reader_are_lost_and_told() {
     // Types that are not told are not compared: the names match.
     let domain = thalweg::domain();
-    let participant = DomainParticipant::builder(domain).loopback_only().describe_types(false);
+    let participant = DomainParticipant::builder(domain).loopback_only().without_type_description();
     let participant = participant.create().expect("a loopback interface");
     let meeting = Meeting::<ShapeType>::at(participant, domain, "--type mutable-shape --xcdr 2 --count 10 --rate 100");
     meeting.eventually(|reader| reader.counters().lost == 10);

@@ -10,7 +10,8 @@ use crate::qos::Method;
 use crate::types::Guid;
 
 /// What a writer does at the moment and why.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct WriterExplanation {
     /// The writer.
     pub guid: Guid,

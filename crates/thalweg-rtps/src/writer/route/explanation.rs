@@ -5,7 +5,8 @@ use crate::types::Locator;
 use crate::writer::Medium;
 
 /// Where a writer's first transmissions go, and the computation behind it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RouteExplanation {
     /// The TRANSMISSION policy.
     pub configured: Destination,
@@ -25,6 +26,7 @@ pub struct RouteExplanation {
 
 /// Costs of the readers behind one group, by the group and one by one.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GroupExplanation {
     /// The group.
     pub group: Locator,
@@ -45,7 +47,8 @@ pub struct GroupExplanation {
 }
 
 /// One link's share in the cost of a group.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LinkExplanation {
     /// The interface's name.
     pub name: String,
@@ -59,4 +62,20 @@ pub struct LinkExplanation {
     pub participants: u32,
     /// Participants on it, or on this host, that receive the group's datagrams and drop them.
     pub bystanders: u32,
+}
+
+impl GroupExplanation {
+    /// A group of which nothing is told yet.
+    pub fn of(group: Locator) -> GroupExplanation {
+        GroupExplanation {
+            group,
+            used: false,
+            participants: 0,
+            unicast_addresses: 0,
+            unicast_nanos_per_byte: 0.0,
+            multicast_nanos_per_byte: None,
+            links: Vec::new(),
+            why: String::new(),
+        }
+    }
 }

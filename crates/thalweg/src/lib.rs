@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! Start with [`DomainParticipant`]; it makes [`Topic`](struct@Topic)s, [`DataWriter`]s and [`DataReader`]s.
+//! Start with the [guide], or with [`DomainParticipant`]; it makes [`Topic`](struct@Topic)s, [`DataWriter`]s and [`DataReader`]s.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations)]
 
@@ -33,6 +33,7 @@ pub mod explain;
 pub mod figures;
 pub mod filter;
 pub mod flow_controller;
+pub mod guide;
 #[cfg(all(loom, test))]
 mod models;
 mod participant;

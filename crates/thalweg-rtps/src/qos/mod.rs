@@ -7,6 +7,7 @@ mod durability_service;
 mod matching;
 mod partition;
 mod policy;
+mod setters;
 mod transmission;
 mod type_consistency;
 

@@ -16,7 +16,7 @@ use crate::chunk::Chunk;
 use crate::error::RecordingError;
 use crate::records::{self, END_BYTES, Found};
 use crate::schema::TypeSchema;
-use crate::structure::Structure;
+use crate::structure::FileStructure;
 use crate::summary::{RecordingSummary, SUMMARY};
 
 /// A channel of a file.
@@ -113,7 +113,7 @@ pub struct RecordingReader<R> {
     /// Why the file ends before its end.
     cut_off: Option<String>,
     /// The records, where they are compared with what the end of the file says of them.
-    structure: Option<Structure>,
+    structure: Option<FileStructure>,
 }
 
 impl<R: Read> RecordingReader<R> {
@@ -151,13 +151,13 @@ impl<R: Read> RecordingReader<R> {
         let options =
             LinearReaderOptions::default().with_validate_data_section_crc(true).with_validate_summary_section_crc(true);
         let reader = RecordingReader::with_options(input, options, record_bytes_max);
-        RecordingReader { structure: Some(Structure::new()), ..reader }
+        RecordingReader { structure: Some(FileStructure::new()), ..reader }
     }
 
     /// In what the index and the statistics of a file that was read [audited](RecordingReader::audited) to its end differ from its
     /// records.
     pub fn structure_faults(&self) -> Vec<String> {
-        self.structure.as_ref().map(Structure::faults).unwrap_or_default()
+        self.structure.as_ref().map(FileStructure::faults).unwrap_or_default()
     }
 
     /// Why the file ends before its end, once [`RecordingReader::read_entry`] has given `None`.

@@ -8,7 +8,7 @@ use crate::records;
 
 /// The records of a file as they are met, in constant memory.
 #[derive(Debug)]
-pub struct Structure {
+pub struct FileStructure {
     /// Where the next record begins.
     place: u64,
     messages: u64,
@@ -34,11 +34,11 @@ impl Places {
     }
 }
 
-impl Structure {
-    pub fn new() -> Structure {
+impl FileStructure {
+    pub fn new() -> FileStructure {
         let place = mcap::MAGIC.len() as u64;
         let (chunks, indexed) = (Places::default(), Places::default());
-        Structure { place, messages: 0, chunks, indexed, told: None }
+        FileStructure { place, messages: 0, chunks, indexed, told: None }
     }
 
     /// Takes the next record of the file into account.

@@ -14,7 +14,7 @@ use crate::summary::{ChannelSummary, FURTHER, RecordingSummary};
 
 /// What was found in the files of one recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verification {
+pub struct RecordingVerification {
     /// The files in their order.
     pub files: Vec<VerifiedFile>,
     /// By topic on the wire and GUID, as in [`RecordingSummary::channels`]; channels of other programs' files tell of no writers.
@@ -63,7 +63,7 @@ pub const RANGES_TOLD: usize = 16;
 /// Writers that are followed: more than the recorder follows, and a bound on what a hostile file costs.
 const WRITERS_MAX: usize = 1 << 17;
 
-impl Verification {
+impl RecordingVerification {
     /// Whether nothing is wrong.
     pub fn is_whole(&self) -> bool {
         self.faults.is_empty()
@@ -73,8 +73,8 @@ impl Verification {
 /// Reads all files of a recording in their order, and all of each.
 ///
 /// A file that cannot be read is a fault like any other: the rest is read all the same.
-pub fn verify(paths: &[PathBuf]) -> Verification {
-    let mut out = Verification::default();
+pub fn verify(paths: &[PathBuf]) -> RecordingVerification {
+    let mut out = RecordingVerification::default();
     let (mut counts, mut is_gapless) = (None, true);
     for path in paths {
         out.writers.values_mut().for_each(VerifiedWriter::begin_file);
@@ -89,7 +89,7 @@ pub fn verify(paths: &[PathBuf]) -> Verification {
     out
 }
 
-impl Verification {
+impl RecordingVerification {
     /// Reads a file, and returns its counts, which are compared with what was found if the files before it are whole.
     fn read_file(&mut self, path: &Path, is_gapless: bool) -> Option<RecordingSummary> {
         let mut verified = VerifiedFile { path: path.to_owned(), ..VerifiedFile::default() };

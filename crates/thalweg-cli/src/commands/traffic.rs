@@ -179,8 +179,7 @@ struct Traffic<'a> {
     participant: &'a DomainParticipant,
     selection: TopicSelection,
     topics: BTreeMap<String, CountedTopic>,
-    /// The reader of each writer.
-    demands: Arc<Mutex<HashMap<Guid, Demand>>>,
+    demands: Demands,
     since: Instant,
 }
 
@@ -204,9 +203,19 @@ struct Counts {
     bytes: AtomicU64,
 }
 
+/// What the reader of each writer asks for.
+#[derive(Clone, Default)]
+struct Demands(Arc<Mutex<HashMap<Guid, Demand>>>);
+
+impl Demands {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Guid, Demand>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<'a> Traffic<'a> {
     fn new(participant: &'a DomainParticipant, selection: TopicSelection) -> Traffic<'a> {
-        let (topics, demands) = (BTreeMap::new(), Arc::default());
+        let (topics, demands) = (BTreeMap::new(), Demands::default());
         Traffic { participant, selection, topics, demands, since: Instant::now() }
     }
 
@@ -243,7 +252,7 @@ impl<'a> Traffic<'a> {
             }
         }
         self.topics.retain(|_, topic| topic.writers + topic.readers > 0);
-        locked(&self.demands).retain(|writer, _| writers.contains(writer));
+        self.demands.lock().retain(|writer, _| writers.contains(writer));
     }
 
     fn topic(&mut self, name: &str, type_name: &str) -> &mut CountedTopic {
@@ -258,7 +267,7 @@ impl<'a> Traffic<'a> {
     fn read(&mut self, data: &PublicationData) {
         // The least that can be asked for costs the writer least, and shows what is lost on the way.
         let demand = Demand { is_reliable: false, is_durable: false, ..Demand::of(data) };
-        if locked(&self.demands).insert(data.guid, demand.clone()).is_some() {
+        if self.demands.lock().insert(data.guid, demand.clone()).is_some() {
             return;
         }
         let readers: usize = self.topics.values().map(|topic| topic.own.len()).sum();
@@ -308,19 +317,19 @@ fn create_reader(
     participant: &DomainParticipant,
     data: &PublicationData,
     demand: &Demand,
-    (counts, demands): (&Arc<Counts>, &Arc<Mutex<HashMap<Guid, Demand>>>),
+    (counts, demands): (&Arc<Counts>, &Demands),
 ) -> Result<DataReader<Raw>, thalweg::Error> {
     let keyed = data.guid.entity.keyed();
     // Nothing here tells instances apart.
     let one_instance: KeyOf = Arc::new(|_, _| Some(KeyHash::default()));
     let key_of = (keyed == Keyed::Yes).then_some(one_instance);
     let topic = participant.create_raw_topic(&data.topic_name, &data.type_name, keyed, key_of);
-    let (own, counts, demands) = (demand.clone(), Arc::clone(counts), Arc::clone(demands));
+    let (own, counts, demands) = (demand.clone(), Arc::clone(counts), demands.clone());
     let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
     builder
         .on_data(Delivery::Inline, move |reader: &DataReader<Raw>| {
             let samples = reader.take(usize::MAX);
-            let demands = locked(&demands);
+            let demands = demands.lock();
             // A writer may match several readers: it counts at the one that was made for it.
             let is_ours = |writer: &Guid| demands.get(writer).is_some_and(|demand| *demand == own);
             for sample in samples.iter().filter(|sample| sample.is_valid() && is_ours(&sample.info().writer)) {
@@ -329,10 +338,6 @@ fn create_reader(
             }
         })
         .create()
-}
-
-fn locked(demands: &Mutex<HashMap<Guid, Demand>>) -> MutexGuard<'_, HashMap<Guid, Demand>> {
-    demands.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Time in which `--once` finds the topics.

@@ -272,7 +272,7 @@ fn what_was_disturbed_is_made_again_after_the_others_of_its_round() {
     let runs: Vec<[u64; 3]> = diary
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter_map(|event| Some(["round", "cell", "attempt"].map(|name| event["content"][name].as_u64())))
+        .map(|event| ["round", "cell", "attempt"].map(|name| event["content"][name].as_u64()))
         .filter_map(|[round, cell, attempt]| Some([round?, cell?, attempt?]))
         .collect();
     let (first, rest) = runs.split_at(4);

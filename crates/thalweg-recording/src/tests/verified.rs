@@ -10,7 +10,7 @@ use crate::files::{Compression, RecordedMessage, RecordingFiles};
 use crate::qos::RecordedQos;
 use crate::read::InstanceEnd;
 use crate::summary::{ChannelSummary, RecordingSummary};
-use crate::verify::{Verification, verify};
+use crate::verify::{RecordingVerification, verify};
 
 const NAME: &str = "rt/one g1";
 
@@ -43,12 +43,12 @@ fn record(folder: &Folder, of: &RecordedWriter, files: &[(&[i64], RecordingSumma
 }
 
 #[track_caller]
-fn check_whole(found: &Verification) {
+fn check_whole(found: &RecordingVerification) {
     assert!(found.is_whole(), "{:#?}", found.faults);
 }
 
 #[track_caller]
-fn check_fault(found: &Verification, wanted: &str) {
+fn check_fault(found: &RecordingVerification, wanted: &str) {
     let [fault] = &found.faults[..] else { panic!("one fault is wanted: {:#?}", found.faults) };
     assert!(fault.contains(wanted), "{fault}");
 }
@@ -132,7 +132,7 @@ fn whatever_octet_of_a_file_changes_is_noticed() {
         let mut bytes = bytes.clone();
         bytes[place] ^= 1 << bit;
         std::fs::write(&changed, bytes).expect("written");
-        verify(&[changed.clone()]).faults
+        verify(std::slice::from_ref(&changed)).faults
     };
     // The end of the data and that of the file say how the rest is checked.
     let data_end = [15, 4, 0, 0, 0, 0, 0, 0, 0];
@@ -145,7 +145,7 @@ fn whatever_octet_of_a_file_changes_is_noticed() {
     }
     for end in (0..bytes.len()).step_by(61) {
         std::fs::write(&changed, &bytes[..end]).expect("written");
-        assert!(!verify(&[changed.clone()]).is_whole(), "cut at {end} of {}", bytes.len());
+        assert!(!verify(std::slice::from_ref(&changed)).is_whole(), "cut at {end} of {}", bytes.len());
     }
 }
 

@@ -31,6 +31,8 @@ pub use type_consistency::TypeConsistency;
 use crate::time::INFINITE;
 
 /// The QoS that a writer offers. The default is DDS's: RELIABLE, KEEP_LAST 1, VOLATILE, XCDR1, everything else off.
+///
+/// Versions add policies: set them by the methods, or end a literal with `..WriterQos::default()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterQos {
     /// RELIABILITY: whether lost samples are sent again, and the longest wait of a write for room.
@@ -91,6 +93,8 @@ pub struct WriterTiming {
 
 /// The QoS that a reader requests. The default is DDS's (BEST_EFFORT, KEEP_LAST 1, VOLATILE), except that both XCDR1 and XCDR2 are
 /// taken.
+///
+/// Versions add policies: set them by the methods, or end a literal with `..ReaderQos::default()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReaderQos {
     /// RELIABILITY: whether lost samples are requested again.

@@ -77,8 +77,11 @@ fn late_clients_get_what_writers_keep_for_late_readers() {
 #[test]
 fn a_type_that_nobody_describes_is_told_and_found_once_somebody_does() {
     let scene = Scene::new(|_| ());
-    let silent =
-        thalweg::DomainParticipant::builder(0).loopback_only().domain_tag(&scene.tag).describe_types(false).create();
+    let silent = thalweg::DomainParticipant::builder(0)
+        .loopback_only()
+        .domain_tag(&scene.tag)
+        .without_type_description()
+        .create();
     let silent = silent.expect("a participant");
     let topic = silent.create_raw_topic("rt/scan", "Reading", Keyed::No, None);
     let _source = silent.create_writer(&topic, WriterQos::default()).expect("a writer");

@@ -8,7 +8,7 @@ use thalweg_recording::files::{Compression, FileOptions};
 use thalweg_recording::recorder::{Recorder, RecorderOptions};
 
 use super::type_source;
-use super::verify::{VerifyOptions, verify};
+use super::verify::{RecordVerifyOptions, verify};
 use crate::commands::topic::{SelectionOptions, TypeFiles};
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
@@ -72,7 +72,7 @@ pub struct RecordOptions {
 /// What is done with recordings.
 #[derive(Subcommand, Debug)]
 pub enum RecordCommand {
-    Verify(VerifyOptions),
+    Verify(RecordVerifyOptions),
 }
 
 /// Ways to compress.

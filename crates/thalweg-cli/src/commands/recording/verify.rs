@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use thalweg_recording::verify::{self, RANGES_TOLD, Verification, VerifiedWriter};
+use thalweg_recording::verify::{self, RANGES_TOLD, RecordingVerification, VerifiedWriter};
 
 use crate::outcome::{Failure, print_either};
 
@@ -15,7 +15,7 @@ use crate::outcome::{Failure, print_either};
 ))]
 /// Says whether the files of a recording are whole: checksums, index and statistics, the order of each writer's samples, and for each
 /// writer that last - first + 1 = recorded + dropped + missing, with what the files have as what is recorded.
-pub struct VerifyOptions {
+pub struct RecordVerifyOptions {
     /// The files of one recording, in their order.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -67,7 +67,7 @@ struct WriterView {
 ///
 /// # Errors
 /// Something is wrong with the files, or output cannot be written.
-pub fn verify(options: &VerifyOptions) -> Result<(), Failure> {
+pub fn verify(options: &RecordVerifyOptions) -> Result<(), Failure> {
     let view = view(verify::verify(&options.files));
     print_either(options.json, &view, text(&view))?;
     match view.faults.len() {
@@ -77,7 +77,7 @@ pub fn verify(options: &VerifyOptions) -> Result<(), Failure> {
     }
 }
 
-fn view(found: Verification) -> RecordingView {
+fn view(found: RecordingVerification) -> RecordingView {
     let file = |file: verify::VerifiedFile| FileView {
         file: file.path.display().to_string(),
         messages: file.messages,

@@ -1,11 +1,19 @@
-"""Recordings by Python's mcap and mcap-ros2-support: `read FILE` prints a line of JSON for each message, `write FILE` makes a bag."""
+"""Recordings by Python's mcap, mcap-ros2-support and rosbags.
+
+`read FILE` and `read-bag FILE` print a line of JSON for each message, `write FILE` makes a file, and `write-bag FOLDER` a bag.
+"""
 
 import json
 import sys
+from pathlib import Path
 
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from mcap_ros2.writer import Writer
+from rosbags import rosbag2
+from rosbags.highlevel import AnyReader
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosbags.typesys import Stores, get_typestore
 
 
 def read(path):
@@ -39,4 +47,38 @@ def write(path):
         writer.finish()
 
 
-{"read": read, "write": write}[sys.argv[1]](sys.argv[2])
+def read_bag(path):
+    with AnyReader([Path(path)]) as reader:
+        print(json.dumps({"counted": reader.message_count}))
+        for connection, time, data in reader.messages():
+            qos = connection.ext.offered_qos_profiles[0]
+            line = {"topic": connection.topic, "type": connection.msgtype, "time": time, "depth": qos.depth}
+            line["reliability"] = qos.reliability.name
+            line["data"] = reader.deserialize(data, connection.msgtype).data
+            print(json.dumps(line))
+
+
+def write_bag(path):
+    types = get_typestore(Stores.ROS2_JAZZY)
+    text = types.types["std_msgs/msg/String"]
+    endless = QosTime(9223372036, 854775807)
+    qos = Qos(
+        QosHistory.KEEP_LAST,
+        3,
+        QosReliability.RELIABLE,
+        QosDurability.TRANSIENT_LOCAL,
+        endless,
+        endless,
+        QosLiveliness.AUTOMATIC,
+        endless,
+        False,
+    )
+    with rosbag2.Writer(path, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
+        name = "std_msgs/msg/String"
+        connection = writer.add_connection("/chatter", name, typestore=types, offered_qos_profiles=[qos])
+        for number in range(5):
+            time = 1_000_000_000 + number * 20_000_000
+            writer.write(connection, time, types.serialize_cdr(text(f"word {number}"), name))
+
+
+{"read": read, "write": write, "read-bag": read_bag, "write-bag": write_bag}[sys.argv[1]](sys.argv[2])

@@ -203,6 +203,8 @@ impl RecordingFiles {
             Compression::Zstd => Some(mcap::Compression::Zstd),
         };
         let mut options = WriteOptions::new()
+            // Serialized samples with `offered_qos_profiles`, as that profile wants them; Python's `rosbags` reads no other one.
+            .profile("ros2")
             .library(concat!("thalweg ", env!("CARGO_PKG_VERSION")))
             .compression(compression)
             // The thread that writes compresses, too: the rest of the machine belongs to the robot.

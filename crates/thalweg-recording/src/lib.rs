@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arrival;
+pub mod bag;
 pub mod channel;
 mod chunk;
 pub mod contents;

@@ -49,6 +49,7 @@ const AIOCOAP_WITH_OSCORE: &str = "aiocoap[oscore]==0.4.17";
 /// The peers of the tests of recordings.
 const MCAP: &str = "mcap==1.6.0";
 const MCAP_ROS2: &str = "mcap-ros2-support==0.6.0";
+const ROSBAGS: &str = "rosbags==0.11.9";
 
 /// A Python interpreter that has Cyclone DDS.
 pub fn cyclone_python() -> Outcome<PathBuf> {
@@ -74,10 +75,11 @@ pub fn aiocoap_with_oscore() -> Outcome<PathBuf> {
 /// A Python interpreter that reads and writes recordings of ROS 2.
 pub fn mcap_python() -> Outcome<PathBuf> {
     let python = environment()?;
-    if output(Command::new(&python).args(["-c", "import mcap_ros2"])).is_err() {
+    if output(Command::new(&python).args(["-c", "import mcap_ros2, rosbags"])).is_err() {
         install(&python, MCAP)?;
         install(&python, MCAP_ROS2)?;
-        output(Command::new(&python).args(["-c", "import mcap_ros2"]))?;
+        install(&python, ROSBAGS)?;
+        output(Command::new(&python).args(["-c", "import mcap_ros2, rosbags"]))?;
     }
     Ok(python)
 }

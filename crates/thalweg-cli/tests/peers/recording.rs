@@ -1,4 +1,4 @@
-//! Recordings between Thalweg and Python's mcap, of topics of Thalweg and of Cyclone DDS.
+//! Recordings between Thalweg and Python's mcap and rosbags, of topics of Thalweg and of Cyclone DDS.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,13 @@ fn what_we_record_of_ours_is_read_by_python() {
     thalweg::start(None, domain, "pub rt/chatter hello --count 4 --rate 20").finish().well();
     recorder.finish().well();
     let lines: Vec<Value> = python("read", &path).objects().collect();
+    let bag: Vec<Value> = python("read-bag", &path).objects().collect();
     let _ = std::fs::remove_file(&path);
+    assert_eq!((bag.len(), &bag[0]["counted"]), (5, &4.into()), "{bag:#?}");
+    for line in &bag[1..] {
+        assert_eq!((&line["topic"], &line["type"]), (&"/chatter".into(), &"std_msgs/msg/String".into()));
+        assert_eq!((&line["data"], &line["reliability"]), (&"hello".into(), &"RELIABLE".into()));
+    }
     assert_eq!(lines[0]["counted"], 4, "{lines:#?}");
     assert!(lines[0]["chunks"].as_u64().is_some_and(|count| count > 0), "{lines:#?}");
     for (number, line) in (1..).zip(&lines[1..]) {
@@ -77,4 +83,21 @@ fn a_bag_that_python_writes_is_replayed() {
         values.iter().all(|value| value["data"].as_str().is_some_and(|data| data.starts_with("word "))),
         "{values:?}"
     );
+}
+
+#[test]
+fn a_bag_with_metadata_that_python_writes_is_replayed_and_verified() {
+    let (domain, folder) = (thalweg::domain(), file("bag").with_extension(""));
+    let _ = std::fs::remove_dir_all(&folder);
+    python("write-bag", &folder);
+    // What its writer kept for late readers reaches one that comes after all was written.
+    let replay = format!("replay {} --wait 0 --acknowledge-timeout 60 --loop", folder.display());
+    let replay = thalweg::start(None, domain, &replay);
+    let words = "topic echo /chatter --json --count 5 --timeout 80 --patience 60";
+    let values: Vec<Value> = thalweg::start(None, domain, words).finish().well().objects().collect();
+    drop(replay);
+    thalweg::start_alone(&format!("record verify {}", folder.display())).finish().well();
+    let _ = std::fs::remove_dir_all(&folder);
+    let is_word = |value: &Value| value["data"].as_str().is_some_and(|data| data.starts_with("word "));
+    assert!(values.len() == 5 && values.iter().all(is_word), "{values:?}");
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use thalweg_recording::TopicSelection;
+use thalweg_recording::bag::recording_files;
 use thalweg_recording::player::{Player, PlayerOptions, ReplayClock};
 
 use super::{contents, type_source};
@@ -18,12 +19,12 @@ use crate::outcome::{Failure, print_line, remark};
 #[command(after_help = crate::after_help!(
     "thalweg replay run.mcap --rate 2 --loop",
     "thalweg replay run_0.mcap run_1.mcap --topics /scan --remap /scan=/old/scan",
-    "thalweg replay run.mcap --info"
+    "thalweg replay bag --info"
 ))]
-/// Writes the samples of MCAP files, ours or those of ROS 2's rosbag2, to their topics: at the recorded distances, with the recorded
+/// Writes the samples of MCAP files, ours or those of ROS 2's rosbag2 (the folder of a bag stands for its files), to their topics: at the recorded distances, with the recorded
 /// types and QoS, one writer for each recorded one. A file that was cut off is replayed up to its last whole chunk.
 pub struct ReplayOptions {
-    /// The files, in this order.
+    /// The files, or folders with a metadata.yaml of rosbag2, in this order.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -90,8 +91,9 @@ pub enum ClockName {
 /// # Errors
 /// A file cannot be read, one of its topics cannot be written, or readers do not acknowledge in time.
 pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let files = recording_files(&options.files).map_err(Failure::from_cause)?;
     if options.info {
-        return contents::print(&options.files, options.json);
+        return contents::print(&files, options.json);
     }
     let participant = options.member.participant()?;
     let types = type_source(&options.types);
@@ -104,13 +106,13 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
         },
         renamed: options.remap.iter().cloned().collect::<BTreeMap<String, String>>(),
     };
-    let mut player = Player::open(&participant, &options.files, player_options, &types).map_err(Failure::from_cause)?;
+    let mut player = Player::open(&participant, &files, player_options, &types).map_err(Failure::from_cause)?;
     let stop = interrupt.flag();
     let matched = player.wait_for_readers(options.wait, &stop);
     remark(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", ")));
     loop {
         let begun = Instant::now();
-        let cut_off = player.play(&options.files, &stop).map_err(Failure::from_cause)?;
+        let cut_off = player.play(&files, &stop).map_err(Failure::from_cause)?;
         cut_off.iter().for_each(remark);
         if !options.again || interrupt.came() {
             break;

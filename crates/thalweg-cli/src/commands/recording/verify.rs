@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use thalweg_recording::bag::recording_files;
 use thalweg_recording::verify::{self, RANGES_TOLD, RecordingVerification, VerifiedWriter};
 
 use crate::outcome::{Failure, print_either};
@@ -16,7 +17,7 @@ use crate::outcome::{Failure, print_either};
 /// Says whether the files of a recording are whole: checksums, index and statistics, the order of each writer's samples, and for each
 /// writer that last - first + 1 = recorded + dropped + missing, with what the files have as what is recorded.
 pub struct RecordVerifyOptions {
-    /// The files of one recording, in their order.
+    /// The files of one recording, in their order, or a folder with a metadata.yaml of rosbag2.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -68,7 +69,7 @@ struct WriterView {
 /// # Errors
 /// Something is wrong with the files, or output cannot be written.
 pub fn verify(options: &RecordVerifyOptions) -> Result<(), Failure> {
-    let view = view(verify::verify(&options.files));
+    let view = view(verify::verify(&recording_files(&options.files).map_err(Failure::from_cause)?));
     print_either(options.json, &view, text(&view))?;
     match view.faults.len() {
         0 => Ok(()),

@@ -37,6 +37,9 @@ usage: cargo xtask <command>
                       process: until they have met, and idle
   count instructions [REVISION]
                       count the instructions of a sample that uses no policy, and at an earlier revision beside them (needs valgrind)
+  count types [N] [ROUNDS]
+                      measure what described types add to the discovery of N participants (default 50) in processes of their own,
+                      each with ten endpoints: time, processor time, datagrams and bytes
   count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
   api [--write]       compare the public API of thalweg, and what it exports of our other crates, with docs/api/thalweg.txt; with
                       --write, record it there

@@ -130,7 +130,7 @@ impl PackRing {
     /// Takes out a held change; its slot stays.
     pub fn kill(&mut self, sequence: SequenceNumber) -> Option<Removed> {
         let index = self.position(sequence).ok()?;
-        let sample = self.sample(sequence, false)?;
+        let sample = self.slots[index].sample_from(sequence, false).filter(|sample| sample.sequence == sequence)?;
         let (is_value, bytes) = (sample.kind == ChangeKind::Write, sample.len());
         let slot = &mut self.slots[index];
         let (instance, next_of_instance) = match &mut slot.content {
@@ -160,12 +160,15 @@ impl PackRing {
         }
     }
 
-    /// Index of the slot with `sequence`, or where it would stand. Single changes are mostly contiguous, seen from one end
-    /// or the other.
+    /// Index of the slot with `sequence`, or where it would stand. Most are looked for at one of the ends, and single changes are mostly
+    /// contiguous, seen from one end or the other.
     pub fn position(&self, sequence: SequenceNumber) -> Result<usize, usize> {
         let (Some(front), Some(back)) = (self.slots.front(), self.slots.back()) else { return Err(0) };
         if sequence < front.first {
             return Err(0);
+        }
+        if sequence < front.end() {
+            return Ok(0);
         }
         let newest = self.slots.len() - 1;
         if sequence >= back.first {

@@ -115,12 +115,13 @@ impl Simulation {
                 self.exceed(format!("writer {number} keeps more {excess} than it may: {kept:?}"));
             }
         }
+        let is_damaged = self.plan.weather.corruption > 0.0;
         for number in 0..self.readers.len() {
             let Some(handle) = &self.readers[number].handle else { continue };
             let index = self.readers[number].record.index;
             let topic = &self.plan.topics[index.topic];
             let kept = handle.lock().footprint();
-            let (excess, depth) = (reader_excess(topic, &kept), topic.readers[index.place].depth());
+            let (excess, depth) = (reader_excess(topic, is_damaged, &kept), topic.readers[index.place].depth());
             if let Some(excess) = excess {
                 self.exceed(format!("reader {number} keeps more {excess} than it may: {kept:?}"));
             }
@@ -221,15 +222,17 @@ fn collected_max(plan: &WriterPlan) -> usize {
 }
 
 /// Resources of which a reader keeps too much, given the totals.
-fn reader_excess(topic: &TopicPlan, kept: &ReaderFootprint) -> Option<&'static str> {
+fn reader_excess(topic: &TopicPlan, is_damaged: bool, kept: &ReaderFootprint) -> Option<&'static str> {
     let written: usize = topic.writers.iter().map(|writer| writer.samples as usize * writer.payload_bytes).sum();
     let writers = topic.writers.len();
     let instances: usize = topic.writers.iter().map(|writer| usize::from(writer.instances.max(1))).sum();
+    // A flipped bit gives every sample of a batch another key.
+    let misread = if is_damaged { topic.writers.iter().map(|writer| writer.samples as usize).sum() } else { 0 };
     let charged = kept.samples * 1_000 + written + SPARE;
     let ahead_bytes = if kept.ahead == 0 { 0 } else { written + 4 * kept.ahead };
     let bounds = [
         ("bytes", kept.bytes, charged),
-        ("instances", kept.instances, instances + 1),
+        ("instances", kept.instances, instances + misread + 1),
         ("writers", kept.writers, writers),
         ("numbers ahead", kept.ahead, AHEAD_MAX * writers),
         ("bytes ahead", kept.ahead_bytes, ahead_bytes),

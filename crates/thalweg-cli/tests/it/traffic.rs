@@ -54,3 +54,22 @@ fn a_period_without_length_is_refused() {
     let said = run(&["top", "--every", "0", "--domain-tag", &tag()]).expect_code(2);
     assert!(said.stderr.contains("--every"), "{}", said.stderr);
 }
+
+#[test]
+fn rates_sizes_and_delays_are_those_of_the_arrivals() {
+    let tag = tag();
+    let writer = publish(&tag, &["Square", "--type", "ShapeType", "RED,1,2,3", "--rate", "100"]);
+    let last = |what: &str| -> Value {
+        let words = ["topic", what, "Square", "--count", "3", "--json", "--patience", "40", "--domain-tag", &tag];
+        let said = run(&words).expect_code(0);
+        serde_json::from_str(said.stdout.lines().last().expect("a line")).expect("JSON")
+    };
+    let (hz, bw, delay) = (last("hz"), last("bw"), last("delay"));
+    let figure = |told: &Value, name: &str| told[name].as_f64().unwrap_or_else(|| panic!("{name}: {told}"));
+    // At other load a writer falls behind. Periods are those of the arrivals, not of the looks at them.
+    let (rate, mean) = (figure(&hz, "rate_hz"), figure(&hz, "period_mean_s"));
+    assert!((30.0..=130.0).contains(&rate) && (0.7..=1.4).contains(&(rate * mean)), "{hz}");
+    assert_eq!((&bw["sample_bytes_min"], &bw["sample_bytes_max"]), (&24.into(), &24.into()), "{bw}");
+    assert!(figure(&delay, "min_s") > 0.0 && figure(&delay, "min_s") < 0.015, "taken late, and not late: {delay}");
+    drop(writer);
+}

@@ -461,6 +461,37 @@ fn a_reader_is_owed_its_samples_however_long_it_is_out_of_reach() {
 }
 
 #[test]
+fn a_timer_that_runs_out_while_another_thread_sends_is_set_anew() {
+    let mut net = Net::new(2);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);
+    let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(Duration::from_secs(5));
+    let (entity, mut outbox) = (writer.lock().guid().entity, Outbox::new());
+    let change = NewChange {
+        kind: ChangeKind::Write,
+        instance: KeyHash::default(),
+        timestamp: None,
+        payload: Payload::from(vec![0, 1, 0, 0, 7]),
+    };
+    let written = writer.lock().write(net.now, change).expect("room");
+    assert!(writer.lock().start_sending(net.now, &mut outbox), "the application's thread sends, and all of it is lost");
+    let due = written.arm.expect("the next HEARTBEAT");
+    net.nodes[0].participant.rearm(entity, due);
+    // Its call lasts until the timer has run out: the thread of the participant leaves the HEARTBEAT to it.
+    net.now = due;
+    net.nodes[0].participant.handle_timeout(net.now);
+    net.exchange();
+    let mut calls = 1;
+    while writer.lock().continue_sending(net.now, net.now, 1, &mut outbox) {
+        outbox.clear();
+        calls += 1;
+    }
+    assert_eq!(calls, 2, "the HEARTBEAT is lost, too");
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(first_bytes(&take(&net, &reader)), [7]);
+}
+
+#[test]
 fn any_bytes_leave_the_participant_alive() {
     let mut net = Net::new(2);
     let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::No);

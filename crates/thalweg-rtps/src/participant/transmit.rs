@@ -91,6 +91,10 @@ impl Participant {
         let Some(local) = self.endpoints.local_writer(entity) else { return };
         let mut writer = local.shared.lock();
         if local.controller.is_none() && writer.leave_to_holder() {
+            // The holder tells of pauses only; the next HEARTBEAT may be due by a timer that has just run out.
+            if let Some(at) = writer.newly_armed() {
+                self.order.schedule.arm(entity, at);
+            }
             return;
         }
         let samples_apart = local.controller.is_some() || rank == Rank::Control && !entity.is_builtin();

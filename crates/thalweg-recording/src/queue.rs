@@ -70,8 +70,9 @@ impl<T> ByteQueue<T> {
         Ok(())
     }
 
-    /// Waits for entries and takes up to `count` of them. Their bytes are free again at once.
-    pub fn take(&self, count: usize, patience: Duration) -> TakenEntries<T> {
+    /// Waits for entries and takes up to `count` of them, and no more than the first that reaches so many bytes. Their bytes are free
+    /// again at once: the fewer are taken, the less is held beyond the queue's bound.
+    pub fn take(&self, count: usize, bytes: usize, patience: Duration) -> TakenEntries<T> {
         let state = self.lock();
         let empty = |state: &mut State<T>| state.waiting.is_empty() && !state.is_closed;
         let waited = self.filled.wait_timeout_while(state, patience, empty);
@@ -79,10 +80,16 @@ impl<T> ByteQueue<T> {
         if state.waiting.is_empty() {
             return if state.is_closed { TakenEntries::Closed } else { TakenEntries::Nothing };
         }
-        let count = count.min(state.waiting.len());
-        let taken: Vec<(T, usize)> = state.waiting.drain(..count).collect();
-        state.bytes -= taken.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        TakenEntries::Entries(taken.into_iter().map(|(entry, _)| entry).collect())
+        let (mut entries, mut taken_bytes) = (Vec::new(), 0);
+        while entries.len() < count
+            && taken_bytes < bytes
+            && let Some((entry, bytes)) = state.waiting.pop_front()
+        {
+            entries.push(entry);
+            taken_bytes += bytes;
+        }
+        state.bytes -= taken_bytes;
+        TakenEntries::Entries(entries)
     }
 
     /// Lets nothing more in; what waits can still be taken.

@@ -22,12 +22,22 @@ fn a_queue_holds_no_more_bytes_than_it_may_and_gives_all_it_holds() {
     let taken = (0..).take_while(|number| queue.offer(*number, 100) == Ok(())).count();
     assert!((2..10).contains(&taken), "{taken}");
     assert_eq!(queue.offer(99, 100), Err(QueueRefusal::Full));
-    assert_eq!(queue.take(1, Duration::ZERO), TakenEntries::Entries(vec![0]));
+    assert_eq!(queue.take(1, usize::MAX, Duration::ZERO), TakenEntries::Entries(vec![0]));
     assert_eq!(queue.offer(taken, 100), Ok(()), "the bytes are free again");
     queue.close();
     assert_eq!(queue.offer(7, 1), Err(QueueRefusal::Closed));
-    assert_eq!(queue.take(99, Duration::ZERO), TakenEntries::Entries((1..=taken).collect()));
-    assert_eq!(queue.take(99, Duration::ZERO), TakenEntries::Closed);
+    assert_eq!(queue.take(99, usize::MAX, Duration::ZERO), TakenEntries::Entries((1..=taken).collect()));
+    assert_eq!(queue.take(99, usize::MAX, Duration::ZERO), TakenEntries::Closed);
+}
+
+#[test]
+fn no_more_is_taken_at_once_than_the_first_entry_that_reaches_the_bytes() {
+    let queue = ByteQueue::new(10_000);
+    (0..4).for_each(|number| queue.offer(number, 1_000).expect("room"));
+    assert_eq!(queue.take(99, 1_500, Duration::ZERO), TakenEntries::Entries(vec![0, 1]));
+    assert_eq!(queue.take(99, 1, Duration::ZERO), TakenEntries::Entries(vec![2]), "one always leaves");
+    assert_eq!(queue.take(99, 1 << 20, Duration::ZERO), TakenEntries::Entries(vec![3]));
+    assert_eq!(queue.bytes().0, 0);
 }
 
 #[test]

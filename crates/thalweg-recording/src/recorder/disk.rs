@@ -50,7 +50,9 @@ impl Disk {
             self.take_back();
             // Nothing is taken any more; what waits is counted as lost to the disk.
             self.shared.queue.close();
-            while let TakenEntries::Entries(arrivals) = self.shared.queue.take(TAKEN_MAX, Duration::ZERO) {
+            while let TakenEntries::Entries(arrivals) =
+                self.shared.queue.take(TAKEN_MAX, TAKEN_BYTES_MAX, Duration::ZERO)
+            {
                 arrivals.iter().for_each(|arrival| self.note(arrival, RecordingFate::Unwritten));
             }
         }
@@ -64,7 +66,7 @@ impl Disk {
     fn write_all(&mut self) -> Result<(), RecordingError> {
         let mut flushed = Instant::now();
         loop {
-            match self.shared.queue.take(TAKEN_MAX, FLUSH_PERIOD) {
+            match self.shared.queue.take(TAKEN_MAX, TAKEN_BYTES_MAX, FLUSH_PERIOD) {
                 TakenEntries::Closed => return Ok(()),
                 TakenEntries::Nothing => {}
                 TakenEntries::Entries(arrivals) => {
@@ -197,6 +199,8 @@ impl Disk {
 
 /// Samples that are taken from the queue at once.
 const TAKEN_MAX: usize = 256;
+/// Their bytes, of which the memory for what waits does not know: what a disk takes at once.
+const TAKEN_BYTES_MAX: usize = 4 << 20;
 /// Time after which a chunk is written though it is not full: at most so much is lost when the process is killed.
 const FLUSH_PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait for what the first sample of a writer needs.

@@ -41,6 +41,7 @@ usage: cargo xtask <command>
                       measure what described types add to the discovery of N participants (default 50) in processes of their own,
                       each with ten endpoints: time, processor time, datagrams and bytes
   count readers       measure the cost of a write, an ACKNACK and a match for a writer with 1 to 4,000 readers
+  count codec         measure reading and writing samples of types that are known at run time only, beside the derived codec
   api [--write]       compare the public API of thalweg, and what it exports of our other crates, with docs/api/thalweg.txt; with
                       --write, record it there
   compliance [--check] [--with PROGRAM]

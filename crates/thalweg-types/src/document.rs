@@ -1,18 +1,24 @@
 //! Documents: the tree of values that JSON and CBOR have in common.
 
+mod numbers;
+
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+pub use numbers::Numbers;
+
 /// A value of JSON (RFC 8259) or CBOR (RFC 8949).
 ///
 /// JSON has no octets and no infinite numbers: octets are written as `"0x…"`, numbers that are none as `"NaN"`,
-/// `"Infinity"` and `"-Infinity"`.
-#[derive(Clone, Debug, PartialEq)]
+/// `"Infinity"` and `"-Infinity"`. A row of numbers equals an array of the same ones.
+#[derive(Clone, Debug)]
 pub enum Document {
     /// Nothing.
     Null,
@@ -28,6 +34,8 @@ pub enum Document {
     Bytes(Vec<u8>),
     /// Values in order.
     Array(Vec<Document>),
+    /// Numbers in order: an array of them as samples have it.
+    Numbers(Numbers),
     /// Values by name, in the order of the text; SenML's CBOR names are whole numbers.
     Map(Vec<(MapKey, Document)>),
 }
@@ -35,8 +43,8 @@ pub enum Document {
 /// The name of a value in a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapKey {
-    /// As in JSON.
-    Text(String),
+    /// As in JSON. The names of a type's members are shared by its samples.
+    Text(Arc<str>),
     /// A label of CBOR.
     Label(i64),
 }
@@ -91,8 +99,48 @@ impl Document {
     /// The member of this name, if this is a map with one.
     pub fn member(&self, name: &str) -> Option<&Document> {
         let Document::Map(members) = self else { return None };
-        let is_named = |key: &MapKey| matches!(key, MapKey::Text(text) if text == name);
+        let is_named = |key: &MapKey| matches!(key, MapKey::Text(text) if **text == *name);
         members.iter().find(|(key, _)| is_named(key)).map(|(_, value)| value)
+    }
+
+    /// The item at this place, if this is an array or a row of numbers or octets that long.
+    pub fn item(&self, index: usize) -> Option<Cow<'_, Document>> {
+        match self {
+            Document::Array(items) => items.get(index).map(Cow::Borrowed),
+            Document::Numbers(row) => row.get(index).map(Cow::Owned),
+            Document::Bytes(bytes) => bytes.get(index).map(|byte| Cow::Owned(Document::Integer((*byte).into()))),
+            _ => None,
+        }
+    }
+
+    /// The items of an array or of a row of numbers or octets.
+    pub fn items(&self) -> Option<impl Iterator<Item = Cow<'_, Document>>> {
+        let count = match self {
+            Document::Array(items) => items.len(),
+            Document::Numbers(row) => row.len(),
+            Document::Bytes(bytes) => bytes.len(),
+            _ => return None,
+        };
+        Some((0..count).filter_map(|index| self.item(index)))
+    }
+}
+
+impl PartialEq for Document {
+    fn eq(&self, other: &Document) -> bool {
+        match (self, other) {
+            (Document::Null, Document::Null) => true,
+            (Document::Boolean(one), Document::Boolean(other)) => one == other,
+            (Document::Integer(one), Document::Integer(other)) => one == other,
+            (Document::Real(one), Document::Real(other)) => one == other,
+            (Document::Text(one), Document::Text(other)) => one == other,
+            (Document::Bytes(one), Document::Bytes(other)) => one == other,
+            (Document::Array(one), Document::Array(other)) => one == other,
+            (Document::Map(one), Document::Map(other)) => one == other,
+            (Document::Array(_) | Document::Numbers(_), Document::Array(_) | Document::Numbers(_)) => {
+                self.items().into_iter().flatten().eq(other.items().into_iter().flatten())
+            }
+            _ => false,
+        }
     }
 }
 
@@ -106,7 +154,7 @@ impl std::error::Error for DocumentError {}
 
 impl From<&str> for MapKey {
     fn from(name: &str) -> MapKey {
-        MapKey::Text(name.to_owned())
+        MapKey::Text(name.into())
     }
 }
 
@@ -177,7 +225,7 @@ impl<'de> Visitor<'de> for JsonValue {
                 // Which of the two counts, everybody decides otherwise (RFC 8259 §4).
                 return Err(A::Error::custom(format!("the name {name:?} is there twice")));
             }
-            map.push((MapKey::Text(name), value));
+            map.push((MapKey::Text(name.into()), value));
         }
         Ok(Document::Map(map))
     }
@@ -202,13 +250,17 @@ fn into_json(document: &Document) -> Result<serde_json::Value, DocumentError> {
         Document::Text(text) => Json::String(text.clone()),
         Document::Bytes(bytes) => Json::String(hexadecimal(bytes)),
         Document::Array(items) => Json::Array(items.iter().map(into_json).collect::<Result<_, _>>()?),
+        Document::Numbers(_) => {
+            let items = document.items().into_iter().flatten();
+            Json::Array(items.map(|item| into_json(&item)).collect::<Result<_, _>>()?)
+        }
         Document::Map(members) => {
             let mut object = serde_json::Map::with_capacity(members.len());
             for (key, value) in members {
                 let MapKey::Text(name) = key else {
                     return Err(DocumentError("a map with whole numbers for names is no JSON".to_owned()));
                 };
-                object.insert(name.clone(), into_json(value)?);
+                object.insert(name.to_string(), into_json(value)?);
             }
             Json::Object(object)
         }
@@ -254,7 +306,7 @@ fn of_cbor(decoder: &mut Decoder<'_>, depth: usize) -> Result<Document, Document
             let mut members = Vec::new();
             while !ended(decoder, count, members.len())? {
                 let key = match of_cbor(decoder, depth)? {
-                    Document::Text(name) => MapKey::Text(name),
+                    Document::Text(name) => MapKey::Text(name.into()),
                     Document::Integer(label) => MapKey::Label(i64::try_from(label).map_err(|_| too_large(label))?),
                     _ => return Err(DocumentError("a map with names that are neither text nor numbers".to_owned())),
                 };
@@ -301,6 +353,10 @@ fn into_cbor(document: &Document, encoder: &mut Encoder<&mut Vec<u8>>) -> Result
         Document::Array(items) => {
             encoder.array(items.len() as u64).map_err(unwritable)?;
             return items.iter().try_for_each(|item| into_cbor(item, encoder));
+        }
+        Document::Numbers(row) => {
+            encoder.array(row.len() as u64).map_err(unwritable)?;
+            return document.items().into_iter().flatten().try_for_each(|item| into_cbor(&item, encoder));
         }
         Document::Map(members) => {
             encoder.map(members.len() as u64).map_err(unwritable)?;

@@ -221,7 +221,7 @@ impl RosPackages {
         if !is_name {
             return Err(failed(name, format!("{name:?} is no name of a member")));
         }
-        if members.iter().any(|member| member.name == name) {
+        if members.iter().any(|member| *member.name == *name) {
             return Err(failed(name, format!("there is a member {name} already")));
         }
         let member_type = self.member_type(package, type_word, file).map_err(|problem| match problem {

@@ -128,7 +128,7 @@ impl Writer {
         let (spelled, bound) = self.spelled(&member.member_type, of)?;
         let field = field_name(&member.name);
         let mut words = Vec::new();
-        if field.trim_start_matches("r#") != member.name {
+        if field.trim_start_matches("r#") != &*member.name {
             words.push(format!("name = \"{}\"", member.name));
         }
         if member.is_key {

@@ -88,7 +88,7 @@ impl Walk {
         let members: Vec<(&str, &Type, bool)> = match of {
             Type::Structure(structure) => {
                 let members = structure.members.iter();
-                members.map(|member| (member.name.as_str(), &member.member_type, member.is_optional)).collect()
+                members.map(|member| (&*member.name, &member.member_type, member.is_optional)).collect()
             }
             Type::Union(union) => {
                 let cases = union.cases.iter();

@@ -95,8 +95,8 @@ pub struct Structure {
 /// A member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StructureMember {
-    /// Its name.
-    pub name: String,
+    /// Its name, which documents of samples share.
+    pub name: Arc<str>,
     /// Its number.
     pub id: u32,
     /// Its type.
@@ -184,7 +184,7 @@ impl StructureMember {
     /// A required member that is no key.
     pub fn new(name: &str, id: u32, member_type: Type) -> StructureMember {
         StructureMember {
-            name: name.to_owned(),
+            name: name.into(),
             id,
             member_type,
             is_key: false,

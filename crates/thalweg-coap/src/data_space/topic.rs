@@ -132,7 +132,7 @@ impl TopicResource {
     fn wanted<'a>(&self, queries: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, ResourceError> {
         let wanted: Vec<(&str, &str)> =
             queries.iter().map(|query| query.split_once('=').unwrap_or((query, ""))).collect();
-        let is_member = |name: &str| self.structure.members.iter().any(|member| member.name == name);
+        let is_member = |name: &str| self.structure.members.iter().any(|member| *member.name == *name);
         match wanted.iter().find(|(name, _)| !is_member(name)) {
             Some((name, _)) => Err(ResourceError::BadRequest(format!("{} has no member {name}", self.structure.name))),
             None => Ok(wanted),

@@ -183,7 +183,7 @@ fn value_of_document(document: &Document) -> Option<Value> {
         Document::Real(number) => Some(Value::Real(*number)),
         Document::Text(text) => Some(Value::Text(text.clone())),
         Document::Bytes(bytes) => Some(Value::Bytes(bytes.clone())),
-        Document::Null | Document::Array(_) | Document::Map(_) => None,
+        Document::Null | Document::Array(_) | Document::Numbers(_) | Document::Map(_) => None,
     }
 }
 

@@ -43,7 +43,7 @@ const LABELS: [(Label, &str, i64); 15] = [
 impl Label {
     pub(super) fn of(key: &MapKey) -> Option<Label> {
         let is_meant = |(_, name, number): &&(Label, &str, i64)| match key {
-            MapKey::Text(text) => text == name,
+            MapKey::Text(text) => **text == **name,
             MapKey::Label(label) => label == number,
         };
         LABELS.iter().find(is_meant).map(|(label, ..)| *label)

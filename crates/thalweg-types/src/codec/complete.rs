@@ -1,5 +1,7 @@
 //! The members that a person leaves out of a value.
 
+use std::sync::Arc;
+
 use thalweg_cdr::description::{Structure, StructureMember, Type, Union};
 
 use super::SampleType;
@@ -37,7 +39,7 @@ fn structure(of: &Structure, value: Document, is_key: bool) -> Document {
         let is_given = given.iter().any(|(key, _)| is_named(key, &member.name));
         let may_be_missing = !member.is_optional && !names_instance(member);
         if !is_given && may_be_missing && is_meant(&member.member_type) {
-            given.push((MapKey::Text(member.name.clone()), default_value(&member.member_type)));
+            given.push((MapKey::Text(Arc::clone(&member.name)), default_value(&member.member_type)));
         }
     }
     Document::Map(given)
@@ -59,7 +61,7 @@ fn union(of: &Union, value: Document) -> Document {
         && let Some(case_type) = &case.case_type
         && is_meant(case_type)
     {
-        given.push((MapKey::Text(case.name.clone()), default_value(case_type)));
+        given.push((MapKey::Text(case.name.as_str().into()), default_value(case_type)));
     }
     Document::Map(given)
 }

@@ -182,9 +182,9 @@ fn fields(of: &Bitset, value: &Document) -> Result<i64, EncodeError> {
     Ok((bits as u64).cast_signed())
 }
 
-pub(super) fn text(value: &Document) -> Result<String, EncodeError> {
+pub(super) fn text(value: &Document) -> Result<&String, EncodeError> {
     match value {
-        Document::Text(text) => Ok(text.clone()),
+        Document::Text(text) => Ok(text),
         _ => Err(needed("a text", value)),
     }
 }
@@ -225,7 +225,7 @@ pub(super) fn needed(what: &str, value: &Document) -> EncodeError {
         Document::Real(number) => format!("{number:?}"),
         Document::Text(text) => format!("{text:?}"),
         Document::Bytes(_) => "octets".to_owned(),
-        Document::Array(_) => "an array".to_owned(),
+        Document::Array(_) | Document::Numbers(_) => "an array".to_owned(),
         Document::Map(_) => "an object".to_owned(),
     };
     EncodeError::new(format!("{what} is needed, not {found}"))

@@ -1,5 +1,7 @@
 //! Bytes to documents.
 
+use std::sync::Arc;
+
 use thalweg_cdr::description::{
     Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase,
 };
@@ -8,7 +10,7 @@ use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 use super::leaf::is_signed;
 use super::number::of_quadruple;
 use super::write::{DISCRIMINATOR, free_label, is_octet};
-use crate::document::{Document, MapKey};
+use crate::document::{Document, MapKey, Numbers};
 
 /// Which members a payload holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,25 +39,21 @@ pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -
 
 /// The members of a final or appendable structure, without its frame.
 pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    let is_keyed = of.is_keyed();
-    let mut members = Vec::with_capacity(of.members.len());
-    for member in &of.members {
-        let is_there = part == Part::All || member.is_key || !is_keyed;
-        // An older sender's type ends before the newer members.
-        let value = if !is_there || decoder.is_at_end() {
-            None
-        } else if member.is_optional {
-            decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
-        } else {
-            Some(read_value(&member.member_type, decoder, part)?)
+    let is_all = part == Part::All || !of.is_keyed();
+    let mut found = Vec::with_capacity(of.members.len());
+    for member in of.members.iter().filter(|member| is_all || member.is_key) {
+        // An older sender's type ends before the newer members; where it may not, reading them finds that they are missing.
+        let value = match decoder.is_at_end() && (member.is_optional || of.extensibility != Extensibility::Final) {
+            true if member.is_optional => None,
+            true => Some(default_value(&member.member_type)),
+            false if member.is_optional => {
+                decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
+            }
+            false => Some(read_value(&member.member_type, decoder, part)?),
         };
-        if value.is_none() && is_there && !member.is_optional && of.extensibility == Extensibility::Final {
-            // A missing member is an error where the type may not have fewer members; reading the member finds it.
-            read_value(&member.member_type, decoder, part)?;
-        }
-        members.push((member, value));
+        found.extend(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)));
     }
-    Ok(map(members, part, is_keyed))
+    Ok(Document::Map(found))
 }
 
 /// The members with their values; those that are absent have their default, unless they are optional.
@@ -67,7 +65,7 @@ fn map<'a>(
     let valued = members.into_iter().filter_map(|(member, value)| {
         let is_wanted = !member.is_optional && (part == Part::All || member.is_key || !is_keyed);
         let value = value.or_else(|| is_wanted.then(|| default_value(&member.member_type)))?;
-        Some((MapKey::Text(member.name.clone()), value))
+        Some((MapKey::Text(Arc::clone(&member.name)), value))
     });
     Document::Map(valued.collect())
 }
@@ -118,7 +116,7 @@ fn case_document(
             Some(decoder) => read_value(case_type, decoder, part)?,
             None => default_value(case_type),
         };
-        members.push((MapKey::Text(case.name.clone()), value));
+        members.push((MapKey::Text(case.name.as_str().into()), value));
     }
     Ok(Document::Map(members))
 }
@@ -182,7 +180,7 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
                 decoder.charge(count, size_of::<(MapKey, Document)>())?;
                 let pairs = (0..count).map(|_| {
                     let key = key_text(&read_value(key, decoder, part)?);
-                    Ok((MapKey::Text(key), read_value(element, decoder, part)?))
+                    Ok((MapKey::Text(key.into()), read_value(element, decoder, part)?))
                 });
                 pairs.collect::<Result<_, _>>().map(Document::Map)
             })
@@ -240,6 +238,11 @@ fn read_elements<'b>(
 ) -> Result<Document, DecodeError> {
     if is_octet(element) {
         return Ok(Document::Bytes(decoder.bytes(count, "octets")?.to_vec()));
+    }
+    if let Type::Primitive(primitive) = element.resolved()
+        && let Some(row) = Numbers::decode(*primitive, count, decoder)
+    {
+        return row.map(Document::Numbers);
     }
     decoder.charge(count, size_of::<Document>())?;
     (0..count).map(|_| read(decoder)).collect::<Result<_, _>>().map(Document::Array)
@@ -336,7 +339,7 @@ fn of_fields(of: &Bitset, bits: u64) -> Document {
         let number = if is_negative { raw - (1 << field.bits) } else { raw };
         let value =
             if field.holder == Primitive::Boolean { Document::Boolean(raw != 0) } else { Document::Integer(number) };
-        (MapKey::Text(field.name.clone()), value)
+        (MapKey::Text(field.name.as_str().into()), value)
     });
     Document::Map(valued.collect())
 }
@@ -380,7 +383,7 @@ fn default_union(of: &Union) -> Document {
     let (label, case) = default_case(of);
     let mut members = vec![(MapKey::from(DISCRIMINATOR), of_number(&of.discriminator, label))];
     if let Some((case, case_type)) = case.and_then(|case| Some((case, case.case_type.as_ref()?))) {
-        members.push((MapKey::Text(case.name.clone()), default_value(case_type)));
+        members.push((MapKey::Text(case.name.as_str().into()), default_value(case_type)));
     }
     Document::Map(members)
 }

@@ -9,7 +9,7 @@ use thalweg_cdr::description::{Bitmask, Bitset, Enumeration, Primitive, Structur
 use super::read::default_value;
 use super::write::DISCRIMINATOR;
 use super::*;
-use crate::document::MapKey;
+use crate::document::{MapKey, Numbers};
 use crate::idl;
 
 /// Choices that follow from a seed (SplitMix64).
@@ -197,7 +197,7 @@ fn any_value(of: &Type, dice: &mut Dice) -> Document {
                 }
                 (_, bits) => Document::Integer(bits.into()),
             };
-            let fields = found.fields.iter().map(|one| (MapKey::Text(one.name.clone()), field(one, dice)));
+            let fields = found.fields.iter().map(|one| (MapKey::from(one.name.as_str()), field(one, dice)));
             Document::Map(fields.collect())
         }
         Type::Alias(alias) => any_value(&alias.aliased, dice),
@@ -219,7 +219,7 @@ fn any_value(of: &Type, dice: &mut Dice) -> Document {
             let mut keys = BTreeSet::new();
             let pairs = (0..dice.below(3)).filter_map(|_| {
                 let key = super::read::key_text(&any_value(key, dice));
-                keys.insert(key.clone()).then(|| (MapKey::Text(key), any_value(element, dice)))
+                keys.insert(key.clone()).then(|| (MapKey::Text(key.into()), any_value(element, dice)))
             });
             Document::Map(pairs.collect())
         }
@@ -232,7 +232,7 @@ fn any_case(of: &Union, dice: &mut Dice) -> Document {
         case.labels.first().map_or_else(|| super::write::free_label(of).expect("one is left"), |one| (*one).into());
     let value = any_value(case.case_type.as_ref().expect("each has a member"), dice);
     let label = super::read::of_number(&of.discriminator, label);
-    Document::Map(vec![(MapKey::from(DISCRIMINATOR), label), (MapKey::Text(case.name.clone()), value)])
+    Document::Map(vec![(MapKey::from(DISCRIMINATOR), label), (MapKey::from(case.name.as_str()), value)])
 }
 
 fn any_primitive(primitive: Primitive, dice: &mut Dice) -> Document {
@@ -317,7 +317,11 @@ fn every_value_of_every_type_is_read_as_it_was_written() {
         for representation in REPRESENTATIONS {
             for byte_order in [ByteOrder::Little, ByteOrder::Big] {
                 let bytes = encode_in(of, value, representation, byte_order).expect("encoded");
-                assert_eq!(&decode(of, &bytes).expect("decoded"), value, "{representation:?} {byte_order:?}");
+                let read = decode(of, &bytes).expect("decoded");
+                assert_eq!(&read, value, "{representation:?} {byte_order:?}");
+                // Rows of numbers are written as they are read.
+                let again = encode_in(of, &read, representation, byte_order).expect("encoded");
+                assert_eq!(again, bytes, "{representation:?} {byte_order:?}");
             }
         }
     });
@@ -420,4 +424,37 @@ fn only_what_names_no_instance_may_be_left_out() {
     let huge = SampleType::of(types.find("Huge").expect("the type")).expect("a structure");
     let found = encode(huge, &completed(huge, Document::Map(Vec::new())), Representation::Xcdr2);
     assert_eq!(found.expect_err("too much").to_string(), "the member \"rest\" is missing");
+}
+
+#[test]
+fn a_row_of_numbers_is_an_array_of_them() {
+    let types = idl::parse("struct Rows { sequence<float> single; double grid[2][2]; sequence<int8> small; };");
+    let types = types.expect("IDL");
+    let of = SampleType::of(types.find("Rows").expect("the type")).expect("a structure");
+    let given = Document::from_json(br#"{"single":[0.5,-2],"grid":[[1,2],[3,4]],"small":[-1,7]}"#).expect("JSON");
+    let bytes = encode(of, &given, Representation::Xcdr2).expect("encoded");
+    let read = decode(of, &bytes).expect("decoded");
+    let single = read.member("single").expect("the member");
+    assert_eq!(single, &Document::Numbers(Numbers::Float32(vec![0.5, -2.0])), "no document for each number");
+    assert_eq!(single.item(1).as_deref(), Some(&Document::Real(-2.0)));
+    assert_eq!((single.item(2), Document::Null.item(0)), (None, None));
+    assert_eq!(single, &Document::Array(vec![Document::Real(0.5), Document::Real(-2.0)]));
+    assert_ne!(single, &Document::Array(vec![Document::Real(0.5)]));
+    assert_ne!(single, &Document::Numbers(Numbers::Float32(vec![0.5, 2.0])));
+    let json = br#"{"grid":[[1.0,2.0],[3.0,4.0]],"single":[0.5,-2.0],"small":[-1,7]}"#;
+    assert_eq!(read.to_json().expect("JSON"), json);
+    assert_eq!(Document::from_cbor(&read.to_cbor().expect("CBOR")).expect("CBOR"), read);
+
+    // Numbers of another type are converted as those of an array are, and refused where those are.
+    let with = |single: Numbers| {
+        let mut members = vec![(MapKey::from("single"), Document::Numbers(single))];
+        let Document::Map(all) = &read else { panic!("members") };
+        members.extend(all[1..].iter().cloned());
+        encode(of, &Document::Map(members), Representation::Xcdr2)
+    };
+    assert_eq!(with(Numbers::Float64(vec![0.5, -2.0])).expect("encoded"), bytes);
+    assert_eq!(with(Numbers::Float32(vec![0.5, -2.0])).expect("encoded"), bytes);
+    let small = Document::Map(vec![(MapKey::from("small"), Document::Numbers(Numbers::Int16(vec![1, 300])))]);
+    let error = encode(of, &completed(of, small), Representation::Xcdr2).expect_err("300 is no int8");
+    assert_eq!(error.to_string(), "small[1]: a whole number from -128 to 127 is needed, not 300");
 }

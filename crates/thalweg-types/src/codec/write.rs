@@ -1,5 +1,6 @@
 //! Documents to bytes.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use thalweg_cdr::description::{Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase};
@@ -8,7 +9,7 @@ use thalweg_cdr::{Encode, EncodeError, Encoder, Extensibility, LengthCode, Membe
 use super::leaf::{needed, number_of, text, unknown, within, write_number, write_primitive};
 use super::range;
 use super::read::key_text;
-use crate::document::{Document, MapKey, octets};
+use crate::document::{Document, MapKey, Numbers, octets};
 
 /// The name under which a union's document has its discriminator (DDS-JSON 1.0 §7.1.6).
 pub const DISCRIMINATOR: &str = "$discriminator";
@@ -32,18 +33,16 @@ pub(super) fn structure(
     let Document::Map(given) = value else {
         return Err(needed(&format!("an object with the members of {}", of.name), value));
     };
-    if let Some((key, _)) = given.iter().find(|(key, _)| !of.members.iter().any(|member| is_named(key, &member.name))) {
-        return Err(unknown("member", &name_of(key), of.members.iter().map(|member| member.name.as_str())));
+    let is_known = |(key, _): &&(MapKey, Document)| of.members.iter().any(|member| is_named(key, &member.name));
+    let is_in_order = given.len() <= of.members.len()
+        && given.iter().zip(&of.members).all(|((key, _), member)| is_named(key, &member.name));
+    if !is_in_order && let Some((key, _)) = given.iter().find(|pair| !is_known(pair)) {
+        return Err(unknown("member", &name_of(key), of.members.iter().map(|member| &*member.name)));
     }
-    let members: Vec<&StructureMember> = match part {
-        Part::All => of.members.iter().collect(),
-        Part::Key => of.key_members().collect(),
-        Part::KeyHash => of.key_members_by_id(),
-    };
     framed(of.extensibility, part, encoder, |encoder| {
         let is_mutable = of.extensibility == Extensibility::Mutable && part != Part::KeyHash;
-        members.iter().try_for_each(|member| {
-            let given = given_for(member, value)?;
+        let write = |(place, member): (usize, &StructureMember)| {
+            let given = given_for(member, given, place)?;
             // A key may be that of a sample which another vendor wrote.
             let in_range = match given {
                 Some(given) if part == Part::All => range::check(&member.member_type, &member.annotations, given),
@@ -52,7 +51,12 @@ pub(super) fn structure(
             in_range
                 .and_then(|()| write_member(member, given, is_mutable, encoder, part))
                 .map_err(|error| error.below_member(&member.name))
-        })
+        };
+        match part {
+            Part::All => of.members.iter().enumerate().try_for_each(write),
+            Part::Key => of.key_members().enumerate().try_for_each(write),
+            Part::KeyHash => of.key_members_by_id().into_iter().enumerate().try_for_each(write),
+        }
     })
 }
 
@@ -172,9 +176,15 @@ fn framed(
     }
 }
 
-/// The document's value for a member; none only for an optional one.
-fn given_for<'a>(member: &StructureMember, value: &'a Document) -> Result<Option<&'a Document>, EncodeError> {
-    match value.member(&member.name) {
+/// The value for a member among those given, of which most stand where the type has them; none only for an optional one.
+fn given_for<'a>(
+    member: &StructureMember,
+    given: &'a [(MapKey, Document)],
+    place: usize,
+) -> Result<Option<&'a Document>, EncodeError> {
+    let is_it = |(key, _): &&(MapKey, Document)| is_named(key, &member.name);
+    let found = given.get(place).filter(is_it).or_else(|| given.iter().find(is_it));
+    match found.map(|(_, value)| value) {
         Some(Document::Null) | None if member.is_optional => Ok(None),
         None => {
             let what = if member.is_key { "key member" } else { "member" };
@@ -195,13 +205,18 @@ fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Par
         Type::WString { bound } => {
             let text = text(value)?;
             within(text.encode_utf16().count(), *bound, "code units")?;
-            WString(text).encode(encoder)
+            WString(text.clone()).encode(encoder)
         }
         Type::Enumeration(_) | Type::Bitmask(_) | Type::Bitset(_) => write_number(of, number_of(of, value)?, encoder),
         Type::Alias(alias) => write_value(&alias.aliased, value, encoder, part),
         Type::Structure(nested) => encoder.nested(|encoder| structure(nested, value, encoder, part)),
         Type::Union(nested) => encoder.nested(|encoder| union(nested, value, encoder, part)),
         Type::Recursive(used) => write_recursive(used, encoder, |of, encoder| write_value(of, value, encoder, part)),
+        Type::Sequence { element, bound } if let Some(row) = row_of(element, value) => {
+            within(row.len(), *bound, "elements")?;
+            encoder.length(row.len())?;
+            row.encode(encoder)
+        }
         Type::Sequence { element, bound } => {
             let elements = elements(element, value)?;
             within(elements.len(), *bound, "elements")?;
@@ -274,19 +289,35 @@ fn write_dimension(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part:
         }
         other => return write_value(other, value, encoder, part),
     };
-    let elements = elements(element, value)?;
-    if elements.len() != *count {
-        return Err(EncodeError::new(format!("{} elements, where there must be {count}", elements.len())));
+    let of_length = |length: usize| match length == *count {
+        true => Ok(()),
+        false => Err(EncodeError::new(format!("{length} elements, where there must be {count}"))),
+    };
+    if let Some(row) = row_of(element, value) {
+        return of_length(row.len()).and_then(|()| row.encode(encoder));
     }
+    let elements = elements(element, value)?;
+    of_length(elements.len())?;
     elements.iter().enumerate().try_for_each(|(index, value)| {
         write_dimension(element, value, encoder, part).map_err(|error| error.below_element(index))
     })
 }
 
+/// A row of numbers of the elements' own type.
+fn row_of<'a>(element: &Type, value: &'a Document) -> Option<&'a Numbers> {
+    match (value, element.resolved()) {
+        (Document::Numbers(row), Type::Primitive(primitive)) => Some(row).filter(|row| row.primitive() == *primitive),
+        _ => None,
+    }
+}
+
 /// The elements of an array, or the octets of a text `0x…` or of CBOR.
-fn elements<'a>(element: &Type, value: &'a Document) -> Result<std::borrow::Cow<'a, [Document]>, EncodeError> {
+fn elements<'a>(element: &Type, value: &'a Document) -> Result<Cow<'a, [Document]>, EncodeError> {
     let bytes = match value {
         Document::Array(elements) => return Ok(elements.into()),
+        Document::Numbers(_) => {
+            return Ok(value.items().into_iter().flatten().map(Cow::into_owned).collect::<Vec<_>>().into());
+        }
         Document::Bytes(bytes) => Some(bytes.clone()),
         Document::Text(text) => octets(text),
         _ => None,
@@ -329,12 +360,12 @@ fn length_code(of: &Type) -> LengthCode {
 }
 
 pub(super) fn is_named(key: &MapKey, name: &str) -> bool {
-    matches!(key, MapKey::Text(found) if found == name)
+    matches!(key, MapKey::Text(found) if **found == *name)
 }
 
 pub(super) fn name_of(key: &MapKey) -> String {
     match key {
-        MapKey::Text(name) => name.clone(),
+        MapKey::Text(name) => name.to_string(),
         MapKey::Label(label) => label.to_string(),
     }
 }

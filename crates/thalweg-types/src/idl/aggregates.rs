@@ -67,7 +67,7 @@ impl Parser {
             let (name, member_type) = self.declarator(base.clone())?;
             let next = members.last().map_or(0, |last| last.id + 1);
             let id = self.id(&applied, &name, by_hash, next)?;
-            if members.iter().any(|member| member.name == name || member.id == id) {
+            if members.iter().any(|member| *member.name == *name || member.id == id) {
                 return Err(self
                     .words
                     .error_before(format!("there is a member {name}, or one with the id {id}, already")));

@@ -41,7 +41,7 @@ fn a_topic_of_ros_is_understood() {
         }; }; };";
     let imu = structure(text, "sensor_msgs::msg::dds_::Imu_");
     assert_eq!(imu.extensibility, Extensibility::Final);
-    let names: Vec<(&str, u32)> = imu.members.iter().map(|member| (member.name.as_str(), member.id)).collect();
+    let names: Vec<(&str, u32)> = imu.members.iter().map(|member| (&*member.name, member.id)).collect();
     assert_eq!(names, [("stamp", 0), ("covariance", 1), ("gyro", 2), ("frame_id", 3), ("other", 4)]);
     let double = || Box::new(Type::Primitive(Primitive::Float64));
     assert_eq!(*imu.members[1].member_type.resolved(), Type::Array { element: double(), count: 9 });
@@ -78,7 +78,7 @@ fn annotations_mean_what_the_standard_says() {
     // The example of DDS-XTypes 1.3 §7.3.1.2.1.1.
     assert_eq!(structure(text, "Hashed").members[0].id, 0x0fa5_dd70);
     let derived = structure(text, "Derived");
-    assert_eq!(derived.members.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["color", "more"]);
+    assert_eq!(derived.members.iter().map(|member| &*member.name).collect::<Vec<_>>(), ["color", "more"]);
     assert_eq!(derived.extensibility, Extensibility::Appendable);
 }
 
@@ -134,7 +134,7 @@ fn all_kinds_of_types_are_read() {
     "#;
     let types = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let all = structure(text, "All");
-    let ids = |name: &str| all.members.iter().find(|member| member.name == name).expect("the member").id;
+    let ids = |name: &str| all.members.iter().find(|member| *member.name == *name).expect("the member").id;
     assert_eq!((ids("id"), ids("ld"), ids("r")), (0, id_of_name("ld"), id_of_name("other")));
     assert_eq!(all.own_members().len() + 1, all.members.len());
     let Some(Type::Union(union)) = types.find("U") else { panic!("a union") };

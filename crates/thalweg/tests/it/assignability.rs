@@ -133,7 +133,7 @@ fn the_type_of_any_topic_can_be_asked_for() {
     let information = data.type_information.expect("the type is announced");
     let found = there.type_of(data.guid.prefix, &information, Duration::from_secs(5)).expect("a type");
     let Type::Structure(structure) = &found else { panic!("{found:?}") };
-    let names: Vec<&str> = structure.members.iter().map(|member| member.name.as_str()).collect();
+    let names: Vec<&str> = structure.members.iter().map(|member| &*member.name).collect();
     assert_eq!((structure.name.as_str(), names), ("demo::Renamed", vec!["id", "part", "more"]));
     assert!(structure.members[0].is_key);
 }

@@ -202,7 +202,7 @@ fn a_base_is_the_definition_of_its_name() {
     let outer = derived("Outer", &node, member("y", 2, number()));
     let found = tied(vec![base, node, outer]);
     let Type::Structure(node) = found[1].resolved() else { panic!("{found:?}") };
-    let names = |of: &Structure| of.members.iter().map(|member| member.name.clone()).collect::<Vec<_>>();
+    let names = |of: &Structure| of.members.iter().map(|member| member.name.to_string()).collect::<Vec<_>>();
     assert_eq!((names(node), node.own_members().len()), (vec!["nodes".to_owned(), "x".to_owned()], 1));
     let Type::Structure(outer) = &found[2] else { panic!("outside: {found:?}") };
     assert_eq!((names(outer).len(), outer.own_members().len()), (3, 1));

@@ -1,5 +1,6 @@
 //! `thalweg topic echo`: prints the samples of any topic.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -129,9 +130,9 @@ fn print(
 fn chosen(sample: Document, fields: &[FieldPath]) -> Option<Document> {
     match fields {
         [] => Some(sample),
-        [path] => path.find(&sample),
+        [path] => path.find(&sample).map(Cow::into_owned),
         paths => {
-            let part = |path: &FieldPath| Some((MapKey::Text(path.to_string()), path.find(&sample)?));
+            let part = |path: &FieldPath| Some((MapKey::Text(path.to_string().into()), path.find(&sample)?.into_owned()));
             paths.iter().map(part).collect::<Option<Vec<_>>>().map(Document::Map)
         }
     }

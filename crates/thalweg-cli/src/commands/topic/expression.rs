@@ -1,8 +1,9 @@
 //! `--field` and `--filter`: ways into a sample, and conditions on it.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use thalweg_types::document::{Document, MapKey};
+use thalweg_types::document::Document;
 
 /// The way to a value: `pose.position[2].x`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,18 +36,14 @@ impl FieldPath {
     }
 
     /// The value there, if there is one.
-    pub fn find(&self, sample: &Document) -> Option<Document> {
-        let mut value = sample.clone();
+    pub fn find<'a>(&self, sample: &'a Document) -> Option<Cow<'a, Document>> {
+        let mut value = Cow::Borrowed(sample);
         for step in &self.0 {
-            value = match (step, value) {
-                (Step::Member(name), Document::Map(members)) => {
-                    members.into_iter().find(|(key, _)| matches!(key, MapKey::Text(text) if text == name))?.1
-                }
-                (Step::Element(index), Document::Array(mut elements)) if *index < elements.len() => {
-                    elements.swap_remove(*index)
-                }
-                (Step::Element(index), Document::Bytes(bytes)) => Document::Integer((*bytes.get(*index)?).into()),
-                _ => return None,
+            // An element of a row of numbers is made for this, and has no parts.
+            let Cow::Borrowed(whole) = value else { return None };
+            value = match step {
+                Step::Member(name) => Cow::Borrowed(whole.member(name)?),
+                Step::Element(index) => whole.item(*index)?,
             };
         }
         Some(value)
@@ -99,7 +96,7 @@ impl Comparison {
     fn holds(&self, sample: &Document) -> bool {
         use std::cmp::Ordering;
         let Some(found) = self.path.find(sample) else { return false };
-        let order = match (&found, &self.value) {
+        let order = match (&*found, &self.value) {
             (Document::Text(one), Document::Text(other)) => Some(one.cmp(other)),
             (Document::Boolean(one), Document::Boolean(other)) => Some(one.cmp(other)),
             (Document::Integer(one), Document::Integer(other)) => Some(one.cmp(other)),

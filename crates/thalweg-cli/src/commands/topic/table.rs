@@ -22,7 +22,7 @@ impl CommaTable {
         if self.columns.is_empty() {
             leaves(&FieldPath::default(), sample, &mut self.columns);
         }
-        let cells: Vec<String> = self.columns.iter().map(|path| cell(path.find(sample).as_ref())).collect();
+        let cells: Vec<String> = self.columns.iter().map(|path| cell(path.find(sample).as_deref())).collect();
         let row = cells.join(",");
         if std::mem::replace(&mut self.has_header, true) {
             return row;
@@ -37,7 +37,7 @@ fn leaves(path: &FieldPath, value: &Document, out: &mut Vec<FieldPath>) {
         Document::Map(members) if !members.is_empty() => {
             for (key, value) in members {
                 let name = match key {
-                    MapKey::Text(name) => name.clone(),
+                    MapKey::Text(name) => name.to_string(),
                     MapKey::Label(label) => label.to_string(),
                 };
                 leaves(&path.member(name), value, out);

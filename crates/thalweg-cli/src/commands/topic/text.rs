@@ -49,8 +49,8 @@ pub fn flow(value: &Document) -> String {
         Document::Real(number) => format!("{number:?}"),
         Document::Text(text) => format!("{text:?}"),
         Document::Bytes(bytes) => thalweg_types::document::hexadecimal(bytes),
-        Document::Array(elements) => {
-            let elements: Vec<String> = elements.iter().map(flow).collect();
+        Document::Array(_) | Document::Numbers(_) => {
+            let elements: Vec<String> = value.items().into_iter().flatten().map(|element| flow(&element)).collect();
             format!("[{}]", elements.join(", "))
         }
         Document::Map(members) => {
@@ -63,7 +63,7 @@ pub fn flow(value: &Document) -> String {
 
 fn name(key: &MapKey) -> String {
     match key {
-        MapKey::Text(name) => name.clone(),
+        MapKey::Text(name) => name.to_string(),
         MapKey::Label(label) => label.to_string(),
     }
 }

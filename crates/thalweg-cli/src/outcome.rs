@@ -75,11 +75,40 @@ pub fn remark(text: impl Display) {
 /// # Errors
 /// [`Failure::ClosedPipe`] when the reader closed the pipe, [`Failure::Failed`] for other reasons, such as a full disk.
 pub fn print_line(text: impl Display) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", Shown(text)).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        _ => Failure::Failed(format!("standard output cannot be written: {error}; check where it is redirected to")),
-    })
+    let mut lines = Lines::default();
+    lines.push(text);
+    lines.print()
+}
+
+/// Lines of output that leave in one system call.
+#[derive(Default)]
+pub struct Lines(String);
+
+impl Lines {
+    /// Adds a line.
+    pub fn push(&mut self, text: impl Display) {
+        // Writing to a string fails only where `text` does.
+        let _ = writeln!(self.0, "{}", Shown(text));
+    }
+
+    /// Writes the lines and flushes them.
+    ///
+    /// # Errors
+    /// As [`print_line`].
+    pub fn print(&mut self) -> Result<(), Failure> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        let written = out.write_all(self.0.as_bytes()).and_then(|()| out.flush());
+        self.0.clear();
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => {
+                Failure::Failed(format!("standard output cannot be written: {error}; check where it is redirected to"))
+            }
+        })
+    }
 }
 
 /// Text in which letters that command a terminal are escaped: names of topics and contents of samples come from strangers.

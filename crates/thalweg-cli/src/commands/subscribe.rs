@@ -10,7 +10,7 @@ use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, Lines, remark};
 use crate::qos_options::QosOptions;
 use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
@@ -104,15 +104,17 @@ fn follow<T: TextValue>(
 ) -> Result<(), Failure> {
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut printed = 0;
+    let mut lines = Lines::default();
     loop {
         for sample in reader.take(TAKEN_MAX) {
-            if !print(&sample, options.json)? {
-                continue;
-            }
-            printed += 1;
             if options.count == Some(printed) {
-                return Ok(());
+                break;
             }
+            printed += u64::from(add(&mut lines, &sample, options.json)?);
+        }
+        lines.print()?;
+        if options.count == Some(printed) {
+            return Ok(());
         }
         if interrupt.came() {
             // Without a count, Ctrl-C is how the user says that it is enough.
@@ -188,23 +190,24 @@ fn tell(status: ReaderStatus) {
     }
 }
 
-/// Prints a sample; false when it cannot be decoded, which is reported on standard error.
-fn print<T: TextValue>(sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
+/// Adds the line of a sample; false when it cannot be decoded, which is reported on standard error.
+fn add<T: TextValue>(lines: &mut Lines, sample: &Sample<T>, json: bool) -> Result<bool, Failure> {
     let decoded = if sample.is_valid() { sample.data().map(Some) } else { Ok(sample.key().ok()) };
     let value = match decoded {
         Ok(value) => value,
         Err(error) => {
+            lines.print()?;
             remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
             return Ok(false);
         }
     };
     if json {
-        print_line(serde_json::to_string(&Line::new(sample, value.as_ref())).map_err(Failure::from_cause)?)?;
+        lines.push(serde_json::to_string(&Line::new(sample, value.as_ref())).map_err(Failure::from_cause)?);
     } else if sample.is_valid() {
-        print_line(value.map(|value| value.to_text()).unwrap_or_default())?;
+        lines.push(value.map(|value| value.to_text()).unwrap_or_default());
     } else {
         let key = value.map_or_else(|| sample.info().instance.to_string(), |value| value.key_json().to_string());
-        print_line(format_args!("{key} {}", state_name(sample.info().instance_state)))?;
+        lines.push(format_args!("{key} {}", state_name(sample.info().instance_state)));
     }
     Ok(true)
 }

@@ -13,7 +13,7 @@ use super::find::{Side, find, raw_reader, sample_type, type_of};
 use super::table::CommaTable;
 use super::{SourceOptions, text};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, Lines, remark};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -73,15 +73,14 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     let reader = raw_reader(&participant, &found, DEPTH)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut printed = 0;
-    let mut table = options.csv.then(|| CommaTable::new(&options.field));
+    let mut printer =
+        Printer { of, options, table: options.csv.then(|| CommaTable::new(&options.field)), lines: Lines::default() };
     loop {
-        for sample in reader.take(TAKEN_MAX) {
-            if print(&sample, of, options, table.as_mut())? {
-                printed += 1;
-            }
-            if options.count == Some(printed) {
-                return Ok(());
-            }
+        let samples = reader.take(TAKEN_MAX);
+        let rest = options.count.map_or(u64::MAX, |count| count - printed);
+        printed += printer.print(&samples, rest)?;
+        if options.count == Some(printed) {
+            return Ok(());
         }
         if interrupt.came() {
             return if options.count.is_none() { Ok(()) } else { Err(Failure::Interrupted) };
@@ -92,38 +91,69 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
                 Some(count) => Err(Failure::TimedOut(format!("{printed} of {count} samples were printed in time"))),
             };
         }
-        reader.wait(WAIT);
+        match samples.len() {
+            0 => drop(reader.wait(WAIT)),
+            TAKEN_MAX.. => {}
+            // Nobody reads faster: a fast topic gathers what is printed at once.
+            _ => std::thread::sleep(GATHERING),
+        }
     }
 }
 
-/// Prints a sample; false for one that is left out.
-fn print(
-    sample: &Sample<Raw>,
-    of: SampleType<'_>,
-    options: &EchoOptions,
-    table: Option<&mut CommaTable>,
-) -> Result<bool, Failure> {
-    if !sample.is_valid() {
-        remark(format_args!("an instance of {} {}", sample.info().writer, ended(sample.info().instance_state)));
-        return Ok(false);
+/// Prints samples as the options say.
+struct Printer<'a> {
+    of: SampleType<'a>,
+    options: &'a EchoOptions,
+    table: Option<CommaTable>,
+    lines: Lines,
+}
+
+impl Printer<'_> {
+    /// Prints up to `count_max` of the samples, and returns how many it did not leave out.
+    fn print(&mut self, samples: &[Sample<Raw>], count_max: u64) -> Result<u64, Failure> {
+        let mut count = 0;
+        for sample in samples {
+            if count == count_max {
+                break;
+            }
+            count += u64::from(self.add(sample)?);
+        }
+        self.lines.print()?;
+        Ok(count)
     }
-    let document = match codec::decode(of, sample.bytes()) {
-        Ok(document) => document,
-        Err(error) => {
-            remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
+
+    /// Adds the lines of a sample; false for one that is left out.
+    fn add(&mut self, sample: &Sample<Raw>) -> Result<bool, Failure> {
+        if !sample.is_valid() {
+            self.lines.print()?;
+            remark(format_args!("an instance of {} {}", sample.info().writer, ended(sample.info().instance_state)));
             return Ok(false);
         }
-    };
-    if options.filter.as_ref().is_some_and(|filter| !filter.admits(&document)) {
-        return Ok(false);
+        let document = match codec::decode(self.of, sample.bytes()) {
+            Ok(document) => document,
+            Err(error) => {
+                self.lines.print()?;
+                remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
+                return Ok(false);
+            }
+        };
+        if self.options.filter.as_ref().is_some_and(|filter| !filter.admits(&document)) {
+            return Ok(false);
+        }
+        if let Some(table) = &mut self.table {
+            self.lines.push(table.row(&document));
+            return Ok(true);
+        }
+        let Some(part) = chosen(document, &self.options.field) else { return Ok(false) };
+        match shown(&part, self.options) {
+            Ok(text) => self.lines.push(text),
+            Err(error) => {
+                self.lines.print()?;
+                return Err(error);
+            }
+        }
+        Ok(true)
     }
-    if let Some(table) = table {
-        print_line(table.row(&document))?;
-        return Ok(true);
-    }
-    let Some(part) = chosen(document, &options.field) else { return Ok(false) };
-    print_line(shown(&part, options)?)?;
-    Ok(true)
 }
 
 /// The parts of a sample; `None` where it has not all of them.
@@ -132,7 +162,8 @@ fn chosen(sample: Document, fields: &[FieldPath]) -> Option<Document> {
         [] => Some(sample),
         [path] => path.find(&sample).map(Cow::into_owned),
         paths => {
-            let part = |path: &FieldPath| Some((MapKey::Text(path.to_string().into()), path.find(&sample)?.into_owned()));
+            let part =
+                |path: &FieldPath| Some((MapKey::Text(path.to_string().into()), path.find(&sample)?.into_owned()));
             paths.iter().map(part).collect::<Option<Vec<_>>>().map(Document::Map)
         }
     }
@@ -157,5 +188,7 @@ fn ended(state: InstanceState) -> &'static str {
 const TAKEN_MAX: usize = 256;
 /// Samples that wait for a slow terminal.
 const DEPTH: u32 = 1_000;
+/// Time in which samples gather after some were printed.
+const GATHERING: Duration = Duration::from_millis(20);
 /// Time without samples after which Ctrl-C is looked for.
 const WAIT: Duration = Duration::from_millis(100);

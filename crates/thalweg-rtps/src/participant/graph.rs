@@ -61,6 +61,8 @@ struct Topics {
 struct TopicUse {
     number: u32,
     endpoints: BTreeSet<Guid>,
+    /// Whether one of them has told TOPIC_DATA.
+    has_data: bool,
 }
 
 /// One change of an instance.
@@ -105,19 +107,18 @@ impl Change {
 }
 
 impl Topics {
-    /// An endpoint uses a topic: its number if that is news.
-    fn add(&mut self, guid: Guid, topic: &str, type_name: &str) -> Option<u32> {
+    /// An endpoint uses a topic, and tells TOPIC_DATA or none: the topic's number if one of them is news.
+    fn add(&mut self, guid: Guid, topic: &str, type_name: &str, has_data: bool) -> Option<u32> {
         let names = (topic.to_owned(), type_name.to_owned());
-        if self.names_of.get(&guid) == Some(&names) {
-            return None;
-        }
         self.names_of.insert(guid, names.clone());
         if let Some(used) = self.used.get_mut(&names) {
             used.endpoints.insert(guid);
-            return None;
+            let is_news = has_data && !used.has_data;
+            used.has_data |= has_data;
+            return is_news.then_some(used.number);
         }
         self.last_number += 1;
-        let used = TopicUse { number: self.last_number, endpoints: BTreeSet::from([guid]) };
+        let used = TopicUse { number: self.last_number, endpoints: BTreeSet::from([guid]), has_data };
         self.used.insert(names, used);
         Some(self.last_number)
     }
@@ -255,20 +256,26 @@ impl Participant {
     /// Counts an endpoint for its topic; what is to be told if that is new.
     fn count_topic(&mut self, guid: Guid) -> Option<Change> {
         let (topic, type_name) = self.names_of(guid)?;
-        let number = self.graph.topics.add(guid, &topic, &type_name)?;
+        let has_data = self.topic_data_of(guid).is_some_and(|data| !data.is_empty());
+        let number = self.graph.topics.add(guid, &topic, &type_name, has_data)?;
         Some(self.topic_change(guid, number, &topic, &type_name))
     }
 
     /// A topic as the endpoint `of` announces it.
     fn topic_change(&self, of: Guid, number: u32, topic: &str, type_name: &str) -> Change {
-        let attached = match of.entity.is_writer() {
-            true => self.database.publications.get(of).map(|known| known.data.qos.attached.topic.clone()),
-            false => self.database.subscriptions.get(of).map(|known| known.data.qos.attached.topic.clone()),
-        };
-        let attached = AttachedData { topic: attached.unwrap_or_default(), ..AttachedData::default() };
+        let topic_data = self.topic_data_of(of).unwrap_or_default().to_vec();
+        let attached = AttachedData { topic: topic_data, ..AttachedData::default() };
         let qos = WriterQos { attached, ..WriterQos::default() };
         let guid = self.topic_guid(number);
         Change::news(BuiltinTopic::Topic, guid, |bytes| PublicationData::new(guid, topic, type_name, qos).encode(bytes))
+    }
+
+    /// What an endpoint attaches to its topic.
+    fn topic_data_of(&self, endpoint: Guid) -> Option<&[u8]> {
+        Some(match endpoint.entity.is_writer() {
+            true => &self.database.publications.get(endpoint)?.data.qos.attached.topic,
+            false => &self.database.subscriptions.get(endpoint)?.data.qos.attached.topic,
+        })
     }
 
     fn topic_guid(&self, number: u32) -> Guid {
@@ -317,8 +324,10 @@ impl Participant {
             }
             BuiltinTopic::Topic => {
                 let topics = self.graph.topics.used.iter();
+                let tells = |guid: &&Guid| self.topic_data_of(**guid).is_some_and(|data| !data.is_empty());
                 let change = |((topic, type_name), used): (&(String, String), &TopicUse)| {
-                    Some(self.topic_change(*used.endpoints.first()?, used.number, topic, type_name))
+                    let of = used.endpoints.iter().find(tells).or(used.endpoints.first())?;
+                    Some(self.topic_change(*of, used.number, topic, type_name))
                 };
                 topics.filter_map(change).collect()
             }

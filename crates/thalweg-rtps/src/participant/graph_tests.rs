@@ -7,7 +7,7 @@ use super::*;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use crate::discovery::participant_data::ParticipantData;
 use crate::history::{InstanceState, TakenSample};
-use crate::qos::{History, WriterQos};
+use crate::qos::{AttachedData, History, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::types::Keyed;
@@ -117,6 +117,26 @@ fn a_topic_lives_as_long_as_somebody_else_uses_it_with_its_type() {
     net.nodes[1].participant.delete_writer(net.now, second);
     net.run_for(SECOND);
     assert_eq!(told(&net, &topics, name), [("shared of one".to_owned(), gone)]);
+}
+
+#[test]
+fn what_an_endpoint_attaches_to_a_topic_is_told_whichever_is_heard_first() {
+    let mut net = Net::new(2);
+    let topics = builtin(&mut net, BuiltinTopic::Topic);
+    let data = |sample: &TakenSample| {
+        let data = PublicationData::decode(&sample.payload).expect("what we wrote");
+        String::from_utf8(data.qos.attached.topic.clone()).expect("text")
+    };
+    let alive = InstanceState::Alive;
+    net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    assert_eq!(told(&net, &topics, data), [(String::new(), alive)]);
+    let attached = AttachedData { topic: b"about it".to_vec(), ..AttachedData::default() };
+    net.writer(1, WriterQos { attached, ..offers() }, Keyed::No);
+    net.run_for(SECOND);
+    assert_eq!(told(&net, &topics, data), [("about it".to_owned(), alive)]);
+    let late = builtin(&mut net, BuiltinTopic::Topic);
+    assert_eq!(told(&net, &late, data), [("about it".to_owned(), alive)]);
 }
 
 #[test]

@@ -45,16 +45,21 @@ fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
     mean.is_finite().then(|| (mean, if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 }))
 }
 
-/// Gives each dot a height so that it touches no earlier one where that is possible, alternating above and below the row.
+/// Gives each dot a height so that it touches no earlier one where that is possible, alternating above and below the row. Where all
+/// heights are taken, one that would cover another dot's middle is left out: it would show nothing but make the picture larger.
 fn stacked(positions: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = positions.collect();
     sorted.sort_by(f64::total_cmp);
-    let mut placed: Vec<(f64, f64)> = Vec::with_capacity(sorted.len());
+    let mut placed: Vec<(f64, f64)> = Vec::new();
     for position in sorted {
-        let near: Vec<f64> =
-            placed.iter().rev().take_while(|(x, _)| position - x < 2.0 * DOT_RADIUS).map(|(_, y)| *y).collect();
-        let level = LEVELS.into_iter().find(|level| near.iter().all(|y| (y - level).abs() > 1.0)).unwrap_or(0.0);
-        placed.push((position, level));
+        let near: Vec<(f64, f64)> =
+            placed.iter().rev().take_while(|(x, _)| position - x < 2.0 * DOT_RADIUS).copied().collect();
+        let is_free = |level: &f64| near.iter().all(|(_, y)| (y - level).abs() > 1.0);
+        match LEVELS.into_iter().find(is_free) {
+            Some(level) => placed.push((position, level)),
+            None if near.iter().any(|(x, y)| *y == LEVELS[0] && position - x < DOT_RADIUS) => {}
+            None => placed.push((position, LEVELS[0])),
+        }
     }
     placed
 }

@@ -80,6 +80,10 @@ fn every_run_has_its_dot() {
 fn long_series_are_thinned_to_a_bounded_picture() {
     let values: Vec<f64> = (1..100_000).map(f64::from).collect();
     assert!(ecdf("ms", &[series(&values)]).len() < 40_000);
+    let dots = strips(&Axis::linear("ms"), &[series(&values)]).matches("<circle").count();
+    assert!((1_000..3_000).contains(&dots), "{dots} dots");
+    let same = strips(&Axis::linear("ms"), &[series(&[2.0; 10_000])]).matches("<circle").count();
+    assert_eq!(same, 11, "one at each height");
 }
 
 #[test]

@@ -303,30 +303,46 @@ fn write_dimension(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part:
     })
 }
 
-/// A row of numbers of the elements' own type.
-fn row_of<'a>(element: &Type, value: &'a Document) -> Option<&'a Numbers> {
-    match (value, element.resolved()) {
-        (Document::Numbers(row), Type::Primitive(primitive)) => Some(row).filter(|row| row.primitive() == *primitive),
+/// Numbers or octets that are written at once.
+enum Row<'a> {
+    Numbers(&'a Numbers),
+    Octets(Cow<'a, [u8]>),
+}
+
+impl Row<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Row::Numbers(numbers) => numbers.len(),
+            Row::Octets(octets) => octets.len(),
+        }
+    }
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        match self {
+            Row::Numbers(numbers) => numbers.encode(encoder),
+            Row::Octets(octets) => u8::encode_elements(octets, encoder),
+        }
+    }
+}
+
+/// A row of the elements' own type; octets also from a text `0x…`.
+fn row_of<'a>(element: &Type, value: &'a Document) -> Option<Row<'a>> {
+    let Type::Primitive(primitive) = element.resolved() else { return None };
+    match value {
+        Document::Numbers(row) if row.primitive() == *primitive => Some(Row::Numbers(row)),
+        Document::Bytes(bytes) if is_octet(element) => Some(Row::Octets(bytes.into())),
+        Document::Text(text) if is_octet(element) => octets(text).map(|bytes| Row::Octets(bytes.into())),
         _ => None,
     }
 }
 
-/// The elements of an array, or the octets of a text `0x…` or of CBOR.
+/// The elements of an array.
 fn elements<'a>(element: &Type, value: &'a Document) -> Result<Cow<'a, [Document]>, EncodeError> {
-    let bytes = match value {
-        Document::Array(elements) => return Ok(elements.into()),
-        Document::Numbers(_) => {
-            return Ok(value.items().into_iter().flatten().map(Cow::into_owned).collect::<Vec<_>>().into());
-        }
-        Document::Bytes(bytes) => Some(bytes.clone()),
-        Document::Text(text) => octets(text),
-        _ => None,
-    };
-    let is_octets = is_octet(element);
-    let bytes = bytes
-        .filter(|_| is_octets)
-        .ok_or_else(|| needed(if is_octets { "an array, or octets as \"0x…\"" } else { "an array" }, value))?;
-    Ok(bytes.into_iter().map(|byte| Document::Integer(i128::from(byte))).collect())
+    match value {
+        Document::Array(elements) => Ok(elements.into()),
+        Document::Numbers(_) => Ok(value.items().into_iter().flatten().map(Cow::into_owned).collect::<Vec<_>>().into()),
+        _ => Err(needed(if is_octet(element) { "an array, or octets as \"0x…\"" } else { "an array" }, value)),
+    }
 }
 
 /// Whether rows of it are documents of octets.

@@ -372,11 +372,19 @@ pub fn default_value(of: &Type) -> Document {
         Type::Structure(structure) => map(structure.members.iter().map(|member| (member, None)), Part::All, false),
         Type::Union(union) => default_union(union),
         Type::Sequence { element, .. } if is_octet(element) => Document::Bytes(Vec::new()),
-        Type::Sequence { .. } => Document::Array(Vec::new()),
         Type::Array { element, count } if is_octet(element) => Document::Bytes(vec![0; *count]),
-        Type::Array { element, count } => Document::Array(vec![default_value(element); *count]),
+        Type::Sequence { element, .. } => zeros(element, 0).unwrap_or_else(|| Document::Array(Vec::new())),
+        Type::Array { element, count } => {
+            zeros(element, *count).unwrap_or_else(|| Document::Array(vec![default_value(element); *count]))
+        }
         Type::Map { .. } => Document::Map(Vec::new()),
     }
+}
+
+/// A row of zeros, where elements have rows.
+fn zeros(element: &Type, count: usize) -> Option<Document> {
+    let Type::Primitive(primitive) = element.resolved() else { return None };
+    Numbers::zeros(*primitive, count).map(Document::Numbers)
 }
 
 fn default_union(of: &Union) -> Document {

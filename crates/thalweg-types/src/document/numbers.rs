@@ -33,6 +33,14 @@ macro_rules! numbers {
                 }
             }
 
+            /// So many zeros; `None` for a type that has no rows.
+            pub(crate) fn zeros(of: Primitive, count: usize) -> Option<Numbers> {
+                match of {
+                    $(Primitive::$kind => Some(Numbers::$kind(vec![<$number>::default(); count])),)*
+                    _ => None,
+                }
+            }
+
             /// The type of each.
             pub(crate) fn primitive(&self) -> Primitive {
                 match self {

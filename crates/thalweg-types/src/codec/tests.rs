@@ -445,6 +445,10 @@ fn a_row_of_numbers_is_an_array_of_them() {
     assert_eq!(read.to_json().expect("JSON"), json);
     assert_eq!(Document::from_cbor(&read.to_cbor().expect("CBOR")).expect("CBOR"), read);
 
+    let SampleType::Structure(structure) = of else { panic!("a structure") };
+    let default = default_value(&structure.members[0].member_type);
+    assert!(matches!(default, Document::Numbers(Numbers::Float32(_))), "as one that is read: {default:?}");
+
     // Numbers of another type are converted as those of an array are, and refused where those are.
     let with = |single: Numbers| {
         let mut members = vec![(MapKey::from("single"), Document::Numbers(single))];

@@ -90,7 +90,7 @@ fn main() {
         "", "bytes", "read: by", "derived", "times", "written:", "derived", "times"
     );
     row("twist, 6 doubles", &Twist::default());
-    row("IMU, 41 numbers", &Imu { header: header(), ..Imu::default() });
+    row("IMU, 39 numbers", &Imu { header: header(), ..Imu::default() });
     let names = (0..12).map(|joint| format!("arm_joint_{joint}"));
     let numbers = || vec![0.25; 12];
     row(

@@ -137,7 +137,42 @@ fn a_repair_puts_the_next_request_off_unless_it_comes_when_that_is_due() {
 fn a_writer_that_waits_for_progress_hears_of_it() {
     let mut stream = Stream::of(100 * FRAGMENT_BYTES, VendorId::THALWEG);
     stream.send(|| false);
-    assert_eq!(stream.said, 10, "one for each of the other packets, and for the sample");
+    assert_eq!(stream.said, 11, "one for each packet, and for the HEARTBEAT");
+}
+
+/// A reader takes what lies in its socket together: the rest of the sample comes before the question about part of it. Without an
+/// answer the writer would keep its window closed until the next HEARTBEAT.
+#[test]
+fn a_question_about_part_of_a_sample_that_is_complete_by_then_is_answered() {
+    for (vendor, said) in [(VendorId::THALWEG, 1), (VendorId([1, 16]), 0)] {
+        let mut stream = Stream::of(10 * FRAGMENT_BYTES, vendor);
+        (1..=10).for_each(|fragment| stream.fragment(fragment));
+        let (reader, writer) = (EntityId::UNKNOWN, WRITER.entity);
+        for count in [1, 1] {
+            let heartbeat = HeartbeatFrag { reader, writer, sequence: number(1), last_fragment: 5, count };
+            stream.session.reader.handle_heartbeat_frag(stream.session.now, WRITER, &heartbeat);
+            stream.answers();
+        }
+        assert_eq!(stream.said, said, "{vendor}: the repetition is not answered again");
+    }
+}
+
+/// The writer was told of progress, so that the reader waits for the rest; that comes in the same turn as the next question.
+#[test]
+fn a_question_is_answered_although_what_comes_behind_it_completes_the_sample() {
+    let mut stream = Stream::of(10 * FRAGMENT_BYTES, VendorId::THALWEG);
+    let (reader, writer) = (EntityId::UNKNOWN, WRITER.entity);
+    for (fragments, last_fragment, count) in [(1..=4, 4, 1), (5..=7, 7, 2)] {
+        fragments.for_each(|fragment| stream.fragment(fragment));
+        let heartbeat = HeartbeatFrag { reader, writer, sequence: number(1), last_fragment, count };
+        stream.session.reader.handle_heartbeat_frag(stream.session.now, WRITER, &heartbeat);
+        if count == 1 {
+            stream.answers();
+        }
+    }
+    (8..=10).for_each(|fragment| stream.fragment(fragment));
+    stream.answers();
+    assert_eq!(stream.said, 2, "one answer for each question");
 }
 
 /// Had it asked for the rest, the writer, which has nothing to send, would have answered with a HEARTBEAT, which would have been

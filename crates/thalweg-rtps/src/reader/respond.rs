@@ -89,8 +89,11 @@ impl Reader {
     pub fn handle_heartbeat_frag(&mut self, now: Instant, writer: Guid, heartbeat: &HeartbeatFrag) -> ReaderOutcome {
         let Some(index) = self.writers.place(writer) else { return ReaderOutcome::default() };
         let proxy = &mut self.writers[index];
-        if !proxy.matched.reliable || !proxy.wants_fragments(heartbeat.sequence) {
+        if !proxy.matched.reliable {
             return ReaderOutcome::default();
+        }
+        if !proxy.wants_fragments(heartbeat.sequence) {
+            return self.tell_of_completed(now, index, heartbeat.count);
         }
         if !proxy.window.reaches(heartbeat.sequence) {
             return self.doubt(now, index);
@@ -108,6 +111,18 @@ impl Reader {
         {
             // Others do not wait for progress: Cyclone DDS says with every packet how far it is (11.0.1, 450 times in 6 MB).
             self.writers.note_due(due);
+        }
+        ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() }
+    }
+
+    /// Answers a HEARTBEAT_FRAG of a sample that is here: what came with it has completed the sample, and a writer of Thalweg waits
+    /// to hear so, with its window closed until the next HEARTBEAT. While something else is missing, it would learn nothing.
+    fn tell_of_completed(&mut self, now: Instant, index: usize, count: u32) -> ReaderOutcome {
+        let proxy = &mut self.writers[index];
+        let waits = proxy.matched.vendor == VendorId::THALWEG && !proxy.misses_any();
+        if waits && proxy.heartbeat_frag_counts.accept(count) {
+            proxy.answer_at(now);
+            self.writers.note_due(now);
         }
         ReaderOutcome { answer_due: self.is_due(now), ..ReaderOutcome::default() }
     }

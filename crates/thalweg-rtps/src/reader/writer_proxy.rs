@@ -384,7 +384,8 @@ impl WriterProxy {
         self.requests.repeat = if slow { self.requests.repeat / 2 } else { Duration::ZERO }.max(self.repeat_period());
         let misses = self.misses_any();
         if !misses {
-            self.requests.due = None;
+            // Nothing is left to ask for. What is due already answers a question: the writer's window may stay closed until it comes.
+            self.requests.due = self.requests.due.filter(|due| *due <= now);
         } else {
             // Others that are missing may still be on their way with the same repair.
             self.answer_at(now + self.repeat_period());

@@ -12,6 +12,7 @@ use thalweg_rtps::time::{Instant, Timestamp};
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{NewChange, Writer};
 
+use crate::calls::Call;
 use crate::plan::{InstanceSharing, Stamps, TopicPlan, WriterPlan};
 use crate::record::{ReaderRecord, WriterRecord, WrittenRecord};
 use crate::sample::SimulatedSample;
@@ -21,6 +22,8 @@ pub(crate) struct WriterApplication {
     /// Number over all topics.
     pub(crate) number: usize,
     pub(crate) handle: Option<Shared<Writer>>,
+    /// The send call that one of its threads is in.
+    pub(crate) call: Option<Call>,
     pub(crate) record: WriterRecord,
     /// The change that is to be written next, and that may have been refused already.
     pub(crate) pending: Option<Pending>,
@@ -48,6 +51,7 @@ impl WriterApplication {
         WriterApplication {
             number,
             handle: None,
+            call: None,
             record,
             pending: None,
             left_in_burst: 0,
@@ -60,6 +64,7 @@ impl WriterApplication {
     /// Drops the writer; its counters stay in the record.
     pub(crate) fn close(&mut self, now: Instant) -> Option<Shared<Writer>> {
         let handle = self.handle.take();
+        self.call = None;
         if let Some(handle) = &handle {
             self.record.counters = handle.lock().counters();
             self.record.told.missed_at_end = handle.lock().deadline_missed().total;

@@ -20,6 +20,7 @@ impl Simulation {
             | Happening::DeleteWriter(number)
             | Happening::Burst(number)
             | Happening::Assert(number)
+            | Happening::CallEnds(number)
             | Happening::Retry(number)
             | Happening::GiveUp { writer: number, .. } => self.writers[number].record.process,
             Happening::CreateReader(number) | Happening::DeleteReader(number) | Happening::Take(number) => {

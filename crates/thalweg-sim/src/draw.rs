@@ -14,7 +14,8 @@ use crate::draw_policies::{POLICY_SEEDS_FROM, draw_with_policies};
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
 use crate::network::{GroupFilter, IpVersion, Weather};
 use crate::plan::{
-    Cut, Ending, Habits, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, TopicPlan, WriterPlan,
+    Cut, Ending, Habits, InstanceSharing, Pace, Plan, ProcessPlan, ReaderPlan, SendTimes, SplitPlan, Stamps, TopicPlan,
+    WriterPlan,
 };
 
 /// Properties of a world that a test fixes.
@@ -85,6 +86,9 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
     if !fixed.calm {
         draw_households(&mut Rng::new(seed ^ 0x726f_6f66), &mut plan);
     }
+    if wide.is_some() {
+        draw_sends(&mut Rng::new(seed ^ 0x7365_6e64), &mut plan);
+    }
     plan
 }
 
@@ -94,6 +98,16 @@ fn draw_households(rng: &mut Rng, plan: &mut Plan) {
         for process in &mut plan.processes {
             process.household = rng.chance(0.8).then_some(process.host);
         }
+    }
+}
+
+/// In some worlds other threads of a process act while one of its applications sends.
+fn draw_sends(rng: &mut Rng, plan: &mut Plan) {
+    if rng.chance(0.15) {
+        let [datagram, interruption] = [pick(rng, [5, 50, 500]), pick(rng, [1_000, 30_000, 100_000])];
+        let (datagram, interruption) = (Duration::from_micros(datagram), Duration::from_micros(interruption));
+        let sends = SendTimes { datagram, interrupted: pick(rng, [0.01, 0.1, 0.5]), interruption };
+        plan.processes.iter_mut().for_each(|process| process.sends = sends);
     }
 }
 
@@ -130,6 +144,7 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
         first_count: 1,
         household: None,
         controller: None,
+        sends: SendTimes::NONE,
     }
 }
 

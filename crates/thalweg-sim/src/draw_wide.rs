@@ -203,6 +203,7 @@ fn draw_controllers(rng: &mut Rng, plan: &mut Plan) {
 mod tests {
     use super::*;
     use crate::draw::{Fixed, draw};
+    use crate::plan::SendTimes;
 
     /// Whether a plan has a kind of disturbance.
     type Is<'a> = &'a dyn Fn(&Plan) -> bool;
@@ -211,7 +212,7 @@ mod tests {
     fn every_kind_of_trouble_comes_about() {
         let plans: Vec<Plan> = (0..300).map(|seed| draw(WIDE_SEEDS_FROM + seed, &Fixed::default())).collect();
         let count = |is: Is<'_>| plans.iter().filter(|plan| is(plan)).count();
-        let kinds: [(&str, Is<'_>); 14] = [
+        let kinds: [(&str, Is<'_>); 15] = [
             ("links", &|plan| plan.links.iter().any(|link| *link != HostLink::UNLIMITED)),
             ("one-way splits", &|plan| plan.splits.iter().any(|split| split.cut != Cut::BothWays)),
             ("splits beyond the lease", &|plan| {
@@ -227,6 +228,7 @@ mod tests {
             ("corruption", &|plan| plan.weather.corruption > 0.0),
             ("ends of numbers", &|plan| plan.processes[0].first_count > 1),
             ("crowds", &|plan| plan.processes.len() > 6),
+            ("lasting sends", &|plan| plan.processes[0].sends != SendTimes::NONE),
             ("households", &|plan| (1..plan.processes.len()).any(|number| plan.are_housemates(0, number))),
         ];
         for (name, is) in kinds {

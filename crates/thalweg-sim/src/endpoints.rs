@@ -7,11 +7,11 @@ use thalweg_rtps::discovery::endpoint_data::ContentFilter;
 use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::participant::{KeySource, Publications, ReaderConfig, SampleFilter, WriterConfig};
 use thalweg_rtps::qos::Reliability;
-use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::Keyed;
 use thalweg_rtps::writer::WriterOptions;
 
 use crate::application::stamp;
+use crate::calls::{Call, Then};
 use crate::plan::{Pace, Plan, Selection};
 use crate::record::{TakenRecord, WrittenRecord};
 use crate::sample::SimulatedSample;
@@ -88,6 +88,10 @@ impl Simulation {
     pub(crate) fn delete_writer(&mut self, number: usize) {
         let process = self.writers[number].record.process;
         let now = self.processes[process].local(self.now);
+        if let Some(call) = &self.writers[number].call {
+            // The thread in it keeps the writer.
+            return self.queue.plan(call.ends(), Happening::DeleteWriter(number));
+        }
         let Some(handle) = self.writers[number].close(self.now) else { return };
         let entity = handle.lock().guid().entity;
         if let Some(participant) = self.processes[process].participant.as_mut() {
@@ -121,6 +125,9 @@ impl Simulation {
         let index = self.writers[number].record.index;
         let process = self.writers[number].record.process;
         let now = self.processes[process].local(self.now);
+        if self.writers[number].call.as_ref().is_some_and(Call::keeps_from_writing) {
+            return;
+        }
         loop {
             let application = &mut self.writers[number];
             let topic = &self.plan.topics[index.topic];
@@ -138,7 +145,6 @@ impl Simulation {
             if plan.qos.resource_limits.max_samples.is_some_and(|max| held > max as usize) {
                 self.breaches.push(format!("writer {number} holds {held} samples"));
             }
-            let entity = handle.lock().guid().entity;
             let (sequence, arm) = match outcome {
                 Ok(written) => {
                     let sequence = written.sequence;
@@ -150,19 +156,8 @@ impl Simulation {
                 Err(refused) => (None, refused.arm),
             };
             self.trace.record(self.now, process, Step::Wrote { writer: number, sequence });
-            let pause = self.transmit(number, process, now);
-            for at in [arm, pause].into_iter().flatten() {
-                if let Some(participant) = self.processes[process].participant.as_mut() {
-                    participant.rearm(entity, at);
-                }
-            }
-            self.drive(process);
-            if sequence.is_none() {
-                return self.wait_for_space(number);
-            }
-            let plan = &self.plan.topics[index.topic].writers[index.place];
-            if self.writers[number].left_in_burst == 0 {
-                self.queue.plan(self.now + plan.period, Happening::Burst(number));
+            if self.transmit(number, Then::GoOnWriting { sequence, arm }) != Some(true) {
+                return;
             }
         }
     }
@@ -174,36 +169,11 @@ impl Simulation {
         let now = self.processes[process].local(self.now);
         let by_participant = handle.lock().assert_liveliness(now);
         self.writers[number].record.told.asserted.push(self.now);
-        let entity = handle.lock().guid().entity;
-        self.transmit(number, process, now);
-        if let Some(participant) = self.processes[process].participant.as_mut() {
-            if by_participant {
-                participant.assert_liveliness(now);
-            }
-            participant.rearm(entity, now);
-        }
-        self.drive(process);
+        self.transmit(number, Then::Assert { by_participant });
         let asserts = self.plan.topics[index.topic].writers[index.place].habits.asserts;
         if let Some(again) = asserts.filter(|asserts| self.now + asserts.period <= asserts.until) {
             self.queue.plan(self.now + again.period, Happening::Assert(number));
         }
-    }
-
-    /// Sends on the writing thread, as production does. Returns when the participant is to go on with what may not leave yet.
-    pub(crate) fn transmit(&mut self, number: usize, process: usize, now: Instant) -> Option<Instant> {
-        let handle = self.writers[number].handle.clone()?;
-        self.outbox.clear();
-        let mut sending = handle.lock().start_sending(now, &mut self.outbox);
-        let mut pause = handle.lock().pause_to_arm();
-        while sending {
-            let datagrams = self.outbox.len();
-            self.send(process);
-            self.outbox.clear();
-            sending = handle.lock().continue_sending(now, now, datagrams, &mut self.outbox);
-            // The new deadline is earlier than the one reported before.
-            pause = handle.lock().pause_to_arm().or(pause);
-        }
-        pause
     }
 
     pub(crate) fn wait_for_space(&mut self, number: usize) {

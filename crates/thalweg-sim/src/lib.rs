@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod calls;
 pub mod clock;
 pub mod dissect;
 mod disturb;

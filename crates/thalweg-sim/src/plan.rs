@@ -11,6 +11,7 @@ use thalweg_rtps::qos::{
 use thalweg_rtps::time::{INFINITE, Instant};
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
+pub use crate::calls::SendTimes;
 use crate::clock::HostClock;
 use crate::lane::HostLink;
 use crate::network::{GroupFilter, IpVersion, Weather};
@@ -74,6 +75,8 @@ pub struct ProcessPlan {
     pub household: Option<usize>,
     /// The flow controller [`Plan::CONTROLLER`], if its writers need one.
     pub controller: Option<FlowControllerSettings>,
+    /// How long the send calls of its applications last.
+    pub sends: SendTimes,
 }
 
 /// How a process ends.
@@ -246,6 +249,7 @@ impl Plan {
             first_count: 1,
             household: None,
             controller: None,
+            sends: SendTimes::NONE,
         };
         Plan {
             seed,

@@ -8,7 +8,7 @@ use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::lane::{HostLink, Lane};
 use crate::network::GroupFilter;
-use crate::plan::{Ending, Habits, Plan, ProcessPlan, ReaderPlan, TopicPlan, WriterPlan};
+use crate::plan::{Ending, Habits, Plan, ProcessPlan, ReaderPlan, SendTimes, TopicPlan, WriterPlan};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,6 +82,14 @@ fn write_process(f: &mut fmt::Formatter<'_>, number: usize, process: &ProcessPla
     }
     if let Some(controller) = process.controller {
         write!(f, ", controller of {:?} B/s", controller.tokens_added_per_period)?;
+    }
+    if process.sends != SendTimes::NONE {
+        let SendTimes { datagram, interrupted, interruption } = process.sends;
+        let interrupted = interrupted * 100.0;
+        write!(
+            f,
+            ", sends each datagram for {datagram:?}, {interrupted:.0} % of the calls up to {interruption:?} more"
+        )?;
     }
     if process.first_count > 1 {
         write!(f, ", counts from {}", process.first_count)?;

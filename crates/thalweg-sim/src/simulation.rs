@@ -48,6 +48,8 @@ pub(crate) enum Happening {
     Burst(usize),
     /// An application asserts its writer's liveliness.
     Assert(usize),
+    /// An application's send call for a writer is over.
+    CallEnds(usize),
     /// A refused write is tried again.
     Retry(usize),
     /// A refused write has waited for its max_blocking_time.
@@ -117,6 +119,8 @@ pub(crate) struct Simulation {
     pub(crate) intruders: Vec<Intruder>,
     /// Decides which datagrams are damaged, and how.
     pub(crate) damage: Rng,
+    /// Decides how long send calls last.
+    pub(crate) interruptions: Rng,
 }
 
 impl Simulation {
@@ -159,6 +163,7 @@ impl Simulation {
             fates: Vec::new(),
             taken: Vec::new(),
             damage: Rng::new(plan.seed ^ 0x6461_6d61),
+            interruptions: Rng::new(plan.seed ^ 0x6361_6c6c),
             intruders: plan.intruders.iter().enumerate().map(|(number, _)| Intruder::new(plan.seed, number)).collect(),
             plan,
         };
@@ -262,6 +267,7 @@ impl Simulation {
             Happening::HearHousemates(process) => self.hear_housemates(process),
             Happening::Burst(writer) => self.burst(writer),
             Happening::Assert(writer) => self.assert_liveliness(writer),
+            Happening::CallEnds(writer) => self.end_call(writer),
             Happening::Retry(writer) => self.write(writer),
             Happening::GiveUp { writer, waits } => self.give_up_write(writer, waits),
             Happening::Take(reader) => self.take(reader),

@@ -8,7 +8,7 @@ use thalweg_sim::lane::HostLink;
 use thalweg_sim::laws::{delivery, liveness, settles};
 use thalweg_sim::network::{GroupFilter, Weather};
 use thalweg_sim::plan::{
-    Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SplitPlan, Stamps, WriterPlan,
+    Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SendTimes, SplitPlan, Stamps, WriterPlan,
 };
 use thalweg_sim::trace::Detail;
 use thalweg_sim::{World, run};
@@ -414,4 +414,18 @@ fn a_host_that_has_answered_where_it_moved_to_is_not_lost() {
 #[test]
 fn what_is_gone_while_a_reader_has_no_room_is_not_asked_for() {
     World::new(446_507_287).run().check_all();
+}
+
+/// The I/O thread's timer ran out while the application's thread was in a send call: it left the HEARTBEAT to that thread, which sends what
+/// is new, and told the timer of nothing. Where the last datagrams were lost, nobody asked before the next write.
+#[test]
+fn a_timer_that_runs_out_during_a_send_call_is_set_again() {
+    for seed in 0..40 {
+        let mut plan = plan(2, vec![writer(0, keep_all(None))], vec![reader(1, reads_all(None))]);
+        plan.seed = seed;
+        plan.weather.loss = 0.2;
+        let interruption = Duration::from_millis(100);
+        plan.processes[0].sends = SendTimes { datagram: Duration::from_micros(50), interrupted: 0.5, interruption };
+        check(plan);
+    }
 }

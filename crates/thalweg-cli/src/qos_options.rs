@@ -52,7 +52,7 @@ const KEYS: [(&str, &str); 21] = [
     ("max_samples", "samples kept at most"),
     ("max_instances", "instances kept at most"),
     ("max_samples_per_instance", "samples of an instance kept at most"),
-    ("latency_budget_ms", "milliseconds, a hint that is matched"),
+    ("latency_budget_ms", "milliseconds that a sample may wait for others"),
     ("partition", "names with commas between, wildcards * and ? allowed"),
     (
         "transport_priority",

@@ -320,8 +320,8 @@ const POLICIES: &[Clause] = &[
     shown(
         "§2.2.3.8",
         "LATENCY_BUDGET",
-        "`timing.latency_budget`, matched",
-        "it/entities.rs policies_that_change_are_told_to_other_processes_and_others_refused",
+        "`timing.latency_budget`",
+        "it/latency_budget.rs small_samples_that_may_wait_are_received_together_until_an_endpoint_is_in_a_hurry",
     ),
     shown(
         "§2.2.3.9",

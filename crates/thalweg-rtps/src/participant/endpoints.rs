@@ -83,10 +83,12 @@ pub(super) struct LocalWriter {
 pub(super) struct Endpoints {
     builtin: BuiltinTopics,
     pub(super) writers: BTreeMap<EntityId, LocalWriter>,
-    readers: BTreeMap<EntityId, LocalReader>,
+    pub(super) readers: BTreeMap<EntityId, LocalReader>,
     /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
     next_key: u32,
+    /// The least LATENCY_BUDGET, unless it has to be looked up again.
+    pub(super) latency: Option<Duration>,
     /// Number of readers that do not get just what others get: they have a content filter, or want coherent sets.
     particular_readers: usize,
     /// Memory of unfinished samples of user-defined readers.
@@ -127,7 +129,8 @@ impl Endpoints {
             readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None, publications });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
-        Endpoints { builtin, writers, readers, classes, next_key: 1, particular_readers: 0, budget, epoch: None }
+        let (latency, epoch) = (None, None);
+        Endpoints { builtin, writers, readers, classes, next_key: 1, latency, particular_readers: 0, budget, epoch }
     }
 
     /// The built-in topics, including services.
@@ -260,6 +263,7 @@ impl Endpoints {
 
     pub(super) fn add_reader(&mut self, entity: EntityId, local: LocalReader) {
         self.readers.insert(entity, local);
+        self.latency = None;
     }
 
     pub(super) fn next_key(&mut self) -> u32 {
@@ -324,6 +328,7 @@ impl Participant {
         let local = LocalWriter::new(state, Arc::clone(&config.qos), controller);
         let shared = local.shared.clone();
         self.endpoints.writers.insert(entity, local);
+        self.endpoints.latency = None;
         self.order.attach(entity, &config.qos, controller);
         self.endpoints.set_traffic_class(entity, TrafficClass::of(config.qos.transport_priority));
         let information = self.type_information(&config.topic_name, &config.type_name);
@@ -391,6 +396,7 @@ impl Participant {
         let shared = Shared::new(state);
         let local = LocalReader { shared: shared.clone(), keys: config.keys, filter, publications };
         self.endpoints.readers.insert(entity, local);
+        self.endpoints.latency = None;
         let information = self.type_information(&config.topic_name, &config.type_name);
         let data = SubscriptionData::new(guid, &config.topic_name, &config.type_name, config.qos)
             .with_type_information(information);
@@ -436,6 +442,7 @@ impl Participant {
     /// Removes a writer with its history.
     pub(super) fn remove_writer(&mut self, now: Instant, entity: EntityId) {
         let Some(local) = self.endpoints.writers.remove(&entity) else { return };
+        self.endpoints.latency = None;
         self.order.detach(now, entity, local.controller);
         self.liveliness.remove_own(now, local.qos.liveliness);
         let guid = Guid::new(self.config.prefix, entity);
@@ -454,6 +461,7 @@ impl Participant {
             return;
         }
         let Some(local) = self.endpoints.readers.remove(&entity) else { return };
+        self.endpoints.latency = None;
         let is_particular = local.filter.is_some() || local.shared.lock().wants_coherent_sets() == CoherentSets::Wanted;
         self.endpoints.particular_readers -= usize::from(is_particular);
         if self.leave_graph(entity) {

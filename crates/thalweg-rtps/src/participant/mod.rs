@@ -251,6 +251,11 @@ impl Participant {
         others.for_each(|prefix| self.announcer.greet(*prefix));
     }
 
+    /// Size of the receive buffers of its sockets, which it announces.
+    pub fn receive_buffer_bytes(&self) -> u32 {
+        self.config.receive_buffer_bytes
+    }
+
     /// Deletes the application's endpoints and says farewell to all participants. Drain [`Participant::poll_transmit`] afterwards.
     pub fn shutdown(&mut self, now: Instant) {
         for writer in self.endpoints.user_writers() {

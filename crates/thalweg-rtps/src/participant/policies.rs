@@ -1,6 +1,7 @@
 //! What local endpoints announce of themselves, and changes of their policies.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Participant;
 use crate::discovery::endpoint_data::{PublicationData, SubscriptionData};
@@ -29,8 +30,31 @@ impl Participant {
         }
         self.order.schedule.set_priority(entity, qos.transport_priority);
         self.endpoints.set_traffic_class(entity, TrafficClass::of(qos.transport_priority));
+        self.endpoints.latency = None;
         self.renew_publication(now, entity, |data| PublicationData { qos, ..data });
         Ok(())
+    }
+
+    /// The least LATENCY_BUDGET of the application's endpoints; zero without any. What arrives may wait for part of it.
+    pub fn latency_budget(&mut self) -> Duration {
+        if let Some(known) = self.endpoints.latency {
+            return known;
+        }
+        let endpoints = &self.endpoints;
+        let writers = endpoints.writers.iter().filter(|(entity, _)| !entity.is_builtin());
+        let readers = endpoints.readers.iter().filter(|(entity, _)| !entity.is_builtin());
+        let of_writers = writers.map(|(_, writer)| writer.qos.timing.latency_budget);
+        let of_readers = readers.map(|(_, reader)| reader.shared.lock().qos().timing.latency_budget);
+        let mut least = None;
+        for budget in of_writers.chain(of_readers) {
+            least = Some(least.unwrap_or(budget).min(budget));
+            if budget.is_zero() {
+                break;
+            }
+        }
+        let least = least.unwrap_or_default();
+        self.endpoints.latency = Some(least);
+        least
     }
 
     /// Announces a local writer with these data, in place of those announced before.
@@ -76,6 +100,7 @@ impl Participant {
             reader.set_qos(now, Arc::clone(&qos));
             reader.newly_armed()
         };
+        self.endpoints.latency = None;
         if let Some(at) = armed {
             self.order.schedule.arm(entity, at);
         }

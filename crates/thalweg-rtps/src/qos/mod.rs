@@ -84,7 +84,8 @@ pub const READER_PATIENCE_MIN: Duration = Duration::from_millis(100);
 pub struct WriterTiming {
     /// Every instance is written at least once in this period; OFFERED_DEADLINE_MISSED tells otherwise. Default infinite.
     pub deadline: Duration,
-    /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
+    /// LATENCY_BUDGET: acceptable delay of a sample. Where all endpoints of a participant have one, small samples that arrive may wait for
+    /// others, half of the least of them, 10 ms at most. Default 0.
     pub latency_budget: Duration,
     /// LIFESPAN: lifetime of a sample, from its source timestamp at readers and from its write at the writer, where it ends without
     /// being sent or repeated any more. Not zero. Default infinite.
@@ -147,7 +148,7 @@ impl Default for ReaderLifecycle {
 pub struct ReaderTiming {
     /// A sample of every instance is wanted at least once in this period; REQUESTED_DEADLINE_MISSED tells otherwise. Default infinite.
     pub deadline: Duration,
-    /// LATENCY_BUDGET: acceptable delay of a sample, a hint that is only matched. Default 0.
+    /// LATENCY_BUDGET: acceptable delay of a sample; see [`WriterTiming::latency_budget`]. Default 0.
     pub latency_budget: Duration,
     /// TIME_BASED_FILTER: at most one sample of an instance is wanted in this period, by the reader's clock. A reliable reader gets the
     /// newest of those that came meanwhile at its end. At most the deadline. Default 0: all are wanted.

@@ -16,6 +16,7 @@ use thalweg_transport::{clock, thread};
 
 use super::RuntimeState;
 use super::addresses::{AddressPlan, local_addresses};
+use super::gathering::Gathering;
 use super::household;
 use super::paths::Paths;
 use crate::trace;
@@ -64,6 +65,7 @@ pub(crate) struct IoThread {
     events: Vec<Event>,
     requests: Vec<(EntityId, Instant)>,
     paths: Paths,
+    gathering: Gathering,
     /// When the participant wants to be called again.
     due: Instant,
     /// Time of the last turn.
@@ -76,6 +78,7 @@ pub(crate) struct IoThread {
 
 impl IoThread {
     pub(super) fn new(state: Arc<RuntimeState>, receiver: Receiver, plan: AddressPlan, options: IoOptions) -> IoThread {
+        let gathering = Gathering::new(state.participant.lock().receive_buffer_bytes());
         IoThread {
             state,
             receiver,
@@ -86,6 +89,7 @@ impl IoThread {
             events: Vec::new(),
             requests: Vec::new(),
             paths: Paths::default(),
+            gathering,
             due: Instant::ZERO,
             turned_at: Instant::ZERO,
             active_until: Instant::ZERO,
@@ -141,6 +145,8 @@ impl IoThread {
         for (entity, at) in self.requests.drain(..) {
             participant.rearm(entity, at);
         }
+        self.gathering.set_budget(now, participant.latency_budget());
+        self.gathering.note_arrivals(now, self.inbox.iter().map(|datagram| datagram.payload.len()));
         participant.handle_datagrams(now, self.inbox.iter().map(|datagram| (&datagram.payload, datagram.source)));
         self.inbox.clear();
         participant.handle_household(now);
@@ -199,6 +205,12 @@ impl IoThread {
     }
 
     fn sleep(&mut self) {
+        if let Some(until) = self.gathering.pause_after(self.turned_at) {
+            std::thread::sleep(until.min(self.due).since(clock::now()));
+            let waited = self.receiver.wait(Some(Duration::ZERO));
+            self.note_wakeup(waited);
+            return;
+        }
         // The time of the last turn is exact enough, since it only keeps sleeps short while writers are active.
         let limit = if self.turned_at < self.active_until { self.turned_at + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
         let until = self.due.min(limit);

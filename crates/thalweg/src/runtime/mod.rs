@@ -3,6 +3,7 @@
 mod addresses;
 mod alarm;
 mod endpoints;
+mod gathering;
 mod household;
 mod io_thread;
 mod listener_slot;

@@ -18,6 +18,7 @@ mod instance_access;
 mod instances;
 mod interfaces;
 mod large;
+mod latency_budget;
 mod listeners;
 mod policies;
 mod processes;

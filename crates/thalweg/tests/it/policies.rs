@@ -20,7 +20,7 @@ const ROLE: &str = "THALWEG_TEST_POLICY";
 const SPAN: Duration = Duration::from_millis(500);
 
 /// Ends the other side also when the test fails.
-struct Other(Child);
+pub struct Other(Child);
 
 impl Other {
     fn signal(&self, signal: &str) {
@@ -81,6 +81,13 @@ fn other_side() {
             loop {
                 writer.write(&Shape::new("A", strength)).unwrap();
                 std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        "fast" => {
+            let writer = create(reliable_writer());
+            for x in 0.. {
+                writer.write(&Shape::new("A", x)).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
             }
         }
         "automatic" => {
@@ -216,7 +223,7 @@ fn write_on(writer: &DataWriter<Shape>) {
 }
 
 /// Starts `role` and a reader of its topic.
-fn reader_of(role: &str, qos: ReaderQos) -> (Other, DataReader<Shape>, thalweg::DomainParticipant) {
+pub fn reader_of(role: &str, qos: ReaderQos) -> (Other, DataReader<Shape>, thalweg::DomainParticipant) {
     let (domain, name) = (domain(), unique(&role.replace(' ', "_")));
     let participant = participant(domain);
     let reader = participant.create_reader(&participant.create_topic::<Shape>(&name), qos).unwrap();

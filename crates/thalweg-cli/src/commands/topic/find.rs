@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use thalweg::discovery::{PublicationData, SubscriptionData};
-use thalweg::qos::{Durability, History, ReaderQos, Reliability};
+use thalweg::qos::{Durability, History, ReaderQos, ReaderTiming, Reliability};
 use thalweg::types::{Guid, GuidPrefix, KeyHash, Keyed};
 use thalweg::{DataReader, DomainParticipant, KeyOf, Raw, Type};
 use thalweg_types::codec::SampleType;
@@ -225,11 +225,16 @@ pub fn sample_type(of: &Type) -> Result<SampleType<'_>, Failure> {
     SampleType::of(of).ok_or_else(|| Failure::Failed("the type of the topic is neither structure nor union".to_owned()))
 }
 
-/// A reader of a topic that matches all of its writers and takes samples as they come.
+/// A reader of a topic that matches all of its writers and takes samples as they come, `latency_budget` later at most.
 ///
 /// # Errors
 /// When the reader cannot be created.
-pub fn raw_reader(participant: &DomainParticipant, found: &FoundTopic, depth: u32) -> Result<DataReader<Raw>, Failure> {
+pub fn raw_reader(
+    participant: &DomainParticipant,
+    found: &FoundTopic,
+    depth: u32,
+    latency_budget: Duration,
+) -> Result<DataReader<Raw>, Failure> {
     // Many writers send no hash of the key. All samples are then of one instance: nothing here tells instances apart.
     let one_instance: KeyOf = Arc::new(|_, _| Some(KeyHash::default()));
     let key_of = (found.keyed == Keyed::Yes).then_some(one_instance);
@@ -238,6 +243,7 @@ pub fn raw_reader(participant: &DomainParticipant, found: &FoundTopic, depth: u3
         reliability: if found.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
         durability: if found.is_durable { Durability::TransientLocal } else { Durability::Volatile },
         history: History::KeepLast(depth),
+        timing: ReaderTiming { latency_budget, ..ReaderTiming::default() },
         ..ReaderQos::default()
     };
     participant.create_reader(&topic, qos).map_err(Failure::from_cause)

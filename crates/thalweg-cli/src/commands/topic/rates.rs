@@ -170,7 +170,7 @@ fn follow(
     }
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
-    let reader = raw_reader(&participant, &found, DEPTH)?;
+    let reader = raw_reader(&participant, &found, DEPTH, Duration::ZERO)?;
     let mut printed = 0;
     let mut begun = Instant::now();
     while !interrupt.came() {

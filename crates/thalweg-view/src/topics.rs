@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg::discovery::PublicationData;
-use thalweg::types::{Guid, KeyHash, Keyed, SequenceNumber};
+use thalweg::types::{Guid, Keyed, SequenceNumber};
 use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Sample, Type};
 use thalweg_recording::TopicSelection;
 use thalweg_recording::arrival::{ReceptionClock, held};
@@ -347,14 +347,11 @@ impl ReaderOf<'_> {
         exchange: &Arc<Exchange>,
     ) -> Result<DataReader<Raw>, thalweg::Error> {
         let of = Arc::clone(&shown.of);
-        let key_of: KeyOf = if self.demand.is_durable {
-            // What late clients get is kept by instance.
-            Arc::new(move |bytes, kind| instance_of(&of, bytes, kind))
-        } else {
-            Arc::new(|_, _| Some(KeyHash::default()))
-        };
-        let key_of = (self.keyed == Keyed::Yes).then_some(key_of);
-        let topic = participant.create_raw_topic(self.topic, self.type_name, self.keyed, key_of);
+        let key_of: KeyOf = Arc::new(move |bytes, kind| instance_of(&of, bytes, kind));
+        // What late clients get is kept by instance; nothing else tells instances apart.
+        let keeps = self.keyed == Keyed::Yes && self.demand.is_durable;
+        let topic = participant.create_raw_topic(self.topic, self.type_name, self.keyed, keeps.then_some(key_of));
+        let topic = if keeps { topic } else { topic.without_instances() };
         let (exchange, channel, demand) = (Arc::clone(exchange), shown.channel, self.demand.clone());
         let hand_over = move |reader: &DataReader<Raw>| {
             let clock = ReceptionClock::read();

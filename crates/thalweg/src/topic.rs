@@ -43,7 +43,7 @@ pub(crate) struct TopicDescription {
 pub(crate) enum TopicKeys {
     /// The hash that writers may send along.
     Wire,
-    /// Generated code, which reads the key members and no more.
+    /// Generated code, which reads the key members and no more, or nothing.
     Generated(KeyOf),
     /// A function of the application, which may do and last as it likes: never under a lock, nor on the I/O thread.
     Application(KeyOf),
@@ -162,14 +162,26 @@ impl Topic<Raw> {
                 .on_topic(&self.description.name)
         };
         let described = describe(of).map_err(refused)?;
-        let TopicDescription { name, type_name, keyed, keys, .. } = &*self.description;
-        Ok(Topic::from_description(TopicDescription {
+        Ok(self.with(self.description.keys.clone(), Some(Arc::new(described))))
+    }
+
+    /// The same topic for readers that do not tell instances apart, as tools do that count or show what comes: all samples of a topic with
+    /// a key are of one instance. No function is called for them, on no thread.
+    pub fn without_instances(&self) -> Topic<Raw> {
+        let one: KeyOf = Arc::new(|_: &[u8], _: PayloadKind| Some(KeyHash::default()));
+        let keys = if self.keyed() == Keyed::Yes { TopicKeys::Generated(one) } else { TopicKeys::Wire };
+        self.with(keys, self.description.described.clone())
+    }
+
+    fn with(&self, keys: TopicKeys, described: Option<Arc<Described>>) -> Topic<Raw> {
+        let TopicDescription { name, type_name, keyed, .. } = &*self.description;
+        Topic::from_description(TopicDescription {
             name: name.clone(),
             type_name: type_name.clone(),
             keyed: *keyed,
-            keys: keys.clone(),
-            described: Some(Arc::new(described)),
-        }))
+            keys,
+            described,
+        })
     }
 }
 

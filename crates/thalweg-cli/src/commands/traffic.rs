@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use thalweg::discovery::PublicationData;
-use thalweg::types::{Guid, KeyHash, Keyed};
-use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw};
+use thalweg::types::Guid;
+use thalweg::{DataReader, Delivery, DomainParticipant, Raw};
 use thalweg_recording::TopicSelection;
 use thalweg_recording::demand::Demand;
 use thalweg_report::figures::{grouped, rounded};
@@ -320,10 +320,7 @@ fn create_reader(
     (counts, demands): (&Arc<Counts>, &Demands),
 ) -> Result<DataReader<Raw>, thalweg::Error> {
     let keyed = data.guid.entity.keyed();
-    // Nothing here tells instances apart.
-    let one_instance: KeyOf = Arc::new(|_, _| Some(KeyHash::default()));
-    let key_of = (keyed == Keyed::Yes).then_some(one_instance);
-    let topic = participant.create_raw_topic(&data.topic_name, &data.type_name, keyed, key_of);
+    let topic = participant.create_raw_topic(&data.topic_name, &data.type_name, keyed, None).without_instances();
     let (own, counts, demands) = (demand.clone(), Arc::clone(counts), demands.clone());
     let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
     builder

@@ -44,6 +44,22 @@ fn raw_and_typed_endpoints_of_a_topic_understand_each_other() {
 }
 
 #[test]
+fn a_reader_without_instances_takes_all_samples_as_of_one() {
+    let (domain, name) = (domain(), unique("together"));
+    let (here, there) = (participant(domain), participant(domain));
+    let topic = here.create_raw_topic(&name, "Shape", Keyed::Yes, None).without_instances();
+    let reader = here.create_reader(&topic, reliable_reader()).unwrap();
+    let writer = there.create_writer(&there.create_topic::<Shape>(&name), reliable_writer()).unwrap();
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    for color in ["RED", "BLUE"] {
+        writer.write(&Shape::new(color, 1)).unwrap();
+    }
+    let taken = take(&reader, 2);
+    assert_eq!(taken[0].info().instance, taken[1].info().instance);
+    assert_eq!(cdr::decode::<Shape>(taken[1].bytes()).unwrap().color, "BLUE");
+}
+
+#[test]
 fn bytes_without_encapsulation_or_instance_are_refused() {
     let participant = participant(domain());
     let keyless = participant.create_raw_topic("keyless", "Bytes", Keyed::No, None);

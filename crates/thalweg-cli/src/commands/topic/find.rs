@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use thalweg::discovery::{PublicationData, SubscriptionData};
 use thalweg::qos::{Durability, History, ReaderQos, ReaderTiming, Reliability};
-use thalweg::types::{Guid, GuidPrefix, KeyHash, Keyed};
-use thalweg::{DataReader, DomainParticipant, KeyOf, Raw, Type};
+use thalweg::types::{Guid, GuidPrefix, Keyed};
+use thalweg::{DataReader, DomainParticipant, Raw, Type};
 use thalweg_types::codec::SampleType;
 use thalweg_types::ros::RosPackages;
 use thalweg_types::{Types, idl};
@@ -235,10 +235,8 @@ pub fn raw_reader(
     depth: u32,
     latency_budget: Duration,
 ) -> Result<DataReader<Raw>, Failure> {
-    // Many writers send no hash of the key. All samples are then of one instance: nothing here tells instances apart.
-    let one_instance: KeyOf = Arc::new(|_, _| Some(KeyHash::default()));
-    let key_of = (found.keyed == Keyed::Yes).then_some(one_instance);
-    let topic = participant.create_raw_topic(&found.name, &found.type_name, found.keyed, key_of);
+    // Many writers send no hash of the key, and nothing here tells instances apart.
+    let topic = participant.create_raw_topic(&found.name, &found.type_name, found.keyed, None).without_instances();
     let qos = ReaderQos {
         reliability: if found.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
         durability: if found.is_durable { Durability::TransientLocal } else { Durability::Volatile },

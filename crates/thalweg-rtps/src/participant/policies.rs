@@ -35,7 +35,8 @@ impl Participant {
         Ok(())
     }
 
-    /// The least LATENCY_BUDGET of the application's endpoints; zero without any. What arrives may wait for part of it.
+    /// The least LATENCY_BUDGET of the application's endpoints; zero without any, and with a reliable writer, whose next samples may wait
+    /// for acknowledgements. What arrives may wait for part of it.
     pub fn latency_budget(&mut self) -> Duration {
         if let Some(known) = self.endpoints.latency {
             return known;
@@ -43,7 +44,10 @@ impl Participant {
         let endpoints = &self.endpoints;
         let writers = endpoints.writers.iter().filter(|(entity, _)| !entity.is_builtin());
         let readers = endpoints.readers.iter().filter(|(entity, _)| !entity.is_builtin());
-        let of_writers = writers.map(|(_, writer)| writer.qos.timing.latency_budget);
+        let of_writers = writers.map(|(_, writer)| match writer.qos.reliability.is_reliable() {
+            true => Duration::ZERO,
+            false => writer.qos.timing.latency_budget,
+        });
         let of_readers = readers.map(|(_, reader)| reader.shared.lock().qos().timing.latency_budget);
         let mut least = None;
         for budget in of_writers.chain(of_readers) {
@@ -112,5 +116,51 @@ impl Participant {
         self.match_local_reader(now, entity);
         self.match_subscription(now, guid);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::*;
+    use super::*;
+    use crate::participant::{KeySource, ReaderConfig, WriterConfig};
+    use crate::qos::{History, Reliability};
+    use crate::types::Keyed;
+    use crate::writer::WriterOptions;
+
+    #[test]
+    fn the_least_budget_of_all_endpoints_holds_and_none_with_a_reliable_writer() {
+        let mut net = Net::new(1);
+        let (now, participant) = (net.now, &mut net.nodes[0].participant);
+        let names = || ("topic".to_owned(), "type".to_owned());
+        let reading = |millis: u64| {
+            let mut qos = reliable_reader(History::KeepAll);
+            qos.timing.latency_budget = Duration::from_millis(millis);
+            Arc::new(qos)
+        };
+        let reader = |millis: u64| {
+            let ((topic_name, type_name), qos) = (names(), reading(millis));
+            ReaderConfig { topic_name, type_name, keyed: Keyed::No, qos, keys: KeySource::Wire, filter: None }
+        };
+        let writer = |reliability: Reliability| {
+            let (topic_name, type_name) = names();
+            let mut qos = WriterQos { reliability, ..WriterQos::default() };
+            qos.timing.latency_budget = Duration::from_millis(7);
+            let options = WriterOptions::default();
+            WriterConfig { topic_name, type_name, keyed: Keyed::No, qos: qos.into(), options }
+        };
+        assert_eq!(participant.latency_budget(), Duration::ZERO);
+        let slow = participant.create_reader(now, reader(20)).expect("a legal QoS");
+        assert_eq!(participant.latency_budget().as_millis(), 20);
+        let entity = slow.lock().guid().entity;
+        participant.set_reader_qos(now, entity, reading(30)).expect("it may change");
+        assert_eq!(participant.latency_budget().as_millis(), 30);
+        participant.create_writer(now, writer(Reliability::BestEffort)).expect("a legal QoS");
+        assert_eq!(participant.latency_budget().as_millis(), 7);
+        let reliable = participant.create_writer(now, writer(Reliability::RELIABLE)).expect("a legal QoS");
+        assert_eq!(participant.latency_budget(), Duration::ZERO);
+        let entity = reliable.lock().guid().entity;
+        participant.delete_writer(now, entity);
+        assert_eq!(participant.latency_budget().as_millis(), 7);
     }
 }

@@ -84,7 +84,7 @@ pub const READER_PATIENCE_MIN: Duration = Duration::from_millis(100);
 pub struct WriterTiming {
     /// Every instance is written at least once in this period; OFFERED_DEADLINE_MISSED tells otherwise. Default infinite.
     pub deadline: Duration,
-    /// LATENCY_BUDGET: acceptable delay of a sample. Where all endpoints of a participant have one, small samples that arrive may wait for
+    /// LATENCY_BUDGET: acceptable delay of a sample. Where all endpoints of a participant have one, and no writer is reliable, small samples that arrive may wait for
     /// others, half of the least of them, 10 ms at most. Default 0.
     pub latency_budget: Duration,
     /// LIFESPAN: lifetime of a sample, from its source timestamp at readers and from its write at the writer, where it ends without

@@ -50,7 +50,7 @@ pub struct FoundTopic {
     /// Who describes the type, and how; `None` where nobody does.
     information: Option<(GuidPrefix, Arc<[u8]>)>,
     /// What all writers offer.
-    is_reliable: bool,
+    pub is_reliable: bool,
     is_durable: bool,
 }
 

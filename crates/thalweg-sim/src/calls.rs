@@ -131,7 +131,7 @@ impl Simulation {
             match writes_on {
                 Some(true) => self.write(number),
                 // Room that came during the call was told to nobody.
-                Some(false) if sequence.is_none() && self.has_room(number) => {
+                Some(false) if sequence.is_none() && self.ask_for_room(number) => {
                     self.queue.plan(self.now, Happening::Retry(number));
                 }
                 _ => {}
@@ -139,8 +139,8 @@ impl Simulation {
         }
     }
 
-    /// Whether the writer has room for the change that was refused.
-    fn has_room(&self, number: usize) -> bool {
+    /// Returns whether the writer has room for the change that was refused; else it will tell of it.
+    fn ask_for_room(&self, number: usize) -> bool {
         let application = &self.writers[number];
         let (index, process) = (application.record.index, application.record.process);
         let topic = &self.plan.topics[index.topic];

@@ -54,8 +54,11 @@ impl Gathering {
 
     /// Datagrams of these sizes have come.
     pub(super) fn note_arrivals(&mut self, now: Instant, datagrams: impl Iterator<Item = usize>) {
+        if self.budget.is_zero() {
+            return;
+        }
         let cost: u64 = datagrams.map(|bytes| bytes as u64 + DATAGRAM_COST).sum();
-        if self.budget.is_zero() || cost == 0 {
+        if cost == 0 {
             return;
         }
         if now.since(self.since) > PAUSE_MAX {
@@ -85,8 +88,14 @@ mod tests {
         Instant::from_nanos(1_000_000_000 + micros * 1_000)
     }
 
-    /// Whether pauses follow a datagram of `bytes` each `period_us`, after so many.
-    fn pauses(gathering: &mut Gathering, from_us: u64, period_us: u64, count: u64, bytes: usize) -> Option<Instant> {
+    /// Until when a pause lasts after `count` datagrams of `bytes`, one each `period_us`.
+    fn paused_until(
+        gathering: &mut Gathering,
+        from_us: u64,
+        period_us: u64,
+        count: u64,
+        bytes: usize,
+    ) -> Option<Instant> {
         (1..=count).fold(None, |_, number| {
             let now = at(from_us + number * period_us);
             gathering.note_arrivals(now, std::iter::once(bytes));
@@ -103,35 +112,35 @@ mod tests {
     #[test]
     fn small_samples_gather_for_half_of_the_budget_once_they_were_watched() {
         let mut some = gathering(Duration::from_millis(20));
-        assert_eq!(pauses(&mut some, 0, 1_000, 1_999, 200), None);
-        assert_eq!(pauses(&mut some, 1_999_000, 1_000, 1, 200), Some(at(2_010_000)));
+        assert_eq!(paused_until(&mut some, 0, 1_000, 1_999, 200), None);
+        assert_eq!(paused_until(&mut some, 1_999_000, 1_000, 1, 200), Some(at(2_010_000)));
         let mut tight = gathering(Duration::from_millis(2));
-        assert_eq!(pauses(&mut tight, 0, 1_000, 2_000, 200), Some(at(2_001_000)));
+        assert_eq!(paused_until(&mut tight, 0, 1_000, 2_000, 200), Some(at(2_001_000)));
     }
 
     #[test]
     fn nothing_gathers_without_a_budget() {
         let mut none = gathering(Duration::ZERO);
-        assert_eq!(pauses(&mut none, 0, 1_000, 4_000, 200), None);
+        assert_eq!(paused_until(&mut none, 0, 1_000, 4_000, 200), None);
         let mut taken_back = gathering(Duration::from_millis(20));
-        assert!(pauses(&mut taken_back, 0, 1_000, 2_100, 200).is_some());
+        assert!(paused_until(&mut taken_back, 0, 1_000, 2_100, 200).is_some());
         taken_back.set_budget(at(2_100_000), Duration::ZERO);
-        assert_eq!(pauses(&mut taken_back, 2_100_000, 1_000, 10, 200), None);
+        assert_eq!(paused_until(&mut taken_back, 2_100_000, 1_000, 10, 200), None);
     }
 
     #[test]
     fn samples_that_come_seldom_are_handled_at_once() {
-        assert_eq!(pauses(&mut gathering(Duration::from_millis(20)), 0, 21_000, 1_000, 200), None);
+        assert_eq!(paused_until(&mut gathering(Duration::from_millis(20)), 0, 21_000, 1_000, 200), None);
     }
 
     #[test]
     fn bursts_that_fill_the_buffer_end_the_pauses_for_a_while() {
         let mut large = gathering(Duration::from_millis(20));
-        assert_eq!(pauses(&mut large, 0, 1_000, 4_000, 9_000), None, "100 kB in 10 ms");
+        assert_eq!(paused_until(&mut large, 0, 1_000, 4_000, 9_000), None, "100 kB in 10 ms");
         let mut mixed = gathering(Duration::from_millis(20));
-        assert!(pauses(&mut mixed, 0, 1_000, 2_100, 200).is_some());
-        assert_eq!(pauses(&mut mixed, 2_100_000, 10, 10, 60_000), None, "an image between them");
-        assert_eq!(pauses(&mut mixed, 2_101_000, 1_000, 1_900, 200), None);
-        assert!(pauses(&mut mixed, 4_001_000, 1_000, 200, 200).is_some());
+        assert!(paused_until(&mut mixed, 0, 1_000, 2_100, 200).is_some());
+        assert_eq!(paused_until(&mut mixed, 2_100_000, 10, 10, 60_000), None, "an image between them");
+        assert_eq!(paused_until(&mut mixed, 2_101_000, 1_000, 1_900, 200), None);
+        assert!(paused_until(&mut mixed, 4_001_000, 1_000, 200, 200).is_some());
     }
 }

@@ -70,7 +70,7 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     let (of, origin) = type_of(&participant, &found, &options.source)?;
     remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
     let of = sample_type(&of)?;
-    // A reliable writer may wait for acknowledgements: whoever looks on is not to hold it up.
+    // A reliable writer may wait for acknowledgements, and an observer must not hold it up.
     let latency_budget = if found.is_reliable { Duration::ZERO } else { GATHERING };
     let reader = raw_reader(&participant, &found, DEPTH, latency_budget)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);

@@ -28,6 +28,8 @@ pub(crate) struct WriterApplication {
     /// The change that is to be written next, and that may have been refused already.
     pub(crate) pending: Option<Pending>,
     pub(crate) left_in_burst: u32,
+    /// The open set of its publisher.
+    pub(crate) publishers_set: Option<u32>,
     /// The last number that the writer reported as acknowledged by all readers.
     pub(crate) promised: SequenceNumber,
     /// Number of written changes that each reader was seen to have.
@@ -55,6 +57,7 @@ impl WriterApplication {
             record,
             pending: None,
             left_in_burst: 0,
+            publishers_set: None,
             promised: SequenceNumber::ZERO,
             kept: BTreeMap::new(),
             rng,

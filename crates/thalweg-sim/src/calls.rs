@@ -41,6 +41,8 @@ pub(crate) enum Then {
     GoOnWriting { sequence: Option<SequenceNumber>, arm: Option<Instant> },
     /// The participant is told that liveliness was asserted.
     Assert { by_participant: bool },
+    /// The participant is told of the end of a set.
+    EndSet,
 }
 
 /// A send call that is under way.
@@ -177,6 +179,13 @@ impl Simulation {
                     participant.assert_liveliness(now);
                 }
                 participant.rearm(entity, now);
+                self.drive(process);
+                true
+            }
+            Then::EndSet => {
+                for at in [Some(now), pause].into_iter().flatten() {
+                    participant.rearm(entity, at);
+                }
                 self.drive(process);
                 true
             }

@@ -15,17 +15,25 @@ impl Simulation {
     /// The time at which a paused process goes on. Void time-outs are not kept.
     pub(crate) fn postpone(&mut self, happening: &Happening) -> Option<Instant> {
         let process = match *happening {
-            Happening::Receive(process) | Happening::Timeout(process) | Happening::HearHousemates(process) => process,
+            Happening::Receive(process)
+            | Happening::Timeout(process)
+            | Happening::HearHousemates(process)
+            | Happening::Commit(process)
+            | Happening::Committed(process)
+            | Happening::BeginSet(process)
+            | Happening::EndSet(process) => process,
             Happening::CreateWriter(number)
             | Happening::DeleteWriter(number)
             | Happening::Burst(number)
             | Happening::Assert(number)
+            | Happening::SetWriterQos(number)
             | Happening::CallEnds(number)
             | Happening::Retry(number)
             | Happening::GiveUp { writer: number, .. } => self.writers[number].record.process,
-            Happening::CreateReader(number) | Happening::DeleteReader(number) | Happening::Take(number) => {
-                self.readers[number].record.process
-            }
+            Happening::CreateReader(number)
+            | Happening::DeleteReader(number)
+            | Happening::SetReaderQos(number)
+            | Happening::Take(number) => self.readers[number].record.process,
             _ => return None,
         };
         let (now, process) = (self.now, &mut self.processes[process]);

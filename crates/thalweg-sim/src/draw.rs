@@ -10,6 +10,7 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::clock::HostClock;
+use crate::draw_changing::{CHANGING_SEEDS_FROM, draw_changing};
 use crate::draw_policies::{POLICY_SEEDS_FROM, draw_with_policies};
 use crate::draw_wide::{WIDE_SEEDS_FROM, draw_crowd, draw_troubles};
 use crate::network::{GroupFilter, IpVersion, Weather};
@@ -43,6 +44,9 @@ const LEASE: Duration = Duration::from_secs(20);
 const SHORT_LEASE: Duration = Duration::from_secs(10);
 
 pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
+    if seed >= CHANGING_SEEDS_FROM {
+        return draw_changing(seed);
+    }
     if seed >= POLICY_SEEDS_FROM {
         return draw_with_policies(seed);
     }
@@ -145,6 +149,8 @@ fn draw_process(rng: &mut Rng, number: usize, hosts: usize) -> ProcessPlan {
         household: None,
         controller: None,
         sends: SendTimes::NONE,
+        sets: None,
+        store: None,
     }
 }
 
@@ -223,6 +229,7 @@ fn draw_writer(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> W
         created: milliseconds(rng.below(first_write)),
         deleted: None,
         qos,
+        earlier: None,
         first_write: milliseconds(first_write),
         samples: fixed.samples.unwrap_or(samples as u32),
         period: Duration::from_micros(500 + rng.below(40_000)) * burst.div_ceil(4),
@@ -263,6 +270,7 @@ fn draw_reader(rng: &mut Rng, kind: &Kind, processes: usize, fixed: &Fixed) -> R
             },
             ..ReaderQos::default()
         },
+        earlier: None,
         pace,
         filter: None,
     }

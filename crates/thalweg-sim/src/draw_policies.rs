@@ -62,6 +62,17 @@ const POLICIES: [Policy; 12] = [
 
 pub(crate) fn draw_with_policies(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed ^ 0x706f_6c69);
+    let mut plan = draw_frame(rng, seed);
+    for number in 0..1 + rng.below(2) {
+        let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
+        draw_topics(rng, policy, number, &mut plan);
+    }
+    draw_trouble(rng, &mut plan);
+    plan
+}
+
+/// Hosts, processes and weather.
+pub(crate) fn draw_frame(rng: &mut Rng, seed: u64) -> Plan {
     let processes = 3 + rng.below(3) as usize;
     let hosts = 2 + rng.below(processes as u64 - 1) as usize;
     let mut plan = Plan::new(seed, processes);
@@ -73,11 +84,6 @@ pub(crate) fn draw_with_policies(seed: u64) -> Plan {
     plan.family = if rng.chance(0.2) { IpVersion::V6 } else { IpVersion::V4 };
     let fair = Weather { loss: 0.0, ..draw_weather(rng, &Fixed::default()) };
     plan.weather = if rng.chance(0.5) { fair } else { draw_weather(rng, &Fixed::default()) };
-    for number in 0..1 + rng.below(2) {
-        let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
-        draw_topics(rng, policy, number, &mut plan);
-    }
-    draw_trouble(rng, &mut plan);
     plan
 }
 
@@ -87,7 +93,7 @@ fn draw_clock(rng: &mut Rng) -> HostClock {
     HostClock { offset_nanos: CLOCKS_FROM_NANOS + ahead, drift_ppm: 200 - rng.below(401) as i32 }
 }
 
-fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
+pub(crate) fn draw_trouble(rng: &mut Rng, plan: &mut Plan) {
     if rng.chance(0.3) {
         let process = rng.below(plan.processes.len() as u64) as usize;
         let ending = if rng.chance(0.4) { Ending::Leaves } else { Ending::Vanishes };
@@ -134,7 +140,7 @@ fn draw_topics(rng: &mut Rng, policy: Policy, number: u64, plan: &mut Plan) {
 }
 
 /// A reliable topic mostly, with writers that give their samples time stamps and readers that take them at once.
-fn draw_topic(rng: &mut Rng, number: u64, processes: usize) -> TopicPlan {
+pub(crate) fn draw_topic(rng: &mut Rng, number: u64, processes: usize) -> TopicPlan {
     let reliable = rng.chance(0.8);
     let durable = rng.chance(0.3);
     let history = if rng.chance(0.7) { History::KeepAll } else { History::KeepLast(1 + rng.below(4) as u32) };
@@ -280,7 +286,7 @@ fn draw_ordered(rng: &mut Rng, topic: &mut TopicPlan) {
 }
 
 /// Two or three topics that the writers of a publisher and the readers of a subscriber share.
-fn draw_group(rng: &mut Rng, topic: TopicPlan, plan: &mut Plan) {
+pub(crate) fn draw_group(rng: &mut Rng, topic: TopicPlan, plan: &mut Plan) {
     let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
     let subscriber = rng.below(plan.processes.len() as u64) as usize;
     for number in 0..2 + rng.below(2) {

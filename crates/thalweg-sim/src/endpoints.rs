@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_rtps::discovery::endpoint_data::ContentFilter;
 use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::participant::{KeySource, Publications, ReaderConfig, SampleFilter, WriterConfig};
-use thalweg_rtps::qos::Reliability;
+use thalweg_rtps::qos::{Durability, Reliability};
 use thalweg_rtps::types::Keyed;
 use thalweg_rtps::writer::WriterOptions;
 
@@ -21,33 +21,48 @@ use crate::trace::Step;
 impl Simulation {
     pub(crate) fn create_writer(&mut self, number: usize) {
         let index = self.writers[number].record.index;
-        let topic = &self.plan.topics[index.topic];
-        let plan = &topic.writers[index.place];
-        let config = WriterConfig {
-            topic_name: topic.name.clone(),
-            type_name: Plan::TYPE_NAME.to_string(),
-            keyed: topic.keyed,
-            qos: plan.qos.clone().into(),
-            options: WriterOptions { first: plan.first, ..WriterOptions::default() },
-        };
+        let plan = &self.plan.topics[index.topic].writers[index.place];
         let (process, spans_group) = (plan.process, plan.qos.presentation.spans_group());
         let now = self.processes[process].local(self.now);
         let group = if spans_group { self.processes[process].group() } else { None };
         let group = group.map(|(publisher, _)| publisher);
+        let is_stored = plan.qos.durability == Durability::Persistent;
+        let stored = if is_stored { self.stored_for(process, index.topic) } else { None };
+        let config = self.writer_config(number);
         let Some(participant) = self.processes[process].participant.as_mut() else { return };
-        match participant.create_writer_in(now, config, group) {
+        let created = match is_stored {
+            true => participant.create_lasting_writer(now, config, stored),
+            false => participant.create_writer_in(now, config, group),
+        };
+        match created {
             Ok(handle) => {
                 let guid = handle.lock().guid();
                 self.endpoints.insert((process, guid.entity), number);
                 self.writers[number].record.guid = Some(guid);
                 self.writers[number].record.told.created.push(self.now);
                 self.writers[number].record.told.closed = None;
+                if is_stored {
+                    self.processes[process].stored_writers.insert(index.topic, handle.clone());
+                }
                 self.writers[number].handle = Some(handle);
                 self.note(process, format!("creates writer {number}"));
             }
             Err(error) => self.breach(format!("writer {number} refused: {error}")),
         }
         self.drive(process);
+    }
+
+    pub(crate) fn writer_config(&self, number: usize) -> WriterConfig {
+        let index = self.writers[number].record.index;
+        let topic = &self.plan.topics[index.topic];
+        let plan = &topic.writers[index.place];
+        WriterConfig {
+            topic_name: topic.name.clone(),
+            type_name: Plan::TYPE_NAME.to_string(),
+            keyed: topic.keyed,
+            qos: plan.at(self.now).qos.into(),
+            options: WriterOptions { first: plan.first, ..WriterOptions::default() },
+        }
     }
 
     pub(crate) fn create_reader(&mut self, number: usize) {
@@ -58,7 +73,7 @@ impl Simulation {
             topic_name: topic.name.clone(),
             type_name: Plan::TYPE_NAME.to_string(),
             keyed: topic.keyed,
-            qos: plan.qos.clone().into(),
+            qos: plan.at(self.now).qos.into(),
             keys: KeySource::Function(SimulatedSample::key_of()),
             filter: plan.filter.map(|filter| announced(&topic.name, filter)),
         };
@@ -140,6 +155,7 @@ impl Simulation {
             let Some(change) = application.change(topic, plan, now) else { return };
             let (kind, instance, timestamp) = (change.kind, change.instance, change.timestamp);
             let (set, ends_set) = application.begin_set(plan, &mut handle.lock());
+            let set = set.or(application.publishers_set);
             let outcome = handle.lock().write(now, change);
             let held = handle.lock().held();
             if plan.qos.resource_limits.max_samples.is_some_and(|max| held > max as usize) {
@@ -269,6 +285,7 @@ impl Simulation {
         };
         let complaint = match found {
             Err(damage) => Some(damage),
+            Ok(Some(_)) if writer.record.has_restored(info.sequence, info.instance) => None,
             Ok(Some(sample)) => match writer.record.written.get(sample.index as usize) {
                 None => Some("was never written".to_string()),
                 Some(written) => {

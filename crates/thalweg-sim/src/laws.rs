@@ -3,6 +3,7 @@
 pub mod delivery;
 pub mod discovery;
 pub mod liveness;
+pub mod persistence;
 pub mod policies;
 pub mod presentation;
 pub mod promises;
@@ -43,7 +44,10 @@ pub const ALL: &[(&str, Law)] = &[
     ("policies::filters_pass_what_they_accept", policies::filters_pass_what_they_accept),
     ("policies::what_nobody_writes_is_purged", policies::what_nobody_writes_is_purged),
     ("policies::the_service_keeps_no_more_than_it_says", policies::the_service_keeps_no_more_than_it_says),
+    ("persistence::a_history_goes_on", persistence::a_history_goes_on),
+    ("persistence::what_was_stored_comes_back", persistence::what_was_stored_comes_back),
     ("presentation::sets_are_whole", presentation::sets_are_whole),
+    ("presentation::a_publishers_sets_appear_at_once", presentation::a_publishers_sets_appear_at_once),
     ("presentation::instances_come_one_by_one", presentation::instances_come_one_by_one),
     ("presentation::a_publisher_is_taken_in_its_order", presentation::a_publisher_is_taken_in_its_order),
     ("promises::nothing_is_taken_when_its_time_is_over", promises::nothing_is_taken_when_its_time_is_over),

@@ -15,6 +15,9 @@ pub use crate::calls::SendTimes;
 use crate::clock::HostClock;
 use crate::lane::HostLink;
 use crate::network::{GroupFilter, IpVersion, Weather};
+pub use crate::publisher::SetTimes;
+pub use crate::repartition::EarlierPartition;
+pub use crate::store::StoreTimes;
 pub use crate::trouble::{Cut, IntruderPlan, MovePlan, PathPlan, PausePlan, SplitPlan};
 
 /// A whole scenario. The same plan always leads to the same course of events.
@@ -77,6 +80,10 @@ pub struct ProcessPlan {
     pub controller: Option<FlowControllerSettings>,
     /// How long the send calls of its applications last.
     pub sends: SendTimes,
+    /// When its publisher writes coherent sets.
+    pub sets: Option<SetTimes>,
+    /// The store of its PERSISTENT writers, one in each topic; a process that succeeds it goes on with it.
+    pub store: Option<StoreTimes>,
 }
 
 /// How a process ends.
@@ -123,6 +130,8 @@ pub struct WriterPlan {
     pub deleted: Option<Instant>,
     /// Its QoS.
     pub qos: WriterQos,
+    /// The partitions that it has before.
+    pub earlier: Option<EarlierPartition>,
     /// When it writes the first sample.
     pub first_write: Instant,
     /// How many samples it writes.
@@ -186,6 +195,8 @@ pub struct ReaderPlan {
     pub deleted: Option<Instant>,
     /// Its QoS.
     pub qos: ReaderQos,
+    /// The partitions that it has before.
+    pub earlier: Option<EarlierPartition>,
     /// When it takes what has arrived.
     pub pace: Pace,
     /// Its content filter.
@@ -250,6 +261,8 @@ impl Plan {
             household: None,
             controller: None,
             sends: SendTimes::NONE,
+            sets: None,
+            store: None,
         };
         Plan {
             seed,
@@ -295,9 +308,16 @@ impl Plan {
         groups(process).meet(&groups(other))
     }
 
-    /// Whether a writer and a reader of one topic are to find each other.
+    /// Whether a writer and a reader of one topic are to find each other in the end.
     pub fn should_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
         self.meet(writer.process, reader.process) && self.match_of(topic, writer, reader) == MatchResult::Match
+    }
+
+    /// Whether they are to do so at some time: before or after they change their partitions.
+    pub fn may_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
+        let readers: Vec<ReaderPlan> = [Some(reader.clone()), reader.before()].into_iter().flatten().collect();
+        let mut writers = [Some(writer.clone()), writer.before()].into_iter().flatten();
+        writers.any(|writer| readers.iter().any(|reader| self.should_match(topic, &writer, reader)))
     }
 
     /// Whether the participants of two processes share a household.
@@ -326,6 +346,11 @@ impl Plan {
     pub fn last_disturbance(&self) -> Instant {
         let deleted = self.writers().filter_map(|(_, writer)| writer.habits.returns.or(writer.deleted));
         let deleted = deleted.chain(self.readers().filter_map(|(_, reader)| reader.deleted));
+        let earlier = self.writers().map(|(_, writer)| &writer.earlier);
+        let earlier = earlier.chain(self.readers().map(|(_, reader)| &reader.earlier));
+        let changed = earlier.flatten().map(|earlier| earlier.until);
+        let sets = self.processes.iter().filter_map(|process| process.sets);
+        let sets = sets.map(|sets| sets.until + sets.lasts);
         let splits = self.splits.iter().map(|split| split.until);
         let pauses = self.pauses.iter().map(|pause| pause.until);
         let moves = self.moves.iter().map(|one| one.at + one.told_after);
@@ -334,7 +359,7 @@ impl Plan {
         let processes =
             self.processes.iter().flat_map(|process| [Some(process.starts), process.ends.map(|(at, _)| at)]);
         let network = splits.chain(pauses).chain(moves).chain(paths).chain(intruders);
-        deleted.chain(network).chain(processes.flatten()).max().unwrap_or_default()
+        deleted.chain(changed).chain(sets).chain(network).chain(processes.flatten()).max().unwrap_or_default()
     }
 
     /// Whether participants are told the time of day: some sample dies of old age.
@@ -386,6 +411,7 @@ impl WriterPlan {
             created: Instant::ZERO,
             deleted: None,
             qos: WriterQos::default(),
+            earlier: None,
             first_write: Instant::ZERO + Duration::from_secs(1),
             samples: 100,
             period: Duration::from_millis(10),
@@ -427,7 +453,7 @@ impl ReaderPlan {
     pub fn new(process: usize) -> ReaderPlan {
         let qos = ReaderQos::default();
         let pace = Pace::Eager(Duration::ZERO);
-        ReaderPlan { process, created: Instant::ZERO, deleted: None, qos, pace, filter: None }
+        ReaderPlan { process, created: Instant::ZERO, deleted: None, qos, earlier: None, pace, filter: None }
     }
 
     /// Whether the application gets every sample of a writer that comes, but for those that HISTORY replaces.

@@ -8,7 +8,7 @@ use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use crate::lane::{HostLink, Lane};
 use crate::network::GroupFilter;
-use crate::plan::{Ending, Habits, Plan, ProcessPlan, ReaderPlan, SendTimes, TopicPlan, WriterPlan};
+use crate::plan::{EarlierPartition, Ending, Habits, Plan, ProcessPlan, ReaderPlan, SendTimes, TopicPlan, WriterPlan};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,6 +91,13 @@ fn write_process(f: &mut fmt::Formatter<'_>, number: usize, process: &ProcessPla
             ", sends each datagram for {datagram:?}, {interrupted:.0} % of the calls up to {interruption:?} more"
         )?;
     }
+    if let Some(sets) = process.sets {
+        let (from, until) = (seconds(sets.from), seconds(sets.until));
+        write!(f, ", sets of {:?} with {:?} between from {from} to {until}", sets.lasts, sets.pause)?;
+    }
+    if let Some(store) = process.store {
+        write!(f, ", a store that commits for {:?} each {:?}", store.commit, store.pause)?;
+    }
     if process.first_count > 1 {
         write!(f, ", counts from {}", process.first_count)?;
     }
@@ -111,6 +118,7 @@ fn write_writer(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, wr
         write!(f, ", numbers from {}", writer.first)?;
     }
     write!(f, ", ends {:.0} %; {summary}{}", writer.endings * 100.0, partition(&qos.partition))?;
+    write_earlier(f, writer.earlier.as_ref())?;
     write_policies_of_writer(f, writer)
 }
 
@@ -120,7 +128,12 @@ fn write_reader(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, re
     let qos = &reader.qos;
     let summary = summary(qos.reliability, qos.durability, qos.history, qos.resource_limits);
     write!(f, "; {summary}{}", partition(&qos.partition))?;
+    write_earlier(f, reader.earlier.as_ref())?;
     write_policies_of_reader(f, reader)
+}
+
+fn write_earlier(f: &mut fmt::Formatter<'_>, earlier: Option<&EarlierPartition>) -> fmt::Result {
+    earlier.map_or(Ok(()), |earlier| write!(f, ", until {} {:?}", seconds(earlier.until), earlier.names))
 }
 
 /// The policies that differ from their defaults.

@@ -1,15 +1,17 @@
 //! One simulated process: a participant as in production, its clock, its sockets and its processor.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use thalweg_rtps::discovery::LocalAddresses;
 use thalweg_rtps::discovery::groups::Groups;
 use thalweg_rtps::participant::{Household, Participant, ParticipantConfig};
+use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, GuidPrefix, Locator, VendorId};
 use thalweg_rtps::writer::PublisherGroup;
 use thalweg_rtps::writer::neighbourhood::WIRED_BYTES_PER_SECOND;
-use thalweg_rtps::writer::{Link, Medium};
+use thalweg_rtps::writer::{Link, Medium, Writer};
 
 use crate::application::stamp;
 use crate::clock::HostClock;
@@ -17,6 +19,7 @@ use crate::inbox::Inbox;
 use crate::network::{GroupFilter, Network};
 use crate::plan::Plan;
 use crate::record::ProcessRecord;
+use crate::store::Commit;
 
 /// The domain of all simulated participants.
 const DOMAIN: u32 = 0;
@@ -45,6 +48,9 @@ pub(crate) struct Process {
     pub(crate) paused_until: Instant,
     /// Its writers, counted over all topics.
     pub(crate) writers: Vec<usize>,
+    /// The writers that its store keeps, by topic, and what it is committing of them.
+    pub(crate) stored_writers: BTreeMap<usize, Shared<Writer>>,
+    pub(crate) committing: Vec<Commit>,
     pub(crate) record: ProcessRecord,
 }
 
@@ -70,6 +76,8 @@ impl Process {
             source,
             paused_until: Instant::ZERO,
             writers: writers.collect(),
+            stored_writers: BTreeMap::new(),
+            committing: Vec::new(),
             record,
         }
     }

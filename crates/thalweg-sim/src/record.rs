@@ -64,6 +64,10 @@ pub struct WriterRecord {
     pub guid: Option<Guid>,
     /// Its written samples, in order.
     pub written: Vec<WrittenRecord>,
+    /// The changes that a store brought back, in order.
+    pub restored: Vec<WrittenRecord>,
+    /// Writers that had its history in that store before, by their places among all.
+    pub former: Vec<usize>,
     /// Readers it was matched with, in order of the events.
     pub matches: Vec<MatchRecord>,
     /// Readers it gave up waiting for.
@@ -114,8 +118,17 @@ pub struct WrittenRecord {
     pub timestamp: Option<Timestamp>,
     /// When it was accepted.
     pub at: Instant,
-    /// The coherent set that it belongs to.
+    /// The coherent set that it belongs to: of its writer, or of its publisher.
     pub set: Option<u32>,
+}
+
+/// A coherent set of a publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetRecord {
+    /// When it began.
+    pub began: Instant,
+    /// When it ended.
+    pub ended: Option<Instant>,
 }
 
 /// A match as one side saw it.
@@ -180,6 +193,8 @@ pub struct ProcessRecord {
     pub lost: Vec<(GuidPrefix, Instant)>,
     /// Writers and readers of the whole domain that it knew at the end, its own included.
     pub endpoints_known: (usize, usize),
+    /// The coherent sets of its publisher.
+    pub sets: Vec<SetRecord>,
     /// Datagrams sent.
     pub sent: u64,
     /// Datagrams sent in the last three seconds, when everything had been settled for two.
@@ -197,6 +212,8 @@ impl WriterRecord {
             process,
             guid: None,
             written: Vec::new(),
+            restored: Vec::new(),
+            former: Vec::new(),
             matches: Vec::new(),
             given_up: Vec::new(),
             longest_wait: Duration::ZERO,
@@ -266,9 +283,14 @@ impl<'a> Pair<'a> {
         &self.record.plan.topics[self.writer.index.topic]
     }
 
-    /// Whether they match by the rules of DDS.
+    /// Whether they match by the rules of DDS in the end.
     pub fn should_match(&self) -> bool {
         self.record.plan.should_match(self.topic(), self.writer_plan(), self.reader_plan())
+    }
+
+    /// Whether they match by the rules of DDS at some time.
+    pub fn may_match(&self) -> bool {
+        self.record.plan.may_match(self.topic(), self.writer_plan(), self.reader_plan())
     }
 
     /// Whether samples between them are repaired.
@@ -287,12 +309,12 @@ impl<'a> Pair<'a> {
         self.reader_plan().hands_over_everything_of(self.writer_plan())
     }
 
-    /// Whether both were there to the end.
+    /// Whether both were there to the end, and not in partitions that keep them apart.
     pub fn is_there_at_end(&self) -> bool {
         let writer_deleted = self.writer_plan().deleted.is_some() && !self.writer_plan().outlives_itself();
         let deleted = writer_deleted || self.reader_plan().deleted.is_some();
         let ended = |process| !self.record.is_there_at_end(process);
-        !deleted && !ended(self.writer.process) && !ended(self.reader.process)
+        !deleted && !ended(self.writer.process) && !ended(self.reader.process) && self.should_match()
     }
 
     /// The one match of the writer with this reader. `None` when there was none, or more than one: then the reader may

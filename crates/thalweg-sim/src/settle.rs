@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg_rtps::history::ChangeKind;
 use thalweg_rtps::qos::Durability;
-use thalweg_rtps::types::Guid;
+use thalweg_rtps::types::{Guid, KeyHash, SequenceNumber};
 use thalweg_rtps::writer::Writer;
 
 use crate::plan::{Pace, ReaderPlan};
@@ -203,6 +203,12 @@ impl Simulation {
 }
 
 impl WriterRecord {
+    /// Whether its store brought a change back.
+    pub(crate) fn has_restored(&self, sequence: SequenceNumber, instance: KeyHash) -> bool {
+        let place = self.restored.binary_search_by_key(&sequence, |restored| restored.sequence);
+        place.is_ok_and(|place| self.restored[place].instance == instance)
+    }
+
     /// True when a change ended an instance.
     pub fn ends_instances(&self) -> bool {
         self.written.iter().any(|written| written.kind != ChangeKind::Write)

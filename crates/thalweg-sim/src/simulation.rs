@@ -20,6 +20,7 @@ use crate::plan::{Ending, Plan};
 use crate::process::Process;
 use crate::queue::EventQueue;
 use crate::record::{ReaderRecord, Record, WriterRecord};
+use crate::store::Stores;
 use crate::toll::Tolls;
 use crate::trace::{Detail, Step, Trace};
 
@@ -48,6 +49,15 @@ pub(crate) enum Happening {
     Burst(usize),
     /// An application asserts its writer's liveliness.
     Assert(usize),
+    /// An application begins a coherent set of its publisher, or ends it.
+    BeginSet(usize),
+    EndSet(usize),
+    /// A process's store looks for something to commit, or has committed it.
+    Commit(usize),
+    Committed(usize),
+    /// An application changes the partitions of an endpoint.
+    SetWriterQos(usize),
+    SetReaderQos(usize),
     /// An application's send call for a writer is over.
     CallEnds(usize),
     /// A refused write is tried again.
@@ -112,6 +122,7 @@ pub(crate) struct Simulation {
     pub(crate) tolls: Tolls,
     /// Which reader has which GUID.
     pub(crate) reader_numbers: BTreeMap<Guid, usize>,
+    pub(crate) stores: Stores,
     pub(crate) trace: Trace,
     pub(crate) outbox: Outbox,
     pub(crate) fates: Vec<Fate>,
@@ -158,6 +169,7 @@ impl Simulation {
             overfull: Vec::new(),
             tolls: Tolls::new(),
             reader_numbers: BTreeMap::new(),
+            stores: Stores::default(),
             trace: Trace::new(detail),
             outbox: Outbox::new(),
             fates: Vec::new(),
@@ -177,6 +189,9 @@ impl Simulation {
             if let Some((at, _)) = process.ends {
                 self.queue.plan(at, Happening::End(number));
             }
+            if let Some(sets) = process.sets {
+                self.queue.plan(sets.from, Happening::BeginSet(number));
+            }
         }
         for (number, (_, writer)) in self.plan.writers().enumerate() {
             let starts = self.plan.processes[writer.process].starts;
@@ -190,6 +205,9 @@ impl Simulation {
                 self.queue.plan(at.max(created), Happening::CreateWriter(number));
                 self.queue.plan(at.max(created), Happening::Burst(number));
             }
+            if let Some(earlier) = &writer.earlier {
+                self.queue.plan(earlier.until.max(created), Happening::SetWriterQos(number));
+            }
             if let Some(assertions) = writer.habits.asserts {
                 self.queue.plan(created + assertions.period, Happening::Assert(number));
             }
@@ -199,6 +217,9 @@ impl Simulation {
             self.queue.plan(reader.created.max(starts), Happening::CreateReader(number));
             if let Some(at) = reader.deleted {
                 self.queue.plan(at.max(starts), Happening::DeleteReader(number));
+            }
+            if let Some(earlier) = &reader.earlier {
+                self.queue.plan(earlier.until.max(starts), Happening::SetReaderQos(number));
             }
         }
         for (number, split) in self.plan.splits.iter().enumerate() {
@@ -267,6 +288,12 @@ impl Simulation {
             Happening::HearHousemates(process) => self.hear_housemates(process),
             Happening::Burst(writer) => self.burst(writer),
             Happening::Assert(writer) => self.assert_liveliness(writer),
+            Happening::BeginSet(process) => self.begin_set(process),
+            Happening::EndSet(process) => self.end_set(process),
+            Happening::Commit(process) => self.commit(process),
+            Happening::Committed(process) => self.committed(process),
+            Happening::SetWriterQos(writer) => self.set_writer_qos(writer),
+            Happening::SetReaderQos(reader) => self.set_reader_qos(reader),
             Happening::CallEnds(writer) => self.end_call(writer),
             Happening::Retry(writer) => self.write(writer),
             Happening::GiveUp { writer, waits } => self.give_up_write(writer, waits),
@@ -304,6 +331,7 @@ impl Simulation {
         self.note(number, format!("starts on host {host}"));
         self.processes[number].start(self.now, &self.plan, number, &mut self.network);
         self.create_controller(number);
+        self.open_store(number);
         self.drive(number);
     }
 
@@ -317,6 +345,7 @@ impl Simulation {
             }
             self.drive(number);
         }
+        self.close_store(number, ending);
         self.network.close(number);
         self.processes[number].participant = None;
         for writer in self.writers.iter_mut().filter(|writer| writer.record.process == number) {

@@ -75,6 +75,7 @@ impl Simulation {
             self.handle_event(number, event);
         }
         self.check_acknowledged(number);
+        self.check_stored(number);
         let at = self.processes[number].next_timeout(self.now);
         if at != self.processes[number].timer_at {
             self.processes[number].timer_at = at;

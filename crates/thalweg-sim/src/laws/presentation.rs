@@ -8,7 +8,7 @@ use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 use super::policies::{qos, values, writer_of};
-use crate::record::{Pair, ReaderRecord, Record, TakenRecord, WrittenRecord};
+use crate::record::{Pair, ProcessRecord, ReaderRecord, Record, TakenRecord, WrittenRecord};
 
 /// Time that applications need to take what they are told of.
 const TO_TAKE: Duration = Duration::from_millis(2);
@@ -53,6 +53,62 @@ fn check_set(
         return Err(format!("{name}: the set from {} to {last} is missing", first.sequence));
     }
     Ok(())
+}
+
+/// PRESENTATION coherent in GROUP scope: of each set of a publisher, the readers of a subscriber take everything at the same time or nothing,
+/// of what was written by writers that they knew when it began; and everything if all of them knew all writers from then on.
+pub fn a_publishers_sets_appear_at_once(record: &Record) -> Result<(), String> {
+    for (publisher, process) in record.processes.iter().enumerate().filter(|(_, process)| !process.sets.is_empty()) {
+        for subscriber in 0..record.processes.len() {
+            let between = |pair: &Pair<'_>| {
+                let presentations = [pair.writer_plan().qos.presentation, pair.reader_plan().qos.presentation];
+                let joint = presentations.iter().all(|one| one.coherent && one.spans_group());
+                joint && (pair.writer.process, pair.reader.process) == (publisher, subscriber) && pair.should_match()
+            };
+            let pairs: Vec<Pair<'_>> = record.pairs().filter(between).collect();
+            check_sets(process, &pairs)
+                .map_err(|words| format!("of process {publisher}, process {subscriber} took {words}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The sets of a publisher as a subscriber took them.
+fn check_sets(publisher: &ProcessRecord, pairs: &[Pair<'_>]) -> Result<(), String> {
+    let mut times: BTreeMap<u32, BTreeSet<Option<Instant>>> = BTreeMap::new();
+    for pair in pairs {
+        let Some(known) = pair.matched_on_both_sides() else { continue };
+        let taken: BTreeMap<SequenceNumber, Instant> =
+            pair.taken().filter(|taken| taken.valid).map(|taken| (taken.sequence, taken.at)).collect();
+        for written in &pair.writer.written {
+            if let Some(set) = written.set.filter(|set| publisher.sets[*set as usize].began > known) {
+                times.entry(set).or_default().insert(taken.get(&written.sequence).copied());
+            }
+        }
+    }
+    let all_known = pairs.iter().map(lasts_from).try_fold(Instant::ZERO, |latest, from| Some(latest.max(from?)));
+    for (number, times) in times {
+        let set = publisher.sets[number as usize];
+        let is_taken = times.first() != Some(&None);
+        if times.len() > 1 {
+            return Err(format!("set {number} at {times:?}"));
+        }
+        if is_taken && set.ended.is_none() {
+            return Err(format!("set {number} although it had no end"));
+        }
+        if !is_taken && set.ended.is_some() && all_known.is_some_and(|from| set.began > from) {
+            return Err(format!("nothing of set {number}"));
+        }
+    }
+    Ok(())
+}
+
+/// From when on both sides of a pair knew of each other, if they did so to the end.
+fn lasts_from(pair: &Pair<'_>) -> Option<Instant> {
+    let of_reader = pair.reader.matches.iter().find(|one| one.peer == pair.writer_guid)?;
+    let lasts = pair.only_match()?.until.is_none() && of_reader.until.is_none();
+    let stays = lasts && pair.is_there_at_end() && !pair.was_given_up();
+    pair.matched_on_both_sides().filter(|_| stays)
 }
 
 /// PRESENTATION that asks for order within instances only: one take gives an instance's samples one after the other.

@@ -7,7 +7,8 @@ use thalweg_rtps::qos::{AccessScope, DestinationOrder, History, Ownership, Prese
 use thalweg_rtps::types::Keyed;
 use thalweg_sim::laws::{self, delivery, policies, presentation, promises, resources};
 use thalweg_sim::network::Weather;
-use thalweg_sim::plan::{Ending, InstanceSharing, Plan, Stamps, WriterPlan};
+use thalweg_sim::plan::{Ending, InstanceSharing, Plan, SetTimes, Stamps, WriterPlan};
+use thalweg_sim::record::TakenRecord;
 use thalweg_sim::trace::Detail;
 use thalweg_sim::{WorldOutcome, run};
 
@@ -146,6 +147,28 @@ fn group_world(seed: u64, presentation: Presentation) -> Plan {
     }
     plan.topics[2].readers.remove(0);
     plan
+}
+
+#[test]
+fn sets_of_a_publisher_appear_in_all_readers_of_a_subscriber_at_once() {
+    for (seed, ordered) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let mut plan = group_world(seed, Presentation { access_scope: AccessScope::Group, coherent: true, ordered });
+        let (from, until) = (at_ms(600), at_ms(1_900));
+        plan.processes[0].sets = Some(SetTimes { from, until, lasts: MILLI * 30, pause: MILLI * 10 });
+        let outcome = outcome(plan);
+        outcome.check(laws::nothing_wrong).check(laws::settles).check(presentation::a_publishers_sets_appear_at_once);
+        let record = outcome.record();
+        let in_sets = |reader: usize| {
+            let of_set = |taken: &&TakenRecord| {
+                let written = record.writers.iter().filter(|writer| writer.guid == Some(taken.writer));
+                written
+                    .flat_map(|writer| &writer.written)
+                    .any(|one| one.sequence == taken.sequence && one.set.is_some())
+            };
+            record.readers[reader].taken.iter().filter(of_set).count()
+        };
+        assert!(record.processes[0].sets.len() > 25 && in_sets(0) > 100 && in_sets(1) > 100, "seed {seed}");
+    }
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! Draws worlds whose publishers write coherent sets over several topics, and whose endpoints change their partitions.
+
+use std::time::Duration;
+
+use thalweg_rtps::qos::{Durability, DurabilityService, History, Presentation, Reliability};
+use thalweg_rtps::rng::Rng;
+use thalweg_rtps::time::Instant;
+
+use crate::draw::{milliseconds, pick};
+use crate::draw_policies::{draw_frame, draw_group, draw_topic, draw_trouble};
+use crate::plan::{
+    EarlierPartition, Ending, Habits, InstanceSharing, Plan, ProcessPlan, SetTimes, StoreTimes, WriterPlan,
+};
+
+/// Worlds of this seed and higher ones have coherent sets of publishers and partitions that change.
+pub const CHANGING_SEEDS_FROM: u64 = 2_000_000_000_000;
+
+pub(crate) fn draw_changing(seed: u64) -> Plan {
+    let rng = &mut Rng::new(seed ^ 0x6368_616e);
+    let mut plan = draw_frame(rng, seed);
+    let (groups, moves, stored) = pick(
+        rng,
+        [(true, false, false), (false, true, false), (true, true, false), (false, false, true), (false, false, true)],
+    );
+    if groups {
+        let topic = draw_topic(rng, 0, plan.processes.len());
+        draw_group(rng, topic, &mut plan);
+        draw_sets(rng, &mut plan);
+    }
+    if moves {
+        draw_moves(rng, &mut plan);
+    }
+    if stored {
+        draw_stored(rng, &mut plan);
+    } else {
+        draw_trouble(rng, &mut plan);
+    }
+    plan
+}
+
+/// A topic whose history the process of its writer stores, until it ends; the one that starts in its place goes on with it, mostly.
+fn draw_stored(rng: &mut Rng, plan: &mut Plan) {
+    let mut topic = draw_topic(rng, 0, plan.processes.len());
+    topic.instances = InstanceSharing::Shared;
+    topic.writers.truncate(1);
+    let writer = &mut topic.writers[0];
+    let process = writer.process;
+    let depth = History::KeepLast(1 + rng.below(5) as u32);
+    let history = if rng.chance(0.5) { History::KeepAll } else { depth };
+    writer.qos.durability = Durability::Persistent;
+    writer.qos.reliability = Reliability::RELIABLE;
+    writer.qos.durability_service = DurabilityService { history, ..DurabilityService::default() };
+    let deleted = milliseconds(900 + rng.below(1_500));
+    writer.deleted = rng.chance(0.3).then_some(deleted);
+    writer.habits.returns = writer.deleted.map(|deleted| deleted + Duration::from_millis(1 + rng.below(500)));
+    for reader in &mut topic.readers {
+        reader.qos.durability = pick(
+            rng,
+            [Durability::Persistent, Durability::Transient, Durability::TransientLocal, Durability::Volatile],
+        );
+        reader.qos.reliability = Reliability::RELIABLE;
+        if reader.process == process {
+            reader.process = (process + 1) % plan.processes.len();
+        }
+    }
+    let (pause, commit) = (pick(rng, [1, 20]), pick(rng, [1, 10, 60]));
+    let times = StoreTimes { pause: Duration::from_millis(pause), commit: Duration::from_millis(commit) };
+    let at = milliseconds(800 + rng.below(2_500));
+    let ending = if rng.chance(0.3) { Ending::Leaves } else { Ending::Vanishes };
+    plan.processes[process].store = Some(times);
+    plan.processes[process].ends = Some((at, ending));
+    let starts = at + Duration::from_millis(pick(rng, [10, 100, 2_000]) + rng.below(200));
+    let before = plan.processes[process].clone();
+    plan.processes.push(ProcessPlan { starts, ends: None, succeeds: Some(process), ..before });
+    let created = starts + Duration::from_millis(rng.below(800));
+    let again = WriterPlan {
+        process: plan.processes.len() - 1,
+        created,
+        deleted: None,
+        first_write: created + Duration::from_millis(rng.below(500)),
+        habits: Habits::default(),
+        ..topic.writers[0].clone()
+    };
+    topic.writers.push(again);
+    plan.topics.push(topic);
+}
+
+fn draw_sets(rng: &mut Rng, plan: &mut Plan) {
+    let ordered = rng.chance(0.6);
+    let durability = if rng.chance(0.25) { Durability::TransientLocal } else { Durability::Volatile };
+    for topic in &mut plan.topics {
+        for writer in &mut topic.writers {
+            (writer.qos.presentation.coherent, writer.qos.presentation.ordered) = (true, ordered);
+            writer.qos.durability = durability;
+        }
+        for reader in &mut topic.readers {
+            (reader.qos.presentation.coherent, reader.qos.presentation.ordered) = (true, ordered);
+            if rng.chance(0.1) {
+                reader.qos.presentation = Presentation::default();
+            }
+            reader.qos.durability = durability;
+            if rng.chance(0.2) {
+                reader.created = milliseconds(rng.below(3_000));
+            }
+        }
+    }
+    for process in 0..plan.processes.len() {
+        let writers = || plan.writers().map(|(_, writer)| writer).filter(|writer| writer.process == process);
+        let Some(created) = writers().map(|writer| writer.created).max() else { continue };
+        let last = writers().map(WriterPlan::last_write).max().unwrap_or(Instant::ZERO);
+        let from = created.max(milliseconds(400)) + Duration::from_millis(1 + rng.below(600));
+        plan.processes[process].sets = Some(SetTimes {
+            from,
+            lasts: Duration::from_millis(pick(rng, [0, 4, 30, 150])),
+            pause: Duration::from_millis(pick(rng, [1, 20, 100])),
+            until: last.min(from + Duration::from_secs(3)),
+        });
+    }
+}
+
+/// A topic whose endpoints are in partitions, and change them.
+fn draw_moves(rng: &mut Rng, plan: &mut Plan) {
+    let mut topic = draw_topic(rng, plan.topics.len() as u64, plan.processes.len());
+    for writer in &mut topic.writers {
+        (writer.qos.partition, writer.earlier) = draw_partitions(rng);
+    }
+    for reader in &mut topic.readers {
+        (reader.qos.partition, reader.earlier) = draw_partitions(rng);
+    }
+    plan.topics.push(topic);
+}
+
+/// The last partitions of an endpoint, and earlier ones.
+fn draw_partitions(rng: &mut Rng) -> (Vec<String>, Option<EarlierPartition>) {
+    let mut names = || {
+        let names: &[&str] = pick(rng, [&[][..], &["a"], &["a"], &["b"], &["a", "b"], &["*"]]);
+        names.iter().map(ToString::to_string).collect::<Vec<String>>()
+    };
+    let (last, first) = (names(), names());
+    let until = milliseconds(500 + rng.below(3_000));
+    let changes = rng.chance(0.7);
+    (last, changes.then_some(EarlierPartition { names: first, until }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_and_changes_come_about() {
+        let plans: Vec<Plan> = (0..100).map(|seed| draw_changing(CHANGING_SEEDS_FROM + seed)).collect();
+        let sets = plans.iter().filter(|plan| plan.processes.iter().any(|process| process.sets.is_some())).count();
+        let moves = |plan: &&Plan| plan.writers().any(|(_, writer)| writer.earlier.is_some());
+        let moves = plans.iter().filter(moves).count();
+        let stores = plans.iter().filter(|plan| plan.processes.iter().any(|process| process.store.is_some())).count();
+        let counts = [sets, moves, stores];
+        assert!(counts.iter().all(|count| (25..70).contains(count)), "{counts:?} with sets, changes and stores");
+    }
+}

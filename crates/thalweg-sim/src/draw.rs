@@ -97,7 +97,7 @@ pub(crate) fn draw(seed: u64, fixed: &Fixed) -> Plan {
 }
 
 /// In a few worlds most participants of a host share a household.
-fn draw_households(rng: &mut Rng, plan: &mut Plan) {
+pub(crate) fn draw_households(rng: &mut Rng, plan: &mut Plan) {
     if rng.chance(0.05) {
         for process in &mut plan.processes {
             process.household = rng.chance(0.8).then_some(process.host);
@@ -106,7 +106,7 @@ fn draw_households(rng: &mut Rng, plan: &mut Plan) {
 }
 
 /// In some worlds other threads of a process act while one of its applications sends.
-fn draw_sends(rng: &mut Rng, plan: &mut Plan) {
+pub(crate) fn draw_sends(rng: &mut Rng, plan: &mut Plan) {
     if rng.chance(0.15) {
         let [datagram, interruption] = [pick(rng, [5, 50, 500]), pick(rng, [1_000, 30_000, 100_000])];
         let (datagram, interruption) = (Duration::from_micros(datagram), Duration::from_micros(interruption));

@@ -6,8 +6,9 @@ use thalweg_rtps::qos::{Durability, DurabilityService, History, Presentation, Re
 use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
 
-use crate::draw::{milliseconds, pick};
+use crate::draw::{draw_households, draw_sends, milliseconds, pick};
 use crate::draw_policies::{draw_frame, draw_group, draw_topic, draw_trouble};
+use crate::draw_wide::{draw_links, draw_pause};
 use crate::plan::{
     EarlierPartition, Ending, Habits, InstanceSharing, Plan, ProcessPlan, SetTimes, StoreTimes, WriterPlan,
 };
@@ -34,6 +35,15 @@ pub(crate) fn draw_changing(seed: u64) -> Plan {
         draw_stored(rng, &mut plan);
     } else {
         draw_trouble(rng, &mut plan);
+    }
+    draw_households(rng, &mut plan);
+    draw_sends(rng, &mut plan);
+    if rng.chance(0.15) {
+        let lease = plan.processes[0].lease_duration;
+        draw_pause(rng, &mut plan, lease);
+    }
+    if rng.chance(0.1) {
+        draw_links(rng, &mut plan, false);
     }
     plan
 }

@@ -116,7 +116,7 @@ fn draw_large(rng: &mut Rng, plan: &mut Plan) {
     writer.qos.resource_limits = ResourceLimits::default();
 }
 
-fn draw_links(rng: &mut Rng, plan: &mut Plan, large: bool) {
+pub(crate) fn draw_links(rng: &mut Rng, plan: &mut Plan, large: bool) {
     let rates: [u64; 5] = if large { [20, 50, 100, 100, 1_000] } else { [2, 5, 20, 100, 1_000] };
     plan.links = plan
         .hosts
@@ -176,7 +176,7 @@ fn draw_restart(rng: &mut Rng, plan: &mut Plan) {
     }
 }
 
-fn draw_pause(rng: &mut Rng, plan: &mut Plan, lease: Duration) {
+pub(crate) fn draw_pause(rng: &mut Rng, plan: &mut Plan, lease: Duration) {
     let process = rng.below(plan.processes.len() as u64) as usize;
     let from = plan.processes[process].starts + Duration::from_millis(100 + rng.below(3_000));
     let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);

@@ -144,6 +144,7 @@ impl WriterHistory {
             journal.untold_bytes = 0;
         }
         self.shorten(SequenceNumber::ZERO);
+        self.sweep();
     }
 
     /// Tells the time, by which the samples of ended instances go. Returns whether anything was freed.

@@ -1,6 +1,8 @@
 //! Sending: control before samples, higher TRANSPORT_PRIORITY first, turns among equals, and asynchronous writers as the tokens of
 //! their flow controllers allow.
 
+use std::time::Duration;
+
 use super::Event;
 use super::Participant;
 use super::schedule::{Rank, Source};
@@ -19,6 +21,9 @@ const OUTBOX_DATAGRAMS_MAX: usize = 64;
 const DISCOVERY_DATAGRAMS_MAX: usize = 256;
 /// Most bytes of a joined datagram of discovery: it fits every path of IPv6.
 const DISCOVERY_BYTES_MAX: usize = 1_200;
+
+/// How long a writer is left alone that a thread of the application sends for, before its timers are looked at again.
+const LEFT_FOR: Duration = Duration::from_millis(1);
 
 impl Participant {
     /// Appends datagrams, all of one [`Participant::traffic_class`], to the empty `outbox`. True when more is waiting: send,
@@ -91,8 +96,9 @@ impl Participant {
         let Some(local) = self.endpoints.local_writer(entity) else { return };
         let mut writer = local.shared.lock();
         if local.controller.is_none() && writer.leave_to_holder() {
-            // The holder tells of pauses only; the next HEARTBEAT may be due by a timer that has just run out.
-            if let Some(at) = writer.newly_armed() {
+            // The holder tells of pauses only; the next HEARTBEAT may be due by a timer that has just run out. What is due already waits
+            // for the holder, however long that takes.
+            if let Some(at) = writer.newly_armed_from(now + LEFT_FOR) {
                 self.order.schedule.arm(entity, at);
             }
             return;

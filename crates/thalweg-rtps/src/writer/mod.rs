@@ -457,7 +457,12 @@ impl Writer {
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
     pub(crate) fn newly_armed(&mut self) -> Option<Instant> {
-        let next = self.poll_timeout()?;
+        self.newly_armed_from(Instant::ZERO)
+    }
+
+    /// As [`Writer::newly_armed`] while nothing can be done before `earliest`.
+    pub(crate) fn newly_armed_from(&mut self, earliest: Instant) -> Option<Instant> {
+        let next = self.poll_timeout()?.max(earliest);
         let earlier = self.armed.is_none_or(|armed| next < armed);
         earlier.then(|| {
             self.armed = Some(next);

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use thalweg_rtps::flow_control::FlowControllerSettings;
-use thalweg_rtps::qos::{History, Limits, Method, ReaderQos, Reliability, Transmission, WriterQos};
+use thalweg_rtps::qos::{
+    History, Limits, Liveliness, LivelinessKind, Method, ReaderQos, Reliability, Transmission, WriterQos,
+};
 use thalweg_sim::lane::HostLink;
 use thalweg_sim::laws::{delivery, liveness, settles};
 use thalweg_sim::network::{GroupFilter, Weather};
 use thalweg_sim::plan::{
-    Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SendTimes, SplitPlan, Stamps, WriterPlan,
+    Assertions, Cut, Ending, Pace, PathPlan, PausePlan, Plan, ProcessPlan, ReaderPlan, SendTimes, SplitPlan, Stamps,
+    WriterPlan,
 };
 use thalweg_sim::trace::Detail;
 use thalweg_sim::{World, run};
@@ -428,4 +431,19 @@ fn a_timer_that_runs_out_during_a_send_call_is_set_again() {
         plan.processes[0].sends = SendTimes { datagram: Duration::from_micros(50), interrupted: 0.5, interruption };
         check(plan);
     }
+}
+
+/// Collected samples were due while another thread was in a send call: the participant asked for its timer again and again until that
+/// was over.
+#[test]
+fn a_timer_that_can_do_nothing_does_not_run_out_again_and_again() {
+    let mut plan = plan(2, vec![writer(0, keep_all(None))], vec![reader(1, reads_all(None))]);
+    let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease: Duration::from_millis(100) };
+    let topic = &mut plan.topics[0];
+    topic.readers[0].qos.liveliness = liveliness;
+    (topic.writers[0].qos.liveliness, topic.writers[0].qos.transmission.method) = (liveliness, Method::batch());
+    topic.writers[0].habits.asserts = Some(Assertions { period: Duration::from_millis(7), until: at_ms(2_000) });
+    let (datagram, interruption) = (Duration::from_micros(50), Duration::from_millis(20));
+    plan.processes[0].sends = SendTimes { datagram, interrupted: 0.5, interruption };
+    check(plan);
 }

@@ -7,7 +7,7 @@ use thalweg_rtps::rng::Rng;
 use thalweg_rtps::time::Instant;
 
 use crate::draw::{draw_households, draw_sends, milliseconds, pick};
-use crate::draw_policies::{draw_frame, draw_group, draw_topic, draw_trouble};
+use crate::draw_policies::{draw_any_topics, draw_frame, draw_group, draw_topic, draw_trouble};
 use crate::draw_wide::{draw_links, draw_pause};
 use crate::plan::{
     EarlierPartition, Ending, Habits, InstanceSharing, Plan, ProcessPlan, SetTimes, StoreTimes, WriterPlan,
@@ -19,26 +19,25 @@ pub const CHANGING_SEEDS_FROM: u64 = 2_000_000_000_000;
 pub(crate) fn draw_changing(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed ^ 0x6368_616e);
     let mut plan = draw_frame(rng, seed);
-    let (groups, moves, stored) = pick(
-        rng,
-        [(true, false, false), (false, true, false), (true, true, false), (false, false, true), (false, false, true)],
-    );
-    if groups {
+    let subject =
+        pick(rng, [Subject::Sets, Subject::Moves, Subject::Both, Subject::Store, Subject::Store, Subject::Policy]);
+    if matches!(subject, Subject::Sets | Subject::Both) {
         let topic = draw_topic(rng, 0, plan.processes.len());
         draw_group(rng, topic, &mut plan);
         draw_sets(rng, &mut plan);
     }
-    if moves {
-        draw_moves(rng, &mut plan);
+    match subject {
+        Subject::Sets => {}
+        Subject::Moves | Subject::Both => draw_moves(rng, &mut plan),
+        Subject::Store => draw_stored(rng, &mut plan),
+        Subject::Policy => draw_any_topics(rng, &mut plan),
     }
-    if stored {
-        draw_stored(rng, &mut plan);
-    } else {
+    if subject != Subject::Store {
         draw_trouble(rng, &mut plan);
     }
     draw_households(rng, &mut plan);
     draw_sends(rng, &mut plan);
-    if rng.chance(0.15) {
+    if subject != Subject::Policy && rng.chance(0.15) {
         let lease = plan.processes[0].lease_duration;
         draw_pause(rng, &mut plan, lease);
     }
@@ -46,6 +45,17 @@ pub(crate) fn draw_changing(seed: u64) -> Plan {
         draw_links(rng, &mut plan, false);
     }
     plan
+}
+
+/// What a world is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    Sets,
+    Moves,
+    Both,
+    Store,
+    /// A policy as in worlds of lower seeds, where send calls last and links are narrow.
+    Policy,
 }
 
 /// A topic whose history the process of its writer stores, until it ends; the one that starts in its place goes on with it, mostly.

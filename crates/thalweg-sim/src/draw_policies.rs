@@ -63,12 +63,17 @@ const POLICIES: [Policy; 12] = [
 pub(crate) fn draw_with_policies(seed: u64) -> Plan {
     let rng = &mut Rng::new(seed ^ 0x706f_6c69);
     let mut plan = draw_frame(rng, seed);
-    for number in 0..1 + rng.below(2) {
-        let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
-        draw_topics(rng, policy, number, &mut plan);
-    }
+    draw_any_topics(rng, &mut plan);
     draw_trouble(rng, &mut plan);
     plan
+}
+
+/// One or two topics, or groups of them, about a policy each.
+pub(crate) fn draw_any_topics(rng: &mut Rng, plan: &mut Plan) {
+    for number in 0..1 + rng.below(2) {
+        let policy = POLICIES[rng.below(POLICIES.len() as u64) as usize];
+        draw_topics(rng, policy, number, plan);
+    }
 }
 
 /// Hosts, processes and weather.

@@ -111,3 +111,23 @@ fn a_store_holds_what_the_history_holds_and_gives_it_back() {
         assert!(again.is_stored());
     }
 }
+
+#[test]
+fn a_restored_history_keeps_no_places_of_what_the_service_does_not_keep() {
+    let service = DurabilityService { history: History::KeepLast(2), ..DurabilityService::default() };
+    let new = || WriterHistory::new(History::KeepAll, ResourceLimits::default(), true, 1 << 20).outliving(&service);
+    let (mut history, mut mirror) = (new(), Mirror::default());
+    history.begin_journal(SequenceNumber(i64::MAX));
+    for number in 0..1_000_u32 {
+        let instance = key(if number == 0 { 1 } else { 2 });
+        let (sequence, payload) = (SequenceNumber::UNKNOWN, Payload::from(vec![0; 8]));
+        let kind = ChangeKind::Write;
+        history.push(Change { sequence, kind, instance, timestamp: None, payload, fragment_bytes: None });
+    }
+    history.take_records().into_iter().for_each(|records| mirror.apply(records));
+    let mut again = new();
+    again.begin_journal(SequenceNumber(i64::MAX));
+    again.restore(mirror.0.into_values().collect(), SequenceNumber(1_000));
+    assert_eq!(held(&again), [1, 999, 1_000].map(SequenceNumber));
+    assert!(again.places().slots < 64, "{:?}", again.places());
+}

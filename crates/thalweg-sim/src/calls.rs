@@ -72,13 +72,25 @@ impl Call {
 impl Simulation {
     /// Sends on the application's thread, as production does, and does what follows. Returns `None` if the call lasts: what follows
     /// comes with its end. Otherwise whether the thread may write again.
-    pub(crate) fn transmit(&mut self, number: usize, then: Then) -> Option<bool> {
+    pub(crate) fn transmit(&mut self, number: usize, mut then: Then) -> Option<bool> {
         let process = self.writers[number].record.process;
         let now = self.processes[process].local(self.now);
         let handle = self.writers[number].handle.clone()?;
         self.outbox.clear();
         let sending = handle.lock().start_sending(now, &mut self.outbox);
         let pause = handle.lock().pause_to_arm();
+        let arms_first = sending && handle.lock().has_promises();
+        if let Then::GoOnWriting { arm, .. } = &mut then
+            && let Some(at) = arm.take_if(|_| arms_first)
+        {
+            let entity = handle.lock().guid().entity;
+            let outbox = std::mem::take(&mut self.outbox);
+            if let Some(participant) = self.processes[process].participant.as_mut() {
+                participant.rearm(entity, at);
+            }
+            self.drive(process);
+            self.outbox = outbox;
+        }
         self.go_on_sending(number, sending, pause, then)
     }
 

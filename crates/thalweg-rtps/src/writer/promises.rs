@@ -240,6 +240,11 @@ impl Writer {
         liveliness.map_or(0, |liveliness| liveliness.lost)
     }
 
+    /// Whether it is to be looked at by the time, whoever sends for it: it has a LIFESPAN, a DEADLINE or a manual LIVELINESS.
+    pub fn has_promises(&self) -> bool {
+        self.promises.is_some()
+    }
+
     /// When a promise is due.
     #[inline]
     pub(super) fn promises_due(&self) -> Instant {

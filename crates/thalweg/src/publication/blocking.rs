@@ -111,13 +111,11 @@ pub(super) fn wait_for_acknowledgments(
 
 /// Sends what waits for company, and asks every reader for an acknowledgement.
 pub(super) fn request_acknowledgements(state: &RuntimeState, cell: &WriterCell) {
-    let asked = transmit(state, cell, false, |writer, now| {
-        writer.flush();
-        writer.request_acknowledgement(now);
-        now
-    });
     // The participant's timer repeats the request while acknowledgements are owed.
-    state.rearm(cell.guid().entity, Some(asked));
+    transmit(state, cell, false, |writer, now| {
+        writer.flush();
+        (writer.request_acknowledgement(now), Some(now))
+    });
 }
 
 /// Whether every reader has acknowledged all samples, and the store of a PERSISTENT writer holds them; `None` while that may still come.

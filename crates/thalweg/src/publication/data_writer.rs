@@ -277,7 +277,7 @@ impl<T> DataWriter<T> {
     /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at the end of a
     /// burst. Samples of an asynchronous writer still wait for tokens.
     pub fn flush(&self) {
-        transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.flush());
+        transmit(self.runtime.state(), &self.cell, false, |writer, _| (writer.flush(), None));
     }
 
     /// Announces that several samples will be written, which need not leave before [`DataWriter::resume_publications`]: then they share
@@ -289,7 +289,7 @@ impl<T> DataWriter<T> {
 
     /// Ends what [`DataWriter::suspend_publications`] began, and sends what waits.
     pub fn resume_publications(&self) {
-        transmit(self.runtime.state(), &self.cell, false, |writer, _| writer.resume());
+        transmit(self.runtime.state(), &self.cell, false, |writer, _| (writer.resume(), None));
     }
 
     /// Waits until every matched reliable reader has acknowledged all samples written so far (DDS 1.4 §2.2.2.4.1.12), and requests
@@ -354,13 +354,13 @@ impl<T> DataWriter<T> {
     /// topic, of all such writers of the participant if by participant (DDS 1.4 §2.2.2.4.2.22). Every write is one as well.
     pub fn assert_liveliness(&self) {
         let state = self.runtime.state();
-        let (now, by_participant) =
-            transmit(state, &self.cell, false, |writer, now| (now, writer.assert_liveliness(now)));
+        // An asynchronous writer leaves a sign of its own to the I/O thread.
+        let by_participant = transmit(state, &self.cell, false, |writer, now| {
+            let by_participant = writer.assert_liveliness(now);
+            (by_participant, (!by_participant).then_some(now))
+        });
         if by_participant {
             self.runtime.command(|now, participant| participant.assert_liveliness(now));
-        } else {
-            // An asynchronous writer leaves the sign to the I/O thread.
-            state.rearm(self.cell.guid().entity, Some(now));
         }
     }
 
@@ -392,16 +392,16 @@ impl<T> DataWriter<T> {
     /// [`ErrorKind::PreconditionNotMet`] when none was begun.
     pub fn end_coherent_changes(&self) -> Result<(), Error> {
         let state = self.runtime.state();
+        // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
         let ended = transmit(state, &self.cell, false, |writer, now| {
-            writer.end_coherent_changes(now, state.timestamp(now)).then_some(now)
+            let ended = writer.end_coherent_changes(now, state.timestamp(now));
+            (ended, ended.then_some(now))
         });
-        let Some(now) = ended else {
+        if !ended {
             let cause = "found no coherent set that was begun";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "end_coherent_changes", cause)
                 .on_topic(&self.cell.topic.name));
-        };
-        // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
-        state.rearm(self.cell.guid().entity, Some(now));
+        }
         Ok(())
     }
 

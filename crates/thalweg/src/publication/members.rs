@@ -67,12 +67,10 @@ impl Members {
             state.writers.iter().filter_map(Weak::upgrade).collect()
         };
         for cell in writers {
-            let now = transmit(runtime, &cell, false, |writer, now| {
-                writer.end_group_set(now, runtime.timestamp(now));
-                now
-            });
             // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
-            runtime.rearm(cell.guid().entity, Some(now));
+            transmit(runtime, &cell, false, |writer, now| {
+                (writer.end_group_set(now, runtime.timestamp(now)), Some(now))
+            });
         }
         true
     }

@@ -119,15 +119,11 @@ pub(super) fn write_serialized(
         if let Some(Ok(written)) = &written {
             trace::stored(cell.guid(), written.sequence);
         }
-        written
+        let arm = written.as_ref().and_then(arm_of);
+        (written, arm)
     });
-    match written {
-        Some(Ok(written)) => {
-            state.rearm(cell.guid().entity, written.arm);
-            return Ok(written.sequence);
-        }
-        Some(Err(refused)) => state.rearm(cell.guid().entity, refused.arm),
-        None => {}
+    if let Some(Ok(written)) = written {
+        return Ok(written.sequence);
     }
     // The sample is not small, or there is no room for it: the ordinary write can wait.
     let payload = copied(serialized);
@@ -154,19 +150,21 @@ pub(super) fn attempt(
     follows: bool,
     outgoing: Outgoing,
 ) -> Result<Written, WriteRefused> {
-    let result = transmit(state, cell, follows, |writer, now| {
+    transmit(state, cell, follows, |writer, now| {
         let written = add(state, writer, now, outgoing);
         if let Ok(written) = &written {
             trace::stored(cell.guid(), written.sequence);
         }
-        written
-    });
-    let arm = match &result {
+        let arm = arm_of(&written);
+        (written, arm)
+    })
+}
+
+fn arm_of(written: &Result<Written, WriteRefused>) -> Option<Instant> {
+    match written {
         Ok(written) => written.arm,
         Err(refused) => refused.arm,
-    };
-    state.rearm(cell.guid().entity, arm);
-    result
+    }
 }
 
 fn add(state: &RuntimeState, writer: &mut Writer, now: Instant, outgoing: Outgoing) -> Result<Written, WriteRefused> {
@@ -181,7 +179,7 @@ pub(super) fn write_all(
     cell: &WriterCell,
     changes: &mut std::vec::IntoIter<Outgoing>,
 ) -> Option<Outgoing> {
-    let (refused, arm) = transmit(state, cell, true, |writer, now| {
+    transmit(state, cell, true, |writer, now| {
         // Each is earlier than the one before.
         let mut arm = None;
         for outgoing in changes.by_ref() {
@@ -194,40 +192,47 @@ pub(super) fn write_all(
             }
         }
         (None, arm)
-    });
-    state.rearm(cell.guid().entity, arm);
-    refused
+    })
 }
 
-/// Lets `change` change the writer, then sends due messages unless another thread is doing so. With `follows`, readers on this host
-/// that are far behind get a moment to follow first.
+/// Lets `change` change the writer, then sends due messages unless another thread is doing so. The I/O thread is to look at the writer
+/// at the time that `change` returns beside its result. With `follows`, readers on this host that are far behind get a moment to
+/// follow first.
 pub(super) fn transmit<R>(
     state: &RuntimeState,
     cell: &WriterCell,
     follows: bool,
-    change: impl FnOnce(&mut Writer, Instant) -> R,
+    change: impl FnOnce(&mut Writer, Instant) -> (R, Option<Instant>),
 ) -> R {
     let mut writer = cell.writer.lock();
     if follows && writer.await_readers() {
         writer = blocking::let_readers_follow(cell, writer);
     }
     let now = clock::now();
-    let result = change(&mut writer, now);
+    let (result, arm) = change(&mut writer, now);
     cell.note_collecting(writer.collects());
+    let entity = cell.guid().entity;
     if !writer.wants_to_send(now) {
         drop(writer);
         cell.wake_store();
+        state.rearm(entity, arm);
         return result;
     }
+    // A DEADLINE or lease may end while this thread is in the call that sends; all else that is due waits for it.
+    let (is_first, arm) = (writer.has_promises(), Cell::new(arm));
     trace::token_granted();
     let mut outbox = OUTBOX.take().unwrap_or_default();
     let sent = send_in_turn(&cell.writer, writer, now, &mut outbox, |outbox| {
         debug_assert_none_held();
+        if is_first {
+            state.rearm(entity, arm.take());
+        }
         trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), outbox));
         clock::now()
     });
     cell.wake_store();
-    state.rearm(cell.guid().entity, sent.pause);
+    state.rearm(entity, sent.pause);
+    state.rearm(entity, arm.take());
     if sent.made_room {
         cell.notify_waiters();
     }

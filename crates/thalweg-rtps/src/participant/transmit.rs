@@ -22,7 +22,7 @@ const DISCOVERY_DATAGRAMS_MAX: usize = 256;
 /// Most bytes of a joined datagram of discovery: it fits every path of IPv6.
 const DISCOVERY_BYTES_MAX: usize = 1_200;
 
-/// How long a writer is left alone that a thread of the application sends for, before its timers are looked at again.
+/// How soon it is looked again whether a thread of the application still sends for a writer that has something to send.
 const LEFT_FOR: Duration = Duration::from_millis(1);
 
 impl Participant {
@@ -96,9 +96,9 @@ impl Participant {
         let Some(local) = self.endpoints.local_writer(entity) else { return };
         let mut writer = local.shared.lock();
         if local.controller.is_none() && writer.leave_to_holder() {
-            // The holder tells of pauses only; the next HEARTBEAT may be due by a timer that has just run out. What is due already waits
-            // for the holder, however long that takes.
-            if let Some(at) = writer.newly_armed_from(now + LEFT_FOR) {
+            // The holder tells of pauses only; the next HEARTBEAT may be due by a timer that has just run out. What is to be sent already
+            // waits for the holder, however long that takes.
+            if let Some(at) = writer.newly_armed_where_sending_waits(now + LEFT_FOR) {
                 self.order.schedule.arm(entity, at);
             }
             return;

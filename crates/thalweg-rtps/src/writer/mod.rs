@@ -448,21 +448,26 @@ impl Writer {
     /// When [`Writer::handle_timeout`] is to be called.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timeout_where_sending_waits(Instant::ZERO)
+    }
+
+    /// As [`Writer::poll_timeout`] where nothing can be sent before `until`.
+    fn timeout_where_sending_waits(&self, until: Instant) -> Option<Instant> {
         let or_never = |due: Option<Instant>| due.unwrap_or(Instant::NEVER);
         let sending =
             or_never(self.heartbeat.due).min(or_never(self.flow.next_due())).min(or_never(self.collection.due()));
-        let due = sending.min(self.promises_due()).min(self.history.cleanup_due());
+        let due = sending.max(until).min(self.promises_due()).min(self.history.cleanup_due());
         (due != Instant::NEVER).then_some(due)
     }
 
     /// The next timeout if it is earlier than the last one told; remembers it as told.
     pub(crate) fn newly_armed(&mut self) -> Option<Instant> {
-        self.newly_armed_from(Instant::ZERO)
+        self.newly_armed_where_sending_waits(Instant::ZERO)
     }
 
-    /// As [`Writer::newly_armed`] while nothing can be done before `earliest`.
-    pub(crate) fn newly_armed_from(&mut self, earliest: Instant) -> Option<Instant> {
-        let next = self.poll_timeout()?.max(earliest);
+    /// As [`Writer::newly_armed`] where nothing can be sent before `until`.
+    pub(crate) fn newly_armed_where_sending_waits(&mut self, until: Instant) -> Option<Instant> {
+        let next = self.timeout_where_sending_waits(until)?;
         let earlier = self.armed.is_none_or(|armed| next < armed);
         earlier.then(|| {
             self.armed = Some(next);

@@ -136,3 +136,35 @@ fn a_request_that_may_have_left_by_itself_measures_no_round_trip() {
     acknowledge(&mut writer, asked + Duration::from_micros(400), 1, SequenceNumber(1), &[1]);
     assert_eq!(writer.round_trip_of(reader(1)), Some(answered));
 }
+
+/// Each answer came just after the next question, and counted as its answer: the round trip seemed to be a fiftieth of what it is, and
+/// every repetition of a request was served.
+#[test]
+fn answers_to_questions_that_follow_each_other_closely_do_not_look_quick() {
+    let mut writer = writer(1);
+    let entity = writer.guid().entity;
+    let acknack = |writer: &mut Writer, now: Instant, count: u32| {
+        let state = SequenceSet::new(SequenceNumber(1));
+        let acknack = AckNack { reader: reader(1).entity, writer: entity, state, count, is_final: true };
+        writer.handle_acknack(now, reader(1), &acknack);
+    };
+    acknack(&mut writer, START + Duration::from_millis(40), 2);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(40)));
+    let start = START + Duration::from_secs(1);
+    for turn in 0..4_000_u32 {
+        let now = start + Duration::from_micros(100) * turn;
+        if turn % 10 == 0 {
+            writer.request_acknowledgement(now);
+            send(&mut writer, now);
+        }
+        if turn >= 400 && turn % 10 == 1 {
+            acknack(&mut writer, now, turn);
+        }
+    }
+    assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(40)));
+    let asked = start + Duration::from_secs(3);
+    writer.request_acknowledgement(asked);
+    send(&mut writer, asked);
+    acknack(&mut writer, asked + Duration::from_millis(30), 5_000);
+    assert_eq!(writer.round_trip_of(reader(1)), Some(Duration::from_millis(30)), "later it is measured again");
+}

@@ -62,8 +62,12 @@ pub(super) struct Asking {
     pub pause: Duration,
     /// The shortest pause.
     pub least: Duration,
-    /// How often since it was heard of last.
+    /// How often since it was heard of last, and when first.
     unanswered: u32,
+    first: Instant,
+    /// How long an answer may take, as far as several questions were under way at a time; until when one of those may come.
+    longest: Duration,
+    strays_until: Instant,
     /// It was asked several times before its last answer, so nothing tells how long that took.
     ambiguous: bool,
 }
@@ -71,13 +75,30 @@ pub(super) struct Asking {
 impl Asking {
     /// It is asked every `least` at first.
     fn every(now: Instant, least: Duration) -> Asking {
-        Asking { at: now, pause: least, least, unanswered: 0, ambiguous: false }
+        let (longest, strays_until) = (Duration::ZERO, Instant::ZERO);
+        Asking { at: now, pause: least, least, unanswered: 0, first: now, longest, strays_until, ambiguous: false }
     }
 
     /// It is asked now.
     pub(super) fn asks(&mut self, now: Instant) {
+        if self.unanswered == 0 {
+            self.first = now;
+        }
         self.at = now;
         self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// An answer comes at `now`, when so many questions were under way, of which the first and the last left at these times. True when it
+    /// is the answer to the only one: those to earlier ones may still come, and would make its own look quick.
+    fn is_answered(&mut self, now: Instant, questions: u32, first: Instant, last: Instant) -> bool {
+        if questions > 1 {
+            self.longest = now.since(first).min(SUPPRESSION_MAX);
+        }
+        let is_clear = questions == 1 && now > self.strays_until;
+        if !is_clear {
+            self.strays_until = self.strays_until.max(last + self.longest);
+        }
+        is_clear
     }
 }
 
@@ -257,8 +278,8 @@ impl ReaderProxy {
         self.nack_frag_counts.accept(count)
     }
 
-    /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, or the answer reaches
-    /// what was announced once, at `announced`. An answer that `asks` for something may have left by itself, since something was
+    /// It answers. Returns what that took, if it is known: it was asked exactly once since its last answer, and no answer to earlier
+    /// questions may still come; or the answer reaches what was announced once, at `announced`. An answer that `asks` for something may have left by itself, since something was
     /// missing, before it was asked.
     pub(super) fn take_answer(
         &mut self,
@@ -268,13 +289,18 @@ impl ReaderProxy {
         asks: bool,
     ) -> Option<Duration> {
         let since = |asked: Option<Instant>| asked.filter(|asked| *asked > self.last_heard);
-        let all = u32::from(since(all_asked.last).is_some()) + u32::from(since(all_asked.before).is_some());
-        let asked = match self.asking.unanswered + all {
+        let (last, before) = (since(all_asked.last), since(all_asked.before));
+        let questions = self.asking.unanswered + u32::from(last.is_some()) + u32::from(before.is_some());
+        let alone = (self.asking.unanswered > 0).then_some((self.asking.first, self.asking.at));
+        let first = [alone.map(|(first, _)| first), before, last].into_iter().flatten().min().unwrap_or(now);
+        let last = alone.map(|(_, last)| last).max(last).unwrap_or(now);
+        let is_clear = questions > 0 && self.asking.is_answered(now, questions, first, last);
+        let asked = match questions {
             0 => None,
-            1 if !asks => since(all_asked.last).or(Some(self.asking.at)),
+            1 if !asks && is_clear => Some(last),
             _ => announced.filter(|at| !self.repairs.followed(*at)),
         };
-        self.asking.ambiguous = asked.is_none() && self.asking.unanswered + all > u32::from(asks);
+        self.asking.ambiguous = asked.is_none() && questions > u32::from(asks);
         self.asking.unanswered = 0;
         self.last_heard = now;
         let took = now.since(asked?).min(HEARTBEAT_PERIOD_MAX);

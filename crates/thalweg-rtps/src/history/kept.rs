@@ -153,7 +153,11 @@ impl WriterHistory {
         kept.now = kept.now.max(now);
         let before = self.held.changes;
         self.drop_departed();
-        self.held.changes < before
+        let has_freed = self.held.changes < before;
+        if has_freed {
+            self.sweep();
+        }
+        has_freed
     }
 
     /// When [`WriterHistory::clean_up`] has something to do.

@@ -435,7 +435,7 @@ impl Participant {
             KeySource::Wire | KeySource::Driver => None,
         };
         let arrival = match computed {
-            _ if is_refused => Arrival::Irrelevant { start: sample.sequence, end: sample.sequence.next() },
+            _ if is_refused => Arrival::Unwanted(sample.sequence),
             _ if writer.entity.keyed() == Keyed::No => Arrival::Sample(sample),
             None if matches!(keys, KeySource::Driver) => {
                 Arrival::AwaitsKey { hint: hinted.then_some(sample.instance), sample }

@@ -38,6 +38,10 @@ impl Reader {
                         self.handover.shortfall.lose(LossReason::KeyUnknown, 1);
                     }
                 },
+                Arrival::Unwanted(sequence) => {
+                    let skipped = writer.accept_best_effort(now, sequence, sequence.next()).unwrap_or(0);
+                    self.handover.shortfall.lose(LossReason::NeverArrived, skipped);
+                }
                 Arrival::Irrelevant { start, end } => {
                     let skipped = writer.accept_best_effort(now, start, end).unwrap_or(0);
                     self.handover.shortfall.lose(LossReason::NeverArrived, skipped);

@@ -183,3 +183,33 @@ fn what_a_best_effort_writer_sent_long_ago_does_not_arrive_after_newer_samples()
         assert_eq!((session.taken().as_slice(), lost(&session)), (taken, losses), "{vendor:?}");
     }
 }
+
+/// What lay in front of a skip at the end was handed over again with what had been skipped before it.
+#[test]
+fn a_doubtful_skip_at_the_end_takes_back_nothing_that_was_handed_over() {
+    let mut session = reliable();
+    session.data(&[1, 2]).heartbeat(1, 2).check("samples 3:", &[1, 2]);
+    gap(&mut session, 3, 10);
+    assert_eq!(session.data(&[10, 11]).taken(), [10, 11]);
+    gap(&mut session, 12, 20);
+    lose_and_find(&mut session, matched_writer());
+    session.heartbeat(10, 20).answer_after(LATER);
+    session.data(&[10, 11, 12, 20]);
+    assert_eq!(session.taken(), [12], "what was skipped last may come");
+}
+
+/// The first sample of a writer that goes on with a history overtook its first HEARTBEAT, which named a lower number.
+#[test]
+fn a_heartbeat_that_is_overtaken_by_a_sample_does_not_put_a_history_back() {
+    let history = Some(crate::types::HistoryIdentity([7; 16]));
+    let stored = || MatchedWriter { history, ..matched_writer() };
+    let mut session = reliable();
+    session.reader.match_writer(session.now, stored());
+    session.data(&[1, 2, 3]).heartbeat(1, 3).check("samples 4:", &[1, 2, 3]);
+    lose_and_find(&mut session, stored());
+    session.data(&[9]);
+    gap(&mut session, 4, 9);
+    session.heartbeat(2, 8).answer_after(LATER);
+    session.data(&[1, 2, 3, 9]);
+    assert_eq!(session.taken(), [9]);
+}

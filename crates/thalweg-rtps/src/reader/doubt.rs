@@ -46,8 +46,8 @@ pub(super) struct Doubt {
     far: Option<SequenceNumber>,
     /// Best-effort samples in a row that came too late for what was skipped.
     late: Option<Late>,
-    /// The next answer asks for a HEARTBEAT.
-    question: bool,
+    /// The first answer from then on asks for a HEARTBEAT.
+    question_due: Option<Instant>,
     /// When to ask for one because the writer has only asked who is there.
     greeting_due: Option<Instant>,
     questioned_at: Option<Instant>,
@@ -106,7 +106,8 @@ impl Doubt {
         let of_jump = self.jump.is_some_and(|claim| !claim.asked);
         let is_unanswered = self.is_open() && self.questioned_at.is_some_and(|at| now.since(at) >= QUESTION_REPEAT);
         let is_greeting_due = self.greeting_due.take_if(|due| *due <= now).is_some();
-        let asks_back = std::mem::take(&mut self.question) || is_unanswered || is_greeting_due;
+        let is_question_due = self.question_due.take_if(|due| *due <= now).is_some();
+        let asks_back = is_question_due || is_unanswered || is_greeting_due;
         self.vouched = announced;
         self.jump.iter_mut().for_each(|claim| claim.asked = true);
         self.beyond.iter_mut().for_each(|claim| _ = claim.asked_at.get_or_insert(now));
@@ -121,6 +122,11 @@ impl Doubt {
     /// does not greet.
     pub(super) fn await_greeting(&mut self, now: Instant) -> Instant {
         *self.greeting_due.get_or_insert(now + GREETING_PATIENCE)
+    }
+
+    /// When a question is to leave that answers before did not ask.
+    pub(super) fn question_due(&self) -> Option<Instant> {
+        self.question_due
     }
 
     /// Whether the writer has still to confirm or to contradict something.
@@ -162,8 +168,9 @@ impl WriterProxy {
 
     /// A HEARTBEAT is to tell where the writer is, no more often than it can.
     pub(super) fn question(&mut self, now: Instant) -> Instant {
-        self.doubt.question = true;
-        let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + self.repeat_period().min(QUESTION_PAUSE)));
+        let pause = self.repeat_period().min(QUESTION_PAUSE);
+        let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + pause));
+        let at = *self.doubt.question_due.get_or_insert(at);
         self.answer_at(at);
         at
     }

@@ -310,3 +310,34 @@ fn a_writer_that_has_only_asked_who_is_there_is_asked_for_its_greeting() {
     assert_eq!(session.heartbeat(75_959, 75_959).answer_after(NOW), "samples 75960:");
     assert_eq!(session.answer_after(LATER), "");
 }
+
+/// Answers to other questions, sent as fast as these came, all asked for a HEARTBEAT.
+#[test]
+fn a_question_waits_for_its_time_whatever_is_answered_before() {
+    let mut session = reader_of_three();
+    let asks = |session: &mut Session| {
+        session.outbox.clear();
+        session.reader.poll_transmit(session.now, &mut session.outbox);
+        let datagrams: Vec<Vec<u8>> = session.outbox.datagrams().map(|datagram| datagram.to_vec()).collect();
+        let asks = |datagram: &Vec<u8>| {
+            let message = crate::wire::Message::parse(datagram).expect("well-formed");
+            message.submessages().any(|one| matches!(one, Ok(crate::wire::Submessage::AckNack(ack)) if !ack.is_final))
+        };
+        (datagrams.len(), datagrams.iter().filter(|datagram| asks(datagram)).count())
+    };
+    let (mut answers, mut questions) = (0, 0);
+    for _ in 0..1_000 {
+        session.reader.question_writer(session.now, WRITER);
+        session.heartbeat(1, 3);
+        let (datagrams, asking) = asks(&mut session);
+        answers += datagrams;
+        questions += asking;
+        session.now += Duration::from_micros(10);
+    }
+    assert!(answers > 900, "{answers}");
+    assert_eq!(questions, 2, "in 10 ms");
+    session.data(&[5]).answer_after(LATER);
+    session.reader.question_writer(session.now, WRITER);
+    session.now += Duration::from_millis(2);
+    assert_eq!(asks(&mut session), (0, 0), "a repair is on its way, and tells");
+}

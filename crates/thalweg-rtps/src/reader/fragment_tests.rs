@@ -205,3 +205,18 @@ fn parts_of_a_sample_that_needs_none_are_not_asked_for_while_others_wait_for_roo
         assert_eq!(session.reader.footprint().unfinished, 0, "{word}");
     }
 }
+
+/// Repetitions of a refused sample took back that its number was passed over, and all of it was asked for again.
+#[test]
+fn the_repeated_end_of_a_sample_that_a_filter_refused_is_not_the_beginning_of_another_one() {
+    let mut session = Session::new(Reliability::RELIABLE, None);
+    session.data(&[1]).heartbeat(1, 1).check("samples 2:", &[1]);
+    assert!(!fragment_of(&mut session, 2, 0, 2_800));
+    assert!(fragment_of(&mut session, 2, 1, 2_800));
+    session.reader.handle_arrivals(session.now, WRITER, std::iter::once(Arrival::Unwanted(number(2))));
+    assert!(!fragment_of(&mut session, 2, 1, 2_800));
+    assert_eq!((session.reader.footprint().unfinished, session.answer_after(LATER)), (0, String::new()));
+    session.data(&[4]).heartbeat(1, 4).answer_after(LATER);
+    session.reader.handle_arrivals(session.now, WRITER, std::iter::once(Arrival::Unwanted(number(3))));
+    session.heartbeat(1, 4).check("samples 5:", &[4]);
+}

@@ -4,6 +4,7 @@ use super::window::{Placed, Window};
 use super::{Reader, Received};
 use crate::history::CachedSample;
 use crate::time::Instant;
+use crate::types::SequenceNumber;
 
 /// What became of a sample that could not be delivered directly.
 pub(super) struct Holding {
@@ -32,6 +33,27 @@ impl Reader {
         }
         // A sample that waits only for room or for its instance leaves no gap, and those announced beyond it may be right behind it.
         Holding { delivered: false, leaves_gap: !is_repeated && self.writers[index].window.has_gaps() }
+    }
+
+    /// Takes note of a sample that is here and is not handed over, unlike one of which only a GAP tells.
+    pub(super) fn pass_over(&mut self, now: Instant, index: usize, sequence: SequenceNumber) -> Holding {
+        let writer = &mut self.writers[index];
+        writer.heard(sequence);
+        writer.take_back(sequence);
+        let fills_gap = sequence == writer.window.next();
+        let placed = writer.window.pass_over(sequence);
+        match placed {
+            Placed::Stored => {}
+            Placed::Duplicate => self.counters.duplicates += 1,
+            Placed::TooFar => self.counters.too_far += 1,
+        }
+        if !fills_gap {
+            let leaves_gap = placed != Placed::Duplicate && self.writers[index].window.has_gaps();
+            return Holding { delivered: false, leaves_gap };
+        }
+        let delivered = self.handover.drain(now, &mut self.writers[index]) > 0;
+        self.note_repaired(now, index);
+        Holding { delivered, leaves_gap: false }
     }
 
     /// Keeps a sample until those before it are delivered. True when it was here before.

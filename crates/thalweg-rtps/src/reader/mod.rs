@@ -318,6 +318,11 @@ impl Reader {
                     available |= placed.delivered;
                     gap |= placed.leaves_gap;
                 }
+                Arrival::Unwanted(sequence) => {
+                    let passed = self.pass_over(now, index, sequence);
+                    available |= passed.delivered;
+                    gap |= passed.leaves_gap;
+                }
                 Arrival::Irrelevant { start, end } => available |= self.skip(now, index, start, end),
                 Arrival::Unidentified(sequence) => available |= self.give_up(now, index, sequence),
                 Arrival::BatchEnd(range) => writer.batch_arrived(range),
@@ -364,7 +369,7 @@ impl Reader {
         } else {
             self.writers[index].heard(sequence);
             self.handover.shortfall.lose(LossReason::KeyUnknown, 1);
-            return self.skip(now, index, sequence, sequence.next());
+            return self.pass_over(now, index, sequence).delivered;
         }
         false
     }

@@ -87,9 +87,11 @@ impl Reader {
         })
     }
 
-    /// Has the next answer to a writer ask where it is.
+    /// Has an answer to a writer ask where it is, unless something of it is missing: that is on its way, and tells.
     pub(crate) fn question_writer(&mut self, now: Instant, writer: Guid) {
-        if let Some(index) = self.writers.place(writer) {
+        if let Some(index) = self.writers.place(writer)
+            && !self.writers[index].misses_any()
+        {
             let due = self.writers[index].question(now);
             self.writers.note_due(due);
         }

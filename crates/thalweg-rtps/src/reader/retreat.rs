@@ -1,6 +1,6 @@
 //! A window that went on because of a lie comes back: nothing beyond the writer's last number is skipped or held.
 
-use super::skips::RANGES_MAX;
+use super::skips::{RANGES_MAX, Skips};
 use super::window::{NUMBERS_MAX, Slot, Window};
 use crate::types::SequenceNumber;
 
@@ -17,6 +17,15 @@ impl Window {
         self.skips.start_of_beyond(last).map_or(self.next, |start| start.min(self.next))
     }
 
+    /// Where the window is and what it has skipped, apart from a skip behind which nothing was delivered, and which reaches beyond the
+    /// number up to which the writer has told what it has.
+    pub(super) fn without_doubtful_end(&self, told: SequenceNumber) -> (SequenceNumber, Skips) {
+        let mut skips = self.skips.clone();
+        let is_doubtful = self.next > told.next();
+        let start = if is_doubtful { skips.take_last(self.next.previous(), self.next) } else { None };
+        (start.unwrap_or(self.next), skips)
+    }
+
     /// The writer holds what it has from `first` on, and its last number is `last`, against what was claimed before. Numbers
     /// skipped from `first` on are expected again, since the same lie may have skipped them; samples held beyond `last` were made up.
     /// Delivered samples are not delivered again. Returns whether the window changed.
@@ -30,7 +39,7 @@ impl Window {
                     self.held_bytes -= sample.payload.len();
                     changes = true;
                 }
-                Some(Slot::Irrelevant) => changes = true,
+                Some(Slot::Irrelevant | Slot::Unwanted) => changes = true,
                 None => break,
             }
         }
@@ -87,7 +96,7 @@ impl Window {
                 match self.slots.pop_front() {
                     Some(Slot::Missing) => self.missing -= 1,
                     Some(Slot::Held(sample) | Slot::AwaitsKey(sample, _)) => self.held_bytes -= sample.payload.len(),
-                    Some(Slot::Irrelevant) => {}
+                    Some(Slot::Irrelevant | Slot::Unwanted) => {}
                     None => {
                         self.next = end;
                         break;

@@ -33,11 +33,6 @@ impl Skips {
         self.0.push((start, end));
     }
 
-    /// Where the last range ends.
-    pub(super) fn end(&self) -> SequenceNumber {
-        self.0.last().map_or(SequenceNumber::ZERO, |range| range.1)
-    }
-
     /// The first skipped number beyond `last`.
     pub(super) fn first_beyond(&self, last: SequenceNumber) -> Option<SequenceNumber> {
         self.0.last().filter(|range| range.1 > last.next())?;

@@ -23,7 +23,10 @@ const BUILTIN_HELD_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) enum Slot {
     Missing,
+    /// It will never come.
     Irrelevant,
+    /// It has come and is not handed over.
+    Unwanted,
     Held(CachedSample),
     /// Its instance is not known yet; the hint of the wire does if its key cannot be computed.
     AwaitsKey(CachedSample, Option<KeyHash>),
@@ -152,6 +155,15 @@ impl Window {
         self.occupy(sample.sequence, sample.payload.len(), Slot::Held(sample))
     }
 
+    /// `sequence` has come and is not handed over.
+    pub(super) fn pass_over(&mut self, sequence: SequenceNumber) -> Placed {
+        if self.slots.is_empty() && sequence == self.next {
+            self.advance();
+            return Placed::Stored;
+        }
+        self.occupy(sequence, 0, Slot::Unwanted)
+    }
+
     /// As [`Window::place`] for a sample that [`Window::identify`] is to complete; nothing behind it is delivered before.
     pub(super) fn place_awaiting_key(&mut self, sample: CachedSample, hint: Option<KeyHash>) -> Placed {
         self.occupy(sample.sequence, sample.payload.len(), Slot::AwaitsKey(sample, hint))
@@ -193,7 +205,7 @@ impl Window {
     pub(super) fn identify(&mut self, sequence: SequenceNumber, computed: Option<KeyHash>) -> bool {
         let index = usize::try_from(sequence - self.next).ok();
         let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else { return true };
-        let (mut sample, hint) = match std::mem::replace(slot, Slot::Irrelevant) {
+        let (mut sample, hint) = match std::mem::replace(slot, Slot::Unwanted) {
             Slot::AwaitsKey(sample, hint) => (sample, hint),
             other => {
                 *slot = other;
@@ -261,12 +273,17 @@ impl Window {
     }
 
     fn drop_irrelevant(&mut self) {
-        let from = self.next;
-        while matches!(self.slots.front(), Some(Slot::Irrelevant)) {
+        let mut skipped_from = self.next;
+        while let Some(slot @ (Slot::Irrelevant | Slot::Unwanted)) = self.slots.front() {
+            let has_come = matches!(slot, Slot::Unwanted);
+            if has_come {
+                self.skips.record(skipped_from, self.next);
+                skipped_from = self.next.next();
+            }
             self.slots.pop_front();
             self.next = self.next.next();
         }
-        self.skips.record(from, self.next);
+        self.skips.record(skipped_from, self.next);
         if self.done.first().is_some_and(|range| range.0 <= self.next) {
             self.pass_done();
             self.drop_irrelevant();
@@ -309,7 +326,7 @@ impl Window {
 
     /// True when the next sample is here, or will never come.
     pub(super) fn moves_on(&self) -> bool {
-        matches!(self.slots.front(), Some(Slot::Held(_) | Slot::Irrelevant))
+        matches!(self.slots.front(), Some(Slot::Held(_) | Slot::Irrelevant | Slot::Unwanted))
     }
 
     /// True when the next sample is here and waits for room only.

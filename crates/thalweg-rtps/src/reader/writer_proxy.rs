@@ -81,8 +81,8 @@ pub(super) struct WriterProxy {
     pub skipped_history: bool,
     pub contacted: bool,
     started: bool,
-    /// It was matched before, and has not told since what it has.
-    resumed: bool,
+    /// Where this reader was when the writer was matched before, until it tells what it has.
+    resumed_at: Option<SequenceNumber>,
     /// Its first sample was missing and asked for.
     asked_for_first: bool,
     /// The last sample that counts as rejected.
@@ -167,7 +167,7 @@ impl WriterProxy {
             skipped_history: false,
             contacted: false,
             started: false,
-            resumed: false,
+            resumed_at: None,
             asked_for_first: false,
             rejected_up_to: SequenceNumber::ZERO,
         }
@@ -195,11 +195,10 @@ impl WriterProxy {
         let has_arrived = !self.window.skips.cover(SequenceNumber::FIRST, self.window.next());
         let is_known = self.contacted && has_arrived && !self.matched.guid.entity.is_builtin();
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
-        let (next, acknowledged) = (self.window.next(), self.window.acknowledged_by(told));
-        let went_on = acknowledged < next && self.window.skips.end() < next;
-        let left_off = match went_on {
-            true => LeftOff { next, told, skips: self.window.skips.clone() },
-            false => LeftOff { next: acknowledged, told: acknowledged.previous(), skips: Skips::default() },
+        let (next, skips) = self.window.without_doubtful_end(told);
+        let left_off = match skips.start_of_beyond(told).is_some() {
+            true => LeftOff { next, told, skips },
+            false => LeftOff { next, told: next.previous(), skips: Skips::default() },
         };
         is_known.then_some(left_off).filter(|left_off| left_off.next > SequenceNumber::FIRST)
     }
@@ -218,18 +217,19 @@ impl WriterProxy {
         self.announced = left_off.next.previous();
         self.announced_by_heartbeat = Some(left_off.told);
         self.skip_history = false;
-        self.resumed = true;
+        self.resumed_at = Some(left_off.next);
     }
 
     /// A writer of another vendor that came back under its old GUID and has written less than was received of it is a new one:
     /// some vendors' GUIDs follow from a process id. So is one whose history has fewer numbers than were received of it: its store
     /// was put back. It begins at its first number.
     pub(super) fn notice_restart(&mut self, heartbeat: &Heartbeat) {
-        if heartbeat.last < heartbeat.first || !std::mem::take(&mut self.resumed) {
+        if heartbeat.last < heartbeat.first {
             return; // An empty history tells nothing.
         }
+        let Some(next) = self.resumed_at.take() else { return };
         let may_start_anew = self.matched.vendor != VendorId::THALWEG || self.matched.history.is_some();
-        if may_start_anew && heartbeat.last < self.window.next().previous() {
+        if may_start_anew && heartbeat.last < next.previous() {
             self.window = Window::new(SequenceNumber::FIRST);
             self.doubt = Doubt::default();
             self.announced = SequenceNumber::ZERO;
@@ -337,6 +337,7 @@ impl WriterProxy {
             // The repair is coming; what it leaves out is asked for when it pauses.
             let pause_ends = now + self.requests.repeat.max(self.repeat_period());
             self.requests.due = Some(pause_ends.min(asked.last + REPEAT_MAX).max(now));
+            self.keep_question();
         }
         let first_missing = self.reassembly.first_missing(fragments.sequence);
         let is_gap = first_missing.is_some_and(|first| first < fragments.first_fragment);
@@ -359,6 +360,13 @@ impl WriterProxy {
     /// An answer is due at `at`, whatever is on its way.
     pub(super) fn answer_at(&mut self, at: Instant) {
         self.requests.due = Some(self.requests.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// A question that is to leave is not forgotten.
+    fn keep_question(&mut self) {
+        if let Some(due) = self.doubt.question_due() {
+            self.answer_at(due);
+        }
     }
 
     /// The application has made room for what waited for it: the writer is to know. While something is missing, that was asked
@@ -386,6 +394,7 @@ impl WriterProxy {
         if !misses {
             // Nothing is left to ask for. What is due already answers a question: the writer's window may stay closed until it comes.
             self.requests.due = self.requests.due.filter(|due| *due <= now);
+            self.keep_question();
         } else {
             // Others that are missing may still be on their way with the same repair.
             self.answer_at(now + self.repeat_period());
@@ -441,6 +450,7 @@ impl WriterProxy {
                 self.requests.due = Some(self.doubt.await_greeting(now));
             }
         }
+        self.keep_question();
     }
 
     /// Whether it has told of its own numbers.

@@ -22,11 +22,11 @@ impl Iterator for Arrivals<'_> {
     fn next(&mut self) -> Option<Arrival> {
         Some(match self.pieces.next()? {
             Piece::Sample(head) if !self.refused.is_empty() && self.refused.binary_search(&head.sequence).is_ok() => {
-                Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() }
+                Arrival::Unwanted(head.sequence)
             }
             Piece::Sample(head) if head.ends_set() => match self.sets {
                 CoherentSets::Wanted => Arrival::Sample(head.received(&self.slabs[head.slab as usize])),
-                CoherentSets::Ignored => Arrival::Irrelevant { start: head.sequence, end: head.sequence.next() },
+                CoherentSets::Ignored => Arrival::Unwanted(head.sequence),
             },
             Piece::Sample(head) if self.instances == Instances::Asked && !(head.is_empty() && head.told) => {
                 let hint = head.told.then_some(head.instance);

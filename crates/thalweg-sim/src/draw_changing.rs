@@ -67,6 +67,7 @@ fn draw_stored(rng: &mut Rng, plan: &mut Plan) {
     let process = writer.process;
     let depth = History::KeepLast(1 + rng.below(5) as u32);
     let history = if rng.chance(0.5) { History::KeepAll } else { depth };
+    writer.endings = if rng.chance(0.3) { 0.05 } else { 0.0 };
     writer.qos.durability = Durability::Persistent;
     writer.qos.reliability = Reliability::RELIABLE;
     writer.qos.durability_service = DurabilityService { history, ..DurabilityService::default() };

@@ -29,7 +29,7 @@ pub fn a_history_goes_on(record: &Record) -> Result<(), String> {
 }
 
 /// DURABILITY PERSISTENT: a durable reader gets all that the store had, of each instance as many as DURABILITY_SERVICE keeps, and all that
-/// was written since.
+/// was written since, of instances that nobody ended.
 pub fn what_was_stored_comes_back(record: &Record) -> Result<(), String> {
     let restored = |pair: &Pair<'_>| !pair.writer.former.is_empty() && pair.is_durable() && pair.is_there_at_end();
     for pair in record.pairs().filter(|pair| restored(pair) && keeps_all(pair) && is_owed_everything(pair)) {
@@ -42,7 +42,8 @@ pub fn what_was_stored_comes_back(record: &Record) -> Result<(), String> {
         };
         let mut counts: BTreeMap<KeyHash, usize> = BTreeMap::new();
         let changes = pair.writer.restored.iter().chain(&pair.writer.written);
-        for written in changes.rev().filter(|written| written.kind == ChangeKind::Write) {
+        let ended = ended_instances(record, pair.writer);
+        for written in changes.rev().filter(|written| !ended.contains(&written.instance)) {
             let count = counts.entry(written.instance).or_default();
             *count += 1;
             if *count <= depth && !taken.contains(&written.sequence) {
@@ -51,6 +52,13 @@ pub fn what_was_stored_comes_back(record: &Record) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Instances that some writer of a history disposed or unregistered.
+fn ended_instances(record: &Record, writer: &WriterRecord) -> BTreeSet<KeyHash> {
+    let former = writer.former.iter().flat_map(|number| &record.writers[*number].written);
+    let ends = former.chain(&writer.written).filter(|written| written.kind != ChangeKind::Write);
+    ends.map(|written| written.instance).collect()
 }
 
 /// The GUIDs of all writers of a history, up to this one.

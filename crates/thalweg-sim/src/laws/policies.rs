@@ -143,7 +143,7 @@ pub fn values_come_apart(record: &Record) -> Result<(), String> {
             if taken.instance_state != InstanceState::Alive || !taken.valid {
                 last.remove(&taken.instance);
             } else if let Some(before) = last.insert(taken.instance, taken.at)
-                && !has_ended(record, taken, before)
+                && !has_ended(record, reader, taken, before)
             {
                 let apart = clock.local(taken.at).since(clock.local(before));
                 if apart + ROUNDING < separation {
@@ -274,10 +274,14 @@ fn rank(record: &Record, guid: Guid) -> (i32, Reverse<Guid>) {
 }
 
 /// Whether some writer may have ended the instance of a value between the value before and this one.
-fn has_ended(record: &Record, taken: &TakenRecord, before: Instant) -> bool {
+fn has_ended(record: &Record, reader: &ReaderRecord, taken: &TakenRecord, before: Instant) -> bool {
     let lately = |at: Instant| at <= taken.at && at + ON_THE_WAY >= before;
     let ends = |writer: &WriterRecord| {
-        let mut written = writer.written.iter().filter(|one| one.instance == taken.instance && lately(one.at));
+        // A reader that comes later gets ends as history.
+        let matches = reader.matches.iter().filter(|one| Some(one.peer) == writer.guid).map(|one| one.from);
+        let told = matches.filter(|from| *from <= taken.at).max().unwrap_or_default();
+        let mut written =
+            writer.written.iter().filter(|one| one.instance == taken.instance && lately(one.at.max(told)));
         written.any(|one| one.kind != ChangeKind::Write)
     };
     record.writers.iter().any(ends)

@@ -196,7 +196,8 @@ pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
         {
             let ends = record.plan.processes[pair.writer.process].ends.map_or(record.ended_at, |(at, _)| at);
             let heard = match liveliness.kind {
-                LivelinessKind::Automatic => Some(ends).filter(|ends| *at < *ends),
+                // A sign is given thrice in a lease.
+                LivelinessKind::Automatic => Some(ends).filter(|ends| *at < *ends && way * 3 < liveliness.lease * 2),
                 _ => {
                     let heard = |sign: &&Instant| {
                         **sign + way <= *at && clock.local(*at) + ROUNDING < clock.local(**sign) + liveliness.lease
@@ -319,10 +320,11 @@ fn last_sign(record: &Record, writer: &WriterRecord) -> Option<Instant> {
     }
 }
 
-/// Whether nothing is lost, and nobody is cut off.
+/// Whether nothing is lost, nobody is cut off, and applications leave their send calls soon.
 fn is_clear(record: &Record) -> bool {
     let overrun = record.processes.iter().any(|process| process.dropped > 0);
-    record.plan.weather.loss == 0.0 && !record.plan.is_disturbed() && !overrun
+    let interrupted = record.plan.processes.iter().any(|process| process.sends.interrupted > 0.0);
+    record.plan.weather.loss == 0.0 && !record.plan.is_disturbed() && !overrun && !interrupted
 }
 
 /// Whether what is taken and when is what comes and when.

@@ -1,6 +1,7 @@
 //! What repairs cost.
 
 use thalweg_rtps::qos::Durability;
+use thalweg_rtps::types::SequenceNumber;
 
 use crate::plan::IntruderPlan;
 use crate::record::{Record, WriterRecord};
@@ -72,15 +73,14 @@ fn replayed(record: &Record, writer: &WriterRecord) -> u64 {
     let plan = &topic.writers[writer.index.place];
     let fragments = plan.payload_bytes.div_ceil(FRAGMENT_BYTES).max(1) as u64;
     let durable = plan.qos.durability != Durability::Volatile;
-    let before = writer
-        .matches
-        .iter()
-        .filter(|_| durable)
-        .map(|one| writer.written.iter().filter(|written| written.sequence <= one.after).count() as u64);
+    // The ends of coherent sets have numbers as well.
+    let numbers_up_to = |last: SequenceNumber| (last - plan.first).saturating_add(1).max(0).unsigned_abs();
+    let before = writer.matches.iter().filter(|_| durable).map(|one| numbers_up_to(one.after));
     let readers = record.readers.iter().filter(|reader| reader.index.topic == writer.index.topic);
     let late = readers
         .flat_map(|reader| &reader.matches)
         .filter(|one| Some(one.peer) == writer.guid)
-        .map(|one| writer.written.iter().filter(|written| written.at <= one.from).count() as u64);
+        .filter_map(|one| writer.written.iter().rfind(|written| written.at <= one.from))
+        .map(|last| numbers_up_to(last.sequence));
     fragments * before.sum::<u64>().max(late.sum::<u64>())
 }

@@ -90,7 +90,7 @@ impl Asking {
 
     /// An answer comes at `now`, when so many questions were under way, of which the first and the last left at these times. True when it
     /// is the answer to the only one: those to earlier ones may still come, and would make its own look quick.
-    fn is_answered(&mut self, now: Instant, questions: u32, first: Instant, last: Instant) -> bool {
+    fn note_answer(&mut self, now: Instant, questions: u32, first: Instant, last: Instant) -> bool {
         if questions > 1 {
             self.longest = now.since(first).min(SUPPRESSION_MAX);
         }
@@ -294,7 +294,7 @@ impl ReaderProxy {
         let alone = (self.asking.unanswered > 0).then_some((self.asking.first, self.asking.at));
         let first = [alone.map(|(first, _)| first), before, last].into_iter().flatten().min().unwrap_or(now);
         let last = alone.map(|(_, last)| last).max(last).unwrap_or(now);
-        let is_clear = questions > 0 && self.asking.is_answered(now, questions, first, last);
+        let is_clear = questions > 0 && self.asking.note_answer(now, questions, first, last);
         let asked = match questions {
             0 => None,
             1 if !asks && is_clear => Some(last),

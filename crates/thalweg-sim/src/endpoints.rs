@@ -20,6 +20,12 @@ use crate::trace::Step;
 
 impl Simulation {
     pub(crate) fn create_writer(&mut self, number: usize) {
+        if self.writers[number].handle.is_some() {
+            // The one before is deleted when its send call is over.
+            let later = self.now + Duration::from_millis(1);
+            self.queue.plan(later, Happening::CreateWriter(number));
+            return self.queue.plan(later, Happening::Burst(number));
+        }
         let index = self.writers[number].record.index;
         let plan = &self.plan.topics[index.topic].writers[index.place];
         let (process, spans_group) = (plan.process, plan.qos.presentation.spans_group());

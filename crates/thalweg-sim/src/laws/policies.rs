@@ -11,7 +11,7 @@ use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 
 use super::delivery::{is_owed_everything, keeps_all, owed};
 use crate::plan::{InstanceSharing, Pace, Selection};
-use crate::record::{Pair, ReaderRecord, Record, TakenRecord, WriterRecord};
+use crate::record::{Pair, ReaderRecord, Record, TakenRecord, WriterRecord, WrittenRecord};
 
 /// By so much the end of a period may be off by the clock of a host.
 const ROUNDING: Duration = Duration::from_micros(2);
@@ -138,14 +138,14 @@ pub fn values_come_apart(record: &Record) -> Result<(), String> {
             continue;
         }
         let clock = record.plan.hosts[record.plan.processes[reader.process].host];
-        let mut last: BTreeMap<KeyHash, Instant> = BTreeMap::new();
+        let mut last: BTreeMap<KeyHash, &TakenRecord> = BTreeMap::new();
         for taken in &reader.taken {
             if taken.instance_state != InstanceState::Alive || !taken.valid {
                 last.remove(&taken.instance);
-            } else if let Some(before) = last.insert(taken.instance, taken.at)
+            } else if let Some(before) = last.insert(taken.instance, taken)
                 && !has_ended(record, reader, taken, before)
             {
-                let apart = clock.local(taken.at).since(clock.local(before));
+                let apart = clock.local(taken.at).since(clock.local(before.at));
                 if apart + ROUNDING < separation {
                     let words = format!("{} of {} came {apart:?} after the one before", taken.sequence, taken.writer);
                     return Err(format!("{words}, and the separation is {separation:?}"));
@@ -274,14 +274,18 @@ fn rank(record: &Record, guid: Guid) -> (i32, Reverse<Guid>) {
 }
 
 /// Whether some writer may have ended the instance of a value between the value before and this one.
-fn has_ended(record: &Record, reader: &ReaderRecord, taken: &TakenRecord, before: Instant) -> bool {
-    let lately = |at: Instant| at <= taken.at && at + ON_THE_WAY >= before;
+fn has_ended(record: &Record, reader: &ReaderRecord, taken: &TakenRecord, before: &TakenRecord) -> bool {
+    let lately = |at: Instant| at <= taken.at && at + ON_THE_WAY >= before.at;
     let ends = |writer: &WriterRecord| {
         // A reader that comes later gets ends as history.
         let matches = reader.matches.iter().filter(|one| Some(one.peer) == writer.guid).map(|one| one.from);
         let told = matches.filter(|from| *from <= taken.at).max().unwrap_or_default();
-        let mut written =
-            writer.written.iter().filter(|one| one.instance == taken.instance && lately(one.at.max(told)));
+        // Ends of the value's own writer come between its values, however late.
+        let is_own = writer.guid == Some(taken.writer);
+        let after = if before.writer == taken.writer { before.sequence } else { SequenceNumber::ZERO };
+        let between = |one: &WrittenRecord| is_own && one.sequence > after && one.sequence < taken.sequence;
+        let counts = |one: &WrittenRecord| between(one) || lately(one.at.max(told));
+        let mut written = writer.written.iter().filter(|one| one.instance == taken.instance && counts(one));
         written.any(|one| one.kind != ChangeKind::Write)
     };
     record.writers.iter().any(ends)

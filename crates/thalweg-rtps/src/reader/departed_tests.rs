@@ -213,3 +213,20 @@ fn a_heartbeat_that_is_overtaken_by_a_sample_does_not_put_a_history_back() {
     session.data(&[1, 2, 3, 9]);
     assert_eq!(session.taken(), [9]);
 }
+
+/// A match that ended before the writer was heard of again lost the place, and everything came once more.
+#[test]
+fn a_match_that_ends_before_a_word_forgets_no_place() {
+    for reliability in [Reliability::RELIABLE, Reliability::BestEffort] {
+        let mut session = Session::new(reliability, None);
+        session.data(&[1, 2, 3]).heartbeat(1, 3);
+        assert_eq!(session.taken(), [1, 2, 3]);
+        for _ in 0..2 {
+            session.reader.unmatch_writer(session.now, WRITER);
+            session.taken();
+            session.reader.match_writer(session.now, matched_writer());
+        }
+        session.data(&[1, 2, 3, 4]);
+        assert_eq!(session.taken(), [4], "{reliability:?}");
+    }
+}

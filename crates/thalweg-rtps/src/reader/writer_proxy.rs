@@ -193,7 +193,8 @@ impl WriterProxy {
         }
         // Where nothing has arrived, only claims tell where this reader is, and nobody could contradict them any more.
         let has_arrived = !self.window.skips.cover(SequenceNumber::FIRST, self.window.next());
-        let is_known = self.contacted && has_arrived && !self.matched.guid.entity.is_builtin();
+        let is_met = self.contacted || self.resumed_at.is_some();
+        let is_known = is_met && has_arrived && !self.matched.guid.entity.is_builtin();
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
         let (next, skips) = self.window.without_doubtful_end(told);
         let left_off = match skips.start_of_beyond(told).is_some() {
@@ -207,7 +208,8 @@ impl WriterProxy {
     /// GUID, and begin at its first number.
     fn place_beyond_stragglers(&self) -> Option<LeftOff> {
         let (told, is_thalweg) = (self.window.highest(), self.matched.vendor == VendorId::THALWEG);
-        (self.started && is_thalweg).then(|| LeftOff { next: told.next(), told, skips: Skips::default() })
+        let is_met = self.started || self.resumed_at.is_some();
+        (is_met && is_thalweg).then(|| LeftOff { next: told.next(), told, skips: Skips::default() })
     }
 
     /// The writer was matched before.

@@ -255,8 +255,9 @@ impl ReaderProxy {
 
     /// Another path is taken after `sent`: what was lost on the way to a group says nothing of it.
     pub(super) fn change_path(&mut self, now: Instant, answered: &Answered, sent: Position) {
+        let answered = self.repairs_only.map_or(*answered, |sent| answered.of_repairs_since(sent));
         if let Some(path) = self.congestion.as_deref_mut() {
-            path.start_anew(now, answered);
+            path.start_anew(now, &answered);
         }
         self.slowed_at = sent;
         self.heard = None;

@@ -191,6 +191,8 @@ pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
         let way = on_the_way(record, pair.writer);
         let signs = signs_of(record, pair.writer);
         let clock = clock(&record.plan, pair.reader.process);
+        // Earlier signs were not for this reader.
+        let known = pair.matched_on_both_sides().unwrap_or_default();
         for (at, _, _) in
             pair.reader.told.alive.iter().filter(|(_, writer, is_alive)| *writer == pair.writer_guid && !is_alive)
         {
@@ -200,7 +202,9 @@ pub fn signs_of_life_are_heard(record: &Record) -> Result<(), String> {
                 LivelinessKind::Automatic => Some(ends).filter(|ends| *at < *ends && way * 3 < liveliness.lease * 2),
                 _ => {
                     let heard = |sign: &&Instant| {
-                        **sign + way <= *at && clock.local(*at) + ROUNDING < clock.local(**sign) + liveliness.lease
+                        **sign >= known
+                            && **sign + way <= *at
+                            && clock.local(*at) + ROUNDING < clock.local(**sign) + liveliness.lease
                     };
                     signs.iter().find(heard).copied()
                 }

@@ -14,35 +14,28 @@ pub struct EarlierPartition {
     pub until: Instant,
 }
 
+impl EarlierPartition {
+    /// The partitions of an endpoint at a time, which has `later` ones in the end.
+    pub(crate) fn at(now: Instant, earlier: Option<&EarlierPartition>, later: &[String]) -> Vec<String> {
+        earlier.filter(|earlier| now < earlier.until).map_or(later, |earlier| &earlier.names).to_vec()
+    }
+}
+
 impl WriterPlan {
     /// The same with the partitions that it has first, if they are others.
     pub fn before(&self) -> Option<WriterPlan> {
-        let earlier = self.earlier.clone()?;
         let mut before = self.clone();
-        before.qos.partition = earlier.names;
+        before.qos.partition = self.earlier.clone()?.names;
         Some(before)
-    }
-
-    /// The same with the partitions that it has at a time.
-    pub(crate) fn at(&self, now: Instant) -> WriterPlan {
-        let is_early = self.earlier.as_ref().is_some_and(|earlier| now < earlier.until);
-        self.before().filter(|_| is_early).unwrap_or_else(|| self.clone())
     }
 }
 
 impl ReaderPlan {
     /// The same with the partitions that it has first, if they are others.
     pub fn before(&self) -> Option<ReaderPlan> {
-        let earlier = self.earlier.clone()?;
         let mut before = self.clone();
-        before.qos.partition = earlier.names;
+        before.qos.partition = self.earlier.clone()?.names;
         Some(before)
-    }
-
-    /// The same with the partitions that it has at a time.
-    pub(crate) fn at(&self, now: Instant) -> ReaderPlan {
-        let is_early = self.earlier.as_ref().is_some_and(|earlier| now < earlier.until);
-        self.before().filter(|_| is_early).unwrap_or_else(|| self.clone())
     }
 }
 

@@ -22,7 +22,7 @@ const DISCOVERY_DATAGRAMS_MAX: usize = 256;
 /// Most bytes of a joined datagram of discovery: it fits every path of IPv6.
 const DISCOVERY_BYTES_MAX: usize = 1_200;
 
-/// How soon it is looked again whether a thread of the application still sends for a writer that has something to send.
+/// After how long a writer with something to send is looked at again while a thread of the application sends for it.
 const LEFT_FOR: Duration = Duration::from_millis(1);
 
 impl Participant {

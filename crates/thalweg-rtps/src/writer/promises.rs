@@ -240,7 +240,7 @@ impl Writer {
         liveliness.map_or(0, |liveliness| liveliness.lost)
     }
 
-    /// Whether it is to be looked at by the time, whoever sends for it: it has a LIFESPAN, a DEADLINE or a manual LIVELINESS.
+    /// Whether it has a LIFESPAN, a DEADLINE or a manual LIVELINESS: these fall due whoever is sending for it.
     pub fn has_promises(&self) -> bool {
         self.promises.is_some()
     }

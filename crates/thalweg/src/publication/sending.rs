@@ -219,12 +219,12 @@ pub(super) fn transmit<R>(
         return result;
     }
     // A DEADLINE or lease may end while this thread is in the call that sends; all else that is due waits for it.
-    let (is_first, arm) = (writer.has_promises(), Cell::new(arm));
+    let (arms_first, arm) = (writer.has_promises(), Cell::new(arm));
     trace::token_granted();
     let mut outbox = OUTBOX.take().unwrap_or_default();
     let sent = send_in_turn(&cell.writer, writer, now, &mut outbox, |outbox| {
         debug_assert_none_held();
-        if is_first {
+        if arms_first {
             state.rearm(entity, arm.take());
         }
         trace::sending(|| state.sender.send_as(Origin::User, cell.traffic_class(), outbox));

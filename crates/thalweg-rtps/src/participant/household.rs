@@ -38,10 +38,18 @@ struct Member {
     known_by: BTreeSet<GuidPrefix>,
     /// Those of them that know what it announces now.
     up_to_date: BTreeSet<GuidPrefix>,
-    /// News that it has not taken yet: the data of each endpoint that it does not know, `None` for one that it knows and that was
-    /// deleted.
-    inbox: BTreeMap<Guid, Option<Told>>,
+    /// News that it has not taken yet, one of each endpoint.
+    inbox: BTreeMap<Guid, News>,
     has_news: NewsFlag,
+}
+
+/// What waits to be told of an endpoint.
+#[derive(Debug)]
+struct News {
+    /// Its data, `None` when it was deleted.
+    told: Option<Told>,
+    /// Whether the listener was told of the endpoint before: the end of one that it never learned of is no news.
+    is_known: bool,
 }
 
 /// The data of an endpoint, decoded once for the whole process.
@@ -197,7 +205,8 @@ impl Housemates {
         }
         let told: Vec<_> = member.endpoints.iter().map(|(entity, told)| (*entity, told.clone())).collect();
         let Some(own) = members.get_mut(&self.prefix) else { return };
-        own.inbox.extend(told.into_iter().map(|(entity, told)| (Guid::new(other, entity), Some(told))));
+        let news = |told| News { told: Some(told), is_known: false };
+        own.inbox.extend(told.into_iter().map(|(entity, told)| (Guid::new(other, entity), news(told))));
         own.has_news.0.store(!own.inbox.is_empty(), Ordering::Release);
     }
 
@@ -218,7 +227,7 @@ impl Housemates {
         let told = announced.and_then(|announced| Told::read(entity, announced));
         let mut members = self.household.members();
         let Some(own) = members.get_mut(&self.prefix) else { return false };
-        match &told {
+        let before = match &told {
             Some(told) => own.endpoints.insert(entity, told.clone()),
             None => own.endpoints.remove(&entity),
         };
@@ -226,10 +235,9 @@ impl Housemates {
         for listener in &listeners {
             if let Some(member) = members.get_mut(listener) {
                 let guid = Guid::new(self.prefix, entity);
-                // Data are told once: those that still wait here are of an endpoint that the listener never learns of.
-                let is_unknown = matches!(member.inbox.remove(&guid), Some(Some(_)));
-                if told.is_some() || !is_unknown {
-                    member.inbox.insert(guid, told.clone());
+                let is_known = member.inbox.remove(&guid).map_or(before.is_some(), |waiting| waiting.is_known);
+                if told.is_some() || is_known {
+                    member.inbox.insert(guid, News { told: told.clone(), is_known });
                     member.has_news.0.store(true, Ordering::Release);
                 }
             }
@@ -246,7 +254,8 @@ impl Housemates {
             return BTreeMap::new();
         }
         self.has_news.0.store(false, Ordering::Release);
-        self.household.members().get_mut(&self.prefix).map(|own| std::mem::take(&mut own.inbox)).unwrap_or_default()
+        let inbox = self.household.members().get_mut(&self.prefix).map(|own| std::mem::take(&mut own.inbox));
+        inbox.unwrap_or_default().into_iter().map(|(guid, news)| (guid, news.told)).collect()
     }
 }
 

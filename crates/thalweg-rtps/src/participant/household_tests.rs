@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::tests::*;
 use super::*;
-use crate::qos::History;
+use crate::qos::{History, ReaderQos, WriterQos};
 use crate::types::{Guid, Keyed};
 
 /// `count` participants of one process, each a second after the one before.
@@ -221,8 +221,35 @@ fn news_of_endpoints_that_come_and_go_does_not_pile_up_while_a_member_hangs() {
     assert_eq!(net.nodes[1].participant.subscriptions().count(), 0);
 }
 
-/// Members come, go without a word, and create and delete endpoints while a third of the datagrams is lost; in the end each knows what
-/// there is.
+#[test]
+fn the_end_of_an_endpoint_whose_change_was_not_heard_yet_is_news() {
+    let (mut net, household) = household(2);
+    let known = net.writer(0, reliable_writer(History::KeepAll), Keyed::No).lock().guid().entity;
+    let reader = net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
+    net.run_for(SECOND);
+    assert_eq!(reader.lock().matched_writers().count(), 1);
+    // Member 1 takes no news of what follows until the end.
+    set_partition(&mut net, 0, known, "other");
+    let now = net.now;
+    net.nodes[0].participant.delete_writer(now, known);
+    assert_eq!(household.waiting_news(), 1);
+    net.run_for(SECOND);
+    assert_eq!(net.nodes[1].participant.publications().count(), 0);
+}
+
+fn set_partition(net: &mut Net, node: usize, entity: EntityId, partition: &str) {
+    let participant = &mut net.nodes[node].participant;
+    if entity.is_writer() {
+        let qos = WriterQos { partition: vec![partition.into()], ..reliable_writer(History::KeepAll) };
+        participant.set_writer_qos(net.now, entity, qos.into()).expect("it may change");
+    } else {
+        let qos = ReaderQos { partition: vec![partition.into()], ..reliable_reader(History::KeepAll) };
+        participant.set_reader_qos(net.now, entity, qos.into()).expect("it may change");
+    }
+}
+
+/// Members come, go without a word, hang for a while, and create, change and delete endpoints while a third of the datagrams is lost; in
+/// the end each knows what there is.
 fn live_and_settle(seed: u64) {
     let (mut net, household) = household(2);
     (net.rng, net.loss) = (Rng::new(seed), 0.3);
@@ -254,9 +281,17 @@ fn live_and_settle(seed: u64) {
             }
             _ => {}
         }
+        if let Some(entity) = endpoints.get(node).and_then(|endpoints| endpoints.last()) {
+            let partition = ["a", "b"][net.rng.below(2) as usize];
+            set_partition(&mut net, node, *entity, partition);
+        }
+        for node in &mut net.nodes {
+            node.hangs = net.rng.below(4) == 0;
+        }
         let pause = Duration::from_millis(net.rng.below(400));
         net.run_for(pause);
     }
+    net.nodes.iter_mut().for_each(|node| node.hangs = false);
     net.loss = 0.0;
     net.run_for(SECOND * 60);
     let mut all: Vec<Guid> = Vec::new();

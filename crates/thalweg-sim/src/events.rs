@@ -86,7 +86,12 @@ impl Simulation {
 
     pub(crate) fn match_begins(&mut self, process: usize, local: EntityId, peer: Guid) {
         let Some(number) = self.endpoints.get(&(process, local)).copied() else { return };
-        let mut one = MatchRecord { peer, from: self.now, until: None, after: SequenceNumber::ZERO };
+        let last = match local.is_writer() {
+            true => self.writers[number].handle.as_ref(),
+            false => self.writers.iter().find(|one| one.record.guid == Some(peer)).and_then(|one| one.handle.as_ref()),
+        };
+        let last = last.map_or(SequenceNumber::ZERO, |handle| handle.lock().last());
+        let mut one = MatchRecord { peer, from: self.now, until: None, after: SequenceNumber::ZERO, last };
         if local.is_writer() {
             let writer = &mut self.writers[number];
             // A writer that goes on with its history tells its readers anew.

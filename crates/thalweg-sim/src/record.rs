@@ -142,6 +142,8 @@ pub struct MatchRecord {
     pub until: Option<Instant>,
     /// On the writer's side, the last number written before.
     pub after: SequenceNumber,
+    /// The writer's last number at that time, ends of coherent sets included.
+    pub last: SequenceNumber,
 }
 
 /// Record of one reader.

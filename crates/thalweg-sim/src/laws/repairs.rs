@@ -1,10 +1,9 @@
 //! What repairs cost.
 
 use thalweg_rtps::qos::Durability;
-use thalweg_rtps::types::SequenceNumber;
 
 use crate::plan::IntruderPlan;
-use crate::record::{Record, WriterRecord};
+use crate::record::{MatchRecord, Record, WriterRecord};
 
 /// Repairs for each submessage that was lost, and for each that a late reader had to get.
 const REPAIRS_PER_LOSS: u64 = 3;
@@ -73,14 +72,9 @@ fn replayed(record: &Record, writer: &WriterRecord) -> u64 {
     let plan = &topic.writers[writer.index.place];
     let fragments = plan.payload_bytes.div_ceil(FRAGMENT_BYTES).max(1) as u64;
     let durable = plan.qos.durability != Durability::Volatile;
-    // The ends of coherent sets have numbers as well.
-    let numbers_up_to = |last: SequenceNumber| (last - plan.first).saturating_add(1).max(0).unsigned_abs();
-    let before = writer.matches.iter().filter(|_| durable).map(|one| numbers_up_to(one.after));
+    let numbers = |one: &MatchRecord| (one.last - plan.first).saturating_add(1).max(0).unsigned_abs();
+    let before = writer.matches.iter().filter(|_| durable).map(numbers);
     let readers = record.readers.iter().filter(|reader| reader.index.topic == writer.index.topic);
-    let late = readers
-        .flat_map(|reader| &reader.matches)
-        .filter(|one| Some(one.peer) == writer.guid)
-        .filter_map(|one| writer.written.iter().rfind(|written| written.at <= one.from))
-        .map(|last| numbers_up_to(last.sequence));
+    let late = readers.flat_map(|reader| &reader.matches).filter(|one| Some(one.peer) == writer.guid).map(numbers);
     fragments * before.sum::<u64>().max(late.sum::<u64>())
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use minicbor::data::Type;
 use minicbor::{Decoder, Encoder};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::ser::{self, SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use numbers::Numbers;
 
@@ -65,12 +66,12 @@ impl Document {
         serde_json::from_slice(bytes).map_err(|error| DocumentError(format!("no JSON: {error}")))
     }
 
-    /// Writes JSON.
+    /// Writes JSON, the members of maps in their order.
     ///
     /// # Errors
-    /// When a map has a label for a name, which JSON has not.
+    /// When a map has a label for a name, which JSON has not, or a whole number does not fit into 64 bits.
     pub fn to_json(&self) -> Result<Vec<u8>, DocumentError> {
-        Ok(into_json(self)?.to_string().into_bytes())
+        serde_json::to_vec(self).map_err(|error| DocumentError(error.to_string()))
     }
 
     /// Reads CBOR; tags are passed over.
@@ -160,8 +161,11 @@ impl From<&str> for MapKey {
 
 /// Octets as text: `0x` and two digits each.
 pub fn hexadecimal(bytes: &[u8]) -> String {
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("0x{digits}")
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let mut text = String::with_capacity(2 + 2 * bytes.len());
+    text.push_str("0x");
+    text.extend(bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])));
+    text
 }
 
 /// The octets of a text that [`hexadecimal`] made.
@@ -231,40 +235,36 @@ impl<'de> Visitor<'de> for JsonValue {
     }
 }
 
-fn into_json(document: &Document) -> Result<serde_json::Value, DocumentError> {
-    use serde_json::Value as Json;
-    Ok(match document {
-        Document::Null => Json::Null,
-        Document::Boolean(value) => Json::Bool(*value),
-        Document::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
-            (Ok(number), _) => number.into(),
-            (_, Ok(number)) => number.into(),
-            _ => return Err(too_large(*number)),
-        },
-        Document::Real(number) => match serde_json::Number::from_f64(*number) {
-            Some(number) => Json::Number(number),
-            None if number.is_nan() => "NaN".into(),
-            None if *number > 0.0 => "Infinity".into(),
-            None => "-Infinity".into(),
-        },
-        Document::Text(text) => Json::String(text.clone()),
-        Document::Bytes(bytes) => Json::String(hexadecimal(bytes)),
-        Document::Array(items) => Json::Array(items.iter().map(into_json).collect::<Result<_, _>>()?),
-        Document::Numbers(_) => {
-            let items = document.items().into_iter().flatten();
-            Json::Array(items.map(|item| into_json(&item)).collect::<Result<_, _>>()?)
-        }
-        Document::Map(members) => {
-            let mut object = serde_json::Map::with_capacity(members.len());
-            for (key, value) in members {
-                let MapKey::Text(name) = key else {
-                    return Err(DocumentError("a map with whole numbers for names is no JSON".to_owned()));
-                };
-                object.insert(name.to_string(), into_json(value)?);
+/// As JSON: an error says what JSON has no form for.
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Document::Null => serializer.serialize_unit(),
+            Document::Boolean(value) => serializer.serialize_bool(*value),
+            Document::Integer(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+                (Ok(number), _) => serializer.serialize_i64(number),
+                (_, Ok(number)) => serializer.serialize_u64(number),
+                _ => Err(ser::Error::custom(too_large(*number))),
+            },
+            Document::Real(number) if number.is_finite() => serializer.serialize_f64(*number),
+            Document::Real(number) if number.is_nan() => serializer.serialize_str("NaN"),
+            Document::Real(number) => serializer.serialize_str(if *number > 0.0 { "Infinity" } else { "-Infinity" }),
+            Document::Text(text) => serializer.serialize_str(text),
+            Document::Bytes(bytes) => serializer.serialize_str(&hexadecimal(bytes)),
+            Document::Array(items) => serializer.collect_seq(items),
+            Document::Numbers(_) => serializer.collect_seq(self.items().into_iter().flatten()),
+            Document::Map(members) => {
+                let mut object = serializer.serialize_map(Some(members.len()))?;
+                for (key, value) in members {
+                    let MapKey::Text(name) = key else {
+                        return Err(ser::Error::custom("a map with whole numbers for names is no JSON"));
+                    };
+                    object.serialize_entry(&**name, value)?;
+                }
+                object.end()
             }
-            Json::Object(object)
         }
-    })
+    }
 }
 
 fn of_cbor(decoder: &mut Decoder<'_>, depth: usize) -> Result<Document, DocumentError> {
@@ -452,6 +452,18 @@ mod tests {
         let error = read(r#"{"a":{"b":1,"c":2,"b":1}}"#).expect_err("twice").to_string();
         assert_eq!(error, "no JSON: the name \"b\" is there twice at line 1 column 24");
         assert!(read(&"[".repeat(100_000)).is_err() && read("1 2").is_err() && read("").is_err());
+    }
+
+    #[test]
+    fn json_has_members_in_their_order_and_rows_as_arrays() {
+        let row = Document::Numbers(Numbers::Float32(vec![0.5, f32::NAN, f32::NEG_INFINITY]));
+        let large = Document::Integer(u64::MAX.into());
+        let octets = Document::Bytes(vec![0, 255]);
+        let map = Document::Map(vec![("z".into(), row), ("a".into(), large), ("m".into(), octets)]);
+        let json = String::from_utf8(map.to_json().expect("JSON")).expect("text");
+        assert_eq!(json, r#"{"z":[0.5,"NaN","-Infinity"],"a":18446744073709551615,"m":"0x00ff"}"#);
+        let error = Document::Array(vec![Document::Integer(1 << 64)]).to_json().expect_err("too large");
+        assert_eq!(error.to_string(), "18446744073709551616 is too large a number");
     }
 
     #[test]

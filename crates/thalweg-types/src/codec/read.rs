@@ -1,5 +1,6 @@
 //! Bytes to documents.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thalweg_cdr::description::{
@@ -180,12 +181,22 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
                 decoder.charge(count, size_of::<(MapKey, Document)>())?;
                 let pairs = (0..count).map(|_| {
                     let key = key_text(&read_value(key, decoder, part)?);
-                    Ok((MapKey::Text(key.into()), read_value(element, decoder, part)?))
+                    Ok((key.into(), read_value(element, decoder, part)?))
                 });
-                pairs.collect::<Result<_, _>>().map(Document::Map)
+                pairs.collect::<Result<_, _>>().map(of_pairs)
             })
         }
     }
+}
+
+/// The map of these pairs. The last one of a key counts, as with the derived types.
+fn of_pairs(mut pairs: Vec<(Arc<str>, Document)>) -> Document {
+    let mut known = BTreeSet::new();
+    let mut is_last: Vec<bool> = pairs.iter().rev().map(|(key, _)| known.insert(Arc::clone(key))).collect();
+    if known.len() < pairs.len() {
+        pairs.retain(|_| is_last.pop().unwrap_or_default());
+    }
+    Document::Map(pairs.into_iter().map(|(key, value)| (MapKey::Text(key), value)).collect())
 }
 
 /// Reads a value of a type that contains itself. That is a level of nesting, which structures and unions count on their own.

@@ -408,7 +408,7 @@ fn only_what_names_no_instance_may_be_left_out() {
     check(r#"{"id":{}}"#, "id: the key member \"a\" is missing");
     check(
         r#"{"id":{"a":1},"either":{"$discriminator":1},"row":[{"b":2}]}"#,
-        r#"{"either":{"$discriminator":1,"i":{"a":0,"b":0}},"id":{"a":1,"b":0},"name":"","other":{"a":0,"b":0},"row":[{"a":0,"b":2}]}"#,
+        r#"{"id":{"a":1,"b":0},"other":{"a":0,"b":0},"either":{"$discriminator":1,"i":{"a":0,"b":0}},"row":[{"a":0,"b":2}],"name":""}"#,
     );
     check(
         r#"{"id":{"a":1},"either":{"i":{"c":1}}}"#,
@@ -441,7 +441,7 @@ fn a_row_of_numbers_is_an_array_of_them() {
     assert_eq!(single, &Document::Array(vec![Document::Real(0.5), Document::Real(-2.0)]));
     assert_ne!(single, &Document::Array(vec![Document::Real(0.5)]));
     assert_ne!(single, &Document::Numbers(Numbers::Float32(vec![0.5, 2.0])));
-    let json = br#"{"grid":[[1.0,2.0],[3.0,4.0]],"single":[0.5,-2.0],"small":[-1,7]}"#;
+    let json = br#"{"single":[0.5,-2.0],"grid":[[1.0,2.0],[3.0,4.0]],"small":[-1,7]}"#;
     assert_eq!(read.to_json().expect("JSON"), json);
     assert_eq!(Document::from_cbor(&read.to_cbor().expect("CBOR")).expect("CBOR"), read);
 

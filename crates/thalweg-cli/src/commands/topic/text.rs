@@ -16,56 +16,95 @@ pub fn lines(sample: &Document) -> String {
 
 fn write_members(members: &[(MapKey, Document)], depth: usize, out: &mut String) {
     for (key, value) in members {
-        let indent = "  ".repeat(depth);
-        let _ = match value {
+        indent(depth, out);
+        write_name(key, out);
+        out.push(':');
+        match value {
             Document::Map(inner) if !inner.is_empty() => {
-                let _ = writeln!(out, "{indent}{}:", name(key));
+                out.push('\n');
                 write_members(inner, depth + 1, out);
-                continue;
             }
             Document::Array(elements) if elements.iter().any(|element| matches!(element, Document::Map(_))) => {
-                let _ = writeln!(out, "{indent}{}:", name(key));
-                for element in elements {
-                    let mut inner = String::new();
-                    match element {
-                        Document::Map(members) => write_members(members, depth + 1, &mut inner),
-                        other => inner.push_str(&flow(other)),
-                    }
-                    let _ = writeln!(out, "{indent}- {}", inner.trim());
-                }
-                continue;
+                out.push('\n');
+                elements.iter().for_each(|element| write_element(element, depth, out));
             }
-            other => writeln!(out, "{indent}{}: {}", name(key), flow(other)),
-        };
+            other => {
+                out.push(' ');
+                write_flow(other, out);
+                out.push('\n');
+            }
+        }
     }
+}
+
+/// The first member of an element stands behind its dash.
+fn write_element(element: &Document, depth: usize, out: &mut String) {
+    indent(depth, out);
+    out.push_str("- ");
+    match element {
+        Document::Map(members) if !members.is_empty() => {
+            let mut inner = String::new();
+            write_members(members, depth + 1, &mut inner);
+            out.push_str(inner.trim_start());
+        }
+        other => {
+            write_flow(other, out);
+            out.push('\n');
+        }
+    }
+}
+
+fn indent(depth: usize, out: &mut String) {
+    out.extend(std::iter::repeat_n("  ", depth));
 }
 
 /// All in one line.
 pub fn flow(value: &Document) -> String {
-    match value {
-        Document::Null => "null".to_owned(),
-        Document::Boolean(value) => value.to_string(),
-        Document::Integer(number) => number.to_string(),
-        Document::Real(number) => format!("{number:?}"),
-        Document::Text(text) => format!("{text:?}"),
-        Document::Bytes(bytes) => thalweg_types::document::hexadecimal(bytes),
-        Document::Array(_) | Document::Numbers(_) => {
-            let elements: Vec<String> = value.items().into_iter().flatten().map(|element| flow(&element)).collect();
-            format!("[{}]", elements.join(", "))
-        }
-        Document::Map(members) => {
-            let members: Vec<String> =
-                members.iter().map(|(key, value)| format!("{}: {}", name(key), flow(value))).collect();
-            format!("{{{}}}", members.join(", "))
-        }
-    }
+    let mut out = String::new();
+    write_flow(value, &mut out);
+    out
 }
 
-fn name(key: &MapKey) -> String {
-    match key {
-        MapKey::Text(name) => name.to_string(),
-        MapKey::Label(label) => label.to_string(),
-    }
+fn write_flow(value: &Document, out: &mut String) {
+    let between = |index: usize, out: &mut String| {
+        if index > 0 {
+            out.push_str(", ");
+        }
+    };
+    // Writing into a string does not fail.
+    let _ = match value {
+        Document::Null => out.write_str("null"),
+        Document::Boolean(value) => write!(out, "{value}"),
+        Document::Integer(number) => write!(out, "{number}"),
+        Document::Real(number) => write!(out, "{number:?}"),
+        Document::Text(text) => write!(out, "{text:?}"),
+        Document::Bytes(bytes) => out.write_str(&thalweg_types::document::hexadecimal(bytes)),
+        Document::Array(_) | Document::Numbers(_) => {
+            out.push('[');
+            for (index, element) in value.items().into_iter().flatten().enumerate() {
+                between(index, out);
+                write_flow(&element, out);
+            }
+            out.write_char(']')
+        }
+        Document::Map(members) => {
+            out.push('{');
+            for (index, (key, value)) in members.iter().enumerate() {
+                between(index, out);
+                write_name(key, out);
+                out.push_str(": ");
+                write_flow(value, out);
+            }
+            out.write_char('}')
+        }
+    };
+}
+
+fn write_name(key: &MapKey, out: &mut String) {
+    let _ = match key {
+        MapKey::Text(name) => out.write_str(name),
+        MapKey::Label(label) => write!(out, "{label}"),
+    };
 }
 
 #[cfg(test)]

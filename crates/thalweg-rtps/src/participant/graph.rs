@@ -61,8 +61,10 @@ struct Topics {
 struct TopicUse {
     number: u32,
     endpoints: BTreeSet<Guid>,
-    /// Whether one of them has told TOPIC_DATA.
-    has_data: bool,
+    /// The one whose TOPIC_DATA is told: the first that has any.
+    teller: Guid,
+    /// What was told of it last.
+    data: Vec<u8>,
 }
 
 /// One change of an instance.
@@ -107,18 +109,21 @@ impl Change {
 }
 
 impl Topics {
-    /// An endpoint uses a topic, and tells TOPIC_DATA or none: the topic's number if one of them is news.
-    fn add(&mut self, guid: Guid, topic: &str, type_name: &str, has_data: bool) -> Option<u32> {
+    /// An endpoint uses a topic with this TOPIC_DATA: the topic's number if one of them is news.
+    fn add(&mut self, guid: Guid, topic: &str, type_name: &str, data: &[u8]) -> Option<u32> {
         let names = (topic.to_owned(), type_name.to_owned());
         self.names_of.insert(guid, names.clone());
         if let Some(used) = self.used.get_mut(&names) {
             used.endpoints.insert(guid);
-            let is_news = has_data && !used.has_data;
-            used.has_data |= has_data;
-            return is_news.then_some(used.number);
+            if used.teller != guid && !used.data.is_empty() || *used.data == *data {
+                return None;
+            }
+            (used.teller, used.data) = (guid, data.to_vec());
+            return Some(used.number);
         }
         self.last_number += 1;
-        let used = TopicUse { number: self.last_number, endpoints: BTreeSet::from([guid]), has_data };
+        let endpoints = BTreeSet::from([guid]);
+        let used = TopicUse { number: self.last_number, endpoints, teller: guid, data: data.to_vec() };
         self.used.insert(names, used);
         Some(self.last_number)
     }
@@ -128,10 +133,13 @@ impl Topics {
         let names = self.names_of.remove(&guid)?;
         let used = self.used.get_mut(&names)?;
         used.endpoints.remove(&guid);
-        if !used.endpoints.is_empty() {
-            return None;
+        let Some(first) = used.endpoints.first() else {
+            return self.used.remove(&names).map(|used| used.number);
+        };
+        if used.teller == guid {
+            used.teller = *first;
         }
-        self.used.remove(&names).map(|used| used.number)
+        None
     }
 }
 
@@ -256,8 +264,8 @@ impl Participant {
     /// Counts an endpoint for its topic; what is to be told if that is new.
     fn count_topic(&mut self, guid: Guid) -> Option<Change> {
         let (topic, type_name) = self.names_of(guid)?;
-        let has_data = self.topic_data_of(guid).is_some_and(|data| !data.is_empty());
-        let number = self.graph.topics.add(guid, &topic, &type_name, has_data)?;
+        let data = self.topic_data_of(guid).unwrap_or_default().to_vec();
+        let number = self.graph.topics.add(guid, &topic, &type_name, &data)?;
         Some(self.topic_change(guid, number, &topic, &type_name))
     }
 
@@ -324,12 +332,10 @@ impl Participant {
             }
             BuiltinTopic::Topic => {
                 let topics = self.graph.topics.used.iter();
-                let tells = |guid: &&Guid| self.topic_data_of(**guid).is_some_and(|data| !data.is_empty());
                 let change = |((topic, type_name), used): (&(String, String), &TopicUse)| {
-                    let of = used.endpoints.iter().find(tells).or(used.endpoints.first())?;
-                    Some(self.topic_change(*of, used.number, topic, type_name))
+                    self.topic_change(used.teller, used.number, topic, type_name)
                 };
-                topics.filter_map(change).collect()
+                topics.map(change).collect()
             }
             endpoints => self.others(endpoints).into_iter().filter_map(|guid| self.endpoint_change(guid)).collect(),
         }

@@ -131,12 +131,26 @@ fn what_an_endpoint_attaches_to_a_topic_is_told_whichever_is_heard_first() {
     net.reader(1, reliable_reader(History::KeepAll), Keyed::No);
     net.run_for(SECOND);
     assert_eq!(told(&net, &topics, data), [(String::new(), alive)]);
-    let attached = AttachedData { topic: b"about it".to_vec(), ..AttachedData::default() };
-    net.writer(1, WriterQos { attached, ..offers() }, Keyed::No);
+    let offers_with = |topic: &str| {
+        let attached = AttachedData { topic: topic.as_bytes().to_vec(), ..AttachedData::default() };
+        WriterQos { attached, ..offers() }
+    };
+    let writer = net.writer(1, offers_with("about it"), Keyed::No).lock().guid().entity;
     net.run_for(SECOND);
     assert_eq!(told(&net, &topics, data), [("about it".to_owned(), alive)]);
     let late = builtin(&mut net, BuiltinTopic::Topic);
     assert_eq!(told(&net, &late, data), [("about it".to_owned(), alive)]);
+    for change in ["otherwise", ""] {
+        net.nodes[1].participant.set_writer_qos(net.now, writer, offers_with(change).into()).expect("it may change");
+        net.run_for(SECOND);
+        assert_eq!(told(&net, &topics, data), [(change.to_owned(), alive)]);
+    }
+    net.writer(1, offers_with("of the second"), Keyed::No);
+    net.run_for(SECOND);
+    assert_eq!(told(&net, &topics, data), [("of the second".to_owned(), alive)]);
+    net.writer(1, offers_with("of the third"), Keyed::No);
+    net.run_for(SECOND);
+    assert!(told(&net, &topics, data).is_empty(), "whoever told first goes on");
 }
 
 #[test]

@@ -95,6 +95,7 @@ impl SampleCache {
                 }
                 stays
             });
+            remaining.0.in_order &= !self.queue.is_mixed();
             self.expiry = remaining.0;
         }
         self.instances[slot].held.subtract(gone);

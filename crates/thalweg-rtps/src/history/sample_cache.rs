@@ -132,12 +132,7 @@ impl SampleCache {
         let key = self.key_of(sample.instance);
         let slot = self.instances.find_again(&key);
         let is_value = sample.change == ChangeKind::Write;
-        let is_news = is_value
-            || match slot {
-                Some(slot) => self.instances[slot].is_ended_by(sample.change, sample.writer),
-                // Without the key nobody could tell which instance ended.
-                None => sample.change.disposes() && (self.keyed == Keyed::No || !sample.payload.is_empty()),
-            };
+        let is_news = is_value || self.is_news(slot, sample.change, sample.writer, sample.payload.len());
         let bytes = if is_value { sample.payload.len().saturating_add(PLACE_BYTES) } else { PLACE_BYTES };
         if is_news && !self.admits(slot, bytes) {
             self.counts.rejected += 1;
@@ -164,6 +159,15 @@ impl SampleCache {
             (false, _) => Insert::Ignored,
             (true, false) => Insert::Stored,
             (true, true) => Insert::Overwrote,
+        }
+    }
+
+    /// Whether the end of an instance gets a notice.
+    fn is_news(&self, slot: Option<usize>, change: ChangeKind, writer: Guid, payload_bytes: usize) -> bool {
+        match slot {
+            Some(slot) => self.instances[slot].is_ended_by(change, writer),
+            // Without the key nobody could tell which instance ended.
+            None => change.disposes() && (self.keyed == Keyed::No || payload_bytes > 0),
         }
     }
 
@@ -211,30 +215,39 @@ impl SampleCache {
     pub fn writer_lost(&mut self, writer: Guid, now: Instant) {
         let written = |(_, slot): &(KeyHash, usize)| self.instances[*slot].is_written_by(writer);
         let slots: Vec<usize> = self.instances.iter_after(None).filter(written).map(|(_, slot)| slot).collect();
-        for slot in slots {
-            let instance = &mut self.instances[slot];
-            let is_news = instance.is_ended_by(ChangeKind::Unregister, writer);
-            instance.handle_end(ChangeKind::Unregister, writer);
-            if is_news {
-                let notice = CachedSample {
-                    coherent_set: crate::types::SequenceNumber::ZERO,
-                    related: None,
-                    payload: self.empty.clone(),
-                    payload_kind: PayloadKind::Key,
-                    valid: false,
-                    writer,
-                    sequence: SequenceNumber::UNKNOWN,
-                    source_timestamp: None,
-                    received: now,
-                    expires: Instant::NEVER,
-                    instance: instance.key,
-                    change: ChangeKind::Unregister,
-                };
-                self.store(slot, notice, PLACE_BYTES);
-            }
-            self.note_state(now, slot);
-            self.settle(slot);
+        slots.into_iter().for_each(|slot| self.lose_writer_of(slot, writer, now));
+    }
+
+    /// As [`SampleCache::writer_lost`] for one instance: a value was inserted after its writer had gone.
+    pub fn instance_left(&mut self, instance: KeyHash, writer: Guid, now: Instant) {
+        if let Some(slot) = self.instances.find(&self.key_of(instance)) {
+            self.lose_writer_of(slot, writer, now);
         }
+    }
+
+    fn lose_writer_of(&mut self, slot: usize, writer: Guid, now: Instant) {
+        let instance = &mut self.instances[slot];
+        let is_news = instance.is_ended_by(ChangeKind::Unregister, writer);
+        instance.handle_end(ChangeKind::Unregister, writer);
+        if is_news {
+            let notice = CachedSample {
+                coherent_set: SequenceNumber::ZERO,
+                related: None,
+                payload: self.empty.clone(),
+                payload_kind: PayloadKind::Key,
+                valid: false,
+                writer,
+                sequence: SequenceNumber::UNKNOWN,
+                source_timestamp: None,
+                received: now,
+                expires: Instant::NEVER,
+                instance: instance.key,
+                change: ChangeKind::Unregister,
+            };
+            self.store(slot, notice, PLACE_BYTES);
+        }
+        self.note_state(now, slot);
+        self.settle(slot);
     }
 
     /// Whether a sample of `instance` with `payload_bytes` would be stored now.
@@ -242,11 +255,19 @@ impl SampleCache {
         self.admits(self.instances.find(&self.key_of(instance)), payload_bytes.saturating_add(PLACE_BYTES))
     }
 
-    /// Why a sample of `instance` with `payload_bytes` would not be stored now; `None` when it would.
+    /// Why a change of `instance` with `payload_bytes` would find no room now; `None` when it would, and for ends of instances that need
+    /// none.
     #[inline]
-    pub fn refusal(&self, instance: KeyHash, payload_bytes: usize) -> Option<RejectReason> {
+    pub fn refusal(
+        &self,
+        instance: KeyHash,
+        change: ChangeKind,
+        writer: Guid,
+        payload_bytes: usize,
+    ) -> Option<RejectReason> {
         let slot = self.instances.find(&self.key_of(instance));
-        self.refusal_of(slot, payload_bytes.saturating_add(PLACE_BYTES))
+        let refusal = self.refusal_of(slot, payload_bytes.saturating_add(PLACE_BYTES));
+        refusal.filter(|_| change == ChangeKind::Write || self.is_news(slot, change, writer, payload_bytes))
     }
 
     /// Number of samples held, notices included.
@@ -344,7 +365,8 @@ impl SampleCache {
             no_writers_generations: instance.no_writers_generations,
         };
         let payload = is_value.then_some(sample.payload);
-        let queued = Queued { payload, bytes, valid: sample.valid, is_value, expires: sample.expires, origin };
+        let (valid, expires) = (sample.valid, sample.expires);
+        let queued = Queued { place: 0, payload, bytes, valid, is_value, expires, origin };
         self.expiry.note(sample.expires, self.held.changes == 0);
         instance.held.add(is_value, bytes);
         self.held.add(is_value, bytes);

@@ -47,8 +47,7 @@ impl SampleCache {
         self.give_out_chosen(choice, Access::Take, into)
     }
 
-    /// As [`SampleCache::take_chosen`], but the samples stay and are marked READ. On a keyless topic they go in front of those that
-    /// were not read.
+    /// As [`SampleCache::take_chosen`], but the samples stay and are marked READ.
     pub fn read_chosen(&mut self, choice: &Choice, into: &mut Vec<TakenSample>) -> usize {
         self.give_out_chosen(choice, Access::Read, into)
     }

@@ -45,7 +45,7 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn new(sample: Queued, instance: usize) -> Stored {
-        let Queued { payload, bytes, valid, is_value, expires, origin } = sample;
+        let Queued { payload, bytes, valid, is_value, expires, origin, .. } = sample;
         Stored { payload, bytes, valid, is_value, read: false, expires, origin, instance, links: [Link::default(); 3] }
     }
 

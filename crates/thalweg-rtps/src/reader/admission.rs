@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::MatchedWriter;
-use crate::history::{CachedSample, ChangeKind, DeadlineMissed, Deadlines, InstanceState, PeriodWatch, SampleCache};
+use crate::history::{
+    CachedSample, ChangeKind, DeadlineMissed, Deadlines, InstanceState, PeriodWatch, RejectReason, SampleCache,
+};
 use crate::qos::{DestinationOrder, Ownership, ReaderQos, WriterOwnership};
 use crate::time::{Instant, Timestamp};
 use crate::types::{Guid, KeyHash};
@@ -47,21 +49,36 @@ struct Standing {
     /// Source time of the last sample, and its writer.
     newest: Option<(Timestamp, Guid)>,
     /// A sample that came too early.
-    waiting: Option<CachedSample>,
+    waiting: Option<Waiting>,
     /// Since when it waits for room in the cache, and no longer for its time.
     overdue_since: Option<Instant>,
+}
+
+/// A sample that came too early.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub sample: CachedSample,
+    /// Its writer has left since, or given the instance up.
+    pub has_left: bool,
 }
 
 impl Standing {
     /// The writer of the sample that waits, else the one that owns what was admitted.
     fn owner(&self) -> Option<Guid> {
-        self.waiting.as_ref().map(|waiting| waiting.writer).or(self.owner)
+        self.waiting.as_ref().map(|waiting| waiting.sample.writer).or(self.owner)
     }
 
     /// Source time of the last sample that was admitted or waits, and its writer.
     fn newest(&self) -> Option<(Timestamp, Guid)> {
-        let waiting = self.waiting.as_ref().and_then(|waiting| Some((waiting.source_timestamp?, waiting.writer)));
-        waiting.or(self.newest)
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.sample);
+        waiting.and_then(|sample| Some((sample.source_timestamp?, sample.writer))).or(self.newest)
+    }
+
+    /// `writer` has left, or gives the instance up.
+    fn leave(&mut self, writer: Guid) {
+        if let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.sample.writer == writer) {
+            waiting.has_left = true;
+        }
     }
 }
 
@@ -78,6 +95,12 @@ impl Head {
     pub(super) fn of(sample: &CachedSample) -> Head {
         let CachedSample { writer, instance, change, source_timestamp, .. } = *sample;
         Head { writer, instance, kind: change, timestamp: source_timestamp }
+    }
+
+    /// Why `cache` has no room for it.
+    #[inline]
+    pub(super) fn refusal(&self, cache: &SampleCache, payload_bytes: usize) -> Option<RejectReason> {
+        cache.refusal(self.instance, self.kind, self.writer, payload_bytes)
     }
 }
 
@@ -171,6 +194,7 @@ impl Admission {
         if let Some(owners) = &mut self.owners {
             owners.remove(&writer);
         }
+        self.instances.values_mut().for_each(|standing| standing.leave(writer));
     }
 
     /// A writer has lost its liveliness, and with it all that it owned.
@@ -217,7 +241,10 @@ impl Admission {
         }
         let older = |standing: &Standing| standing.newest().is_some_and(|newest| is_older(head, newest));
         if self.by_source && kind != ChangeKind::Unregister && standing.is_some_and(older) {
-            return Verdict::Withhold;
+            if !kind.unregisters() {
+                return Verdict::Withhold;
+            }
+            kind = ChangeKind::Unregister;
         }
         match &self.separation {
             Some(separation)
@@ -253,14 +280,16 @@ impl Admission {
         }
         if verdict == Verdict::Wait {
             let standing = self.instances.entry(sample.instance).or_default();
-            standing.waiting = Some(sample);
+            standing.waiting = Some(Waiting { sample, has_left: false });
         }
     }
 
     /// A sample was handed to the cache.
     pub(super) fn note_admitted(&mut self, now: Instant, head: &Head, cache: &SampleCache) {
         let keeps_standings = self.owners.is_some() || self.by_source || self.separation.is_some();
-        let ends = head.kind != ChangeKind::Write;
+        let is_value = head.kind == ChangeKind::Write;
+        // A writer that gives up an instance that another one still writes does not end it.
+        let ends = !is_value && cache.instance_state(head.instance) != Some(InstanceState::Alive);
         if keeps_standings {
             let standing = self.instances.entry(head.instance).or_default();
             if self.owners.is_some() {
@@ -274,29 +303,38 @@ impl Admission {
             if let Some(timestamp) = head.timestamp.filter(|_| head.kind != ChangeKind::Unregister) {
                 standing.newest = Some((timestamp, head.writer));
             }
-            standing.waiting = None;
-            if let Some(since) = standing.overdue_since.take()
-                && let Some(separation) = &mut self.separation
-            {
-                separation.overdue.remove(&(since, head.instance));
+            if !is_value && !ends {
+                standing.leave(head.writer);
+            } else {
+                standing.waiting = None;
+                if let Some(since) = standing.overdue_since.take()
+                    && let Some(separation) = &mut self.separation
+                {
+                    separation.overdue.remove(&(since, head.instance));
+                }
             }
             self.forget_unknown(cache);
         }
         if let Some(separation) = &mut self.separation {
-            match ends {
-                true => separation.recent.end(head.instance),
-                false if separation.recent.period().is_zero() => {}
-                false => separation.recent.renew(now, head.instance),
+            if ends {
+                separation.recent.end(head.instance);
+            } else if is_value && !separation.recent.period().is_zero() {
+                separation.recent.renew(now, head.instance);
             }
         }
         if let Some(deadlines) = &mut self.deadlines {
-            // A writer that gives up an instance that another one still writes is no update of it.
-            match ends {
-                false => deadlines.met(now, head.instance),
-                true if cache.instance_state(head.instance) == Some(InstanceState::Alive) => {}
-                true => deadlines.end(head.instance),
+            if ends {
+                deadlines.end(head.instance);
+            } else if is_value {
+                deadlines.met(now, head.instance);
             }
         }
+    }
+
+    /// The writer of a value that was handed over late had left before: its instance loses it at once.
+    pub(super) fn let_go(&mut self, now: Instant, head: &Head, cache: &mut SampleCache) {
+        cache.instance_left(head.instance, head.writer, now);
+        self.note_admitted(now, &Head { kind: ChangeKind::Unregister, ..*head }, cache);
     }
 
     /// Forgets instances that the cache does not know any more, once they are many.
@@ -333,7 +371,7 @@ impl Admission {
     }
 
     /// The next sample that came too early and whose time has come by `now`.
-    pub(super) fn poll_waiting(&mut self, now: Instant) -> Option<CachedSample> {
+    pub(super) fn poll_waiting(&mut self, now: Instant) -> Option<Waiting> {
         let separation = self.separation.as_mut()?;
         while let Some((instance, _)) = separation.recent.pop_ended(now) {
             let waiting = self.instances.get_mut(&instance).and_then(|standing| standing.waiting.take());
@@ -346,11 +384,12 @@ impl Admission {
 
     /// A sample whose time has come at `since` finds no room in the cache: it follows when there is some, unless a newer one of its
     /// instance comes first.
-    pub(super) fn keep_overdue(&mut self, since: Instant, sample: CachedSample) {
+    pub(super) fn keep_overdue(&mut self, since: Instant, waiting: Waiting) {
         let Some(separation) = &mut self.separation else { return };
-        separation.overdue.insert((since, sample.instance));
-        let standing = self.instances.entry(sample.instance).or_default();
-        (standing.waiting, standing.overdue_since) = (Some(sample), Some(since));
+        let instance = waiting.sample.instance;
+        separation.overdue.insert((since, instance));
+        let standing = self.instances.entry(instance).or_default();
+        (standing.waiting, standing.overdue_since) = (Some(waiting), Some(since));
     }
 
     /// The sample that has waited for room longest behind that at `after`, and its place.
@@ -360,11 +399,11 @@ impl Admission {
     ) -> Option<((Instant, KeyHash), &CachedSample)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut places = self.separation.as_ref()?.overdue.range((from, Bound::Unbounded));
-        places.find_map(|place| Some((*place, self.instances.get(&place.1)?.waiting.as_ref()?)))
+        places.find_map(|place| Some((*place, &self.instances.get(&place.1)?.waiting.as_ref()?.sample)))
     }
 
     /// Takes out the sample that waits for room at this place.
-    pub(super) fn take_overdue(&mut self, place: (Instant, KeyHash)) -> Option<CachedSample> {
+    pub(super) fn take_overdue(&mut self, place: (Instant, KeyHash)) -> Option<Waiting> {
         self.separation.as_mut()?.overdue.remove(&place);
         let standing = self.instances.get_mut(&place.1)?;
         standing.overdue_since = None;

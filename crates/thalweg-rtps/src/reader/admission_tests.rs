@@ -418,3 +418,62 @@ fn a_take_wakes_the_participant_only_for_what_came_too_early_or_for_an_answer() 
     assert_eq!(arm(&mut stage), Some(stage.now), "the writer is answered");
     assert_eq!(arm(&mut stage), None, "that is known");
 }
+
+#[test]
+fn the_end_by_one_writer_leaves_what_waits_of_another() {
+    let mut stage = separated(Reliability::RELIABLE);
+    stage.write(2, 7);
+    stage.write(1, 7);
+    stage.put(2, 7, ChangeKind::Unregister, None);
+    stage.write(1, 7);
+    assert_eq!(stage.taken(), [(2, 1)], "the period goes on");
+    stage.now += SPAN;
+    stage.reader.handle_timeout(stage.now);
+    assert_eq!(stage.taken(), [(1, 2)]);
+    assert_eq!(stage.state(7), Some(InstanceState::Alive));
+}
+
+#[test]
+fn a_value_that_follows_its_writer_revives_nothing() {
+    let departures: [fn(&mut Stage); 2] = [
+        |stage| _ = stage.reader.unmatch_writer(stage.now, guid(1)),
+        |stage| {
+            // Another one keeps the instance alive until the value is there.
+            stage.write(2, 7);
+            stage.write(1, 7);
+            stage.put(1, 7, ChangeKind::Unregister, None);
+            stage.reader.unmatch_writer(stage.now, guid(2));
+        },
+    ];
+    for depart in departures {
+        let mut stage = separated(Reliability::RELIABLE);
+        stage.write(1, 7);
+        stage.write(1, 7);
+        depart(&mut stage);
+        stage.now += SPAN;
+        stage.reader.handle_timeout(stage.now);
+        assert_eq!(stage.state(7), Some(InstanceState::NotAliveNoWriters));
+        assert_eq!(stage.taken().len(), 2);
+    }
+}
+
+#[test]
+fn a_late_end_still_gives_the_instance_up() {
+    let mut stage = reader_of(|qos| qos.destination_order = DestinationOrder::BySource);
+    stage.put(1, 7, ChangeKind::Write, Some(10));
+    stage.put(2, 7, ChangeKind::Write, Some(30));
+    stage.put(1, 7, ChangeKind::DisposeUnregister, Some(20));
+    assert_eq!(stage.state(7), Some(InstanceState::Alive));
+    stage.put(2, 7, ChangeKind::Unregister, Some(40));
+    assert_eq!(stage.state(7), Some(InstanceState::NotAliveNoWriters));
+}
+
+#[test]
+fn the_end_of_an_instance_that_is_not_known_needs_no_room() {
+    let mut stage = reader_of(|qos| qos.resource_limits.max_instances = Some(1));
+    stage.write(1, 7);
+    assert_eq!(stage.taken(), [(1, 1)]);
+    stage.put(1, 8, ChangeKind::Unregister, None);
+    stage.write(1, 7);
+    assert_eq!(stage.taken(), [(1, 3)]);
+}

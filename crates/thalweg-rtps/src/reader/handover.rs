@@ -1,6 +1,6 @@
 //! The way of samples from a reader's writers into its cache, and the counts of those that have no use or no room there.
 
-use super::admission::{Admission, Head, Verdict};
+use super::admission::{Admission, Head, Verdict, Waiting};
 use super::coherence::Coherence;
 use super::shortfall::Shortfall;
 use super::writer_proxy::WriterProxy;
@@ -66,6 +66,14 @@ impl Handover {
         self.cache.len() > before
     }
 
+    /// The writer of a sample that was handed over late had left before: its instance loses it at once.
+    pub(super) fn let_go(&mut self, now: Instant, head: &Head) {
+        match &mut self.admission {
+            Some(admission) => admission.let_go(now, head, &mut self.cache),
+            None => self.cache.instance_left(head.instance, head.writer, now),
+        }
+    }
+
     /// Notes missed deadlines, and hands over what came too early before its time.
     pub(super) fn check_admission(&mut self, now: Instant) -> ReaderOutcome {
         let Some(admission) = self.admission.as_mut().filter(|admission| admission.next_due() <= now) else {
@@ -73,18 +81,21 @@ impl Handover {
         };
         let deadline_missed = admission.check_deadlines(now);
         let mut data_available = false;
-        while let Some(sample) = admission.poll_waiting(now) {
-            let (head, bytes) = (Head::of(&sample), sample.payload.len());
+        while let Some(Waiting { sample, has_left }) = admission.poll_waiting(now) {
+            let head = Head::of(&sample);
             if sample.expires <= now {
                 self.expired += 1;
-            } else if let Some(reason) = self.cache.refusal(head.instance, bytes) {
+            } else if let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
                 self.shortfall.reject(reason, head.instance);
-                admission.keep_overdue(now, sample);
+                admission.keep_overdue(now, Waiting { sample, has_left });
                 self.is_stalled = true;
             } else {
                 self.received += 1;
                 insert(&mut self.cache, self.reader, sample);
                 admission.note_admitted(now, &head, &self.cache);
+                if has_left {
+                    admission.let_go(now, &head, &mut self.cache);
+                }
                 data_available = true;
             }
         }
@@ -98,7 +109,7 @@ impl Handover {
         while let Some((next, sample)) = admission.overdue_after(place) {
             place = Some(next);
             let (head, is_over) = (Head::of(sample), sample.expires <= now);
-            if !is_over && let Some(reason) = self.cache.refusal(head.instance, sample.payload.len()) {
+            if !is_over && let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
                 self.is_stalled = true;
                 if reason == RejectReason::SamplesPerInstance {
                     // Another instance may have room.
@@ -106,7 +117,7 @@ impl Handover {
                 }
                 break;
             }
-            let Some(sample) = admission.take_overdue(next) else { continue };
+            let Some(Waiting { sample, has_left }) = admission.take_overdue(next) else { continue };
             if is_over {
                 self.expired += 1;
                 continue;
@@ -114,6 +125,9 @@ impl Handover {
             self.received += 1;
             insert(&mut self.cache, self.reader, sample);
             admission.note_admitted(now, &head, &self.cache);
+            if has_left {
+                admission.let_go(now, &head, &mut self.cache);
+            }
             has_delivered = true;
         }
         has_delivered
@@ -162,12 +176,12 @@ impl Handover {
         if self.admission.is_some() {
             return self.deliver_admitted(now, writer, sample, expires);
         }
-        if let Some(reason) = self.cache.refusal(sample.instance, sample.content.len()) {
+        let from = writer.matched.guid;
+        if let Some(reason) = self.cache.refusal(sample.instance, sample.kind, from, sample.content.len()) {
             self.reject(writer, reason, sample.instance, sample.sequence);
             return Err(sample);
         }
         self.received += 1;
-        let from = writer.matched.guid;
         Ok(insert(&mut self.cache, self.reader, sample.into_cached(from, now, expires)) != Insert::Ignored)
     }
 
@@ -213,14 +227,15 @@ impl Handover {
                 return false;
             }
         };
-        if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
+        let head = Head { kind, ..head };
+        if let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
             self.shortfall.reject(reason, sample.instance);
             return false;
         }
         self.received += 1;
         let inserted = insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
         if let Some(admission) = &mut self.admission {
-            admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
+            admission.note_admitted(now, &head, &self.cache);
         }
         inserted != Insert::Ignored
     }
@@ -244,14 +259,15 @@ impl Handover {
                 return Ok(false);
             }
         };
-        if let Some(reason) = self.cache.refusal(instance, sample.content.len()) {
+        let head = Head { writer: from, instance, kind, timestamp };
+        if let Some(reason) = head.refusal(&self.cache, sample.content.len()) {
             self.reject(writer, reason, instance, sequence);
             return Err(sample);
         }
         self.received += 1;
         let inserted =
             insert(&mut self.cache, self.reader, Received { kind, ..sample }.into_cached(from, now, expires));
-        admission.note_admitted(now, &Head { writer: from, instance, kind, timestamp }, &self.cache);
+        admission.note_admitted(now, &head, &self.cache);
         Ok(inserted != Insert::Ignored)
     }
 
@@ -281,7 +297,8 @@ impl Handover {
                 }
                 continue;
             };
-            if let Some(reason) = self.cache.refusal(sample.instance, sample.payload.len()) {
+            let head = Head { kind, ..head };
+            if let Some(reason) = head.refusal(&self.cache, sample.payload.len()) {
                 let (instance, sequence) = (sample.instance, sample.sequence);
                 self.reject(writer, reason, instance, sequence);
                 if !reliable {
@@ -296,7 +313,7 @@ impl Handover {
             delivered += 1;
             insert(&mut self.cache, self.reader, CachedSample { change: kind, ..sample });
             if let Some(admission) = &mut self.admission {
-                admission.note_admitted(now, &Head { kind, ..head }, &self.cache);
+                admission.note_admitted(now, &head, &self.cache);
             }
         }
         writer.forget_settled_parts();

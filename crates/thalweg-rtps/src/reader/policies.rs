@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::admission::Admission;
+use super::admission::{Admission, Head};
 use super::{CoherentSets, GroupArrival, GroupMark, LossReason, Reader, ReaderOutcome};
 use crate::history::{CachedSample, DeadlineMissed};
 use crate::qos::ReaderQos;
@@ -74,7 +74,11 @@ impl Reader {
         self.handover.shortfall.lose(LossReason::SetIncomplete, lost);
         let mut data_available = false;
         for sample in samples {
+            let head = Head::of(&sample);
             data_available |= self.handover.present(now, sample);
+            if self.writers.place(head.writer).is_none() {
+                self.handover.let_go(now, &head);
+            }
         }
         ReaderOutcome { data_available, ..ReaderOutcome::default() }
     }

@@ -54,6 +54,12 @@ fn what_has_expired_goes_and_nothing_else() {
                 assert_eq!(got, first, "seed {seed}");
                 held.retain(|(number, _)| !takes || !got.contains(number));
             }
+            if rng.chance(0.1) && !held.is_empty() {
+                let (number, _) = held[rng.below(held.len() as u64) as usize];
+                let chosen = |writer| (Guid::new(GuidPrefix([1; 12]), writer), SequenceNumber(number));
+                let writers = [0, 1].map(|writer| EntityId::user_writer(writer, Keyed::Yes));
+                assert_eq!(cache.read_chosen(&writers.map(chosen).into(), &mut Vec::new()), 1, "seed {seed}");
+            }
             let earliest = held.iter().map(|(_, expires)| *expires).min().unwrap_or(Instant::NEVER);
             assert!(cache.next_expiry() <= earliest, "seed {seed}: it would sleep through");
             if rng.chance(0.4) {

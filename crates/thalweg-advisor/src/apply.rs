@@ -159,17 +159,30 @@ fn write_measured<Store: UndoStore>(
     let worse: Vec<String> = again.collect();
     let Some(reason) = worse.get(MEASUREMENTS - 1) else { return Ok(changes) };
     for change in changes.iter_mut().rev().filter(|change| is_written(change)) {
-        roll_back(places, change, reason)?;
+        roll_back(places, undo, change, reason)?;
     }
     Ok(changes)
 }
 
-/// Puts a place back; the undo file knows the value before already.
-fn roll_back(places: &mut dyn SettingPlaces, change: &mut HostChange, reason: &str) -> Result<(), UndoError> {
-    change.outcome = match places.write(&change.place, change.before.as_deref()) {
-        Ok(()) if places.read(&change.place)? == change.before => ChangeOutcome::RolledBack(reason.to_owned()),
-        Ok(()) => ChangeOutcome::StillWorse(format!("{reason}; the system did not take the value before")),
-        Err(error) => ChangeOutcome::StillWorse(format!("{reason}; putting it back failed: {error}")),
+/// Puts a place back. The undo file is told of that as of any other change: an earlier application may have changed the place, and its
+/// way back leads on from here.
+fn roll_back<Store: UndoStore>(
+    places: &mut dyn SettingPlaces,
+    undo: &mut UndoLog<Store>,
+    change: &mut HostChange,
+    reason: &str,
+) -> Result<(), UndoError> {
+    change.outcome = match undo.change(places, &change.place, change.before.as_deref()) {
+        Ok(actual) if actual == change.before => ChangeOutcome::RolledBack(reason.to_owned()),
+        Ok(_) => ChangeOutcome::StillWorse(format!("{reason}; the system did not take the value before")),
+        Err(UndoError::Refused { source, .. }) => {
+            ChangeOutcome::StillWorse(format!("{reason}; putting it back failed: {source}"))
+        }
+        Err(error) => {
+            // An undo file that cannot be written is no reason to leave the host worse.
+            let _ = places.write(&change.place, change.before.as_deref());
+            return Err(error);
+        }
     };
     Ok(())
 }

@@ -219,7 +219,9 @@ impl SettingPlaces for HostPlaces {
         let Some(value) = value else {
             return Err(invalid(format!("{place} cannot be removed")));
         };
-        if value.is_empty() || value.contains(['\n', '\0']) {
+        // A list of the kernel's may be empty, and is emptied so.
+        let may_be_empty = matches!(place, SettingPlace::Sysctl { .. });
+        if value.is_empty() && !may_be_empty || value.contains(['\n', '\0']) {
             return Err(invalid(format!("{value:?} is no value for {place}")));
         }
         match place {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use thalweg_advisor::{
     AppliedAdvice, AppliedFiles, ChangeOutcome, DatagramCharge, FileStore, ForeignChanges, GrantedBuffer, HostAdvice,
-    HostPlaces, PacingEffect, PacketCost, PathMtu, PlantedProbes, Probes, Segmentation, StreamVerification, UndoLog,
-    WakeUps, apply,
+    HostPlaces, PacingEffect, PacketCost, PathMtu, PlantedProbes, Probes, RevertEnding, Segmentation, SettingPlace,
+    StreamVerification, UndoLog, WakeUps, apply,
 };
 
 use crate::tree::{Tree, advise, identity, recorded_probes};
@@ -127,6 +127,40 @@ fn what_makes_it_worse_is_taken_back_and_the_rest_stays() {
     let places = HostPlaces::recorded(tree.path());
     assert_eq!(places.nics().read("eno1").expect("answers").coalescing, before);
     assert_eq!(places.files().governor(0).as_deref(), Some("schedutil"));
+}
+
+#[test]
+fn what_a_second_application_takes_back_leads_to_the_first_value_all_the_same() {
+    let tree = Tree::of("server-10g");
+    let mut places = HostPlaces::recorded(tree.path());
+    let mut log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
+    let governor = SettingPlace::Governor { processor: 0 };
+    log.change(&mut places, &governor, Some("powersave")).expect("an earlier application");
+    drop(log);
+    let mut probes = Reactive { late_with: Some("performance"), ..Reactive::of(tree.path()) };
+    let (_, application) = applied(&tree, &mut probes);
+    assert!(matches!(outcome(&application, "cpu0 scaling_governor"), ChangeOutcome::RolledBack(_)));
+    assert_eq!(places.files().governor(0).as_deref(), Some("powersave"));
+    let log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
+    let reverted = log.revert(&mut places, ForeignChanges::Respect).expect("reverted");
+    let ending = reverted.iter().find(|one| one.place == governor).map(|one| &one.ending);
+    assert_eq!(ending, Some(&RevertEnding::Restored));
+    assert_eq!(places.files().governor(0).as_deref(), Some("schedutil"));
+}
+
+#[test]
+fn a_list_that_was_empty_is_emptied_again() {
+    let tree = Tree::of("server-10g");
+    let path = tree.path().join("proc/sys/net/ipv4/ip_local_reserved_ports");
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    std::fs::write(&path, "\n").expect("written");
+    let mut places = HostPlaces::recorded(tree.path());
+    let mut log = UndoLog::open(FileStore::at(tree.path().join("undo.jsonl")), identity()).expect("read");
+    let ports = SettingPlace::Sysctl { name: "net.ipv4.ip_local_reserved_ports".to_owned() };
+    log.change(&mut places, &ports, Some("7400-7649")).expect("changed");
+    let reverted = log.revert(&mut places, ForeignChanges::Respect).expect("reverted");
+    assert_eq!(reverted[0].ending, RevertEnding::Restored);
+    assert_eq!(std::fs::read_to_string(&path).expect("read"), "\n");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) struct FrameStarts {
     irregular: u64,
     packets: Latest,
     ticks: Latest,
+    /// Packets in a row whose time stamps lie far before the current frame.
+    behind: u32,
 }
 
 /// The frame that comes in.
@@ -49,7 +51,13 @@ impl FrameStarts {
             irregular: 0,
             packets: Latest::default(),
             ticks: Latest::default(),
+            behind: 0,
         }
+    }
+
+    /// The sender's clock was set back, or what seemed to be its newest frame was none.
+    pub(super) fn are_lost(&self) -> bool {
+        self.behind >= BEHIND_PACKETS
     }
 
     pub(super) fn frames(&self) -> u64 {
@@ -81,6 +89,7 @@ impl FrameStarts {
             return begins.then_some(PacketPlace { frame: 0, packet: 0, stamped: 0 });
         };
         let step = timestamp.wrapping_sub(current.timestamp) as i32;
+        self.behind = if step < -BEHIND_TICKS { self.behind + 1 } else { 0 };
         if step < 0 {
             return None;
         }
@@ -156,3 +165,8 @@ impl Latest {
         usual.filter(|_| self.count >= LEARNED_FRAMES)
     }
 }
+
+/// Ticks before the current frame at which a packet is late no more: a second.
+const BEHIND_TICKS: i32 = 90_000;
+/// Packets so far behind, and none other among them, after which the frames are looked for anew.
+const BEHIND_PACKETS: u32 = 16;

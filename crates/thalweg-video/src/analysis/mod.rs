@@ -42,7 +42,8 @@ pub struct StreamAnalyser {
 pub struct StreamAnalysis {
     /// The synchronization source; `None` before the first packet.
     pub ssrc: Option<u32>,
-    /// Times that another source took the place of the one before; everything but `shape` tells of the last one.
+    /// Times that another source took the place of the one before, or that its clock was set back; everything but `shape` tells of what
+    /// came then.
     pub restarts: u64,
     /// Forms of packets and lines.
     pub shape: StreamShape,
@@ -143,8 +144,19 @@ impl StreamAnalyser {
         self.note_shape(datagram.len(), &payload, header.marker);
         let Some(number) = self.numbers.handle_packet(header.sequence) else { return };
         let field = payload.pieces().next().map_or(Field::First, |(piece, _)| piece.field);
-        let Some(place) = self.starts.handle_packet(number, header.timestamp, field) else { return };
+        let Some(place) = self.starts.handle_packet(number, header.timestamp, field) else {
+            if self.starts.are_lost() {
+                self.restart();
+            }
+            return;
+        };
         self.time_packet(at, header.timestamp, place);
+    }
+
+    /// Begins anew with all but the counts of forms.
+    fn restart(&mut self) {
+        let fresh = StreamAnalyser::new(self.format, self.payload_type);
+        *self = StreamAnalyser { shape: self.shape, restarts: self.restarts + 1, ..fresh };
     }
 
     /// Whether a packet is of our stream. A sender that starts again has another source; then all but the counts begins anew.
@@ -156,9 +168,7 @@ impl StreamAnalyser {
             Some(ours) if ours != header.ssrc => {
                 self.others += 1;
                 if self.others >= RESTART_PACKETS {
-                    let fresh = StreamAnalyser::new(self.format, self.payload_type);
-                    let (shape, restarts) = (self.shape, self.restarts + 1);
-                    *self = StreamAnalyser { shape, restarts, ..fresh };
+                    self.restart();
                 }
                 false
             }

@@ -180,6 +180,25 @@ fn another_source_takes_over_once_the_first_is_silent() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_is_followed_and_a_single_packet_is_not() {
+    let progressive = format(Scan::Progressive);
+    let stamped = |first_timestamp, first_sequence| {
+        send(progressive, SenderConfig { first_timestamp, first_sequence, ..config(Batching::Wide) }, 20)
+    };
+    let first = stamped(900_000_000, 0);
+    let packets = u32::try_from(first.len()).expect("few");
+    let second = stamped(300_000_000, packets);
+    let analysis = analyse(progressive, first.iter().chain(&second));
+    assert_eq!((analysis.ssrc, analysis.restarts), (Some(7), 1), "{analysis:?}");
+    assert!(analysis.frames >= 18 && analysis.times.is_some(), "{analysis:?}");
+    let regular = analyse(progressive, &first);
+    let mut forged = first.clone();
+    forged[550].1[4..8].copy_from_slice(&300_000_000_u32.to_be_bytes());
+    let analysis = analyse(progressive, &forged);
+    assert_eq!((analysis.restarts, analysis.frames), (0, regular.frames), "{analysis:?}");
+}
+
+#[test]
 fn what_is_no_such_stream_is_counted() {
     let progressive = format(Scan::Progressive);
     let sent = send(progressive, config(Batching::Wide), 1);

@@ -116,12 +116,12 @@ impl Arrivals {
 
     /// What reports say: what was sent again counts as lost, since it came in another stream (RFC 4588 §5).
     pub(super) fn received(&self) -> Option<ReceivedStream> {
-        let packets = self.receiver.counters().packets;
+        let (expected, received) = self.receiver.source_packets();
         Some(ReceivedStream {
             ssrc: self.receiver.ssrc()?,
-            expected: packets.expected,
+            expected,
             highest_sequence: self.receiver.highest_sequence()?,
-            received: packets.received,
+            received,
             jitter: self.jitter.rfc3550_ticks(),
         })
     }

@@ -16,6 +16,8 @@ pub(super) struct Control {
     session: RtcpSession,
     /// Where reports go, for each path.
     peers: Vec<ControlPeer>,
+    /// For each path, whose media came last, and the port of RTCP that it has by the rule.
+    sources: Vec<Option<(u32, SocketAddr)>>,
     scratch: StreamScratch,
     datagram: Vec<u8>,
     entries: Vec<NackEntry>,
@@ -44,6 +46,24 @@ impl ControlPeer {
         }
     }
 
+    /// After media came, of another source than `before` perhaps.
+    fn after_media(self, before: Option<(u32, SocketAddr)>, (ssrc, control): (u32, SocketAddr)) -> ControlPeer {
+        let is_another = before.is_some_and(|(other, _)| other != ssrc);
+        let is_elsewhere = before.is_none_or(|(_, beside)| beside != control);
+        match self {
+            ControlPeer::Unknown => ControlPeer::Guessed(control),
+            // Whoever was heard before the first media may be another receiver.
+            ControlPeer::Heard(address) if before.is_none() && address.ip() != control.ip() => {
+                ControlPeer::Guessed(control)
+            }
+            ControlPeer::Heard(_) | ControlPeer::Guessed(_) if is_another && is_elsewhere => {
+                ControlPeer::Guessed(control)
+            }
+            ControlPeer::Heard(address) if is_another => ControlPeer::Guessed(address),
+            other => other,
+        }
+    }
+
     /// After RTCP came from `from`; only the host that sends the picture may move a guess.
     fn hearing(self, from: SocketAddr) -> ControlPeer {
         match self {
@@ -59,6 +79,7 @@ impl Control {
         let session = RtcpSession::new(now, ssrc, wall_clock(now), config);
         Control {
             session,
+            sources: vec![None; peers.len()],
             peers,
             scratch: StreamScratch::default(),
             datagram: Vec::new(),
@@ -94,11 +115,12 @@ impl Control {
         }
     }
 
-    /// Notes where RTP comes from on a path: reports go there while nobody has sent any.
-    pub(super) fn handle_media_source(&mut self, path: usize, control: SocketAddr) {
-        if let Some(peer @ ControlPeer::Unknown) = self.peers.get_mut(path) {
-            *peer = ControlPeer::Guessed(control);
-        }
+    /// Notes whose RTP comes on a path, and which port of RTCP its sender has by the rule: reports go there until its own come. The
+    /// sender may be another one than before, which is no longer there to hear them.
+    pub(super) fn handle_media_source(&mut self, path: usize, ssrc: u32, control: SocketAddr) {
+        let (Some(peer), Some(source)) = (self.peers.get_mut(path), self.sources.get_mut(path)) else { return };
+        let before = source.replace((ssrc, control));
+        *peer = peer.after_media(before, (ssrc, control));
     }
 
     /// The participant with an SSRC.
@@ -193,7 +215,7 @@ mod tests {
     fn after(first: ControlPeer, source: Option<&str>, heard: &[&str]) -> Option<SocketAddr> {
         let now = clock::now();
         let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![first]);
-        source.iter().for_each(|source| control.handle_media_source(0, address(source)));
+        source.iter().for_each(|source| control.handle_media_source(0, 7, address(source)));
         let mut datagram = Vec::new();
         CompoundWriter::new(&mut datagram).receiver_report(7, &[]);
         for from in heard {
@@ -210,6 +232,29 @@ mod tests {
         assert_eq!(after(unknown, Some("192.0.2.1:5005"), &[]), Some(address("192.0.2.1:5005")));
         assert_eq!(after(unknown, None, &["192.0.2.1:6000", "192.0.2.2:1"]), Some(address("192.0.2.1:6000")));
         assert_eq!(after(unknown, Some("192.0.2.1:5005"), &["192.0.2.1:6000"]), Some(address("192.0.2.1:6000")));
+    }
+
+    #[test]
+    fn they_follow_a_sender_that_starts_again() {
+        let now = clock::now();
+        let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown]);
+        let mut datagram = Vec::new();
+        CompoundWriter::new(&mut datagram).receiver_report(7, &[]);
+        let mut hear = |control: &mut Control, from| {
+            control.handle_datagram(now, 0, address(from), &datagram);
+            control.peers[0].address()
+        };
+        // Another receiver of the group reports before the first packet.
+        hear(&mut control, "192.0.2.5:5005");
+        control.handle_media_source(0, 7, address("192.0.2.1:5005"));
+        assert_eq!(hear(&mut control, "192.0.2.1:6000"), Some(address("192.0.2.1:6000")));
+        control.handle_media_source(0, 7, address("192.0.2.1:5005"));
+        assert_eq!(control.peers[0].address(), Some(address("192.0.2.1:6000")), "it is the same");
+        control.handle_media_source(0, 8, address("192.0.2.1:5005"));
+        assert_eq!(control.peers[0].address(), Some(address("192.0.2.1:6000")), "it only has another number");
+        control.handle_media_source(0, 9, address("192.0.2.1:7005"));
+        assert_eq!(control.peers[0].address(), Some(address("192.0.2.1:7005")), "it has other ports");
+        assert_eq!(hear(&mut control, "192.0.2.1:8000"), Some(address("192.0.2.1:8000")));
     }
 
     #[test]

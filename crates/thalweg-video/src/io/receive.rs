@@ -260,8 +260,7 @@ impl<'options> Receiving<'options> {
                 .handle_message(&arrival, |path, from, at, datagram| control.handle_datagram(at, path, from, datagram))
             {
                 begin(tally, &arrival);
-                arrivals.ssrc().into_iter().for_each(|ssrc| control.handle_rtp_source(ssrc, arrival.message.source));
-                guess_control(control, options.control, &arrival);
+                note_source(control, options.control, arrivals.ssrc(), &arrival);
             }
         };
         let is_more = if turn == Turn::Gather { receiver.receive_untold(handle) } else { receiver.receive(handle) };
@@ -407,11 +406,13 @@ fn begin(tally: &mut Tally, arrival: &MediaArrival<'_>) {
     }
 }
 
-/// Until the sender reports, its port of RTCP is taken to be the one beside that of its packets.
-pub(super) fn guess_control(control: &mut Control, port: ControlPort, arrival: &MediaArrival<'_>) {
+/// Notes whose media came. Until the sender reports, its port of RTCP is taken to be the one beside that of its packets.
+pub(super) fn note_source(control: &mut Control, port: ControlPort, ssrc: Option<u32>, arrival: &MediaArrival<'_>) {
+    let Some(ssrc) = ssrc else { return };
+    control.handle_rtp_source(ssrc, arrival.message.source);
     let rule = if port == ControlPort::Multiplexed { ControlPort::Multiplexed } else { ControlPort::Next };
     if let Ok(address) = rule.beside(arrival.message.source) {
-        control.handle_media_source(arrival.path, address);
+        control.handle_media_source(arrival.path, ssrc, address);
     }
 }
 

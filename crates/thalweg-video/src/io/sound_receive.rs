@@ -12,7 +12,7 @@ use thalweg_transport::stream::{ReceiveCounts, StreamOptions};
 
 use super::control::{Control, ControlPeer};
 use super::options::{TOOL, random_words};
-use super::receive::{ReceiveError, guess_control, open_sockets};
+use super::receive::{ReceiveError, note_source, open_sockets};
 use super::send::STOP_DELAY;
 use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
 use crate::audio::{AudioCounters, AudioReceiver, AudioReceiverConfig, SAMPLE_RATE_HZ};
@@ -185,9 +185,7 @@ impl SoundReceiving<'_> {
                     departed.into_iter().for_each(|ssrc| audio.handle_departure(ssrc));
                 } else if audio.handle_datagram(message.arrived, datagram).is_ok() {
                     // What is no sound is counted.
-                    let ssrc = audio.received().map(|stream| stream.ssrc);
-                    ssrc.into_iter().for_each(|ssrc| control.handle_rtp_source(ssrc, message.source));
-                    guess_control(control, options.control, &arrival);
+                    note_source(control, options.control, audio.received().map(|stream| stream.ssrc), &arrival);
                 }
             }
         });

@@ -104,6 +104,8 @@ pub struct VideoReceiver {
     presentation: Presentation,
     is_finished: bool,
     counters: ReceiverCounters,
+    /// Numbers expected and received when the source was taken.
+    before_source: (u64, u64),
 }
 
 /// The pieces of a packet within the frame.
@@ -143,6 +145,7 @@ impl VideoReceiver {
             presentation: Presentation::new(&config),
             is_finished: false,
             counters: ReceiverCounters::default(),
+            before_source: (0, 0),
             config,
         })
     }
@@ -172,6 +175,18 @@ impl VideoReceiver {
             (repair.lists, repair.requests, repair.given_up) = (made.lists, made.requests, made.given_up);
         }
         counters
+    }
+
+    /// Numbers of the current source that were expected, and those of them that came in its stream (RFC 3550 §6.4.1, A.3).
+    pub fn source_packets(&self) -> (u64, u64) {
+        let (expected, received) = self.expected_and_received();
+        let before = self.before_source;
+        (expected.saturating_sub(before.0), received.saturating_sub(before.1))
+    }
+
+    fn expected_and_received(&self) -> (u64, u64) {
+        let packets = self.counters().packets;
+        (packets.expected, packets.received)
     }
 
     /// The counts of one path; `None` where there is only one.
@@ -216,8 +231,12 @@ impl VideoReceiver {
         let Ok(payload) = VideoPayload::parse(packet.payload) else { return self.refuse_malformed() };
         match self.source.judge(now, packet.header.ssrc) {
             Origin::Own => {}
-            Origin::Successor if self.continues(&packet.header) => {}
-            Origin::Successor => self.begin_anew(),
+            Origin::Successor => {
+                if !self.continues(&packet.header) {
+                    self.begin_anew();
+                }
+                self.before_source = self.expected_and_received();
+            }
             Origin::Foreign => {
                 self.counters.refused.foreign += 1;
                 return PacketArrival::Refused;

@@ -211,6 +211,7 @@ fn another_sender_is_taken_after_a_silence_of_one_second() {
     for index in 0..5 {
         values.extend(exchange(&mut receiver, index, &peer.frame(index as u8)).iter().map(|picture| picture.octets[0]));
     }
+    assert_eq!(receiver.source_packets(), (5 * 48, 5 * 48));
     (peer.ssrc, peer.sequence, peer.timestamp) = (2, 77, 1_000_000);
     assert!(exchange(&mut receiver, 6, &peer.frame(100)).iter().all(|picture| picture.octets[0] < 100));
     assert_eq!(receiver.counters().refused.foreign, 48);
@@ -221,6 +222,7 @@ fn another_sender_is_taken_after_a_silence_of_one_second() {
     let counters = receiver.counters();
     assert_eq!((receiver.ssrc(), counters.packets.expected, counters.packets.lost), (Some(2), 11 * 48, 0));
     assert!(counters.packets.are_consistent());
+    assert_eq!(receiver.source_packets(), (6 * 48, 6 * 48), "reports tell of the new sender alone");
     let mut fixed = peer.receiver(|config| config.ssrc = Some(1));
     assert!(peer.frame(1).iter().all(|packet| fixed.handle_datagram(at(99), packet) == PacketArrival::Refused));
 }

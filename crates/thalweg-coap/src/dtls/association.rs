@@ -268,7 +268,7 @@ impl ServerSide {
         self.keys.find(identity)
     }
 
-    /// The identity whose key was looked up since the last call.
+    /// The identity whose key was looked up since the last call: while [`DtlsAssociation::handle`] took a datagram of its client.
     pub fn take_identity(&self) -> Option<Vec<u8>> {
         self.resolver.last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -157,14 +157,16 @@ impl Sessions {
             Some(Stage::Used) => kind != RecordKind::PlainHandshake && kind != RecordKind::Plain,
             _ => false,
         });
-        let target = match kind {
-            RecordKind::Data => session.or(places.handshake),
-            _ => places.handshake.or(session),
+        let targets = match kind {
+            RecordKind::Data => [session.or(places.handshake), None],
+            // Only the keys tell whose it is: anybody can begin a handshake from a client's address.
+            RecordKind::Protected => [session, places.handshake],
+            RecordKind::Plain | RecordKind::PlainHandshake => [places.handshake.or(session), None],
         };
-        match target {
-            Some(id) => self.feed(now, id, bytes),
-            None => self.counts.unreadable += 1,
+        if targets == [None; 2] {
+            self.counts.unreadable += 1;
         }
+        targets.into_iter().flatten().for_each(|id| self.feed(now, id, bytes));
     }
 
     /// What the last datagram said: plaintexts of one peer.
@@ -335,6 +337,10 @@ impl Sessions {
     fn feed(&mut self, now: Instant, id: u64, bytes: &[u8]) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let handled = entry.association.handle(now, bytes);
+        // Whatever becomes of the datagram, a key that was looked up for it belongs to no other session.
+        if let Some(identity) = self.side.take_identity().filter(|_| entry.stage.is_handshake()) {
+            entry.identity = Some(Arc::new(SessionIdentity::PresharedKey(identity)));
+        }
         let turn = match handled {
             Ok(()) => self.pump(now, id),
             Err(error) => {
@@ -381,11 +387,6 @@ impl Sessions {
                     self.plan(now, id, until);
                     return Turn::GoesOn;
                 }
-            }
-            if let Some(identity) = self.side.take_identity()
-                && let Some(entry) = self.entries.get_mut(id)
-            {
-                entry.identity = Some(Arc::new(SessionIdentity::PresharedKey(identity)));
             }
         }
     }

@@ -152,6 +152,41 @@ fn a_session_by_a_key_carries_datagrams_both_ways_and_names_its_client() {
 }
 
 #[test]
+fn an_identity_that_somebody_names_without_its_key_comes_to_no_other_session() {
+    let mut world = World::new(&keys(&[("a", "1"), ("b", "2")]), SessionLimits::default());
+    let mut honest = world.establish(&keys(&[("b", "2")]), address(1));
+    let peer = world.check_says(&mut honest, address(1), "question");
+    let expect = Some(Arc::new(SessionIdentity::PresharedKey("b".into())));
+    let mut forger = world.client(&keys(&[("a", "wrong")]));
+    for _ in 0..4 {
+        for bytes in forger.take_outgoing() {
+            world.feed(address(2), &bytes);
+            let answers = world.sent().into_iter().filter(|(to, _)| *to == address(2));
+            answers.for_each(|(_, bytes)| forger.handle_datagram(world.now, &bytes));
+            world.check_says(&mut honest, address(1), "again");
+            assert_eq!(world.server.identity(peer), expect);
+        }
+    }
+    assert_ne!(*forger.state(), SessionState::Established);
+}
+
+#[test]
+fn a_forged_hello_keeps_no_session_from_being_heard() {
+    for (server, client) in [(certified("server"), certified("client")), (keys(&[("a", "1")]), keys(&[("a", "1")]))] {
+        let mut world = World::new(&server, SessionLimits::default());
+        let mut honest = world.establish(&client, address(1));
+        let peer = world.check_says(&mut honest, address(1), "question");
+        let hello = world.client(&client).take_outgoing().remove(0);
+        for text in ["one", "two", "three"] {
+            world.feed(address(1), &hello);
+            world.sent();
+            assert_eq!(world.check_says(&mut honest, address(1), text), peer);
+            world.check_answers(&mut honest, peer, text);
+        }
+    }
+}
+
+#[test]
 fn a_session_by_certificates_names_the_subject_and_agrees_on_dtls_13() {
     let mut world = World::new(&certified("server"), SessionLimits::default());
     let mut client = world.establish(&certified("client"), address(1));

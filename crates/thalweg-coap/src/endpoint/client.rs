@@ -278,8 +278,10 @@ impl Endpoint {
     pub(super) fn send_waiting(&mut self, now: Instant, place: u32) {
         while self.peers.get(place).requests.in_flight < self.config.nstart.max(1) {
             let Some(id) = self.peers.get_mut(place).requests.waiting.pop_front() else { return };
-            // One that was cancelled meanwhile is gone.
-            self.send(now, id);
+            // One that was cancelled meanwhile is gone, and one that waited twice has left.
+            if self.client.requests.get(id).is_some_and(|outgoing| outgoing.stage == Stage::Waiting) {
+                self.send(now, id);
+            }
         }
     }
 

@@ -29,8 +29,8 @@ pub(super) struct Observer {
     asked: Asked,
     pub path: String,
     pub standing: Standing,
-    /// The format of the first answer, which all notifications keep (RFC 7641 §4.2).
-    content_format: Option<u16>,
+    /// The format of the first answer with content, which all notifications keep (RFC 7641 §4.2); `None` before there was one.
+    content_format: Option<Option<u16>>,
     /// Length of the registration, to which the bound on bytes to an unproved address relates.
     request_bytes: usize,
     /// Bytes on the wire of the answer to it.
@@ -106,7 +106,10 @@ impl Endpoint {
                 return None;
             }
             // Notifications are bound to the latest registration if it is protected (RFC 8613 §4.1.3.5.1).
-            if known.asked.representation == exchange.asked.representation && exchange.protection.is_none() {
+            let is_same = known.asked.representation == exchange.asked.representation && exchange.protection.is_none();
+            if is_same && request.capacity() <= REGISTRATION_BYTES_MAX {
+                // The client may know other entity tags by now (RFC 7641 §3.3.2).
+                known.request = *request;
                 return Some((id, self.server.observers.next_number()));
             }
             self.forget_registration(exchange);
@@ -124,7 +127,7 @@ impl Endpoint {
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
             standing: Standing::default(),
-            content_format: response.content_format,
+            content_format: (response.code == Code::CONTENT).then_some(response.content_format),
             request_bytes: exchange.request_bytes,
             spent_bytes: 0,
             progress: Progress::default(),
@@ -244,8 +247,10 @@ impl Endpoint {
         mut response: Response,
     ) {
         let place = exchange.peer;
-        let format = self.server.observers.observers.get(id).map(|observer| observer.content_format);
-        if response.code == Code::CONTENT && format.is_some_and(|format| format != response.content_format) {
+        if let Some(observer) = self.server.observers.observers.get_mut(id)
+            && response.code == Code::CONTENT
+            && *observer.content_format.get_or_insert(response.content_format) != response.content_format
+        {
             response = Response::error(Code::NOT_ACCEPTABLE, "the format of the resource has changed");
         }
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);

@@ -12,7 +12,8 @@ use super::seen::MessageFate;
 use super::transfer::TransferStep;
 use super::{Endpoint, EndpointEvent, Peer, RequestError, RequestId};
 use crate::message::{
-    Block, Body, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, Response, parse_uint,
+    Block, Body, CoapMessage, Code, ETag, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response,
+    parse_uint,
 };
 
 /// Numbers of notifications further apart than this have turned over (RFC 7641 §3.4).
@@ -106,6 +107,10 @@ impl Endpoint {
             outgoing.request = request.with_option(OptionNumber::ECHO, echo);
             return self.continue_request(now, id);
         }
+        if outgoing.latest.is_none() && is_registered(&outgoing.request, &response) {
+            // Its blocks may take longer than the next change.
+            outgoing.latest = response.observe.map(|number| (number, now));
+        }
         let step = if is_single {
             TransferStep::Done(response)
         } else {
@@ -153,9 +158,7 @@ impl Endpoint {
         } else if !view.code.is_safe() && response.code.is_success() && self.client.cache.is_on() {
             self.client.cache.invalidate(cache::target(&self.secret, peer, &view));
         }
-        let number = response.observe.filter(|_| view.observe() == Some(Observe::Register));
-        let number = number.filter(|_| response.code.is_success());
-        if let Some(number) = number {
+        if let Some(number) = response.observe.filter(|_| is_registered(&outgoing.request, &response)) {
             outgoing.stage = Stage::Observing;
             outgoing.latest = outgoing.latest.or(Some((number, now)));
             // When the state is not fresh any more, some seconds are left to the server (RFC 7641 §3.3.1).
@@ -167,6 +170,11 @@ impl Endpoint {
         }
         self.events.push_back(EndpointEvent::Response { request: RequestId(id), peer, response });
     }
+}
+
+/// Whether a response says that its client observes the resource.
+fn is_registered(request: &RequestBuf, response: &Response) -> bool {
+    request.view().observe() == Some(Observe::Register) && response.code.is_success() && response.observe.is_some()
 }
 
 /// Whether a notification is newer than the latest (RFC 7641 §3.4).

@@ -8,7 +8,7 @@ use crate::message::{
 };
 
 /// Times that a body is begun anew because it changed under way, or because the server lost its blocks.
-const RESTARTS_MAX: u8 = 3;
+pub(super) const RESTARTS_MAX: u8 = 3;
 
 /// Progress of a request between its first and its last block.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub struct BlockTransfer {
     /// The first block of the response without its payload.
     head: Option<Response>,
     received: Vec<u8>,
+    /// The number that the first block bore as a notification, if it had to be fetched anew.
+    observe: Option<u32>,
     /// The block of the response to ask for.
     wanted: Option<Block>,
     restarts: u8,
@@ -40,7 +42,8 @@ pub enum TransferStep {
 impl BlockTransfer {
     pub fn new(exponent: u8, tag: u64) -> BlockTransfer {
         let exponent = exponent.min(Block::EXPONENT_MAX);
-        BlockTransfer { exponent, sent: 0, tag, head: None, received: Vec::new(), wanted: None, restarts: 0 }
+        let (head, received, observe, wanted) = (None, Vec::new(), None, None);
+        BlockTransfer { exponent, sent: 0, tag, head, received, observe, wanted, restarts: 0 }
     }
 
     /// Whether the request's first message is still to be sent or answered.
@@ -58,6 +61,7 @@ impl BlockTransfer {
         self.sent = 0;
         self.head = None;
         self.received = Vec::new();
+        self.observe = None;
         self.wanted = None;
     }
 
@@ -162,17 +166,19 @@ impl BlockTransfer {
             return TransferStep::Next;
         }
         let mut whole = self.head.take().unwrap_or(response);
+        whole.observe = whole.observe.or(self.observe.take());
         whole.block = None;
         whole.payload = std::mem::take(&mut self.received).into();
         self.wanted = None;
         TransferStep::Done(whole)
     }
 
-    /// The representation changed under way: its blocks do not belong together (RFC 7959 §2.4).
+    /// The representation changed under way: its blocks do not belong together (RFC 7959 §2.4). The registration that the first one
+    /// confirmed goes on.
     fn start_over(&mut self, exponent: u8) -> TransferStep {
         self.restarts += 1;
         self.received.clear();
-        self.head = None;
+        self.observe = self.head.take().and_then(|head| head.observe).or(self.observe);
         self.wanted = Some(Block { number: 0, more: false, exponent });
         if self.restarts > RESTARTS_MAX { TransferStep::Failed(RequestError::BodyChanged) } else { TransferStep::Next }
     }

@@ -10,7 +10,7 @@ use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::unknown_critical;
 use crate::endpoint::response::read_response;
 use crate::endpoint::slab::Slab;
-use crate::endpoint::transfer::{insert_uint, without_observe};
+use crate::endpoint::transfer::{RESTARTS_MAX, insert_uint, without_observe};
 use crate::endpoint::{EndpointEvent, RequestError, RequestId};
 use crate::message::{
     Block, Code, Observe, OptionNumber, Options, RequestBuf, Response, Token, parse_uint, write_option,
@@ -44,6 +44,8 @@ pub(super) struct OwnRequest {
     received: Vec<u8>,
     /// The block of the response to ask for.
     wanted: Option<(u32, u8)>,
+    /// Whether a first block that was fetched anew belongs to a notification, and how often that happened.
+    restarted: (Option<u32>, u8),
 }
 
 impl ReliableEndpoint {
@@ -72,6 +74,7 @@ impl ReliableEndpoint {
             head: None,
             received: Vec::new(),
             wanted: None,
+            restarted: (None, 0),
         };
         let request = RequestId(self.asking.requests.insert(own));
         if let Some(connection) = self.connections.get_mut(id.0) {
@@ -99,6 +102,7 @@ impl ReliableEndpoint {
             head: None,
             received: Vec::new(),
             wanted: None,
+            restarted: (None, 0),
         };
         let request = RequestId(self.asking.requests.insert(own));
         connection.requests.insert(token, request);
@@ -190,9 +194,11 @@ impl ReliableEndpoint {
         }
         let is_new_state = token == own.first && own.wanted.is_some();
         if is_new_state {
-            // A notification while the blocks of an older state are fetched.
-            (own.head, own.wanted) = (None, None);
+            // A notification while the blocks of an older state are fetched, of which one may still come.
+            (own.head, own.wanted, own.restarted) = (None, None, (None, 0));
             own.received.clear();
+            let first = own.first;
+            connection.requests.retain(|token, other| *other != request || *token == first);
         }
         if response.code == Code::CONTINUE {
             let len = own.request.view().payload.len();
@@ -220,7 +226,13 @@ impl ReliableEndpoint {
         let Some(own) = self.asking.requests.get_mut(request.0) else { return };
         let head = own.head.get_or_insert_with(|| Response { payload: Default::default(), ..response.clone() });
         if head.etag != response.etag || head.code != response.code {
-            return self.fail(id, request, RequestError::BodyChanged);
+            own.restarted = (head.observe.or(own.restarted.0), own.restarted.1 + 1);
+            own.received.clear();
+            own.head = None;
+            if own.restarted.1 > RESTARTS_MAX {
+                return self.fail(id, request, RequestError::BodyChanged);
+            }
+            return self.ask_for_block(id, request, (0, exponent));
         }
         let size = block.size();
         let is_whole = !block.more || (!response.payload.is_empty() && response.payload.len().is_multiple_of(size));
@@ -233,19 +245,28 @@ impl ReliableEndpoint {
         }
         own.received.extend_from_slice(&response.payload);
         if block.more {
-            own.wanted = Some(((own.received.len() / size) as u32, exponent));
-            let token = self.asking.rng.next_u64();
-            if let Some(connection) = self.connections.get_mut(id.0) {
-                connection.requests.insert(token, request);
-            }
-            return self.send_next(request, token);
+            let number = (own.received.len() / size) as u32;
+            return self.ask_for_block(id, request, (number, exponent));
         }
         let mut complete = own.head.take().unwrap_or(response);
+        complete.observe = complete.observe.or(own.restarted.0);
+        own.restarted = (None, 0);
         complete.block = None;
         complete.payload = std::mem::take(&mut own.received).into();
         own.wanted = None;
         let Some(peer) = self.connections.get(id.0).map(|connection| connection.peer) else { return };
         self.deliver(id, request, peer, complete);
+    }
+
+    fn ask_for_block(&mut self, id: ConnectionId, request: RequestId, wanted: (u32, u8)) {
+        let token = self.asking.rng.next_u64();
+        if let Some(own) = self.asking.requests.get_mut(request.0) {
+            own.wanted = Some(wanted);
+        }
+        if let Some(connection) = self.connections.get_mut(id.0) {
+            connection.requests.insert(token, request);
+        }
+        self.send_next(request, token);
     }
 
     fn deliver(&mut self, id: ConnectionId, request: RequestId, peer: crate::endpoint::Peer, mut response: Response) {

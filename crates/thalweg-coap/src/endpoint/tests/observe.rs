@@ -1,7 +1,7 @@
 //! Observation, seen from both sides.
 
 use super::*;
-use crate::message::Observe;
+use crate::message::{ETag, Observe};
 
 fn observe(client: &mut Host, target: &str) -> RequestId {
     let request = RequestBuf::get(target).with_observe(Observe::Register);
@@ -201,6 +201,101 @@ fn a_newer_state_ends_the_fetching_of_an_older_one() {
     let lines = client.lines();
     assert_eq!(lines, ["ACK 0.00", "CON 0.01 /a Block2=1/0/1024"], "the first block of the newer state is there");
     exchange(&mut client, &mut server, nobody);
+}
+
+/// A state of 3000 bytes with an entity tag of its own.
+fn large(byte: u8) -> impl Fn(&CoapRequest<'_>) -> Response {
+    move |_| Response::content(vec![byte; 3000], 0).with_etag(ETag::new(&[byte]).expect("a tag")).observable()
+}
+
+#[test]
+fn a_state_that_changes_while_its_blocks_are_fetched_ends_no_observation() {
+    for tells_at_once in [true, false] {
+        let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+        let id = observe(&mut client, "/a");
+        let carry = |from: &mut Host, to: &mut Host, port: u16| {
+            from.sent().iter().for_each(|bytes| to.receive(port, bytes));
+        };
+        carry(&mut client, &mut server, CLIENT);
+        server.serve(large(1));
+        carry(&mut server, &mut client, SERVER);
+        // The first block is here, and the second was asked for.
+        server.endpoint.notify(server.now, "/a");
+        if tells_at_once {
+            server.serve(large(2));
+        }
+        exchange(&mut client, &mut server, large(2));
+        server.serve(large(2));
+        exchange(&mut client, &mut server, large(2));
+        let responses: Vec<Response> = client
+            .events()
+            .into_iter()
+            .map(|event| match event {
+                EndpointEvent::Response { request, response, .. } if request == id => response,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert!(!responses.is_empty(), "{tells_at_once}");
+        for response in responses {
+            assert!(response.observe.is_some() && *response.payload == [2; 3000], "{tells_at_once}");
+        }
+        assert_eq!((client.endpoint.counters().requests, server.endpoint.observers("/a")), (1, 1), "{tells_at_once}");
+        server.endpoint.notify(server.now, "/a");
+        server.serve(large(3));
+        exchange(&mut client, &mut server, large(3));
+        assert_eq!(*response(&mut client).payload, [3; 3000], "{tells_at_once}");
+    }
+}
+
+#[test]
+fn a_registration_that_was_answered_with_what_the_client_knows_goes_on() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    observe(&mut client, "/a");
+    let tag = ETag::new(b"t").expect("a tag");
+    exchange(&mut client, &mut server, |_| Response::new(Code::VALID).with_etag(tag).observable());
+    client.events();
+    for text in ["1", "2"] {
+        notify(&mut server, text);
+        exchange(&mut client, &mut server, nobody);
+        assert_eq!(payloads(&mut client), [text]);
+    }
+    assert_eq!(server.endpoint.observers("/a"), 1);
+    server.endpoint.notify(server.now, "/a");
+    server.serve(|_| Response::content("{}", 50).observable());
+    assert_eq!(exchange(&mut client, &mut server, nobody)[0], "< CON 4.06 [38]", "the first content decides");
+}
+
+#[test]
+fn a_notification_that_waited_for_its_turn_twice_is_asked_for_once() {
+    let (mut client, mut server) = (Host::new(Config { nstart: 2, ..Config::default() }), Host::new(trusting()));
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, state("0"));
+    client.events();
+    let other = |client: &mut Host| {
+        let request = RequestBuf::get("/b");
+        client.endpoint.request(client.now, peer(SERVER), request, Confirmability::Confirmable).unwrap();
+    };
+    (0..2).for_each(|_| other(&mut client));
+    let under_way = client.sent();
+    for byte in [1, 2] {
+        server.endpoint.notify(server.now, "/a");
+        server.serve(large(byte));
+        server.sent().iter().for_each(|bytes| client.receive(SERVER, bytes));
+        // Its acknowledgement comes, so that the next one may leave.
+        client.sent().iter().for_each(|bytes| server.receive(CLIENT, bytes));
+    }
+    for bytes in under_way {
+        server.receive(CLIENT, &bytes);
+        server.serve(hello);
+    }
+    let lines = exchange(&mut client, &mut server, large(2));
+    let asked = lines.iter().filter(|line| line.starts_with("> CON 0.01 /a Block2=1/0/1024")).count();
+    assert_eq!(asked, 1, "{lines:?}");
+    client.pass(Duration::from_secs(100));
+    let failed = client.events().into_iter().filter(|event| matches!(event, EndpointEvent::Failed { .. })).count();
+    assert_eq!(failed, 0);
+    other(&mut client);
+    assert!(client.lines().contains(&"CON 0.01 /b".to_owned()), "it need not wait");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use thalweg_base::time::Instant;
 use super::*;
 use crate::endpoint::RequestError;
 use crate::identity::Transport;
-use crate::message::{Observe, Response, content_format};
+use crate::message::{ETag, Observe, Response, content_format};
 
 fn caller() -> Caller {
     let address: SocketAddr = ([192, 0, 2, 1], 40_000).into();
@@ -82,7 +82,10 @@ impl Pair {
                 self.body = view.payload.to_vec();
             }
             let response = match view.code.is_safe() {
-                true => Response::content(self.body.clone(), content_format::OCTET_STREAM).observable(),
+                true => {
+                    let tag = ETag::new(&self.body.len().to_be_bytes()).unwrap();
+                    Response::content(self.body.clone(), content_format::OCTET_STREAM).with_etag(tag).observable()
+                }
                 false => Response::new(Code::CHANGED),
             };
             self.server.respond(self.now, exchange, response).unwrap();
@@ -182,6 +185,41 @@ fn a_large_state_is_observed_block_by_block() {
         assert!(*response.payload == pattern(len)[..], "{}", response.payload.len());
         pair.body = pattern(7000);
         pair.server.notify(pair.now, "/body");
+    }
+}
+
+#[test]
+fn a_large_state_that_changes_between_its_blocks_is_fetched_anew() {
+    // The change is told before the next block is asked for, or after it was answered.
+    for order in 0..2 {
+        let limits = ReliableLimits { message_bytes_max: 1152, ..ReliableLimits::default() };
+        let mut pair = Pair::new(Framing::Stream, limits);
+        pair.body = pattern(5000);
+        pair.client.request(pair.ends.0, RequestBuf::get("/body").with_observe(Observe::Register)).unwrap();
+        while pair.asked.is_empty() {
+            pair.carry(true);
+            pair.carry(false);
+            pair.answer();
+        }
+        pair.carry(false);
+        pair.body = pattern(7000);
+        if order == 1 {
+            pair.carry(true);
+            pair.answer();
+        }
+        pair.server.notify(pair.now, "/body");
+        let events = pair.run();
+        let responses = events.iter().map(|event| match event {
+            EndpointEvent::Response { response, .. } => response,
+            other => panic!("{order}: {other:?}"),
+        });
+        let bodies: Vec<_> = responses.map(|response| (response.payload.len(), response.observe.is_some())).collect();
+        assert!(!bodies.is_empty() && bodies.iter().all(|body| *body == (7000, true)), "{order}: {bodies:?}");
+        pair.body = pattern(3000);
+        pair.server.notify(pair.now, "/body");
+        let events = pair.run();
+        let Some(EndpointEvent::Response { response, .. }) = events.last() else { panic!("{order}: {events:?}") };
+        assert_eq!(response.payload.len(), 3000, "{order}");
     }
 }
 

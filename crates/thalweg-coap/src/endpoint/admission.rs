@@ -37,7 +37,7 @@ impl Endpoint {
     pub(super) fn refuse_bytes(&mut self, now: Instant, mut exchange: Exchange, request: RequestBuf) {
         self.counters.bytes_refused += 1;
         self.spare.put_request(request);
-        exchange.is_refused = true;
+        exchange.refuse();
         self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
     }
 

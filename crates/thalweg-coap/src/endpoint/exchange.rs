@@ -65,7 +65,12 @@ impl Exchange {
 
     /// Whether it must not run again.
     pub fn runs_once(&self) -> bool {
-        self.protection.is_some() || self.asked.runs_once(self.code)
+        self.asked.runs_once(self.code)
+    }
+
+    /// It does not run, so that it may do so when it is repeated; a protected one gets the same answer then.
+    pub fn refuse(&mut self) {
+        self.is_refused = self.protection.is_none();
     }
 
     /// Whether the client does not want this response, or a group should be silent about it: errors and lists with nothing

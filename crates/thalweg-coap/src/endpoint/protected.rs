@@ -75,8 +75,10 @@ impl Endpoint {
         reach: Reach,
     ) {
         let Some(keyring) = self.keyring.clone().filter(|_| reach == Reach::Unicast) else { return };
-        // Before anything else: a repetition is the same message and would look like a replay.
-        if self.settle_duplicate(now, place, message, (false, true)) {
+        // Before anything else: a repetition is the same message and would look like a replay. What it asks for is not known yet.
+        let is_duplicate =
+            |endpoint: &mut Endpoint, is_once| endpoint.settle_duplicate(now, place, message, (false, is_once));
+        if is_duplicate(self, true) || is_duplicate(self, false) {
             self.counters.duplicates += 1;
             return;
         }

@@ -211,11 +211,10 @@ impl Endpoint {
         if self.server.exchanges.len() >= limits.exchanges_max {
             return self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
         }
-        if exchange.protection.is_none()
-            && asked.runs_once(message.code)
+        if asked.runs_once(message.code)
             && let Some(refusal) = self.refusal_to_run(now, place)
         {
-            exchange.is_refused = true;
+            exchange.refuse();
             return self.finish(now, exchange, refusal);
         }
         if asked.observe == Some(Observe::Deregister) {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
+use crate::endpoint::{Peer, PeerHost};
+
 /// The limit on requests of one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerRate {
@@ -18,7 +20,7 @@ pub struct PeerRate {
 /// A token bucket for each address, in a table of fixed size. Addresses that fall on the same place take turns there, and
 /// each begins with a full bucket: crowding makes the limit weaker, never stricter.
 ///
-/// A peer is a host here, not a port: else a client would get around the limit by another socket.
+/// A peer is a host here, not a port or an address of its network: else a client would get around the limit by another one.
 #[derive(Debug)]
 pub struct RateLimit {
     rate: PeerRate,
@@ -28,7 +30,7 @@ pub struct RateLimit {
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    address: Option<IpAddr>,
+    host: Option<PeerHost>,
     /// When the bucket will be full again if nothing is taken.
     full_at: Instant,
 }
@@ -36,7 +38,7 @@ struct Bucket {
 impl RateLimit {
     /// Full buckets for all peers.
     pub fn new(rate: PeerRate) -> RateLimit {
-        let empty = Bucket { address: None, full_at: Instant::ZERO };
+        let empty = Bucket { host: None, full_at: Instant::ZERO };
         RateLimit { rate, buckets: vec![empty; BUCKETS], hasher: RandomState::new() }
     }
 
@@ -45,11 +47,12 @@ impl RateLimit {
     /// # Errors
     /// When it has none left; the error is when it has one again.
     pub fn take(&mut self, now: Instant, address: IpAddr) -> Result<(), Duration> {
-        let place = self.hasher.hash_one(address) as usize % BUCKETS;
+        let host = Peer::from((address, 0)).host();
+        let place = self.hasher.hash_one(host) as usize % BUCKETS;
         let token = Duration::from_secs(1) / self.rate.requests_per_second.max(1);
         let bucket = &mut self.buckets[place];
-        if bucket.address != Some(address) {
-            *bucket = Bucket { address: Some(address), full_at: now };
+        if bucket.host != Some(host) {
+            *bucket = Bucket { host: Some(host), full_at: now };
         }
         let full_at = bucket.full_at.max(now) + token;
         let over = full_at.since(now).saturating_sub(token * self.rate.burst.max(1));
@@ -89,6 +92,15 @@ mod tests {
             assert_eq!(limit.take(at(5000), one), Ok(()));
         }
         assert!(limit.take(at(5000), one).is_err());
+    }
+
+    #[test]
+    fn a_host_has_one_bucket_whatever_address_of_its_network_it_takes() {
+        let mut limit = RateLimit::new(PeerRate { requests_per_second: 1, burst: 1 });
+        let address = |network: u16, last: u16| IpAddr::from([0x2001, 0xdb8, 0, network, 0, 0, 0, last]);
+        assert_eq!(limit.take(at(0), address(1, 1)), Ok(()));
+        assert!(limit.take(at(0), address(1, 2)).is_err());
+        assert_eq!(limit.take(at(0), address(2, 1)), Ok(()));
     }
 
     #[test]

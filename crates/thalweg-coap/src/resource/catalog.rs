@@ -177,7 +177,7 @@ mod tests {
         let again = ask(&RequestBuf::get("/a/level").with_option(OptionNumber::ETAG, &etag));
         assert_eq!((again.code, &*again.payload, again.etag), (Code::VALID, b"".as_slice(), Some(etag)));
         let json = ask(&RequestBuf::get("/a/level").with_accept(content_format::JSON));
-        assert_eq!(&*json.payload, br#"{"unit":"Cel","value":21.5}"#);
+        assert_eq!(&*json.payload, br#"{"value":21.5,"unit":"Cel"}"#);
         assert_ne!(json.etag, Some(etag));
     }
 

@@ -108,7 +108,7 @@ fn an_actuator_is_driven_and_read_again() {
     let put = |payload: &str| mean.put(&Put { content_format: None, payload: payload.as_bytes(), queries: &[] });
     assert_eq!(put("35.5"), Ok(()));
     assert_eq!(get(None), Ok(b"35.5".to_vec()), "although the old reading would be fresh");
-    assert_eq!(get(Some(content_format::JSON)), Ok(br#"{"unit":"Cel","value":35.5}"#.to_vec()));
+    assert_eq!(get(Some(content_format::JSON)), Ok(br#"{"value":35.5,"unit":"Cel"}"#.to_vec()));
     assert_eq!(get(Some(9999)), Err(ResourceError::NotAcceptable));
     assert!(matches!(put("warm"), Err(ResourceError::BadRequest(_))));
     let sensor = Property::measured(on_demand("t", PATIENCE), channel(&device, 0), None, system_clock());

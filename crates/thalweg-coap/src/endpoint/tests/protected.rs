@@ -86,6 +86,25 @@ fn a_repeated_request_gets_the_same_answer_and_a_replayed_one_none() {
 }
 
 #[test]
+fn protected_reading_takes_no_room_from_answers_that_must_stay() {
+    let (mut client, _, context) = ends(Past::Unused);
+    let limits = EndpointLimits { answer_bytes_max: 20_000, ..EndpointLimits::default() };
+    let mut server = Host::new(Config { limits, ..trusting() });
+    server.endpoint.set_keyring(Arc::new(Keyring::new([context_of_server()]).unwrap()));
+    let post = bytes("40020001 b161");
+    server.receive(1, &post);
+    assert_eq!(server.serve(hello).len(), 1);
+    let answer = server.sent();
+    for _ in 0..300 {
+        ask(&mut client, &context, RequestBuf::get("/a"));
+        exchange(&mut client, &mut server, hello);
+        assert_eq!(response(&mut client).code, Code::CONTENT);
+    }
+    server.receive(1, &post);
+    assert_eq!((server.serve(nobody).len(), server.sent()), (0, answer));
+}
+
+#[test]
 fn large_bodies_go_both_ways_in_protected_blocks() {
     let (mut client, mut server, context) = ends(Past::Unused);
     let body: Vec<u8> = (0..5000_u32).map(|number| number as u8).collect();

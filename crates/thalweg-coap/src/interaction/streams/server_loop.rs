@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use super::web::WebLayer;
 use crate::credentials::Credentials;
 use crate::endpoint::reliable::{ReliableCounts, ReliableEndpoint};
 use crate::endpoint::slab::{Slab, index_of};
+use crate::endpoint::{Peer, PeerHost};
 use crate::identity::{Caller, Transport};
 use crate::interaction::adapter::Adapter;
 use crate::interaction::counts::LoopCounts;
@@ -45,7 +46,7 @@ pub(in crate::interaction) struct StreamLoop {
     links: Slab<Link>,
     /// The link of each connection, at the connection's place.
     link_of: Vec<u64>,
-    hosts: HashMap<IpAddr, usize>,
+    hosts: HashMap<PeerHost, usize>,
     /// Links whose sockets may have more to read.
     readable: Vec<u64>,
     counts: LoopCounts,
@@ -225,7 +226,8 @@ impl StreamLoop {
     }
 
     fn admit(&mut self, now: Instant, place: usize, socket: TcpStream, address: SocketAddr) {
-        let of_host = self.hosts.get(&address.ip()).copied().unwrap_or(0);
+        let host = Peer::from(address).host();
+        let of_host = self.hosts.get(&host).copied().unwrap_or(0);
         if self.links.len() >= self.limits.connections_max || of_host >= self.limits.connections_per_host_max {
             self.counts.limited += 1;
             return; // Dropping the socket closes it.
@@ -252,7 +254,7 @@ impl StreamLoop {
             is_ending: false,
             is_listed: false,
         });
-        *self.hosts.entry(address.ip()).or_default() += 1;
+        *self.hosts.entry(host).or_default() += 1;
         let token = Token(FIRST_LINK + index_of(id) as usize);
         let Some(link) = self.links.get_mut(id) else { return };
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -397,10 +399,11 @@ impl StreamLoop {
         if let Some(connection) = link.connection {
             self.endpoint.handle_end(connection);
         }
-        if let Some(count) = self.hosts.get_mut(&link.address.ip()) {
+        let host = Peer::from(link.address).host();
+        if let Some(count) = self.hosts.get_mut(&host) {
             *count -= 1;
             if *count == 0 {
-                self.hosts.remove(&link.address.ip());
+                self.hosts.remove(&host);
             }
         }
         link.conduit.close();

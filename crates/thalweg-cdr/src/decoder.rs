@@ -178,6 +178,21 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Reads at another place of the same input, which counts into the same memory: `place` is a clone from there.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn at_place<T>(
+        &mut self,
+        mut place: Decoder<'a>,
+        read: impl FnOnce(&mut Decoder<'a>) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        place.budget_bytes = self.budget_bytes;
+        let read = read(&mut place);
+        self.budget_bytes = place.budget_bytes;
+        read
+    }
+
     /// Reads an appendable type's members. Members that a newer sender added behind them are skipped in XCDR2, whose length in front
     /// tells where they end; XCDR1 has none.
     ///

@@ -235,10 +235,7 @@ impl DerivedUnion<'_> {
             let slot = format_ident!("place_{}", branch.id);
             Some(quote! {
                 match #slot {
-                    ::core::option::Option::Some(mut place) => {
-                        let decoder = &mut place;
-                        #read
-                    }
+                    ::core::option::Option::Some(place) => decoder.at_place(place, |decoder| #read),
                     ::core::option::Option::None => #missing,
                 }
             })

@@ -1,3 +1,4 @@
+mod keys;
 mod ranges;
 mod recursive;
 
@@ -445,6 +446,38 @@ fn hostile_bytes_cost_no_memory() {
     types.add_idl("struct E { @optional long a; }; struct Many { sequence<E> e; };").expect("IDL");
     let xcdr2 = [0, 7, 0, 0, 0, 0, 0, 0x10, 0xff, 0xff, 0xff, 0x7f];
     assert!(codec::decode(types.find("Many").expect("the type"), &xcdr2).is_err());
+    // Elements of which nothing is there would each have the default of their type.
+    let mut types = Types::default();
+    let idl = "struct P { string names[100]; }; struct Deep { sequence<P> ps; }; struct Named { map<octet, P> ps; };
+         union Q switch (octet) { case 0: P p; }; struct Chosen { sequence<Q> qs; };";
+    types.add_idl(idl).expect("IDL");
+    let short = [0, 1, 0, 0, 0, 0x7d, 0, 0];
+    assert!(codec::decode(types.find("Deep").expect("the type"), &short).is_err());
+    for (name, element) in
+        [("Deep", &[0; 4][..]), ("Named", &[1, 0, 0, 0, 0, 0, 0, 0]), ("Chosen", &[1, 0, 0, 0, 0, 0, 0, 0])]
+    {
+        let count = 32_000_usize;
+        let len = count * element.len();
+        let words = [len + 8, len + 4, count].map(|word| u32::try_from(word).expect("few").to_le_bytes());
+        let bytes = [&[0, 9, 0, 0][..], &words.concat(), &element.repeat(count)].concat();
+        let error = codec::decode(types.find(name).expect("the type"), &bytes).expect_err(name).to_string();
+        assert!(error.contains("for an input of this size"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn elements_of_an_older_sender_have_their_defaults() {
+    let mut types = Types::default();
+    let idl = "struct Old { long a; }; struct Olds { sequence<Old> of; };
+         struct New { long a; string b; long c[3]; }; struct News { sequence<New> of; };";
+    types.add_idl(idl).expect("IDL");
+    let [old, new] = ["Olds", "News"].map(|name| types.find(name).expect("the type"));
+    let elements = vec![Document::Map(vec![("a".into(), Document::Integer(1))]); 10_000];
+    let document = Document::Map(vec![("of".into(), Document::Array(elements))]);
+    let bytes = codec::encode(old, &document, Representation::Xcdr2).expect("encoded");
+    let read = codec::decode(new, &bytes).expect("decoded");
+    let last = read.member("of").and_then(|of| of.item(9_999)).expect("it is there").to_json().expect("JSON");
+    assert_eq!(last, br#"{"a":1,"b":"","c":[0,0,0]}"#);
 }
 
 #[test]

@@ -1,11 +1,17 @@
 //! How large keys of described types can become.
 
-use super::{COMPONENT_TYPES_MAX, Structure, Type};
+use super::{COMPONENT_TYPES_MAX, Recursive, Structure, Type};
 use crate::KeySize;
 
 /// Most uses of types that contain themselves which are followed. Each type of a component without an endless key is met a few times
 /// before 16 bytes are full; a key that is not small after these counts as one without a bound.
 const USES_MAX: usize = COMPONENT_TYPES_MAX;
+
+/// The definition of a type that contains itself, unless too many were used.
+fn defined(part: &Recursive, uses: &mut usize) -> Option<Type> {
+    *uses += 1;
+    if *uses > USES_MAX { None } else { part.definition() }
+}
 
 impl Type {
     /// The largest size that it has as a key; `uses` counts those of types that contain themselves.
@@ -20,18 +26,23 @@ impl Type {
             Type::Bitset(bitset) => KeySize::number(bitset.holder_bytes()),
             Type::Alias(alias) => alias.aliased.key_size(uses),
             Type::Recursive(part) => {
-                *uses += 1;
-                let definition = if *uses > USES_MAX { None } else { part.definition() };
+                let definition = defined(part, uses);
                 definition.map_or(KeySize::OVER, |definition| definition.key_size(uses))
             }
             Type::String { bound: Some(bound) } => {
                 KeySize::number(4).then(KeySize::number(1).times(bound.saturating_add(1)))
             }
-            Type::String { bound: None } | Type::WString { .. } | Type::Sequence { .. } | Type::Map { .. } => {
-                KeySize::OVER
+            Type::WString { bound: Some(bound) } => KeySize::number(4).then(KeySize::number(2).times(*bound)),
+            Type::Sequence { element, bound: Some(bound) } => {
+                let elements = KeySize::number(4).then(element.key_size(uses).times(*bound));
+                if element.is_primitive() { elements } else { KeySize::number(4).then(elements) }
             }
-            Type::Array { element, count } => {
-                let elements = element.key_size(uses).times(*count);
+            Type::String { bound: None }
+            | Type::WString { bound: None }
+            | Type::Sequence { bound: None, .. }
+            | Type::Map { .. } => KeySize::OVER,
+            Type::Array { .. } => {
+                let elements = self.key_size_of_elements(uses);
                 if self.is_primitive() { elements } else { KeySize::number(4).then(elements) }
             }
             Type::Structure(structure) => structure.key_size(uses),
@@ -41,6 +52,18 @@ impl Type {
                 let largest = cases.map(|case| case.key_size(uses)).fold(KeySize::ZERO, KeySize::or);
                 union.discriminator.key_size(uses).then(largest)
             }
+        }
+    }
+
+    /// The elements of all dimensions of an array, of which the outermost alone has a frame.
+    fn key_size_of_elements(&self, uses: &mut usize) -> KeySize {
+        match self.resolved() {
+            Type::Array { element, count } => element.key_size_of_elements(uses).times(*count),
+            Type::Recursive(part) => {
+                let definition = defined(part, uses);
+                definition.map_or(KeySize::OVER, |definition| definition.key_size_of_elements(uses))
+            }
+            other => other.key_size(uses),
         }
     }
 
@@ -58,6 +81,9 @@ impl Structure {
 
     fn key_size(&self, uses: &mut usize) -> KeySize {
         let members = self.key_members_by_id().into_iter();
-        members.fold(KeySize::ZERO, |size, member| size.then(member.member_type.key_size(uses)))
+        members.fold(KeySize::ZERO, |size, member| {
+            // Whether an optional member is there is part of the key; so far nobody has needed one that is always small.
+            size.then(if member.is_optional { KeySize::OVER } else { member.member_type.key_size(uses) })
+        })
     }
 }

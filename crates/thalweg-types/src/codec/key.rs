@@ -26,7 +26,7 @@ pub fn encode_key<'a>(
 /// # Errors
 /// As [`decode`](super::decode).
 pub fn decode_key<'a>(of: impl Into<SampleType<'a>>, payload: &[u8]) -> Result<Document, DecodeError> {
-    read_outermost(of.into(), payload, read::Part::Key)
+    read_outermost(of.into(), payload, read::Part::KEY)
 }
 
 /// The instance of a sample: its key in big-endian PLAIN_CDR2, or the MD5 of that when it can exceed 16 bytes (RTPS 2.5

@@ -115,7 +115,7 @@ pub fn encode_in<'a>(
 /// # Errors
 /// The place at which the payload is not a sample of the type, and the expected content.
 pub fn decode<'a>(of: impl Into<SampleType<'a>>, payload: &[u8]) -> Result<Document, DecodeError> {
-    read_outermost(of.into(), payload, read::Part::All)
+    read_outermost(of.into(), payload, read::Part::ALL)
 }
 
 /// A payload with its encapsulation header, padded as XCDR2 wants it.

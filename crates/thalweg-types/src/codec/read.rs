@@ -3,22 +3,44 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use thalweg_cdr::description::{
-    Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase,
-};
+use thalweg_cdr::description::{Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, Type, Union, UnionCase};
 use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 
+use super::complete::default_leaves;
 use super::leaf::is_signed;
 use super::number::of_quadruple;
 use super::write::{DISCRIMINATOR, free_label, is_octet};
 use crate::document::{Document, MapKey, Numbers};
 
-/// Which members a payload holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    All,
-    Key,
+/// Which members a payload holds, and how often what is read may be there.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    is_key: bool,
+    /// The value is an element of a sequence or a map: nothing but the input says how many there are.
+    is_element: bool,
 }
+
+impl Part {
+    pub(super) const ALL: Part = Part { is_key: false, is_element: false };
+    pub(super) const KEY: Part = Part { is_key: true, is_element: false };
+
+    fn of_element(self) -> Part {
+        Part { is_element: true, ..self }
+    }
+
+    /// The default of what the input does not have. The defaults of a type are bounded; those of elements count as memory that the
+    /// input has to deserve.
+    fn default_of(self, of: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
+        if self.is_element {
+            let leaves = default_leaves(of, ELEMENT_LEAVES_MAX).unwrap_or(ELEMENT_LEAVES_MAX);
+            decoder.charge(leaves, size_of::<(MapKey, Document)>())?;
+        }
+        Ok(default_value(of))
+    }
+}
+
+/// More leaves than any input deserves.
+const ELEMENT_LEAVES_MAX: usize = 1 << 31;
 
 pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     match of.extensibility {
@@ -33,20 +55,29 @@ pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -
                 found[index] = Some(read_value(&of.members[index].member_type, decoder, part)?);
                 Ok(true)
             })?;
-            Ok(map(of.members.iter().zip(found), part, of.is_keyed()))
+            let is_all = !part.is_key || !of.is_keyed();
+            let valued = of.members.iter().zip(found).filter_map(|(member, value)| {
+                let is_wanted = !member.is_optional && (is_all || member.is_key);
+                let value = match value {
+                    None if is_wanted => part.default_of(&member.member_type, decoder),
+                    value => Ok(value?),
+                };
+                Some(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)))
+            });
+            valued.collect::<Result<_, _>>().map(Document::Map)
         }
     }
 }
 
 /// The members of a final or appendable structure, without its frame.
 pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    let is_all = part == Part::All || !of.is_keyed();
-    let mut found = Vec::with_capacity(of.members.len());
+    let is_all = !part.is_key || !of.is_keyed();
+    let mut found = Vec::with_capacity(if decoder.is_at_end() { 0 } else { of.members.len() });
     for member in of.members.iter().filter(|member| is_all || member.is_key) {
         // An older sender's type ends before the newer members; where it may not, reading them finds that they are missing.
         let value = match decoder.is_at_end() && (member.is_optional || of.extensibility != Extensibility::Final) {
             true if member.is_optional => None,
-            true => Some(default_value(&member.member_type)),
+            true => Some(part.default_of(&member.member_type, decoder)?),
             false if member.is_optional => {
                 decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
             }
@@ -55,20 +86,6 @@ pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> 
         found.extend(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)));
     }
     Ok(Document::Map(found))
-}
-
-/// The members with their values; those that are absent have their default, unless they are optional.
-fn map<'a>(
-    members: impl IntoIterator<Item = (&'a StructureMember, Option<Document>)>,
-    part: Part,
-    is_keyed: bool,
-) -> Document {
-    let valued = members.into_iter().filter_map(|(member, value)| {
-        let is_wanted = !member.is_optional && (part == Part::All || member.is_key || !is_keyed);
-        let value = value.or_else(|| is_wanted.then(|| default_value(&member.member_type)))?;
-        Some((MapKey::Text(Arc::clone(&member.name)), value))
-    });
-    Document::Map(valued.collect())
 }
 
 pub(super) fn union(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
@@ -87,8 +104,13 @@ pub(super) fn union(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result
             })?;
             let (at, label) = label.ok_or_else(|| decoder.error("a discriminator among the members"))?;
             let case = selected(of, label, at)?;
-            let place = case.and_then(|case| places.iter_mut().find(|(id, _)| *id == case.id));
-            case_document(of, label, case, place.map(|(_, place)| place), part)
+            let place = case.and_then(|case| places.into_iter().find(|(id, _)| *id == case.id));
+            match place {
+                Some((_, place)) => {
+                    decoder.at_place(place, |decoder| case_document(of, label, case, decoder, Found::Here, part))
+                }
+                None => case_document(of, label, case, decoder, Found::Nowhere, part),
+            }
         }
     }
 }
@@ -98,24 +120,32 @@ pub(super) fn label_and_case(of: &Union, decoder: &mut Decoder<'_>, part: Part) 
     let (at, label) = read_label(of, decoder)?;
     let case = selected(of, label, at)?;
     let ends = of.extensibility != Extensibility::Final && decoder.is_at_end();
-    case_document(of, label, case, (!ends).then_some(decoder), part)
+    case_document(of, label, case, decoder, if ends { Found::Nowhere } else { Found::Here }, part)
+}
+
+/// Whether the input has the member that a discriminator selects.
+#[derive(Clone, Copy)]
+enum Found {
+    Here,
+    Nowhere,
 }
 
 fn case_document(
     of: &Union,
     label: i64,
     case: Option<&UnionCase>,
-    decoder: Option<&mut Decoder<'_>>,
+    decoder: &mut Decoder<'_>,
+    found: Found,
     part: Part,
 ) -> Result<Document, DecodeError> {
     let mut members = vec![(MapKey::from(DISCRIMINATOR), of_number(&of.discriminator, label))];
-    let is_label_alone = part == Part::Key && of.is_keyed;
+    let is_label_alone = part.is_key && of.is_keyed;
     if let Some((case, case_type)) =
         case.and_then(|case| Some((case, case.case_type.as_ref()?))).filter(|_| !is_label_alone)
     {
-        let value = match decoder {
-            Some(decoder) => read_value(case_type, decoder, part)?,
-            None => default_value(case_type),
+        let value = match found {
+            Found::Here => read_value(case_type, decoder, part)?,
+            Found::Nowhere => part.default_of(case_type, decoder)?,
         };
         members.push((MapKey::Text(case.name.as_str().into()), value));
     }
@@ -170,7 +200,7 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
             let at = decoder.offset();
             let count = decoder.length(bytes_min(element, part))?;
             bounded(count, *bound, at)?;
-            read_elements(element, count, decoder, |decoder| read_value(element, decoder, part))
+            read_elements(element, count, decoder, |decoder| read_value(element, decoder, part.of_element()))
         }),
         Type::Array { .. } => decoder.collection(of.is_primitive(), |decoder| read_dimension(of, decoder, part)),
         Type::Map { key, element, bound } => {
@@ -181,7 +211,7 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
                 decoder.charge(count, size_of::<(MapKey, Document)>())?;
                 let pairs = (0..count).map(|_| {
                     let key = key_text(&read_value(key, decoder, part)?);
-                    Ok((key.into(), read_value(element, decoder, part)?))
+                    Ok((key.into(), read_value(element, decoder, part.of_element())?))
                 });
                 pairs.collect::<Result<_, _>>().map(of_pairs)
             })
@@ -214,10 +244,7 @@ fn read_recursive<'b>(
 
 /// The fewest bytes of an element; of a structure in a key, some members are not there.
 fn bytes_min(of: &Type, part: Part) -> usize {
-    match part {
-        Part::All => of.bytes_min(),
-        Part::Key => 0,
-    }
+    if part.is_key { 0 } else { of.bytes_min() }
 }
 
 /// A key of a map as JSON has it.
@@ -380,7 +407,12 @@ pub fn default_value(of: &Type) -> Document {
         Type::Bitset(bitset) => of_fields(bitset, 0),
         Type::Alias(alias) => default_value(&alias.aliased),
         Type::Recursive(used) => used.definition().map_or(Document::Null, |of| default_value(&of)),
-        Type::Structure(structure) => map(structure.members.iter().map(|member| (member, None)), Part::All, false),
+        Type::Structure(structure) => {
+            let members = structure.members.iter().filter(|member| !member.is_optional);
+            let valued =
+                members.map(|member| (MapKey::Text(Arc::clone(&member.name)), default_value(&member.member_type)));
+            Document::Map(valued.collect())
+        }
         Type::Union(union) => default_union(union),
         Type::Sequence { element, .. } if is_octet(element) => Document::Bytes(Vec::new()),
         Type::Array { element, count } if is_octet(element) => Document::Bytes(vec![0; *count]),

@@ -70,7 +70,7 @@ fn write_member(
     let header = MemberHeader { id: member.id, must_understand: member.must_understand };
     let write = |found: &Document, encoder: &mut Encoder<'_>| write_value(&member.member_type, found, encoder, part);
     match found {
-        None if is_mutable || part == Part::KeyHash => Ok(()),
+        None if is_mutable => Ok(()),
         Some(found) if is_mutable => {
             encoder.parameter(header, length_code(&member.member_type), |encoder| write(found, encoder))
         }

@@ -52,12 +52,14 @@ impl fmt::Display for TypeDifference {
 /// # Errors
 /// The first difference that the rules do not permit.
 pub fn check(writer: &Type, reader: &Type, permitted: Permitted) -> Result<(), TypeDifference> {
-    let mut comparing = Comparing { permitted, path: Vec::new(), assumed: BTreeSet::new(), levels: 0 };
+    let mut comparing =
+        Comparing { permitted, keys: Keys::Marked, path: Vec::new(), assumed: BTreeSet::new(), levels: 0 };
     comparing.types(writer, reader).map_err(|why| TypeDifference { path: comparing.path.concat(), why })
 }
 
 struct Comparing {
     permitted: Permitted,
+    keys: Keys,
     /// The way to what is compared, as it is written.
     path: Vec<String>,
     /// Pairs of types that fit, or are being compared: those that contain themselves fit unless something else differs.
@@ -65,8 +67,19 @@ struct Comparing {
     levels: usize,
 }
 
+/// What key members mean where types are compared (DDS-XTypes 1.3 §7.2.2.4.5, §7.2.2.4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Keys {
+    /// Of the type of a sample: both sides have the same ones.
+    Marked,
+    /// Nothing: `KeyErased`, of a member.
+    Ignored,
+    /// All that counts: `KeyHolder`, of a member that is a key itself.
+    Alone,
+}
+
 /// Two types, and what is permitted of their parts.
-type Pair = (Place, Place, Permitted);
+type Pair = (Place, Place, Permitted, Keys);
 /// Where a type is in memory: its address and 0, or that of its component and its place there, counted from 1.
 type Place = (usize, usize);
 
@@ -92,7 +105,7 @@ impl Comparing {
 
     fn once<T>(&mut self, writer: &Arc<T>, reader: &Arc<T>, compare: impl FnOnce(&mut Self) -> Fits) -> Fits {
         let place = |of: &Arc<T>| (Arc::as_ptr(of).addr(), 0);
-        let pair = (place(writer), place(reader), self.permitted);
+        let pair = (place(writer), place(reader), self.permitted, self.keys);
         if pair.0 == pair.1 || !self.assumed.insert(pair) {
             return Ok(());
         }
@@ -106,7 +119,7 @@ impl Comparing {
             _ => None,
         };
         if let (Some(one), Some(other)) = (place(writer), place(reader))
-            && !self.assumed.insert((one, other, self.permitted))
+            && !self.assumed.insert((one, other, self.permitted, self.keys))
         {
             return Ok(());
         }
@@ -157,7 +170,7 @@ impl Comparing {
                     comparing.types(one, other)
                 })
             }
-            (Type::Enumeration(one), Type::Enumeration(other)) => enumerations(one, other),
+            (Type::Enumeration(one), Type::Enumeration(other)) => enumerations(one, other, self.keys),
             (Type::Bitmask(one), Type::Bitmask(other)) if one.bit_bound == other.bit_bound => Ok(()),
             (Type::Bitmask(mask), Type::Primitive(number)) | (Type::Primitive(number), Type::Bitmask(mask))
                 if holds(*number, mask) =>
@@ -180,6 +193,9 @@ impl Comparing {
 
     fn structures(&mut self, writer: &Structure, reader: &Structure) -> Fits {
         same_extensibility(writer.extensibility, reader.extensibility)?;
+        if self.keys == Keys::Alone {
+            return self.keys_of(writer, reader);
+        }
         let mut common = 0;
         for member in &writer.members {
             let by_id = reader.members.iter().find(|other| other.id == member.id);
@@ -198,13 +214,15 @@ impl Comparing {
                         common += 1;
                         comparing.members(writer, member, other)
                     }
-                    None => missing_in_reader(writer, member),
+                    None => missing_in_reader(writer, member, comparing.keys),
                 }
             })?;
         }
         for member in &reader.members {
             if writer.members.iter().all(|other| other.id != member.id) {
-                self.within(&member.name, |comparing| missing_in_writer(reader, member, comparing.permitted))?;
+                self.within(&member.name, |comparing| {
+                    missing_in_writer(reader, member, comparing.permitted, comparing.keys)
+                })?;
             }
         }
         if writer.extensibility == Extensibility::Appendable {
@@ -219,8 +237,27 @@ impl Comparing {
         Ok(())
     }
 
+    /// The members that name an instance: all of a structure without key members.
+    fn keys_of(&mut self, writer: &Structure, reader: &Structure) -> Fits {
+        let counts = |of: &Structure, member: &StructureMember| member.is_key || !of.is_keyed();
+        for member in writer.members.iter().filter(|member| counts(writer, member)) {
+            let other = reader.members.iter().find(|other| other.id == member.id && counts(reader, other));
+            self.within(&member.name, |comparing| match other {
+                Some(other) => comparing.types(&member.member_type, &other.member_type),
+                None => differ("it is a part of the key at the writer alone"),
+            })?;
+        }
+        for member in reader.members.iter().filter(|member| counts(reader, member)) {
+            if !writer.members.iter().any(|other| other.id == member.id && counts(writer, other)) {
+                return self.within(&member.name, |_| differ("it is a part of the key at the reader alone"));
+            }
+        }
+        Ok(())
+    }
+
     fn members(&mut self, of: &Structure, writer: &StructureMember, reader: &StructureMember) -> Fits {
-        if writer.is_key != reader.is_key {
+        let has_keys = self.keys == Keys::Marked;
+        if has_keys && writer.is_key != reader.is_key {
             return differ(if writer.is_key {
                 "it is a key at the writer alone"
             } else {
@@ -232,48 +269,72 @@ impl Comparing {
             let who = if writer.is_optional { "writer" } else { "reader" };
             return differ(format!("it is optional at the {who} alone"));
         }
-        if writer.is_key {
+        let outer = (self.permitted, self.keys);
+        self.keys = Keys::Ignored;
+        let mut fits = self.types(&writer.member_type, &reader.member_type);
+        if fits.is_ok() && has_keys && writer.is_key {
             // What names an instance is never cut: the reader's key has room for all of the writer's.
-            let outer = self.permitted;
-            self.permitted = Permitted { sequence_bounds: false, string_bounds: false, ..outer };
-            let fits = self.types(&writer.member_type, &reader.member_type);
-            self.permitted = outer;
-            return fits;
+            self.permitted = Permitted { sequence_bounds: false, string_bounds: false, ..self.permitted };
+            self.keys = Keys::Alone;
+            fits = self.types(&writer.member_type, &reader.member_type);
         }
-        self.types(&writer.member_type, &reader.member_type)
+        (self.permitted, self.keys) = outer;
+        fits
     }
 
     fn unions(&mut self, writer: &Union, reader: &Union) -> Fits {
         same_extensibility(writer.extensibility, reader.extensibility)?;
-        if writer.is_keyed != reader.is_keyed {
+        if self.keys != Keys::Ignored && writer.is_keyed != reader.is_keyed {
             return differ("the discriminator is a key on one side alone");
         }
         self.within("discriminator", |comparing| comparing.types(&writer.discriminator, &reader.discriminator))?;
+        if self.keys == Keys::Alone && writer.is_keyed {
+            return Ok(());
+        }
+        self.case_names(writer, reader)?;
         let labels = |union: &Union| -> BTreeSet<i32> {
             union.cases.iter().flat_map(|case| case.labels.iter().copied()).collect()
         };
         let (theirs, ours) = (labels(writer), labels(reader));
-        let has_default = |union: &Union| union.cases.iter().any(|case| case.is_default);
-        if writer.extensibility == Extensibility::Final
-            && (theirs != ours || has_default(writer) != has_default(reader))
-        {
+        let of_rest = |union: &'_ Union| union.cases.iter().position(|case| case.is_default);
+        let (rest, our_rest) = (of_rest(writer), of_rest(reader));
+        if writer.extensibility == Extensibility::Final && (theirs != ours || rest.is_some() != our_rest.is_some()) {
             return differ("the labels of a final union differ");
         }
-        let mut common = 0;
-        for case in &writer.cases {
-            for label in &case.labels {
-                let Some(other) = reader.case_of(i64::from(*label)) else { continue };
-                common += 1;
-                self.cases(case, other)?;
-            }
-            if case.is_default
-                && let Some(other) = reader.cases.iter().find(|other| other.is_default)
-            {
-                common += 1;
-                self.cases(case, other)?;
+        // What each label selects on both sides, and what all others do.
+        for label in theirs.union(&ours) {
+            let selected = |union: &'_ Union| union.cases.iter().position(|case| case.labels.contains(label));
+            let pair = (selected(writer).or(rest), selected(reader).or(our_rest));
+            if let (Some(case), Some(other)) = pair {
+                self.cases(&writer.cases[case], &reader.cases[other])?;
             }
         }
-        if common == 0 { differ("they have no case in common") } else { Ok(()) }
+        if let (Some(case), Some(other)) = (rest, our_rest) {
+            self.cases(&writer.cases[case], &reader.cases[other])?;
+        }
+        let has_labels = !(theirs.is_empty() && ours.is_empty());
+        if has_labels && theirs.is_disjoint(&ours) { differ("they have no case in common") } else { Ok(()) }
+    }
+
+    /// Cases of one name have one id, and the other way round.
+    fn case_names(&mut self, writer: &Union, reader: &Union) -> Fits {
+        if self.permitted.member_names {
+            return Ok(());
+        }
+        for case in &writer.cases {
+            let by_id = reader.cases.iter().find(|other| other.id == case.id);
+            let by_name = reader.cases.iter().find(|other| same_name(&other.name, &case.name));
+            self.within(&case.name, |_| {
+                if let Some(other) = by_id.filter(|other| !same_name(&other.name, &case.name)) {
+                    return differ(format!("the reader calls member {} {:?}", case.id, other.name));
+                }
+                match by_name.filter(|other| other.id != case.id) {
+                    Some(other) => differ(format!("it has the id {}, that of the reader {}", case.id, other.id)),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        Ok(())
     }
 
     fn cases(&mut self, writer: &UnionCase, reader: &UnionCase) -> Fits {
@@ -286,24 +347,24 @@ impl Comparing {
     }
 }
 
-fn missing_in_reader(of: &Structure, member: &StructureMember) -> Fits {
+fn missing_in_reader(of: &Structure, member: &StructureMember, keys: Keys) -> Fits {
     if of.extensibility == Extensibility::Final {
         return differ("the reader's final type lacks it");
     }
-    if member.is_key {
+    if member.is_key && keys == Keys::Marked {
         return differ("it is a key, and the reader lacks it");
     }
-    if member.must_understand {
+    if member.must_understand && !member.is_optional {
         return differ("it must be understood, and the reader lacks it");
     }
     Ok(())
 }
 
-fn missing_in_writer(of: &Structure, member: &StructureMember, permitted: Permitted) -> Fits {
+fn missing_in_writer(of: &Structure, member: &StructureMember, permitted: Permitted, keys: Keys) -> Fits {
     if of.extensibility == Extensibility::Final {
         return differ("the writer's final type lacks it");
     }
-    if member.is_key {
+    if member.is_key && keys == Keys::Marked {
         return differ("it is a key, and the writer lacks it");
     }
     if member.must_understand && !member.is_optional {
@@ -333,7 +394,7 @@ fn bounds(writer: Option<usize>, reader: Option<usize>, is_permitted: bool, what
     differ(format!("{what} with {} does not fit into one with {}", text(writer), text(reader)))
 }
 
-fn enumerations(writer: &Enumeration, reader: &Enumeration) -> Fits {
+fn enumerations(writer: &Enumeration, reader: &Enumeration, keys: Keys) -> Fits {
     if writer.bit_bound != reader.bit_bound {
         return differ(format!("an enumeration of {} bits is not one of {}", writer.bit_bound, reader.bit_bound));
     }
@@ -344,7 +405,7 @@ fn enumerations(writer: &Enumeration, reader: &Enumeration) -> Fits {
         let by_name = reader.literals.iter().find(|other| same_name(&other.name, &literal.name));
         match (by_value, by_name) {
             (Some(one), Some(other)) if std::ptr::eq(one, other) => common += 1,
-            (None, None) if writer.extensibility != Extensibility::Final => {}
+            (None, None) if writer.extensibility != Extensibility::Final && keys != Keys::Alone => {}
             (None, None) => return differ(format!("the reader lacks the literal {}", literal.name)),
             _ => return differ(format!("the literal {} has another value or name at the reader", literal.name)),
         }

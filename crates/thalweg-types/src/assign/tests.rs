@@ -141,7 +141,7 @@ fn enumerations_bit_masks_and_unions_are_compared() {
     );
     let union = |cases: &str| format!("@appendable union T switch (long) {{ {cases} }};");
     fits(&union("case 1: long a;"), &union("case 1: long a; case 2: string b;"), "");
-    fits(&union("case 1: long a;"), &union("case 2: string b;"), "they have no case in common");
+    fits(&union("case 1: long a;"), &union("case 2: @id(7) string b;"), "they have no case in common");
     fits(
         &union("case 1: long a; default: long z;"),
         &union("case 1: long a; default: string z;"),
@@ -234,4 +234,51 @@ fn circles_of_lengths_without_a_common_part_are_compared_or_refused_and_never_ov
     assert_eq!(check(&circle(5), &circle(7), permitted), Ok(()));
     let error = check(&circle(251), &circle(256), permitted).expect_err("too deep").to_string();
     assert!(error.contains("which is not compared"), "{error}");
+}
+
+#[test]
+fn each_label_selects_what_fits_on_both_sides() {
+    let of = |cases: &str| format!("@appendable union T switch (long) {{ {cases} }};");
+    let with_default = of("case 1: long a; default: @id(9) string z;");
+    fits(&with_default, &of("case 1: long a; case 2: double b;"), "z: the writer has a string, the reader double");
+    fits(&with_default, &of("case 1: long a; case 2: string b; default: @id(9) string z;"), "");
+    fits(&of("case 1: long a; case 2: double b;"), &with_default, "b: the writer has double, the reader a string");
+    fits(&of("default: long a;"), &of("default: long a;"), "");
+    let apart = [("case 1: @id(7) long a;"), ("case 2: @id(8) long b;")]
+        .map(|case| of(&format!("{case} default: @id(9) long c;")));
+    fits(&apart[0], &apart[1], "they have no case in common");
+}
+
+#[test]
+fn cases_have_one_name_and_one_id() {
+    let mutable = |id| format!("@mutable union T switch (long) {{ case 1: @id({id}) long a; }};");
+    fits(&mutable(5), &mutable(6), "a: it has the id 5, that of the reader 6");
+    let named = |name: &str| format!("@final union T switch (long) {{ case 1: long {name}; }};");
+    fits(&named("a"), &named("b"), "a: the reader calls member 0 \"b\"");
+    let any_name = Permitted { member_names: true, ..Permitted::default() };
+    check_as(&named("a"), &named("b"), any_name, "");
+}
+
+#[test]
+fn of_a_key_its_own_key_members_count_and_of_other_members_none() {
+    let keyed = |note: &str| {
+        format!("@appendable struct P {{ @key long id; {note} note; }}; @appendable struct T {{ @key P p; }};")
+    };
+    fits(&keyed("string<9>"), &keyed("string<8>"), "");
+    let by_name = |bound: u8| format!("struct P {{ @key string<{bound}> id; long x; }}; struct T {{ @key P p; }};");
+    fits(&by_name(9), &by_name(8), "p.id: a text with a bound of 9 does not fit into one with a bound of 8");
+    let part = |mark: &str, outer: &str| {
+        format!("@appendable struct P {{ {mark} long id; long x; }}; @appendable struct T {{ long y; {outer} P p; }};")
+    };
+    fits(&part("@key", ""), &part("", ""), "");
+    fits(&part("@key", "@key"), &part("", "@key"), "p.x: it is a part of the key at the reader alone");
+    let literals =
+        |literals: &str| format!("@appendable enum E {{ {literals} }}; @final struct T {{ @key E e; long rest; }};");
+    fits(&literals("A, B"), &literals("@value(1) B"), "e: the reader lacks the literal A");
+    fits(&literals("@value(1) B"), &literals("A, B"), "");
+    fits(
+        "@mutable struct T { @id(1) long a; @id(2) @optional @must_understand long b; };",
+        "@mutable struct T { @id(1) long a; };",
+        "",
+    );
 }

@@ -21,7 +21,7 @@ impl Parser {
         self.begin(&name);
         let base = if self.words.try_take(":") { Some(self.base(&name)?) } else { None };
         let mut members = base.as_ref().map_or_else(Vec::new, |base| base.members.clone());
-        let has_hashed_ids = applied.has_hashed_ids();
+        let has_hashed_ids = self.has_hashed_ids(applied);
         self.words.take("{")?;
         while !self.words.try_take("}") {
             self.member(has_hashed_ids, &mut members)?;
@@ -130,7 +130,7 @@ impl Parser {
         self.words.take(")")?;
         self.words.take("{")?;
         let mut cases: Vec<UnionCase> = Vec::new();
-        let by_hash = applied.has_hashed_ids();
+        let by_hash = self.has_hashed_ids(applied);
         let extensibility = applied.extensibility()?.unwrap_or(self.extensibility);
         // In a mutable union the discriminator has the id 0; elsewhere ids do not travel, and Cyclone DDS counts from 0.
         let first_id = u32::from(extensibility == Extensibility::Mutable);

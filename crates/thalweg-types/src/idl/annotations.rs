@@ -112,9 +112,9 @@ impl Applied {
         Ok(given)
     }
 
-    /// Whether the ids of members come from their names.
-    pub(super) fn has_hashed_ids(&self) -> bool {
-        self.find("autoid").is_some_and(|found| found.word() != Some("SEQUENTIAL"))
+    /// Whether the ids of members come from their names; `None` where nothing says so.
+    pub(super) fn hashed_ids(&self) -> Option<bool> {
+        self.find("autoid").map(|found| found.word() != Some("SEQUENTIAL"))
     }
 
     /// What a receiver does with a value that it cannot hold.

@@ -152,6 +152,15 @@ impl Names {
     }
 }
 
+/// What a module's annotations say of the types in it.
+#[derive(Clone, Copy, Default)]
+struct ModuleDefaults {
+    /// `@default_nested`.
+    is_nested: bool,
+    /// `@autoid(HASH)`.
+    has_hashed_ids: bool,
+}
+
 struct Parser {
     words: Words,
     names: Names,
@@ -159,14 +168,21 @@ struct Parser {
     /// Where each type was first used that was not defined there.
     uses: BTreeMap<String, IdlError>,
     extensibility: Extensibility,
-    /// Whether types are nested that say nothing of it, by module.
-    nested: Vec<bool>,
+    /// What holds for types that say nothing of it, by module.
+    modules: Vec<ModuleDefaults>,
 }
 
 impl Parser {
     fn new(words: Words, reading: &Reading) -> Parser {
         let (names, order, uses) = (Names::default(), Vec::new(), BTreeMap::new());
-        Parser { words, names, order, uses, extensibility: reading.extensibility, nested: vec![false] }
+        Parser {
+            words,
+            names,
+            order,
+            uses,
+            extensibility: reading.extensibility,
+            modules: vec![ModuleDefaults::default()],
+        }
     }
 
     fn run(mut self) -> Result<Definitions, IdlError> {
@@ -244,13 +260,16 @@ impl Parser {
         self.words.descend()?;
         let name = self.words.identifier()?;
         self.names.scope.push(name);
-        let outer = self.nested.last().copied().unwrap_or_default();
-        self.nested.push(applied.switch("default_nested").unwrap_or(outer));
+        let outer = self.module_defaults();
+        self.modules.push(ModuleDefaults {
+            is_nested: applied.switch("default_nested").unwrap_or(outer.is_nested),
+            has_hashed_ids: applied.hashed_ids().unwrap_or(outer.has_hashed_ids),
+        });
         self.words.take("{")?;
         while !self.words.try_take("}") {
             self.definition()?;
         }
-        self.nested.pop();
+        self.modules.pop();
         self.names.scope.pop();
         self.words.ascend();
         Ok(())
@@ -463,10 +482,17 @@ impl Parser {
         true
     }
 
+    fn module_defaults(&self) -> ModuleDefaults {
+        self.modules.last().copied().unwrap_or_default()
+    }
+
+    /// Whether the ids of a type's members come from their names.
+    fn has_hashed_ids(&self, applied: &Applied) -> bool {
+        applied.hashed_ids().unwrap_or(self.module_defaults().has_hashed_ids)
+    }
+
     fn is_nested(&self, applied: &Applied) -> bool {
-        applied
-            .switch("nested")
-            .unwrap_or_else(|| self.nested.last().copied().unwrap_or_default() && !applied.has("topic"))
+        applied.switch("nested").unwrap_or_else(|| self.module_defaults().is_nested && !applied.has("topic"))
     }
 }
 

@@ -50,6 +50,23 @@ fn a_topic_of_ros_is_understood() {
 }
 
 #[test]
+fn a_modules_autoid_holds_for_what_says_nothing_else() {
+    let text = "
+        @autoid(HASH) module m {
+          @mutable struct t { char c; };
+          @autoid(SEQUENTIAL) @mutable struct u { char c; };
+          module inner { @mutable union v switch (long) { case 1: char c; }; };
+        };
+        @mutable struct w { char c; };";
+    let id = |name: &str| structure(text, name).members[0].id;
+    // As Cyclone DDS's compiler has it.
+    assert_eq!((id("m::t"), id("m::u"), id("w")), (0x0008_8a4a, 0, 0));
+    let types = parse(text).expect("IDL");
+    let Some(Type::Union(found)) = types.find("m::inner::v") else { panic!("a union") };
+    assert_eq!(found.cases[0].id, 0x0008_8a4a);
+}
+
+#[test]
 fn annotations_mean_what_the_standard_says() {
     let text = "
         const long SIZE = 4;

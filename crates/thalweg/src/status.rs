@@ -202,6 +202,13 @@ pub struct LivelinessLost {
     pub total_change: u64,
 }
 
+impl LivelinessLost {
+    /// The status as it is now.
+    pub(crate) fn update(&mut self, total: u64) {
+        self.total = self.total.max(total);
+    }
+}
+
 impl Told for LivelinessLost {
     fn counts(&self) -> StatusCounts {
         StatusCounts { total: self.total, current: 0 }
@@ -413,5 +420,17 @@ mod tests {
         rejected.change(|status| status.update(Rejections { total: 3, ..Rejections::default() }));
         rejected.change(|status| status.update(Rejections { total: 2, ..Rejections::default() }));
         assert_eq!(rejected.tell().total_change, 3);
+        let mut missed = Status::<DeadlineMissed>::default();
+        for (total, change) in [(3, 3), (2, 0), (4, 1)] {
+            let mut seen = DeadlineMissed::default();
+            seen.total = total;
+            missed.change(|status| status.update(seen));
+            assert_eq!(missed.tell().total_change, change);
+        }
+        let mut lost = Status::<LivelinessLost>::default();
+        for (total, change) in [(3, 3), (2, 0), (4, 1)] {
+            lost.change(|status| status.update(total));
+            assert_eq!(lost.tell().total_change, change);
+        }
     }
 }

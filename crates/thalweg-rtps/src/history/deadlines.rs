@@ -19,6 +19,15 @@ pub struct DeadlineMissed {
     pub last_instance: Option<KeyHash>,
 }
 
+impl DeadlineMissed {
+    /// The status as it was seen, unless another thread has looked later and been here before.
+    pub fn update(&mut self, seen: DeadlineMissed) {
+        if seen.total > self.total {
+            *self = seen;
+        }
+    }
+}
+
 impl Told for DeadlineMissed {
     fn counts(&self) -> StatusCounts {
         StatusCounts { total: self.total, current: 0 }

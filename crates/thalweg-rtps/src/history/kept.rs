@@ -270,10 +270,10 @@ impl WriterHistory {
         }
     }
 
-    /// Whether every change is stored, where a store keeps them.
-    pub(crate) fn is_stored(&self) -> bool {
+    /// Whether every change up to `number` is stored, where a store keeps them.
+    pub(crate) fn is_stored_up_to(&self, number: SequenceNumber) -> bool {
         let journal = self.kept.as_ref().and_then(|kept| kept.journal.as_ref());
-        journal.is_none_or(|journal| journal.stored >= self.last)
+        journal.is_none_or(|journal| journal.stored >= number)
     }
 }
 

@@ -317,7 +317,7 @@ impl Participant {
         let history = stored.as_ref().map(|stored| stored.identity);
         if let Some(stored) = stored {
             state.begin_journal(stored.reserved);
-            state.restore(stored.changes, stored.last);
+            state.restore(now, self.endpoints.epoch(), stored.changes, stored.last);
         }
         let publisher = group.as_ref().map(PublisherGroup::publisher);
         if let Some(group) = group {

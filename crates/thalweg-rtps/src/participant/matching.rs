@@ -279,7 +279,7 @@ impl Participant {
         let Some(shared) = self.endpoints.writer(writer) else { return };
         let (space, all_acknowledged) = {
             let mut state = shared.lock();
-            (state.unmatch_reader(reader), state.all_acknowledged())
+            (state.unmatch_reader(reader), state.poll_acknowledgement() || state.all_acknowledged())
         };
         self.order.schedule.make_ready(writer);
         self.reports.tell(Event::PublicationUnmatched { writer, reader });

@@ -19,7 +19,7 @@ use crate::wire::{AckNack, NackFrag, SequenceSet};
 pub struct WriterOutcome {
     /// A refused write may be tried again.
     pub space: bool,
-    /// Every awaited reader has acknowledged everything, and had not before.
+    /// Every reader has acknowledged everything, or as much as somebody waits for, and had not before.
     pub all_acknowledged: bool,
     /// A reader made no progress for as long as the writer's QoS allows, and is no longer waited for.
     pub given_up: Option<Guid>,
@@ -221,7 +221,7 @@ impl Writer {
             self.flow.note_arrival();
         }
         let space = progressed && self.release_acknowledged();
-        let all_acknowledged = was_behind && self.all_acknowledged();
+        let all_acknowledged = self.poll_acknowledgement() || was_behind && self.all_acknowledged();
         WriterOutcome { space, all_acknowledged, tells_of_path, ..WriterOutcome::default() }
     }
 

@@ -17,7 +17,7 @@ fn with_a_laggard_of(mut writer: Writer) -> Writer {
     let beside = MatchedReader { on_this_host: true, receive_buffer_bytes: Some(1 << 24), ..matched_reader(1) };
     writer.match_reader(START, beside);
     writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(1 << 24), ..matched_reader(2) });
-    (1..=2).for_each(|number| acknowledge(&mut writer, START, number, SequenceNumber::FIRST, &[]));
+    (1..=2).for_each(|number| _ = acknowledge(&mut writer, START, number, SequenceNumber::FIRST, &[]));
     send(&mut writer, START);
     for _ in 0..40 {
         super::tests::write(&mut writer, 1_000);

@@ -4,15 +4,32 @@ use std::sync::Arc;
 
 use super::outgoing::Outgoing;
 use super::{Collection, ReaderSet, Room, Route, Writer, WriterOptions};
-use crate::history::{Records, StoredChange};
+use crate::history::{ChangeKind, Records, StoredChange};
 use crate::qos::WriterQos;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant};
 use crate::types::SequenceNumber;
 
 impl Writer {
-    /// Takes in what a store holds of its earlier life; its next number follows `last`. For a writer that has no reader yet.
-    pub fn restore(&mut self, changes: Vec<StoredChange>, last: SequenceNumber) {
+    /// Takes in what a store holds of its earlier life; its next number follows `last`. Lives go on by the wall clock, `epoch`, where it
+    /// is known; the delays after which ended instances go begin anew. For a writer that has no reader yet.
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        epoch: Option<EpochOffset>,
+        changes: Vec<StoredChange>,
+        last: SequenceNumber,
+    ) {
+        let values = changes.iter().filter(|change| change.kind == ChangeKind::Write);
+        let written = values.map(|change| {
+            let at = epoch.zip(change.timestamp).map_or(now, |(epoch, timestamp)| epoch.instant(timestamp).min(now));
+            (at, change.sequence)
+        });
+        let written: Vec<(Instant, SequenceNumber)> = written.collect();
+        self.history.clean_up(now);
         self.history.restore(changes, last);
+        if let Some(promises) = &mut self.promises {
+            promises.note_restored(written.into_iter(), &self.history);
+        }
         let next = self.history.last().next();
         self.outgoing = Outgoing::new(next, &self.qos.transmission.method);
         self.heartbeat.begin_at(next);
@@ -47,7 +64,12 @@ impl Writer {
 
     /// Whether the store holds everything that was written; true where there is none.
     pub fn is_stored(&self) -> bool {
-        self.history.is_stored()
+        self.is_stored_up_to(self.history.last())
+    }
+
+    /// Whether the store holds everything up to `number`; true where there is none.
+    pub fn is_stored_up_to(&self, number: SequenceNumber) -> bool {
+        self.history.is_stored_up_to(number)
     }
 
     /// A new writer goes on with this one's history, numbers and counts. It has no readers: they are to be matched again, and get what they

@@ -103,6 +103,17 @@ impl Promises {
         }
     }
 
+    /// Values that were written at these times are there again.
+    pub(super) fn note_restored(
+        &mut self,
+        values: impl Iterator<Item = (Instant, SequenceNumber)>,
+        history: &WriterHistory,
+    ) {
+        if let Some(lifetimes) = &mut self.lifetimes {
+            values.for_each(|(at, sequence)| lifetimes.note(at, sequence, history));
+        }
+    }
+
     /// When something is to be done.
     fn next_due(&self) -> Instant {
         let lifetimes = self.lifetimes.as_ref().and_then(|lifetimes| lifetimes.ends.front());
@@ -140,7 +151,7 @@ impl Lifetimes {
         if self.ends.len() >= ENDS_SPARE + 2 * history.len() {
             self.ends.retain(|(_, sequence)| history.get(*sequence).is_some());
         }
-        // Behind all others, unless the lifespan was shortened lately.
+        // Behind all others, unless the lifespan was shortened lately, or the wall clock set back while values were stored.
         let end = now + self.lifespan;
         let place = self.ends.partition_point(|(other, _)| *other <= end);
         self.ends.insert(place, (end, sequence));

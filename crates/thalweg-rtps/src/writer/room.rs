@@ -2,6 +2,7 @@
 
 use crate::history::WriterHistory;
 use crate::qos::{History, WriterQos};
+use crate::types::SequenceNumber;
 
 /// When a history counts as full and as drained again, and whether a write waits for that.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Room {
     is_awaited: bool,
     /// Sending has made room for a write that was refused, and nobody was told.
     is_untold: bool,
+    /// The lowest number whose acknowledgement somebody waits for.
+    pub acknowledgement: Option<SequenceNumber>,
 }
 
 /// Samples of a KEEP_ALL history without limit between two requests for acknowledgement.
@@ -27,7 +30,7 @@ impl Room {
             History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
             History::KeepLast(_) => i64::MAX,
         };
-        Room { samples, bytes, ask_every, is_awaited: false, is_untold: false }
+        Room { samples, bytes, ask_every, is_awaited: false, is_untold: false, acknowledgement: None }
     }
 
     /// True while a write waits for room that is not there yet.

@@ -71,7 +71,13 @@ pub(super) fn write(writer: &mut Writer, bytes: usize) {
     writer.write(START, change).expect("the history has room");
 }
 
-pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: SequenceNumber, missing: &[i64]) {
+pub(super) fn acknowledge(
+    writer: &mut Writer,
+    now: Instant,
+    number: u8,
+    base: SequenceNumber,
+    missing: &[i64],
+) -> WriterOutcome {
     let mut state = SequenceSet::new(base);
     for number in missing {
         state.insert(SequenceNumber(*number));
@@ -79,7 +85,7 @@ pub(super) fn acknowledge(writer: &mut Writer, now: Instant, number: u8, base: S
     let count = u32::try_from(writer.counters().acknacks + 1).expect("few of them");
     let (entity, guid) = (writer.guid().entity, reader(number));
     let acknack = AckNack { reader: guid.entity, writer: entity, state, count, is_final: false };
-    writer.handle_acknack(now, guid, &acknack);
+    writer.handle_acknack(now, guid, &acknack)
 }
 
 /// Reader 1 asks for a pack again.
@@ -203,6 +209,20 @@ fn a_reader_that_was_given_up_does_not_keep_others_from_being_asked() {
         send(&mut writer, soon);
     }
     assert!(asked >= 4, "asked {asked} times in 30 s");
+}
+
+#[test]
+fn what_is_waited_for_is_told_while_more_is_written() {
+    let mut writer = writer(1);
+    (0..2).for_each(|_| write(&mut writer, 8));
+    send(&mut writer, START);
+    writer.await_acknowledgement(SequenceNumber(2));
+    write(&mut writer, 8);
+    send(&mut writer, START);
+    let tells = |writer: &mut Writer, base| acknowledge(writer, START, 1, SequenceNumber(base), &[]).all_acknowledged;
+    assert!(!tells(&mut writer, 2), "the second is missing");
+    assert!(tells(&mut writer, 3), "the third may be");
+    assert!(tells(&mut writer, 4), "it is all now");
 }
 
 #[test]

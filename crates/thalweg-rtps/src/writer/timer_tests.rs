@@ -96,7 +96,7 @@ fn crowd_that_waits_for_one(readers: u8) -> Writer {
     write(&mut writer, 10);
     writer.poll_transmit(START, &mut Outbox::default());
     let next = writer.last().next();
-    (2..=readers).for_each(|number| acknowledge(&mut writer, START, number, next, &[]));
+    (2..=readers).for_each(|number| _ = acknowledge(&mut writer, START, number, next, &[]));
     writer
 }
 
@@ -161,7 +161,7 @@ fn a_reader_that_is_back_is_asked_again_soon_although_it_has_come_no_further() {
     }
     assert_eq!(asked_after(&mut writer, now), Duration::from_secs(3), "it was silent for long");
     now += Duration::from_secs(3);
-    (0..3).for_each(|_| acknowledge(&mut writer, now, 1, SequenceNumber(1), &[1]));
+    (0..3).for_each(|_| _ = acknowledge(&mut writer, now, 1, SequenceNumber(1), &[1]));
     writer.poll_transmit(now, &mut Outbox::default());
     let after = asked_after(&mut writer, now);
     assert!(after < Duration::from_millis(400), "it asks again and again, and its writer only after {after:?}");

@@ -8,7 +8,7 @@ mod wire;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thalweg_rtps::participant::{Participant, ServiceRefusal};
 use thalweg_rtps::types::{EntityId, GuidPrefix, VendorId};
@@ -20,7 +20,7 @@ pub use thalweg_rtps::writer::{
     DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation,
 };
 
-use crate::runtime::{Runtime, RuntimeState};
+use crate::runtime::{Deadline, Runtime, RuntimeState};
 use crate::{Error, ErrorKind};
 use inquiry::{ANSWER_READER, ANSWER_WRITER, Inquiry, QUESTION_READER, QUESTION_WRITER};
 pub(crate) use inquiry::{inspector_property, services};
@@ -100,23 +100,23 @@ pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Resul
         let error = Error::new(ErrorKind::PreconditionNotMet, "explain_topic", cause);
         return Err(error.advise("call inspector() on its builder"));
     }
-    let deadline = Instant::now() + patience;
+    let deadline = Deadline::after(patience);
     let mut found = TopicExplanation::default();
     loop {
         let question = diagnosis.inquiry().ask(topic);
         if let Some(question) = question {
             runtime.command(|now, participant| participant.write_service(now, QUESTION_WRITER, question));
         }
-        let repeat = (Instant::now() + REPEAT_PERIOD).min(deadline);
+        let repeat = Deadline::after(REPEAT_PERIOD.min(deadline.left()));
         let mut complete = false;
-        while !complete && Instant::now() < repeat {
+        while !complete && !repeat.has_passed() {
             thread::sleep(LOOK_PERIOD);
             let asked = runtime.view(|participant| having(participant, topic));
             let inquiry = diagnosis.inquiry();
             complete = asked.into_iter().all(|prefix| inquiry.has_answered(prefix));
         }
         diagnosis.inquiry().add_to(&mut found);
-        if complete || Instant::now() >= deadline {
+        if complete || deadline.has_passed() {
             break;
         }
     }

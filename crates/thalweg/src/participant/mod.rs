@@ -24,7 +24,7 @@ use thalweg_types::type_object::LibraryError;
 use crate::discovery::BuiltinTopicData;
 use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::figures::ParticipantFigureSource;
-use crate::runtime::Runtime;
+use crate::runtime::{Deadline, Runtime};
 use crate::status::InconsistentTopic;
 use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
@@ -195,11 +195,11 @@ impl DomainParticipant {
     pub fn type_of(&self, participant: GuidPrefix, information: &[u8], patience: Duration) -> Result<Type, Error> {
         const OPERATION: &str = "type_of";
         let state = self.runtime.state();
-        let deadline = std::time::Instant::now() + patience;
+        let deadline = Deadline::after(patience);
         loop {
             match state.types.type_of(participant, information) {
                 Ok(found) => return Ok(found),
-                Err(LibraryError::Missing(missing)) if std::time::Instant::now() >= deadline => {
+                Err(LibraryError::Missing(missing)) if deadline.has_passed() => {
                     let cause = format!("timed out: {participant} gave none of {} type objects", missing.len());
                     let error = Error::new(ErrorKind::Timeout, OPERATION, cause);
                     return Err(error.advise("give the IDL or .msg that defines the type"));
@@ -216,12 +216,12 @@ impl DomainParticipant {
     /// Compares a writer with a reader as their participants do before they match: types, QoS, partitions. Objects of types that are not
     /// here are asked for; their participants have `patience` to answer, and then the types' names decide.
     pub fn compare(&self, writer: &PublicationData, reader: &SubscriptionData, patience: Duration) -> MatchResult {
-        let deadline = std::time::Instant::now() + patience;
+        let deadline = Deadline::after(patience);
         loop {
             if let Some(result) = self.runtime.view(|participant| participant.compare(writer, reader)) {
                 return result;
             }
-            if std::time::Instant::now() >= deadline {
+            if deadline.has_passed() {
                 return match_endpoints(&writer.offer(), &reader.request());
             }
             self.runtime.state().alarm.wake();

@@ -104,12 +104,10 @@ impl<T> DataWriter<T> {
     /// # Errors
     /// [`ErrorKind::Error`](crate::ErrorKind::Error) when a reader was given up, as for [`DataWriter::wait_for_acknowledgments`].
     pub fn until_acknowledged(&self) -> impl Future<Output = Result<(), Error>> + Send + Unpin + '_ {
-        let mut has_asked = false;
+        let mut asked = None;
         Until::new(self.cell(), move |cell| {
-            if !std::mem::replace(&mut has_asked, true) {
-                request_acknowledgements(self.runtime().state(), cell);
-            }
-            acknowledgement_outcome(cell, &cell.writer.lock())
+            let last = *asked.get_or_insert_with(|| request_acknowledgements(self.runtime().state(), cell));
+            acknowledgement_outcome(cell, &mut cell.writer.lock(), last)
         })
     }
 

@@ -78,21 +78,21 @@ pub(super) fn let_readers_follow<'a>(cell: &'a WriterCell, mut writer: Held<'a, 
     writer
 }
 
-/// Waits until every reader has acknowledged all samples, and requests acknowledgements at once.
+/// Waits until every reader has acknowledged all samples written so far, and requests acknowledgements at once.
 pub(super) fn wait_for_acknowledgments(
     state: &RuntimeState,
     cell: &WriterCell,
     timeout: Duration,
 ) -> Result<(), Error> {
     let deadline = Deadline::after(timeout);
-    request_acknowledgements(state, cell);
+    let last = request_acknowledgements(state, cell);
     let mut writer = cell.writer.lock();
     loop {
-        if let Some(outcome) = acknowledgement_outcome(cell, &writer) {
+        if let Some(outcome) = acknowledgement_outcome(cell, &mut writer, last) {
             return outcome;
         }
         if deadline.has_passed() || on_io_thread() {
-            let (behind, matched) = (writer.readers_behind(), writer.matched_readers().len());
+            let (behind, matched) = (writer.readers_below(last), writer.matched_readers().len());
             let (cause, advice) = match behind {
                 0 => ("the store has not kept up".to_owned(), "wait longer, or use a faster disk"),
                 _ => (
@@ -109,23 +109,32 @@ pub(super) fn wait_for_acknowledgments(
     }
 }
 
-/// Sends what waits for company, and asks every reader for an acknowledgement.
-pub(super) fn request_acknowledgements(state: &RuntimeState, cell: &WriterCell) {
+/// Sends what waits for company, and asks every reader for an acknowledgement. Returns the number of the last sample.
+pub(super) fn request_acknowledgements(state: &RuntimeState, cell: &WriterCell) -> SequenceNumber {
     // The participant's timer repeats the request while acknowledgements are owed.
     transmit(state, cell, false, |writer, now| {
         writer.flush();
-        (writer.request_acknowledgement(now), Some(now))
-    });
+        writer.request_acknowledgement(now);
+        (writer.last(), Some(now))
+    })
 }
 
-/// Whether every reader has acknowledged all samples, and the store of a PERSISTENT writer holds them; `None` while that may still come.
-pub(super) fn acknowledgement_outcome(cell: &WriterCell, writer: &Writer) -> Option<Result<(), Error>> {
+/// Whether every reader has acknowledged the samples up to `last`, and the store of a PERSISTENT writer holds them; `None` while that may
+/// still come, which is told then.
+pub(super) fn acknowledgement_outcome(
+    cell: &WriterCell,
+    writer: &mut Writer,
+    last: SequenceNumber,
+) -> Option<Result<(), Error>> {
     let forsaken = cell.take_given_up(writer.counters().readers_given_up);
-    let (behind, given_up) = (writer.readers_behind(), writer.readers_given_up());
+    let (behind, given_up) = (writer.readers_below(last), writer.readers_given_up());
     if forsaken > 0 || behind > 0 && behind <= given_up {
         return Some(Err(given_up_error(cell, forsaken.max(given_up as u64))));
     }
-    if !writer.is_stored() {
+    if behind > 0 {
+        writer.await_acknowledgement(last);
+    }
+    if !writer.is_stored_up_to(last) {
         return cell.store_failure("wait_for_acknowledgments").map(Err);
     }
     (behind == 0).then_some(Ok(()))

@@ -68,7 +68,7 @@ impl WriterCell {
             let writer = writer.lock();
             (writer.guid(), writer.max_blocking_time())
         };
-        WriterCell {
+        let cell = WriterCell {
             guid,
             max_blocking_time,
             writer,
@@ -81,7 +81,13 @@ impl WriterCell {
             filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
             statuses: StatusBoard::new(),
-        }
+        };
+        // What happened to a writer whose history this one goes on with was its application's news.
+        let given_up = cell.writer.lock().counters().readers_given_up;
+        cell.take_given_up(given_up);
+        cell.tell_deadline_missed();
+        cell.tell_liveliness_lost();
+        cell
     }
 
     pub(crate) fn guid(&self) -> Guid {
@@ -197,8 +203,8 @@ impl WriterCell {
         };
         let mut statuses = self.statuses.statuses();
         statuses.given_up.change(|given_up| given_up.current = current);
-        statuses.deadline.change(|status| *status = deadline);
-        statuses.liveliness.change(|status| status.total = liveliness);
+        statuses.deadline.change(|status| status.update(deadline));
+        statuses.liveliness.change(|status| status.update(liveliness));
         statuses
     }
 
@@ -231,22 +237,22 @@ impl WriterCell {
 
     pub(crate) fn note_deadline_missed(&self) -> Option<WriterStatus> {
         let missed = self.writer.lock().deadline_missed();
-        self.statuses.note(|all| &mut all.deadline, |status| *status = missed, WriterStatus::OfferedDeadlineMissed)
+        self.statuses.note(|all| &mut all.deadline, |status| status.update(missed), WriterStatus::OfferedDeadlineMissed)
     }
 
     pub(crate) fn note_liveliness_lost(&self) -> Option<WriterStatus> {
         let lost = self.writer.lock().liveliness_lost();
-        self.statuses.note(|all| &mut all.liveliness, |status| status.total = lost, WriterStatus::LivelinessLost)
+        self.statuses.note(|all| &mut all.liveliness, |status| status.update(lost), WriterStatus::LivelinessLost)
     }
 
     pub(super) fn tell_deadline_missed(&self) -> DeadlineMissed {
         let missed = self.writer.lock().deadline_missed();
-        self.statuses.tell(|statuses| &mut statuses.deadline, |status| *status = missed)
+        self.statuses.tell(|statuses| &mut statuses.deadline, |status| status.update(missed))
     }
 
     pub(super) fn tell_liveliness_lost(&self) -> LivelinessLost {
         let lost = self.writer.lock().liveliness_lost();
-        self.statuses.tell(|statuses| &mut statuses.liveliness, |status| status.total = lost)
+        self.statuses.tell(|statuses| &mut statuses.liveliness, |status| status.update(lost))
     }
 
     pub(super) fn tell_given_up(&self) -> ReadersGivenUp {
@@ -256,7 +262,7 @@ impl WriterCell {
 
     /// Records that `given_up` readers were reported to the application; returns the number of those that are new.
     pub(super) fn take_given_up(&self, given_up: u64) -> u64 {
-        self.statuses.tell(|statuses| &mut statuses.waited_in_vain, |told| *told = given_up)
+        self.statuses.tell(|statuses| &mut statuses.waited_in_vain, |told| *told = (*told).max(given_up))
     }
 
     pub(super) fn tell_matched(&self) -> Matched {

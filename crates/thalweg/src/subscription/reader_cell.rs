@@ -171,7 +171,7 @@ impl ReaderCell {
         let mut statuses = self.statuses.statuses();
         statuses.lost.change(|lost| lost.update(losses));
         statuses.rejected.change(|rejected| rejected.update(rejections));
-        statuses.deadline.change(|status| *status = missed);
+        statuses.deadline.change(|status| status.update(missed));
         statuses
     }
 
@@ -205,7 +205,11 @@ impl ReaderCell {
 
     pub(crate) fn note_deadline_missed(&self) -> Option<ReaderStatus> {
         let missed = self.reader.lock().deadline_missed();
-        self.statuses.note(|all| &mut all.deadline, |status| *status = missed, ReaderStatus::RequestedDeadlineMissed)
+        self.statuses.note(
+            |all| &mut all.deadline,
+            |status| status.update(missed),
+            ReaderStatus::RequestedDeadlineMissed,
+        )
     }
 
     /// A matched writer is alive: it was matched now, or is alive again; or it is matched no longer.
@@ -235,7 +239,7 @@ impl ReaderCell {
 
     pub(super) fn tell_deadline_missed(&self) -> DeadlineMissed {
         let missed = self.reader.lock().deadline_missed();
-        self.statuses.tell(|statuses| &mut statuses.deadline, |status| *status = missed)
+        self.statuses.tell(|statuses| &mut statuses.deadline, |status| status.update(missed))
     }
 
     pub(super) fn tell_liveliness_changed(&self) -> LivelinessChanged {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use thalweg::qos::{History, ReaderQos, Reliability, ResourceLimits, WriterQos};
+use thalweg::qos::{Durability, History, ReaderQos, Reliability, ResourceLimits, WriterQos};
 use thalweg::{Delivery, ErrorKind, ReadFilter};
 
 use crate::fixture::*;
@@ -78,6 +78,22 @@ fn a_reader_that_is_given_up_is_told_to_the_writer() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(writer.readers_given_up().current, 0);
+}
+
+#[test]
+fn a_writer_that_goes_on_with_a_history_has_failed_nobody() {
+    let reader_qos = ReaderQos { resource_limits: limits(1), ..reliable_reader() };
+    let patience = Duration::from_millis(200);
+    let qos = WriterQos { durability: Durability::Transient, reader_patience: patience, ..reliable_writer() };
+    let Pair { writer, reader, participants } = pair::<Count>("successor", qos.clone(), reader_qos);
+    (0..10).for_each(|value| _ = writer.write(&Count { value }).unwrap());
+    assert!(writer.wait_for_acknowledgments(PATIENCE).is_err());
+    let name = writer.topic_name().to_owned();
+    drop((reader, writer));
+    let topic = participants.0.create_topic::<Count>(&name);
+    let next = participants.0.create_writer(&topic, qos).unwrap();
+    assert_eq!(next.write(&Count { value: 10 }).unwrap().0, 11, "it goes on");
+    next.wait_for_acknowledgments(PATIENCE).expect("nobody was given up since");
 }
 
 #[test]

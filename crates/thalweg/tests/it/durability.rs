@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg::qos::{Durability, DurabilityService, History, ReaderQos, Reliability, WriterQos};
@@ -229,6 +230,61 @@ fn a_participant_goes_on_with_the_histories_of_its_store() {
     let here = participant(domain);
     let reader = here.create_reader(&here.create_topic::<Shape>(&name), late(Durability::Persistent)).unwrap();
     assert_eq!(numbers(&take(&reader, 4)), [8, 9, 10, 11]);
+}
+
+#[test]
+fn what_was_written_so_far_is_confirmed_while_more_is_written() {
+    let (domain, name) = (domain(), unique("flow"));
+    let place = Place::new("flow");
+    let participant = with_store(domain, &place.0).unwrap();
+    let topic = participant.create_topic::<Shape>(&name);
+    let writer = participant.create_writer(&topic, keeping(Durability::Persistent, History::KeepLast(100))).unwrap();
+    let (count, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                writer.write(&Shape::new("RED", 1)).unwrap();
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let confirm = |round: u32| {
+            eventually("it is being written", || count.load(Ordering::Relaxed) > 100 * round);
+            writer.wait_for_acknowledgments(Duration::from_secs(2))
+        };
+        let confirmed: Vec<Result<(), thalweg::Error>> = (1..6).map(confirm).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(confirmed.iter().all(Result::is_ok), "{confirmed:?}");
+    });
+}
+
+#[test]
+fn a_restart_ends_no_life_and_no_delay_early_or_late() {
+    let (domain, name) = (domain(), unique("lives"));
+    let place = Place::new("lives");
+    let service = DurabilityService { cleanup_delay: Duration::from_secs(60), ..DurabilityService::default() };
+    let qos = WriterQos { durability_service: service, ..keeping(Durability::Persistent, History::KeepAll) };
+    let mut short = qos.clone();
+    short.timing.lifespan = Duration::from_millis(700);
+    {
+        let participant = with_store(domain, &place.0).unwrap();
+        let ending = participant.create_writer(&participant.create_topic::<Shape>(&name), qos).unwrap();
+        ending.write(&Shape::new("RED", 1)).unwrap();
+        ending.unregister(&Shape::new("RED", 1)).unwrap();
+        let dying = participant.create_writer(&participant.create_topic::<Shape>(&format!("{name}-short")), short);
+        let dying = dying.unwrap();
+        dying.write(&Shape::new("RED", 1)).unwrap();
+        ending.wait_for_acknowledgments(PATIENCE).unwrap();
+        dying.wait_for_acknowledgments(PATIENCE).unwrap();
+    }
+    let participant = with_store(domain, &place.0).unwrap();
+    let samples = || {
+        let mut histories = participant.histories();
+        histories.sort_by(|one, other| one.topic_name.cmp(&other.topic_name));
+        histories.iter().map(|history| history.samples).collect::<Vec<usize>>()
+    };
+    eventually("the sample's life is over", || samples() == [2, 0]);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(samples(), [2, 0], "the ended instance stays for a minute");
 }
 
 #[test]

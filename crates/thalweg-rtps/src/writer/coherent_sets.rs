@@ -74,8 +74,10 @@ impl CoherentSets {
 
     /// A sample was written.
     pub(super) fn note_written(&mut self, sequence: SequenceNumber, history: &WriterHistory) {
-        if let Some(group) = &mut self.group {
-            group.note_written(sequence, history);
+        if let Some(group) = &mut self.group
+            && group.note_written(sequence, history)
+        {
+            self.depth = self.depth.saturating_add(1);
         }
         if self.is_open() && !self.has_open() {
             self.sets.push_back(CoherentSet { first: sequence, end: OPEN });
@@ -126,7 +128,7 @@ impl Writer {
             set.end = pushed.sequence;
         }
         if let Some(group) = &mut self.coherent.group {
-            group.note_written(pushed.sequence, &self.history);
+            group.note_end(pushed.sequence, &self.history);
         }
         self.coherent.forget(&self.history);
         self.note_pushed(now, pushed, 0);
@@ -141,6 +143,9 @@ impl Writer {
     /// As [`Writer::begin_coherent_changes`] for the set `id` of its publisher, which is the number that the publisher uses next.
     pub fn begin_group_set(&mut self, id: SequenceNumber) {
         if let Some(group) = &mut self.coherent.group {
+            if group.is_in(id) && id > SequenceNumber::ZERO {
+                return; // A sample of another thread was the first.
+            }
             group.open_set(id);
         }
         self.begin_coherent_changes();

@@ -1,8 +1,7 @@
 //! The writers of one publisher whose samples have one order, and coherent sets in common (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::history::WriterHistory;
 use crate::types::{EntityId, SequenceNumber};
@@ -15,13 +14,21 @@ pub struct PublisherGroup(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     publisher: EntityId,
-    last: AtomicI64,
+    numbers: Mutex<Numbers>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    /// The last number that was used.
+    last: SequenceNumber,
+    /// The set that writers are just being told of, one after the other; zero for none.
+    opening: SequenceNumber,
 }
 
 impl PublisherGroup {
     /// The group of a publisher that has written nothing yet.
     pub fn new(publisher: EntityId) -> PublisherGroup {
-        PublisherGroup(Arc::new(Shared { publisher, last: AtomicI64::new(0) }))
+        PublisherGroup(Arc::new(Shared { publisher, numbers: Mutex::default() }))
     }
 
     /// The publisher.
@@ -31,11 +38,32 @@ impl PublisherGroup {
 
     /// The last number that any of its writers has used; zero before the first.
     pub fn last(&self) -> SequenceNumber {
-        SequenceNumber(self.0.last.load(Ordering::SeqCst))
+        self.numbers().last
     }
 
-    fn take(&self) -> SequenceNumber {
-        SequenceNumber(self.0.last.fetch_add(1, Ordering::SeqCst) + 1)
+    /// Begins a set, whose number this is: whatever a writer writes from now on belongs to it. Its writers are to be told by
+    /// [`Writer::begin_group_set`](super::Writer::begin_group_set), and then [`PublisherGroup::note_opened`] follows.
+    pub fn open_set(&self) -> SequenceNumber {
+        let mut numbers = self.numbers();
+        numbers.opening = numbers.last.next();
+        numbers.opening
+    }
+
+    /// All writers know the set that [`PublisherGroup::open_set`] has begun.
+    pub fn note_opened(&self) {
+        self.numbers().opening = SequenceNumber::ZERO;
+    }
+
+    /// The next number, and the set that its writer may not know yet.
+    fn take(&self) -> Numbers {
+        let mut numbers = self.numbers();
+        numbers.last = numbers.last.next();
+        *numbers
+    }
+
+    /// For a few steps in memory, within a writer's lock.
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.0.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,8 +109,29 @@ impl GroupPlaces {
         self.open = id;
     }
 
-    pub(super) fn note_written(&mut self, sequence: SequenceNumber, history: &WriterHistory) {
-        let number = self.group.take();
+    /// Whether the set `id` was begun for this writer.
+    pub(super) fn is_in(&self, id: SequenceNumber) -> bool {
+        self.open == id
+    }
+
+    /// A sample was written; true when it begins the writer's part in a set that is just being opened.
+    pub(super) fn note_written(&mut self, sequence: SequenceNumber, history: &WriterHistory) -> bool {
+        let Numbers { last, opening } = self.group.take();
+        let joins = opening > SequenceNumber::ZERO && self.open != opening;
+        if joins {
+            self.open = opening;
+        }
+        self.note_number(sequence, last, history);
+        joins
+    }
+
+    /// The end of a set was written.
+    pub(super) fn note_end(&mut self, sequence: SequenceNumber, history: &WriterHistory) {
+        let number = self.group.take().last;
+        self.note_number(sequence, number, history);
+    }
+
+    fn note_number(&mut self, sequence: SequenceNumber, number: SequenceNumber, history: &WriterHistory) {
         match self.runs.back_mut() {
             Some(run) if run.end == sequence && run.number + (run.end - run.first) == number => {
                 run.end = sequence.next()
@@ -190,5 +239,20 @@ mod tests {
         assert!(remembered.0 <= SWEEP_MIN && remembered.1 <= SWEEP_MIN, "{remembered:?}");
         assert_eq!(places.of(first), Some(GroupPlace { number: SequenceNumber(1), set: SequenceNumber::ZERO }));
         assert_eq!(places.of(history.last()).map(|place| place.number), Some(SequenceNumber(200_001)));
+    }
+
+    #[test]
+    fn a_sample_that_is_written_while_a_set_is_opened_belongs_to_it() {
+        let history = WriterHistory::new(History::KeepAll, ResourceLimits::default(), false, 1 << 20);
+        let group = PublisherGroup::new(EntityId::UNKNOWN);
+        let mut places = GroupPlaces::new(group.clone());
+        assert!(!places.note_written(SequenceNumber(1), &history));
+        let id = group.open_set();
+        assert!(places.note_written(SequenceNumber(2), &history), "nobody had told this writer yet");
+        assert!(places.is_in(id) && !places.note_written(SequenceNumber(3), &history));
+        group.note_opened();
+        places.open_set(SequenceNumber::ZERO);
+        assert!(!places.note_written(SequenceNumber(4), &history));
+        assert_eq!((id, group.last()), (SequenceNumber(2), SequenceNumber(4)));
     }
 }

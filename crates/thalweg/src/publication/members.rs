@@ -24,6 +24,8 @@ struct State {
     writers: Vec<Weak<WriterCell>>,
     /// How many calls of `begin` have no `end` yet.
     depth: u32,
+    /// The set that they began; zero while no writer needs its number.
+    set: SequenceNumber,
 }
 
 impl Members {
@@ -41,7 +43,10 @@ impl Members {
         state.writers.retain(|writer| writer.strong_count() > 0);
         state.writers.push(Arc::downgrade(cell));
         if state.depth > 0 {
-            cell.begin_set(self.next_number());
+            if state.set == SequenceNumber::ZERO {
+                state.set = self.group.get().map_or(SequenceNumber::ZERO, |group| group.last().next());
+            }
+            cell.begin_set(state.set);
         }
     }
 
@@ -50,8 +55,11 @@ impl Members {
         let mut state = self.state();
         state.depth += 1;
         if state.depth == 1 {
-            let set = self.next_number();
+            // A writer that writes before it is told begins its part by itself.
+            let set = self.group.get().map_or(SequenceNumber::ZERO, PublisherGroup::open_set);
+            state.set = set;
             state.writers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.begin_set(set));
+            self.group.get().into_iter().for_each(PublisherGroup::note_opened);
         }
     }
 
@@ -73,10 +81,6 @@ impl Members {
             });
         }
         true
-    }
-
-    fn next_number(&self) -> SequenceNumber {
-        self.group.get().map_or(SequenceNumber::ZERO, |group| group.last().next())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -437,6 +437,31 @@ fn a_coherent_set_of_two_writers_appears_in_both_readers_at_once() {
 }
 
 #[test]
+fn a_writer_that_is_created_within_a_set_takes_part_in_it() {
+    let (domain, name) = (domain(), unique("within"));
+    let (here, there) = (participant(domain), participant(domain));
+    let presentation = COHERENT;
+    let publisher = here.create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
+    let subscriber = there.create_subscriber(SubscriberQos { presentation, ..SubscriberQos::default() });
+    let names = [format!("{name}-a"), format!("{name}-b")];
+    let reader = |name: &str| subscriber.create_reader(&there.create_topic::<Shape>(name), reliable_reader()).unwrap();
+    let writer = |name: &str| publisher.create_writer(&here.create_topic::<Shape>(name), reliable_writer()).unwrap();
+    let readers = [reader(&names[0]), reader(&names[1])];
+    let first = writer(&names[0]);
+    first.wait_for_matched(1, PATIENCE).unwrap();
+    publisher.begin_coherent_changes().unwrap();
+    first.write(&Shape::new("RED", 1)).unwrap();
+    let second = writer(&names[1]);
+    second.wait_for_matched(1, PATIENCE).unwrap();
+    second.write(&Shape::new("RED", 2)).unwrap();
+    publisher.end_coherent_changes().unwrap();
+    for (reader, x) in readers.iter().zip([1, 2]) {
+        assert_eq!(take(reader, 1)[0].data().unwrap().x, x);
+        assert_eq!(reader.sample_lost().total, 0);
+    }
+}
+
+#[test]
 fn samples_of_two_writers_are_read_in_the_order_in_which_their_publisher_wrote_them() {
     let (_other, subscriber, readers, _alive) = group_of("group ordered", ORDERED);
     let (mut last, mut taken, start) = (-1, [0, 0], Instant::now());

@@ -169,21 +169,23 @@ impl<'a> Recorder<'a> {
             if data.guid.prefix == own || !self.selection.has(&data.topic_name) {
                 continue;
             }
-            let is_new = {
+            let demand = Demand::of(&data);
+            // A writer that changes what a reader of it has to ask for, such as its partition, needs another one.
+            let is_news = {
                 let mut writers = self.shared.writers();
-                let is_new = !writers.contains_key(&data.guid);
-                if is_new && writers.len() >= WRITERS_MAX {
+                let known = writers.get(&data.guid);
+                let is_news = known.is_none_or(|known| known.demand != demand);
+                if known.is_none() && writers.len() >= WRITERS_MAX {
                     drop(writers);
                     news.extend(self.refuse_writers());
                     continue;
                 }
-                if is_new {
-                    let announced = AnnouncedWriter { demand: Demand::of(&data), qos: RecordedQos::of(&data.qos) };
-                    writers.insert(data.guid, announced);
+                if is_news {
+                    writers.insert(data.guid, AnnouncedWriter { demand, qos: RecordedQos::of(&data.qos) });
                 }
-                is_new
+                is_news
             };
-            if is_new && let Some(refusal) = self.follow(&data) {
+            if is_news && let Some(refusal) = self.follow(&data) {
                 news.push(refusal);
             }
         }

@@ -132,3 +132,44 @@ fn the_search_for_a_type_waits_for_no_silent_participant() {
     let later = search.look(begun + Duration::from_secs(2), &participant, &nowhere, "Far", Duration::ZERO);
     assert!(later.is_some_and(|found| found.is_err()));
 }
+
+#[test]
+fn a_writer_that_changes_its_partition_is_recorded_on() {
+    let folder = Folder::new("partition");
+    let tag = format!("recorded-{}", std::process::id());
+    let create = || DomainParticipant::builder(0).loopback_only().domain_tag(&tag).create().expect("a participant");
+    let (here, there) = (create(), create());
+    let options = RecorderOptions {
+        topics: TopicSelection::new(vec!["moved".to_owned()], Vec::new()),
+        memory_bytes_max: 1 << 20,
+        files: options(folder.0.join("run.mcap"), Compression::None, None),
+    };
+    let types = |_: &str| Ok(None);
+    let mut recorder = Recorder::start(&here, options, &types).expect("started");
+    let qos = |partition: &str| thalweg::qos::WriterQos {
+        reliability: thalweg::qos::Reliability::RELIABLE,
+        partition: vec![partition.to_owned()],
+        ..thalweg::qos::WriterQos::default()
+    };
+    let topic = there.create_raw_topic("moved", "Moved", Keyed::No, None);
+    let writer = there.create_writer(&topic, qos("a")).expect("a legal QoS");
+    let write = |recorder: &mut Recorder<'_>| {
+        let start = Instant::now();
+        while writer.matched_readers().is_empty() {
+            recorder.look();
+            assert!(start.elapsed() < Duration::from_secs(30), "nobody records it");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let payload = Payload::from(vec![0, 1, 0, 0, 0, 0, 0, 0]);
+        (0..10).for_each(|_| _ = writer.write_payload(&payload, None, None).expect("written"));
+        writer.wait_for_acknowledgments(Duration::from_secs(30)).expect("acknowledged");
+    };
+    write(&mut recorder);
+    writer.set_qos(qos("b")).expect("it may change");
+    while !writer.matched_readers().is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    write(&mut recorder);
+    let (summary, _) = recorder.finish().expect("written");
+    assert_eq!(summary.recorded(), 20);
+}

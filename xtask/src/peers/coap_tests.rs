@@ -8,11 +8,12 @@ use crate::Outcome;
 use crate::workspace::{has, root, run};
 
 /// All of them.
-pub const PEERS: [TestPeer; 4] = [
+pub const PEERS: [TestPeer; 5] = [
     TestPeer { name: "libcoap", prepare: libcoap },
     TestPeer { name: "aiocoap", prepare: aiocoap },
     TestPeer { name: "californium", prepare: californium },
     TestPeer { name: "node_coap", prepare: node_coap },
+    TestPeer { name: "go_coap", prepare: go_coap },
 ];
 
 fn libcoap() -> Outcome<Vec<(&'static str, OsString)>> {
@@ -47,4 +48,17 @@ fn californium() -> Outcome<Vec<(&'static str, OsString)>> {
     let sources = ["Body.java", "Client.java", "Dtls.java", "Server.java"].map(|name| source.join(name));
     let class_path = californium::compile(&sources, &folder().join("coap-tests/classes"))?;
     Ok(vec![("THALWEG_CALIFORNIUM", class_path.into())])
+}
+
+/// The program with go-coap, by the Go compiler in the search path or where Go's own packages put it.
+fn go_coap() -> Outcome<Vec<(&'static str, OsString)>> {
+    let program = folder().join("go-coap/coap-go");
+    let compilers = ["go", "/usr/local/go/bin/go"];
+    let go =
+        compilers.into_iter().find(|go| has(go)).ok_or("go is missing: Go 1.26 or later from https://go.dev/dl")?;
+    let mut command = Command::new(go);
+    command.arg("-C").arg(root().join("peers/coap-go")).args(["build", "-mod=readonly", "-trimpath", "-o"]);
+    // Its version control is not asked for the state of the whole repository.
+    run(command.arg(&program).arg(".").env("GOFLAGS", "-buildvcs=false"))?;
+    Ok(vec![("THALWEG_GO_COAP", program.into())])
 }

@@ -258,7 +258,7 @@ fn topics_are_resources_of_a_gateway_for_as_long_as_its_file_says() {
     ];
     let _publisher = Running::start(command(&words));
     wait_for_line(&mut gateway.process.errors, "started: topic /topics/Square");
-    gateway.wait_for("/topics/Square", "{\"color\":\"RED\",\"shapesize\":3,\"x\":1,\"y\":2}");
+    gateway.wait_for("/topics/Square", "{\"color\":\"RED\",\"x\":1,\"y\":2,\"shapesize\":3}");
     let topics = run(&["ls", "--interface", "lo", "--domain-tag", &tag, "--settle", "3"]).stdout;
     assert!(topics.contains("coap/name"), "{topics}");
     gateway.reload(name);

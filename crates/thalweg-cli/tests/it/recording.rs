@@ -98,7 +98,7 @@ fn a_replayed_topic_is_read_without_knowing_its_type_and_under_another_name() {
     let replay = ["replay", &file, "--remap", "Square=Triangle", "--loop", "--wait", "40"];
     let replay = start(&second, &replay);
     let said = echo.finish().expect_code(0);
-    assert_eq!(said.stdout.lines().next(), Some(r#"{"color":"RED","shapesize":3,"x":1,"y":2}"#));
+    assert_eq!(said.stdout.lines().next(), Some(r#"{"color":"RED","x":1,"y":2,"shapesize":3}"#));
     replay.signal("INT");
     replay.finish().expect_code(0);
 }

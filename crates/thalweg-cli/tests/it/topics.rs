@@ -34,7 +34,7 @@ fn rows_of_comma_separated_values_have_one_header() {
 #[test]
 fn fields_are_columns_or_members_in_the_order_given() {
     assert_eq!(echo(&["--csv", "--field", "row[1]", "--field", "part.mood"]), "row[1],part.mood\n2,WILD\n2,WILD\n");
-    let line = r#"{"id":7,"part.mood":"WILD"}"#;
+    let line = r#"{"part.mood":"WILD","id":7}"#;
     assert_eq!(echo(&["--json", "--field", "part.mood", "--field", "id"]), format!("{line}\n{line}\n"));
 }
 

@@ -128,7 +128,7 @@ fn a_topic_is_read_and_observed_as_a_resource() {
     let topic = side.topic("Square");
     let first = side.changes.recv_timeout(PATIENCE);
     assert_eq!(first.as_deref(), Ok("topics/Square"), "what was written before comes as well");
-    assert_eq!(side.text("/topics/Square"), r#"2.05 Content {"color":"RED","shapesize":3,"x":1,"y":2}"#);
+    assert_eq!(side.text("/topics/Square"), r#"2.05 Content {"color":"RED","x":1,"y":2,"shapesize":3}"#);
     side.changes.try_iter().for_each(drop);
     writer.write(&shape("BLUE", 5)).expect("written");
     side.changes.recv_timeout(PATIENCE).expect("observers are told");

@@ -3,6 +3,7 @@
 mod aiocoap;
 mod asking;
 mod californium;
+mod go_coap;
 mod libcoap;
 mod node_coap;
 mod serving;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use redb::{
     Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, Table, TableDefinition, WriteTransaction,
@@ -13,6 +13,7 @@ use thalweg_rtps::discovery::endpoint_data::PublicationData;
 use thalweg_rtps::history::{Records, StoredChange};
 use thalweg_rtps::types::{HistoryIdentity, SequenceNumber};
 
+use super::kept::KeptFile;
 use super::page::{self, Page, Remains};
 use super::record;
 
@@ -115,17 +116,21 @@ impl<E: Into<redb::Error>> From<E> for StoreError {
 
 /// An open store.
 pub(super) struct StoreFile {
-    path: PathBuf,
+    file: KeptFile,
     /// `None` after an error, until it is opened again: what was not committed is as if it had not been written.
     database: Option<Database>,
     /// The pages of the file as of the last commit.
     pages: BTreeMap<PageKey, Page>,
+    /// The next transaction reaches the disk and fails for the caller.
+    #[cfg(test)]
+    pub(super) fails_late: bool,
 }
 
 impl StoreFile {
     /// Opens the store at `path`, or creates it, and reads everything that it holds.
     pub(super) fn open(path: &Path) -> Result<(StoreFile, Vec<Found>), StoreError> {
-        let database = open_database(path, Checked::Whole)?;
+        let file = KeptFile::open(path)?;
+        let database = open_database(&file, Checked::Whole)?;
         let transaction = database.begin_write()?;
         {
             let mut mark = transaction.open_table(MARK)?;
@@ -155,7 +160,14 @@ impl StoreFile {
             pages.insert(key, page);
             Ok(())
         })?;
-        Ok((StoreFile { path: path.to_owned(), database: Some(database), pages }, found))
+        let store = StoreFile {
+            file,
+            database: Some(database),
+            pages,
+            #[cfg(test)]
+            fails_late: false,
+        };
+        Ok((store, found))
     }
 
     /// Makes changes, all or none of them; when this returns without an error, they are on the disk.
@@ -178,7 +190,7 @@ impl StoreFile {
         if let Some(database) = &self.database {
             return Ok(database.begin_write()?);
         }
-        let database = open_database(&self.path, Checked::AsNeeded)?;
+        let database = open_database(&self.file, Checked::AsNeeded)?;
         self.pages.clear();
         read_pages(&database, |key, page, _| {
             self.pages.insert(key, page);
@@ -217,7 +229,7 @@ impl StoreFile {
                 }
             }
         }
-        transaction.commit()?;
+        self.end(transaction)?;
         Ok(outcome)
     }
 
@@ -240,12 +252,6 @@ impl StoreFile {
         changed
     }
 
-    /// As after a commit that failed for the caller and yet reached the disk.
-    #[cfg(test)]
-    pub(super) fn fail_with(&mut self, pages: BTreeMap<PageKey, Page>) {
-        (self.database, self.pages) = (None, pages);
-    }
-
     #[cfg(test)]
     pub(super) fn pages(&self) -> &BTreeMap<PageKey, Page> {
         &self.pages
@@ -266,7 +272,15 @@ impl StoreFile {
         transaction.open_table(RESERVED)?.remove(history)?;
         transaction.open_table(PAGES)?.retain_in(keys_of(history), |_, _| false)?;
         transaction.open_table(GONE)?.retain_in(keys_of(history), |_, _| false)?;
+        self.end(transaction)
+    }
+
+    fn end(&mut self, transaction: WriteTransaction) -> Result<(), StoreError> {
         transaction.commit()?;
+        #[cfg(test)]
+        if std::mem::take(&mut self.fails_late) {
+            return Err(StoreError::System("it failed late".to_owned()));
+        }
         Ok(())
     }
 }
@@ -353,10 +367,10 @@ enum Checked {
     AsNeeded,
 }
 
-fn open_database(path: &Path, checked: Checked) -> Result<Database, StoreError> {
+fn open_database(file: &KeptFile, checked: Checked) -> Result<Database, StoreError> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(checked == Checked::Whole);
-    builder.create(path).map_err(|error| match error {
+    builder.create_with_backend(file.clone()).map_err(|error| match error {
         DatabaseError::Storage(StorageError::Corrupted(why)) => StoreError::Damaged(why),
         other => other.into(),
     })

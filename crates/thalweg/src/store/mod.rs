@@ -5,6 +5,7 @@
 //! `wait_for_acknowledgments` has confirmed is on the disk.
 
 mod file;
+mod kept;
 mod page;
 mod record;
 #[cfg(test)]
@@ -70,6 +71,7 @@ struct History {
     is_changed: bool,
     /// `None` until its writer was created.
     writer: Option<Shared<Writer>>,
+    /// 0 while nobody knows whether the file has the history at all.
     reserved: SequenceNumber,
 }
 
@@ -174,23 +176,29 @@ impl Store {
     /// What the store has of a history, which is new unless it is known.
     fn prepare(&self, config: &WriterConfig) -> Result<StoredHistory, Error> {
         let mut histories = lock(&self.histories);
-        let known = histories.iter().find(|history| history.description.is_of(self.domain_id, config));
-        if let Some(history) = known {
-            return Ok(StoredHistory {
-                identity: history.description.identity,
-                changes: Vec::new(),
-                last: SequenceNumber::ZERO,
-                reserved: history.reserved,
-            });
+        let is_known = |history: &History| history.description.is_of(self.domain_id, config);
+        let place = match histories.iter().position(is_known) {
+            Some(place) => place,
+            None => {
+                let no_entropy = |error| Error::system("create_writer", error);
+                let identity = HistoryIdentity(entropy::bytes().map_err(no_entropy)?);
+                let number = HistoryNumber(self.next_number.fetch_add(1, Ordering::Relaxed));
+                let description = Description::new(identity, self.domain_id, config);
+                let reserved = SequenceNumber::ZERO;
+                histories.push(History { number, description, is_changed: false, writer: None, reserved });
+                histories.len() - 1
+            }
+        };
+        let history = &mut histories[place];
+        if history.reserved == SequenceNumber::ZERO {
+            // One that fails may have reached the disk: the next attempt is to be about the same history.
+            let reserved = SequenceNumber(RESERVED_AHEAD);
+            let description = Some(history.description.clone());
+            let change = HistoryChange { description, ..reservation(history.number, reserved) };
+            lock(&self.file).commit(&[change]).map_err(|error| self.error("create_writer", &error.to_string()))?;
+            history.reserved = reserved;
         }
-        let no_entropy = |error| Error::system("create_writer", error);
-        let identity = HistoryIdentity(entropy::bytes().map_err(no_entropy)?);
-        let number = HistoryNumber(self.next_number.fetch_add(1, Ordering::Relaxed));
-        let description = Description::new(identity, self.domain_id, config);
-        let reserved = SequenceNumber(RESERVED_AHEAD);
-        let change = HistoryChange { description: Some(description.clone()), ..reservation(number, reserved) };
-        lock(&self.file).commit(&[change]).map_err(|error| self.error("create_writer", &error.to_string()))?;
-        histories.push(History { number, description, is_changed: false, writer: None, reserved });
+        let (identity, reserved) = (history.description.identity, history.reserved);
         Ok(StoredHistory { identity, changes: Vec::new(), last: SequenceNumber::ZERO, reserved })
     }
 
@@ -212,9 +220,12 @@ impl Store {
         let mut histories = lock(&self.histories);
         let of_it = |history: &History| history.description.identity == identity && history.writer.is_none();
         if let Some(place) = histories.iter().position(of_it) {
-            let history = histories.remove(place);
-            if let Err(error) = lock(&self.file).remove(history.number) {
-                tracing::warn!("the store {} keeps a history that nobody writes: {error}", self.path);
+            match lock(&self.file).remove(histories[place].number) {
+                Ok(()) => _ = histories.remove(place),
+                Err(error) => {
+                    tracing::warn!("the store {} keeps a history that nobody writes: {error}", self.path);
+                    histories[place].reserved = SequenceNumber::ZERO;
+                }
             }
         }
     }
@@ -234,7 +245,11 @@ impl Store {
             let mut histories = lock(&self.histories);
             if let Some(place) = histories.iter().position(is_of_it) {
                 let removed = lock(&self.file).remove(histories[place].number);
-                removed.map_err(|error| self.error("delete_history", &error.to_string()))?;
+                if let Err(error) = removed {
+                    // It may be gone from the file, where what is written next needs it.
+                    (histories[place].is_changed, histories[place].reserved) = (true, SequenceNumber::ZERO);
+                    return Err(self.error("delete_history", &error.to_string()));
+                }
                 histories.remove(place);
             }
         }

@@ -174,14 +174,12 @@ fn a_store_follows_what_it_is_told_through_crashes_and_repetitions() {
             let number = rng.below(3) as u32;
             let held = model.entry(number).or_default();
             let group = random_group(&mut rng, number, &mut next[number as usize], held);
-            let before = file.pages().clone();
-            file.commit(std::slice::from_ref(&group)).unwrap();
+            file.fails_late = rng.chance(0.3);
+            if file.commit(std::slice::from_ref(&group)).is_err() {
+                file.commit(std::slice::from_ref(&group)).unwrap();
+            }
             held.extend(group.records.added.iter().map(|change| (change.sequence, change.clone())));
             group.records.removed.iter().for_each(|gone| _ = held.remove(gone));
-            if rng.chance(0.3) {
-                file.fail_with(before);
-                file.commit(&[group]).unwrap();
-            }
             if rng.chance(0.05) {
                 file.remove(HistoryNumber(number)).unwrap();
                 model.remove(&number);
@@ -296,4 +294,53 @@ fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
     drop(store);
     let (file, found) = StoreFile::open(&place.0).unwrap();
     assert!(found.is_empty() && file.pages().is_empty());
+}
+
+#[test]
+fn a_store_that_failed_is_not_given_to_another_process() {
+    let place = Place::new("locks");
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
+    file.fails_late = true;
+    file.commit(&[first_group()]).unwrap_err();
+    assert!(matches!(StoreFile::open(&place.0), Err(StoreError::InUse)));
+    file.commit(&[first_group()]).unwrap();
+    assert!(matches!(StoreFile::open(&place.0), Err(StoreError::InUse)));
+    drop(file);
+    StoreFile::open(&place.0).unwrap();
+}
+
+#[test]
+fn a_history_that_fails_after_it_reached_the_disk_is_stored_once() {
+    let place = Place::new("once");
+    let config = description("n").config();
+    let create = |store: &Store| store.prepare(&config).map(|stored| stored.identity);
+    let (store, _) = Store::open(&place.0, 9).unwrap();
+    lock(&store.file).fails_late = true;
+    create(&store).unwrap_err();
+    let identity = create(&store).unwrap();
+    lock(&store.file).fails_late = true;
+    store.give_up(identity);
+    assert_eq!(create(&store).unwrap(), identity);
+    drop(store);
+    let (_, found) = StoreFile::open(&place.0).unwrap();
+    assert_eq!(found.iter().map(|found| found.description.identity).collect::<Vec<_>>(), [identity]);
+}
+
+#[test]
+fn a_history_whose_removal_failed_late_is_written_on() {
+    let place = Place::new("written-on");
+    let (mut file, _) = StoreFile::open(&place.0).unwrap();
+    file.commit(&[first_group()]).unwrap();
+    drop(file);
+    let (store, found) = Store::open(&place.0, 9).unwrap();
+    let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
+    let mut participant = Participant::new(clock::now(), config);
+    store.restore(found, &mut participant).unwrap();
+    let entity = participant.histories()[0].writer.entity;
+    lock(&store.file).fails_late = true;
+    store.remove_history(|| Ok(entity), || Ok(())).unwrap_err();
+    store.commit_until_stored(store.gather(), &(Box::new(|_| {}) as Notify));
+    drop(store);
+    let (_, found) = StoreFile::open(&place.0).unwrap();
+    assert!(found.len() == 1 && found[0].description.name == "n" && found[0].reserved > SequenceNumber(1_000));
 }

@@ -41,7 +41,7 @@ pub struct HeldSample<'a> {
     pub sequence: SequenceNumber,
     /// Its effect on its instance.
     pub kind: ChangeKind,
-    /// The instance where the kind is not a write; frames do not keep it.
+    /// The instance, of a change by itself; frames do not keep it.
     pub instance: KeyHash,
     /// When the application says it happened.
     pub timestamp: Option<Timestamp>,
@@ -55,7 +55,26 @@ pub struct HeldSample<'a> {
     pub range: Range<usize>,
 }
 
+/// The instance of a change that ends a coherent set, which is none of the topic's.
+pub(crate) const END_OF_SET: KeyHash = KeyHash([0xc5; 16]);
+
+impl Change {
+    pub(super) fn is_value(&self) -> bool {
+        self.kind == ChangeKind::Write && self.instance != END_OF_SET
+    }
+}
+
 impl HeldSample<'_> {
+    /// False for what ends an instance or a coherent set.
+    pub(super) fn is_value(&self) -> bool {
+        self.kind == ChangeKind::Write && !self.ends_set()
+    }
+
+    /// Whether it ends a coherent set.
+    pub(super) fn ends_set(&self) -> bool {
+        self.instance == END_OF_SET
+    }
+
     /// Bytes of the serialized sample with its encapsulation header.
     pub fn len(&self) -> usize {
         self.encapsulation.map_or(0, |header| header.len()) + self.range.len()

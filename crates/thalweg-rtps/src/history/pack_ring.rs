@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::ChangeKind;
 use super::change::{Content, HeldSample, Slot};
 use super::frame::FrameAt;
 use crate::types::SequenceNumber;
@@ -25,8 +24,9 @@ pub(super) struct Removed {
     pub instance: usize,
     /// The next change of the instance that is held; zero for none.
     pub next_of_instance: SequenceNumber,
-    /// False for the end of an instance.
+    /// False for the end of an instance or of a coherent set.
     pub is_value: bool,
+    pub ends_set: bool,
     /// Bytes of its payload.
     pub bytes: usize,
 }
@@ -131,7 +131,7 @@ impl PackRing {
     pub fn kill(&mut self, sequence: SequenceNumber) -> Option<Removed> {
         let index = self.position(sequence).ok()?;
         let sample = self.slots[index].sample_from(sequence, false).filter(|sample| sample.sequence == sequence)?;
-        let (is_value, bytes) = (sample.kind == ChangeKind::Write, sample.len());
+        let (is_value, ends_set, bytes) = (sample.is_value(), sample.ends_set(), sample.len());
         let slot = &mut self.slots[index];
         let (instance, next_of_instance) = match &mut slot.content {
             Content::Empty => return None,
@@ -146,7 +146,7 @@ impl PackRing {
                 (entry.instance as usize, entry.next_of_instance)
             }
         };
-        Some(Removed { index, instance, next_of_instance, is_value, bytes })
+        Some(Removed { index, instance, next_of_instance, is_value, ends_set, bytes })
     }
 
     /// Removes empty slots: those at the front at once, the others when they outnumber the rest.

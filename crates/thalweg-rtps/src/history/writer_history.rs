@@ -152,6 +152,12 @@ impl WriterHistory {
         let bytes = payload_bytes.saturating_add(CHANGE_BYTES);
         let instance = self.instances.as_mut().map(|instances| instances.register(instance, kind));
         let overwrote = instance.and_then(|slot| self.overwrite_for(slot, is_value, bytes));
+        self.charge(instance, is_value, bytes);
+        (instance.unwrap_or_default(), overwrote)
+    }
+
+    /// Chains the newest change to its instance and charges it.
+    pub(super) fn charge(&mut self, instance: Option<usize>, is_value: bool, bytes: usize) {
         let before = match (instance, self.instances.as_mut()) {
             (Some(slot), Some(instances)) => instances.append(slot, self.last, is_value, bytes),
             _ => None,
@@ -164,7 +170,6 @@ impl WriterHistory {
         if let Some(kept) = &mut self.kept {
             kept.note_written(bytes);
         }
-        (instance.unwrap_or_default(), overwrote)
     }
 
     fn extends_frame(&self, sample: &SmallSample<'_>, limit: FrameLimit) -> bool {
@@ -377,8 +382,7 @@ impl WriterHistory {
         match slot.content {
             Content::Empty => {}
             Content::One(held) if held.is_live => {
-                let Change { kind, payload, .. } = held.change;
-                self.held.remove(kind == ChangeKind::Write, payload.len().saturating_add(CHANGE_BYTES));
+                self.held.remove(held.change.is_value(), held.change.payload.len().saturating_add(CHANGE_BYTES));
             }
             Content::One(_) => {}
             Content::Frame(frame) => {
@@ -424,7 +428,7 @@ impl WriterHistory {
             // A notice older than every value kept tells nothing: the instance has been reborn since.
             let stale = overwrote.is_some()
                 && own.held.values + usize::from(is_value) > 0
-                && self.get(oldest).is_some_and(|sample| sample.kind != ChangeKind::Write);
+                && self.get(oldest).is_some_and(|sample| !sample.is_value());
             if !must && !stale {
                 return overwrote;
             }
@@ -448,10 +452,10 @@ impl WriterHistory {
         self.departures.push_back(Departure { sequence, instance, due });
     }
 
-    /// Drops a change that is its instance's oldest; its slot stays.
+    /// Drops a change that is its instance's oldest, with the end of its coherent set if nobody waits for that; its slot stays.
     pub(super) fn remove(&mut self, sequence: SequenceNumber) {
         let Some(removed) = self.ring.kill(sequence) else { return };
-        let Removed { index, instance, next_of_instance, is_value, bytes } = removed;
+        let Removed { index, instance, next_of_instance, is_value, ends_set, bytes } = removed;
         if let Some(kept) = &mut self.kept {
             kept.note_removed(sequence);
         }
@@ -464,6 +468,10 @@ impl WriterHistory {
         self.held.remove(is_value, bytes);
         if let Some(instances) = self.instances.as_mut() {
             instances.remove_oldest(instance, next_of_instance, is_value, bytes);
+        }
+        let is_known = next_of_instance > SequenceNumber::ZERO && next_of_instance <= self.acknowledged;
+        if is_known && !ends_set && self.get(next_of_instance).is_some_and(|next| next.ends_set()) {
+            self.remove(next_of_instance);
         }
     }
 

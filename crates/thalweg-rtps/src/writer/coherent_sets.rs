@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use super::Writer;
 use super::publisher_group::{GroupPlaces, PublisherGroup};
-use crate::history::{Change, ChangeKind, WriterHistory};
-use crate::payload::Payload;
+use crate::history::WriterHistory;
 use crate::time::{Instant, Timestamp};
-use crate::types::{KeyHash, SequenceNumber};
+use crate::types::SequenceNumber;
 use crate::wire::parameters::Belonging;
 use crate::wire::{GroupInfo, Heartbeat};
 
@@ -31,8 +30,8 @@ struct CoherentSet {
 
 const OPEN: SequenceNumber = SequenceNumber(i64::MAX);
 
-/// The instance of the ends of sets. They follow the rules of the history like samples, of which each is the newest of its instance.
-const ENDS: KeyHash = KeyHash([0xc5; 16]);
+/// Sets of which nothing may be held that are tolerated beside the changes that are.
+const SETS_SPARE: usize = 64;
 
 impl CoherentSets {
     /// Whether a sample that is written now belongs to a set.
@@ -90,6 +89,9 @@ impl CoherentSets {
         while self.sets.front().is_some_and(|set| set.end < first) {
             self.sets.pop_front();
         }
+        if self.sets.len() >= SETS_SPARE + 2 * history.len() {
+            self.sets.retain(|set| history.next_from(set.first).is_some_and(|sample| sample.sequence <= set.end));
+        }
     }
 }
 
@@ -116,14 +118,7 @@ impl Writer {
 
     /// Writes the number that says that a set is complete: of the writer's own samples, if it has a set, and of its publisher's.
     fn push_end(&mut self, now: Instant, timestamp: Timestamp) {
-        let pushed = self.history.push(Change {
-            sequence: SequenceNumber::UNKNOWN,
-            kind: ChangeKind::Write,
-            instance: ENDS,
-            timestamp: Some(timestamp),
-            payload: Payload::empty(),
-            fragment_bytes: None,
-        });
+        let pushed = self.history.push_end_of_set(timestamp, self.coherent.has_open());
         if let Some(set) = self.coherent.sets.back_mut().filter(|set| set.end == OPEN) {
             set.end = pushed.sequence;
         }

@@ -5,6 +5,7 @@ mod assignability;
 mod asynchronous;
 mod background;
 mod blocking;
+mod coherent_sets;
 mod conditions;
 mod discovery;
 mod durability;

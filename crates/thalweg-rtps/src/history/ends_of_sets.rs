@@ -1,0 +1,111 @@
+//! The ends of a writer's coherent sets (RTPS 2.5 §8.7.5).
+
+use super::change::{Change, Content, END_OF_SET, Held, PushResult};
+use super::writer_history::CHANGE_BYTES;
+use super::{ChangeKind, WriterHistory};
+use crate::payload::Payload;
+use crate::time::Timestamp;
+use crate::types::SequenceNumber;
+
+impl WriterHistory {
+    /// Adds the end of a coherent set. It stays as long as the newest change, of which `ends_newest` says whether it belongs to the set;
+    /// an end of which nothing else is here, as the newest of its own.
+    pub(crate) fn push_end_of_set(&mut self, timestamp: Timestamp, ends_newest: bool) -> PushResult {
+        self.seal();
+        let (newest, sequence) = (self.last, self.last.next());
+        let is_held = ends_newest && self.get(newest).is_some();
+        let of_newest = is_held.then(|| self.ring.instance_of(newest)).flatten();
+        let lasts = |slot: &usize| self.instances.as_ref().is_some_and(|instances| !instances.get(*slot).is_departed());
+        let (instance, overwrote) = match of_newest.filter(lasts) {
+            Some(slot) => {
+                self.last = sequence;
+                self.charge(Some(slot), false, CHANGE_BYTES);
+                (slot, None)
+            }
+            None => self.account(END_OF_SET, ChangeKind::Unregister, 0),
+        };
+        let change = Change {
+            sequence,
+            kind: ChangeKind::Write,
+            instance: END_OF_SET,
+            timestamp: Some(timestamp),
+            payload: Payload::empty(),
+            fragment_bytes: None,
+        };
+        let held = Held { change, instance, next_of_instance: SequenceNumber::ZERO, is_live: true };
+        self.ring.push(sequence, Content::One(held));
+        self.sweep();
+        PushResult { sequence, overwrote }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qos::{History, ResourceLimits};
+    use crate::types::KeyHash;
+
+    fn history() -> WriterHistory {
+        WriterHistory::new(History::KeepLast(1), ResourceLimits::default(), true, 1 << 20)
+    }
+
+    fn put(history: &mut WriterHistory, instance: u8, kind: ChangeKind) {
+        let (sequence, instance) = (SequenceNumber::UNKNOWN, KeyHash([instance; 16]));
+        let payload = Payload::from(vec![0; 8]);
+        history.push(Change { sequence, kind, instance, timestamp: None, payload, fragment_bytes: None });
+    }
+
+    fn set(history: &mut WriterHistory, instances: &[u8]) {
+        instances.iter().for_each(|instance| put(history, *instance, ChangeKind::Write));
+        history.push_end_of_set(Timestamp { seconds: 0, fraction: 0 }, !instances.is_empty());
+    }
+
+    fn held(history: &WriterHistory) -> Vec<i64> {
+        (1..=history.last().0).filter(|number| history.get(SequenceNumber(*number)).is_some()).collect()
+    }
+
+    #[test]
+    fn the_end_of_a_set_stays_as_long_as_its_last_sample() {
+        let mut history = history();
+        set(&mut history, &[1, 2]);
+        set(&mut history, &[3, 4]);
+        assert_eq!(held(&history), [1, 2, 3, 4, 5, 6]);
+        put(&mut history, 1, ChangeKind::Write);
+        assert_eq!(held(&history), [2, 3, 4, 5, 6, 7]);
+        put(&mut history, 2, ChangeKind::Write);
+        assert_eq!(held(&history), [4, 5, 6, 7, 8], "with its last sample the set's end");
+        history.expire([SequenceNumber(5)].into_iter());
+        assert_eq!(held(&history), [4, 6, 7, 8], "some reader may wait for the end");
+        history.acknowledged(SequenceNumber(8));
+        put(&mut history, 4, ChangeKind::Write);
+        history.expire([SequenceNumber(9)].into_iter());
+        assert_eq!(held(&history), [4, 7, 8]);
+    }
+
+    #[test]
+    fn ends_of_sets_take_no_more_room_than_their_samples() {
+        for instances in [&[1, 2, 3][..], &[]] {
+            let mut history = history();
+            for round in 0..1_000 {
+                set(&mut history, instances);
+                if round % 3 == 0 {
+                    history.acknowledged(history.last());
+                }
+            }
+            assert!(history.len() <= 4, "{} of {instances:?}", history.len());
+            assert!(history.places().instances <= 4, "{:?}", history.places());
+        }
+    }
+
+    #[test]
+    fn instances_that_end_within_sets_go() {
+        let mut history = history();
+        for instance in 0..100 {
+            put(&mut history, instance, ChangeKind::Write);
+            put(&mut history, instance, ChangeKind::DisposeUnregister);
+            history.push_end_of_set(Timestamp { seconds: 0, fraction: 0 }, true);
+            history.acknowledged(history.last());
+        }
+        assert!(history.len() <= 3 && history.places().departures == 0, "{:?}", history.places());
+    }
+}

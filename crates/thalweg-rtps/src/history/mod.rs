@@ -23,6 +23,7 @@ mod sample_choice;
 mod sample_info;
 mod sample_queue;
 mod sample_store;
+mod set_room;
 #[cfg(test)]
 mod tests;
 mod writer_expiry;
@@ -41,6 +42,7 @@ pub use sample_choice::Choice;
 pub use sample_info::{
     CachedSample, InstanceState, InstanceStates, ReadFilter, SampleInfo, SampleState, TakenSample, ViewState,
 };
+pub(crate) use set_room::SetRefusal;
 pub use writer_history::{HistoryPlaces, WriterHistory};
 
 /// The effect of a change on its instance (RTPS 2.5 §8.2.1.2, DDS 1.4 §2.2.2.4.2).

@@ -83,6 +83,20 @@ impl Coherence {
         std::mem::take(&mut self.dropped)
     }
 
+    /// The samples that appear when the next sample of `writer` comes, which says `set` of sets: those of a set that has ended with
+    /// nothing missing.
+    pub(super) fn ending(&self, writer: Guid, set: SequenceNumber, next: SequenceNumber) -> &[CachedSample] {
+        match self.open.get(&writer) {
+            Some(open) if open.set != set && (self.is_filtered || open.next == next) => &open.samples,
+            _ => &[],
+        }
+    }
+
+    /// Whether a sample that says `set` of sets appears by itself.
+    pub(super) fn presents_alone(&self, set: SequenceNumber) -> bool {
+        self.group.is_none() && (set == SequenceNumber::ZERO || !self.collects_sets && set != SequenceNumber::UNKNOWN)
+    }
+
     /// Takes the next sample of its writer into account; returns those that can be presented now, in their order. Sets that are open
     /// may have so many bytes together.
     pub(super) fn handle(&mut self, sample: CachedSample, bytes_max: usize) -> Vec<CachedSample> {
@@ -98,10 +112,7 @@ impl Coherence {
         }
         let (writer, set, sequence) = (sample.writer, sample.coherent_set, sample.sequence);
         let is_member = set > SequenceNumber::ZERO;
-        let mut ready = match self.open.get(&writer).is_some_and(|open| open.set != set) {
-            true => self.close(writer, sequence),
-            false => Vec::new(),
-        };
+        let mut ready = self.end(writer, set, sequence);
         if !is_member {
             if set == SequenceNumber::ZERO {
                 ready.push(sample);
@@ -124,8 +135,12 @@ impl Coherence {
         ready
     }
 
-    /// The set of a writer has ended: `next` is the number of what follows. Between them, more of the set may have been lost.
-    fn close(&mut self, writer: Guid, next: SequenceNumber) -> Vec<CachedSample> {
+    /// Ends the set of a writer unless it is `set`: `next` is the number of what follows. Between them, more of the set may have been
+    /// lost.
+    pub(super) fn end(&mut self, writer: Guid, set: SequenceNumber, next: SequenceNumber) -> Vec<CachedSample> {
+        if self.open.get(&writer).is_none_or(|open| open.set == set) {
+            return Vec::new();
+        }
         let Some(open) = self.open.remove(&writer) else { return Vec::new() };
         if next != open.next && !self.is_filtered {
             self.drop_set(&open);

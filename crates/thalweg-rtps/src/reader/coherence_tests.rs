@@ -5,7 +5,7 @@ use super::*;
 use crate::history::ReadFilter;
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
-use crate::qos::{AccessScope, History, Presentation, Reliability};
+use crate::qos::{AccessScope, History, Presentation, Reliability, ResourceLimits};
 use crate::wire::SequenceSet;
 use crate::wire::parameters::GroupPlace;
 
@@ -20,7 +20,17 @@ fn reader_of(reliability: Reliability, keyed: Keyed) -> Stage {
 }
 
 fn presented_as(presentation: Presentation, reliability: Reliability, keyed: Keyed) -> Stage {
-    let qos = ReaderQos { reliability, presentation, history: History::KeepAll, ..ReaderQos::default() };
+    limited(presentation, reliability, keyed, ResourceLimits::default())
+}
+
+fn limited(
+    presentation: Presentation,
+    reliability: Reliability,
+    keyed: Keyed,
+    resource_limits: ResourceLimits,
+) -> Stage {
+    let history = History::KeepAll;
+    let qos = ReaderQos { reliability, presentation, history, resource_limits, ..ReaderQos::default() };
     qos.check().expect("a legal QoS");
     let mut reader = Reader::new(READER, qos.into(), keyed, ReassemblyBudget::new(1 << 20));
     let now = Instant::from_nanos(1_000_000_000);
@@ -164,4 +174,36 @@ fn a_sample_that_was_passed_over_by_mistake_keeps_its_place_within_its_publisher
     let gap = Gap { reader, writer, start: number(2), list: SequenceSet::new(number(5)) };
     stage.reader.handle_gap(stage.now, WRITER, &gap);
     assert_eq!((put(&mut stage, 2), stage.taken()), (vec![2], vec![]), "the writer has denied 2 to 4, and has it");
+}
+
+fn of_four_samples(reliability: Reliability) -> Stage {
+    let presentation = Presentation { access_scope: AccessScope::Topic, coherent: true, ordered: false };
+    let limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    limited(presentation, reliability, Keyed::No, limits)
+}
+
+#[test]
+fn sets_and_samples_wait_for_room_as_wholes() {
+    let mut stage = of_four_samples(Reliability::RELIABLE);
+    let (first, second) = ([(1, 1), (2, 1), (3, 1), (4, -1)], [(5, 5), (6, 5), (7, 5), (8, 5)]);
+    let others = [(9, 0), (10, 0), (11, 11), (12, 11), (13, -1)];
+    first.into_iter().chain(second).chain(others).for_each(|(sequence, set)| stage.put(sequence, set));
+    let all: Vec<Vec<i64>> = std::iter::repeat_with(|| stage.taken()).take_while(|taken| !taken.is_empty()).collect();
+    assert_eq!(all, [vec![1, 2, 3], vec![5, 6, 7, 8], vec![9, 10, 11, 12]]);
+    assert_eq!(stage.reader.losses().total(), 0);
+}
+
+#[test]
+fn a_set_that_never_has_room_is_rejected_as_a_whole() {
+    for reliability in [Reliability::RELIABLE, Reliability::BestEffort] {
+        let mut stage = of_four_samples(reliability);
+        (1..=5).for_each(|sequence| stage.put(sequence, 1));
+        [(6, -1), (7, 7), (8, 7), (9, -1)].into_iter().for_each(|(sequence, set)| stage.put(sequence, set));
+        assert_eq!((stage.taken(), stage.reader.rejections().total), (vec![7, 8], 5), "{reliability:?}");
+    }
+    let mut stage = of_four_samples(Reliability::BestEffort);
+    [(1, 1), (2, 1), (3, -1), (4, 4), (5, 4), (6, 4), (7, -1)]
+        .into_iter()
+        .for_each(|(sequence, set)| stage.put(sequence, set));
+    assert_eq!((stage.taken(), stage.reader.rejections().total), (vec![1, 2], 3), "it cannot wait");
 }

@@ -5,10 +5,16 @@ use super::coherence::Coherence;
 use super::shortfall::Shortfall;
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, MatchedWriter, ReaderOutcome, Received};
-use crate::history::{CachedSample, Insert, RejectReason, SampleCache};
+use crate::history::{CachedSample, Insert, RejectReason, SampleCache, SetRefusal};
 use crate::time::{EpochOffset, INFINITE, Instant};
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, SequenceNumber};
+
+/// The next sample of a writer has to wait for room in the cache.
+struct Waits {
+    /// A set before it has appeared.
+    has_ended: bool,
+}
 
 /// The cache of one reader, and the counts of samples that did not get there.
 #[derive(Debug)]
@@ -19,6 +25,8 @@ pub(super) struct Handover {
     pub coherence: Option<Box<Coherence>>,
     /// Some writer's next sample, or one that came too early before, waits for room in the cache.
     pub is_stalled: bool,
+    /// A set has appeared before a sample that waits for room.
+    pub has_ended_set: bool,
     /// The wall clock, where it is known.
     pub epoch: Option<EpochOffset>,
     pub shortfall: Shortfall,
@@ -42,6 +50,7 @@ impl Handover {
             admission,
             coherence,
             is_stalled: false,
+            has_ended_set: false,
             epoch: None,
             shortfall,
             received: 0,
@@ -190,11 +199,58 @@ impl Handover {
     fn deliver_coherent(
         &mut self,
         now: Instant,
-        writer: &WriterProxy,
+        writer: &mut WriterProxy,
         sample: Received,
         expires: Instant,
     ) -> Result<bool, Received> {
-        Ok(self.collect(now, sample.into_cached(writer.matched.guid, now, expires)))
+        let from = writer.matched.guid;
+        let head = Head { writer: from, instance: sample.instance, kind: sample.kind, timestamp: sample.timestamp };
+        let (said, bytes) = ((sample.coherent_set, sample.sequence), sample.content.len());
+        match self.end_set(now, writer, &head, said, bytes) {
+            Ok(has_ended) => Ok(has_ended | self.collect(now, sample.into_cached(from, now, expires))),
+            Err(Waits { has_ended }) => {
+                self.has_ended_set |= has_ended;
+                Err(sample)
+            }
+        }
+    }
+
+    /// Hands over the set that ends where the next sample of a writer comes, which says so of sets and has this number; true when there
+    /// is something new to take. That sample is to wait if the set has no room as a whole, or it has none itself.
+    fn end_set(
+        &mut self,
+        now: Instant,
+        writer: &mut WriterProxy,
+        head: &Head,
+        (set, sequence): (SequenceNumber, SequenceNumber),
+        payload_bytes: usize,
+    ) -> Result<bool, Waits> {
+        let Some(coherence) = &mut self.coherence else { return Ok(false) };
+        let refusal = self.cache.refusal_of_set(coherence.ending(head.writer, set, sequence));
+        if let Some(SetRefusal::Now(reason, instance)) = refusal
+            && writer.matched.reliable
+        {
+            self.reject(writer, reason, instance, sequence);
+            return Err(Waits { has_ended: false });
+        }
+        let mut has_ended = false;
+        for sample in coherence.end(head.writer, set, sequence) {
+            match refusal {
+                None => has_ended |= self.present(now, sample),
+                Some(SetRefusal::Now(reason, _) | SetRefusal::Ever(reason)) => {
+                    self.shortfall.reject(reason, sample.instance);
+                }
+            }
+        }
+        let is_alone = self.coherence.as_ref().is_some_and(|coherence| coherence.presents_alone(set));
+        if writer.matched.reliable
+            && is_alone
+            && let Some(reason) = head.refusal(&self.cache, payload_bytes)
+        {
+            self.reject(writer, reason, head.instance, sequence);
+            return Err(Waits { has_ended });
+        }
+        Ok(has_ended)
     }
 
     /// Takes a sample into account that may be part of a coherent set: sets are handed over when they are complete. True when the
@@ -277,6 +333,16 @@ impl Handover {
         let mut delivered = 0;
         while let Some(sample) = writer.window.ready() {
             if self.coherence.is_some() {
+                let (head, said) = (Head::of(sample), (sample.coherent_set, sample.sequence));
+                let bytes = sample.payload.len();
+                match self.end_set(now, writer, &head, said, bytes) {
+                    Ok(has_ended) => delivered += usize::from(has_ended),
+                    Err(Waits { has_ended }) => {
+                        delivered += usize::from(has_ended);
+                        self.is_stalled = true;
+                        break;
+                    }
+                }
                 let Some(sample) = writer.window.take_ready() else { break };
                 delivered += usize::from(self.collect(now, sample));
                 continue;

@@ -300,6 +300,7 @@ impl Reader {
                                 }
                             }
                             Err(sample) => {
+                                available |= std::mem::take(&mut self.handover.has_ended_set);
                                 self.handover.is_stalled = true;
                                 self.hold(now, index, sample, Window::place);
                                 self.note_repaired(now, index);

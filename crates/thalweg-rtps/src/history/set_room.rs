@@ -1,0 +1,69 @@
+//! Whether the samples of a coherent set have room together.
+
+use std::collections::BTreeMap;
+
+use super::bounds::{Load, RejectReason};
+use super::chain::NOWHERE;
+use super::sample_store::PLACE_BYTES;
+use super::{CachedSample, ChangeKind, SampleCache};
+use crate::types::KeyHash;
+
+/// Why the samples of a set have no room together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetRefusal {
+    /// They would have, were the cache empty.
+    Now(RejectReason, KeyHash),
+    /// They never have.
+    Ever(RejectReason),
+}
+
+impl SampleCache {
+    /// Why these samples would find no room together; `None` when they would.
+    pub(crate) fn refusal_of_set(&self, samples: &[CachedSample]) -> Option<SetRefusal> {
+        let mut added: BTreeMap<KeyHash, Load> = BTreeMap::new();
+        for sample in samples {
+            let load = added.entry(self.key_of(sample.instance)).or_default();
+            load.add(sample.change == ChangeKind::Write, sample.payload.len().saturating_add(PLACE_BYTES));
+        }
+        let last = samples.last()?.instance;
+        if let Some(reason) = self.lack_for(&added, Load::default(), 0, |_| None) {
+            return Some(SetRefusal::Ever(reason));
+        }
+        let own = |key: &KeyHash| self.instances.find(key).map(|slot| self.instances[slot].held);
+        let others = if self.idle.first == NOWHERE { self.instances.len() } else { 0 };
+        self.lack_for(&added, self.held, others, own).map(|reason| SetRefusal::Now(reason, last))
+    }
+
+    /// Of `added`, what is too much beside `held` in so many instances, each of which holds what `own` says.
+    fn lack_for(
+        &self,
+        added: &BTreeMap<KeyHash, Load>,
+        held: Load,
+        instances: usize,
+        own: impl Fn(&KeyHash) -> Option<Load>,
+    ) -> Option<RejectReason> {
+        let bounds = &self.bounds;
+        let (mut all, mut instances) = (held, instances);
+        for (key, load) in added {
+            let before = own(key);
+            instances += usize::from(before.is_none());
+            let before = before.unwrap_or_default();
+            let Some(depth) = bounds.depth else {
+                if before.changes + load.changes > bounds.samples_per_instance_max {
+                    return Some(RejectReason::SamplesPerInstance);
+                }
+                (all.changes, all.bytes) = (all.changes + load.changes, all.bytes.saturating_add(load.bytes));
+                continue;
+            };
+            // Values beyond the depth push out what is there, and then each other.
+            let values = load.values.min(depth);
+            let changes = values + (load.changes - load.values);
+            let kept = before.changes.min(depth.saturating_sub(values));
+            all.changes = all.changes + changes + kept - before.changes;
+            all.bytes = all.bytes.saturating_add(if kept == before.changes { load.bytes } else { 0 });
+        }
+        let memory = (bounds.bytes_max < all.bytes && all.changes > 1).then_some(RejectReason::Memory);
+        let places = (bounds.instances_max < instances).then_some(RejectReason::Instances);
+        (bounds.samples_max < all.changes).then_some(RejectReason::Samples).or(places).or(memory)
+    }
+}

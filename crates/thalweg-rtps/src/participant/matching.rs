@@ -131,6 +131,9 @@ impl Participant {
         if result != MatchResult::Match {
             if was_matched {
                 self.unmatch_pair_of_writer(writer, reader);
+                if let Some(shared) = self.endpoints.writer(writer) {
+                    shared.lock().forget_former_reader(reader);
+                }
             }
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
@@ -204,6 +207,9 @@ impl Participant {
         if result != MatchResult::Match {
             if was_matched {
                 self.unmatch_pair_of_reader(now, reader, writer);
+                if let Some(shared) = self.endpoints.reader(reader) {
+                    shared.lock().forgo_meanwhile(writer);
+                }
             }
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::tests::*;
 use super::*;
 use crate::qos::{
-    Durability, History, Ownership, PolicyId, QosError, ReaderQos, ReaderTiming, WriterOwnership, WriterQos,
-    WriterTiming,
+    Durability, History, Ownership, PolicyId, QosError, ReaderQos, ReaderTiming, Reliability, WriterOwnership,
+    WriterQos, WriterTiming,
 };
 use crate::reader::Reader;
 use crate::shared::Shared;
@@ -66,6 +66,39 @@ fn a_partition_that_changes_parts_endpoints_and_brings_them_together_again() {
     net.write(0, &writer, &[7]);
     net.run_for(SECOND);
     assert_eq!(first_bytes(&take(&net, &reader)), [7]);
+}
+
+/// What a reader takes of one sample before, two during and one after its writer's time in another partition, and what it has lost.
+fn taken_around_another_partition(offered: &WriterQos, requested: ReaderQos) -> (Vec<u8>, u64) {
+    let (mut net, writer, reader) = pair(offered.clone(), requested);
+    net.write(0, &writer, &[1]);
+    net.run_for(SECOND);
+    set_writer(&mut net, &writer, WriterQos { partition: vec!["other".into()], ..offered.clone() })
+        .expect("it may change");
+    net.run_for(SECOND);
+    net.write(0, &writer, &[2]);
+    net.write(0, &writer, &[3]);
+    net.run_for(SECOND);
+    set_writer(&mut net, &writer, offered.clone()).expect("it may change");
+    net.run_for(SECOND);
+    net.write(0, &writer, &[4]);
+    net.run_for(SECOND);
+    let lost = reader.lock().losses().total();
+    let mut taken = take(&net, &reader);
+    taken.retain(|sample| sample.info.valid);
+    (first_bytes(&taken), lost)
+}
+
+#[test]
+fn what_is_written_in_another_partition_is_not_for_a_volatile_reader_that_comes_back() {
+    let durability = Durability::TransientLocal;
+    let (durable, asks) = (WriterQos { durability, ..offers() }, ReaderQos { durability, ..requests() });
+    let best_effort = ReaderQos { reliability: Reliability::BestEffort, ..requests() };
+    for offered in [offers(), durable.clone()] {
+        assert_eq!(taken_around_another_partition(&offered, requests()), (vec![1, 4], 0));
+        assert_eq!(taken_around_another_partition(&offered, best_effort.clone()), (vec![1, 4], 0));
+    }
+    assert_eq!(taken_around_another_partition(&durable, asks), (vec![1, 2, 3, 4], 0), "it is late for them");
 }
 
 #[test]

@@ -19,6 +19,15 @@ pub(super) struct LeftOff {
     pub told: SequenceNumber,
     /// Numbers skipped beyond that, where samples were delivered behind them: skipped samples may come back, and delivered ones are not delivered twice.
     pub skips: Skips,
+    /// What the writer writes until it is back is not for this reader, which looks for nothing but news then.
+    pub forgoes_meanwhile: bool,
+}
+
+impl LeftOff {
+    /// Everything before `next` was delivered, or is not missed.
+    pub(super) fn at(next: SequenceNumber) -> LeftOff {
+        LeftOff { next, told: next.previous(), skips: Skips::default(), forgoes_meanwhile: false }
+    }
 }
 
 /// Records of writers that are no longer matched.
@@ -47,6 +56,13 @@ impl Departed {
             self.places.pop_front();
         }
         self.places.push_back((writer, left_off));
+    }
+
+    /// What a writer that has left writes from now on is not for this reader.
+    pub(super) fn forgo_meanwhile(&mut self, writer: Guid) {
+        if let Some((_, left_off)) = self.places.iter_mut().find(|(departed, _)| *departed == writer) {
+            left_off.forgoes_meanwhile = true;
+        }
     }
 
     /// Where to go on with a writer that has come back.

@@ -244,6 +244,14 @@ impl Reader {
         }
     }
 
+    /// What a writer that was unmatched since the policies do not fit any more writes until they do again is not for a reader that wants
+    /// no history.
+    pub(crate) fn forgo_meanwhile(&mut self, writer: Guid) {
+        if !self.wants_history() {
+            self.departed.forgo_meanwhile(writer);
+        }
+    }
+
     /// Forgets a writer: its instances lose it.
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         if let Some(coherence) = &mut self.handover.coherence {

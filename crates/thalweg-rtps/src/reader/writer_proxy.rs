@@ -8,7 +8,6 @@ use super::batches::Batches;
 use super::departed::LeftOff;
 use super::doubt::{Doubt, QUESTION_REPEAT};
 use super::reassembly::{Reassembly, ReassemblyBudget};
-use super::skips::Skips;
 use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
 use crate::count::{CountFilter, is_newer};
@@ -198,8 +197,8 @@ impl WriterProxy {
         let told = self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO);
         let (next, skips) = self.window.without_doubtful_end(told);
         let left_off = match skips.start_of_beyond(told).is_some() {
-            true => LeftOff { next, told, skips },
-            false => LeftOff { next, told: next.previous(), skips: Skips::default() },
+            true => LeftOff { next, told, skips, forgoes_meanwhile: false },
+            false => LeftOff::at(next),
         };
         is_known.then_some(left_off).filter(|left_off| left_off.next > SequenceNumber::FIRST)
     }
@@ -209,17 +208,19 @@ impl WriterProxy {
     fn place_beyond_stragglers(&self) -> Option<LeftOff> {
         let (told, is_thalweg) = (self.window.highest(), self.matched.vendor == VendorId::THALWEG);
         let is_met = self.started || self.resumed_at.is_some();
-        (is_met && is_thalweg).then(|| LeftOff { next: told.next(), told, skips: Skips::default() })
+        (is_met && is_thalweg).then(|| LeftOff::at(told.next()))
     }
 
     /// The writer was matched before.
     pub(super) fn resume(&mut self, left_off: LeftOff) {
         self.window = Window::new(left_off.next);
-        self.window.skips = left_off.skips;
         self.announced = left_off.next.previous();
-        self.announced_by_heartbeat = Some(left_off.told);
-        self.skip_history = false;
         self.resumed_at = Some(left_off.next);
+        if !left_off.forgoes_meanwhile {
+            self.window.skips = left_off.skips;
+            self.announced_by_heartbeat = Some(left_off.told);
+            self.skip_history = false;
+        }
     }
 
     /// A writer of another vendor that came back under its old GUID and has written less than was received of it is a new one:

@@ -205,7 +205,7 @@ impl Resource for TopicResource {
             _ => newest.to_json(),
         };
         let payload = written.map_err(|error| ResourceError::Failed(error.to_string()))?;
-        Ok(ResourceRepresentation { content_format: format, payload, max_age: MAX_AGE })
+        Ok(ResourceRepresentation::new(format, payload, MAX_AGE))
     }
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {

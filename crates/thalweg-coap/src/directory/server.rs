@@ -31,6 +31,12 @@ impl DirectoryHandler {
         vec![link(REGISTRATION, "core.rd"), link(RESOURCES, "core.rd-lookup-res"), link(ENDPOINTS, "core.rd-lookup-ep")]
     }
 
+    /// Whether a request is to one of its interfaces.
+    pub fn has(&self, request: &CoapRequest<'_>) -> bool {
+        let segments: Vec<&str> = request.path_segments().take(3).collect();
+        matches!(segments.as_slice(), ["rd"] | ["rd", _] | ["rd-lookup", "res" | "ep"])
+    }
+
     /// Answers a request to one of its interfaces; `None` for any other path. `source` is the URI of the client, the base
     /// of a registration that names none; without it such a registration is refused.
     pub fn handle(&self, request: &CoapRequest<'_>, source: Option<&str>) -> Option<Response> {

@@ -17,6 +17,8 @@ pub struct Asked {
     pub echo: Option<u64>,
     /// Whether the client takes this endpoint for a proxy.
     pub is_for_proxy: bool,
+    /// The first critical option that is not understood but safe to forward: only a proxy may go on with it.
+    pub unread: Option<OptionNumber>,
     /// Equal for requests for the same representation, or for its blocks.
     pub representation: u64,
 }
@@ -30,10 +32,26 @@ pub enum OptionRefusal {
     BadRequest(&'static str),
 }
 
+impl OptionRefusal {
+    /// The option that is not understood.
+    pub fn number(self) -> Option<OptionNumber> {
+        match self {
+            OptionRefusal::BadOption(number) => Some(number),
+            OptionRefusal::BadRequest(_) => None,
+        }
+    }
+}
+
 impl Asked {
-    /// Reads the options of a request.
+    /// Reads the options of a request. Critical ones that are not understood but safe to forward are no error in a request
+    /// that names another server, or where `forwarding` leaves them to the driver (RFC 7252 §5.7.1).
     #[inline]
-    pub fn read(code: Code, options: Options<'_>, table: &TableState) -> Result<Asked, OptionRefusal> {
+    pub fn read(
+        code: Code,
+        options: Options<'_>,
+        table: &TableState,
+        forwarding: bool,
+    ) -> Result<Asked, OptionRefusal> {
         let mut asked = Asked::default();
         let mut hasher = table.build_hasher();
         hasher.write_u64(u64::from(code.byte()));
@@ -43,17 +61,26 @@ impl Asked {
             last = number;
             if is_repeated || !number.accepts(value) || number == OptionNumber::OSCORE {
                 if number.is_critical() {
-                    return Err(OptionRefusal::BadOption(number));
+                    let first = *asked.unread.get_or_insert(number);
+                    if number.is_unsafe() {
+                        return Err(OptionRefusal::BadOption(first));
+                    }
                 }
-                continue; // An elective option that is not understood is ignored (RFC 7252 §5.4.1).
+                // An elective one is ignored (RFC 7252 §5.4.1), but tells requests apart all the same (§5.6).
+                if number.is_no_cache_key() {
+                    continue;
+                }
+            } else if asked.obey(number, value).map_err(|error| asked.unread.map_or(error, OptionRefusal::BadOption))? {
+                continue;
             }
-            if !asked.obey(number, value)? {
-                hasher.write_u64(u64::from(number.0) << 32 | value.len() as u64);
-                hasher.write(value);
-            }
+            hasher.write_u64(u64::from(number.0) << 32 | value.len() as u64);
+            hasher.write(value);
         }
         asked.representation = hasher.finish();
-        Ok(asked)
+        match asked.unread.filter(|_| !forwarding && !asked.is_for_proxy) {
+            Some(number) => Err(OptionRefusal::BadOption(number)),
+            None => Ok(asked),
+        }
     }
 
     /// Whether a request with this code changes nothing, so that its duplicate may be answered anew. A block of its body changes
@@ -108,13 +135,9 @@ fn block(value: &[u8]) -> Result<Block, OptionRefusal> {
     Block::parse(value).ok_or(OptionRefusal::BadRequest("the size exponent 7 is reserved"))
 }
 
-/// The first critical option of a response that is not understood.
-pub fn unknown_critical(options: Options<'_>) -> Option<OptionNumber> {
-    let mut last = OptionNumber(0);
-    options.into_iter().find_map(|(number, value)| {
-        let is_repeated = number == last && !number.is_repeatable();
-        last = number;
-        let is_known = number.accepts(value) && number != OptionNumber::OSCORE;
-        (number.is_critical() && (is_repeated || !is_known)).then_some(number)
-    })
+/// The first option for which a response must be refused: a critical one that is not understood (RFC 7252 §5.4.1), or, if the
+/// request was `forwarded`, one that is not understood and not safe to forward (§5.7.1).
+pub fn refused_option(options: Options<'_>, forwarded: bool) -> Option<OptionNumber> {
+    let is_refused = |number: OptionNumber| if forwarded { number.is_unsafe() } else { number.is_critical() };
+    options.not_understood().map(|(number, _)| number).find(|number| is_refused(*number))
 }

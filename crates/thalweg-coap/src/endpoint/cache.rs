@@ -9,7 +9,7 @@ use super::Peer;
 use super::asked::Asked;
 use super::bounded::BoundedMap;
 use super::secret::{EndpointSecret, TableState};
-use crate::message::{CoapRequest, Code, ETag, OptionNumber, Response};
+use crate::message::{CoapRequest, Code, ETag, OptionNumber, RequestBuf, Response};
 
 /// Max-Age of a response that does not say it, in seconds.
 const MAX_AGE: u32 = 60;
@@ -43,15 +43,19 @@ pub struct CacheKey {
 }
 
 /// The key of a request to a peer; `None` for one whose response is not kept.
-pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &CoapRequest<'_>) -> Option<CacheKey> {
-    let asked = Asked::read(request.code, request.options, table).ok()?;
-    let is_plain = asked.observe.is_none() && asked.block2.is_none() && asked.no_response.is_none();
+pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &RequestBuf) -> Option<CacheKey> {
+    let (is_forwarded, request) = (request.is_forwarded(), request.view());
+    let asked = Asked::read(request.code, request.options, table, false).ok()?;
+    // What is critical and not understood is not kept, OSCORE least of all.
+    let is_plain =
+        asked.unread.is_none() && asked.observe.is_none() && asked.block2.is_none() && asked.no_response.is_none();
     // A client that names its own ETags expects the server's own answer.
     let names_etags = request.etags().next().is_some();
     let may_share = request.code.is_safe() && is_plain && !names_etags && !peer.is_multicast();
     may_share.then(|| {
-        let whole = secret.hash((peer, asked.representation, request.payload));
-        CacheKey { request: whole, target: target(secret, peer, request) }
+        // Options of the response may pass for one of them that would be an error for the other.
+        let whole = secret.hash((peer, asked.representation, request.payload, is_forwarded));
+        CacheKey { request: whole, target: target(secret, peer, &request) }
     })
 }
 

@@ -118,7 +118,7 @@ impl Endpoint {
         delivery: Confirmability,
     ) -> Result<RequestId, RequestError> {
         self.check_request(peer, &request, delivery)?;
-        let key = cache::key(&self.secret, &self.table, peer, &request.view()).filter(|_| self.client.cache.is_on());
+        let key = cache::key(&self.secret, &self.table, peer, &request).filter(|_| self.client.cache.is_on());
         let id = self.insert_request(now, peer, request, delivery)?;
         if let Some(outgoing) = self.client.requests.get_mut(id) {
             outgoing.cache_key = key;
@@ -230,6 +230,7 @@ impl Endpoint {
         }
         self.client.tokens += 1;
         let tag = self.secret.hash((self.client.tokens, "tag"));
+        let transfer = BlockTransfer::new(self.config.block_exponent, tag, &request);
         let id = self.client.requests.insert(Outgoing {
             peer: place,
             target: peer,
@@ -238,7 +239,7 @@ impl Endpoint {
             stage: Stage::Waiting,
             tokens: Tokens { current: 0, first: 0 },
             message: LastMessage::default(),
-            transfer: BlockTransfer::new(self.config.block_exponent, tag),
+            transfer,
             latest: None,
             cache_key: None,
             is_challenged: false,

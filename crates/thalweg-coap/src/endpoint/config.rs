@@ -24,6 +24,10 @@ pub struct Config {
     /// Whether requests that name another server (Proxy-Uri, Proxy-Scheme) reach the driver. Default no: they are answered
     /// 5.05.
     pub proxying: bool,
+    /// Whether requests with a critical option that is not understood but safe to forward reach the driver, which asks
+    /// [`Endpoint::unread_option`](super::Endpoint::unread_option) and answers 4.02 unless it passes them on (RFC 7252
+    /// §5.7.1). Default no: they are answered 4.02, but for those that name another server under `proxying`.
+    pub forwarding: bool,
     /// Bytes a second of non-confirmable requests to a peer that does not answer (PROBING_RATE), at least 1. Default 1.
     pub probing_rate: u32,
     /// Bytes that may go to a peer before it has answered the first of them. Default 4096, chosen by us: the bytes under
@@ -111,6 +115,7 @@ impl Default for Config {
             block_exponent: 6,
             amplification_max: 3,
             proxying: false,
+            forwarding: false,
             probing_rate: 1,
             probing_burst: 4096,
         }

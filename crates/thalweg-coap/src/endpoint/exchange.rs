@@ -1,9 +1,9 @@
 //! One request of a peer, from its arrival to its response.
 
-use super::Confirmability;
 use super::asked::Asked;
 use super::timers::TimerId;
-use crate::message::{Code, MessageId, RequestBuf, Response, Token};
+use super::{Confirmability, Endpoint, ExchangeId};
+use crate::message::{Code, MessageId, OptionNumber, RequestBuf, Response, Token};
 use crate::oscore::ServerAssociation;
 
 /// A request whose handler works.
@@ -85,5 +85,26 @@ impl Exchange {
                 self.kind == Kind::Multicast && (!code.is_success() || says_nothing)
             }
         }
+    }
+}
+
+impl Endpoint {
+    /// Whether a request may wait for its handler: `false` when so many others do that newcomers would find no place. Then it
+    /// is better refused at once.
+    pub fn may_wait(&self, exchange: ExchangeId) -> bool {
+        self.server.exchanges.get(exchange.0).is_some_and(|exchange| self.peers.may_stay(exchange.peer))
+    }
+
+    /// Whether a request was sent to a group of hosts.
+    pub fn is_for_group(&self, exchange: ExchangeId) -> bool {
+        self.server.exchanges.get(exchange.0).is_some_and(|exchange| exchange.kind == Kind::Multicast)
+    }
+
+    /// The first critical option of a request that is not understood but safe to forward: its driver must answer 4.02 unless
+    /// it passes the request on (RFC 7252 §5.4.1, §5.7.1). There are none but under
+    /// [`Config::forwarding`](super::Config::forwarding) and [`Config::proxying`](super::Config::proxying).
+    #[inline]
+    pub fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
+        self.server.exchanges.get(exchange.0).and_then(|exchange| exchange.asked.unread)
     }
 }

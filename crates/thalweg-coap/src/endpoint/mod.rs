@@ -38,6 +38,7 @@ mod cache;
 mod client;
 mod config;
 mod counters;
+mod cutting;
 mod delivery;
 mod echo;
 mod encode;

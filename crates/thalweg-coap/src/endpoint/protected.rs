@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
-use super::asked::{Asked, unknown_critical};
+use super::asked::{Asked, OptionRefusal, refused_option};
+use super::cutting::whole;
 use super::encode::{Head, ResponsePart, write_response};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::outbox::CoapOutbox;
-use super::server::whole;
 use super::{Confirmability, Endpoint, ExchangeId, Peer, Reach, RequestError, RequestId};
 use crate::message::{CoapMessage, Code, MessageType, MessageWriter, OptionNumber, RequestBuf, Response, Token};
 use crate::oscore::{Age, ClientAssociation, Context, Keyring, Refusal, SequenceError, ServerAssociation};
@@ -73,6 +73,7 @@ impl Endpoint {
         message: &CoapMessage<'_>,
         len: usize,
         reach: Reach,
+        asked: Result<Asked, OptionRefusal>,
     ) {
         let Some(keyring) = self.keyring.clone().filter(|_| reach == Reach::Unicast) else { return };
         // Before anything else: a repetition is the same message and would look like a replay. What it asks for is not known yet.
@@ -81,6 +82,11 @@ impl Endpoint {
         if is_duplicate(self, true) || is_duplicate(self, false) {
             self.counters.duplicates += 1;
             return;
+        }
+        let verified = keyring.verify(message);
+        // What none of the keys here opens is for the server that the request names (RFC 8613 §10).
+        if verified.is_err() && self.config.proxying && asked.is_ok_and(|asked| asked.is_for_proxy) {
+            return self.handle_plain_request(now, place, message, len, reach, asked);
         }
         self.peers.hold_again(place);
         let is_confirmable = message.message_type == MessageType::Confirmable;
@@ -100,7 +106,7 @@ impl Endpoint {
             asked_at: seconds(now),
             protection: None,
         };
-        let verified = match keyring.verify(message) {
+        let verified = match verified {
             Ok(verified) => verified,
             Err(refusal) => {
                 self.counters.protected_refused += 1;
@@ -110,7 +116,7 @@ impl Endpoint {
         };
         let association = verified.association;
         let inner = verified.request.in_place_of(message);
-        let asked = Asked::read(inner.code, inner.options, &self.table).map(|asked| {
+        let asked = Asked::read(inner.code, inner.options, &self.table, self.config.forwarding).map(|asked| {
             // Neither another context nor an unprotected request gets at the blocks of this one.
             let context = association.context();
             let name = (asked.representation, context.recipient_id(), context.id_context());
@@ -152,13 +158,14 @@ impl Endpoint {
         let peer = self.peers.get(place).peer;
         let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         let is_observing = outgoing.latest.is_some();
+        let is_forwarded = outgoing.request.is_forwarded();
         let Some(association) = &mut outgoing.protection else { return };
         match association.open(message) {
             Ok(opened) => {
                 let inner = opened.in_place_of(message);
                 self.acknowledge_response(now, place, message);
                 self.note_proof(place); // It has the keys.
-                match unknown_critical(inner.options) {
+                match refused_option(inner.options, is_forwarded) {
                     Some(number) => self.fail(now, id, RequestError::UnknownOption(number)),
                     None => self.accept(now, id, peer, &inner),
                 }

@@ -2,8 +2,8 @@
 
 use thalweg_base::time::Instant;
 
+use super::cutting::whole;
 use super::encode::{Head, ResponsePart, write_response};
-use super::server::whole;
 use super::{Endpoint, Peer, Reach};
 use crate::message::{Block, CoapMessage, Code, HEADER_LEN, MessageId, MessageType, Response, Token, empty_message};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::asked::unknown_critical;
+use super::asked::refused_option;
 use super::cache;
 use super::client::Stage;
 use super::in_flight::Use;
@@ -37,7 +37,9 @@ impl Endpoint {
         if let Some(id) = expected.filter(|id| is_protected(*id)) {
             return self.handle_protected_response(now, place, id, message);
         }
-        let unknown = unknown_critical(message.options);
+        let asked_for = expected.and_then(|id| self.client.requests.get(id));
+        let is_forwarded = asked_for.is_some_and(|outgoing| outgoing.request.is_forwarded());
+        let unknown = refused_option(message.options, is_forwarded);
         let Some(id) = expected.filter(|_| unknown.is_none()) else {
             // A NON is rejected where silence would make the server go on with its notifications (RFC 7641 §3.6).
             let is_notification = message.options.value(OptionNumber::OBSERVE).is_some();
@@ -189,7 +191,9 @@ pub(super) fn read_response<'a>(message: &CoapMessage<'a>) -> (Response, Option<
     let mut response = Response { payload: Body::from(message.payload.to_vec()), ..Response::new(message.code) };
     let mut block1 = None;
     let mut echo = None;
-    let is_sound = |(number, value): &(OptionNumber, &[u8])| number.accepts(value) || !number.is_known();
+    // A critical one of a wrong form is here only when it is passed on as one that is not known.
+    let is_sound =
+        |(number, value): &(OptionNumber, &[u8])| number.accepts(value) || !number.is_known() || number.is_critical();
     for (number, value) in message.options.filter(is_sound) {
         match number {
             OptionNumber::ETAG => response.etag = ETag::new(value),

@@ -8,7 +8,7 @@ use super::answers::{Answer, AnswerKey, AnswerTimes, Answers, answer_seed};
 use super::asked::{Asked, OptionRefusal};
 use super::bounded::BoundedMap;
 use super::echo::header_bytes;
-use super::encode::{Head, OutOfRange, ResponsePart, cut, write_response};
+use super::encode::{Head, ResponsePart, write_response};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::Owner;
@@ -19,8 +19,7 @@ use super::seen::MessageFate;
 use super::slab::{Slab, index_of};
 use super::{Config, Due, Endpoint, EndpointEvent, ExchangeGone, ExchangeId, Peer, Reach};
 use crate::message::{
-    Block, CoapMessage, Code, ETag, HEADER_LEN, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response,
-    empty_message,
+    CoapMessage, Code, HEADER_LEN, MessageId, MessageType, Observe, OptionNumber, RequestBuf, Response, empty_message,
 };
 
 /// State of the server's side.
@@ -81,17 +80,6 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether a request may wait for its handler: `false` when so many others do that newcomers would find no place. Then it
-    /// is better refused at once.
-    pub fn may_wait(&self, exchange: ExchangeId) -> bool {
-        self.server.exchanges.get(exchange.0).is_some_and(|exchange| self.peers.may_stay(exchange.peer))
-    }
-
-    /// Whether a request was sent to a group of hosts.
-    pub fn is_for_group(&self, exchange: ExchangeId) -> bool {
-        self.server.exchanges.get(exchange.0).is_some_and(|exchange| exchange.kind == Kind::Multicast)
-    }
-
     /// Takes a request away from its handler.
     #[inline]
     fn take_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
@@ -132,10 +120,25 @@ impl Endpoint {
         len: usize,
         reach: Reach,
     ) {
-        let asked = Asked::read(message.code, message.options, &self.table);
-        if matches!(asked, Err(OptionRefusal::BadOption(OptionNumber::OSCORE))) && self.keyring.is_some() {
-            return self.handle_protected_request(now, place, message, len, reach);
+        let asked = Asked::read(message.code, message.options, &self.table, self.config.forwarding);
+        match asked.map_or_else(OptionRefusal::number, |asked| asked.unread) {
+            Some(OptionNumber::OSCORE) if self.keyring.is_some() => {
+                self.handle_protected_request(now, place, message, len, reach, asked);
+            }
+            _ => self.handle_plain_request(now, place, message, len, reach, asked),
         }
+    }
+
+    /// Handles a request that has no protection, or none that is for this endpoint.
+    pub(super) fn handle_plain_request(
+        &mut self,
+        now: Instant,
+        place: u32,
+        message: &CoapMessage<'_>,
+        len: usize,
+        reach: Reach,
+        asked: Result<Asked, OptionRefusal>,
+    ) {
         let is_repeatable = asked.unwrap_or_default().is_repeatable(message.code);
         let is_once = asked.unwrap_or_default().runs_once(message.code);
         if self.settle_duplicate(now, place, message, (is_repeatable, is_once)) {
@@ -217,7 +220,7 @@ impl Endpoint {
             exchange.refuse();
             return self.finish(now, exchange, refusal);
         }
-        if asked.observe == Some(Observe::Deregister) {
+        if asked.observe == Some(Observe::Deregister) && asked.unread.is_none() {
             self.forget_registration(&exchange);
         }
         if let Some(block) = asked.block1 {
@@ -400,45 +403,6 @@ impl Endpoint {
         self.close(now, &exchange);
     }
 
-    /// The part of a response that fits into one message, for a client that asked for one or not; its blocks are not larger
-    /// than the exponent says. The response becomes an error if the client asked for a block behind its end.
-    pub(super) fn part(
-        &mut self,
-        now: Instant,
-        exchange: &Exchange,
-        response: &mut Response,
-        exponent: u8,
-    ) -> ResponsePart {
-        let exponent = exponent.min(Block::EXPONENT_MAX);
-        let asked = exchange.asked.block2.filter(|_| response.code.is_success());
-        let found = cut(response.payload.len(), asked, exponent).unwrap_or_else(|OutOfRange| {
-            *response = Response::error(Code::BAD_REQUEST, "the block lies behind the end of the body");
-            None
-        });
-        let more = response.code == Code::CONTINUE;
-        let block1 = exchange.asked.block1;
-        let block1 = block1.map(|block| Block { more, exponent: block.exponent.min(exponent), ..block });
-        let Some((block, range)) = found else {
-            return ResponsePart { block1, ..whole(response) };
-        };
-        let is_whole = block.number == 0 && !block.more;
-        if !is_whole && response.etag.is_none() {
-            response.etag = Some(ETag::from_u64(self.secret.hash(&*response.payload)));
-        }
-        if block.more && block.number == 0 {
-            self.hold_body(now, exchange, response);
-        }
-        ResponsePart { observe: None, block1, block2: Some(block), echo: None, range }
-    }
-
-    /// Keeps a body for the requests for its further blocks.
-    fn hold_body(&mut self, now: Instant, exchange: &Exchange, response: &mut Response) {
-        response.payload = std::mem::take(&mut response.payload).into_shared();
-        let ends = now + self.config.times.exchange_lifetime;
-        let key = self.body_key(exchange);
-        self.server.bodies.insert(key, response.clone(), response.payload.len(), ends);
-    }
-
     fn head(&mut self, now: Instant, exchange: &Exchange) -> Head {
         let (message_type, id) = match exchange.kind {
             Kind::Confirmable => (MessageType::Acknowledgement, exchange.id),
@@ -491,9 +455,4 @@ fn answer_key(peers: &mut Peers, secret: &EndpointSecret, place: u32, id: Messag
     let state = peers.get_mut(place);
     let peer = state.peer;
     AnswerKey::new(*state.answer_seed.get_or_insert_with(|| answer_seed(secret, peer)), id)
-}
-
-/// A response that is not cut.
-pub(super) fn whole(response: &Response) -> ResponsePart {
-    ResponsePart { observe: None, block1: None, block2: None, echo: None, range: 0..response.payload.len() }
 }

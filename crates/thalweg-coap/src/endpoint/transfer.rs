@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::RequestError;
 use crate::message::{
-    Block, Code, ETag, OptionNumber, Options, RequestBuf, Response, encode_uint, insert_option, write_option,
+    Block, Code, ETag, OptionNumber, Options, PROTECTED_BYTES_MAX, RequestBuf, Response, encode_uint, insert_option,
+    write_option,
 };
 
 /// Times that a body is begun anew because it changed under way, or because the server lost its blocks.
@@ -15,6 +16,8 @@ pub(super) const RESTARTS_MAX: u8 = 3;
 pub struct BlockTransfer {
     /// Size exponent of the blocks that are sent.
     exponent: u8,
+    /// Bytes of a body that goes out whole.
+    whole_max: usize,
     /// Bytes of the request's body that the server has.
     sent: usize,
     /// Tells this body from others to the same resource (RFC 9175 §3.5.1).
@@ -40,10 +43,12 @@ pub enum TransferStep {
 }
 
 impl BlockTransfer {
-    pub fn new(exponent: u8, tag: u64) -> BlockTransfer {
+    pub fn new(exponent: u8, tag: u64, request: &RequestBuf) -> BlockTransfer {
         let exponent = exponent.min(Block::EXPONENT_MAX);
+        let is_opaque = request.view().options.value(OptionNumber::OSCORE).is_some();
+        let whole_max = if is_opaque { PROTECTED_BYTES_MAX } else { 16 << exponent };
         let (head, received, observe, wanted) = (None, Vec::new(), None, None);
-        BlockTransfer { exponent, sent: 0, tag, head, received, observe, wanted, restarts: 0 }
+        BlockTransfer { exponent, whole_max, sent: 0, tag, head, received, observe, wanted, restarts: 0 }
     }
 
     /// Whether the request's first message is still to be sent or answered.
@@ -113,7 +118,7 @@ impl BlockTransfer {
     }
 
     fn is_uploading(&self, len: usize) -> bool {
-        len > 16 << self.exponent || self.sent > 0
+        len > self.whole_max || self.sent > 0
     }
 
     /// The server's answer to a block of the request; `None` for the response to the whole request.

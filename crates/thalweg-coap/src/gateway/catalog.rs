@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::directory::DirectoryHandler;
-use crate::interaction::handler::{Catalog, CatalogAttachment, Class};
+use crate::interaction::handler::{Catalog, CatalogAttachment, Class, Terms};
 use crate::interaction::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Response};
@@ -40,6 +40,14 @@ impl Catalog for GatewayCatalog {
     /// Devices and other things may keep a request waiting.
     fn class(&self) -> Class {
         self.store.class()
+    }
+
+    fn terms(&self, request: &CoapRequest<'_>) -> Terms {
+        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
+        let is_for_directory = directory.as_ref().is_some_and(|directory| directory.has(request));
+        let reverse = self.reverse.read().unwrap_or_else(PoisonError::into_inner);
+        let forwards = !is_for_directory && reverse.iter().any(|proxy| proxy.covers(request));
+        Terms { forwards, ..Terms::default() }
     }
 
     fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {

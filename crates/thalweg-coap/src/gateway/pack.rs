@@ -57,7 +57,7 @@ impl Resource for ReadingPack {
             return Err(ResourceError::Unavailable(format!("nothing below /{} can be read", self.root), RETRY_AFTER));
         }
         let payload = senml::encode(format, &records).map_err(|error| ResourceError::Failed(error.to_string()))?;
-        Ok(ResourceRepresentation { content_format: format, payload, max_age })
+        Ok(ResourceRepresentation::new(format, payload, max_age))
     }
 
     /// Drives what the records name, in their order; the first that fails ends it.

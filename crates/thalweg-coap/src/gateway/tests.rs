@@ -1,6 +1,10 @@
 use super::*;
 use crate::device::Value;
-use crate::resource::Get;
+use crate::interaction::handler::Catalog;
+use crate::message::RequestBuf;
+use crate::proxy::ReverseProxy;
+use crate::resource::{Get, RemoteName};
+use crate::scheduler::priority::Priorities;
 
 /// What a file is refused with.
 #[track_caller]
@@ -133,6 +137,29 @@ fn a_pack_holds_all_readings_and_drives_what_it_names() {
         put(r#"[{"bn":"sensors/l-","n":"2/light","vb":false},{"n":"3/light","vb":false}]"#).expect_err("no l-3");
     assert!(wrong.to_string().contains("there is no /sensors/l-3/light"), "{wrong}");
     assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)), "nothing moved");
+}
+
+#[test]
+fn only_what_reverse_proxies_answer_goes_on_to_another_thing() {
+    let threads = Arc::new(ThreadPoolManager::new(4, Priorities::default()));
+    let remote: Arc<dyn Remote> = Arc::new(CoapRemote::start(Config::default(), &threads).expect("a socket"));
+    let things = Things::new(LocalStore::new(), Arc::clone(&remote), 1000, system_clock());
+    let relay = Relay::new(things, remote, PROXY_PATIENCE);
+    let reverse = |root: &str| {
+        let target = RemoteName { thing: "lamp:5683".to_owned(), path: String::new() };
+        vec![Arc::new(ReverseProxy::new(relay.clone(), root, target))]
+    };
+    let catalog = GatewayCatalog::new(LocalStore::new());
+    let forwards = |path: &str| catalog.terms(&RequestBuf::get(path).view()).forwards;
+    catalog.set_reverse(reverse("far"));
+    assert_eq!(["/far", "/far/a", "/fa", "/rd"].map(forwards), [true, true, false, false]);
+    catalog.set_reverse(reverse(""));
+    assert_eq!(["/", "/a", "/rd", "/rd-lookup/res"].map(forwards), [true; 4]);
+    catalog.set_directory(true);
+    assert_eq!(
+        ["/", "/rd", "/rd/1", "/rd-lookup/res", "/rd-lookup/x"].map(forwards),
+        [true, false, false, false, true]
+    );
 }
 
 #[test]

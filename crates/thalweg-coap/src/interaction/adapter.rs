@@ -189,6 +189,18 @@ impl Adapter {
             endpoint.abandon(now, exchange);
             return endpoint.recycle(request);
         }
+        let unread = endpoint.unread_option(exchange);
+        if let Some(number) = unread.filter(|_| !self.routes.forwards(target, &request.view())) {
+            match rank {
+                AdmissionRank::Kept => {
+                    counts.answers.note(Code::BAD_OPTION);
+                    endpoint.answer(now, exchange, not_understood(number));
+                }
+                // Rejected in silence (RFC 7252 §5.4.1).
+                AdmissionRank::Droppable => endpoint.abandon(now, exchange),
+            }
+            return endpoint.recycle(request);
+        }
         let home = self.home;
         match self.line(target) {
             Some(_) if !endpoint.may_wait(exchange) => {
@@ -251,6 +263,10 @@ impl Inline {
             self.suspicious = SUSPICIOUS_CALLS;
         }
     }
+}
+
+fn not_understood(number: OptionNumber) -> Response {
+    Response::error(Code::BAD_OPTION, format!("{number} is not understood"))
 }
 
 /// Whether a request asks nothing of the message layer itself: no observation, no block, no protection.

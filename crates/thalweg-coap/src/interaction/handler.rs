@@ -38,6 +38,9 @@ pub struct Terms {
     pub conditional: bool,
     /// Whether requests to a group of hosts reach it. Default no: they are dropped.
     pub for_groups: bool,
+    /// Whether it passes requests on to another server, so that conditions and critical options that are not understood are that
+    /// one's, as far as they are safe to forward (RFC 7252 §5.7.1). Default no: such options are answered 4.02.
+    pub forwards: bool,
 }
 
 /// Whether a resource exists, for conditional requests (RFC 7252 §5.10.8).

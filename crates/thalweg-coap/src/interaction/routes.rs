@@ -93,6 +93,16 @@ impl Routes {
         self.proxy.is_some()
     }
 
+    /// Whether some of what it leads to may pass requests on, besides the proxy.
+    pub(super) fn may_forward(&self) -> bool {
+        self.catalog.is_some() || self.routes.iter().any(|route| route.terms.forwards)
+    }
+
+    /// Whether `target` passes a request on to another server.
+    pub(super) fn forwards(&self, target: Target, request: &CoapRequest<'_>) -> bool {
+        target == Target::Proxy || self.terms(target, request).forwards
+    }
+
     /// Lets only protected requests (OSCORE, RFC 8613) reach `path`, such as `/locks`, and everything below it, whether a
     /// handler or the catalog answers there; `/` for all. Other requests get 4.01, and `/.well-known/core` says `osc`.
     pub fn protect(self, path: &str) -> Routes {
@@ -201,6 +211,9 @@ impl Routes {
                 return self.ask(target, request);
             }
             let terms = self.terms(target, request);
+            if terms.forwards {
+                return self.ask(target, request);
+            }
             let is_in_turn = terms.conditional && !request.code.is_safe();
             let _turn = is_in_turn.then(|| self.turns.take(hash_of(request.path_bytes())));
             let refusal = conditions.refusal(request, &terms, || self.existence(target, request));

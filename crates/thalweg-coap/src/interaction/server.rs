@@ -291,10 +291,9 @@ impl Server {
         let secure = config.secure.as_ref().filter(|_| home == config.loops.max(1));
         // A handshake has proved the address.
         let amplification_max = if secure.is_some() { 0 } else { config.endpoint.amplification_max };
-        let mut endpoint = Endpoint::new(
-            Config { amplification_max, proxying: self.routes.has_proxy(), ..config.endpoint.clone() },
-            secret()?,
-        );
+        let (proxying, forwarding) = (self.routes.has_proxy(), self.routes.may_forward());
+        let settings = Config { amplification_max, proxying, forwarding, ..config.endpoint.clone() };
+        let mut endpoint = Endpoint::new(settings, secret()?);
         if let Some(keyring) = &config.keyring {
             endpoint.set_keyring(Arc::clone(keyring));
         }
@@ -322,7 +321,8 @@ impl Server {
         let Some(limits) = &config.streams else { return Ok(()) };
         let home = self.homes.len() - 1;
         let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
-        let endpoint = ReliableEndpoint::new(limits.limits, secret);
+        let mut endpoint = ReliableEndpoint::new(limits.limits, secret);
+        endpoint.set_forwarding(self.routes.may_forward());
         let (adapter, told) = (self.adapter(config, home, pools), Arc::clone(&self.connections));
         let renewal = self.renewals.streams.insert(CredentialRenewal::new(limits.credentials.clone()));
         let renewal = RenewalReader::new(renewal);

@@ -6,7 +6,7 @@ use crate::dtls::Sessions;
 use crate::endpoint::reliable::ReliableEndpoint;
 use crate::endpoint::{Endpoint, EndpointEvent, ExchangeId, Peer};
 use crate::identity::{Caller, Transport};
-use crate::message::{RequestBuf, Response};
+use crate::message::{OptionNumber, RequestBuf, Response};
 
 /// Gives requests and takes their answers.
 pub(super) trait RequestSource {
@@ -37,6 +37,9 @@ pub(super) trait RequestSource {
     fn may_wait(&self, _exchange: ExchangeId) -> bool {
         true
     }
+
+    /// The critical option of a request that only a proxy may go on with.
+    fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber>;
 }
 
 /// Requests over UDP.
@@ -77,6 +80,11 @@ impl RequestSource for Endpoint {
     fn may_wait(&self, exchange: ExchangeId) -> bool {
         Endpoint::may_wait(self, exchange)
     }
+
+    #[inline]
+    fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
+        Endpoint::unread_option(self, exchange)
+    }
 }
 
 /// Requests over reliable transports.
@@ -105,6 +113,10 @@ impl RequestSource for ReliableEndpoint {
         // The answer to one whose connection is gone reaches nobody.
         let gone = || Caller::anonymous(peer.address, Transport::Tcp);
         ReliableEndpoint::caller(self, exchange).cloned().unwrap_or_else(gone)
+    }
+
+    fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
+        ReliableEndpoint::unread_option(self, exchange)
     }
 }
 
@@ -142,5 +154,9 @@ impl RequestSource for SecureSource<'_> {
 
     fn may_wait(&self, exchange: ExchangeId) -> bool {
         self.endpoint.may_wait(exchange)
+    }
+
+    fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
+        self.endpoint.unread_option(exchange)
     }
 }

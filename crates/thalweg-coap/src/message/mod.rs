@@ -11,6 +11,7 @@ mod tests;
 mod wire;
 
 pub use code::Code;
+pub(crate) use option::PROTECTED_BYTES_MAX;
 pub use option::{
     Block, OPTIONS_MAX, OptionNumber, Options, content_format, encode_uint, insert_option, parse_uint, write_option,
 };

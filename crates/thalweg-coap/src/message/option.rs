@@ -283,6 +283,10 @@ pub fn encode_uint(number: u32, buffer: &mut [u8; 4]) -> &[u8] {
 /// thousands.
 pub const OPTIONS_MAX: usize = 512;
 
+/// Bytes of a body under OSCORE that goes on in one message if it came in one: a block of 1024 with its protection and options,
+/// in a packet that fits any link of IPv6. Most ends do not put protected bodies together of outer blocks.
+pub(crate) const PROTECTED_BYTES_MAX: usize = 1232;
+
 /// Iterates over options; made of bytes that were checked, or that this crate wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
@@ -324,6 +328,17 @@ impl<'a> Options<'a> {
     /// The values of one option, in order.
     pub fn values(self, number: OptionNumber) -> impl Iterator<Item = &'a [u8]> {
         self.take_while(move |(found, _)| *found <= number).filter(move |(found, _)| *found == number).map(|(_, v)| v)
+    }
+
+    /// Those that are not understood here: unknown, of a wrong form, or too often (RFC 7252 §5.4.1, §5.4.3, §5.4.5). OSCORE
+    /// is one of them, since who understands it takes it off first.
+    pub(crate) fn not_understood(self) -> impl Iterator<Item = (OptionNumber, &'a [u8])> {
+        let mut last = OptionNumber(0);
+        self.filter(move |(number, value)| {
+            let is_repeated = *number == last && !number.is_repeatable();
+            last = *number;
+            is_repeated || !number.accepts(value) || *number == OptionNumber::OSCORE
+        })
     }
 
     /// The first value of one option.

@@ -132,7 +132,7 @@ impl<'a> CoapRequest<'a> {
     /// A copy that owns its bytes.
     pub fn to_owned(&self) -> RequestBuf {
         let (options, payload) = (self.options.as_bytes().to_vec(), self.payload.to_vec());
-        RequestBuf { code: self.code, options, payload, fault: None }
+        RequestBuf { code: self.code, options, payload, ..RequestBuf::default() }
     }
 }
 
@@ -154,6 +154,7 @@ pub struct RequestBuf {
     code: Code,
     options: Vec<u8>,
     payload: Vec<u8>,
+    is_forwarded: bool,
     /// Why it cannot be sent.
     fault: Option<TargetFault>,
 }
@@ -171,7 +172,7 @@ impl RequestBuf {
     /// no path and query is refused when it is sent; [`RequestBuf::fault`] says why.
     pub fn new(code: Code, target: &str) -> RequestBuf {
         let fault = target.contains('#').then_some(TargetFault::Fragment);
-        let mut request = RequestBuf { code, options: Vec::new(), payload: Vec::new(), fault };
+        let mut request = RequestBuf { code, fault, ..RequestBuf::default() };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let path = path.strip_prefix('/').unwrap_or(path);
         let segments = path.split('/').filter(|_| !path.is_empty());
@@ -242,6 +243,18 @@ impl RequestBuf {
         self.with_uint(OptionNumber::OBSERVE, u32::from(observe == Observe::Deregister))
     }
 
+    /// Says that the response is for somebody else: options of it that are not understood are passed on, also critical ones, and
+    /// those of them that are not safe to forward end the request with an error (RFC 7252 §5.7.1).
+    #[must_use]
+    pub fn forwarded(self) -> RequestBuf {
+        RequestBuf { is_forwarded: true, ..self }
+    }
+
+    /// Whether the response is for somebody else.
+    pub fn is_forwarded(&self) -> bool {
+        self.is_forwarded
+    }
+
     /// The method.
     pub fn code(&self) -> Code {
         self.code
@@ -255,7 +268,7 @@ impl RequestBuf {
     /// Refills this request with a received one and keeps the buffers, so that nothing is allocated in steady state.
     pub(crate) fn refill(&mut self, code: Code, options: Options<'_>, payload: &[u8]) {
         self.code = code;
-        self.fault = None;
+        (self.is_forwarded, self.fault) = (false, None);
         self.options.clear();
         self.options.extend_from_slice(options.as_bytes());
         self.payload.clear();
@@ -288,7 +301,7 @@ impl RequestBuf {
 
 impl Default for RequestBuf {
     fn default() -> RequestBuf {
-        RequestBuf { code: Code::EMPTY, options: Vec::new(), payload: Vec::new(), fault: None }
+        RequestBuf { code: Code::EMPTY, options: Vec::new(), payload: Vec::new(), is_forwarded: false, fault: None }
     }
 }
 

@@ -27,8 +27,13 @@ impl Relay {
         Relay { things, remote, patience }
     }
 
-    /// Answers a request with what the resource `name` answers.
+    /// Answers a request with what the resource `name` answers. Options that are not understood go along, there and back, if
+    /// they are safe to forward; else they are refused (RFC 7252 §5.7.1).
     fn pass(&self, name: &RemoteName, request: &CoapRequest<'_>) -> Response {
+        let mut foreign = request.options.not_understood();
+        if let Some((number, _)) = foreign.find(|(number, _)| number.is_unsafe()) {
+            return Response::error(Code::BAD_OPTION, format!("{number} is not understood and not safe to forward"));
+        }
         let hops = match request.options.value(OptionNumber::HOP_LIMIT) {
             Some([hops]) => *hops,
             _ => HOPS,
@@ -52,7 +57,7 @@ impl Relay {
             true => Response::new(Code::VALID),
             false => Response::content(representation.payload, representation.content_format),
         };
-        let response = response.with_max_age(max_age);
+        let response = Response { options: representation.options, ..response.with_max_age(max_age) };
         Ok(etag.into_iter().fold(response, Response::with_etag))
     }
 
@@ -64,7 +69,10 @@ impl Relay {
                 onward = onward.with_option(number, value);
             }
         }
-        let onward = onward.with_option(OptionNumber::HOP_LIMIT, &[hops]);
+        for (number, value) in foreign(request) {
+            onward = onward.with_option(number, value);
+        }
+        let onward = onward.with_option(OptionNumber::HOP_LIMIT, &[hops]).forwarded();
         let (sender, answer) = mpsc::sync_channel(1);
         let completion = move |outcome| {
             // The receiver is gone when it took too long.
@@ -85,7 +93,14 @@ impl Relay {
 
 /// Whether the answer depends on more than the resource and its format.
 fn is_conditional(request: &CoapRequest<'_>) -> bool {
-    request.if_match().next().is_some() || request.is_if_none_match() || !request.payload.is_empty()
+    let is_conditional = request.if_match().next().is_some() || request.is_if_none_match();
+    is_conditional || !request.payload.is_empty() || foreign(request).next().is_some()
+}
+
+/// Options that are not understood, and that no other place passes on.
+fn foreign<'a>(request: &CoapRequest<'a>) -> impl Iterator<Item = (OptionNumber, &'a [u8])> + use<'a> {
+    let is_ours = |number: OptionNumber| PASSED_ON.contains(&number) || number == OptionNumber::HOP_LIMIT;
+    request.options.not_understood().filter(move |(number, _)| !is_ours(*number))
 }
 
 fn refusal(error: &ResourceError) -> Response {
@@ -155,10 +170,15 @@ impl ReverseProxy {
         ReverseProxy { relay, root, target }
     }
 
+    /// Whether a request is for its path or below.
+    pub fn covers(&self, request: &CoapRequest<'_>) -> bool {
+        let mut segments = request.path_segments();
+        self.root.iter().all(|expected| segments.next() == Some(expected))
+    }
+
     /// Answers a request below its path; `None` for another.
     pub fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
-        let mut segments = request.path_segments();
-        if !self.root.iter().all(|expected| segments.next() == Some(expected)) {
+        if !self.covers(request) {
             return None;
         }
         let rest = resource_of(request, self.root.len());
@@ -173,7 +193,7 @@ impl ReverseProxy {
     }
 }
 
-/// Options that a request takes along; others are between neighbours, or not safe to forward unread.
+/// Options that a request takes along; others that are understood are between neighbours.
 const PASSED_ON: [OptionNumber; 5] = [
     OptionNumber::IF_MATCH,
     OptionNumber::ETAG,

@@ -65,7 +65,8 @@ impl Handler for ResourceHandler {
 }
 
 /// Formats are negotiated by the resource itself.
-const RESOURCE_TERMS: Terms = Terms { produces: &[], consumes: &[], conditional: true, for_groups: false };
+const RESOURCE_TERMS: Terms =
+    Terms { produces: &[], consumes: &[], conditional: true, for_groups: false, forwards: false };
 
 fn terms(resource: &dyn Resource) -> Terms {
     Terms { for_groups: resource.answers_groups(), ..RESOURCE_TERMS }

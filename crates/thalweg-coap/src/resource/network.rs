@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use crate::message::ETag;
+use crate::message::{ETag, OptionNumber};
 use crate::resource::{ResourceError, ResourceRepresentation};
 
 /// A resource of another thing.
@@ -31,8 +31,9 @@ pub struct RemoteKey {
 pub enum Fetched {
     /// A representation, perhaps with a tag (2.05).
     Content(ResourceRepresentation, Option<ETag>),
-    /// The one that is in the store is still right, for so long (2.03).
-    Valid(Duration),
+    /// The one that is in the store is still right, for so long (2.03); these options replace its own of the same numbers
+    /// (RFC 7252 §5.9.1.3).
+    Valid(Duration, Vec<(OptionNumber, Vec<u8>)>),
 }
 
 /// Resources of other things within a budget of bytes; the one that was not requested for longest leaves first. `W` is the one that
@@ -155,12 +156,16 @@ impl<W> NetworkStore<W> {
                 }
                 Ok(representation)
             }
-            Ok(Fetched::Valid(max_age)) => match self.entries.get_mut(key) {
+            Ok(Fetched::Valid(max_age, options)) => match self.entries.get(key) {
                 Some(entry) => {
-                    entry.representation.max_age = max_age;
-                    entry.fresh_until = now + max_age;
                     self.counters.validated += 1;
-                    Ok(entry.representation.clone())
+                    let (mut representation, etag) = (entry.representation.clone(), entry.etag);
+                    representation.max_age = max_age;
+                    representation.options.retain(|(number, _)| options.iter().all(|(new, _)| new != number));
+                    representation.options.extend(options);
+                    representation.options.sort_by_key(|(number, _)| *number);
+                    self.store(now, key, representation.clone(), etag);
+                    Ok(representation)
                 }
                 None => {
                     let reason = format!("{} confirms what is not in the store any more; ask again", key.name.thing);
@@ -249,11 +254,14 @@ impl<W> NetworkStore<W> {
 
 fn entry_bytes(key: &RemoteKey, representation: &ResourceRepresentation) -> usize {
     // The key is kept twice.
-    ENTRY_BYTES + 2 * (key.name.thing.len() + key.name.path.len()) + representation.payload.len()
+    let options: usize = representation.options.iter().map(|(_, value)| OPTION_BYTES + value.len()).sum();
+    ENTRY_BYTES + 2 * (key.name.thing.len() + key.name.path.len()) + representation.payload.len() + options
 }
 
 /// Bytes of an entry besides its names and payload, counted generously.
 const ENTRY_BYTES: usize = 256;
+/// Bytes of an option besides its value.
+const OPTION_BYTES: usize = 64;
 /// Most requests that may wait for one answer.
 const WAITERS_MAX: usize = 65_536;
 /// Most resources that may be requested at once.
@@ -275,7 +283,7 @@ mod tests {
 
     fn content(text: &str, max_age: u64) -> ResourceRepresentation {
         let payload = text.as_bytes().to_vec();
-        ResourceRepresentation { content_format: content_format::TEXT, payload, max_age: Duration::from_secs(max_age) }
+        ResourceRepresentation::new(content_format::TEXT, payload, Duration::from_secs(max_age))
     }
 
     fn tag() -> Option<ETag> {
@@ -309,11 +317,26 @@ mod tests {
         fetch(&mut store, 0, "a", content("x", 60));
         assert_eq!(store.handle_request(at(59), &key("a"), || 0), RemoteAsked::Known(content("x", 1)));
         assert_eq!(store.handle_request(at(60), &key("a"), || 0), RemoteAsked::Begin(tag()));
-        let answer = store.handle_answer(at(60), &key("a"), Ok(Fetched::Valid(Duration::from_secs(30))));
+        let answer = store.handle_answer(at(60), &key("a"), Ok(Fetched::Valid(Duration::from_secs(30), Vec::new())));
         assert_eq!(answer.outcome, Ok(content("x", 30)));
         assert_eq!(store.handle_request(at(89), &key("a"), || 0), RemoteAsked::Known(content("x", 1)));
         let expect = NetworkStoreCounters { hits: 2, joined: 0, requests: 2, validated: 1, evicted: 0 };
         assert_eq!(store.counters(), expect);
+    }
+
+    #[test]
+    fn a_confirmation_replaces_the_options_that_it_has() {
+        let mut store = NetworkStore::new(10_000);
+        let option = |number: u16, value: &str| (OptionNumber(number), value.as_bytes().to_vec());
+        let options = vec![option(2049, "a"), option(2049, "b"), option(2052, "c")];
+        fetch(&mut store, 0, "a", ResourceRepresentation { options, ..content("x", 1) });
+        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Begin(tag()));
+        let confirmed = Fetched::Valid(Duration::from_secs(5), vec![option(2049, "longer"), option(2056, "d")]);
+        store.handle_answer(at(1), &key("a"), Ok(confirmed));
+        let options = vec![option(2049, "longer"), option(2052, "c"), option(2056, "d")];
+        let expect = ResourceRepresentation { options, ..content("x", 5) };
+        assert_eq!(store.bytes(), entry_bytes(&key("a"), &expect));
+        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known(expect));
     }
 
     #[test]
@@ -360,7 +383,7 @@ mod tests {
     fn a_confirmation_of_what_has_left_is_an_error() {
         let mut store = NetworkStore::new(10_000);
         store.handle_request(at(0), &key("a"), || 0);
-        let answer = store.handle_answer(at(0), &key("a"), Ok(Fetched::Valid(Duration::from_secs(1))));
+        let answer = store.handle_answer(at(0), &key("a"), Ok(Fetched::Valid(Duration::from_secs(1), Vec::new())));
         assert!(matches!(answer.outcome, Err(ResourceError::BadAnswer(_))));
     }
 }

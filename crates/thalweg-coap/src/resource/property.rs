@@ -225,7 +225,7 @@ impl Resource for Property {
         let sampled = self.read()?;
         let payload = of_value(format, &self.shared.path, &sampled.value, self.shared.unit)?;
         let max_age = sampled.fresh_for((self.shared.clock)());
-        Ok(ResourceRepresentation { content_format: format, payload, max_age })
+        Ok(ResourceRepresentation::new(format, payload, max_age))
     }
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_types::document::{Document, octets};
 
 use crate::device::{Unit, Value, ValueKind};
-use crate::message::{ETag, content_format};
+use crate::message::{ETag, OptionNumber, content_format};
 use crate::resource::ResourceError;
 use crate::senml::{self, SenmlRecord};
 
@@ -27,9 +27,16 @@ pub struct ResourceRepresentation {
     pub payload: Vec<u8>,
     /// Time for which it stays fresh.
     pub max_age: Duration,
+    /// Options of another thing's response that have no field of their own, for those who pass it on.
+    pub options: Vec<(OptionNumber, Vec<u8>)>,
 }
 
 impl ResourceRepresentation {
+    /// A payload in a format that stays fresh for so long.
+    pub fn new(content_format: u16, payload: Vec<u8>, max_age: Duration) -> ResourceRepresentation {
+        ResourceRepresentation { content_format, payload, max_age, options: Vec::new() }
+    }
+
     /// An entity tag that differs when the payload or its format does (RFC 7252 §5.10.6).
     pub fn etag(&self) -> ETag {
         let format = self.content_format.to_be_bytes();
@@ -197,7 +204,7 @@ mod tests {
 
     fn representation(format: u16, value: &Value) -> ResourceRepresentation {
         let payload = of_value(format, "t", value, Unit::CELSIUS).expect("written");
-        ResourceRepresentation { content_format: format, payload, max_age: Duration::ZERO }
+        ResourceRepresentation::new(format, payload, Duration::ZERO)
     }
 
     #[test]
@@ -276,7 +283,7 @@ mod tests {
     fn a_tag_differs_with_payload_and_format() {
         let tags = [(0, "1"), (0, "2"), (50, "1")].map(|(format, payload)| {
             let payload = payload.as_bytes().to_vec();
-            ResourceRepresentation { content_format: format, payload, max_age: Duration::ZERO }.etag()
+            ResourceRepresentation::new(format, payload, Duration::ZERO).etag()
         });
         assert_ne!(tags[0], tags[1]);
         assert_ne!(tags[0], tags[2]);

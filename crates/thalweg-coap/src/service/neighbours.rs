@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 use thalweg_transport::clock;
 
-use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestId};
+use crate::endpoint::{Config, Confirmability, EndpointEvent, RequestError, RequestId};
 use crate::interaction::client::{Client, ClientError};
 use crate::message::{Observe, RequestBuf, Response};
 use crate::resource::ResourceError;
@@ -332,7 +332,11 @@ fn pause_after(failures: &mut u32) -> Duration {
 }
 
 fn no_answer(thing: &str, error: &ClientError) -> ResourceError {
-    ResourceError::NoAnswer(format!("{thing}: {error}"))
+    let reason = format!("{thing}: {error}");
+    match error {
+        ClientError::Request(RequestError::UnknownOption(_)) => ResourceError::BadAnswer(reason),
+        _ => ResourceError::NoAnswer(reason),
+    }
 }
 
 fn too_many(thing: &str) -> ResourceError {

@@ -64,7 +64,8 @@ impl Network {
                 return Err(ResourceError::Unavailable(reason, Duration::from_secs(1)));
             }
             RemoteAsked::Begin(etag) => {
-                let mut request = get_request(key);
+                // A proxy may wait for the same answer.
+                let mut request = get_request(key).forwarded();
                 if let Some(etag) = etag {
                     request = request.with_option(OptionNumber::ETAG, &etag);
                 }
@@ -149,7 +150,7 @@ impl Network {
                 let etag = response.etag;
                 Ok(Fetched::Content(representation(response), etag))
             }
-            Code::VALID => Ok(Fetched::Valid(max_age(&response))),
+            Code::VALID => Ok(Fetched::Valid(max_age(&response), response.options)),
             _ => Err(refused(&key.name, &response)),
         });
         let RemoteAnswer { waiters, outcome } = {
@@ -184,7 +185,10 @@ fn get_request(key: &RemoteKey) -> RequestBuf {
 fn representation(response: Response) -> ResourceRepresentation {
     let max_age = max_age(&response);
     let content_format = response.content_format.unwrap_or_default();
-    ResourceRepresentation { content_format, payload: response.payload.into_vec(), max_age }
+    ResourceRepresentation {
+        options: response.options,
+        ..ResourceRepresentation::new(content_format, response.payload.into_vec(), max_age)
+    }
 }
 
 /// Time for which a response stays fresh; 60 s unless it says (RFC 7252 §5.10.5).

@@ -62,7 +62,15 @@ impl Things {
     pub fn request_as(&self, name: &str, accept: Option<u16>) -> Result<ResourceRepresentation, ResourceError> {
         match parsed(name)? {
             ResourceName::Own(path) => self.get_own(&path, accept),
-            ResourceName::Other(name) => self.network.get(&RemoteKey { name, accept }, self.patience),
+            ResourceName::Other(name) => {
+                let representation = self.network.get(&RemoteKey { name, accept }, self.patience)?;
+                // For a proxy the network lets them pass (RFC 7252 §5.4.1).
+                let mut numbers = representation.options.iter().map(|(number, _)| *number);
+                match numbers.find(|number| number.is_critical()) {
+                    None => Ok(representation),
+                    Some(number) => Err(ResourceError::BadAnswer(format!("the answer's {number} is not understood"))),
+                }
+            }
         }
     }
 

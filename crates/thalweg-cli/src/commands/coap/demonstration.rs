@@ -38,6 +38,7 @@ impl Handler for NoteHandler {
             consumes: &[content_format::TEXT],
             conditional: true,
             for_groups: false,
+            forwards: false,
         }
     }
 

@@ -7,7 +7,7 @@ use super::frame::ReliableMessage;
 use super::serve::JOINED;
 use super::signal::{self, Capabilities};
 use super::{ConnectionId, ReliableEndpoint};
-use crate::endpoint::asked::unknown_critical;
+use crate::endpoint::asked::refused_option;
 use crate::endpoint::response::read_response;
 use crate::endpoint::slab::Slab;
 use crate::endpoint::transfer::{RESTARTS_MAX, insert_uint, without_observe};
@@ -181,7 +181,9 @@ impl ReliableEndpoint {
         let mut plain = Vec::new();
         let joined = read_joined(message.options, &mut plain);
         let options = if joined.is_some() { Options::new(&plain) } else { message.options };
-        if let Some(unknown) = unknown_critical(options) {
+        let own = self.asking.requests.get(request.0);
+        let is_forwarded = own.is_some_and(|own| own.request.is_forwarded());
+        if let Some(unknown) = refused_option(options, is_forwarded) {
             return self.fail(id, request, RequestError::UnknownOption(unknown));
         }
         let (mut response, block1, _) = read_response(&ReliableMessage { options, ..*message }.as_datagram());

@@ -123,6 +123,7 @@ pub struct ReliableCounts {
 /// Client and server on all connections of a thread.
 pub struct ReliableEndpoint {
     limits: ReliableLimits,
+    forwarding: bool,
     table: TableState,
     connections: Slab<Connection>,
     serving: Serving,
@@ -146,6 +147,7 @@ impl ReliableEndpoint {
         let table = TableState::new(&EndpointSecret::new(secret));
         ReliableEndpoint {
             limits,
+            forwarding: false,
             table,
             connections: Slab::new(),
             serving: Serving::new(limits.transfer_bytes_max),

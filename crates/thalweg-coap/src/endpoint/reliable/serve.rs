@@ -12,8 +12,8 @@ use super::signal::Capabilities;
 use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::{Asked, OptionRefusal};
 use crate::endpoint::bounded::BoundedMap;
+use crate::endpoint::cutting::whole;
 use crate::endpoint::encode::{OutOfRange, ResponsePart, cut};
-use crate::endpoint::server::whole;
 use crate::endpoint::slab::Slab;
 use crate::endpoint::spare::Spare;
 use crate::endpoint::{Confirmability, EndpointEvent, ExchangeGone, ExchangeId};
@@ -90,6 +90,17 @@ impl ReliableEndpoint {
         Ok(())
     }
 
+    /// Whether requests with a critical option that is not understood but safe to forward reach the driver, as with
+    /// [`Config::forwarding`](crate::endpoint::Config::forwarding). Default no.
+    pub fn set_forwarding(&mut self, forwarding: bool) {
+        self.forwarding = forwarding;
+    }
+
+    /// As [`Endpoint::unread_option`](crate::endpoint::Endpoint::unread_option).
+    pub fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
+        self.serving.exchanges.get(exchange.0).and_then(|exchange| exchange.asked.unread)
+    }
+
     /// Leaves a request without a response: its client is told 5.03, since on a connection nothing gets lost.
     pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
         let _ = self.respond(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
@@ -106,7 +117,7 @@ impl ReliableEndpoint {
         let mut options = Vec::new();
         let blocks = join_blocks(message.options, &mut options);
         let options = blocks.map_or(message.options, |_| Options::new(&options));
-        let asked = Asked::read(message.code, options, &self.table);
+        let asked = Asked::read(message.code, options, &self.table, self.forwarding);
         let exchange = ReliableExchange {
             connection: id,
             token: message.token,
@@ -117,7 +128,8 @@ impl ReliableEndpoint {
             is_notification: false,
         };
         let refusal = match asked {
-            Err(OptionRefusal::BadOption(OptionNumber::OSCORE)) => {
+            Err(OptionRefusal::BadOption(OptionNumber::OSCORE))
+            | Ok(Asked { unread: Some(OptionNumber::OSCORE), .. }) => {
                 Some(Response::error(Code::BAD_OPTION, "OSCORE is not supported over reliable transports"))
             }
             Err(OptionRefusal::BadOption(number)) => {
@@ -133,7 +145,7 @@ impl ReliableEndpoint {
         if let Some(response) = refusal {
             return self.finish(now, exchange, response);
         }
-        if exchange.asked.observe == Some(Observe::Deregister) {
+        if exchange.asked.observe == Some(Observe::Deregister) && exchange.asked.unread.is_none() {
             self.forget_observation(id, exchange.token);
         }
         if let Some(block) = exchange.asked.block1 {

@@ -204,6 +204,26 @@ fn a_critical_option_that_is_not_understood_rejects_the_response() {
 }
 
 #[test]
+fn who_forwards_a_response_takes_what_is_safe_to_forward() {
+    let [critical, elective, hidden] = [2049, 2050, 2051].map(OptionNumber);
+    let ask = |options: &[(OptionNumber, &[u8])]| {
+        let mut client = Host::new(Config::default());
+        let (request, delivery) = (RequestBuf::get("/a").forwarded(), Confirmability::Confirmable);
+        client.endpoint.request(client.now, peer(SERVER), request, delivery).unwrap();
+        let request = client.sent().remove(0);
+        client.receive(SERVER, &answer(&request, MessageType::Acknowledgement, 0, Code::CONTENT, options));
+        client
+    };
+    let oscore = (OptionNumber::OSCORE, &b""[..]);
+    let mut client = ask(&[oscore, (critical, b"x"), (critical, b"y")]);
+    let expected = [(OptionNumber::OSCORE, vec![]), (critical, b"x".to_vec()), (critical, b"y".to_vec())];
+    assert_eq!(response(&mut client).options, expected);
+    for number in [elective, hidden] {
+        assert_eq!(failure(&mut ask(&[(critical, b"x"), (number, b"")])), RequestError::UnknownOption(number));
+    }
+}
+
+#[test]
 fn a_server_that_asks_for_a_pause_gets_it() {
     let mut client = Host::new(Config::default());
     get(&mut client, "/a", Confirmability::Confirmable);

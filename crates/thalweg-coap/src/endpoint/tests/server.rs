@@ -48,6 +48,22 @@ fn critical_options_have_to_be_understood() {
 }
 
 #[test]
+fn critical_options_that_are_safe_to_forward_reach_a_driver_that_forwards() {
+    let mut server = Host::new(Config { forwarding: true, ..trusting() });
+    let mut unread = |hex: &str| {
+        server.receive(1, &bytes(hex));
+        let asked = server.exchanges();
+        (asked.iter().map(|one| server.endpoint.unread_option(*one)).collect::<Vec<_>>(), server.lines())
+    };
+    let refused = |len: usize| (Vec::new(), vec![format!("ACK 4.02 [{len}]")]);
+    assert_eq!(unread("40010001 e006f4"), (vec![Some(OptionNumber(2049))], vec![]));
+    assert_eq!(unread("40010002 e006f5"), (vec![None], vec![]), "2050 is elective");
+    assert_eq!(unread("40010003 e006f6"), refused(29), "2051 is unsafe");
+    assert_eq!(unread("40010004 e006f4 20"), refused(29), "2049, and 2051 behind it");
+    assert_eq!(unread("40010005 d10401 0101"), (vec![Some(OptionNumber::ACCEPT)], vec![]), "too often");
+}
+
+#[test]
 fn a_slow_handler_is_acknowledged_and_answers_by_itself() {
     let mut server = Host::new(trusting());
     server.receive(1, &bytes(GET));

@@ -301,6 +301,22 @@ fn what_is_no_coap_aborts_the_connection_and_says_why() {
 }
 
 #[test]
+fn critical_options_that_are_safe_to_forward_reach_a_driver_that_forwards() {
+    let ask = |forwarding: bool, number: u16| {
+        let mut pair = Pair::new(Framing::Stream, ReliableLimits::default());
+        pair.server.set_forwarding(forwarding);
+        let request = RequestBuf::get("/body").with_option(OptionNumber(number), b"x");
+        pair.client.request(pair.ends.0, request).expect("the connection is there");
+        while pair.carry(true) | pair.carry(false) {}
+        let Some(EndpointEvent::Request { exchange, .. }) = pair.server.poll_event() else { return None };
+        Some(pair.server.unread_option(exchange))
+    };
+    assert_eq!((ask(false, 2049), ask(true, 2049)), (None, Some(Some(OptionNumber(2049)))));
+    assert_eq!((ask(true, 2051), ask(true, OptionNumber::OSCORE.0)), (None, None));
+    assert_eq!((ask(false, 2050), ask(true, 2050)), (Some(None), Some(None)));
+}
+
+#[test]
 fn slow_and_silent_ends_are_given_up() {
     let limits = ReliableLimits::default();
     // Nothing at all; a drop now and then; nothing after the greeting.

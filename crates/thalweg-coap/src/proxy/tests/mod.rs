@@ -1,3 +1,5 @@
+mod options;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -86,11 +86,15 @@ impl Simulation {
 
     pub(crate) fn match_begins(&mut self, process: usize, local: EntityId, peer: Guid) {
         let Some(number) = self.endpoints.get(&(process, local)).copied() else { return };
-        let last = match local.is_writer() {
-            true => self.writers[number].handle.as_ref(),
-            false => self.writers.iter().find(|one| one.record.guid == Some(peer)).and_then(|one| one.handle.as_ref()),
+        let writer = match local.is_writer() {
+            true => Some(&self.writers[number]),
+            false => self.writers.iter().find(|one| one.record.guid == Some(peer)),
         };
-        let last = last.map_or(SequenceNumber::ZERO, |handle| handle.lock().last());
+        let last = writer.map_or(SequenceNumber::ZERO, |writer| match &writer.handle {
+            Some(handle) => handle.lock().last(),
+            // Its history outlives it.
+            None => writer.record.written.last().map_or(SequenceNumber::ZERO, |written| written.sequence),
+        });
         let mut one = MatchRecord { peer, from: self.now, until: None, after: SequenceNumber::ZERO, last };
         if local.is_writer() {
             let writer = &mut self.writers[number];

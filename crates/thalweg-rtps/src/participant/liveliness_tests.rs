@@ -1,14 +1,18 @@
 //! Laws of LIVELINESS between participants.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::tests::*;
 use super::*;
 use crate::history::InstanceState;
+use crate::payload::Payload;
 use crate::qos::{History, Liveliness as LivelinessQos, LivelinessKind, ReaderQos, WriterQos};
 use crate::reader::Reader;
 use crate::shared::Shared;
-use crate::types::{EntityId, KeyHash, Keyed};
+use crate::types::{EntityId, KeyHash, Keyed, SequenceNumber};
+use crate::wire::batch::HeartbeatBatch;
+use crate::wire::{Heartbeat, write};
 use crate::writer::{Writer, WriterOptions};
 
 const LEASE: Duration = Duration::from_millis(300);
@@ -84,6 +88,27 @@ fn a_writer_by_topic_is_alive_as_long_as_its_application_says_so() {
         let lost = Event::LivelinessLost { writer: writer.lock().guid().entity };
         assert_eq!(net.nodes[0].events.iter().filter(|event| **event == lost).count(), 2);
         assert_eq!(writer.lock().liveliness_lost(), 2);
+    }
+}
+
+#[test]
+fn heartbeats_of_batches_say_that_their_writer_is_alive() {
+    let mut net = Net::new(2);
+    let (writer, _reader) = pair(&mut net, LivelinessKind::ManualByTopic);
+    net.run_for(SECOND);
+    assert_eq!(told(&net, 1), "-");
+    let guid = writer.lock().guid();
+    for (count, liveliness) in [(1_000, false), (1_001, true)] {
+        let (first, last) = (SequenceNumber::FIRST, SequenceNumber::ZERO);
+        let (reader, writer) = (EntityId::UNKNOWN, guid.entity);
+        let heartbeat = Heartbeat { reader, writer, first, last, count, is_final: true, liveliness };
+        let mut bytes = Vec::new();
+        write::header(&mut bytes, guid.prefix);
+        write::heartbeat_batch(&mut bytes, &HeartbeatBatch { first_batch: first, last_batch: last, heartbeat });
+        let source = SocketAddr::from(([10, 0, 0, 1], 7411));
+        net.nodes[1].participant.handle_datagram(net.now, &Payload::from(bytes), source);
+        net.run_for(LEASE / 3);
+        assert_eq!(told(&net, 1), if liveliness { "-+" } else { "-" });
     }
 }
 

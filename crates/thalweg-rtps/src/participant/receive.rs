@@ -134,6 +134,9 @@ impl Participant {
             }
             Submessage::HeartbeatBatch(batch) => {
                 let writer = Guid::new(context.source, batch.heartbeat.writer);
+                if batch.heartbeat.liveliness {
+                    self.note_asserted(now, writer);
+                }
                 self.for_each_reader(now, writer, batch.heartbeat.reader, |reader| {
                     reader.handle_heartbeat_batch(now, writer, &batch)
                 });

@@ -183,9 +183,7 @@ pub fn padding(out: &mut Vec<u8>, payload_len: usize) {
 
 /// Appends a HEARTBEAT; [`HEARTBEAT_LEN`] bytes.
 pub fn heartbeat(out: &mut Vec<u8>, heartbeat: &Heartbeat) {
-    let final_flag = if heartbeat.is_final { flag::FINAL } else { 0 };
-    let liveliness_flag = if heartbeat.liveliness { flag::LIVELINESS } else { 0 };
-    Fields::<HEARTBEAT_LEN>::submessage(id::HEARTBEAT, final_flag | liveliness_flag)
+    Fields::<HEARTBEAT_LEN>::submessage(id::HEARTBEAT, heartbeat_flags(heartbeat))
         .entities(heartbeat.reader, heartbeat.writer)
         .number(heartbeat.first)
         .number(heartbeat.last)
@@ -193,12 +191,15 @@ pub fn heartbeat(out: &mut Vec<u8>, heartbeat: &Heartbeat) {
         .append(out);
 }
 
+fn heartbeat_flags(heartbeat: &Heartbeat) -> u8 {
+    let final_flag = if heartbeat.is_final { flag::FINAL } else { 0 };
+    final_flag | if heartbeat.liveliness { flag::LIVELINESS } else { 0 }
+}
+
 /// Appends a HEARTBEAT that tells of the writer's publisher; [`GROUP_HEARTBEAT_LEN`] bytes. The digests of the publisher's writers are
 /// zero: unknown.
 pub fn group_heartbeat(out: &mut Vec<u8>, heartbeat: &Heartbeat, info: &GroupInfo) {
-    let final_flag = if heartbeat.is_final { flag::FINAL } else { 0 };
-    let liveliness_flag = if heartbeat.liveliness { flag::LIVELINESS } else { 0 };
-    Fields::<GROUP_HEARTBEAT_LEN>::submessage(id::HEARTBEAT, flag::GROUP_INFO | final_flag | liveliness_flag)
+    Fields::<GROUP_HEARTBEAT_LEN>::submessage(id::HEARTBEAT, flag::GROUP_INFO | heartbeat_flags(heartbeat))
         .entities(heartbeat.reader, heartbeat.writer)
         .number(heartbeat.first)
         .number(heartbeat.last)
@@ -230,8 +231,7 @@ pub fn acknack(out: &mut Vec<u8>, acknack: &AckNack) {
 /// Appends a HEARTBEAT_BATCH; [`HEARTBEAT_BATCH_LEN`] bytes.
 pub fn heartbeat_batch(out: &mut Vec<u8>, batch: &HeartbeatBatch) {
     let heartbeat = &batch.heartbeat;
-    let flags = if heartbeat.is_final { flag::FINAL } else { 0 };
-    Fields::<HEARTBEAT_BATCH_LEN>::submessage(id::HEARTBEAT_BATCH, flags)
+    Fields::<HEARTBEAT_BATCH_LEN>::submessage(id::HEARTBEAT_BATCH, heartbeat_flags(heartbeat))
         .entities(heartbeat.reader, heartbeat.writer)
         .number(batch.first_batch)
         .number(batch.last_batch)

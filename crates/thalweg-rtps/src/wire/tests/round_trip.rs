@@ -37,7 +37,7 @@ fn random_plain(rng: &mut Rng) -> Submessage<'static> {
         7 => {
             let last = sequence + (rng.below(1 << 20) as i64 - 1);
             let heartbeat =
-                Heartbeat { reader, writer, first: sequence, last, count, is_final: flag, liveliness: false };
+                Heartbeat { reader, writer, first: sequence, last, count, is_final: flag, liveliness: rng.chance(0.5) };
             let first_batch = random_number(rng);
             let last_batch = first_batch + (rng.below(1 << 20) as i64 - 1);
             Submessage::HeartbeatBatch(HeartbeatBatch { first_batch, last_batch, heartbeat })

@@ -78,8 +78,11 @@ impl RecordingFiles {
     /// Creates the first file.
     ///
     /// # Errors
-    /// When it exists already or cannot be created.
+    /// When it exists already or cannot be created, or, with `split_bytes`, one of those that are to follow it exists.
     pub fn create(options: FileOptions) -> Result<RecordingFiles, RecordingError> {
+        if let Some(other) = options.split_bytes.and_then(|_| left_over(&options.path)) {
+            return Err(RecordingError::of_file(&other, EXISTS));
+        }
         let mut files = RecordingFiles { options, writers: Vec::new(), open: None, paths: Vec::new() };
         files.open = Some(files.begin()?);
         Ok(files)
@@ -192,7 +195,7 @@ impl RecordingFiles {
         };
         let failed = |error: &dyn std::fmt::Display| RecordingError::of_file(&path, error);
         let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => failed(&"exists already, and is not written over; name another file"),
+            io::ErrorKind::AlreadyExists => failed(&EXISTS),
             _ => failed(&error),
         })?;
         let bytes = Arc::new(AtomicU64::new(0));
@@ -264,6 +267,19 @@ impl OpenFile {
         self.writer.finish().map_err(failed)?;
         Ok(())
     }
+}
+
+const EXISTS: &str = "exists already, and is not written over; name another file";
+
+/// A file of an earlier recording under the name of one that may follow the first.
+fn left_over(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let names = std::fs::read_dir(folder).ok()?.flatten().map(|entry| path.with_file_name(entry.file_name()));
+    let number = |other: &PathBuf| {
+        let stem = other.file_stem()?.to_str()?.strip_prefix(path.file_stem()?.to_str()?)?;
+        stem.strip_prefix('_')?.parse::<usize>().ok()
+    };
+    names.filter(|other| number(other).is_some_and(|number| numbered(path, number) == *other)).min()
 }
 
 /// `run_3.mcap` of `run.mcap`.

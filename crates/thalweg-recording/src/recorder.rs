@@ -5,7 +5,7 @@ mod intake;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -65,6 +65,8 @@ struct Recording {
 struct AnnouncedWriter {
     demand: Demand,
     qos: RecordedQos,
+    /// Nobody announces it any more: late readers would get nothing of it.
+    is_gone: bool,
 }
 
 /// A topic with a reader for each kind of writers that no other reader matches.
@@ -165,6 +167,8 @@ impl<'a> Recorder<'a> {
         let own = self.participant.guid_prefix();
         let mut news = Vec::new();
         let known = self.participant.publications();
+        let present: HashSet<Guid> = known.iter().map(|known| known.data.guid).collect();
+        self.shared.writers().iter_mut().for_each(|(guid, writer)| writer.is_gone = !present.contains(guid));
         for data in known.into_iter().map(|known| known.data) {
             if data.guid.prefix == own || !self.selection.has(&data.topic_name) {
                 continue;
@@ -181,7 +185,8 @@ impl<'a> Recorder<'a> {
                     continue;
                 }
                 if is_news {
-                    writers.insert(data.guid, AnnouncedWriter { demand, qos: RecordedQos::of(&data.qos) });
+                    writers
+                        .insert(data.guid, AnnouncedWriter { demand, qos: RecordedQos::of(&data.qos), is_gone: false });
                 }
                 is_news
             };
@@ -212,11 +217,14 @@ impl<'a> Recorder<'a> {
     /// Ends the readers, writes what waits and ends the file. Returns the counts and the files.
     ///
     /// # Errors
-    /// When the files could not be written.
+    /// When the files could not be written; says what of them counts.
     pub fn finish(mut self) -> Result<(RecordingSummary, Vec<PathBuf>), RecordingError> {
         let result = self.end();
-        let paths = result.unwrap_or_else(|| Err(RecordingError::new("the recording is over")))?;
-        Ok((self.shared.ledger.summary(), paths))
+        let summary = self.shared.ledger.summary();
+        match result.unwrap_or_else(|| Err(RecordingError::new("the recording is over"))) {
+            Ok(paths) => Ok((summary, paths)),
+            Err(error) => Err(RecordingError::new(format!("{error}; {summary}"))),
+        }
     }
 
     fn end(&mut self) -> Option<Result<Vec<PathBuf>, RecordingError>> {

@@ -153,8 +153,11 @@ impl Disk {
         }
     }
 
-    /// Writes what durable writers keep into the file that has begun, at the time of its first sample.
+    /// Writes what durable writers keep that are there into the file that has begun, at the time of its first sample.
     fn repeat_latched(&mut self, log_time_ns: u64) -> Result<(), RecordingError> {
+        let is_gone = |writer: &Guid| self.shared.writers().get(writer).is_some_and(|writer| writer.is_gone);
+        let gone: Vec<Guid> = self.depths.keys().copied().filter(is_gone).collect();
+        gone.into_iter().for_each(|writer| self.latched.forget(writer));
         for (writer, Kept { sequence, publish_time_ns, payload, .. }) in self.latched.samples() {
             let message = RecordedMessage { sequence, log_time_ns, publish_time_ns, data: &payload };
             if let Some(number) = self.numbers.get(&writer) {

@@ -27,7 +27,7 @@ fn guid(number: u32) -> Guid {
 
 fn announce(recording: &Recording, writer: Guid, qos: &thalweg::qos::WriterQos) {
     let demand = Demand { is_reliable: true, is_durable: true, ownership: Ownership::Shared, partition: Vec::new() };
-    recording.writers().insert(writer, AnnouncedWriter { demand, qos: RecordedQos::of(qos) });
+    recording.writers().insert(writer, AnnouncedWriter { demand, qos: RecordedQos::of(qos), is_gone: false });
 }
 
 fn offer(recording: &Recording, about: &Arc<AboutTopic>, writer: Guid, sequence: i64, bytes: usize) {
@@ -70,6 +70,39 @@ fn what_is_repeated_in_each_file_begins_no_further_files() {
     // 200 samples have some 30 kB with what stands around them.
     assert!((2..10).contains(&paths.len()), "{} files", paths.len());
     assert_eq!(recording.ledger.summary().recorded(), 201);
+}
+
+#[test]
+fn what_writers_kept_that_have_gone_is_not_repeated() {
+    let counts = [false, true].map(|goes| {
+        let folder = Folder::new(&format!("gone-{goes}"));
+        let (recording, about) = (recording(), about(Some(None)));
+        let durability = Durability::TransientLocal;
+        announce(&recording, guid(1), &thalweg::qos::WriterQos { durability, ..thalweg::qos::WriterQos::default() });
+        announce(&recording, guid(2), &thalweg::qos::WriterQos::default());
+        offer(&recording, &about, guid(1), 1, 100);
+        (1..=200).for_each(|sequence| offer(&recording, &about, guid(2), sequence, 100));
+        recording.writers().get_mut(&guid(1)).expect("announced").is_gone = goes;
+        let paths = write(&recording, folder.0.join("run.mcap"), Some(10_000));
+        assert!(paths.len() > 1);
+        let messages = |path: &PathBuf| {
+            let bytes = std::fs::read(path).expect("written");
+            mcap::MessageStream::new(&bytes).expect("an MCAP file").count()
+        };
+        paths.iter().map(messages).sum::<usize>() - 201 == paths.len() - 1
+    });
+    assert_eq!(counts, [true, false]);
+}
+
+#[test]
+fn files_of_an_earlier_recording_are_told_of_before_anything_is_recorded() {
+    let folder = Folder::new("left-over");
+    std::fs::write(folder.0.join("run_7.mcap"), b"old").expect("written");
+    std::fs::write(folder.0.join("run_x.mcap"), b"other").expect("written");
+    let create = |name: &str, split| RecordingFiles::create(options(folder.0.join(name), Compression::None, split));
+    let refused = create("run.mcap", Some(10_000)).err().expect("it would end at its eighth file").to_string();
+    assert!(refused.contains("run_7.mcap: exists already"), "{refused}");
+    assert!(create("run.mcap", None).is_ok() && create("ru.mcap", Some(10_000)).is_ok());
 }
 
 #[test]

@@ -121,9 +121,8 @@ pub fn record(options: &RecordOptions, interrupt: &Interrupt) -> Result<(), Fail
         recorder.look().iter().for_each(remark);
         std::thread::sleep(LOOK_PERIOD);
     }
-    let (counts, waited) = (recorder.summary(), recorder.waiting_bytes_most());
-    let ended = recorder.finish();
-    let (summary, paths) = ended.map_err(|error| Failure::Failed(format!("{error}; {counts}")))?;
+    let waited = recorder.waiting_bytes_most();
+    let (summary, paths) = recorder.finish().map_err(Failure::from_cause)?;
     for path in &paths {
         remark(format_args!("wrote {}", path.display()));
     }

@@ -240,7 +240,7 @@ mod tests {
         let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown]);
         let mut datagram = Vec::new();
         CompoundWriter::new(&mut datagram).receiver_report(7, &[]);
-        let mut hear = |control: &mut Control, from| {
+        let hear = |control: &mut Control, from| {
             control.handle_datagram(now, 0, address(from), &datagram);
             control.peers[0].address()
         };

@@ -1,6 +1,6 @@
 //! What is asked of which participant, when it is asked again, and what is answered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use thalweg_cdr::description::COMPONENT_TYPES_MAX;
@@ -17,8 +17,10 @@ use super::REQUEST_WRITER;
 const WANTED_MAX: usize = 4_096;
 /// Most objects in one request.
 const BATCH_MAX: usize = 64;
-/// Times that an object is asked for; then its type is known by its name alone.
+/// Times that a participant is asked for an object; after the last one its type is known by its name alone.
 const TRIES_MAX: u8 = 4;
+/// Most participants that are asked for an object, one after the other: some may be silent, or lie.
+const ASKED_MAX: usize = 8;
 /// Time after which a request is repeated: some round trips of a slow link.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Most identifiers in an answer about dependencies.
@@ -29,8 +31,8 @@ const DEPENDENCIES_MAX: usize = 256;
 pub(super) struct Questions {
     /// By what names an object, or those of a component together.
     wanted: BTreeMap<TypeIdentifier, Wanted>,
-    /// Objects that nobody gave.
-    hopeless: BTreeSet<TypeIdentifier>,
+    /// Objects that nobody gave, with those who were asked.
+    hopeless: BTreeMap<TypeIdentifier, Vec<GuidPrefix>>,
     number: i64,
     /// Whether something may be comparable now that was not.
     has_news: bool,
@@ -39,27 +41,49 @@ pub(super) struct Questions {
 }
 
 struct Wanted {
-    from: GuidPrefix,
+    /// Who is asked, and who was before.
+    asked: Vec<GuidPrefix>,
+    /// Who is asked next.
+    others: VecDeque<GuidPrefix>,
+    /// How often the last of them was.
     tries: u8,
     /// When it is asked for next.
     at: Instant,
+}
+
+impl Wanted {
+    /// Goes on with the next participant that has named the object, if there is one.
+    fn ask_another(&mut self) -> bool {
+        let Some(next) = self.others.pop_front() else { return false };
+        self.asked.push(next);
+        self.tries = 0;
+        true
+    }
 }
 
 impl Questions {
     /// Notes objects that a participant is to be asked for.
     pub(super) fn want(&mut self, from: GuidPrefix, objects: impl Iterator<Item = TypeIdentifier>) {
         for object in objects {
-            let is_known = self.hopeless.contains(&object) || self.wanted.contains_key(&object);
-            if self.wanted.len() >= WANTED_MAX || is_known {
+            if let Some(wanted) = self.wanted.get_mut(&object) {
+                let count = wanted.asked.len() + wanted.others.len();
+                if count < ASKED_MAX && !wanted.asked.contains(&from) && !wanted.others.contains(&from) {
+                    wanted.others.push_back(from);
+                }
                 continue;
             }
-            self.wanted.insert(object, Wanted { from, tries: 0, at: Instant::ZERO });
+            let before = self.hopeless.get(&object).map_or(&[][..], Vec::as_slice);
+            if self.wanted.len() >= WANTED_MAX || before.len() >= ASKED_MAX || before.contains(&from) {
+                continue;
+            }
+            let asked = before.iter().copied().chain([from]).collect();
+            self.wanted.insert(object, Wanted { asked, others: VecDeque::new(), tries: 0, at: Instant::ZERO });
             self.has_new = true;
         }
     }
 
     pub(super) fn gave_up(&self, object: &TypeIdentifier) -> bool {
-        self.hopeless.contains(object)
+        self.hopeless.contains_key(object) && !self.wanted.contains_key(object)
     }
 
     /// When there is something to ask or to tell.
@@ -77,14 +101,13 @@ impl Questions {
     /// The requests that are due.
     pub(super) fn poll(&mut self, now: Instant, own: GuidPrefix) -> Vec<LookupRequest> {
         self.has_new = false;
-        let is_over = |wanted: &Wanted| wanted.at <= now && wanted.tries >= TRIES_MAX;
-        let over = self.wanted.iter().filter(|(_, wanted)| is_over(wanted)).map(|(object, _)| object.clone());
-        for object in over.collect::<Vec<TypeIdentifier>>() {
-            self.wanted.remove(&object);
+        let is_over = |wanted: &mut Wanted| wanted.at <= now && wanted.tries >= TRIES_MAX && !wanted.ask_another();
+        let over: Vec<(TypeIdentifier, Wanted)> = self.wanted.extract_if(.., |_, wanted| is_over(wanted)).collect();
+        for (object, wanted) in over {
             if self.hopeless.len() >= WANTED_MAX {
                 self.hopeless.clear();
             }
-            self.hopeless.insert(object);
+            self.hopeless.insert(object, wanted.asked);
             self.has_news = true;
         }
         let mut due: BTreeMap<GuidPrefix, Vec<TypeIdentifier>> = BTreeMap::new();
@@ -92,7 +115,8 @@ impl Questions {
             if wanted.at <= now {
                 wanted.tries += 1;
                 wanted.at = now + PATIENCE;
-                due.entry(wanted.from).or_default().extend(asked(object, wanted.tries));
+                let from = wanted.asked.last().copied().unwrap_or_default();
+                due.entry(from).or_default().extend(asked(object, wanted.tries));
             }
         }
         let mut requests = Vec::new();
@@ -133,6 +157,7 @@ impl Questions {
         match outcome {
             Ok(()) => {
                 self.wanted.remove(object);
+                self.hopeless.remove(object);
                 self.has_news = true;
             }
             Err(error) => tracing::debug!(%from, "a type object is not taken: {error}"),
@@ -178,8 +203,9 @@ pub(super) fn answer(
             (is_ours || !objects.is_empty()).then_some(LookupAnswer::Types(objects, Vec::new()))
         }
         LookupCall::Dependencies(types, from) => {
+            let asked: BTreeSet<&TypeIdentifier> = types.iter().take(4 * BATCH_MAX).collect();
             let found: BTreeSet<_> =
-                types.iter().take(4 * BATCH_MAX).flat_map(|identifier| library.dependencies(identifier)).collect();
+                asked.into_iter().flat_map(|identifier| library.dependencies(identifier)).collect();
             let skipped = from.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes) as usize);
             let with_size = |object: &TypeIdentifier| TypeWithSize {
                 identifier: object.clone(),

@@ -11,6 +11,7 @@ use super::*;
 
 const HERE: GuidPrefix = GuidPrefix([1; 12]);
 const THERE: GuidPrefix = GuidPrefix([2; 12]);
+const SILENT: GuidPrefix = GuidPrefix([3; 12]);
 
 fn described() -> Described {
     let text = "@final struct Inner { long x; }; @final struct Outer { Inner a; sequence<Inner> b; };";
@@ -51,6 +52,43 @@ fn what_is_missing_is_asked_in_one_request_four_times_and_then_given_up() {
     assert!(state.questions.gave_up(&wanted.of.identifier.objects()[0]));
     let _ = state.resolve(THERE, wanted);
     assert!(state.questions.poll(at(20_000), HERE).is_empty(), "nobody asks in vain for ever");
+}
+
+/// Whoever is asked within so many milliseconds, in order.
+fn asked_until(state: &mut State, from: u64, until: u64) -> Vec<GuidPrefix> {
+    let mut asked = Vec::new();
+    for time in (from..until).step_by(100) {
+        for request in state.questions.poll(at(time), HERE) {
+            let names = [SILENT, THERE].into_iter();
+            let name = |prefix: &GuidPrefix| instance_name(&Guid::new(*prefix, EntityId::PARTICIPANT).to_bytes());
+            asked.extend(names.filter(|prefix| request.instance == name(prefix)));
+        }
+    }
+    asked.dedup();
+    asked
+}
+
+#[test]
+fn a_participant_that_is_silent_keeps_nobody_from_asking_another_one() {
+    let described = described();
+    let wanted = &described.information.complete;
+    let object = &wanted.of.identifier.objects()[0];
+    // The second comes while the first is asked, and after it was given up.
+    for comes_late in [false, true] {
+        let mut state = State::default();
+        let _ = state.resolve(SILENT, wanted);
+        if comes_late {
+            assert_eq!(asked_until(&mut state, 0, 10_000), [SILENT]);
+            assert!(state.questions.gave_up(object));
+        }
+        let _ = state.resolve(THERE, wanted);
+        assert!(!state.questions.gave_up(object), "who knows");
+        let asked = asked_until(&mut state, 10_000, 20_000);
+        assert_eq!(asked, if comes_late { vec![THERE] } else { vec![SILENT, THERE] });
+        assert!(state.questions.gave_up(object));
+        let _ = (state.resolve(SILENT, wanted), state.resolve(THERE, wanted));
+        assert_eq!(asked_until(&mut state, 20_000, 30_000), [], "nobody asks in vain for ever");
+    }
 }
 
 #[test]

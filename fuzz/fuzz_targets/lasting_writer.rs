@@ -29,7 +29,7 @@ impl Life {
         let mut writer = Writer::new(guid, qos.clone().into(), &WriterOptions::default());
         let reserved = used + AHEAD;
         writer.begin_journal(reserved);
-        writer.restore(stored.values().cloned().collect(), used);
+        writer.restore(Instant::ZERO, None, stored.values().cloned().collect(), used);
         assert!(writer.is_stored());
         Life { writer, stored, reserved, now: Instant::ZERO }
     }

@@ -7,6 +7,7 @@ mod bounds;
 mod chain;
 mod change;
 mod deadlines;
+mod departures;
 mod ends_of_sets;
 mod expiry;
 mod frame;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::ChangeKind;
 use super::bounds::{Bounds, Load};
 use super::change::{Change, Content, FrameLimit, Held, HeldSample, PushResult, Slot, SmallSample};
+use super::departures::Departure;
 use super::frame::FrameAt;
 use super::frame_stock::FrameStock;
 use super::kept::Kept;
@@ -31,7 +32,7 @@ pub struct WriterHistory {
     /// Instances of a durable writer that were disposed and unregistered: they are removed once all readers know.
     pub(super) departures: VecDeque<Departure>,
     /// Of those up to this number only the end is left.
-    reduced: SequenceNumber,
+    pub(super) reduced: SequenceNumber,
     overwritten_unacknowledged: u64,
     frames: FrameStock,
     /// First number that was not sent yet, as [`WriterHistory::sent_up_to`] tells.
@@ -53,14 +54,6 @@ pub struct HistoryPlaces {
     pub instances: usize,
     /// Instances of a durable writer that have ended and wait until every reader knows.
     pub departures: usize,
-}
-
-#[derive(Debug)]
-pub(super) struct Departure {
-    pub(super) sequence: SequenceNumber,
-    instance: usize,
-    /// When its samples may go.
-    pub(super) due: Instant,
 }
 
 /// Cost of a held change besides its payload; charged to the byte budget, so that tiny samples are bounded as well.
@@ -330,30 +323,6 @@ impl WriterHistory {
         self.held.changes < before
     }
 
-    /// Of instances that ended up to and including `sequence` only the end is kept: every matched reader has the earlier
-    /// changes, and other readers are told only that they are gone.
-    pub fn reduce_departed(&mut self, sequence: SequenceNumber) {
-        if sequence <= self.reduced {
-            return;
-        }
-        let from = self.departures.partition_point(|departure| departure.sequence <= self.reduced);
-        self.reduced = sequence;
-        let mut index = from;
-        while let Some(&Departure { sequence: end, instance, .. }) = self.departures.get(index)
-            && end <= sequence
-        {
-            index += 1;
-            while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))
-                && own.ends_with(end)
-                && own.oldest < end
-            {
-                let oldest = own.oldest;
-                self.remove(oldest);
-            }
-        }
-        self.sweep();
-    }
-
     fn drop_up_to(&mut self, sequence: SequenceNumber) {
         while let Some(slot) = self.ring.slots.front()
             && slot.first <= sequence
@@ -472,24 +441,6 @@ impl WriterHistory {
         let is_known = next_of_instance > SequenceNumber::ZERO && next_of_instance <= self.acknowledged;
         if is_known && !ends_set && self.get(next_of_instance).is_some_and(|next| next.ends_set()) {
             self.remove(next_of_instance);
-        }
-    }
-
-    /// Drops all state of instances that were disposed and unregistered, once all readers know and the cleanup delay is over
-    /// (DDS 1.4 §2.2.3.5).
-    pub(super) fn drop_departed(&mut self) {
-        let now = self.kept.as_ref().map_or(Instant::ZERO, |kept| kept.now);
-        while let Some(&Departure { sequence, instance, due }) = self.departures.front()
-            && sequence <= self.acknowledged
-            && due <= now
-        {
-            self.departures.pop_front();
-            while let Some(own) = self.instances.as_ref().map(|instances| instances.get(instance))
-                && own.ends_with(sequence)
-            {
-                let oldest = own.oldest;
-                self.remove(oldest);
-            }
         }
     }
 

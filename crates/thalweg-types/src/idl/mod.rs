@@ -7,6 +7,7 @@ mod aggregates;
 mod annotations;
 mod constants;
 mod enumerated;
+mod names;
 mod text;
 mod words;
 
@@ -23,6 +24,7 @@ pub use text::to_idl;
 
 use annotations::Applied;
 use constants::expression;
+use names::{Named, Names};
 use words::{Files, Words};
 
 /// Why a text is no IDL, or none that is understood.
@@ -107,49 +109,6 @@ pub fn parse_as(text: &str, reading: &Reading) -> Result<Definitions, IdlError> 
 pub fn parse_file(path: &Path, reading: &Reading) -> Result<Definitions, IdlError> {
     let mut files = Files { folders: reading.folders.clone(), ..Files::default() };
     Parser::new(Words::of_file(path, &mut files)?, reading).run()
-}
-
-/// The meaning of a name.
-#[derive(Clone)]
-enum Named {
-    Type(Type),
-    Constant(Constant),
-    /// Declared, and not defined yet.
-    Forward,
-    /// Defined with uses of types that are not; until they are, it is used by its name.
-    Open(Type),
-}
-
-/// The names that are defined so far, and the module that is being read.
-#[derive(Default)]
-struct Names {
-    scope: Vec<String>,
-    defined: BTreeMap<String, Named>,
-}
-
-impl Names {
-    /// The meaning of a name in the innermost scope that defines it.
-    fn lookup(&self, name: &str) -> Option<&Named> {
-        self.find(name).map(|(_, named)| named)
-    }
-
-    /// As [`lookup`](Self::lookup), with the whole name.
-    fn find(&self, name: &str) -> Option<(String, &Named)> {
-        if let Some(global) = name.strip_prefix("::") {
-            return Some((global.to_owned(), self.defined.get(global)?));
-        }
-        (0..=self.scope.len()).rev().find_map(|depth| {
-            let mut parts: Vec<&str> = self.scope[..depth].iter().map(String::as_str).collect();
-            parts.push(name);
-            let whole = parts.join("::");
-            let named = self.defined.get(&whole)?;
-            Some((whole, named))
-        })
-    }
-
-    fn qualified(&self, name: &str) -> String {
-        self.scope.iter().map(String::as_str).chain([name]).collect::<Vec<&str>>().join("::")
-    }
 }
 
 /// What a module's annotations say of the types in it.

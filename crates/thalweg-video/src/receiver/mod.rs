@@ -9,6 +9,7 @@ mod conceal;
 mod config;
 mod counters;
 mod coverage;
+mod frame_piece;
 mod lines;
 mod numbering;
 mod numbers;
@@ -40,10 +41,11 @@ pub use presentation::ReceivedPicture;
 pub use repair::{NACK_ITEMS_MAX, NackItem};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
-use crate::format::{Field, VideoFormat};
+use crate::format::Field;
 use crate::origin::{Origin, Source};
 use crate::rfc4175::{PIECES_MAX, VideoPayload, pixels_of};
 use crate::rtp::{RtpHeader, RtpPacket};
+use frame_piece::FramePiece;
 use numbering::LinePlace;
 use numbers::Numbers;
 use playout::Playout;
@@ -106,14 +108,6 @@ pub struct VideoReceiver {
     counters: ReceiverCounters,
     /// Numbers expected and received when the source was taken.
     before_source: (u64, u64),
-}
-
-/// The pieces of a packet within the frame.
-#[derive(Clone, Copy, Debug, Default)]
-struct FramePiece {
-    line: u16,
-    first_group: u16,
-    groups: u16,
 }
 
 /// Pieces, or why there are none.
@@ -497,16 +491,5 @@ impl VideoReceiver {
             self.counters.frames.lost += lost;
             self.counters.frames.skipped += absent - lost;
         }
-    }
-}
-
-impl FramePiece {
-    /// The octets of the frame that are sent before it.
-    fn octets_before(self, format: VideoFormat, field: Field) -> usize {
-        let start = usize::from(field.bit()) * format.field_octets();
-        let lines = usize::from(self.line / format.scan().fields());
-        start
-            + lines * format.line_octets()
-            + usize::from(self.first_group) * usize::from(format.pixels().group().octets)
     }
 }

@@ -1,0 +1,52 @@
+//! What readers have acknowledged, and who waits for that.
+
+use super::Writer;
+use crate::types::SequenceNumber;
+
+impl Writer {
+    /// True when every matched reliable reader has acknowledged every sample (DDS 1.4 §2.2.2.4.1.12).
+    pub fn all_acknowledged(&self) -> bool {
+        self.is_acknowledged(self.history.last())
+    }
+
+    /// True when every matched reliable reader has acknowledged the samples up to `number`.
+    pub(super) fn is_acknowledged(&self, number: SequenceNumber) -> bool {
+        self.readers.summary().reliable.is_none_or(|acknowledged| acknowledged >= number)
+    }
+
+    /// Has [`Event::Acknowledged`](crate::participant::Event::Acknowledged) tell when every matched reliable reader has acknowledged the
+    /// samples up to `number`, also while more are written.
+    pub fn await_acknowledgement(&mut self, number: SequenceNumber) {
+        let awaited = self.room.acknowledgement.map_or(number, |awaited| awaited.min(number));
+        self.room.acknowledgement = Some(awaited);
+    }
+
+    /// True once when what was waited for is acknowledged.
+    pub(crate) fn poll_acknowledgement(&mut self) -> bool {
+        let is_there = self.room.acknowledgement.is_some_and(|awaited| self.is_acknowledged(awaited));
+        if is_there {
+            self.room.acknowledgement = None;
+        }
+        is_there
+    }
+
+    /// Reliable readers that are not waited for at the moment because they have exhausted [`WriterQos::reader_patience`].
+    pub fn readers_given_up(&self) -> usize {
+        self.readers.iter().filter(|reader| reader.is_given_up()).count()
+    }
+
+    /// Reliable readers that owe an acknowledgement, given up or not.
+    pub fn readers_behind(&self) -> usize {
+        self.readers_below(self.history.last())
+    }
+
+    /// Reliable readers that have not acknowledged all samples up to `number`, given up or not.
+    pub fn readers_below(&self, number: SequenceNumber) -> usize {
+        self.readers.iter().filter(|reader| reader.matched.reliable && reader.acknowledged.sample < number).count()
+    }
+
+    /// True when no reader that is waited for owes an acknowledgement.
+    pub(super) fn is_waiting_for_nobody(&self) -> bool {
+        self.readers.summary().awaited().is_none_or(|acknowledged| acknowledged >= self.history.last())
+    }
+}

@@ -1,0 +1,22 @@
+//! The place of a packet's pixels within the frame.
+
+use crate::format::{Field, VideoFormat};
+
+/// The pieces of a packet within the frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FramePiece {
+    pub line: u16,
+    pub first_group: u16,
+    pub groups: u16,
+}
+
+impl FramePiece {
+    /// The octets of the frame that are sent before it.
+    pub fn octets_before(self, format: VideoFormat, field: Field) -> usize {
+        let start = usize::from(field.bit()) * format.field_octets();
+        let lines = usize::from(self.line / format.scan().fields());
+        start
+            + lines * format.line_octets()
+            + usize::from(self.first_group) * usize::from(format.pixels().group().octets)
+    }
+}

@@ -1,7 +1,7 @@
 mod forged;
 
 use super::*;
-use crate::format::{FrameRate, PixelFormat, Scan};
+use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
 use crate::rfc4175::{Continuation, LINE_HEADER_OCTETS, LineHeader};
 
 const FRAME: u32 = 3003;

@@ -412,7 +412,12 @@ impl Endpoint {
         Head { message_type, id, token: exchange.token }
     }
 
+    /// A group's answers wait for their moment; as many as requests may wait for handlers. Nobody misses the others: any server may ignore
+    /// a request to a group (RFC 7252 §8.2).
     fn delay(&mut self, now: Instant, exchange: &Exchange, head: &Head, response: &Response, part: &ResponsePart) {
+        if self.server.delayed.len() >= self.config.limits.exchanges_max {
+            return;
+        }
         let mut bytes = self.spare.bytes();
         write_response(&mut bytes, head, response, part);
         let leisure = self.config.times.leisure.as_nanos() as u64;

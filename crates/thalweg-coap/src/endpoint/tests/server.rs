@@ -179,6 +179,22 @@ fn a_group_answers_in_its_leisure_and_only_with_success() {
 }
 
 #[test]
+fn a_flood_of_requests_to_a_group_leaves_few_answers_waiting() {
+    let limits = EndpointLimits { exchanges_max: 10, ..EndpointLimits::default() };
+    let mut server = Host::new(Config { limits, ..trusting() });
+    for number in 1..=100 {
+        server.endpoint.handle_multicast(server.now, peer(number), &bytes("50010001 b161"));
+        server.serve(|_| Response::new(Code::VALID));
+    }
+    server.pass(Duration::from_secs(5));
+    assert_eq!(server.sent().len(), 10);
+    server.endpoint.handle_multicast(server.now, peer(1), &bytes("50010002 b161"));
+    server.serve(|_| Response::new(Code::VALID));
+    server.pass(Duration::from_secs(5));
+    assert_eq!(server.sent().len(), 1, "there is room again");
+}
+
+#[test]
 fn handlers_are_not_asked_more_than_they_can_hold() {
     let limits = EndpointLimits { exchanges_max: 3, exchanges_per_peer_max: 2, ..EndpointLimits::default() };
     let mut server = Host::new(Config { limits, ..trusting() });

@@ -34,6 +34,8 @@ pub(super) struct Entry {
     pub name: EndpointName,
     /// The URI that relative links are resolved against.
     pub base: String,
+    /// Whether the endpoint named it; else it is where its last request came from.
+    names_base: bool,
     pub lifetime: Duration,
     pub expires: Instant,
     /// Further attributes of the endpoint.
@@ -170,6 +172,7 @@ impl ResourceDirectory {
         self.handle_timeout(now);
         let Parameters { name, base, lifetime, attributes } = Parameters::read(queries)?;
         let name = name.ok_or_else(|| DirectoryError::Bad("ep is needed: the endpoint's name".to_owned()))?;
+        let names_base = base.is_some();
         let base = base.or_else(|| source.map(str::to_owned));
         let base = base.ok_or_else(|| DirectoryError::Bad("base is needed: the endpoint's URI".to_owned()))?;
         let links = read_links(payload)?;
@@ -187,12 +190,14 @@ impl ResourceDirectory {
         self.bytes = self.bytes - old_bytes + bytes;
         let lifetime = lifetime.unwrap_or(LIFETIME);
         self.by_name.insert(name.clone(), number);
-        let entry = Entry { name, base, lifetime, expires: now + lifetime, attributes, links, bytes };
+        let expires = now + lifetime;
+        let entry = Entry { name, base, names_base, lifetime, expires, attributes, links, bytes };
         self.entries.insert(number, entry);
         Ok((number, known.is_none()))
     }
 
-    /// Refreshes a registration, with another lifetime, base or attributes if they are given (RFC 9176 §5.3.1).
+    /// Refreshes a registration, with another lifetime, base or attributes if they are given; `source` is its base if none ever was (RFC
+    /// 9176 §5.3.1).
     ///
     /// # Errors
     /// When there is no such registration, a parameter is wrong, or there is no room.
@@ -209,7 +214,9 @@ impl ResourceDirectory {
             return Err(DirectoryError::Bad("ep and d cannot be changed; register anew".to_owned()));
         }
         let entry = self.entries.get(&number).ok_or(DirectoryError::Unknown)?;
-        let base = parameters.base.or_else(|| source.map(str::to_owned)).unwrap_or_else(|| entry.base.clone());
+        let names_base = entry.names_base || parameters.base.is_some();
+        let source = source.filter(|_| !names_base).map(str::to_owned);
+        let base = parameters.base.or(source).unwrap_or_else(|| entry.base.clone());
         let is_kept = |(known, _): &&(String, String)| parameters.attributes.iter().all(|(name, _)| name != known);
         let mut attributes: Vec<(String, String)> = entry.attributes.iter().filter(is_kept).cloned().collect();
         attributes.extend(parameters.attributes);
@@ -221,7 +228,8 @@ impl ResourceDirectory {
         }
         let entry = self.entries.get_mut(&number).ok_or(DirectoryError::Unknown)?;
         entry.lifetime = parameters.lifetime.unwrap_or(entry.lifetime);
-        (entry.base, entry.attributes, entry.bytes) = (base, attributes, bytes);
+        (entry.base, entry.names_base) = (base, names_base);
+        (entry.attributes, entry.bytes) = (attributes, bytes);
         entry.expires = now + entry.lifetime;
         self.bytes = self.bytes - old_bytes + bytes;
         Ok(())

@@ -90,6 +90,25 @@ fn a_registration_is_refreshed_replaced_read_and_removed_under_its_number() {
 }
 
 #[test]
+fn a_base_stays_as_it_was_named_and_follows_the_endpoint_where_it_was_not() {
+    let world = World::new();
+    let ask = |target: &str, source: &str| {
+        let response = world.handler.handle(&RequestBuf::post(target, "").view(), Some(source));
+        assert!(response.expect("its path").code.is_success(), "{target}");
+    };
+    world.register("ep=named&base=coap://h", "</x>");
+    ask("/rd/1", "coap://other:9");
+    assert_eq!(world.resources("ep=named"), "2.05 <coap://h/x>");
+    let links = RequestBuf::post("/rd?ep=moved", "</y>").with_content_format(content_format::LINK_FORMAT);
+    world.handler.handle(&links.view(), Some("coap://first:7")).expect("its path");
+    ask("/rd/2", "coap://second:7");
+    assert_eq!(world.resources("ep=moved"), "2.05 <coap://second:7/y>");
+    ask("/rd/2?base=coap://n", "coap://third:7");
+    ask("/rd/2", "coap://fourth:7");
+    assert_eq!(world.resources("ep=moved"), "2.05 <coap://n/y>");
+}
+
+#[test]
 fn what_is_wrong_is_refused_with_the_reason() {
     let world = World::new();
     let check = |query: &str, links: &str, part: &str| {

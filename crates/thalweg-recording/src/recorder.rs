@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg::discovery::PublicationData;
-use thalweg::types::{Guid, KeyHash, Keyed};
+use thalweg::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Type};
 
 use crate::demand::Demand;
@@ -65,6 +65,8 @@ struct Recording {
 struct AnnouncedWriter {
     demand: Demand,
     qos: RecordedQos,
+    /// The last number that readers of what it announced before have got.
+    after: SequenceNumber,
     /// Nobody announces it any more: late readers would get nothing of it.
     is_gone: bool,
 }
@@ -185,8 +187,9 @@ impl<'a> Recorder<'a> {
                     continue;
                 }
                 if is_news {
-                    writers
-                        .insert(data.guid, AnnouncedWriter { demand, qos: RecordedQos::of(&data.qos), is_gone: false });
+                    let after = known.map_or(SequenceNumber::ZERO, |_| self.shared.ledger.last(data.guid));
+                    let qos = RecordedQos::of(&data.qos);
+                    writers.insert(data.guid, AnnouncedWriter { demand, qos, after, is_gone: false });
                 }
                 is_news
             };

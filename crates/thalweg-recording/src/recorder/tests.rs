@@ -27,7 +27,10 @@ fn guid(number: u32) -> Guid {
 
 fn announce(recording: &Recording, writer: Guid, qos: &thalweg::qos::WriterQos) {
     let demand = Demand { is_reliable: true, is_durable: true, ownership: Ownership::Shared, partition: Vec::new() };
-    recording.writers().insert(writer, AnnouncedWriter { demand, qos: RecordedQos::of(qos), is_gone: false });
+    recording.writers().insert(
+        writer,
+        AnnouncedWriter { demand, qos: RecordedQos::of(qos), after: SequenceNumber::ZERO, is_gone: false },
+    );
 }
 
 fn offer(recording: &Recording, about: &Arc<AboutTopic>, writer: Guid, sequence: i64, bytes: usize) {
@@ -166,10 +169,10 @@ fn the_search_for_a_type_waits_for_no_silent_participant() {
     assert!(later.is_some_and(|found| found.is_err()));
 }
 
-#[test]
-fn a_writer_that_changes_its_partition_is_recorded_on() {
-    let folder = Folder::new("partition");
-    let tag = format!("recorded-{}", std::process::id());
+/// How many samples are recorded of ten that a writer writes in one partition, and ten more in another one.
+fn recorded_of_a_writer_that_moves(durability: Durability) -> u64 {
+    let folder = Folder::new(&format!("partition-{durability:?}"));
+    let tag = format!("recorded-{durability:?}-{}", std::process::id());
     let create = || DomainParticipant::builder(0).loopback_only().domain_tag(&tag).create().expect("a participant");
     let (here, there) = (create(), create());
     let options = RecorderOptions {
@@ -182,6 +185,8 @@ fn a_writer_that_changes_its_partition_is_recorded_on() {
     let qos = |partition: &str| thalweg::qos::WriterQos {
         reliability: thalweg::qos::Reliability::RELIABLE,
         partition: vec![partition.to_owned()],
+        durability,
+        history: History::KeepAll,
         ..thalweg::qos::WriterQos::default()
     };
     let topic = there.create_raw_topic("moved", "Moved", Keyed::No, None);
@@ -204,5 +209,10 @@ fn a_writer_that_changes_its_partition_is_recorded_on() {
     }
     write(&mut recorder);
     let (summary, _) = recorder.finish().expect("written");
-    assert_eq!(summary.recorded(), 20);
+    summary.recorded()
+}
+
+#[test]
+fn a_writer_that_changes_its_partition_is_recorded_on() {
+    assert_eq!([Durability::Volatile, Durability::TransientLocal].map(recorded_of_a_writer_that_moves), [20, 20]);
 }

@@ -30,7 +30,7 @@ impl Writer {
         is_there
     }
 
-    /// Reliable readers that are not waited for at the moment because they have exhausted [`WriterQos::reader_patience`].
+    /// Reliable readers that are not waited for at the moment because they have exhausted [`reader_patience`](crate::qos::WriterQos::reader_patience).
     pub fn readers_given_up(&self) -> usize {
         self.readers.iter().filter(|reader| reader.is_given_up()).count()
     }

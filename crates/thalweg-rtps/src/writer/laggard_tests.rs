@@ -99,3 +99,27 @@ fn a_reader_that_is_behind_is_told_that_its_writer_is_alive() {
     writer.assert_liveliness(LATER);
     assert_eq!(send(&mut writer, LATER), [locator(1), locator(2)]);
 }
+
+#[test]
+fn what_was_kept_back_for_a_reader_goes_without_it_when_it_is_left_behind() {
+    for rate in [None, Some(100_000)] {
+        let mut writer = writer(0);
+        let beside = MatchedReader { on_this_host: true, receive_buffer_bytes: Some(1 << 24), ..matched_reader(1) };
+        writer.match_reader(START, beside);
+        writer.match_reader(START, MatchedReader { receive_buffer_bytes: Some(1 << 24), ..matched_reader(2) });
+        (1..=2).for_each(|number| _ = acknowledge(&mut writer, START, number, SequenceNumber::FIRST, &[]));
+        super::tests::write(&mut writer, 1_000);
+        send(&mut writer, START);
+        if let Some(rate) = rate {
+            writer.readers.at_mut(1).congestion.as_mut().expect("it is elsewhere").pace_at(START, rate);
+        }
+        (0..40).for_each(|_| super::tests::write(&mut writer, 1_000));
+        acknowledge(&mut writer, START, 1, SequenceNumber(2), &[]);
+        writer.readers.at_mut(1).behind_since = Some(START);
+        assert!(writer.leave_laggards_behind(LATER));
+        let mut destinations = send(&mut writer, LATER);
+        destinations.dedup();
+        let all = [locator(1), locator(2)];
+        assert_eq!(destinations.contains(&all[1]), rate.is_none(), "{rate:?}: {destinations:?}");
+    }
+}

@@ -44,7 +44,8 @@ impl Writer {
     pub(super) fn leave_laggards_behind(&mut self, now: Instant) -> bool {
         let sent = self.outgoing.place.sample.previous();
         let ahead = self.readers.summary().furthest;
-        let mut any = false;
+        let (last, cost) = (self.history.last(), self.sample_cost());
+        let (mut any, mut slow) = (false, Vec::new());
         self.readers.change(
             |readers, timers| timers.left_at <= now && readers.slowest < ahead,
             |reader| {
@@ -52,10 +53,25 @@ impl Writer {
                 if reader.is_awaited() && Some(reader.acknowledged) < ahead && is_left {
                     reader.joined = sent;
                     any = true;
+                    // All that was kept back for it leaves now.
+                    let lacking = u64::try_from(last - reader.acknowledged.sample).unwrap_or(0);
+                    if reader.repairs_only.is_none() && reader.needs_its_path(lacking.saturating_mul(cost)) {
+                        slow.push(reader.matched.guid);
+                    }
                 }
             },
         );
+        slow.into_iter().for_each(|reader| self.spare(reader));
         any
+    }
+
+    /// From now on a reader gets nothing but repairs, if others follow.
+    fn spare(&mut self, reader: Guid) {
+        if self.readers.summary().following.is_some() && self.route.spare(reader, true) {
+            let sent = self.flow.sent();
+            self.readers.get_mut(reader).expect("it was looked at").repairs_only = Some(sent);
+            self.paths_changed();
+        }
     }
 
     /// A reader has answered: one that is behind gets nothing but repairs at its path's rate until it has caught up, as long as others
@@ -71,11 +87,10 @@ impl Writer {
         }
         if was {
             self.readmit(now, reader);
-        } else if self.route.spare(reader, true) {
-            let sent = self.flow.sent();
-            self.readers.get_mut(reader).expect("it was looked at").repairs_only = Some(sent);
+            self.paths_changed();
+        } else {
+            self.spare(reader);
         }
-        self.paths_changed();
     }
 
     /// What is new is sent to it again.

@@ -55,12 +55,12 @@ pub struct HeldSample<'a> {
     pub range: Range<usize>,
 }
 
-/// The instance of a change that ends a coherent set, which is none of the topic's.
+/// The instance of a change that ends a coherent set. A topic may have one of that key, whose values are not empty.
 pub(crate) const END_OF_SET: KeyHash = KeyHash([0xc5; 16]);
 
 impl Change {
     pub(super) fn is_value(&self) -> bool {
-        self.kind == ChangeKind::Write && self.instance != END_OF_SET
+        self.kind == ChangeKind::Write && !(self.instance == END_OF_SET && self.payload.is_empty())
     }
 }
 
@@ -72,7 +72,7 @@ impl HeldSample<'_> {
 
     /// Whether it ends a coherent set.
     pub(super) fn ends_set(&self) -> bool {
-        self.instance == END_OF_SET
+        self.instance == END_OF_SET && self.is_empty()
     }
 
     /// Bytes of the serialized sample with its encapsulation header.

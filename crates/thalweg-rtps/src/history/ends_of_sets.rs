@@ -83,6 +83,13 @@ mod tests {
     }
 
     #[test]
+    fn values_of_an_instance_with_the_key_of_ends_are_values() {
+        let mut history = WriterHistory::new(History::KeepLast(2), ResourceLimits::default(), true, 1 << 20);
+        (0..4).for_each(|_| put(&mut history, 0xc5, ChangeKind::Write));
+        assert_eq!(held(&history), [3, 4]);
+    }
+
+    #[test]
     fn ends_of_sets_take_no_more_room_than_their_samples() {
         for instances in [&[1, 2, 3][..], &[]] {
             let mut history = history();

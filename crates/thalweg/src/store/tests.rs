@@ -271,9 +271,8 @@ fn a_store_of_another_layout_is_refused_and_stays_as_it_is() {
     assert_eq!(redb::ReadableTable::get(&kept, (0, 1)).unwrap().unwrap().value(), &[0; 30]);
 }
 
-#[test]
-fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
-    let place = Place::new("under-way");
+/// A store with the history of [`first_group`], whose writer is restored.
+fn restored(place: &Place) -> (Arc<Store>, Participant) {
     let (mut file, _) = StoreFile::open(&place.0).unwrap();
     file.commit(&[first_group()]).unwrap();
     drop(file);
@@ -281,6 +280,13 @@ fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
     let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
     let mut participant = Participant::new(clock::now(), config);
     store.restore(found, &mut participant).unwrap();
+    (store, participant)
+}
+
+#[test]
+fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
+    let place = Place::new("under-way");
+    let (store, participant) = restored(&place);
     lock(&store.histories)[0].is_changed = true;
     let under_way = store.gather();
     assert!(under_way.len() == 1 && !under_way[0].records.removed.is_empty(), "KEEP_LAST 7");
@@ -329,13 +335,7 @@ fn a_history_that_fails_after_it_reached_the_disk_is_stored_once() {
 #[test]
 fn a_history_whose_removal_failed_late_is_written_on() {
     let place = Place::new("written-on");
-    let (mut file, _) = StoreFile::open(&place.0).unwrap();
-    file.commit(&[first_group()]).unwrap();
-    drop(file);
-    let (store, found) = Store::open(&place.0, 9).unwrap();
-    let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
-    let mut participant = Participant::new(clock::now(), config);
-    store.restore(found, &mut participant).unwrap();
+    let (store, participant) = restored(&place);
     let entity = participant.histories()[0].writer.entity;
     lock(&store.file).fails_late = true;
     store.remove_history(|| Ok(entity), || Ok(())).unwrap_err();

@@ -19,13 +19,15 @@ pub(crate) enum SetRefusal {
 
 impl SampleCache {
     /// Why these samples would find no room together; `None` when they would.
-    pub(crate) fn refusal_of_set(&self, samples: &[CachedSample]) -> Option<SetRefusal> {
+    pub(crate) fn refusal_of_set<'a>(&self, samples: impl Iterator<Item = &'a CachedSample>) -> Option<SetRefusal> {
         let mut added: BTreeMap<KeyHash, Load> = BTreeMap::new();
+        let mut last = None;
         for sample in samples {
+            last = Some(sample.instance);
             let load = added.entry(self.key_of(sample.instance)).or_default();
             load.add(sample.change == ChangeKind::Write, sample.payload.len().saturating_add(PLACE_BYTES));
         }
-        let last = samples.last()?.instance;
+        let last = last?;
         if let Some(reason) = self.lack_for(&added, Load::default(), 0, |_| None) {
             return Some(SetRefusal::Ever(reason));
         }

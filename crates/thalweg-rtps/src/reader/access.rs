@@ -79,7 +79,7 @@ impl Reader {
         let now = clock();
         let refill = self.use_room(now);
         self.refilled |= refill.is_any;
-        TakeOutcome { count, arm: self.arm_after(now, refill), keys_due: self.has_keys_due() }
+        TakeOutcome { count, arm: self.arm_after(now, refill), keys_due: self.has_keys_due(), stay: false }
     }
 
     /// As [`Reader::take`], but the samples stay and are marked READ.
@@ -106,21 +106,22 @@ impl Reader {
     #[inline]
     fn read_by(&mut self, clock: impl Fn() -> Instant, read: impl FnOnce(&mut SampleCache) -> usize) -> TakeOutcome {
         if !self.handover.expire(&clock) || !self.handover.is_stalled {
-            return TakeOutcome { count: read(&mut self.handover.cache), ..TakeOutcome::default() };
+            return TakeOutcome { count: read(&mut self.handover.cache), stay: true, ..TakeOutcome::default() };
         }
         let now = clock();
         let refill = self.use_room(now);
         self.refilled |= refill.is_any;
         let count = read(&mut self.handover.cache);
-        if !refill.is_any {
-            return TakeOutcome { count, ..TakeOutcome::default() };
+        if !refill.is_any && !refill.is_to_be_looked_at {
+            return TakeOutcome { count, stay: true, ..TakeOutcome::default() };
         }
-        TakeOutcome { count, arm: self.arm_after(now, refill), keys_due: self.has_keys_due() }
+        TakeOutcome { count, arm: self.arm_after(now, refill), keys_due: self.has_keys_due(), stay: true }
     }
 
     /// Hands over what had waited for room.
     pub(super) fn use_room(&mut self, now: Instant) -> Refill {
-        self.handover.is_stalled = false;
+        let awaits_room = self.handover.awaits_room();
+        self.handover.is_stalled = awaits_room;
         let is_overdue = self.handover.present_overdue(now);
         let mut is_any = is_overdue;
         self.writers.move_on(|writer| {
@@ -128,14 +129,14 @@ impl Reader {
             is_any |= has_delivered;
             has_delivered.then(|| writer.answer_after_take(now))
         });
-        Refill { is_any, is_overdue }
+        Refill { is_any, is_to_be_looked_at: is_overdue || awaits_room }
     }
 
     /// When the participant is to look at this reader, if that is earlier than it knows. What a writer had kept back is answered to the
-    /// writer, and told to the application with that; nothing else tells of what had waited here.
+    /// writer, and told to the application with that; nothing else tells of what had waited here, or with the subscriber.
     fn arm_after(&mut self, now: Instant, refill: Refill) -> Option<Instant> {
         let armed = self.newly_armed();
-        if refill.is_overdue { Some(now) } else { armed }
+        if refill.is_to_be_looked_at { Some(now) } else { armed }
     }
 }
 
@@ -143,6 +144,6 @@ impl Reader {
 #[derive(Clone, Copy)]
 pub(super) struct Refill {
     pub is_any: bool,
-    /// Some of it had come too early before.
-    is_overdue: bool,
+    /// Some of it had come too early before, or is put in order by the participant.
+    is_to_be_looked_at: bool,
 }

@@ -97,6 +97,11 @@ impl Coherence {
         self.group.is_none() && (set == SequenceNumber::ZERO || !self.collects_sets && set != SequenceNumber::UNKNOWN)
     }
 
+    /// Whether what a writer sends has to wait, since what came of it before waits for room.
+    pub(super) fn holds(&self, writer: Guid) -> bool {
+        self.group.as_ref().is_some_and(|group| group.is_held(writer))
+    }
+
     /// Takes the next sample of its writer into account; returns those that can be presented now, in their order. Sets that are open
     /// may have so many bytes together.
     pub(super) fn handle(&mut self, sample: CachedSample, bytes_max: usize) -> Vec<CachedSample> {

@@ -1,10 +1,10 @@
 //! Samples of a reader whose PRESENTATION spans its subscriber: in the order of their writers, on their way to where they are put in
 //! order with those of the subscriber's other readers (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::CachedSample;
-use crate::types::{Guid, SequenceNumber};
+use crate::history::{CachedSample, RejectReason};
+use crate::types::{Guid, KeyHash, SequenceNumber};
 use crate::wire::parameters::GroupPlace;
 
 /// What a writer says of a sample's place within its publisher.
@@ -34,6 +34,21 @@ pub(super) struct GroupInbox {
     /// Marks of all writers.
     count: usize,
     arrived: Vec<GroupArrival>,
+    /// Writers of which nothing is fetched at present.
+    held: BTreeSet<Guid>,
+    /// What was fetched waits for room in the reader's cache.
+    pub(super) awaits_room: bool,
+}
+
+/// What a reader gets of samples that appear together.
+#[derive(Debug, Default)]
+pub(crate) struct GroupShare {
+    /// What it hands over.
+    pub samples: Vec<CachedSample>,
+    /// How many it has lost with a set that is not whole.
+    pub lost: u64,
+    /// Samples that have no room with the others of their set, by their instances.
+    pub rejected: Vec<(RejectReason, KeyHash)>,
 }
 
 /// Marks of samples that are not in order yet: as many as a window of numbers has room for. Beyond it, the writer with most of them
@@ -72,6 +87,19 @@ impl GroupInbox {
 
     pub(super) fn forget(&mut self, writer: Guid) {
         self.count -= self.marks.remove(&writer).map_or(0, |marks| marks.len());
+        self.held.remove(&writer);
+    }
+
+    /// What comes of a writer stays in its window while it is held.
+    pub(super) fn hold(&mut self, writer: Guid, is_held: bool) {
+        match is_held {
+            true => self.held.insert(writer),
+            false => self.held.remove(&writer),
+        };
+    }
+
+    pub(super) fn is_held(&self, writer: Guid) -> bool {
+        self.held.contains(&writer)
     }
 
     pub(super) fn has_arrived(&self) -> bool {
@@ -89,7 +117,7 @@ mod tests {
     use crate::history::{ChangeKind, PayloadKind};
     use crate::payload::Payload;
     use crate::time::Instant;
-    use crate::types::{EntityId, GuidPrefix, KeyHash, Keyed};
+    use crate::types::{EntityId, GuidPrefix, Keyed};
 
     fn mark(sequence: i64) -> GroupMark {
         let sequence = SequenceNumber(sequence);

@@ -2,6 +2,7 @@
 
 use super::admission::{Admission, Head, Verdict, Waiting};
 use super::coherence::Coherence;
+use super::group_inbox::GroupInbox;
 use super::shortfall::Shortfall;
 use super::writer_proxy::WriterProxy;
 use super::{LossReason, MatchedWriter, ReaderOutcome, Received};
@@ -142,6 +143,20 @@ impl Handover {
         has_delivered
     }
 
+    /// Whether samples of the subscriber wait for room here.
+    pub(super) fn awaits_room(&self) -> bool {
+        self.group().is_some_and(|group| group.awaits_room)
+    }
+
+    /// Where the reader's PRESENTATION spans its subscriber: what goes to where that puts samples together.
+    pub(super) fn group(&self) -> Option<&GroupInbox> {
+        self.coherence.as_ref()?.group.as_ref()
+    }
+
+    pub(super) fn group_mut(&mut self) -> Option<&mut GroupInbox> {
+        self.coherence.as_mut()?.group.as_mut()
+    }
+
     /// Lets samples go whose time is over; true when there were any.
     #[inline]
     pub(super) fn expire(&mut self, clock: impl Fn() -> Instant) -> bool {
@@ -226,7 +241,10 @@ impl Handover {
         payload_bytes: usize,
     ) -> Result<bool, Waits> {
         let Some(coherence) = &mut self.coherence else { return Ok(false) };
-        let refusal = self.cache.refusal_of_set(coherence.ending(head.writer, set, sequence));
+        if coherence.holds(head.writer) {
+            return Err(Waits { has_ended: false });
+        }
+        let refusal = self.cache.refusal_of_set(coherence.ending(head.writer, set, sequence).iter());
         if let Some(SetRefusal::Now(reason, instance)) = refusal
             && writer.matched.reliable
         {
@@ -388,7 +406,13 @@ impl Handover {
     }
 
     /// The cache has no room for a sample. It counts once, however often it is offered again.
-    fn reject(&mut self, writer: &mut WriterProxy, reason: RejectReason, instance: KeyHash, sequence: SequenceNumber) {
+    pub(super) fn reject(
+        &mut self,
+        writer: &mut WriterProxy,
+        reason: RejectReason,
+        instance: KeyHash,
+        sequence: SequenceNumber,
+    ) {
         let counted = &mut writer.rejected_up_to;
         if sequence > *counted {
             *counted = sequence;

@@ -55,6 +55,7 @@ pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
 pub use coherence::CoherentSets;
 pub use explanation::ReaderExplanation;
 pub use footprint::ReaderFootprint;
+pub(crate) use group_inbox::GroupShare;
 pub use group_inbox::{GroupArrival, GroupMark};
 pub use identify::{Identified, KeyRequest};
 pub use outcome::{ReaderCounters, ReaderOutcome, TakeOutcome};

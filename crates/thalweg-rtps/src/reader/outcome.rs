@@ -53,4 +53,6 @@ pub struct TakeOutcome {
     pub arm: Option<Instant>,
     /// Room was freed for samples whose instance is not known yet: [`Reader::poll_keys`](super::Reader::poll_keys) has something to ask.
     pub keys_due: bool,
+    /// The samples stay, and count as read.
+    pub stay: bool,
 }

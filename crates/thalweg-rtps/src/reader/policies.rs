@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::admission::{Admission, Head};
-use super::{CoherentSets, GroupArrival, GroupMark, LossReason, Reader, ReaderOutcome};
-use crate::history::{CachedSample, DeadlineMissed};
+use super::{CoherentSets, GroupArrival, GroupMark, GroupShare, LossReason, Reader, ReaderOutcome};
+use crate::history::{CachedSample, DeadlineMissed, SetRefusal};
 use crate::qos::ReaderQos;
 use crate::time::Instant;
 use crate::types::Guid;
@@ -44,8 +44,7 @@ impl Reader {
     /// What a writer says of the places within its publisher of samples that come next, where the reader's PRESENTATION spans its
     /// subscriber.
     pub(crate) fn note_group_marks(&mut self, writer: Guid, marks: &[GroupMark]) {
-        let group = self.handover.coherence.as_mut().and_then(|coherence| coherence.group.as_mut());
-        let (Some(group), Some(index)) = (group, self.writers.place(writer)) else { return };
+        let (Some(group), Some(index)) = (self.handover.group_mut(), self.writers.place(writer)) else { return };
         let proxy = &mut self.writers[index];
         for mark in marks {
             // As its sample will do: without its place that would be handed over as one without publisher.
@@ -59,21 +58,58 @@ impl Reader {
     /// Whether [`Reader::take_group_arrivals`] has something to give.
     #[inline]
     pub(crate) fn has_group_arrivals(&self) -> bool {
-        let group = self.handover.coherence.as_ref().and_then(|coherence| coherence.group.as_ref());
-        group.is_some_and(|group| group.has_arrived())
+        self.handover.group().is_some_and(|group| group.has_arrived())
     }
 
     /// The samples to be put in order with those of the subscriber's other readers, in the order of their writers.
     pub(crate) fn take_group_arrivals(&mut self) -> Vec<GroupArrival> {
-        let group = self.handover.coherence.as_mut().and_then(|coherence| coherence.group.as_mut());
-        group.map(|group| group.take()).unwrap_or_default()
+        self.handover.group_mut().map(|group| group.take()).unwrap_or_default()
     }
 
-    /// Hands over samples whose turn has come; `lost` more have no use.
-    pub(crate) fn present(&mut self, now: Instant, samples: Vec<CachedSample>, lost: u64) -> ReaderOutcome {
-        self.handover.shortfall.lose(LossReason::SetIncomplete, lost);
+    /// Why samples that appear together, here and in other readers, have no room here. Where they can wait for it, each take has the
+    /// participant look at the reader from now on, until [`Reader::forget_awaited_room`].
+    pub(crate) fn ask_for_room(&mut self, samples: &[&CachedSample]) -> Option<SetRefusal> {
+        let (cache, last) = (&self.handover.cache, samples.last()?);
+        let refusal = match samples {
+            [alone] => {
+                let reason = Head::of(alone).refusal(cache, alone.payload.len());
+                reason.map(|reason| SetRefusal::Now(reason, alone.instance))
+            }
+            _ => cache.refusal_of_set(samples.iter().copied()),
+        };
+        let SetRefusal::Now(reason, instance) = refusal? else { return refusal };
+        if let Some(index) = self.writers.place(last.writer) {
+            self.handover.reject(&mut self.writers[index], reason, instance, last.sequence);
+        }
+        self.handover.is_stalled = true;
+        if let Some(group) = self.handover.group_mut() {
+            group.awaits_room = true;
+        }
+        refusal
+    }
+
+    /// No sample of the subscriber is known to wait for room here.
+    pub(crate) fn forget_awaited_room(&mut self) {
+        if let Some(group) = self.handover.group_mut() {
+            group.awaits_room = false;
+        }
+    }
+
+    /// Keeps what comes of a writer in its window from now on, or lets it come.
+    pub(crate) fn hold_writer(&mut self, now: Instant, writer: Guid, is_held: bool) -> ReaderOutcome {
+        let Some(group) = self.handover.group_mut() else { return ReaderOutcome::default() };
+        group.hold(writer, is_held);
+        ReaderOutcome { data_available: !is_held && self.use_room(now).is_any, ..ReaderOutcome::default() }
+    }
+
+    /// Hands over samples whose turn has come.
+    pub(crate) fn present(&mut self, now: Instant, share: GroupShare) -> ReaderOutcome {
+        self.handover.shortfall.lose(LossReason::SetIncomplete, share.lost);
+        for (reason, instance) in share.rejected {
+            self.handover.shortfall.reject(reason, instance);
+        }
         let mut data_available = false;
-        for sample in samples {
+        for sample in share.samples {
             let head = Head::of(&sample);
             data_available |= self.handover.present(now, sample);
             if self.writers.place(head.writer).is_none() {

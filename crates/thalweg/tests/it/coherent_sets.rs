@@ -1,9 +1,9 @@
-//! Coherent sets for readers that come late.
+//! Coherent sets for readers that come late, and for those that take slowly.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use thalweg::DataWriter;
-use thalweg::qos::{AccessScope, History, Presentation, ReaderQos, WriterQos};
+use thalweg::qos::{AccessScope, History, Presentation, ReaderQos, ResourceLimits, WriterQos};
+use thalweg::{DataReader, DataWriter, DomainParticipant, Publisher, PublisherQos, Subscriber, SubscriberQos};
 
 use crate::fixture::*;
 
@@ -38,4 +38,104 @@ fn a_late_reader_gets_each_set_of_which_everything_is_there() {
     write_set(&writer, &["B"], 4);
     let expected = [("C", 2), ("D", 2), ("E", 3), ("B", 4)].map(|(color, x)| (color.to_owned(), x));
     assert_eq!(taken_late(domain, &name, 4), expected, "A lacks its B");
+}
+
+/// A publisher with two writers that have room for 20 samples each, and a subscriber whose first reader has room for three.
+struct Group {
+    publisher: Publisher,
+    writers: [DataWriter<Shape>; 2],
+    subscriber: Subscriber,
+    readers: [DataReader<Shape>; 2],
+    _participants: [DomainParticipant; 2],
+}
+
+fn group(name: &str, presentation: Presentation) -> Group {
+    let (domain, name) = (domain(), unique(name));
+    let participants = [participant(domain), participant(domain)];
+    let limited = |max_samples| ResourceLimits { max_samples: Some(max_samples), ..ResourceLimits::default() };
+    let publisher = participants[0].create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
+    let subscriber = participants[1].create_subscriber(SubscriberQos { presentation, ..SubscriberQos::default() });
+    let names = ["a", "b"].map(|end| format!("{name}_{end}"));
+    let writers = names.each_ref().map(|name| {
+        let qos = WriterQos { resource_limits: limited(20), ..reliable_writer() };
+        publisher.create_writer(&participants[0].create_topic::<Shape>(name), qos).unwrap()
+    });
+    let [first, second] = names.each_ref().map(|name| participants[1].create_topic::<Shape>(name));
+    let small = ReaderQos { resource_limits: limited(3), ..reliable_reader() };
+    let readers = [
+        subscriber.create_reader(&first, small).unwrap(),
+        subscriber.create_reader(&second, reliable_reader()).unwrap(),
+    ];
+    writers.iter().for_each(|writer| writer.wait_for_matched(1, PATIENCE).unwrap());
+    readers.iter().for_each(|reader| reader.wait_for_matched(1, PATIENCE).unwrap());
+    Group { publisher, writers, subscriber, readers, _participants: participants }
+}
+
+#[test]
+fn sets_of_a_group_wait_for_room_as_wholes() {
+    const SETS: i32 = 300;
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
+    let Group { publisher, writers, subscriber, readers, _participants } = group("group_room", presentation);
+    let writing = std::thread::spawn(move || {
+        for x in 0..SETS {
+            publisher.begin_coherent_changes().unwrap();
+            writers[0].write(&Shape::new("A", x)).unwrap();
+            writers[0].write(&Shape::new("B", x)).unwrap();
+            writers[1].write(&Shape::new("C", x)).unwrap();
+            publisher.end_coherent_changes().unwrap();
+        }
+        writers.iter().for_each(|writer| writer.wait_for_acknowledgments(PATIENCE).unwrap());
+        (publisher, writers)
+    });
+    readers[0].wait(PATIENCE);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!writing.is_finished(), "writers wait for applications that do not take");
+    let (mut next, start) = (0, Instant::now());
+    while next < SETS {
+        assert!(start.elapsed() < PATIENCE, "{next} sets came");
+        readers[1].wait(Duration::from_millis(100));
+        subscriber.begin_access();
+        let [first, second] = readers.each_ref().map(|reader| {
+            let taken = reader.take(usize::MAX);
+            taken.iter().map(|sample| sample.data().unwrap().x).collect::<Vec<i32>>()
+        });
+        subscriber.end_access().unwrap();
+        let sets = next..next + second.len() as i32;
+        assert_eq!(second, sets.clone().collect::<Vec<i32>>());
+        assert_eq!(first, sets.clone().flat_map(|x| [x, x]).collect::<Vec<i32>>(), "whole sets");
+        next = sets.end;
+    }
+    let _alive = writing.join().unwrap();
+    for reader in &readers {
+        assert_eq!((reader.sample_lost().total, reader.available()), (0, 0));
+    }
+}
+
+#[test]
+fn a_group_keeps_its_order_where_a_reader_has_no_room() {
+    const SAMPLES: i32 = 400;
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    let Group { publisher, writers, subscriber, readers, _participants } = group("order_room", presentation);
+    let writing = std::thread::spawn(move || {
+        for x in 0..SAMPLES {
+            // The second reader has much room, and waits for the first one all the same.
+            writers[usize::from(x % 3 == 0)].write(&Shape::new("A", x)).unwrap();
+        }
+        writers.iter().for_each(|writer| writer.wait_for_acknowledgments(PATIENCE).unwrap());
+        (publisher, writers)
+    });
+    let (mut next, start) = (0, Instant::now());
+    while next < SAMPLES {
+        assert!(start.elapsed() < PATIENCE, "{next} samples came");
+        subscriber.begin_access();
+        for guid in subscriber.readers_in_order() {
+            let reader = readers.iter().find(|reader| reader.guid() == guid).unwrap();
+            assert_eq!(reader.take_one().unwrap().data().unwrap().x, next);
+            next += 1;
+        }
+        subscriber.end_access().unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _alive = writing.join().unwrap();
+    assert_eq!(readers.each_ref().map(|reader| reader.sample_lost().total), [0, 0]);
 }

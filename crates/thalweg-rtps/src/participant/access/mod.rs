@@ -1,22 +1,22 @@
 //! Access to the readers of one subscriber together: samples in the order of their publisher, sets that appear in all readers at once,
 //! and a view that stands still while the application looks at it (DDS 1.4 §2.2.3.6, §2.2.2.5.2.8).
 
+mod handing_over;
 mod publisher_order;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::Participant;
-use crate::history::BYTES_DEFAULT;
+use crate::history::{BYTES_DEFAULT, CachedSample};
 use crate::qos::Presentation;
 use crate::reader::{GroupArrival, Reader};
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
 use crate::wire::{GroupInfo, Heartbeat};
 use crate::writer::PublisherGroup;
-use publisher_order::{Pair, PublisherOrder, Released};
+use publisher_order::{Next, Pair, PublisherOrder, Released, Room};
 
 /// A publisher: that of another participant, or a writer that tells of none.
 type Publisher = (GuidPrefix, EntityId);
@@ -45,13 +45,12 @@ struct SubscriberAccess {
     next_place: u64,
     /// Places from which on those of taken samples are looked for.
     sweep_at: usize,
+    /// Readers without room for what is next.
+    full: BTreeSet<EntityId>,
 }
 
 /// Places that are remembered before those of taken samples are looked for.
 const SWEEP_MIN: usize = 4_096;
-
-/// How soon writers are asked again where they are, while a sample waits for the answer.
-const ASK_PERIOD: Duration = Duration::from_millis(20);
 
 impl GroupAccess {
     /// Adds a reader to a subscriber, which begins with its first one.
@@ -78,6 +77,10 @@ impl GroupAccess {
         } else {
             self.touched.extend(access.readers.keys().next());
         }
+    }
+
+    fn has_news(&self) -> bool {
+        !self.arrived.is_empty() || !self.touched.is_empty()
     }
 
     fn of_reader(&mut self, reader: EntityId) -> Option<&mut SubscriberAccess> {
@@ -132,6 +135,7 @@ impl SubscriberAccess {
             places: BTreeMap::new(),
             next_place: 0,
             sweep_at: SWEEP_MIN,
+            full: BTreeSet::new(),
         }
     }
 
@@ -139,25 +143,32 @@ impl SubscriberAccess {
         self.publishers.values_mut().find(|publisher| publisher.has_pair(pair))
     }
 
-    /// What is to be handed over now, and the pairs to ask where they are.
-    fn settle(&mut self) -> (Vec<Released>, Vec<Pair>) {
-        let (mut released, mut asked) = (Vec::new(), Vec::new());
-        for publisher in self.publishers.values_mut() {
+    /// What is next to be handed over of a publisher, unless the application looks at what is there. `room` tells whether it finds room.
+    fn next_of(&mut self, publisher: Publisher, room: impl FnMut(&[(EntityId, &CachedSample)]) -> Room) -> Next {
+        match self.publishers.get_mut(&publisher) {
             // Memory comes before a view that stands still.
-            if self.accesses == 0 || publisher.is_full() {
-                publisher.release(&mut released);
-            }
-            asked.extend(publisher.holding_up());
+            Some(order) if self.accesses == 0 || order.is_full() => order.next(room),
+            Some(order) if order.is_held => Next::AwaitsRoom,
+            _ => Next::Nobody,
         }
+    }
+
+    /// Gives up what is too much, and forgets publishers of which nothing is left.
+    fn tidy(&mut self) -> Vec<Released> {
+        let mut released = Vec::new();
         self.give_up_beyond(BYTES_DEFAULT, &mut released);
         self.publishers.retain(|_, publisher| publisher.has_pairs() || publisher.holds_any());
-        for one in &released {
+        released
+    }
+
+    /// Remembers the order of samples that are handed over.
+    fn note_places(&mut self, released: &[Released]) {
+        for one in released {
             if let Released::Sample(reader, sample) = one {
                 self.places.insert((*reader, sample.writer, sample.sequence), self.next_place);
                 self.next_place += 1;
             }
         }
-        (released, asked)
     }
 }
 
@@ -264,70 +275,5 @@ impl Participant {
             }
         }
         self.settle_access(now);
-    }
-
-    /// Hands over samples whose turn has come, and has writers asked that hold others up.
-    #[inline]
-    pub(super) fn settle_access(&mut self, now: Instant) {
-        if !self.access.arrived.is_empty() || !self.access.touched.is_empty() {
-            self.settle_touched(now);
-        }
-    }
-
-    #[inline(never)]
-    fn settle_touched(&mut self, now: Instant) {
-        for (reader, arrival) in std::mem::take(&mut self.access.arrived) {
-            self.access.handle(reader, arrival);
-        }
-        let touched = std::mem::take(&mut self.access.touched);
-        let subscribers: BTreeSet<EntityId> =
-            touched.iter().filter_map(|reader| self.access.subscriber_of.get(reader).copied()).collect();
-        for subscriber in subscribers {
-            let Some(access) = self.access.subscribers.get_mut(&subscriber) else { continue };
-            let (released, asked) = access.settle();
-            let remembers_many = access.places.len() >= access.sweep_at;
-            self.present(now, released);
-            for (writer, reader) in asked {
-                self.ask_for_group_info(now, writer, reader);
-            }
-            if remembers_many {
-                self.sweep_places(subscriber);
-            }
-        }
-    }
-
-    /// Gives samples to their readers.
-    fn present(&mut self, now: Instant, released: Vec<Released>) {
-        let mut by_reader: BTreeMap<EntityId, (Vec<_>, u64)> = BTreeMap::new();
-        for one in released {
-            match one {
-                Released::Sample(reader, sample) => by_reader.entry(reader).or_default().0.push(sample),
-                Released::Lost(reader, count) => by_reader.entry(reader).or_default().1 += count,
-            }
-        }
-        for (entity, (samples, lost)) in by_reader {
-            let Some(shared) = self.endpoints.reader(entity) else { continue };
-            let (outcome, news, armed) = {
-                let mut reader = shared.lock();
-                let outcome = reader.present(now, samples, lost);
-                (outcome, reader.take_news(), reader.newly_armed())
-            };
-            self.note_status_news(entity, news);
-            self.note_reader_outcome(now, entity, outcome, armed);
-        }
-    }
-
-    /// Asks a writer how far its publisher is, now and again while a sample waits for that.
-    fn ask_for_group_info(&mut self, now: Instant, writer: Guid, reader: EntityId) {
-        let Some(shared) = self.endpoints.reader(reader) else { return };
-        let armed = {
-            let mut state = shared.lock();
-            state.question_writer(now, writer);
-            state.newly_armed()
-        };
-        // What is due now leaves with the next datagrams: a timer for it would come back here before.
-        let next = armed.filter(|at| *at > now).map_or(now + ASK_PERIOD, |at| at.min(now + ASK_PERIOD));
-        self.order.schedule.arm(reader, next);
-        self.order.schedule.make_ready(reader);
     }
 }

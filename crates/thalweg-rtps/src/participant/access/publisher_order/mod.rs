@@ -2,11 +2,12 @@
 //! appear as wholes (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 
-use crate::history::CachedSample;
+use crate::history::{CachedSample, RejectReason};
 use crate::qos::Presentation;
 use crate::reader::{GroupArrival, GroupMark};
-use crate::types::{EntityId, Guid, SequenceNumber};
+use crate::types::{EntityId, Guid, KeyHash, SequenceNumber};
 
 /// A writer of the publisher, and a reader of the subscriber that it is matched with.
 pub(super) type Pair = (Guid, EntityId);
@@ -21,6 +22,30 @@ pub(super) enum Released {
     Sample(EntityId, CachedSample),
     /// The reader has lost so many with a set that is not whole.
     Lost(EntityId, u64),
+    /// The reader has no room for a sample of this instance, together with the others of its set.
+    Rejected(EntityId, RejectReason, KeyHash),
+}
+
+/// What the caches say of samples that appear together.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// They are handed over; where one alone finds no room, its reader rejects it.
+    Here,
+    /// They wait for what applications take.
+    Awaited,
+    /// They never have room in these readers.
+    Nowhere(BTreeMap<EntityId, RejectReason>),
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// One sample outside of sets, or all of a set.
+    Turn(Vec<Released>),
+    /// Samples for which there is no room yet.
+    AwaitsRoom,
+    /// Nobody's, before more has come.
+    Nobody,
 }
 
 /// How far a pair has got, by the last that came of it: what was forged once does not count for long.
@@ -84,6 +109,8 @@ pub(super) struct PublisherOrder {
     bytes_max: usize,
     /// Sets from which on those that are over are looked for behind one that is not.
     sweep_at: usize,
+    /// Whether its writers have to wait, since what came of them waits for room.
+    pub(super) is_held: bool,
 }
 
 /// Sets of which nothing but ends is known, for want of the end of another part; twice as many for a while. More come only of a writer
@@ -103,6 +130,7 @@ impl PublisherOrder {
             bytes: 0,
             bytes_max,
             sweep_at: 2 * SETS_MAX,
+            is_held: false,
         }
     }
 
@@ -134,6 +162,10 @@ impl PublisherOrder {
 
     pub(super) fn has_pair(&self, pair: Pair) -> bool {
         self.pairs.contains_key(&pair)
+    }
+
+    pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> {
+        self.pairs.keys().copied()
     }
 
     pub(super) fn has_pairs(&self) -> bool {
@@ -254,51 +286,74 @@ impl PublisherOrder {
     /// Gives up sets and order until no more than `bytes` wait.
     pub(super) fn release_to(&mut self, bytes: usize, into: &mut Vec<Released>) {
         let usual = std::mem::replace(&mut self.bytes_max, bytes);
-        self.release(into);
+        while self.is_full()
+            && let Next::Turn(turn) = self.next(|_| Room::Here)
+        {
+            into.extend(turn);
+        }
         self.bytes_max = usual;
     }
 
-    /// Hands over what is complete and in order.
-    pub(super) fn release(&mut self, into: &mut Vec<Released>) {
-        while let Some((&place, first)) = self.waiting.first_key_value() {
-            let (number, set) = (place.0, first.set);
+    /// Hands over what is complete and next in order, if `room` has room for it. Memory comes before order, and before room.
+    pub(super) fn next(&mut self, mut room: impl FnMut(&[(EntityId, &CachedSample)]) -> Room) -> Next {
+        let next = loop {
+            let Some((&place, first)) = self.waiting.first_key_value() else { break Next::Nobody };
+            let (number, set, is_full) = (place.0, first.set, self.is_full());
             if set == SequenceNumber::ZERO {
-                if !self.is_next(number) && !self.is_full() {
-                    break;
+                if !self.is_next(number) && !is_full {
+                    break Next::Nobody;
                 }
-                into.extend(self.take_waiting(place).map(|waiting| Released::Sample(place.1, waiting.sample)));
+                if !is_full && matches!(room(&[(place.1, &first.sample)]), Room::Awaited) {
+                    break Next::AwaitsRoom;
+                }
                 (self.accounted, self.accounted_of) = (number, Some(place.2));
-                continue;
+                let waiting = self.take_waiting(place).into_iter();
+                break Next::Turn(waiting.map(|waiting| Released::Sample(place.1, waiting.sample)).collect());
             }
             match self.wholeness(set) {
-                Wholeness::Open if !self.is_full() => break,
+                Wholeness::Open if !is_full => break Next::Nobody,
                 Wholeness::Whole => {
+                    let refusals = match room(&self.samples_of(set, place)) {
+                        Room::Awaited if !is_full => break Next::AwaitsRoom,
+                        Room::Here | Room::Awaited => BTreeMap::new(),
+                        Room::Nowhere(refusals) => refusals,
+                    };
                     let last = self.sets.get(&set).map_or(number, |open| open.last);
-                    self.decide(set, place, |released| into.push(released));
+                    let mut turn = Vec::new();
+                    self.decide(set, place, |reader, sample| match refusals.get(&reader) {
+                        _ if refusals.is_empty() => turn.push(Released::Sample(reader, sample)),
+                        Some(reason) => turn.push(Released::Rejected(reader, *reason, sample.instance)),
+                        None => turn.push(Released::Lost(reader, 1)),
+                    });
                     (self.accounted, self.accounted_of) = (last, None);
+                    break Next::Turn(turn);
                 }
-                Wholeness::Late => self.decide(set, place, drop),
+                Wholeness::Late => self.decide(set, place, |_, _| {}),
                 Wholeness::Open | Wholeness::Broken => {
                     let mut lost: BTreeMap<EntityId, u64> = BTreeMap::new();
-                    self.decide(set, place, |released| {
-                        if let Released::Sample(reader, _) = released {
-                            *lost.entry(reader).or_default() += 1;
-                        }
-                    });
-                    into.extend(lost.into_iter().map(|(reader, count)| Released::Lost(reader, count)));
+                    self.decide(set, place, |reader, _| *lost.entry(reader).or_default() += 1);
+                    break Next::Turn(lost.into_iter().map(|(reader, count)| Released::Lost(reader, count)).collect());
                 }
             }
-        }
+        };
         self.forget_sets();
+        next
+    }
+
+    /// The samples of a set, in their order, which begins with `first`.
+    fn samples_of(&self, set: SequenceNumber, first: Place) -> Vec<(EntityId, &CachedSample)> {
+        let others = self.sets.get(&set).into_iter().flat_map(|open| open.samples.range((Excluded(first), Unbounded)));
+        let places = std::iter::once(&first).chain(others);
+        places.filter_map(|place| Some((place.1, &self.waiting.get(place)?.sample))).collect()
     }
 
     /// Gives out the samples of a set, in their order, beginning with `first`. What still comes of it is dropped.
-    fn decide(&mut self, set: SequenceNumber, first: Place, mut give: impl FnMut(Released)) {
+    fn decide(&mut self, set: SequenceNumber, first: Place, mut give: impl FnMut(EntityId, CachedSample)) {
         let mut places = self.sets.get_mut(&set).map(|open| std::mem::take(&mut open.samples)).unwrap_or_default();
         places.insert(first);
         for place in places {
             if let Some(waiting) = self.take_waiting(place) {
-                give(Released::Sample(place.1, waiting.sample));
+                give(place.1, waiting.sample);
             }
             (self.accounted, self.accounted_of) = (place.0, None);
         }

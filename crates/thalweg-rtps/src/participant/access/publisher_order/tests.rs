@@ -86,16 +86,24 @@ impl Publisher {
         self.order.handle(reader(at), arrival);
     }
 
+    /// All whose turn it is.
+    fn turns(&mut self) -> Vec<Released> {
+        let next = || match self.order.next(|_| Room::Here) {
+            Next::Turn(turn) => Some(turn),
+            _ => None,
+        };
+        std::iter::from_fn(next).flatten().collect()
+    }
+
     /// The readers of what is released, and how many samples are lost.
     fn released(&mut self) -> (Vec<EntityId>, u64) {
-        let mut released = Vec::new();
-        self.order.release(&mut released);
         let mut lost = 0;
         let mut readers = Vec::new();
-        for one in released {
+        for one in self.turns() {
             match one {
                 Released::Sample(reader, _) => readers.push(reader),
                 Released::Lost(_, count) => lost += count,
+                Released::Rejected(..) => unreachable!("there is room"),
             }
         }
         (readers, lost)
@@ -321,8 +329,7 @@ fn all_is_released_in_order_and_in_whole_sets() {
             let at = rng.below(writers as u64) as usize;
             let Some(arrival) = queues[at].pop_front() else { continue };
             publisher.put(arrival);
-            let mut released = Vec::new();
-            publisher.order.release(&mut released);
+            let released = publisher.turns();
             let mut now: BTreeMap<SequenceNumber, u64> = BTreeMap::new();
             for one in released {
                 let Released::Sample(_, sample) = one else { panic!("seed {seed}: {one:?}") };
@@ -336,11 +343,10 @@ fn all_is_released_in_order_and_in_whole_sets() {
         for at in 0..writers {
             publisher.order.note_up_to((writer(at), reader(at)), SequenceNumber(publisher.number));
         }
-        let mut released = Vec::new();
-        publisher.order.release(&mut released);
+        let released = publisher.turns();
         seen.extend(released.iter().map(|one| match one {
             Released::Sample(_, sample) => (sample.writer, sample.sequence),
-            Released::Lost(..) => panic!("seed {seed}: {one:?}"),
+            _ => panic!("seed {seed}: {one:?}"),
         }));
         assert_eq!(seen.len(), total, "seed {seed}");
         if presentation.ordered {
@@ -388,4 +394,32 @@ fn a_sample_waits_until_all_readers_of_the_topic_before_it_have_theirs() {
     assert!(publisher.order.holding_up().contains(&other));
     publisher.order.note_up_to(other, SequenceNumber(1));
     assert_eq!(publisher.released().0, [reader(1)]);
+}
+
+#[test]
+fn what_is_next_waits_for_room_as_a_whole_or_never_has_any() {
+    let mut publisher = Publisher::new(BOTH, 2);
+    publisher.begin();
+    for at in [0, 1, 0] {
+        let sample = publisher.next(at, false);
+        publisher.put(sample);
+    }
+    publisher.end().into_iter().for_each(|end| publisher.put(end));
+    let alone = publisher.next(1, false);
+    publisher.put(alone);
+    let mut asked = Vec::new();
+    let mut wait = |samples: &[(EntityId, &CachedSample)]| {
+        asked.push(samples.iter().map(|(reader, _)| *reader).collect::<Vec<_>>());
+        Room::Awaited
+    };
+    assert!(matches!(publisher.order.next(&mut wait), Next::AwaitsRoom));
+    assert!(matches!(publisher.order.next(&mut wait), Next::AwaitsRoom), "nothing passes it");
+    assert_eq!(asked, vec![vec![reader(0), reader(1), reader(0)]; 2]);
+    let refusals = BTreeMap::from([(reader(0), RejectReason::Samples)]);
+    let Next::Turn(turn) = publisher.order.next(|_| Room::Nowhere(refusals.clone())) else { panic!("a set is judged") };
+    let count = |fits: fn(&Released) -> bool| turn.iter().filter(|one| fits(one)).count();
+    assert_eq!(count(|one| matches!(one, Released::Rejected(_, RejectReason::Samples, _))), 2);
+    assert_eq!((count(|one| matches!(one, Released::Lost(_, 1))), turn.len()), (1, 3));
+    assert!(matches!(publisher.order.next(|_| Room::Awaited), Next::AwaitsRoom), "one outside of sets waits as well");
+    assert_eq!(publisher.released(), (vec![reader(1)], 0));
 }

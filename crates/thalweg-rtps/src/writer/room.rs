@@ -9,6 +9,9 @@ use crate::types::SequenceNumber;
 pub(super) struct Room {
     samples: usize,
     bytes: usize,
+    /// Room for one write is not told by how much is left: there is a limit for each instance, or acknowledged samples stay until others
+    /// want their places.
+    is_by_instance: bool,
     /// Samples after which an acknowledgement is asked for: a quarter of a KEEP_ALL history.
     pub ask_every: i64,
     /// A write was refused, and its room is not there yet.
@@ -24,13 +27,21 @@ const ASK_EVERY_MAX: usize = 1024;
 
 impl Room {
     pub(super) fn new(qos: &WriterQos, bytes: usize) -> Room {
-        let limits = [qos.resource_limits.max_samples, qos.resource_limits.max_samples_per_instance];
-        let samples = limits.into_iter().flatten().min().map_or(usize::MAX, |limit| limit as usize);
+        let limits = qos.resource_limits;
+        let least = |limits: &[Option<u32>]| {
+            limits.iter().flatten().min().map_or(usize::MAX, |limit| usize::try_from(*limit).unwrap_or(usize::MAX))
+        };
+        let samples = least(&[limits.max_samples]);
         let ask_every = match qos.history {
-            History::KeepAll => (samples / 4).clamp(1, ASK_EVERY_MAX) as i64,
+            History::KeepAll => {
+                let least = least(&[limits.max_samples, limits.max_samples_per_instance]);
+                (least / 4).clamp(1, ASK_EVERY_MAX) as i64
+            }
             History::KeepLast(_) => i64::MAX,
         };
-        Room { samples, bytes, ask_every, is_awaited: false, is_untold: false, acknowledgement: None }
+        let is_by_instance =
+            limits.max_samples_per_instance.is_some() || limits.max_instances.is_some() || qos.outlives_writer();
+        Room { samples, bytes, is_by_instance, ask_every, is_awaited: false, is_untold: false, acknowledgement: None }
     }
 
     /// True while a write waits for room that is not there yet.
@@ -43,9 +54,10 @@ impl Room {
         self.is_awaited = true;
     }
 
-    /// True when a quarter of the room is free again.
+    /// True when a quarter of the room is free again, or a write that waits is to look for itself.
     pub(super) fn is_drained(&self, history: &WriterHistory) -> bool {
-        history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
+        self.is_by_instance
+            || history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
     }
 
     /// Returns whether a write waited for the room that there is now if `has_room`; it waits no longer.

@@ -52,6 +52,30 @@ fn a_write_that_waits_is_told_when_a_quarter_of_the_history_is_free() {
 }
 
 #[test]
+fn a_write_that_waits_for_room_of_its_instance_is_told_when_that_is_there() {
+    let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::Yes));
+    let transmission = Transmission::by(Method::Immediate);
+    let mut qos = WriterQos { history: History::KeepAll, transmission, ..WriterQos::default() };
+    qos.resource_limits.max_samples_per_instance = Some(4);
+    let mut writer = Writer::new(guid, qos.into(), &WriterOptions::default());
+    writer.match_reader(START, matched_reader(1));
+    acknowledge(&mut writer, START, 1, SequenceNumber(1), &[]);
+    let change = |instance: u8| NewChange {
+        kind: ChangeKind::Write,
+        instance: KeyHash([instance; 16]),
+        timestamp: None,
+        payload: Payload::from(vec![0; 10]),
+    };
+    for instance in 1..=3 {
+        (0..4).for_each(|_| _ = writer.write(START, change(instance)).expect("it has room"));
+    }
+    send(&mut writer, START);
+    assert!(writer.write(START, change(1)).is_err(), "the instance is full");
+    assert!(tells_of_room(&mut writer, 5), "8 samples of others are left");
+    writer.write(START, change(1)).expect("it has room");
+}
+
+#[test]
 fn what_was_sent_waits_no_longer_to_be_sent() {
     let mut writer = writer(1);
     (0..10).for_each(|_| write(&mut writer, 1_000));

@@ -36,7 +36,7 @@ impl Writer {
             self.history.clean_up(now);
         }
         if !self.make_room_for(&change.instance, bytes) {
-            return Err(self.refuse(now));
+            return Err(self.refuse(now, bytes));
         }
         self.collection.note_written(now, bytes);
         self.history.set_conflating(self.collection.conflates());
@@ -84,7 +84,7 @@ impl Writer {
             return None;
         }
         if !self.make_room_for(&instance, serialized.len()) {
-            return Some(Err(self.refuse(now)));
+            return Some(Err(self.refuse(now, serialized.len())));
         }
         self.collection.note_written(now, serialized.len());
         self.history.set_conflating(self.collection.conflates());
@@ -189,7 +189,7 @@ impl Writer {
         self.history.room_for(instance, bytes) && self.history.has_record_room(bytes)
     }
 
-    fn refuse(&mut self, now: Instant) -> WriteRefused {
+    fn refuse(&mut self, now: Instant, bytes: usize) -> WriteRefused {
         self.room.wait();
         self.counters.refused += 1;
         self.flush();
@@ -198,7 +198,7 @@ impl Writer {
             readers_behind: self.readers_behind(),
             readers: self.readers.iter().filter(|reader| reader.matched.reliable).count(),
             held: self.history.len(),
-            awaits_store: !self.history.has_record_room(0),
+            awaits_store: !self.history.has_record_room(bytes),
             arm: self.newly_armed().or_else(|| self.collection.is_asynchronous().then_some(now)),
         }
     }

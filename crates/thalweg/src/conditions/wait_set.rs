@@ -150,14 +150,11 @@ impl WaitSet {
         let armed = |id: ConditionId| Some((id, conditions.get_mut(&id)?.arm()));
         let sources: Vec<_> = candidates.into_iter().filter_map(armed).collect();
         drop(attached);
-        // A condition may call a predicate of the application, which may use this wait set.
+        // A condition may call a predicate of the application, which may use this wait set, or panic.
+        let mut next = LookedAtNext { set: self, ids: sources.iter().map(|(id, _)| *id).collect() };
         let is_true = |(id, source): (ConditionId, Arc<dyn Source>)| source.is_triggered().then_some(id);
         let triggered: Vec<ConditionId> = sources.into_iter().filter_map(is_true).collect();
-        if !triggered.is_empty() {
-            self.attached().active.extend(&triggered);
-            // The program that polls the descriptor is to look again until all is done.
-            self.bells.event.signal();
-        }
+        next.ids.clone_from(&triggered);
         triggered
     }
 
@@ -198,6 +195,27 @@ impl WaitSet {
 
     fn attached(&self) -> MutexGuard<'_, Attached> {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Conditions that the next call looks at whatever happens.
+struct LookedAtNext<'a> {
+    set: &'a WaitSet,
+    ids: Vec<ConditionId>,
+}
+
+impl Drop for LookedAtNext<'_> {
+    fn drop(&mut self) {
+        if !self.ids.is_empty() {
+            let last = self.ids.last().copied();
+            self.set.attached().active.append(&mut self.ids);
+            // The program that polls the descriptor is to look again until all is done, and so is a thread that waits.
+            self.set.bells.event.signal();
+            if self.set.is_waiting.load(Ordering::Acquire) {
+                self.set.bells.rung().extend(last);
+                self.set.bells.changed.notify_all();
+            }
+        }
     }
 }
 

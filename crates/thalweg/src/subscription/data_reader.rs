@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_rtps::history::{Choice, ReadFilter, TakenSample};
+use thalweg_rtps::history::{Choice, ReadFilter, TakenSample, ViewState};
 use thalweg_rtps::qos::ReaderQos;
 use thalweg_rtps::reader::ReaderCounters;
 use thalweg_rtps::types::Guid;
@@ -127,8 +127,12 @@ impl<T> DataReader<T> {
         let outcome = fetch(&mut self.cell.reader.lock(), &mut taken);
         trace::taken(self.cell.guid(), &taken);
         self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
+        // A condition may want samples that are read, or instances that are not new.
+        let is_new = |one: &TakenSample| one.info.view_state == ViewState::New;
         if outcome.keys_due {
             self.cell.notify_waiters();
+        } else if (outcome.stay && !taken.is_empty()) || taken.iter().any(is_new) {
+            self.cell.waiters.wake_tasks();
         }
         let kept = keep(taken.drain(..));
         TAKEN.set(taken);

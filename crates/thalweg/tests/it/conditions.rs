@@ -145,6 +145,67 @@ fn a_predicate_may_use_the_reader_and_the_wait_set() {
 }
 
 #[test]
+fn a_predicate_that_panics_takes_nothing_from_the_other_conditions() {
+    let Pair { writer, reader, participants: _alive } = pair::<Count>("panics", reliable_writer(), reliable_reader());
+    let set = WaitSet::new().unwrap();
+    let query = reader.query_condition(ReadFilter::ALL, |count: &Count| {
+        assert_ne!(count.value, 1, "as some application's predicate does");
+        true
+    });
+    set.attach(&query);
+    let guard = GuardCondition::new();
+    let id = set.attach(&guard);
+    guard.set_trigger_value(true);
+    writer.write(&Count { value: 1 }).unwrap();
+    eventually("the sample is there", || reader.available() == 1);
+    let triggered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| set.triggered()));
+    assert!(triggered.is_err());
+    assert_eq!(reader.take(1).len(), 1);
+    assert_eq!(set.wait(PATIENCE).unwrap(), [id]);
+    assert!(is_readable(&set, Duration::ZERO));
+}
+
+#[test]
+fn what_is_read_or_taken_makes_conditions_true() {
+    let pair = pair::<Shape>("states", reliable_writer(), reliable_reader());
+    let reader = &pair.reader;
+    let set = WaitSet::new().unwrap();
+    let read =
+        set.attach(&reader.read_condition(ReadFilter { sample_state: Some(SampleState::Read), ..ReadFilter::ALL }));
+    let known =
+        set.attach(&reader.read_condition(ReadFilter { view_state: Some(ViewState::NotNew), ..ReadFilter::ALL }));
+    for id in [known, read] {
+        (0..2).for_each(|x| _ = pair.writer.write(&Shape::new("A", x)).unwrap());
+        eventually("both are there", || reader.available() == 2);
+        set.triggered();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| set.wait(PATIENCE));
+            thread::sleep(Duration::from_millis(50));
+            assert_eq!(if id == read { reader.read(1) } else { reader.take(1) }.len(), 1);
+            assert!(waits.join().unwrap().unwrap().contains(&id));
+        });
+        reader.take(2);
+        set.detach(known);
+    }
+}
+
+#[test]
+fn who_asks_what_is_true_takes_it_from_nobody_who_waits() {
+    let (set, guard) = (WaitSet::new().unwrap(), GuardCondition::new());
+    let id = set.attach(&guard);
+    for _ in 0..50 {
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| set.wait(PATIENCE));
+            thread::sleep(Duration::from_millis(2));
+            guard.set_trigger_value(true);
+            set.triggered();
+            assert_eq!(waits.join().unwrap().unwrap(), [id]);
+        });
+        guard.set_trigger_value(false);
+    }
+}
+
+#[test]
 fn the_descriptor_is_readable_while_a_condition_may_be_true() {
     let Pair { writer, reader, participants: _alive } = pair::<Count>("poll", reliable_writer(), reliable_reader());
     let set = WaitSet::new().unwrap();

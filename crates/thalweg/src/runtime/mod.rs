@@ -120,12 +120,12 @@ impl Runtime {
             }
         };
         let start = |store: Arc<Store>| Ok::<_, Error>((Arc::clone(&store), StoreThread::start(store, notify)?));
-        let store = store.map(start).transpose()?;
+        // No other code ends the listener thread.
+        let store = store.map(start).transpose().inspect_err(|_| state.agenda.stop())?;
         let agenda_of = Arc::clone(&state);
         let io_thread = IoThread::new(Arc::clone(&state), receiver, plan, options);
         let handle =
             thread::Builder::new().name("thalweg-io".into()).spawn(move || io_thread.run()).map_err(|error| {
-                // No other code ends the listener thread.
                 agenda_of.agenda.stop();
                 Error::system("starting the I/O thread", error)
             })?;

@@ -1,5 +1,6 @@
 //! Threads and tasks of the application that wait for an endpoint to change.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Duration;
@@ -87,7 +88,10 @@ impl Waiters {
         }
         let mut place = 0;
         while let Some(waker) = self.take_armed(&mut place) {
-            waker.wake();
+            // The application's executor may panic: the thread that wakes serves others as well.
+            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+                tracing::error!("a waker panicked");
+            }
         }
     }
 

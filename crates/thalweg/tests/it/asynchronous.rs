@@ -231,3 +231,25 @@ fn futures_may_move_between_threads() {
     block_on(reader.until_unread());
     assert_eq!(reader.take_one().unwrap().data().unwrap().x, 1);
 }
+
+/// An executor that has been shut down, say.
+struct Broken;
+
+impl Wake for Broken {
+    fn wake(self: Arc<Self>) {
+        panic!("as the test wants it");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_takes_nothing_from_others() {
+    let Pair { writer, reader, participants: _alive } = pair::<Count>("broken", reliable_writer(), reliable_reader());
+    let (mut first, mut second) = (reader.until_unread(), reader.until_unread());
+    let alarm = alarm();
+    assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&Waker::from(Arc::new(Broken)))).is_pending());
+    assert!(poll_once(&mut second, &alarm).is_pending());
+    writer.write(&Count { value: 1 }).unwrap();
+    eventually("the other task is woken", || alarm.woken.load(Ordering::Relaxed) == 1);
+    writer.write(&Count { value: 2 }).unwrap();
+    assert_eq!(take(&reader, 2).len(), 2);
+}

@@ -45,7 +45,8 @@ type Notify = Box<dyn Fn(EntityId) + Send + Sync>;
 
 /// A store in use by a participant.
 pub(crate) struct Store {
-    file: Mutex<StoreFile>,
+    /// `None` once the participant has ended.
+    file: Mutex<Option<StoreFile>>,
     histories: Mutex<Vec<History>>,
     /// The number of the next new history: none is used twice while the store is open.
     next_number: AtomicU32,
@@ -127,7 +128,7 @@ impl Store {
         file.commit(&reservations).map_err(failed)?;
         let next_number = histories.iter().map(|history| history.number.0 + 1).max().unwrap_or_default();
         let store = Store {
-            file: Mutex::new(file),
+            file: Mutex::new(Some(file)),
             histories: Mutex::new(histories),
             next_number: AtomicU32::new(next_number),
             domain_id,
@@ -195,7 +196,8 @@ impl Store {
             let reserved = SequenceNumber(RESERVED_AHEAD);
             let description = Some(history.description.clone());
             let change = HistoryChange { description, ..reservation(history.number, reserved) };
-            lock(&self.file).commit(&[change]).map_err(|error| self.error("create_writer", &error.to_string()))?;
+            self.with_file(|file| file.commit(&[change]))
+                .map_err(|error| self.error("create_writer", &error.to_string()))?;
             history.reserved = reserved;
         }
         let (identity, reserved) = (history.description.identity, history.reserved);
@@ -220,7 +222,7 @@ impl Store {
         let mut histories = lock(&self.histories);
         let of_it = |history: &History| history.description.identity == identity && history.writer.is_none();
         if let Some(place) = histories.iter().position(of_it) {
-            match lock(&self.file).remove(histories[place].number) {
+            match self.with_file(|file| file.remove(histories[place].number)) {
                 Ok(()) => _ = histories.remove(place),
                 Err(error) => {
                     tracing::warn!("the store {} keeps a history that nobody writes: {error}", self.path);
@@ -244,7 +246,7 @@ impl Store {
         {
             let mut histories = lock(&self.histories);
             if let Some(place) = histories.iter().position(is_of_it) {
-                let removed = lock(&self.file).remove(histories[place].number);
+                let removed = self.with_file(|file| file.remove(histories[place].number));
                 if let Err(error) = removed {
                     // It may be gone from the file, where what is written next needs it.
                     (histories[place].is_changed, histories[place].reserved) = (true, SequenceNumber::ZERO);
@@ -254,6 +256,11 @@ impl Store {
             }
         }
         delete()
+    }
+
+    fn with_file<R>(&self, use_file: impl FnOnce(&mut StoreFile) -> Result<R, StoreError>) -> Result<R, StoreError> {
+        let over = || StoreError::System("its participant has ended".to_owned());
+        lock(&self.file).as_mut().ok_or_else(over).and_then(use_file)
     }
 
     /// Something was written. The caller holds no lock.
@@ -375,7 +382,7 @@ impl Store {
                 let histories = lock(&self.histories);
                 // What was removed since it was gathered is not to come back.
                 changes.retain(|change| histories.iter().any(|history| history.number == change.number));
-                lock(&self.file).commit(&changes)
+                self.with_file(|file| file.commit(&changes))
             };
             match committed {
                 Ok(()) => return self.note_stored(&changes, notify),
@@ -396,7 +403,8 @@ impl Store {
             let last = history.writer.as_ref()?.lock().last();
             Some(reservation(history.number, last))
         });
-        if let Err(error) = lock(&self.file).commit(&used.collect::<Vec<_>>()) {
+        let used: Vec<HistoryChange> = used.collect();
+        if let Err(error) = self.with_file(|file| file.commit(&used)) {
             tracing::warn!("the store {} keeps unused numbers: {error}", self.path);
         }
     }
@@ -415,7 +423,11 @@ impl StoreThread {
         let (of_thread, notify): (_, Notify) = (Arc::clone(&store), Box::new(notify));
         let handle = thread::Builder::new()
             .name("thalweg-store".into())
-            .spawn(move || of_thread.run(&notify))
+            .spawn(move || {
+                of_thread.run(&notify);
+                // Whoever holds an endpoint still does not keep the file from others.
+                *lock(&of_thread.file) = None;
+            })
             .map_err(|error| Error::system("starting the store's thread", error))?;
         _ = store.thread.set(handle.thread().clone());
         Ok(StoreThread { store, handle: Mutex::new(Some(handle)) })

@@ -321,10 +321,10 @@ fn a_history_that_fails_after_it_reached_the_disk_is_stored_once() {
     let config = description("n").config();
     let create = |store: &Store| store.prepare(&config).map(|stored| stored.identity);
     let (store, _) = Store::open(&place.0, 9).unwrap();
-    lock(&store.file).fails_late = true;
+    lock(&store.file).as_mut().unwrap().fails_late = true;
     create(&store).unwrap_err();
     let identity = create(&store).unwrap();
-    lock(&store.file).fails_late = true;
+    lock(&store.file).as_mut().unwrap().fails_late = true;
     store.give_up(identity);
     assert_eq!(create(&store).unwrap(), identity);
     drop(store);
@@ -337,7 +337,7 @@ fn a_history_whose_removal_failed_late_is_written_on() {
     let place = Place::new("written-on");
     let (store, participant) = restored(&place);
     let entity = participant.histories()[0].writer.entity;
-    lock(&store.file).fails_late = true;
+    lock(&store.file).as_mut().unwrap().fails_late = true;
     store.remove_history(|| Ok(entity), || Ok(())).unwrap_err();
     store.commit_until_stored(store.gather(), &(Box::new(|_| {}) as Notify));
     drop(store);

@@ -326,6 +326,20 @@ fn persistent_needs_a_store_of_its_own() {
 }
 
 #[test]
+fn a_condition_that_outlives_its_participant_keeps_no_store() {
+    let (domain, name) = (domain(), unique("outlived"));
+    let place = Place::new("outlived");
+    let participant = with_store(domain, &place.0).unwrap();
+    let qos = keeping(Durability::Persistent, History::KeepLast(4));
+    let writer = participant.create_writer(&participant.create_topic::<Shape>(&name), qos).unwrap();
+    let _condition = writer.status_condition(thalweg::conditions::StatusKinds::ANY);
+    writer.write(&Shape::new("RED", 1)).unwrap();
+    drop((writer, participant));
+    let again = with_store(domain, &place.0).unwrap();
+    assert_eq!(again.histories().len(), 1);
+}
+
+#[test]
 fn a_deleted_history_is_gone_for_good() {
     let (domain, name) = (domain(), unique("deleted"));
     let place = Place::new("deleted");

@@ -20,7 +20,7 @@ pub use thalweg_rtps::writer::{
     DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, Medium, RouteExplanation, WriterExplanation,
 };
 
-use crate::runtime::{Deadline, Runtime, RuntimeState};
+use crate::runtime::{Deadline, Runtime, RuntimeState, on_io_thread};
 use crate::{Error, ErrorKind};
 use inquiry::{ANSWER_READER, ANSWER_WRITER, Inquiry, QUESTION_READER, QUESTION_WRITER};
 pub(crate) use inquiry::{inspector_property, services};
@@ -48,12 +48,14 @@ pub(crate) struct Diagnosis {
     is_inspector: bool,
     /// Held briefly, and with no other lock.
     inquiry: Mutex<Inquiry>,
+    /// Held by who asks, until all have answered: there is one question at a time.
+    asking: Mutex<()>,
 }
 
 impl Diagnosis {
     /// The part of a participant that answers and, as an inspector, asks.
     pub(crate) fn new(is_inspector: bool) -> Diagnosis {
-        Diagnosis { is_inspector, inquiry: Mutex::default() }
+        Diagnosis { is_inspector, inquiry: Mutex::default(), asking: Mutex::default() }
     }
 
     fn inquiry(&self) -> MutexGuard<'_, Inquiry> {
@@ -100,6 +102,12 @@ pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Resul
         let error = Error::new(ErrorKind::PreconditionNotMet, "explain_topic", cause);
         return Err(error.advise("call inspector() on its builder"));
     }
+    if on_io_thread() {
+        let cause = "cannot wait for answers in a listener that runs inline on the I/O thread, which receives them";
+        let error = Error::new(ErrorKind::PreconditionNotMet, "explain_topic", cause);
+        return Err(error.advise("use Delivery::Thread for listeners that ask"));
+    }
+    let _turn = diagnosis.asking.lock().unwrap_or_else(PoisonError::into_inner);
     let deadline = Deadline::after(patience);
     let mut found = TopicExplanation::default();
     loop {

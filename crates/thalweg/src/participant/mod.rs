@@ -24,7 +24,7 @@ use thalweg_types::type_object::LibraryError;
 use crate::discovery::BuiltinTopicData;
 use crate::explain::{self, ParticipantExplanation, TopicExplanation};
 use crate::figures::ParticipantFigureSource;
-use crate::runtime::{Deadline, Runtime};
+use crate::runtime::{Deadline, Runtime, on_io_thread};
 use crate::status::InconsistentTopic;
 use crate::surroundings::Survey;
 use crate::topic::{TopicDescription, TopicKeys};
@@ -196,15 +196,20 @@ impl DomainParticipant {
         const OPERATION: &str = "type_of";
         let state = self.runtime.state();
         let deadline = Deadline::after(patience);
+        let mut is_first = true;
         loop {
             match state.types.type_of(participant, information) {
                 Ok(found) => return Ok(found),
-                Err(LibraryError::Missing(missing)) if deadline.has_passed() => {
+                // Within an inline listener no answer can come.
+                Err(LibraryError::Missing(missing)) if deadline.has_passed() || on_io_thread() => {
                     let cause = format!("timed out: {participant} gave none of {} type objects", missing.len());
                     let error = Error::new(ErrorKind::Timeout, OPERATION, cause);
                     return Err(error.advise("give the IDL or .msg that defines the type"));
                 }
-                Err(LibraryError::Missing(_)) => {
+                Err(LibraryError::Missing(missing)) => {
+                    if std::mem::take(&mut is_first) {
+                        state.types.ask_again(participant, &missing);
+                    }
                     state.alarm.wake();
                     std::thread::sleep(TYPE_LOOK_PERIOD);
                 }
@@ -221,7 +226,7 @@ impl DomainParticipant {
             if let Some(result) = self.runtime.view(|participant| participant.compare(writer, reader)) {
                 return result;
             }
-            if deadline.has_passed() {
+            if deadline.has_passed() || on_io_thread() {
                 return match_endpoints(&writer.offer(), &reader.request());
             }
             self.runtime.state().alarm.wake();

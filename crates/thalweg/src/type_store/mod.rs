@@ -154,6 +154,11 @@ impl TypeStore {
         state.resolve(participant, better(&information))
     }
 
+    /// Asks a participant once more for objects that it did not give in time before.
+    pub(crate) fn ask_again(&self, participant: GuidPrefix, missing: &[TypeIdentifier]) {
+        self.state().questions.ask_again(participant, missing);
+    }
+
     /// When [`look_up`](Self::look_up) has something to do.
     #[inline]
     pub(crate) fn due(&self) -> Instant {

@@ -82,6 +82,21 @@ impl Questions {
         }
     }
 
+    /// A participant that gave none of these objects is to be asked for them once more.
+    pub(super) fn ask_again(&mut self, from: GuidPrefix, objects: &[TypeIdentifier]) {
+        for object in objects {
+            if let Some(asked) = self.hopeless.get_mut(object) {
+                asked.retain(|asked| *asked != from);
+            }
+        }
+        self.want(from, objects.iter().cloned());
+    }
+
+    /// Whether an object is of use, also if it comes after it was given up.
+    fn waits_for(&self, object: &TypeIdentifier) -> bool {
+        self.wanted.contains_key(object) || self.hopeless.contains_key(object)
+    }
+
     pub(super) fn gave_up(&self, object: &TypeIdentifier) -> bool {
         self.hopeless.contains_key(object) && !self.wanted.contains_key(object)
     }
@@ -138,10 +153,10 @@ impl Questions {
         let mut components: BTreeMap<TypeIdentifier, BTreeMap<i32, Vec<u8>>> = BTreeMap::new();
         for (identifier, bytes) in objects {
             match identifier {
-                TypeIdentifier::Hash(_, hash) if self.wanted.contains_key(&identifier) => {
+                TypeIdentifier::Hash(_, hash) if self.waits_for(&identifier) => {
                     self.note(&identifier, library.insert(hash, &bytes), from);
                 }
-                TypeIdentifier::Component { index, .. } if self.wanted.contains_key(&identifier.whole()) => {
+                TypeIdentifier::Component { index, .. } if self.waits_for(&identifier.whole()) => {
                     components.entry(identifier.whole()).or_default().insert(index, bytes);
                 }
                 _ => {}

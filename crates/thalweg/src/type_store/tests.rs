@@ -92,6 +92,27 @@ fn a_participant_that_is_silent_keeps_nobody_from_asking_another_one() {
 }
 
 #[test]
+fn an_answer_that_comes_too_late_is_taken_and_who_was_silent_may_be_asked_again() {
+    let described = described();
+    let wanted = &described.information.complete;
+    let objects = wanted.of.identifier.objects();
+    let mut state = State::default();
+    let _ = state.resolve(THERE, wanted);
+    let request = state.questions.poll(at(0), HERE).remove(0);
+    assert_eq!(asked_until(&mut state, 100, 10_000), [THERE]);
+    assert!(state.questions.gave_up(&objects[0]));
+    let answer = questions::answer(&library(), THERE, &request, 1 << 20);
+    let State { library, questions, .. } = &mut state;
+    questions.handle_reply(library, THERE, LookupReply { identity: request.identity, answer });
+    assert!(state.resolve(THERE, wanted).is_ok());
+    let mut state = State::default();
+    let _ = state.resolve(THERE, wanted);
+    asked_until(&mut state, 0, 10_000);
+    state.questions.ask_again(THERE, &objects);
+    assert_eq!(asked_until(&mut state, 10_000, 20_000), [THERE]);
+}
+
+#[test]
 fn an_answer_brings_the_type_and_nothing_that_was_not_asked_for() {
     let described = described();
     let mut state = State::default();

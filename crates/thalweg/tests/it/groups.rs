@@ -70,3 +70,27 @@ fn writers_explain_themselves_and_each_other() {
     assert_eq!(told.writers[0].route, writer.explain().route);
     assert_eq!(told.readers, [reader.explain()]);
 }
+
+#[test]
+fn an_inspector_that_asks_of_two_topics_at_once_gets_each_answer_to_its_question() {
+    let domain = domain();
+    let names = [unique("one"), unique("other")];
+    let here = member(domain, &[]);
+    let writers = names.each_ref().map(|name| here.create_writer(&here.create_topic::<Count>(name), reliable_writer()));
+    let writers = writers.map(Result::unwrap);
+    let inspector = DomainParticipant::builder(domain).loopback_only().domain_tag(unique("tag")).inspector();
+    let inspector = inspector.create().unwrap();
+    let known = |guid| inspector.publications().iter().any(|known| known.data.guid == guid);
+    eventually("both are discovered", || writers.iter().all(|writer| known(writer.guid())));
+    std::thread::scope(|scope| {
+        for (name, writer) in names.iter().zip(&writers) {
+            let (inspector, guid) = (&inspector, writer.guid());
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    let told = inspector.explain_topic(name, PATIENCE).unwrap();
+                    assert_eq!(told.writers.iter().map(|told| told.guid).collect::<Vec<_>>(), [guid]);
+                }
+            });
+        }
+    });
+}

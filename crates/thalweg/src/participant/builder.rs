@@ -1,7 +1,7 @@
 //! The settings of a participant, and its creation.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
@@ -398,11 +398,13 @@ impl DomainParticipantBuilder {
                     .because(error)
                     .advise("name a host or address, with or without a port")
             };
-            if let Ok(with_port) = peer.to_socket_addrs() {
+            let host = peer.trim_start_matches('[').trim_end_matches(']');
+            // The last group of an IPv6 address is no port.
+            let is_address = host.parse::<IpAddr>().is_ok();
+            if let Some(with_port) = peer.to_socket_addrs().ok().filter(|_| !is_address) {
                 peers.extend(with_port);
                 continue;
             }
-            let host = peer.trim_start_matches('[').trim_end_matches(']');
             for address in (host, 0).to_socket_addrs().map_err(failed)? {
                 let indices = 0..=ports::PARTICIPANT_INDEX_MAX;
                 let port = |index| SocketAddr::new(address.ip(), ports::metatraffic_unicast(domain, index));
@@ -429,4 +431,21 @@ fn log_notices(notices: &[Notice]) {
             }
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_address_alone_names_no_port() {
+        let resolved = |peer: &str| DomainParticipant::builder(3).peer(peer).resolve_peers().expect("an address");
+        for alone in ["fd00::5054:ff:fe12:3456", "[fd00::5054:ff:fe12:3456]", "192.0.2.1"] {
+            let peers = resolved(alone);
+            let expected: std::net::IpAddr = alone.trim_matches(['[', ']']).parse().expect("an address");
+            assert_eq!(peers.len(), ports::PARTICIPANT_INDEX_MAX as usize + 1, "{peers:?}");
+            assert!(peers.iter().all(|peer| peer.ip() == expected), "{peers:?}");
+        }
+        assert_eq!(resolved("[fd00::1]:7410"), ["[fd00::1]:7410".parse().expect("an address")]);
+    }
 }

@@ -32,10 +32,13 @@ impl<T: TopicType> DataWriter<T> {
     pub fn send(&self, sample: &T) -> impl Future<Output = Result<SequenceNumber, Error>> + Send + Unpin + '_ {
         trace::write_enter();
         let representation = self.cell().representation;
-        let encoded = self.instance_of("send", sample).and_then(|instance| {
+        let encoded = self.instance_of("send", sample).map_err(Err).and_then(|instance| {
+            if let Some(last) = self.unwanted(sample, instance) {
+                return Err(Ok(last));
+            }
             let encode = |buffer: &mut Vec<u8>| cdr::encode(sample, representation, buffer);
             let payload = serialize(cdr::encoded_size_hint(sample), encode);
-            let payload = payload.map_err(|error| self.unencodable("send", error))?;
+            let payload = payload.map_err(|error| Err(self.unencodable("send", error)))?;
             trace::serialized();
             Ok(Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload, related: None })
         });
@@ -59,18 +62,15 @@ impl<T> DataWriter<T> {
         trace::write_enter();
         let instance = self.instance_of_payload("send", payload, instance, PayloadKind::Data);
         let payload = payload.clone();
-        self.send_outgoing(instance.map(|instance| Outgoing {
-            kind: ChangeKind::Write,
-            instance,
-            timestamp: None,
-            payload,
-            related: None,
-        }))
+        let outgoing =
+            |instance| Outgoing { kind: ChangeKind::Write, instance, timestamp: None, payload, related: None };
+        self.send_outgoing(instance.map(outgoing).map_err(Err))
     }
 
+    /// Sends a change, or has come to an end before.
     fn send_outgoing(
         &self,
-        outgoing: Result<Outgoing, Error>,
+        outgoing: Result<Outgoing, Result<SequenceNumber, Error>>,
     ) -> impl Future<Output = Result<SequenceNumber, Error>> + Send + Unpin + '_ {
         let state = self.runtime().state();
         let mut outgoing = Some(outgoing);
@@ -78,7 +78,7 @@ impl<T> DataWriter<T> {
         Until::new(self.cell(), move |cell| {
             let change = match outgoing.take()? {
                 Ok(change) => change,
-                Err(error) => return Some(Err(error)),
+                Err(outcome) => return Some(outcome),
             };
             let has_room = !waits || cell.writer.lock().ask_for_room(&change.instance, change.payload.len());
             if has_room {

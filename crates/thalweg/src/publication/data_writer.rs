@@ -94,9 +94,7 @@ impl<T: TopicType> DataWriter<T> {
     fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
         trace::write_enter();
         let instance = self.instance_of("write", sample)?;
-        if self.cell.filters().any()
-            && let Some(last) = self.pass_over_unwanted(sample, instance)
-        {
+        if let Some(last) = self.unwanted(sample, instance) {
             return Ok(last);
         }
         let representation = self.cell.representation;
@@ -104,6 +102,12 @@ impl<T: TopicType> DataWriter<T> {
         let encode = |buffer: &mut Vec<u8>| cdr::encode(sample, representation, buffer);
         write_filled(state, &self.cell, instance, timestamp, hint, encode)
             .map_err(|error| self.unencodable("write", error))?
+    }
+
+    /// The number of the last sample that was written, if nobody wants this one.
+    #[inline]
+    pub(super) fn unwanted(&self, sample: &T, instance: KeyHash) -> Option<SequenceNumber> {
+        if self.cell.filters().any() { self.pass_over_unwanted(sample, instance) } else { None }
     }
 
     /// Does not write a sample that the content filter of every reader refuses; returns the number of the last one that was written.

@@ -18,6 +18,9 @@ impl<T: TopicType> DataWriter<T> {
     pub fn write_related(&self, sample: &T, related: SampleIdentity) -> Result<SequenceNumber, Error> {
         trace::write_enter();
         let instance = self.instance_of("write_related", sample)?;
+        if let Some(last) = self.unwanted(sample, instance) {
+            return Ok(last);
+        }
         let representation = self.cell().representation;
         let encode = |buffer: &mut Vec<u8>| cdr::encode(sample, representation, buffer);
         let payload = serialize(cdr::encoded_size_hint(sample), encode);

@@ -379,13 +379,18 @@ fn a_writer_sends_nothing_that_all_its_readers_refuse() {
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
     let counters = writer.counters();
     assert_eq!((counters.unwanted, counters.transmitted), (990, 10));
+    let related = writer.identity_of(
+        writer.write_related(&Shape::new("A", 1), writer.identity_of(thalweg::types::SequenceNumber(1))).unwrap(),
+    );
+    assert_eq!(crate::asynchronous::block_on(writer.send(&Shape::new("A", 1))).unwrap(), related.sequence);
+    assert_eq!((writer.counters().unwanted, writer.counters().transmitted), (992, 10));
     // Somebody else wants everything.
     let all = participant.create_reader(&participant.create_topic::<Shape>(&name), reliable_reader()).unwrap();
     writer.wait_for_matched(2, PATIENCE).unwrap();
     all.wait_for_matched(1, PATIENCE).unwrap();
     (0..100).for_each(|x| _ = writer.write(&Shape::new("A", x)).unwrap());
     assert_eq!(take(&all, 100).len(), 100);
-    assert_eq!(writer.counters().unwanted, 990);
+    assert_eq!(writer.counters().unwanted, 992);
     drop(other);
 }
 

@@ -1,13 +1,14 @@
 //! The sending half: splits payloads into segments.
 
 use std::convert::Infallible;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use thalweg_cdr as cdr;
 use thalweg_rtps::payload::{Payload, PayloadPool};
 use thalweg_rtps::types::KeyHash;
 
 use super::wire::{HEAD_BYTES, Head, PART_BYTES_MAX, Segment, SegmentType, encode};
+use crate::runtime::on_io_thread;
 use crate::{DataWriter, Error, ErrorKind, TopicType};
 
 /// Splits payloads into samples of at most a given size and writes them one by one.
@@ -58,7 +59,7 @@ impl<T: SegmentType> SegmentWriter<T> {
     /// As [`DataWriter::write`], for the first segment that could not be written. Readers then drop the payload as soon as the next
     /// one comes. [`ErrorKind::BadParameter`] for a payload of more than 2^32 segments.
     pub fn write(&self, payload: &[u8]) -> Result<u64, Error> {
-        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sending = self.turn()?;
         self.send(&mut sending, payload)
     }
 
@@ -67,7 +68,7 @@ impl<T: SegmentType> SegmentWriter<T> {
     /// # Errors
     /// As [`SegmentWriter::write`]; [`ErrorKind::BadParameter`] when the value cannot be encoded.
     pub fn write_sample<S: TopicType>(&self, sample: &S) -> Result<u64, Error> {
-        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sending = self.turn()?;
         let mut serialized = std::mem::take(&mut sending.serialized);
         serialized.clear();
         let encoded = cdr::encode(sample, cdr::Representation::Xcdr2, &mut serialized).map_err(|error| {
@@ -78,6 +79,22 @@ impl<T: SegmentType> SegmentWriter<T> {
         let sent = encoded.and_then(|()| self.send(&mut sending, &serialized));
         sending.serialized = serialized;
         sent
+    }
+
+    /// Waits for the payloads of other threads, but not where their acknowledgements are received.
+    fn turn(&self) -> Result<MutexGuard<'_, Sending>, Error> {
+        if !on_io_thread() {
+            return Ok(self.sending.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        match self.sending.try_lock() {
+            Ok(sending) => Ok(sending),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let cause = "found another thread writing in a listener that runs inline on the I/O thread, where it cannot wait";
+                let error = Error::new(ErrorKind::Timeout, "write", cause).on_topic(self.writer.topic_name());
+                Err(error.advise("use Delivery::Thread for listeners that write"))
+            }
+        }
     }
 
     fn send(&self, sending: &mut Sending, payload: &[u8]) -> Result<u64, Error> {

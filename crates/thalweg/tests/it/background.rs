@@ -1,12 +1,13 @@
 //! Asynchronous writers under flow controllers, and payloads in segments, over real sockets.
 
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use thalweg::ErrorKind;
 use thalweg::flow_controller::{Amount, FlowControllerSettings};
-use thalweg::qos::{BACKGROUND, History, Method, ReaderQos, Reliability, Transmission, WriterQos};
+use thalweg::qos::{BACKGROUND, History, Method, ReaderQos, Reliability, ResourceLimits, Transmission, WriterQos};
 use thalweg::segment::{KeyedSegment, Segment, SegmentReader, SegmentWriter};
+use thalweg::{DataReader, Delivery, ErrorKind};
 
 use crate::fixture::*;
 
@@ -241,4 +242,32 @@ fn best_effort_payloads_that_lose_segments_are_dropped_and_counted() {
         SegmentWriter::new(here.create_writer(&here.create_topic::<Segment>("x"), WriterQos::default()).unwrap(), 0)
             .is_err()
     );
+}
+
+#[test]
+fn an_inline_listener_does_not_wait_for_a_payload_of_another_thread() {
+    let resource_limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
+    let limited = WriterQos { resource_limits, ..reliable_writer() };
+    let narrow = ReaderQos { resource_limits, ..reliable_reader() };
+    let Pair { writer, reader, participants: (here, there) } = pair::<Segment>("turns", limited, narrow);
+    let writer = Arc::new(SegmentWriter::new(writer, 1_000).unwrap());
+    let (sender, heard) = mpsc::channel();
+    let (other, back) = (Arc::clone(&writer), unique("back"));
+    let asked = here.create_reader(&here.create_topic::<Shape>(&back), reliable_reader()).unwrap();
+    let listener =
+        move |_: &DataReader<Shape>| sender.send(other.write(&[1; 10]).map_err(|error| error.kind())).unwrap();
+    asked.on_data(Delivery::Inline, listener).unwrap();
+    let asks = there.create_writer(&there.create_topic::<Shape>(&back), reliable_writer()).unwrap();
+    asks.wait_for_matched(1, PATIENCE).unwrap();
+    std::thread::scope(|scope| {
+        let long = scope.spawn(|| writer.write(&[2; 500_000]));
+        eventually("its turn lasts", || writer.writer().counters().refused > 0);
+        asks.write(&Shape::new("A", 1)).unwrap();
+        assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), Err(ErrorKind::Timeout));
+        while !long.is_finished() {
+            reader.wait(Duration::from_millis(10));
+            reader.take(usize::MAX);
+        }
+        long.join().unwrap().unwrap();
+    });
 }

@@ -26,6 +26,10 @@ pub struct IdlOptions {
     #[arg(long, value_name = "FOLDER")]
     pub include: Vec<PathBuf>,
 
+    /// Know this macro from the start, once for each: 1, or TEXT (default: none).
+    #[arg(short = 'D', long, value_name = "NAME[=TEXT]")]
+    pub define: Vec<String>,
+
     /// Take types that are not annotated as final, as Cyclone DDS's compiler does (default: appendable, as the standard has it).
     #[arg(long)]
     pub default_final: bool,
@@ -50,7 +54,7 @@ pub fn run(options: &IdlOptions) -> Result<(), Failure> {
         shares => RosPackages::new(shares.to_vec()),
     };
     let extensibility = if options.default_final { Extensibility::Final } else { Extensibility::Appendable };
-    let reading = idl::Reading { extensibility, folders: options.include.clone() };
+    let reading = idl::Reading { extensibility, folders: options.include.clone(), defines: options.define.clone() };
     let mut types: Vec<Type> = Vec::new();
     for file in &options.files {
         let refused = |error: idl::IdlError| Failure::Usage(error.to_string());

@@ -1,5 +1,8 @@
 //! Types from IDL 4.2 (its building blocks for data types, and the annotations of DDS-XTypes 1.3), and types as IDL.
 //!
+//! Texts are preprocessed: `#if` and its kin, `#include`, and macros without parameters. Those with parameters are refused where they are
+//! used.
+//!
 //! Interfaces, value types, exceptions, `any`, `fixed` and `native` are no data types of topics and are refused by name. Types may
 //! contain themselves, alone or several each other, where a value of them can end.
 
@@ -8,6 +11,7 @@ mod annotations;
 mod constants;
 mod enumerated;
 mod names;
+mod preprocessor;
 mod text;
 mod words;
 
@@ -25,7 +29,7 @@ pub use text::to_idl;
 use annotations::Applied;
 use constants::expression;
 use names::{Named, Names};
-use words::{Files, Words};
+use words::Words;
 
 /// Why a text is no IDL, or none that is understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +63,13 @@ pub struct Reading {
     pub extensibility: Extensibility,
     /// Folders in which included files are looked for, after that of the including file.
     pub folders: Vec<PathBuf>,
+    /// Macros that are known from the start, each as `NAME`, which is 1, or `NAME=TEXT`.
+    pub defines: Vec<String>,
 }
 
 impl Default for Reading {
     fn default() -> Reading {
-        Reading { extensibility: Extensibility::Appendable, folders: Vec::new() }
+        Reading { extensibility: Extensibility::Appendable, folders: Vec::new(), defines: Vec::new() }
     }
 }
 
@@ -99,7 +105,7 @@ pub fn parse(text: &str) -> Result<Definitions, IdlError> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_as(text: &str, reading: &Reading) -> Result<Definitions, IdlError> {
-    Parser::new(Words::of(text)?, reading).run()
+    Parser::new(Words::of(text, reading)?, reading).run()
 }
 
 /// Reads all types of a file and of those that it includes.
@@ -107,8 +113,7 @@ pub fn parse_as(text: &str, reading: &Reading) -> Result<Definitions, IdlError> 
 /// # Errors
 /// As [`parse`], and when a file cannot be read.
 pub fn parse_file(path: &Path, reading: &Reading) -> Result<Definitions, IdlError> {
-    let mut files = Files { folders: reading.folders.clone(), ..Files::default() };
-    Parser::new(Words::of_file(path, &mut files)?, reading).run()
+    Parser::new(Words::of_file(path, reading)?, reading).run()
 }
 
 /// What a module's annotations say of the types in it.

@@ -242,3 +242,69 @@ fn no_annotation_takes_a_global_name_for_its_own() {
     assert_eq!(ids(&again), ids(&types), "{written}");
     assert_eq!(again.find("a::U"), types.find("a::U"), "{written}");
 }
+
+/// The names of the types of a text.
+fn names(text: &str, defines: &[&str]) -> Result<Vec<String>, String> {
+    let defines = defines.iter().map(|define| (*define).to_owned()).collect();
+    let types = parse_as(text, &Reading { defines, ..Reading::default() }).map_err(|error| error.to_string())?;
+    Ok(types.iter().filter_map(|one| one.name().map(str::to_owned)).collect())
+}
+
+#[test]
+fn only_the_branches_whose_conditions_hold_are_read() {
+    let text = "#ifndef GUARD // once\n#define GUARD\n#ifdef BIG\nstruct A { double x; };\n#else /* isn't */\nstruct B { long x; };
+        #endif\n#if defined(BIG) && (LEVEL * 2 >= 0x0a || !1) // it's so\nstruct C { long x; };\n#elif LEVEL\nstruct D { long x; };
+        #elif 1 / 0\n#else\nstruct E { long x; };\n#endif\n#endif\nstruct F { long x; };";
+    let levels: [(&[&str], &[&str]); 4] = [
+        (&["BIG", "LEVEL=5"], &["A", "C", "F"]),
+        (&["BIG", "LEVEL=4"], &["A", "D", "F"]),
+        (&["LEVEL=5"], &["B", "D", "F"]),
+        (&["GUARD"], &["F"]),
+    ];
+    for (defines, expected) in levels {
+        assert_eq!(names(text, defines).unwrap(), expected, "{defines:?}");
+    }
+    assert!(names(text, &[]).unwrap_err().contains("1 / 0 has no value"));
+    let skipped = "#if 0\n#error don't\n#unheard of\n it's no IDL \"at all\n#if nested\n#else\n struct X {\n#endif\n#endif\nstruct Y { long x; };";
+    assert_eq!(names(skipped, &[]).unwrap(), ["Y"]);
+    assert_eq!(
+        names("#if 0 && 1 / 0 || (1 ? 2 : 1 % 0) == 2 && -1 < ~0 << 1 ^ 3\nstruct X { long x; };\n#endif", &[])
+            .unwrap(),
+        ["X"]
+    );
+}
+
+#[test]
+fn macros_stand_for_their_text_and_never_for_themselves() {
+    let text = "#define SIZE (2 * \\\n WIDTH) /* a\n comment */\n#define WIDTH 4\n#define INNER sequence<long, SIZE>
+        #define OWN OWN\n#define LONE(x) x\nstruct OWN { sequence<INNER> rows; string<WIDTH> text; };\n#undef WIDTH
+        const long WIDTH = 9; struct Last { string<WIDTH> text; };";
+    let types = parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let plain =
+        parse("struct OWN { sequence<sequence<long, 8>> rows; string<4> text; }; struct Last { string<9> text; };");
+    let plain = plain.expect("IDL");
+    assert_eq!((types.find("OWN"), types.find("Last")), (plain.find("OWN"), plain.find("Last")));
+    let bomb: String = (0..60).map(|level| format!("#define A{level} A{0} A{0}\n", level + 1)).collect();
+    for (wrong, problem) in [
+        ("#define LONE(x) x\nstruct T { LONE(long) x; };", "line 2, column 12: the macro LONE has parameters"),
+        ("#if 1\nstruct T { long x; };", "an #if without its #endif"),
+        ("#else", "#else without an #if"),
+        ("#if 1\n#else\n#elif 1\n#endif", "3, column 1: #elif behind the #else"),
+        ("#if (1\n#endif", "\"(\" without \")\""),
+        ("#if 1 +\n#endif", "lacks an operand"),
+        ("#if 1 2\n#endif", "\"2\" in a condition"),
+        ("#ifdef\n#endif", "#ifdef without a name"),
+        ("#error not today", "#error not today"),
+        ("#defin X", "#defin is no directive"),
+        ("#include NAME", "#include names no file"),
+        (&format!("{bomb}struct T {{ A0 x; }};"), "macros stand for more than"),
+        (&format!("{bomb}#if A0\n#endif"), "a condition of more than"),
+        (&"#if 1\n".repeat(65), "more than 64 conditions"),
+        (&format!("#if {}1", "(".repeat(65)), "more than 64 operands"),
+    ] {
+        let error = names(wrong, &[]).expect_err(problem);
+        assert!(error.contains(problem), "{error}");
+    }
+    assert!(names("", &["1=2"]).unwrap_err().contains("defines no macro"));
+    assert_eq!(names("# 1 \"file.idl\" 2\n#pragma once\n#\nstruct T { long x; };", &[]).unwrap(), ["T"]);
+}

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::IdlError;
+use super::preprocessor::{Macro, NESTING_MAX as MACROS_MAX, Preprocessor};
+use super::{IdlError, Reading};
 
 /// A text without comments and preprocessor lines, and how far it was read.
 #[derive(Clone, Default)]
@@ -23,13 +24,6 @@ pub(super) struct Word {
     pub column: usize,
 }
 
-/// Where included files are looked for, and those that were read.
-#[derive(Default)]
-pub(super) struct Files {
-    pub folders: Vec<PathBuf>,
-    pub read: BTreeSet<PathBuf>,
-}
-
 /// Most bytes of a text and all its includes; chosen by us, far above any set of types in use.
 const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Deepest nesting of types and expressions, chosen for the stack of a thread.
@@ -37,18 +31,17 @@ const NESTING_MAX: usize = 64;
 
 impl Words {
     /// All of `text`, of which nothing is read yet; its includes are passed over.
-    pub(super) fn of(text: &str) -> Result<Words, IdlError> {
-        let mut words = Vec::new();
-        scan(text, None, &mut words, &mut |_, _| Ok(()))?;
-        Ok(Words { words: words.into(), position: 0, depth: 0 })
+    pub(super) fn of(text: &str, reading: &Reading) -> Result<Words, IdlError> {
+        let mut scan = Scan::new(reading)?;
+        scan.file(text, None)?;
+        Ok(scan.finish())
     }
 
     /// All of a file and of those that it includes, each once.
-    pub(super) fn of_file(path: &Path, files: &mut Files) -> Result<Words, IdlError> {
-        let mut words = Vec::new();
-        let mut bytes = 0;
-        scan_file(path, files, &mut words, &mut bytes)?;
-        Ok(Words { words: words.into(), position: 0, depth: 0 })
+    pub(super) fn of_file(path: &Path, reading: &Reading) -> Result<Words, IdlError> {
+        let mut scan = Scan::new(reading)?;
+        scan.path(path)?;
+        Ok(scan.finish())
     }
 
     /// These words alone.
@@ -146,92 +139,171 @@ pub(super) fn error_at(word: Option<&Word>, problem: String) -> IdlError {
     IdlError { file: word.and_then(|word| word.file.as_deref().map(str::to_owned)), line, column, problem }
 }
 
-fn scan_file(path: &Path, files: &mut Files, words: &mut Vec<Word>, bytes: &mut usize) -> Result<(), IdlError> {
-    let file: Arc<str> = path.to_string_lossy().into();
-    let unreadable = |problem: String| IdlError { file: Some(file.to_string()), line: 1, column: 1, problem };
-    let known = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if !files.read.insert(known) {
-        return Ok(());
+/// A text and all that it includes, on their way to words.
+struct Scan<'a> {
+    reading: &'a Reading,
+    preprocessor: Preprocessor,
+    words: Vec<Word>,
+    /// Files that were read.
+    read: BTreeSet<PathBuf>,
+    /// Bytes of all texts.
+    bytes: usize,
+    /// Words that macros stand for.
+    expanded: usize,
+}
+
+/// Most words that macros may stand for in all; chosen by us, for those that stand for several of others.
+const EXPANDED_MAX: usize = 1 << 20;
+
+impl<'a> Scan<'a> {
+    fn new(reading: &'a Reading) -> Result<Scan<'a>, IdlError> {
+        let preprocessor = Preprocessor::with(&reading.defines).map_err(|problem| error_at(None, problem))?;
+        let (words, read) = (Vec::new(), BTreeSet::new());
+        Ok(Scan { reading, preprocessor, words, read, bytes: 0, expanded: 0 })
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    *bytes += text.len();
-    if *bytes > TEXT_BYTES_MAX {
-        return Err(unreadable(format!("more than {TEXT_BYTES_MAX} bytes of text, includes counted")));
+
+    fn finish(self) -> Words {
+        Words { words: self.words.into(), position: 0, depth: 0 }
     }
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    scan(&text, Some(&file), words, &mut |line, words| {
-        let Some(included) = included_name(line) else { return Ok(()) };
-        let candidates = std::iter::once(&folder).chain(&files.folders).map(|folder| folder.join(included));
-        match candidates.into_iter().find(|candidate| candidate.is_file()) {
-            Some(found) => scan_file(&found, files, words, bytes),
-            None => Err(unreadable(format!("the included file {included:?} is nowhere; name its folder"))),
+
+    fn path(&mut self, path: &Path) -> Result<(), IdlError> {
+        let known = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !self.read.insert(known) {
+            return Ok(());
         }
-    })
-}
-
-/// The name in `#include "name"` or `#include <name>`.
-fn included_name(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
-    let end = if rest.starts_with('<') { '>' } else { '"' };
-    let name = rest.get(1..)?;
-    name.find(end).map(|length| &name[..length])
-}
-
-/// Called for each preprocessor line, with the words so far.
-type OnLine<'a> = dyn FnMut(&str, &mut Vec<Word>) -> Result<(), IdlError> + 'a;
-
-fn scan(
-    text: &str,
-    file: Option<&Arc<str>>,
-    words: &mut Vec<Word>,
-    preprocess: &mut OnLine<'_>,
-) -> Result<(), IdlError> {
-    if text.len() > TEXT_BYTES_MAX {
-        let problem = format!("more than {TEXT_BYTES_MAX} bytes of text");
-        return Err(IdlError { file: file.map(|file| file.to_string()), line: 1, column: 1, problem });
+        let text = std::fs::read_to_string(path).map_err(|error| IdlError {
+            file: Some(path.to_string_lossy().into_owned()),
+            line: 1,
+            column: 1,
+            problem: error.to_string(),
+        })?;
+        self.file(&text, Some(path))
     }
-    let (mut line, mut line_start, mut at) = (1, 0, 0);
-    let mut is_line_start = true;
-    while let Some(first) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let place = |text: &str| Word { text: text.into(), file: file.cloned(), line, column: at - line_start + 1 };
-        let endless = |what| error_at(Some(&place("")), format!("a {what} without end"));
-        let is_directive = first == '#' && is_line_start;
-        let length = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if is_directive {
-            directive_length(rest)
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map(|end| end + 2).ok_or_else(|| endless("comment"))?
-        } else if first == '"' || first == '\'' {
-            quoted_length(rest, first).ok_or_else(|| endless("text"))?
-        } else if is_word(first) {
-            word_length(rest)
-        } else if ["::", "<<", ">>"].iter().any(|sign| rest.starts_with(sign)) {
-            2
-        } else {
-            first.len_utf8()
-        };
-        let piece = &rest[..length];
-        if is_directive {
-            preprocess(piece, words)?;
-        } else if !first.is_whitespace() && !piece.starts_with("//") && !piece.starts_with("/*") {
-            // `sequence<sequence<long>>` ends two types.
-            if piece == ">>" && !is_shift(words) {
-                words.push(place(">"));
-                words.push(place(">"));
-            } else {
-                words.push(place(piece));
+
+    fn include(&mut self, included: &str, path: &Path, place: &Word) -> Result<(), IdlError> {
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        let candidates = std::iter::once(&folder).chain(&self.reading.folders).map(|folder| folder.join(included));
+        match candidates.into_iter().find(|candidate| candidate.is_file()) {
+            Some(found) => self.path(&found),
+            None => {
+                let problem = format!("the included file {included:?} is nowhere; name its folder");
+                Err(error_at(Some(place), problem))
             }
         }
-        is_line_start = first == '\n' || (is_line_start && first.is_whitespace());
-        if let Some(last) = piece.rfind('\n') {
-            line += piece.matches('\n').count();
-            line_start = at + last + 1;
-        }
-        at += length;
     }
-    Ok(())
+
+    /// Reads a text, which comes from `path` if from any.
+    fn file(&mut self, text: &str, path: Option<&Path>) -> Result<(), IdlError> {
+        let file: Option<Arc<str>> = path.map(|path| path.to_string_lossy().into());
+        let outer = self.preprocessor.begin_file();
+        self.bytes += text.len();
+        if self.bytes > TEXT_BYTES_MAX {
+            let problem = format!("more than {TEXT_BYTES_MAX} bytes of text, includes counted");
+            return Err(IdlError { file: file.map(|file| file.to_string()), line: 1, column: 1, problem });
+        }
+        let (mut line, mut line_start, mut at) = (1, 0, 0);
+        let mut is_line_start = true;
+        let place = |line, column| Word { text: "".into(), file: file.clone(), line, column };
+        while let Some(first) = text[at..].chars().next() {
+            let rest = &text[at..];
+            let here = || place(line, at - line_start + 1);
+            let is_directive = first == '#' && is_line_start;
+            let is_skipped = self.preprocessor.skips();
+            let length = match is_directive {
+                true => directive_length(rest),
+                false if is_skipped && comment_length(rest).is_none() => first.len_utf8(),
+                false => piece_length(rest).map_err(|what| error_at(Some(&here()), format!("a {what} without end")))?,
+            };
+            let piece = &rest[..length];
+            if is_directive {
+                let included = self.preprocessor.handle(piece).map_err(|problem| error_at(Some(&here()), problem))?;
+                if let (Some(included), Some(path)) = (included, path) {
+                    self.include(&included, path, &here())?;
+                }
+            } else if !is_skipped && !is_blank(piece) {
+                self.push(piece, &here(), &mut Vec::new())?;
+            }
+            is_line_start = first == '\n' || (is_line_start && first.is_whitespace());
+            if let Some(last) = piece.rfind('\n') {
+                line += piece.matches('\n').count();
+                line_start = at + last + 1;
+            }
+            at += length;
+        }
+        let ended = self.preprocessor.end_file(outer);
+        ended.map_err(|problem| error_at(Some(&place(line, at - line_start + 1)), problem))
+    }
+
+    /// Adds a word, or those that it stands for; `hidden` are the macros whose text it comes from.
+    fn push(&mut self, piece: &str, place: &Word, hidden: &mut Vec<String>) -> Result<(), IdlError> {
+        let meaning = self.preprocessor.find(piece).filter(|_| !hidden.iter().any(|hidden| hidden == piece)).cloned();
+        match meaning {
+            Some(Macro::Text(text)) => {
+                if hidden.len() >= MACROS_MAX {
+                    return Err(error_at(Some(place), format!("more than {MACROS_MAX} macros within each other")));
+                }
+                hidden.push(piece.to_owned());
+                let mut rest = &*text;
+                while !rest.is_empty() {
+                    let length = piece_length(rest);
+                    let length = length.map_err(|what| error_at(Some(place), format!("a {what} without end")))?;
+                    if !is_blank(&rest[..length]) {
+                        self.push(&rest[..length], place, hidden)?;
+                    }
+                    rest = &rest[length..];
+                }
+                hidden.pop();
+                return Ok(());
+            }
+            Some(Macro::WithParameters) => {
+                let problem = format!("the macro {piece} has parameters, which is not supported");
+                return Err(error_at(Some(place), problem));
+            }
+            None => {}
+        }
+        self.expanded += usize::from(!hidden.is_empty());
+        if self.expanded > EXPANDED_MAX {
+            return Err(error_at(Some(place), format!("macros stand for more than {EXPANDED_MAX} words")));
+        }
+        let word = |text: &str| Word { text: text.into(), ..place.clone() };
+        // `sequence<sequence<long>>` ends two types.
+        if piece == ">>" && !is_shift(&self.words) {
+            self.words.push(word(">"));
+            self.words.push(word(">"));
+        } else {
+            self.words.push(word(piece));
+        }
+        Ok(())
+    }
+}
+
+/// The length of the word, sign, comment or blank that a text begins with, or what has no end.
+fn piece_length(rest: &str) -> Result<usize, &'static str> {
+    let first = rest.chars().next().unwrap_or_default();
+    if let Some(length) = comment_length(rest) {
+        return length.ok_or("comment");
+    }
+    if first == '"' || first == '\'' {
+        return quoted_length(rest, first).ok_or("text");
+    }
+    if is_word(first) {
+        return Ok(word_length(rest));
+    }
+    let is_double = ["::", "<<", ">>"].iter().any(|sign| rest.starts_with(sign));
+    Ok(if is_double { 2 } else { first.len_utf8() })
+}
+
+/// The length of the comment that a text begins with, if it begins with one and that ends.
+fn comment_length(rest: &str) -> Option<Option<usize>> {
+    if rest.starts_with("//") {
+        return Some(Some(rest.find('\n').unwrap_or(rest.len())));
+    }
+    rest.starts_with("/*").then(|| rest.find("*/").map(|end| end + 2))
+}
+
+/// Whether a piece is a comment or space.
+fn is_blank(piece: &str) -> bool {
+    piece.starts_with(char::is_whitespace) || piece.starts_with("//") || piece.starts_with("/*")
 }
 
 /// Whether `>>` behind these words is an operator: no bracket is open in this definition.
@@ -247,19 +319,21 @@ fn is_shift(words: &[Word]) -> bool {
     open < 2
 }
 
-/// A preprocessor line, with those that a backslash continues it on.
+/// A preprocessor line, with those that a backslash or a comment continues it on.
 fn directive_length(rest: &str) -> usize {
     let mut length = 0;
     for line in rest.split_inclusive('\n') {
         length += line.len();
-        if !line.trim_end_matches(['\n', '\r']).ends_with('\\') {
+        let so_far = &rest[..length];
+        let is_in_comment = so_far.rfind("/*").is_some_and(|begin| !so_far[begin..].contains("*/"));
+        if !is_in_comment && !line.trim_end_matches(['\n', '\r']).ends_with('\\') {
             break;
         }
     }
     length - usize::from(rest[..length].ends_with('\n'))
 }
 
-fn quoted_length(rest: &str, quote: char) -> Option<usize> {
+pub(super) fn quoted_length(rest: &str, quote: char) -> Option<usize> {
     let mut characters = rest.char_indices().skip(1);
     while let Some((at, character)) = characters.next() {
         match character {

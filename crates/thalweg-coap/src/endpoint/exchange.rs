@@ -100,6 +100,12 @@ impl Endpoint {
         self.server.exchanges.get(exchange.0).is_some_and(|exchange| exchange.kind == Kind::Multicast)
     }
 
+    /// Whether the client did not ask now: its registration does, since the resource changed.
+    pub fn is_notification(&self, exchange: ExchangeId) -> bool {
+        let exchange = self.server.exchanges.get(exchange.0);
+        exchange.is_some_and(|exchange| matches!(exchange.kind, Kind::Notification(_)))
+    }
+
     /// The first critical option of a request that is not understood but safe to forward: its driver must answer 4.02 unless
     /// it passes the request on (RFC 7252 §5.4.1, §5.7.1). There are none but under
     /// [`Config::forwarding`](super::Config::forwarding) and [`Config::proxying`](super::Config::proxying).

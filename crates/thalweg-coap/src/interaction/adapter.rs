@@ -171,8 +171,11 @@ impl Adapter {
         counts: &mut LoopCounts,
     ) {
         let Arrived { exchange, peer, rank, request } = arrived;
-        let limit = self.rate_limit.as_mut().map(|limit| limit.take(now, peer.address.ip()));
-        if let Some(Err(retry_after)) = limit {
+        // How often the state of what a client observes changes is not its doing; and an error would end the observation.
+        if let Some(limit) = &mut self.rate_limit
+            && !endpoint.is_notification(exchange)
+            && let Err(retry_after) = limit.take(now, peer.address.ip())
+        {
             counts.limited += 1;
             counts.answers.note(Code::TOO_MANY_REQUESTS);
             endpoint.answer(now, exchange, later(Code::TOO_MANY_REQUESTS, retry_after));

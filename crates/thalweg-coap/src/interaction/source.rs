@@ -33,6 +33,9 @@ pub(super) trait RequestSource {
         false
     }
 
+    /// Whether the client did not ask now: its registration does, since the resource changed.
+    fn is_notification(&self, exchange: ExchangeId) -> bool;
+
     /// Whether a request may wait for its handler, or is better refused at once.
     fn may_wait(&self, _exchange: ExchangeId) -> bool {
         true
@@ -77,6 +80,10 @@ impl RequestSource for Endpoint {
         Endpoint::is_for_group(self, exchange)
     }
 
+    fn is_notification(&self, exchange: ExchangeId) -> bool {
+        Endpoint::is_notification(self, exchange)
+    }
+
     fn may_wait(&self, exchange: ExchangeId) -> bool {
         Endpoint::may_wait(self, exchange)
     }
@@ -115,6 +122,10 @@ impl RequestSource for ReliableEndpoint {
         ReliableEndpoint::caller(self, exchange).cloned().unwrap_or_else(gone)
     }
 
+    fn is_notification(&self, exchange: ExchangeId) -> bool {
+        ReliableEndpoint::is_notification(self, exchange)
+    }
+
     fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
         ReliableEndpoint::unread_option(self, exchange)
     }
@@ -150,6 +161,10 @@ impl RequestSource for SecureSource<'_> {
     fn caller(&self, exchange: ExchangeId, peer: Peer) -> Caller {
         let (session, oscore) = (self.sessions.identity(peer), self.endpoint.oscore_context(exchange));
         Caller { address: peer.address, transport: Transport::Dtls, session, oscore }
+    }
+
+    fn is_notification(&self, exchange: ExchangeId) -> bool {
+        self.endpoint.is_notification(exchange)
     }
 
     fn may_wait(&self, exchange: ExchangeId) -> bool {

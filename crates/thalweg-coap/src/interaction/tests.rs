@@ -299,6 +299,26 @@ fn observers_are_told_by_a_notifier() {
 }
 
 #[test]
+fn an_observer_is_told_of_more_changes_than_it_may_ask_for() {
+    let mut config = ServerConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    config.peer_rate = Some(PeerRate { requests_per_second: 1, burst: 1 });
+    let state = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&state);
+    let handler = Function::inline(move |_| text(seen.load(Ordering::SeqCst).to_string()).observable());
+    let server = Server::start(&config, Routes::new().add("/state", handler)).unwrap();
+    let mut client = Client::open(server.address(), Config::default()).unwrap();
+    let request = RequestBuf::get("/state").with_observe(crate::message::Observe::Register);
+    client.send(server.address(), request, Confirmability::Confirmable).unwrap();
+    for expect in 0..10 {
+        let event = client.next(Duration::from_secs(20)).unwrap();
+        let Some(EndpointEvent::Response { response, .. }) = event else { panic!("{event:?}") };
+        assert_eq!((response.code, &*response.payload), (Code::CONTENT, expect.to_string().as_bytes()));
+        state.fetch_add(1, Ordering::SeqCst);
+        server.notifier().change("/state");
+    }
+}
+
+#[test]
 fn a_datagram_that_is_too_long_is_told_so() {
     let world = world(|_| ());
     let mut bytes = request(7, CON, Code::POST, "count");

@@ -124,6 +124,7 @@ pub struct ReliableCounts {
 pub struct ReliableEndpoint {
     limits: ReliableLimits,
     forwarding: bool,
+    proxying: bool,
     table: TableState,
     connections: Slab<Connection>,
     serving: Serving,
@@ -148,6 +149,7 @@ impl ReliableEndpoint {
         ReliableEndpoint {
             limits,
             forwarding: false,
+            proxying: false,
             table,
             connections: Slab::new(),
             serving: Serving::new(limits.transfer_bytes_max),

@@ -96,9 +96,20 @@ impl ReliableEndpoint {
         self.forwarding = forwarding;
     }
 
+    /// Whether requests that name another server reach the driver, as with
+    /// [`Config::proxying`](crate::endpoint::Config::proxying). Default no: they are answered 5.05.
+    pub fn set_proxying(&mut self, proxying: bool) {
+        self.proxying = proxying;
+    }
+
     /// As [`Endpoint::unread_option`](crate::endpoint::Endpoint::unread_option).
     pub fn unread_option(&self, exchange: ExchangeId) -> Option<OptionNumber> {
         self.serving.exchanges.get(exchange.0).and_then(|exchange| exchange.asked.unread)
+    }
+
+    /// As [`Endpoint::is_notification`](crate::endpoint::Endpoint::is_notification).
+    pub fn is_notification(&self, exchange: ExchangeId) -> bool {
+        self.serving.exchanges.get(exchange.0).is_some_and(|exchange| exchange.is_notification)
     }
 
     /// Leaves a request without a response: its client is told 5.03, since on a connection nothing gets lost.
@@ -128,6 +139,8 @@ impl ReliableEndpoint {
             is_notification: false,
         };
         let refusal = match asked {
+            // What is protected for the other server is passed on unopened.
+            Ok(asked) if asked.is_for_proxy && self.proxying => None,
             Err(OptionRefusal::BadOption(OptionNumber::OSCORE))
             | Ok(Asked { unread: Some(OptionNumber::OSCORE), .. }) => {
                 Some(Response::error(Code::BAD_OPTION, "OSCORE is not supported over reliable transports"))

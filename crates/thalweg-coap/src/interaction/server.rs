@@ -323,6 +323,7 @@ impl Server {
         let secret = super::secret().map_err(ServerError::new("draw random numbers", "allow it getrandom"))?;
         let mut endpoint = ReliableEndpoint::new(limits.limits, secret);
         endpoint.set_forwarding(self.routes.may_forward());
+        endpoint.set_proxying(self.routes.has_proxy());
         let (adapter, told) = (self.adapter(config, home, pools), Arc::clone(&self.connections));
         let renewal = self.renewals.streams.insert(CredentialRenewal::new(limits.credentials.clone()));
         let renewal = RenewalReader::new(renewal);

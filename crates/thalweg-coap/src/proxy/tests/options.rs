@@ -3,11 +3,14 @@
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use super::*;
+use crate::credentials::Credentials;
 use crate::endpoint::{Config, Confirmability};
+use crate::identity::Transport;
 use crate::interaction::client::Client;
 use crate::interaction::handler::{Catalog, Class, ClassId, Function, Terms};
 use crate::interaction::routes::Routes;
 use crate::interaction::server::{Server, ServerConfig};
+use crate::interaction::streams::{StreamClient, StreamsConfig};
 use crate::link_format::WebLink;
 use crate::message::{CoapMessage, CoapRequest, MessageId, MessageType, MessageWriter, Token};
 use crate::oscore::{Context, ContextParameters, Keyring, OneRun, Past};
@@ -108,7 +111,9 @@ fn proxy(origin: SocketAddr, keyring: Option<Keyring>) -> Server {
     let own = Function::inline(|_| Response::content("own", content_format::TEXT));
     let routes = Routes::new().add("/own", own).with_proxy(Arc::new(forward));
     let routes = routes.with_catalog(Arc::new(Far(ReverseProxy::new(relay, "far", target))));
-    let config = ServerConfig { keyring: keyring.map(Arc::new), ..ServerConfig::new(anywhere()) };
+    let listeners = vec![(Transport::Tcp, anywhere())];
+    let streams = Some(StreamsConfig { listeners, ..StreamsConfig::new(Credentials::default()) });
+    let config = ServerConfig { keyring: keyring.map(Arc::new), streams, ..ServerConfig::new(anywhere()) };
     Server::start(&config, routes).expect("a server")
 }
 
@@ -248,4 +253,28 @@ fn a_protected_request_under_the_keys_of_the_proxy_is_opened_there() {
     let response = client.exchange(proxy.address(), request, Confirmability::Confirmable, PATIENCE);
     let response = response.expect("an answer");
     assert_eq!((shown(&response), response.options), ("2.05 2049=x".to_owned(), vec![(ELECTIVE, b"back".to_vec())]));
+}
+
+#[test]
+fn a_forward_proxy_serves_connections_as_well() {
+    let origin = origin();
+    let proxy = proxy(origin, None);
+    let (transport, server) = proxy.stream_addresses()[0];
+    let credentials = Credentials::default();
+    let mut client = StreamClient::connect(server, "127.0.0.1", transport, &credentials, PATIENCE).expect("connected");
+    let mut ask = |request: RequestBuf| client.exchange(request, PATIENCE).expect("an answer");
+    for code in [Code::GET, Code::PUT] {
+        let request = proxied(code, &format!("coap://{origin}/{}", ELECTIVE.0)).with_option(CRITICAL, b"x");
+        let response = ask(request);
+        assert_eq!(
+            (shown(&response), response.options),
+            ("2.05 2049=x".to_owned(), vec![(ELECTIVE, b"back".to_vec())])
+        );
+    }
+    let protected =
+        proxied(Code::POST, &format!("coap://{origin}/{}", ELECTIVE.0)).with_option(OptionNumber::OSCORE, &[]);
+    assert_eq!(shown(&ask(protected)), "2.05 ", "it is for the other server to open");
+    assert!(shown(&ask(proxied(Code::GET, "http://lamp/"))).starts_with("5.05"));
+    let own = RequestBuf::get("/own").with_option(OptionNumber::OSCORE, &[]);
+    assert!(shown(&ask(own)).starts_with("4.02"), "not by itself");
 }

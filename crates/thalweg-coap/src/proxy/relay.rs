@@ -9,7 +9,7 @@ use super::{Destinations, ProxyUri};
 use crate::interaction::handler::{Class, ClassId, Handler};
 use crate::message::{CoapRequest, Code, OptionNumber, RequestBuf, Response};
 use crate::resource::{RemoteName, ResourceError};
-use crate::service::{Remote, Things};
+use crate::service::{Remote, Things, with_host};
 
 /// Asks other things for clients. Cheap to clone.
 #[derive(Clone)]
@@ -63,7 +63,8 @@ impl Relay {
 
     /// Sends the request as it is, and forgets what is known of the resource unless it was read only.
     fn send(&self, name: &RemoteName, request: &CoapRequest<'_>, hops: u8) -> Result<Response, ResourceError> {
-        let mut onward = RequestBuf::new(request.code, &format!("/{}", name.path)).with_payload(request.payload);
+        let onward = RequestBuf::new(request.code, &format!("/{}", name.path)).with_payload(request.payload);
+        let mut onward = with_host(name, onward);
         for number in PASSED_ON {
             for value in request.options.values(number) {
                 onward = onward.with_option(number, value);
@@ -85,8 +86,8 @@ impl Relay {
         }
         let late = || Err(ResourceError::NoAnswer(format!("{} gave no answer about /{}", name.thing, name.path)));
         let mut response = outcome.unwrap_or_else(|_| late())?;
-        // Blocks and registrations are between neighbours.
-        (response.block, response.observe) = (None, None);
+        // Blocks with their sizes, and registrations, are between neighbours.
+        (response.block, response.observe, response.size) = (None, None, None);
         Ok(response)
     }
 }

@@ -30,7 +30,9 @@ pub use error::ResourceError;
 pub use instruction::Instruction;
 pub(crate) use local::link_of;
 pub use local::{ChangeListener, Get, HeldChanges, LocalStore, Put, Resource, StoreError, WatchGuard, Watcher};
-pub use network::{Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName};
+pub use network::{
+    Fetched, FlightId, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName, Tagged,
+};
 pub use property::{Clock, DeviceChannel, Property, PropertyDescription, Source, system_clock};
 pub use representation::ResourceRepresentation;
 pub use sampler::Sampler;

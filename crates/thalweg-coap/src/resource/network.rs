@@ -48,7 +48,10 @@ pub struct NetworkStore<W> {
     /// The keys by the time of their last use, oldest first.
     used: BTreeMap<u64, RemoteKey>,
     uses: u64,
-    flights: BTreeMap<RemoteKey, Flight<W>>,
+    flights: BTreeMap<FlightId, Flight<W>>,
+    /// The flights that newcomers may join.
+    current: BTreeMap<RemoteKey, FlightId>,
+    next_flight: u64,
     counters: NetworkStoreCounters,
 }
 
@@ -75,22 +78,35 @@ struct Entry {
     used: u64,
 }
 
+/// A request that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlightId(u64);
+
 #[derive(Debug)]
 struct Flight<W> {
+    key: RemoteKey,
     waiters: Vec<W>,
-    /// The resource was told something meanwhile, so that the answer may be old.
-    outdated: bool,
+    /// What its tag is of, which may leave the store meanwhile.
+    validates: Option<(ResourceRepresentation, ETag)>,
 }
+
+/// A representation, and the tag that the other gave it.
+pub type Tagged = (ResourceRepresentation, Option<ETag>);
 
 /// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RemoteAsked {
     /// It is answered from the store.
-    Known(ResourceRepresentation),
+    Known(Tagged),
     /// It waits for a request that is under way.
     Joined,
-    /// It waits for a request that the caller must send now, with this tag if there is one.
-    Begin(Option<ETag>),
+    /// It waits for a request that the caller must send now.
+    Begin {
+        /// For [`NetworkStore::handle_answer`].
+        flight: FlightId,
+        /// The request's tag, if it has one.
+        etag: Option<ETag>,
+    },
     /// Too much is under way.
     Refused,
 }
@@ -101,7 +117,7 @@ pub struct RemoteAnswer<W> {
     /// The answered waiters.
     pub waiters: Vec<W>,
     /// With what.
-    pub outcome: Result<ResourceRepresentation, ResourceError>,
+    pub outcome: Result<Tagged, ResourceError>,
 }
 
 impl<W> NetworkStore<W> {
@@ -114,17 +130,20 @@ impl<W> NetworkStore<W> {
             used: BTreeMap::new(),
             uses: 0,
             flights: BTreeMap::new(),
+            current: BTreeMap::new(),
+            next_flight: 0,
             counters: NetworkStoreCounters::default(),
         }
     }
 
     /// Handles a request for a resource. `waiter` makes the receiver of a later answer; it is called only if the request has to wait.
     pub fn handle_request(&mut self, now: Instant, key: &RemoteKey, waiter: impl FnOnce() -> W) -> RemoteAsked {
-        if let Some(representation) = self.fresh(now, key) {
+        if let Some(known) = self.fresh(now, key) {
             self.counters.hits += 1;
-            return RemoteAsked::Known(representation);
+            return RemoteAsked::Known(known);
         }
-        if let Some(flight) = self.flights.get_mut(key) {
+        let current = self.current.get(key);
+        if let Some(flight) = current.and_then(|id| self.flights.get_mut(id)) {
             if flight.waiters.len() >= WAITERS_MAX {
                 return RemoteAsked::Refused;
             }
@@ -135,45 +154,51 @@ impl<W> NetworkStore<W> {
         if self.flights.len() >= FLIGHTS_MAX {
             return RemoteAsked::Refused;
         }
-        self.flights.insert(key.clone(), Flight { waiters: vec![waiter()], outdated: false });
+        let flight = FlightId(self.next_flight);
+        self.next_flight += 1;
+        let entry = self.entries.get(key);
+        let validates = entry.and_then(|entry| Some((entry.representation.clone(), entry.etag?)));
+        let etag = validates.as_ref().map(|(_, etag)| *etag);
+        self.flights.insert(flight, Flight { key: key.clone(), waiters: vec![waiter()], validates });
+        self.current.insert(key.clone(), flight);
         self.counters.requests += 1;
-        RemoteAsked::Begin(self.entries.get(key).and_then(|entry| entry.etag))
+        RemoteAsked::Begin { flight, etag }
     }
 
-    /// The request for a resource has ended; the outcome answers all waiters.
+    /// A request has ended; the outcome answers all its waiters.
     pub fn handle_answer(
         &mut self,
         now: Instant,
-        key: &RemoteKey,
+        flight: FlightId,
         outcome: Result<Fetched, ResourceError>,
     ) -> RemoteAnswer<W> {
-        let Flight { waiters, outdated } =
-            self.flights.remove(key).unwrap_or(Flight { waiters: Vec::new(), outdated: false });
-        let outcome = match outcome {
-            Ok(Fetched::Content(representation, etag)) => {
-                if !outdated {
-                    self.store(now, key, representation.clone(), etag);
-                }
-                Ok(representation)
-            }
-            Ok(Fetched::Valid(max_age, options)) => match self.entries.get(key) {
-                Some(entry) => {
-                    self.counters.validated += 1;
-                    let (mut representation, etag) = (entry.representation.clone(), entry.etag);
-                    representation.max_age = max_age;
-                    representation.options.retain(|(number, _)| options.iter().all(|(new, _)| new != number));
-                    representation.options.extend(options);
-                    representation.options.sort_by_key(|(number, _)| *number);
-                    self.store(now, key, representation.clone(), etag);
-                    Ok(representation)
-                }
-                None => {
-                    let reason = format!("{} confirms what is not in the store any more; ask again", key.name.thing);
-                    Err(ResourceError::BadAnswer(reason))
-                }
-            },
-            Err(error) => Err(error),
+        let Some(Flight { key, waiters, validates }) = self.flights.remove(&flight) else {
+            let outcome = Err(ResourceError::BadAnswer("the request has ended before".to_owned()));
+            return RemoteAnswer { waiters: Vec::new(), outcome };
         };
+        let outcome = match (outcome, validates) {
+            (Ok(Fetched::Content(representation, etag)), _) => Ok((representation, etag)),
+            (Ok(Fetched::Valid(max_age, options)), Some((mut representation, etag))) => {
+                self.counters.validated += 1;
+                representation.max_age = max_age;
+                representation.options.retain(|(number, _)| options.iter().all(|(new, _)| new != number));
+                representation.options.extend(options);
+                representation.options.sort_by_key(|(number, _)| *number);
+                Ok((representation, Some(etag)))
+            }
+            (Ok(Fetched::Valid(..)), None) => {
+                let reason = format!("{} confirms what it was not asked to", key.name.thing);
+                Err(ResourceError::BadAnswer(reason))
+            }
+            (Err(error), _) => Err(error),
+        };
+        // The resource may have been told something meanwhile: then the answer may be old.
+        if self.current.get(&key) == Some(&flight) {
+            self.current.remove(&key);
+            if let Ok((representation, etag)) = &outcome {
+                self.store(now, &key, representation.clone(), *etag);
+            }
+        }
         RemoteAnswer { waiters, outcome }
     }
 
@@ -188,20 +213,15 @@ impl<W> NetworkStore<W> {
         self.store(now, key, content, etag);
     }
 
-    /// The resource was written: its stored representations are stale (RFC 7252 §5.6).
+    /// The resource was written: its stored representations are stale, and so are answers that are under way (RFC 7252 §5.6).
     pub fn handle_action(&mut self, name: &RemoteName) {
         let first = RemoteKey { name: name.clone(), accept: None };
-        for (_, flight) in self.flights.range_mut(first.clone()..).take_while(|(key, _)| key.name == *name) {
-            flight.outdated = true;
-        }
+        let under_way = self.current.range(first.clone()..).map(|(key, _)| key).take_while(|key| key.name == *name);
+        let under_way: Vec<RemoteKey> = under_way.cloned().collect();
+        under_way.iter().for_each(|key| _ = self.current.remove(key));
         let old: Vec<RemoteKey> =
             self.entries.range(first..).map(|(key, _)| key).take_while(|key| key.name == *name).cloned().collect();
         old.iter().for_each(|key| self.forget(key));
-    }
-
-    /// The tag of a stored representation.
-    pub fn etag(&self, key: &RemoteKey) -> Option<ETag> {
-        self.entries.get(key).and_then(|entry| entry.etag)
     }
 
     /// Counts of requests, by the kind of their answer.
@@ -215,7 +235,7 @@ impl<W> NetworkStore<W> {
     }
 
     /// A representation that needs no question, with the rest of its time.
-    fn fresh(&mut self, now: Instant, key: &RemoteKey) -> Option<ResourceRepresentation> {
+    fn fresh(&mut self, now: Instant, key: &RemoteKey) -> Option<Tagged> {
         let entry = self.entries.get_mut(key)?;
         // Stale ones that are being requested stay as well: their tag may save a transfer.
         self.used.remove(&entry.used);
@@ -223,7 +243,8 @@ impl<W> NetworkStore<W> {
         entry.used = self.uses;
         self.used.insert(self.uses, key.clone());
         let max_age = entry.fresh_until.since(now);
-        (!max_age.is_zero()).then(|| ResourceRepresentation { max_age, ..entry.representation.clone() })
+        let known = || (ResourceRepresentation { max_age, ..entry.representation.clone() }, entry.etag);
+        (!max_age.is_zero()).then(known)
     }
 
     fn store(&mut self, now: Instant, key: &RemoteKey, representation: ResourceRepresentation, etag: Option<ETag>) {
@@ -292,34 +313,44 @@ mod tests {
 
     /// Asks and answers at once.
     fn fetch(store: &mut NetworkStore<u32>, now: u64, path: &str, answer: ResourceRepresentation) {
-        let asked = store.handle_request(at(now), &key(path), || 0);
-        assert!(matches!(asked, RemoteAsked::Begin(_)), "{asked:?}");
-        store.handle_answer(at(now), &key(path), Ok(Fetched::Content(answer, tag())));
+        let (flight, _) = begun(store.handle_request(at(now), &key(path), || 0));
+        store.handle_answer(at(now), flight, Ok(Fetched::Content(answer, tag())));
+    }
+
+    #[track_caller]
+    fn begun(asked: RemoteAsked) -> (FlightId, Option<ETag>) {
+        match asked {
+            RemoteAsked::Begin { flight, etag } => (flight, etag),
+            other => panic!("a request should begin: {other:?}"),
+        }
     }
 
     #[test]
     fn one_request_answers_all_who_ask_at_the_same_time() {
         let mut store = NetworkStore::new(10_000);
-        assert_eq!(store.handle_request(at(0), &key("a"), || 0), RemoteAsked::Begin(None));
+        let (flight, etag) = begun(store.handle_request(at(0), &key("a"), || 0));
+        assert_eq!(etag, None);
         for waiter in 1..100 {
             assert_eq!(store.handle_request(at(0), &key("a"), || waiter), RemoteAsked::Joined);
         }
-        assert_eq!(store.handle_request(at(0), &key("b"), || 100), RemoteAsked::Begin(None), "another resource");
+        begun(store.handle_request(at(0), &key("b"), || 100));
         let failed = ResourceError::NoAnswer("x".to_owned());
-        let answer = store.handle_answer(at(1), &key("a"), Err(failed.clone()));
+        let answer = store.handle_answer(at(1), flight, Err(failed.clone()));
         assert_eq!(answer, RemoteAnswer { waiters: (0..100).collect(), outcome: Err(failed) });
-        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Begin(None), "a failure is not kept");
+        // A failure is not kept.
+        begun(store.handle_request(at(1), &key("a"), || 0));
     }
 
     #[test]
     fn what_is_fresh_needs_no_request_and_what_is_stale_is_validated() {
         let mut store = NetworkStore::new(10_000);
         fetch(&mut store, 0, "a", content("x", 60));
-        assert_eq!(store.handle_request(at(59), &key("a"), || 0), RemoteAsked::Known(content("x", 1)));
-        assert_eq!(store.handle_request(at(60), &key("a"), || 0), RemoteAsked::Begin(tag()));
-        let answer = store.handle_answer(at(60), &key("a"), Ok(Fetched::Valid(Duration::from_secs(30), Vec::new())));
-        assert_eq!(answer.outcome, Ok(content("x", 30)));
-        assert_eq!(store.handle_request(at(89), &key("a"), || 0), RemoteAsked::Known(content("x", 1)));
+        assert_eq!(store.handle_request(at(59), &key("a"), || 0), RemoteAsked::Known((content("x", 1), tag())));
+        let (flight, etag) = begun(store.handle_request(at(60), &key("a"), || 0));
+        assert_eq!(etag, tag());
+        let answer = store.handle_answer(at(60), flight, Ok(Fetched::Valid(Duration::from_secs(30), Vec::new())));
+        assert_eq!(answer.outcome, Ok((content("x", 30), tag())));
+        assert_eq!(store.handle_request(at(89), &key("a"), || 0), RemoteAsked::Known((content("x", 1), tag())));
         let expect = NetworkStoreCounters { hits: 2, joined: 0, requests: 2, validated: 1, evicted: 0 };
         assert_eq!(store.counters(), expect);
     }
@@ -330,13 +361,13 @@ mod tests {
         let option = |number: u16, value: &str| (OptionNumber(number), value.as_bytes().to_vec());
         let options = vec![option(2049, "a"), option(2049, "b"), option(2052, "c")];
         fetch(&mut store, 0, "a", ResourceRepresentation { options, ..content("x", 1) });
-        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Begin(tag()));
+        let (flight, _) = begun(store.handle_request(at(1), &key("a"), || 0));
         let confirmed = Fetched::Valid(Duration::from_secs(5), vec![option(2049, "longer"), option(2056, "d")]);
-        store.handle_answer(at(1), &key("a"), Ok(confirmed));
+        store.handle_answer(at(1), flight, Ok(confirmed));
         let options = vec![option(2049, "longer"), option(2052, "c"), option(2056, "d")];
         let expect = ResourceRepresentation { options, ..content("x", 5) };
         assert_eq!(store.bytes(), entry_bytes(&key("a"), &expect));
-        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known(expect));
+        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known((expect, tag())));
     }
 
     #[test]
@@ -351,7 +382,7 @@ mod tests {
         fetch(&mut store, 1, "d", content("x", 60));
         assert_eq!((store.bytes(), store.counters().evicted), (3 * one, 1));
         assert!(matches!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known(_)));
-        assert!(matches!(store.handle_request(at(1), &key("b"), || 0), RemoteAsked::Begin(None)), "b has left");
+        assert_eq!(begun(store.handle_request(at(1), &key("b"), || 0)).1, None, "b has left");
         fetch(&mut store, 1, "e", content(&"x".repeat(3 * one), 60));
         assert_eq!(store.bytes(), 3 * one, "what is larger than the budget is not kept, and drives nobody out");
     }
@@ -362,11 +393,17 @@ mod tests {
         let json = RemoteKey { accept: Some(content_format::JSON), ..key("a") };
         fetch(&mut store, 0, "a", content("x", 60));
         fetch(&mut store, 0, "ab", content("y", 60));
-        assert_eq!(store.handle_request(at(0), &json, || 0), RemoteAsked::Begin(None));
+        let (old, _) = begun(store.handle_request(at(0), &json, || 0));
         store.handle_action(&key("a").name);
-        store.handle_answer(at(1), &json, Ok(Fetched::Content(content("old", 60), None)));
-        assert_eq!(store.handle_request(at(1), &json, || 0), RemoteAsked::Begin(None));
-        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Begin(None));
+        // Who asks after the action gets no answer from before it.
+        let (new, _) = begun(store.handle_request(at(0), &json, || 1));
+        let answer = store.handle_answer(at(1), old, Ok(Fetched::Content(content("old", 60), None)));
+        assert_eq!(answer.waiters, [0]);
+        assert_eq!(store.handle_request(at(1), &json, || 2), RemoteAsked::Joined);
+        let answer = store.handle_answer(at(1), new, Ok(Fetched::Content(content("new", 60), None)));
+        assert_eq!(answer.waiters, [1, 2]);
+        assert_eq!(store.handle_request(at(1), &json, || 0), RemoteAsked::Known((content("new", 60), None)));
+        begun(store.handle_request(at(1), &key("a"), || 0));
         assert!(matches!(store.handle_request(at(1), &key("ab"), || 0), RemoteAsked::Known(_)));
     }
 
@@ -374,16 +411,21 @@ mod tests {
     fn a_notification_is_as_good_as_an_answer() {
         let mut store = NetworkStore::<u32>::new(10_000);
         store.handle_notification(at(0), &key("a"), content("x", 5), None);
-        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known(content("x", 4)));
+        assert_eq!(store.handle_request(at(1), &key("a"), || 0), RemoteAsked::Known((content("x", 4), None)));
         store.handle_notification(at(2), &key("a"), content("y", 5), None);
-        assert_eq!(store.handle_request(at(2), &key("a"), || 0), RemoteAsked::Known(content("y", 5)));
+        assert_eq!(store.handle_request(at(2), &key("a"), || 0), RemoteAsked::Known((content("y", 5), None)));
     }
 
     #[test]
-    fn a_confirmation_of_what_has_left_is_an_error() {
+    fn a_confirmation_is_of_what_was_asked_about_whatever_is_in_the_store() {
         let mut store = NetworkStore::new(10_000);
-        store.handle_request(at(0), &key("a"), || 0);
-        let answer = store.handle_answer(at(0), &key("a"), Ok(Fetched::Valid(Duration::from_secs(1), Vec::new())));
-        assert!(matches!(answer.outcome, Err(ResourceError::BadAnswer(_))));
+        let valid = || Ok(Fetched::Valid(Duration::from_secs(1), Vec::new()));
+        let (flight, _) = begun(store.handle_request(at(0), &key("b"), || 0));
+        assert!(matches!(store.handle_answer(at(0), flight, valid()).outcome, Err(ResourceError::BadAnswer(_))));
+        fetch(&mut store, 0, "a", content("x", 1));
+        let (flight, _) = begun(store.handle_request(at(1), &key("a"), || 0));
+        store.handle_action(&key("a").name);
+        assert_eq!(store.handle_answer(at(1), flight, valid()).outcome, Ok((content("x", 1), tag())));
+        begun(store.handle_request(at(1), &key("a"), || 0));
     }
 }

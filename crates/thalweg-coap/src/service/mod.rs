@@ -16,6 +16,7 @@ mod things;
 pub use client::CoapRemote;
 pub use name::{NameError, ResourceName};
 pub use observation::Observation;
+pub(crate) use remote::with_host;
 pub use remote::{Remote, RemoteObservation, ResponseCompletion, ResponseListener};
 pub use services::{ServiceStop, Services};
 pub use things::{PublishedResource, Things};

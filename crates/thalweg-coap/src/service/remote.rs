@@ -1,14 +1,15 @@
 //! Requests to other things, collapsed and cached.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::message::{Code, ETag, OptionNumber, RequestBuf, Response};
 use crate::resource::{
-    Clock, Fetched, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName,
-    ResourceError, ResourceRepresentation,
+    Clock, Fetched, FlightId, NetworkStore, NetworkStoreCounters, RemoteAnswer, RemoteAsked, RemoteKey, RemoteName,
+    ResourceError, ResourceRepresentation, Tagged,
 };
 
 /// Takes the answer to one request.
@@ -34,7 +35,7 @@ pub trait Remote: Send + Sync {
 /// A registration at another thing; it ends when this is dropped.
 pub trait RemoteObservation: Send + Sync {}
 
-type Waiter = SyncSender<Result<ResourceRepresentation, ResourceError>>;
+type Waiter = SyncSender<Result<Tagged, ResourceError>>;
 
 /// The network store and the way to other things.
 #[derive(Clone)]
@@ -50,27 +51,27 @@ impl Network {
     }
 
     /// A representation: from the store while it is fresh, else from the one request that is under way.
-    pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<ResourceRepresentation, ResourceError> {
+    pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<Tagged, ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let asked = {
             let mut store = self.store();
             store.handle_request((self.clock)(), key, || sender)
         };
         match asked {
-            RemoteAsked::Known(representation) => return Ok(representation),
+            RemoteAsked::Known(known) => return Ok(known),
             RemoteAsked::Joined => {}
             RemoteAsked::Refused => {
                 let reason = "too many requests to other things are under way".to_owned();
                 return Err(ResourceError::Unavailable(reason, Duration::from_secs(1)));
             }
-            RemoteAsked::Begin(etag) => {
+            RemoteAsked::Begin { flight, etag } => {
                 // A proxy may wait for the same answer.
                 let mut request = get_request(key).forwarded();
                 if let Some(etag) = etag {
                     request = request.with_option(OptionNumber::ETAG, &etag);
                 }
                 let (network, answered) = (self.clone(), key.clone());
-                let completion = move |outcome| network.handle_answer(&answered, outcome);
+                let completion = move |outcome| network.handle_answer(flight, &answered.name, outcome);
                 self.remote.request(&key.name.thing, request, Box::new(completion));
             }
         }
@@ -131,11 +132,6 @@ impl Network {
         self.remote.observe(&key.name.thing, get_request(key), Box::new(notified))
     }
 
-    /// The tag of what is in the store.
-    pub(super) fn etag(&self, key: &RemoteKey) -> Option<ETag> {
-        self.store().etag(key)
-    }
-
     pub(super) fn forget(&self, name: &RemoteName) {
         self.store().handle_action(name);
     }
@@ -144,18 +140,18 @@ impl Network {
         self.store().counters()
     }
 
-    fn handle_answer(&self, key: &RemoteKey, outcome: Result<Response, ResourceError>) {
+    fn handle_answer(&self, flight: FlightId, name: &RemoteName, outcome: Result<Response, ResourceError>) {
         let fetched = outcome.and_then(|response| match response.code {
             Code::CONTENT => {
                 let etag = response.etag;
                 Ok(Fetched::Content(representation(response), etag))
             }
             Code::VALID => Ok(Fetched::Valid(max_age(&response), response.options)),
-            _ => Err(refused(&key.name, &response)),
+            _ => Err(refused(name, &response)),
         });
         let RemoteAnswer { waiters, outcome } = {
             let mut store = self.store();
-            store.handle_answer((self.clock)(), key, fetched)
+            store.handle_answer((self.clock)(), flight, fetched)
         };
         for waiter in waiters {
             // The receiver is gone when the answer came too late for it.
@@ -174,8 +170,15 @@ impl fmt::Debug for Network {
     }
 }
 
+/// A request with the name by which the other thing is known, if it is known by a name (RFC 7252 §6.4).
+pub(crate) fn with_host(name: &RemoteName, request: RequestBuf) -> RequestBuf {
+    let host = name.thing.rsplit_once(':').map_or(name.thing.as_str(), |(host, _)| host);
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    if is_address { request } else { request.with_option(OptionNumber::URI_HOST, host.as_bytes()) }
+}
+
 fn get_request(key: &RemoteKey) -> RequestBuf {
-    let request = RequestBuf::get(&format!("/{}", key.name.path));
+    let request = with_host(&key.name, RequestBuf::get(&format!("/{}", key.name.path)));
     match key.accept {
         Some(format) => request.with_accept(format),
         None => request,

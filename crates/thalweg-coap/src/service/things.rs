@@ -63,7 +63,7 @@ impl Things {
         match parsed(name)? {
             ResourceName::Own(path) => self.get_own(&path, accept),
             ResourceName::Other(name) => {
-                let representation = self.network.get(&RemoteKey { name, accept }, self.patience)?;
+                let (representation, _) = self.network.get(&RemoteKey { name, accept }, self.patience)?;
                 // For a proxy the network lets them pass (RFC 7252 §5.4.1).
                 let mut numbers = representation.options.iter().map(|(number, _)| *number);
                 match numbers.find(|number| number.is_critical()) {
@@ -92,9 +92,7 @@ impl Things {
         name: &RemoteName,
         accept: Option<u16>,
     ) -> Result<(ResourceRepresentation, Option<ETag>), ResourceError> {
-        let key = RemoteKey { name: name.clone(), accept };
-        let representation = self.network.get(&key, self.patience)?;
-        Ok((representation, self.network.etag(&key)))
+        self.network.get(&RemoteKey { name: name.clone(), accept }, self.patience)
     }
 
     /// Forgets what is known of a resource of another thing: something may have changed it.

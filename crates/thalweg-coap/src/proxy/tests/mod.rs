@@ -163,3 +163,21 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_host_that_is_known_by_a_name_is_called_by_it() {
+    let (relay, origin) = relay();
+    let proxy = ForwardProxy::new(relay, Destinations::new(["*"]).expect("destinations"));
+    for code in [Code::GET, Code::PUT] {
+        for (uri, expect) in [
+            ("coap://lamp/t", Some(&b"lamp"[..])),
+            ("coap://lamp:99/t", Some(b"lamp")),
+            ("coap://192.0.2.1/t", None),
+            ("coap://[2001:db8::1]/t", None),
+        ] {
+            proxy.handle(&proxied(code, uri).view());
+            let (_, onward) = origin.asked.lock().expect("a lock").pop().expect("asked");
+            assert_eq!(onward.view().options.value(OptionNumber::URI_HOST), expect, "{code} {uri}");
+        }
+    }
+}

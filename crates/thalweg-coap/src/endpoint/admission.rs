@@ -43,7 +43,7 @@ impl Endpoint {
 
     /// Adds a block to the body of a request; the last one completes it (RFC 7959 §2.5).
     pub(super) fn upload(&mut self, now: Instant, exchange: Exchange, block: Block, message: &CoapMessage<'_>) {
-        let key = self.body_key(&exchange);
+        let key = self.body_key(exchange.peer, &exchange.asked);
         let body_max = self.config.limits.body_bytes_max;
         let too_large = |exchange: &Exchange| Response {
             size: Some(u32::try_from(body_max).unwrap_or(u32::MAX)),
@@ -71,6 +71,10 @@ impl Endpoint {
             let is_held = self.server.uploads.insert(key, body, bytes, ends);
             let code = if is_held { Code::CONTINUE } else { Code::SERVICE_UNAVAILABLE };
             return self.finish(now, exchange, Response::new(code));
+        }
+        let mut exchange = exchange;
+        if message.code == Code::FETCH {
+            exchange.asked.payload = self.payload_hash(&body);
         }
         let mut request = self.spare.request();
         request.refill(message.code, message.options, &[]);

@@ -21,6 +21,8 @@ pub struct Asked {
     pub unread: Option<OptionNumber>,
     /// Equal for requests for the same representation, or for its blocks.
     pub representation: u64,
+    /// Tells apart FETCH requests by their payload; 0 for one that has none, and for other methods.
+    pub payload: u64,
 }
 
 /// Why the options cannot be obeyed.

@@ -3,6 +3,7 @@
 use thalweg_base::time::Instant;
 
 use super::Endpoint;
+use super::asked::Asked;
 use super::encode::{OutOfRange, ResponsePart, cut};
 use super::exchange::Exchange;
 use crate::message::{Block, Code, ETag, OptionNumber, PROTECTED_BYTES_MAX, Response};
@@ -47,8 +48,13 @@ impl Endpoint {
     fn hold_body(&mut self, now: Instant, exchange: &Exchange, response: &mut Response) {
         response.payload = std::mem::take(&mut response.payload).into_shared();
         let ends = now + self.config.times.exchange_lifetime;
-        let key = self.body_key(exchange);
+        let key = self.body_key(exchange.peer, &exchange.asked);
         self.server.bodies.insert(key, response.clone(), response.payload.len(), ends);
+        if exchange.asked.payload != 0 {
+            // A client need not repeat its payload when it asks for further blocks (RFC 7959 §3.3).
+            let key = self.body_key(exchange.peer, &Asked { payload: 0, ..exchange.asked });
+            self.server.bodies.insert(key, response.clone(), 0, ends);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
 use super::registrations::{Applicant, PlaceFate, Standing};
+use super::response::NUMBER_HALF;
 use super::timers::TimerId;
 use super::{Due, Endpoint, EndpointEvent};
 use crate::message::{Code, MessageId, MessageType, RequestBuf, Response, Token};
@@ -35,6 +36,8 @@ pub(super) struct Observer {
     request_bytes: usize,
     /// Bytes on the wire of the answer to it.
     spent_bytes: u32,
+    /// The number of the last response or notification.
+    number: u32,
     progress: Progress,
     timer: Option<TimerId>,
     /// The protection of notifications.
@@ -47,6 +50,15 @@ impl Observer {
         self.progress.is_asked
     }
 
+    /// The number of the next notification: of the time, so that it also rises for a client that registers again, and so slowly that no
+    /// client takes a new one for old (RFC 7641 §4.4).
+    fn count(&mut self, now: Instant) -> u32 {
+        let of_time = number_at(now);
+        let is_ahead = (1..NUMBER_HALF).contains(&(of_time.wrapping_sub(self.number) & NUMBER_MASK));
+        self.number = if is_ahead { of_time } else { (self.number + 1) & NUMBER_MASK };
+        self.number
+    }
+
     /// Whether an exchange has the protection of the registration: knowledge of the token alone must not end or renew it.
     fn is_of(&self, exchange: &Exchange) -> bool {
         match (&self.protection, &exchange.protection) {
@@ -56,6 +68,14 @@ impl Observer {
         }
     }
 }
+
+/// Periods of 1/32768 s, of which 2^24 are 512 s: half of them is twice the time in which a client compares numbers.
+fn number_at(now: Instant) -> u32 {
+    ((u128::from(now.as_nanos()) << 15) / 1_000_000_000) as u32 & NUMBER_MASK
+}
+
+/// Numbers have 24 bits (RFC 7641 §2).
+const NUMBER_MASK: u32 = 0xff_ffff;
 
 /// The state that the client knows, and the one under way.
 #[derive(Debug, Default)]
@@ -93,7 +113,12 @@ impl Endpoint {
 
     /// Registers the client of an exchange if it wants to and the handler accepts; gives the observer's id and the number of
     /// the response.
-    pub(super) fn register(&mut self, exchange: &mut Exchange, response: &Response) -> Option<(u64, u32)> {
+    pub(super) fn register(
+        &mut self,
+        now: Instant,
+        exchange: &mut Exchange,
+        response: &Response,
+    ) -> Option<(u64, u32)> {
         let request = exchange.registration.take()?;
         if !response.code.is_success() || response.observe.is_none() {
             self.forget_registration(exchange);
@@ -110,7 +135,8 @@ impl Endpoint {
             if is_same && request.capacity() <= REGISTRATION_BYTES_MAX {
                 // The client may know other entity tags by now (RFC 7641 §3.3.2).
                 known.request = *request;
-                return Some((id, self.server.observers.next_number()));
+                known.asked.payload = exchange.asked.payload;
+                return Some((id, known.count(now)));
             }
             self.forget_registration(exchange);
         }
@@ -130,17 +156,19 @@ impl Endpoint {
             content_format: (response.code == Code::CONTENT).then_some(response.content_format),
             request_bytes: exchange.request_bytes,
             spent_bytes: 0,
+            number: number_at(now),
             progress: Progress::default(),
             timer: None,
             protection: exchange.protection.as_ref().map(|association| association.for_notifications()),
         };
         self.peers.hold_again(exchange.peer);
         self.peers.get_mut(exchange.peer).observers += 1;
+        let number = observer.number;
         let (id, count) = self.server.observers.insert(serial, applicant, observer);
         if count == 1 {
             self.events.push_back(EndpointEvent::Observers { path, count });
         }
-        Some((id, self.server.observers.next_number()))
+        Some((id, number))
     }
 
     /// Finds a place for one more registration of a peer.
@@ -254,12 +282,12 @@ impl Endpoint {
             response = Response::error(Code::NOT_ACCEPTABLE, "the format of the resource has changed");
         }
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
-        let number = self.server.observers.next_number();
         let Some(observer) = self.server.observers.observers.get_mut(id) else {
             self.server.observers.forget_orphan();
             return self.peers.release(place);
         };
         observer.progress.is_asked = false;
+        let number = observer.count(now);
         let goes_on = response.code.is_success() && response.observe.is_some();
         let interval = self.config.observe.confirm_interval;
         if response.is_confirmed == Some(false) && self.peers.get(place).verified {

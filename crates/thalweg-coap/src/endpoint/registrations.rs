@@ -7,9 +7,6 @@ use super::peer::PeerHost;
 use super::slab::Slab;
 use crate::message::Token;
 
-/// Numbers of notifications have 24 bits (RFC 7641 §4.4).
-const NUMBER_MASK: u32 = 0x00ff_ffff;
-
 /// A registration holds its peer, so observers get at most this part of the places for peers.
 const PEERS_PART: usize = 2;
 /// Addresses that may be forged get at most this part of them. There the oldest registration makes room.
@@ -29,8 +26,6 @@ pub(super) struct Observers {
     /// Peers that have registrations.
     peers: usize,
     bounds: ObserverBounds,
-    /// The number of the last notification to anyone.
-    number: u32,
     /// Observers that are gone while the handler works on a notification to them.
     orphans: usize,
 }
@@ -90,7 +85,6 @@ impl Observers {
             unproved: Unproved::default(),
             peers: 0,
             bounds,
-            number: 0,
             orphans: 0,
         }
     }
@@ -145,12 +139,6 @@ impl Observers {
             self.unproved.order.pop_front();
         }
         None
-    }
-
-    /// One number for all observers: it rises for each of them, also when one comes back.
-    pub fn next_number(&mut self) -> u32 {
-        self.number = (self.number + 1) & NUMBER_MASK;
-        self.number
     }
 
     /// Takes an observer in; gives its id and how many its path has.

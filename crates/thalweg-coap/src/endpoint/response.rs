@@ -17,7 +17,7 @@ use crate::message::{
 };
 
 /// Numbers of notifications further apart than this have turned over (RFC 7641 §3.4).
-const NUMBER_HALF: u32 = 1 << 23;
+pub(super) const NUMBER_HALF: u32 = 1 << 23;
 /// After this time a notification is newer whatever its number (RFC 7641 §3.4).
 const NUMBER_LIFETIME: Duration = Duration::from_secs(128);
 
@@ -92,6 +92,7 @@ impl Endpoint {
             // The blocks of an older state that are being fetched are of no use any more.
             self.client.body_bytes -= outgoing.transfer.received_bytes();
             outgoing.transfer.reset();
+            outgoing.tokens.current = outgoing.tokens.first;
             outgoing.latest = Some((number, now));
         }
         self.settle(id);

@@ -226,8 +226,11 @@ impl Endpoint {
         if let Some(block) = asked.block1 {
             return self.upload(now, exchange, block, message);
         }
+        if message.code == Code::FETCH {
+            exchange.asked.payload = self.payload_hash(message.payload);
+        }
         if asked.wants_further_block() {
-            let held = self.server.bodies.get(now, self.body_key(&exchange)).cloned();
+            let held = self.server.bodies.get(now, self.body_key(place, &exchange.asked)).cloned();
             // Of a resource that does not change the block is cut from a new response; a change must not run again.
             let lost = || Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "the response is not held any more");
             if let Some(response) = held.or_else(|| (!message.code.is_safe()).then(lost)) {
@@ -367,7 +370,7 @@ impl Endpoint {
             }
             return self.close(now, &exchange);
         }
-        let registered = self.register(&mut exchange, &response);
+        let registered = self.register(now, &mut exchange, &response);
         let challenged = registered.map(|(id, _)| id).filter(|id| self.is_to_prove(exchange.peer, *id));
         if challenged.is_some() && exchange.kind == Kind::Confirmable {
             // Then the response is a message of its own, whose acknowledgement proves the address.
@@ -450,8 +453,13 @@ impl Endpoint {
         self.peers.release(exchange.peer);
     }
 
-    pub(super) fn body_key(&self, exchange: &Exchange) -> u64 {
-        self.secret.hash((self.peers.get(exchange.peer).peer, exchange.asked.representation))
+    pub(super) fn body_key(&self, place: u32, asked: &Asked) -> u64 {
+        self.secret.hash((self.peers.get(place).peer, asked.representation, asked.payload))
+    }
+
+    /// Tells apart the requests of FETCH, whose payload says what of the resource is wanted (RFC 8132 §2.1); 0 for none.
+    pub(super) fn payload_hash(&self, payload: &[u8]) -> u64 {
+        if payload.is_empty() { 0 } else { self.secret.hash(payload) }
     }
 }
 

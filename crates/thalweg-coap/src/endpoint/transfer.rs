@@ -77,7 +77,7 @@ impl BlockTransfer {
         let is_uploading = self.is_uploading(len);
         if let Some(block) = self.wanted {
             // Only the first message registers for notifications (RFC 7959 §2.6).
-            let mut options = without_observe(view.options);
+            let mut options = for_further_block(view.options);
             insert_uint(&mut options, OptionNumber::BLOCK2, block.to_uint());
             if is_uploading {
                 insert_option(&mut options, OptionNumber::REQUEST_TAG, &self.tag.to_be_bytes());
@@ -189,10 +189,12 @@ impl BlockTransfer {
     }
 }
 
-pub(super) fn without_observe(options: Options<'_>) -> Vec<u8> {
+/// The options of a request for a further block, but for the block itself.
+pub(super) fn for_further_block(options: Options<'_>) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut last = OptionNumber(0);
-    for (number, value) in options.filter(|(number, _)| *number != OptionNumber::OBSERVE) {
+    let is_of_first = |number: OptionNumber| number == OptionNumber::OBSERVE || number == OptionNumber::BLOCK2;
+    for (number, value) in options.filter(|(number, _)| !is_of_first(*number)) {
         write_option(&mut kept, last, number, value);
         last = number;
     }

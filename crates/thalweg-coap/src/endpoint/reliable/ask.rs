@@ -10,7 +10,7 @@ use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::refused_option;
 use crate::endpoint::response::read_response;
 use crate::endpoint::slab::Slab;
-use crate::endpoint::transfer::{RESTARTS_MAX, insert_uint, without_observe};
+use crate::endpoint::transfer::{RESTARTS_MAX, for_further_block, insert_uint};
 use crate::endpoint::{EndpointEvent, RequestError, RequestId};
 use crate::message::{
     Block, Code, Observe, OptionNumber, Options, RequestBuf, Response, Token, parse_uint, write_option,
@@ -154,7 +154,7 @@ impl ReliableEndpoint {
         let (len, joined) = (view.payload.len(), capabilities.bert_blocks());
         let mut options = view.options.as_bytes().to_vec();
         let range = if let Some((number, exponent)) = own.wanted {
-            options = without_observe(view.options);
+            options = for_further_block(view.options);
             insert_uint(&mut options, OptionNumber::BLOCK2, Block { number, more: false, exponent }.to_uint());
             if view.code == Code::FETCH { 0..len } else { 0..0 }
         } else if len > capabilities.payload_max() || own.sent > 0 {
@@ -179,7 +179,7 @@ impl ReliableEndpoint {
         let Some(request) = connection.requests.get(&token).copied() else { return };
         let peer = connection.peer;
         let mut plain = Vec::new();
-        let joined = read_joined(message.options, &mut plain);
+        let joined = take_joined(message.options, &mut plain);
         let options = if joined.is_some() { Options::new(&plain) } else { message.options };
         let own = self.asking.requests.get(request.0);
         let is_forwarded = own.is_some_and(|own| own.request.is_forwarded());
@@ -187,7 +187,8 @@ impl ReliableEndpoint {
             return self.fail(id, request, RequestError::UnknownOption(unknown));
         }
         let (mut response, block1, _) = read_response(&ReliableMessage { options, ..*message }.as_datagram());
-        if let Some((number, more)) = joined {
+        let joined_block = joined.as_ref().and_then(|joined| joined.block2);
+        if let Some((number, more)) = joined_block {
             response.block = Some(Block { number, more, exponent: Block::EXPONENT_MAX });
         }
         let Some(own) = self.asking.requests.get_mut(request.0) else { return };
@@ -213,7 +214,7 @@ impl ReliableEndpoint {
         }
         match response.block {
             Some(block) if block.more || own.head.is_some() => {
-                let exponent = if joined.is_some() { JOINED } else { block.exponent };
+                let exponent = if joined_block.is_some() { JOINED } else { block.exponent };
                 self.accept_block(id, request, response, block, exponent);
             }
             _ => {
@@ -297,20 +298,25 @@ impl ReliableEndpoint {
     }
 }
 
-/// Number and continuation of a Block2 of joined blocks, with the other options in `plain`; Block1 of that kind too is taken
-/// out, since its number says nothing new.
-fn read_joined(options: Options<'_>, plain: &mut Vec<u8>) -> Option<(u32, bool)> {
+/// Block options that stand for joined blocks.
+struct Joined {
+    /// Number and continuation of a Block2 of that kind; of a Block1 nothing is new.
+    block2: Option<(u32, bool)>,
+}
+
+/// The Block options of joined blocks, with the other options in `plain`; `None`, and nothing there, where no option is of that kind.
+fn take_joined(options: Options<'_>, plain: &mut Vec<u8>) -> Option<Joined> {
     let is_joined = |value: &[u8]| value.len() <= 3 && parse_uint(value).is_some_and(|bits| bits & 7 == 7);
     let is_block = |number: OptionNumber| number == OptionNumber::BLOCK1 || number == OptionNumber::BLOCK2;
     if !options.clone().any(|(number, value)| is_block(number) && is_joined(value)) {
         return None;
     }
-    let (mut found, mut last) = ((0, false), OptionNumber(0));
+    let (mut block2, mut last) = (None, OptionNumber(0));
     for (number, value) in options {
         match number {
             OptionNumber::BLOCK2 if is_joined(value) => {
                 let bits = parse_uint(value).unwrap_or_default();
-                found = (bits >> 4, bits & 8 != 0);
+                block2 = Some((bits >> 4, bits & 8 != 0));
             }
             OptionNumber::BLOCK1 if is_joined(value) => {}
             _ => {
@@ -319,5 +325,5 @@ fn read_joined(options: Options<'_>, plain: &mut Vec<u8>) -> Option<(u32, bool)>
             }
         }
     }
-    Some(found)
+    Some(Joined { block2 })
 }

@@ -129,7 +129,7 @@ impl ReliableEndpoint {
         let blocks = join_blocks(message.options, &mut options);
         let options = blocks.map_or(message.options, |_| Options::new(&options));
         let asked = Asked::read(message.code, options, &self.table, self.forwarding);
-        let exchange = ReliableExchange {
+        let mut exchange = ReliableExchange {
             connection: id,
             token: message.token,
             asked: asked.unwrap_or_default(),
@@ -138,6 +138,9 @@ impl ReliableEndpoint {
             registration: None,
             is_notification: false,
         };
+        if message.code == Code::FETCH && exchange.asked.block1.is_none() {
+            exchange.asked.payload = self.payload_hash(message.payload);
+        }
         let refusal = match asked {
             // What is protected for the other server is passed on unopened.
             Ok(asked) if asked.is_for_proxy && self.proxying => None,
@@ -165,7 +168,7 @@ impl ReliableEndpoint {
             return self.upload(now, exchange, block, options, message.payload);
         }
         if exchange.asked.wants_further_block() {
-            let held = self.serving.bodies.get(now, self.body_key(&exchange)).cloned();
+            let held = self.serving.bodies.get(now, self.body_key(id, &exchange.asked)).cloned();
             let lost = || Response::error(Code::REQUEST_ENTITY_INCOMPLETE, "the response is not held any more");
             if let Some(response) = held.or_else(|| (!message.code.is_safe()).then(lost)) {
                 return self.finish(now, exchange, response);
@@ -261,22 +264,38 @@ impl ReliableEndpoint {
         }
         if block.more && block.number == 0 {
             response.payload = std::mem::take(&mut response.payload).into_shared();
-            let key = self.body_key(exchange);
+            let key = self.body_key(exchange.connection, &exchange.asked);
             self.serving.bodies.insert(key, response.clone(), len, now + BODY_LIFETIME);
+            if exchange.asked.payload != 0 {
+                // A client need not repeat its payload when it asks for further blocks (RFC 7959 §3.3).
+                let key = self.body_key(exchange.connection, &Asked { payload: 0, ..exchange.asked });
+                self.serving.bodies.insert(key, response.clone(), 0, now + BODY_LIFETIME);
+            }
         }
         ResponsePart { observe: None, block1, block2: Some(block), echo: None, range }
     }
 
-    fn body_key(&self, exchange: &ReliableExchange) -> u64 {
+    fn body_key(&self, connection: ConnectionId, asked: &Asked) -> u64 {
         let mut hasher = self.table.build_hasher();
-        hasher.write_u64(exchange.connection.0);
-        hasher.write_u64(exchange.asked.representation);
+        hasher.write_u64(connection.0);
+        hasher.write_u64(asked.representation);
+        hasher.write_u64(asked.payload);
+        hasher.finish()
+    }
+
+    /// Tells apart the requests of FETCH, whose payload says what of the resource is wanted (RFC 8132 §2.1); 0 for none.
+    fn payload_hash(&self, payload: &[u8]) -> u64 {
+        if payload.is_empty() {
+            return 0;
+        }
+        let mut hasher = self.table.build_hasher();
+        hasher.write(payload);
         hasher.finish()
     }
 
     /// Adds a block to the body of a request; the last one completes it (RFC 7959 §2.5, RFC 8323 §6).
     fn upload(&mut self, now: Instant, exchange: ReliableExchange, block: Block, options: Options<'_>, payload: &[u8]) {
-        let key = self.body_key(&exchange);
+        let key = self.body_key(exchange.connection, &exchange.asked);
         let body_max = self.limits.body_bytes_max;
         let declared = exchange.asked.size1.unwrap_or(0) as usize;
         if declared > body_max || block.offset() + payload.len() > body_max {
@@ -306,6 +325,10 @@ impl ReliableEndpoint {
             let is_held = self.serving.uploads.insert(key, body, bytes, now + BODY_LIFETIME);
             let code = if is_held { Code::CONTINUE } else { Code::SERVICE_UNAVAILABLE };
             return self.finish(now, exchange, Response::new(code));
+        }
+        let mut exchange = exchange;
+        if exchange.code == Code::FETCH {
+            exchange.asked.payload = self.payload_hash(&body);
         }
         let mut request = self.serving.spare.request();
         request.refill(exchange.code, options, &[]);
@@ -410,10 +433,6 @@ impl ReliableEndpoint {
         let Some(observation) = connection.observations.get_mut(&token) else { return };
         observation.is_asked = false;
         let is_stale = observation.is_stale;
-        if response.code == Code::SERVICE_UNAVAILABLE {
-            // The next change is notified again.
-            return;
-        }
         let goes_on = response.code.is_success() && response.observe.is_some();
         let number = self.next_number().filter(|_| goes_on);
         self.push(now, exchange, response, number);

@@ -241,3 +241,32 @@ fn fetch_repeats_its_payload_for_further_blocks() {
     assert_eq!(lines[2], "> CON 0.05 /a Block2=1/0/1024 [4]");
     assert_eq!(response.payload.to_vec(), body(1500));
 }
+
+/// The payload of FETCH says what of the resource is wanted (RFC 8132 §2.1).
+#[test]
+fn blocks_of_two_fetches_are_those_of_the_one_that_was_asked() {
+    let mut server = Host::new(trusting());
+    let text = |request: &CoapRequest<'_>| {
+        let letter = request.payload.first().copied().unwrap_or(b'?');
+        // A tag of the resource, whatever of it is asked for.
+        Response::content(vec![letter; 1500], 0).with_etag(crate::message::ETag::new(&[1]).unwrap())
+    };
+    let ask = |server: &mut Host, id: u16, block: u32, payload: &[u8]| {
+        let mut bytes = Vec::new();
+        let token = crate::message::Token::from_u64(7);
+        let (kind, id) = (MessageType::Confirmable, crate::message::MessageId(id));
+        let mut writer = crate::message::MessageWriter::new(&mut bytes, kind, Code::FETCH, id, &token);
+        writer.option(OptionNumber::URI_PATH, b"a");
+        writer.uint(OptionNumber::BLOCK2, crate::message::Block { number: block, more: false, exponent: 6 }.to_uint());
+        writer.payload(payload);
+        server.receive(CLIENT, &bytes);
+        server.serve(text);
+        let sent = server.sent().remove(0);
+        CoapMessage::parse(&sent).unwrap().payload.first().copied()
+    };
+    assert_eq!(ask(&mut server, 1, 0, b"1"), Some(b'1'));
+    assert_eq!(ask(&mut server, 2, 0, b"2"), Some(b'2'));
+    assert_eq!(ask(&mut server, 3, 1, b"1"), Some(b'1'));
+    assert_eq!(ask(&mut server, 4, 1, b"2"), Some(b'2'));
+    assert_eq!(ask(&mut server, 5, 1, b""), Some(b'2'), "the last one, without its payload again");
+}

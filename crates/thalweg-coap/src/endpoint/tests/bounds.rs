@@ -137,16 +137,20 @@ fn the_first_notification_is_small_and_its_acknowledgement_proves_the_address() 
     let registration = get(1, &[(OptionNumber::OBSERVE, &[]), PATH]);
     server.receive(1, &registration);
     server.serve(observable);
-    assert!(server.lines()[0].contains("Observe=1"), "it is registered");
+    assert!(server.lines()[0].contains("Observe="), "it is registered");
+    let plain = |line: &str| {
+        let (before, after) = line.split_once(" Observe=").expect("a notification");
+        format!("{before}{}", after.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+    };
     server.endpoint.notify(server.now, "/large");
     server.serve(observable);
     let first = server.sent();
-    assert_eq!(describe(&first[0]), "CON 2.05 ETag Observe=2 Content-Format=0 Block2=0/1/16 Echo [16]");
+    assert_eq!(plain(&describe(&first[0])), "CON 2.05 ETag Content-Format=0 Block2=0/1/16 Echo [16]");
     check_bound(&registration, &first[0]);
     server.receive(1, &[0x60, 0, first[0][2], first[0][3]]);
     server.endpoint.notify(server.now, "/large");
     server.serve(observable);
-    assert_eq!(server.lines(), ["NON 2.05 Observe=3 Content-Format=0 [500]"]);
+    assert_eq!(plain(&server.lines()[0]), "NON 2.05 Content-Format=0 [500]");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Observation, seen from both sides.
 
 use super::*;
-use crate::message::{ETag, Observe};
+use crate::message::{Block, ETag, MessageId, MessageWriter, Observe, Token};
 
 fn observe(client: &mut Host, target: &str) -> RequestId {
     let request = RequestBuf::get(target).with_observe(Observe::Register);
@@ -403,4 +403,82 @@ fn a_handler_says_whether_notifications_are_confirmed() {
         server.serve(state);
         assert!(exchange(&mut client, &mut server, nobody)[0].starts_with("< CON"), "once a day");
     }
+}
+
+/// A notification in one message, or a block of a state.
+fn told(
+    kind: MessageType,
+    id: u16,
+    token: &Token,
+    (number, block): (Option<u32>, Option<(u32, bool)>),
+    text: &[u8],
+) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::new(&mut bytes, kind, Code::CONTENT, MessageId(id), token);
+    if let Some(number) = number {
+        writer.uint(OptionNumber::OBSERVE, number);
+    }
+    if let Some((number, more)) = block {
+        writer.uint(OptionNumber::BLOCK2, Block { number, more, exponent: 6 }.to_uint());
+    }
+    writer.payload(text);
+    bytes
+}
+
+#[test]
+fn a_late_block_of_an_older_state_does_not_end_the_observation() {
+    let mut client = Host::new(Config::default());
+    observe(&mut client, "/a");
+    let request = client.sent().remove(0);
+    let registration = CoapMessage::parse(&request).unwrap();
+    let (first, id) = (registration.token, registration.id.0);
+    client.receive(SERVER, &told(MessageType::Acknowledgement, id, &first, (Some(1), None), b"0"));
+    client.receive(SERVER, &told(MessageType::NonConfirmable, 900, &first, (Some(2), Some((0, true))), &[b'x'; 1024]));
+    let asked = client.sent();
+    let block = CoapMessage::parse(&asked[0]).unwrap();
+    client.receive(SERVER, &told(MessageType::NonConfirmable, 901, &first, (Some(3), None), b"small"));
+    client.receive(SERVER, &told(MessageType::Confirmable, 902, &block.token, (None, Some((1, false))), b"late"));
+    assert_eq!(payloads(&mut client), ["0", "small"]);
+    client.receive(SERVER, &told(MessageType::NonConfirmable, 903, &first, (Some(4), None), b"next"));
+    assert_eq!(payloads(&mut client), ["next"], "it goes on");
+}
+
+#[test]
+fn the_numbers_of_one_observer_rise_no_faster_for_what_others_are_told() {
+    let (mut client, mut server, _) = observed();
+    let mut busy = Host::new(Config::default());
+    let other = RequestBuf::get("/b").with_observe(Observe::Register);
+    busy.endpoint.request(busy.now, peer(SERVER), other, Confirmability::Confirmable).unwrap();
+    for bytes in busy.sent() {
+        server.receive(CLIENT + 1, &bytes);
+    }
+    server.serve(state("b"));
+    server.sent().iter().for_each(|told| busy.receive(SERVER, told));
+    let number = |bytes: &[u8]| {
+        let message = CoapMessage::parse(bytes).unwrap();
+        crate::message::parse_uint(message.options.value(OptionNumber::OBSERVE).unwrap()).unwrap()
+    };
+    notify(&mut server, "1");
+    let first = server.sent().remove(0);
+    client.receive(SERVER, &first);
+    client.sent().iter().for_each(|acknowledgement| server.receive(CLIENT, acknowledgement));
+    let before = number(&first);
+    for _ in 0..50_000 {
+        server.endpoint.notify(server.now, "/b");
+        server.serve(state("b"));
+        server.sent().iter().for_each(|told| busy.receive(SERVER, told));
+        busy.sent().iter().for_each(|acknowledgement| server.receive(CLIENT + 1, acknowledgement));
+        busy.events();
+    }
+    server.pass(Duration::from_secs(1));
+    client.now = server.now;
+    server.sent();
+    notify(&mut server, "2");
+    let told = server.sent();
+    let rise = number(told.last().unwrap()).wrapping_sub(before) & 0xff_ffff;
+    assert!((1..=40_000).contains(&rise), "{rise} in a second");
+    for bytes in told {
+        client.receive(SERVER, &bytes);
+    }
+    assert_eq!(payloads(&mut client).last().map(String::as_str), Some("2"));
 }

@@ -433,3 +433,47 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_observer_is_told_that_the_state_cannot_be_had() {
+    let mut pair = Pair::new(Framing::Stream, ReliableLimits::default());
+    pair.ask(RequestBuf::get("/a").with_observe(Observe::Register));
+    pair.server.notify(pair.now, "/a");
+    let Some(EndpointEvent::Request { exchange, .. }) = pair.server.poll_event() else { panic!("it is asked again") };
+    pair.server.respond(pair.now, exchange, Response::new(Code::SERVICE_UNAVAILABLE)).unwrap();
+    let told = pair.run().pop();
+    assert!(
+        matches!(&told, Some(EndpointEvent::Response { response, .. }) if response.code == Code::SERVICE_UNAVAILABLE),
+        "{told:?}"
+    );
+    assert_eq!(pair.server.counts().observers, 0, "it has to register again");
+}
+
+#[test]
+fn plain_blocks_of_a_response_are_read_beside_joined_ones_of_its_request() {
+    let mut pair = Pair::new(Framing::Stream, ReliableLimits::default());
+    let request = RequestBuf::post("/body", pattern(70_000)).with_uint(OptionNumber::BLOCK2, 6);
+    let id = pair.client.request(pair.ends.0, request).unwrap();
+    let mut last = None;
+    for _ in 0..100 {
+        pair.client.begin_turn(pair.now);
+        pair.server.begin_turn(pair.now);
+        pair.carry(true);
+        pair.carry(false);
+        while let Some(EndpointEvent::Request { exchange, .. }) = pair.server.poll_event() {
+            pair.server.respond(pair.now, exchange, Response::content(pattern(3000), 42)).unwrap();
+        }
+        last = pair.client.poll_event().or(last);
+    }
+    match last {
+        Some(EndpointEvent::Response { request, response, .. }) if request == id => {
+            assert!(
+                *response.payload == *pattern(3000),
+                "{} {}",
+                response.code,
+                String::from_utf8_lossy(&response.payload)
+            );
+        }
+        other => panic!("an answer should come: {other:?}"),
+    }
+}

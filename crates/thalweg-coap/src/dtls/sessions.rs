@@ -3,7 +3,6 @@
 mod renewal;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use thalweg_base::time::Instant;
@@ -30,7 +29,7 @@ pub struct Sessions {
     origin: ClockOrigin,
     cookies: Cookies,
     entries: Slab<Entry>,
-    places: HashMap<SocketAddr, Places>,
+    places: HashMap<Peer, Places>,
     established: Recency,
     handshakes: Recency,
     /// Handshakes of each host.
@@ -138,8 +137,9 @@ impl Sessions {
         ServerSide::new(&credentials.keys, credentials.certificate.as_ref(), asks_clients, timeout).map(drop)
     }
 
-    /// Takes a datagram from an address; [`Sessions::plain`] has what it said.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
+    /// Takes a datagram from an address, whose peer has no session of its own; [`Sessions::plain`] has what it said.
+    pub fn handle_datagram(&mut self, now: Instant, from: impl Into<Peer>, bytes: &[u8]) {
+        let from = from.into().place();
         self.plain.clear();
         let places = self.places.get(&from).copied().unwrap_or_default();
         let Some(kind) = RecordKind::of(bytes) else {
@@ -239,12 +239,12 @@ impl Sessions {
     }
 
     fn session_of(&self, peer: Peer) -> Option<u64> {
-        let id = self.places.get(&peer.address)?.session?;
+        let id = self.places.get(&peer.place())?.session?;
         self.entries.get(id).filter(|entry| entry.peer == peer).map(|_| id)
     }
 
     /// A client wants a session, or wants another one.
-    fn handle_hello(&mut self, now: Instant, from: SocketAddr, places: Places, hello: &ClientHello<'_>, bytes: &[u8]) {
+    fn handle_hello(&mut self, now: Instant, from: Peer, places: Places, hello: &ClientHello<'_>, bytes: &[u8]) {
         if hello.offers_dtls13 && self.side.has_dtls13() {
             // The cookie of DTLS 1.3 is checked by the handshake that gave it.
             return match places.handshake {
@@ -254,10 +254,10 @@ impl Sessions {
                 }),
             };
         }
-        if !self.cookies.is_valid(now, from, hello) {
+        if !self.cookies.is_valid(now, from.address, hello) {
             self.counts.challenged += 1;
-            let cookie = self.cookies.make(now, from, hello);
-            self.outbox.push(Peer::from(from), |out| hello::write_verify_request(out, hello, &cookie));
+            let cookie = self.cookies.make(now, from.address, hello);
+            self.outbox.push(from, |out| hello::write_verify_request(out, hello, &cookie));
             return;
         }
         if let Some(id) = places.handshake.filter(|id| self.is_of_handshake(*id, hello)) {
@@ -283,15 +283,15 @@ impl Sessions {
     fn begin(
         &mut self,
         now: Instant,
-        from: SocketAddr,
+        from: Peer,
         stage: Stage,
         open: impl FnOnce(&ServerSide, ClockOrigin) -> Result<DtlsAssociation, DtlsError>,
     ) {
-        self.make_room(Peer::from(from).host(), stage);
+        self.make_room(from.host(), stage);
         let association = match open(&self.side, self.origin).map(Box::new) {
             Ok(association) => association,
             Err(error) => {
-                tracing::debug!(%from, %error, "a DTLS handshake failed at its beginning");
+                tracing::debug!(from = %from.address, %error, "a DTLS handshake failed at its beginning");
                 self.counts.failed += 1;
                 if stage != Stage::Unproved {
                     self.alert(from, HANDSHAKE_FAILURE);
@@ -300,7 +300,7 @@ impl Sessions {
             }
         };
         self.serial = self.serial.wrapping_add(1).max(1);
-        let peer = Peer { address: from, session: self.serial };
+        let peer = Peer { session: self.serial, ..from };
         let id = self.entries.insert(Entry { association, peer, stage, identity: None, timer: None, used_at: now });
         self.handshakes.insert(index_of(id));
         self.hosts.add(peer.host());
@@ -399,7 +399,7 @@ impl Sessions {
         entry.used_at = now;
         self.handshakes.remove(index_of(id));
         let host = entry.peer.host();
-        let places = self.places.entry(entry.peer.address).or_default();
+        let places = self.places.entry(entry.peer.place()).or_default();
         places.handshake = None;
         let before = places.session.replace(id);
         self.counts.established += 1;
@@ -433,17 +433,17 @@ impl Sessions {
 
     fn end(&mut self, id: u64, over: &Over) {
         let Some(entry) = self.entries.get(id) else { return };
-        let address = entry.peer.address;
+        let place = entry.peer.place();
         if entry.stage == Stage::Handshake && matches!(over, Over::Failed) {
-            self.alert(address, HANDSHAKE_FAILURE);
+            self.alert(place, HANDSHAKE_FAILURE);
         }
         self.counts.failed += u64::from(matches!(over, Over::Failed));
         self.remove(id);
     }
 
     /// Tells a client whose address is proved that there will be no session.
-    fn alert(&mut self, to: SocketAddr, description: u8) {
-        self.outbox.push(Peer::from(to), |out| hello::write_alert(out, description));
+    fn alert(&mut self, to: Peer, description: u8) {
+        self.outbox.push(to, |out| hello::write_alert(out, description));
     }
 
     fn remove(&mut self, id: u64) {
@@ -458,12 +458,12 @@ impl Sessions {
         } else {
             self.established.remove(index_of(id));
         }
-        let Some(places) = self.places.get_mut(&entry.peer.address) else { return };
+        let Some(places) = self.places.get_mut(&entry.peer.place()) else { return };
         for place in [&mut places.session, &mut places.handshake] {
             place.take_if(|held| *held == id);
         }
         if places.session.is_none() && places.handshake.is_none() {
-            self.places.remove(&entry.peer.address);
+            self.places.remove(&entry.peer.place());
         }
     }
 }

@@ -12,9 +12,23 @@ pub struct Peer {
     /// Which of the sessions at this address it is, where there are sessions; 0 without one. A new session is a new peer:
     /// nothing that the one before it asked, observes or was answered concerns it.
     pub session: u32,
+    /// The address of this host that it talks to, where the socket is bound to all of them: what goes back comes from there, and message
+    /// IDs and tokens belong to the two together (RFC 7252 §4.4, §5.3.2).
+    pub local: Option<IpAddr>,
 }
 
 impl Peer {
+    /// The same talking to this address of this host.
+    #[must_use]
+    pub fn at(self, local: Option<IpAddr>) -> Peer {
+        Peer { local, ..self }
+    }
+
+    /// Where it is, whatever session it has.
+    pub(crate) fn place(self) -> Peer {
+        Peer { session: 0, ..self }
+    }
+
     /// Whether this is a group of hosts.
     pub fn is_multicast(&self) -> bool {
         self.address.ip().is_multicast()
@@ -46,7 +60,7 @@ impl Peer {
 
 impl<A: Into<SocketAddr>> From<A> for Peer {
     fn from(address: A) -> Peer {
-        Peer { address: address.into(), session: 0 }
+        Peer { address: address.into(), session: 0, local: None }
     }
 }
 

@@ -76,6 +76,7 @@ struct Key {
     high: u64,
     low: u64,
     port: u64,
+    local: Option<IpAddr>,
 }
 
 impl Key {
@@ -83,11 +84,12 @@ impl Key {
     fn new(peer: Peer) -> Key {
         // Session and family have bits of their own behind the port's.
         let port = u64::from(peer.address.port()) | u64::from(peer.session) << 17;
+        let local = peer.local;
         match peer.address.ip() {
-            IpAddr::V4(ip) => Key { high: 0, low: u64::from(ip.to_bits()), port },
+            IpAddr::V4(ip) => Key { high: 0, low: u64::from(ip.to_bits()), port, local },
             IpAddr::V6(ip) => {
                 let bits = ip.to_bits();
-                Key { high: (bits >> 64) as u64, low: bits as u64, port: port | 1 << 16 }
+                Key { high: (bits >> 64) as u64, low: bits as u64, port: port | 1 << 16, local }
             }
         }
     }
@@ -98,6 +100,11 @@ impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.high ^ self.port << 32);
         state.write_u64(self.low);
+        match self.local {
+            None => {}
+            Some(IpAddr::V4(ip)) => state.write_u64(u64::from(ip.to_bits())),
+            Some(IpAddr::V6(ip)) => state.write_u64((ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64),
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! The paper's network receiver: an event loop that takes, handles and sends datagrams by the batch.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,7 +28,6 @@ pub(super) struct NetworkReceiver {
     endpoint: Endpoint,
     adapter: Adapter,
     outbox: CoapOutbox,
-    origins: Origins,
     backlog: Backlog,
     pause: Pause,
     gate: Gate,
@@ -69,7 +67,6 @@ impl NetworkReceiver {
             endpoint,
             adapter,
             outbox: CoapOutbox::default(),
-            origins: Origins::default(),
             backlog: Backlog::default(),
             pause: Pause::default(),
             gate: Gate::default(),
@@ -181,17 +178,12 @@ impl NetworkReceiver {
             let peer = Peer::from(source);
             match destination {
                 Some(group) if group.is_multicast() => self.endpoint.handle_multicast(now, peer, bytes),
-                Some(address) => {
-                    self.origins.note(source, address);
-                    self.endpoint.handle_datagram(now, peer, bytes);
-                }
-                None => self.endpoint.handle_datagram(now, peer, bytes),
+                local => self.endpoint.handle_datagram(now, peer.at(local), bytes),
             }
         }
         while let Some(Oversized { beginning, source, destination }) = self.socket.next_oversized() {
             if destination.is_none_or(|address| !address.is_multicast()) {
-                destination.iter().for_each(|address| self.origins.note(source, *address));
-                self.endpoint.handle_oversized(Peer::from(source), beginning);
+                self.endpoint.handle_oversized(Peer::from(source).at(destination), beginning);
             }
         }
         self.counts.set_received(&self.socket.counts());
@@ -209,10 +201,8 @@ impl NetworkReceiver {
         self.adapter.begin_batch();
         while let Some(Arrived { bytes, source, destination, kernel_drops, .. }) = self.socket.next_arrival() {
             self.counts.kernel_drops += u64::from(kernel_drops);
-            if let Some(address) = destination.filter(|address| !address.is_multicast()) {
-                self.origins.note(source, address);
-            }
-            sessions.handle_datagram(now, source, bytes);
+            let local = destination.filter(|address| !address.is_multicast());
+            sessions.handle_datagram(now, Peer::from(source).at(local), bytes);
             for plain in sessions.plain().iter() {
                 match plain.bytes.len() {
                     0..=MESSAGE_BYTES_MAX => self.endpoint.handle_datagram(now, plain.peer, plain.bytes),
@@ -263,10 +253,9 @@ impl NetworkReceiver {
     }
 
     fn send(&mut self, scratch: &mut BatchScratch) {
-        let origins = &self.origins;
         let departures = self.outbox.iter().map(|transmit| {
-            let to = transmit.peer.address;
-            Departure { to, from: origins.of(to), bytes: transmit.bytes }
+            let Peer { address, local, .. } = transmit.peer;
+            Departure { to: address, from: local, bytes: transmit.bytes }
         });
         let sent = self.socket.send(scratch, departures);
         self.counts.sent += sent.datagrams as u64;
@@ -280,26 +269,5 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
-/// Which of this host's addresses peers talk to: what goes back must come from there (RFC 7252 §4.2). Empty for a socket
-/// that is bound to one address.
-#[derive(Debug, Default)]
-struct Origins(HashMap<SocketAddr, IpAddr>);
-
-impl Origins {
-    fn note(&mut self, peer: SocketAddr, address: IpAddr) {
-        // Forgotten ones are noted again with their next datagram.
-        if self.0.len() >= ORIGINS_MAX && !self.0.contains_key(&peer) {
-            self.0.clear();
-        }
-        self.0.insert(peer, address);
-    }
-
-    fn of(&self, peer: SocketAddr) -> Option<IpAddr> {
-        if self.0.is_empty() { None } else { self.0.get(&peer).copied() }
-    }
-}
-
 /// A busy loop tells the counters of the protocol after so many batches; one that is about to sleep tells them at once.
 const TURNS_COUNTED: u32 = 64;
-/// Peers of a socket for every address.
-const ORIGINS_MAX: usize = 16_384;

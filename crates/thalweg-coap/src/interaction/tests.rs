@@ -384,3 +384,40 @@ fn an_address_that_is_taken_is_told_with_what_to_do() {
     let error = Server::start(&ServerConfig::new(world.server.address()), Routes::new()).err().unwrap().to_string();
     assert!(error.contains(&world.server.address().to_string()) && error.contains("another server"), "{error}");
 }
+
+#[test]
+fn a_peer_of_two_addresses_of_a_server_is_two_peers() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let count = move |_: &CoapRequest<'_>| text(format!("call {}", counted.fetch_add(1, Ordering::Relaxed) + 1));
+    let slow = |_: &CoapRequest<'_>| {
+        std::thread::sleep(Duration::from_millis(300));
+        text("slow")
+    };
+    let routes = Routes::new().add("/count", Function::inline(count));
+    let routes = routes.add("/slow", Function::pooled(ClassId::BLOCKING, slow));
+    let config = ServerConfig::new(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+    let server = Server::start(&config, routes).unwrap();
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let to = |last: u8| SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), server.address().port()));
+    let receive = || {
+        let mut buffer = [0; 2048];
+        let (len, from) = socket.recv_from(&mut buffer).unwrap();
+        let message = CoapMessage::parse(&buffer[..len]).unwrap();
+        (from, message.token, String::from_utf8(message.payload.to_vec()).unwrap())
+    };
+    let mut second = request(7, CON, Code::POST, "count");
+    let ends_of_token = 4 + token(7).len();
+    second[4..ends_of_token].iter_mut().for_each(|byte| *byte ^= 1);
+    socket.send_to(&request(7, CON, Code::POST, "count"), to(1)).unwrap();
+    assert_eq!(receive(), (to(1), token(7), "call 1".to_owned()));
+    socket.send_to(&second, to(2)).unwrap();
+    let (from, _, text) = receive();
+    assert_eq!((from, text.as_str()), (to(2), "call 2"), "it is another exchange");
+    // What comes late comes from where it was asked for.
+    socket.send_to(&request(8, NON, Code::GET, "slow"), to(1)).unwrap();
+    socket.send_to(&request(9, CON, Code::POST, "count"), to(2)).unwrap();
+    assert_eq!(receive(), (to(2), token(9), "call 3".to_owned()));
+    assert_eq!(receive(), (to(1), token(8), "slow".to_owned()));
+}

@@ -170,7 +170,7 @@ impl ReliableEndpoint {
     pub fn open(&mut self, now: Instant, caller: Caller, framing: Framing) -> ConnectionId {
         self.now = now;
         self.serial = self.serial.wrapping_add(1).max(1);
-        let peer = Peer { address: caller.address, session: self.serial };
+        let peer = Peer { session: self.serial, ..Peer::from(caller.address) };
         let times = ConnectionTimes { opened: now, heard: now, partial_since: None, sent: now, pinged: None };
         let connection = Connection {
             caller,

@@ -107,7 +107,7 @@ impl Resource for Mirror {
             let latest = self.state.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             match &*latest {
                 Latest::Told(state, told) => {
-                    let fits = request.accept.is_none_or(|format| format == state.content_format);
+                    let fits = request.accept.is_none_or(|format| Some(format) == state.content_format);
                     let rest = fresh_for(state, *told, now);
                     if fits && request.queries.is_empty() && !rest.is_zero() {
                         return Ok(ResourceRepresentation { max_age: rest.min(state.max_age), ..state.clone() });
@@ -124,7 +124,7 @@ impl Resource for Mirror {
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
         let name = format!("coap://{}/{}{}", self.name.thing, self.name.path, query_of(request.queries));
-        self.things.control(&name, request.content_format.unwrap_or_default(), request.payload)
+        self.things.tell(&name, request.content_format, request.payload)
     }
 
     fn attach(&self, watcher: Weak<dyn Watcher>) {

@@ -53,11 +53,9 @@ impl Relay {
         let (representation, etag) = self.things.relay(name, request.accept())?;
         let max_age = u32::try_from(representation.max_age.as_secs()).unwrap_or(u32::MAX);
         let is_known = etag.is_some_and(|etag| request.etags().any(|known| known == etag));
-        let response = match is_known {
-            true => Response::new(Code::VALID),
-            false => Response::content(representation.payload, representation.content_format),
-        };
-        let response = Response { options: representation.options, ..response.with_max_age(max_age) };
+        let options = representation.options.clone();
+        let response = if is_known { Response::new(Code::VALID) } else { representation.into_response() };
+        let response = Response { options, ..response.with_max_age(max_age) };
         Ok(etag.into_iter().fold(response, Response::with_etag))
     }
 

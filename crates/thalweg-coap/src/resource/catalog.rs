@@ -111,7 +111,7 @@ fn content(resource: &dyn Resource, request: &CoapRequest<'_>, representation: R
     let response = if request.etags().any(|known| known == etag) {
         Response::new(Code::VALID)
     } else {
-        Response::content(representation.payload, representation.content_format)
+        representation.into_response()
     };
     let response = response.with_max_age(max_age).with_etag(etag);
     if resource.link().attribute("obs").is_some() { response.observable() } else { response }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_types::document::{Document, octets};
 
 use crate::device::{Unit, Value, ValueKind};
-use crate::message::{ETag, OptionNumber, content_format};
+use crate::message::{ETag, OptionNumber, Response, content_format};
 use crate::resource::ResourceError;
 use crate::senml::{self, SenmlRecord};
 
@@ -21,8 +21,8 @@ pub const READING_FORMATS: [u16; 5] = [
 /// A resource as a response carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceRepresentation {
-    /// The payload's format, by its number (RFC 7252 §12.3).
-    pub content_format: u16,
+    /// The payload's format, by its number (RFC 7252 §12.3); `None` where another thing does not say.
+    pub content_format: Option<u16>,
     /// The payload.
     pub payload: Vec<u8>,
     /// Time for which it stays fresh.
@@ -34,12 +34,18 @@ pub struct ResourceRepresentation {
 impl ResourceRepresentation {
     /// A payload in a format that stays fresh for so long.
     pub fn new(content_format: u16, payload: Vec<u8>, max_age: Duration) -> ResourceRepresentation {
-        ResourceRepresentation { content_format, payload, max_age, options: Vec::new() }
+        ResourceRepresentation { content_format: Some(content_format), payload, max_age, options: Vec::new() }
+    }
+
+    /// A response that has it.
+    pub(crate) fn into_response(self) -> Response {
+        let content_format = self.content_format;
+        Response { content_format, ..Response::content(self.payload, content_format::TEXT) }
     }
 
     /// An entity tag that differs when the payload or its format does (RFC 7252 §5.10.6).
     pub fn etag(&self) -> ETag {
-        let format = self.content_format.to_be_bytes();
+        let format = self.content_format.unwrap_or(u16::MAX).to_be_bytes();
         let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
         ETag::from_u64(format.iter().chain(&self.payload).fold(FNV_OFFSET, mix))
     }
@@ -50,19 +56,20 @@ impl ResourceRepresentation {
     /// When the payload is not a value in its format.
     pub fn value(&self) -> Result<(Value, String), ResourceError> {
         let bad = |reason: String| ResourceError::BadAnswer(reason);
-        let document = match self.content_format {
+        // A payload without a format is guessed to be what people type (RFC 7252 §5.5.1).
+        let content_format = self.content_format.unwrap_or(content_format::TEXT);
+        let document = match content_format {
             content_format::TEXT => {
                 let text = std::str::from_utf8(&self.payload).map_err(|_| bad("the text is not UTF-8".to_owned()))?;
                 return Ok((value_of_text(text), String::new()));
             }
             content_format::OCTET_STREAM => return Ok((Value::Bytes(self.payload.clone()), String::new())),
             content_format::SENML_JSON | content_format::SENML_CBOR => {
-                let records =
-                    senml::parse(self.content_format, &self.payload).map_err(|error| bad(error.to_string()))?;
+                let records = senml::parse(content_format, &self.payload).map_err(|error| bad(error.to_string()))?;
                 let first = records.into_iter().find_map(|record| Some((record.value?, record.unit)));
                 return first.ok_or_else(|| bad("the answer holds no value".to_owned()));
             }
-            _ => document(self.content_format, &self.payload).map_err(|error| bad(error.to_string()))?,
+            _ => document(content_format, &self.payload).map_err(|error| bad(error.to_string()))?,
         };
         let value = document.member("value").and_then(value_of_document);
         let unit = match document.member("unit") {

@@ -187,11 +187,8 @@ fn get_request(key: &RemoteKey) -> RequestBuf {
 
 fn representation(response: Response) -> ResourceRepresentation {
     let max_age = max_age(&response);
-    let content_format = response.content_format.unwrap_or_default();
-    ResourceRepresentation {
-        options: response.options,
-        ..ResourceRepresentation::new(content_format, response.payload.into_vec(), max_age)
-    }
+    let Response { content_format, options, payload, .. } = response;
+    ResourceRepresentation { content_format, payload: payload.into_vec(), max_age, options }
 }
 
 /// Time for which a response stays fresh; 60 s unless it says (RFC 7252 §5.10.5).

@@ -116,15 +116,21 @@ impl Things {
     /// # Errors
     /// As [`request`](Self::request).
     pub fn control(&self, name: &str, content_format: u16, payload: &[u8]) -> Result<(), ResourceError> {
+        self.tell(name, Some(content_format), payload)
+    }
+
+    /// The same by a payload that may be in a format that nobody names.
+    pub(crate) fn tell(&self, name: &str, content_format: Option<u16>, payload: &[u8]) -> Result<(), ResourceError> {
         match parsed(name)? {
             ResourceName::Own(path) => {
                 let (path, query) = path.split_once('?').unwrap_or((&path, ""));
                 let queries: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
-                let put = Put { content_format: Some(content_format), payload, queries: &queries };
+                let put = Put { content_format, payload, queries: &queries };
                 self.local.find(path)?.put(&put)
             }
             ResourceName::Other(name) => {
-                let request = RequestBuf::put(&format!("/{}", name.path), payload).with_content_format(content_format);
+                let request = RequestBuf::put(&format!("/{}", name.path), payload);
+                let request = content_format.into_iter().fold(request, RequestBuf::with_content_format);
                 self.network.put(&name, request, self.patience)
             }
         }

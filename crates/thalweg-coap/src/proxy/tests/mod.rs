@@ -181,3 +181,28 @@ fn a_host_that_is_known_by_a_name_is_called_by_it() {
         }
     }
 }
+
+/// A thing that does not say what its payload is.
+struct Silent;
+
+impl Remote for Silent {
+    fn request(&self, _thing: &str, _request: RequestBuf, completion: ResponseCompletion) {
+        completion(Ok(Response { content_format: None, ..Response::content(vec![0xff, 0], content_format::TEXT) }));
+    }
+
+    fn observe(&self, _thing: &str, _request: RequestBuf, _listener: ResponseListener) -> Box<dyn RemoteObservation> {
+        Box::new(Nothing)
+    }
+}
+
+#[test]
+fn a_payload_whose_format_nobody_names_gets_none() {
+    let origin: Arc<dyn Remote> = Arc::new(Silent);
+    let things = Things::new(LocalStore::new(), Arc::clone(&origin), 100_000, system_clock());
+    let relay = Relay::new(things, origin, Duration::from_secs(5));
+    let proxy = ForwardProxy::new(relay, Destinations::new(["*"]).expect("destinations"));
+    for _ in 0..2 {
+        let response = proxy.handle(&proxied(Code::GET, "coap://lamp/t").view());
+        assert_eq!((response.content_format, &*response.payload), (None, &[0xff, 0][..]));
+    }
+}

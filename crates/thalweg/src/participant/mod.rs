@@ -37,8 +37,8 @@ pub use process::ProcessDescription;
 
 /// A member of a domain (DDS 1.4 §2.2.2.2.1): owns the sockets and the I/O thread, discovers the others.
 ///
-/// It leaves the domain, telling its peers, when it and all publishers, subscribers, writers and readers made from it are
-/// dropped.
+/// It leaves the domain, telling its peers, when it and all publishers, subscribers, writers, readers, flow controllers and builders made
+/// from it are dropped, and no callback of theirs runs.
 pub struct DomainParticipant {
     runtime: Arc<Runtime>,
     udp: UdpConfig,

@@ -52,8 +52,8 @@ impl<T: TopicType> DataWriter<T> {
     /// Writes a sample, with the present time as its source timestamp, and returns its number.
     ///
     /// Reliable with KEEP_ALL (or exhausted limits), it waits up to `max_blocking_time` for room. With KEEP_ALL and samples
-    /// above 2 KiB it also waits for readers on this host that are far behind, 5 ms at most, so that samples under way stay
-    /// in the processor's cache; then it goes on in any case.
+    /// above 2 KiB (collected ones from 512 bytes on) it also waits for readers on this host that are far behind, 5 ms at most, so that
+    /// samples under way stay in the processor's cache; then it goes on in any case.
     ///
     /// Where the writer is volatile and the content filters of all its readers refuse the sample, nothing is sent or kept, and the
     /// number is that of the last sample written.

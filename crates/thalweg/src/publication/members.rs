@@ -17,6 +17,8 @@ pub(super) struct Members {
     /// The numbers of their samples, once one of them needs them.
     group: OnceLock<PublisherGroup>,
     state: Mutex<State>,
+    /// Held while a set begins or ends: a new one is not to begin at a writer that has not ended the one before.
+    turn: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -52,6 +54,7 @@ impl Members {
 
     /// Begins a set of all writers, unless one is open.
     pub(super) fn begin_set(&self) {
+        let _turn = self.turn();
         let mut state = self.state();
         state.depth += 1;
         if state.depth == 1 {
@@ -65,6 +68,7 @@ impl Members {
 
     /// Ends what [`Members::begin_set`] began; false when nothing had begun.
     pub(super) fn end_set(&self, runtime: &RuntimeState) -> bool {
+        let _turn = self.turn();
         let writers: Vec<Arc<WriterCell>> = {
             let mut state = self.state();
             let Some(depth) = state.depth.checked_sub(1) else { return false };
@@ -81,6 +85,10 @@ impl Members {
             });
         }
         true
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

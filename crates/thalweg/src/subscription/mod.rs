@@ -69,9 +69,13 @@ impl Subscriber {
     /// samples are there or none. What comes meanwhile waits, up to 1 GiB for each publisher: more appears at once. Without GROUP access
     /// it has no effect.
     pub fn begin_access(&self) {
-        if let Some(entity) = self.entity.get() {
-            self.runtime.command(|_, participant| participant.begin_access(*entity));
-        }
+        self.runtime.command(|_, participant| {
+            let entity = match self.qos.presentation.spans_group() {
+                true => Some(self.entity.get_or_init(|| participant.create_subscriber())),
+                false => self.entity.get(),
+            };
+            entity.into_iter().for_each(|entity| participant.begin_access(*entity));
+        });
     }
 
     /// Ends what [`Subscriber::begin_access`] began: what has come meanwhile appears.

@@ -40,7 +40,7 @@ fn a_late_reader_gets_each_set_of_which_everything_is_there() {
     assert_eq!(taken_late(domain, &name, 4), expected, "A lacks its B");
 }
 
-/// A publisher with two writers that have room for 20 samples each, and a subscriber whose first reader has room for three.
+/// A publisher with two writers, and a subscriber with their readers.
 struct Group {
     publisher: Publisher,
     writers: [DataWriter<Shape>; 2],
@@ -49,19 +49,24 @@ struct Group {
     _participants: [DomainParticipant; 2],
 }
 
-fn group(name: &str, presentation: Presentation) -> Group {
+/// The writers have room for 20 samples each, and the first reader for three.
+fn narrow_group(name: &str, presentation: Presentation) -> Group {
+    group(name, presentation, [Some(20), Some(3)])
+}
+
+fn group(name: &str, presentation: Presentation, [of_writers, of_reader]: [Option<u32>; 2]) -> Group {
     let (domain, name) = (domain(), unique(name));
     let participants = [participant(domain), participant(domain)];
-    let limited = |max_samples| ResourceLimits { max_samples: Some(max_samples), ..ResourceLimits::default() };
+    let limited = |max_samples| ResourceLimits { max_samples, ..ResourceLimits::default() };
     let publisher = participants[0].create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
     let subscriber = participants[1].create_subscriber(SubscriberQos { presentation, ..SubscriberQos::default() });
     let names = ["a", "b"].map(|end| format!("{name}_{end}"));
     let writers = names.each_ref().map(|name| {
-        let qos = WriterQos { resource_limits: limited(20), ..reliable_writer() };
+        let qos = WriterQos { resource_limits: limited(of_writers), ..reliable_writer() };
         publisher.create_writer(&participants[0].create_topic::<Shape>(name), qos).unwrap()
     });
     let [first, second] = names.each_ref().map(|name| participants[1].create_topic::<Shape>(name));
-    let small = ReaderQos { resource_limits: limited(3), ..reliable_reader() };
+    let small = ReaderQos { resource_limits: limited(of_reader), ..reliable_reader() };
     let readers = [
         subscriber.create_reader(&first, small).unwrap(),
         subscriber.create_reader(&second, reliable_reader()).unwrap(),
@@ -75,7 +80,7 @@ fn group(name: &str, presentation: Presentation) -> Group {
 fn sets_of_a_group_wait_for_room_as_wholes() {
     const SETS: i32 = 300;
     let presentation = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
-    let Group { publisher, writers, subscriber, readers, _participants } = group("group_room", presentation);
+    let Group { publisher, writers, subscriber, readers, _participants } = narrow_group("group_room", presentation);
     let writing = std::thread::spawn(move || {
         for x in 0..SETS {
             publisher.begin_coherent_changes().unwrap();
@@ -115,7 +120,7 @@ fn sets_of_a_group_wait_for_room_as_wholes() {
 fn a_group_keeps_its_order_where_a_reader_has_no_room() {
     const SAMPLES: i32 = 400;
     let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
-    let Group { publisher, writers, subscriber, readers, _participants } = group("order_room", presentation);
+    let Group { publisher, writers, subscriber, readers, _participants } = narrow_group("order_room", presentation);
     let writing = std::thread::spawn(move || {
         for x in 0..SAMPLES {
             // The second reader has much room, and waits for the first one all the same.
@@ -137,5 +142,53 @@ fn a_group_keeps_its_order_where_a_reader_has_no_room() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let _alive = writing.join().unwrap();
+    assert_eq!(readers.each_ref().map(|reader| reader.sample_lost().total), [0, 0]);
+}
+
+#[test]
+fn an_access_may_begin_before_there_are_readers() {
+    let domain = domain();
+    let (here, there) = (participant(domain), participant(domain));
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    let publisher = here.create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
+    let subscriber = there.create_subscriber(SubscriberQos { presentation, ..SubscriberQos::default() });
+    subscriber.begin_access();
+    let name = unique("early");
+    let reader = subscriber.create_reader(&there.create_topic::<Shape>(&name), reliable_reader()).unwrap();
+    let writer = publisher.create_writer(&here.create_topic::<Shape>(&name), reliable_writer()).unwrap();
+    writer.wait_for_matched(1, PATIENCE).unwrap();
+    writer.write(&Shape::new("A", 1)).unwrap();
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    assert_eq!(reader.available(), 0, "the view stands still");
+    subscriber.end_access().unwrap();
+    assert_eq!(take(&reader, 1).len(), 1);
+    assert!(subscriber.end_access().is_err(), "nothing has begun");
+}
+
+/// Two threads that begin and end sets of one publisher, and write in them.
+#[test]
+fn sets_of_two_threads_end_at_every_writer() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
+    let Group { publisher, writers, readers, _participants, .. } = group("two_threads", presentation, [None; 2]);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for x in 0..400 {
+                    publisher.begin_coherent_changes().unwrap();
+                    writers.iter().for_each(|writer| _ = writer.write(&Shape::new("A", x)).unwrap());
+                    publisher.end_coherent_changes().unwrap();
+                }
+            });
+        }
+        let start = Instant::now();
+        let mut counts = [0, 0];
+        while counts != [800, 800] {
+            assert!(start.elapsed() < PATIENCE, "{counts:?}");
+            readers[1].wait(Duration::from_millis(10));
+            for (reader, count) in readers.iter().zip(&mut counts) {
+                *count += reader.take(usize::MAX).len();
+            }
+        }
+    });
     assert_eq!(readers.each_ref().map(|reader| reader.sample_lost().total), [0, 0]);
 }

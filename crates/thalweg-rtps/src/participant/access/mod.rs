@@ -26,6 +26,8 @@ type Publisher = (GuidPrefix, EntityId);
 pub(super) struct GroupAccess {
     subscribers: BTreeMap<EntityId, SubscriberAccess>,
     subscriber_of: BTreeMap<EntityId, EntityId>,
+    /// How often the application has begun to look, by subscriber, which may have no reader yet.
+    accesses: BTreeMap<EntityId, u32>,
     /// Samples that came since the last call of [`Participant::settle_access`], with their readers.
     arrived: Vec<(EntityId, GroupArrival)>,
     /// Readers of subscribers that may have something to release or to ask for.
@@ -62,7 +64,9 @@ impl GroupAccess {
         is_filtered: bool,
     ) {
         self.subscriber_of.insert(reader, subscriber);
+        let accesses = self.accesses.get(&subscriber).copied().unwrap_or_default();
         let access = self.subscribers.entry(subscriber).or_insert_with(|| SubscriberAccess::new(presentation));
+        access.accesses = accesses;
         access.readers.insert(reader, is_filtered);
     }
 
@@ -203,18 +207,26 @@ impl Participant {
     /// From now on until as many calls of [`Participant::end_access`], nothing new appears in the readers of a subscriber whose
     /// PRESENTATION spans them (DDS 1.4 §2.2.2.5.2.8).
     pub fn begin_access(&mut self, subscriber: EntityId) {
+        let accesses = self.access.accesses.entry(subscriber).or_default();
+        *accesses = accesses.saturating_add(1);
         if let Some(access) = self.access.subscribers.get_mut(&subscriber) {
-            access.accesses = access.accesses.saturating_add(1);
+            access.accesses = *accesses;
         }
     }
 
     /// Ends what [`Participant::begin_access`] began: what came meanwhile appears. False when nothing had begun.
     pub fn end_access(&mut self, now: Instant, subscriber: EntityId) -> bool {
-        let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return true };
-        let Some(accesses) = access.accesses.checked_sub(1) else { return false };
-        access.accesses = accesses;
-        self.access.touched.extend(access.readers.keys().next());
-        self.settle_access(now);
+        let Some(accesses) = self.access.accesses.get_mut(&subscriber) else { return false };
+        *accesses -= 1;
+        let left = *accesses;
+        if left == 0 {
+            self.access.accesses.remove(&subscriber);
+        }
+        if let Some(access) = self.access.subscribers.get_mut(&subscriber) {
+            access.accesses = left;
+            self.access.touched.extend(access.readers.keys().next());
+            self.settle_access(now);
+        }
         true
     }
 

@@ -12,7 +12,7 @@ use crate::figures::{grouped, utc};
 use crate::process::{Launcher, Stop};
 use crate::report::{Page, Section, Tile};
 use crate::scenario::{Scenario, ScenarioError};
-use crate::study::{self, CellData, Experiment, State, StudyResult};
+use crate::study::{self, CellData, Experiment, StudyResult};
 
 /// A part of a preset: a scenario of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Part {
 /// Makes the runs of the experiment with this text in the directory `name` below `out`, which is taken up where it was.
 ///
 /// # Errors
-/// As at the first start; and when the directory holds another experiment or other conditions.
+/// As at the first start; and when the directory was begun with another text, its seed aside, or under other conditions.
 pub(crate) fn take_up<E: Experiment>(
     name: &str,
     text: &str,
@@ -67,16 +67,12 @@ pub(crate) fn take_up<E: Experiment>(
     (launcher, stop): (&Launcher, &Stop),
 ) -> Result<E::Result, LabError> {
     let (file, directory) = (out.join(format!("{name}.toml")), out.join(name));
-    let found = study::find(&directory).into_iter().find(|found| found.path == directory);
-    match found.map(|found| found.manifest).transpose()?.map(|manifest| manifest.state) {
-        Some(State::Complete) => study::load(&directory),
-        Some(_) => study::resume::<E>(&directory, launcher, stop),
-        None => {
-            std::fs::write(&file, text)
-                .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
-            study::begin((E::parse(&file.display().to_string(), text)?, text), &directory, launcher, stop)
-        }
+    if study::find(&directory).iter().any(|found| found.path == directory) {
+        return study::take_up::<E>(&directory, text, launcher, stop);
     }
+    std::fs::write(&file, text)
+        .map_err(|error| LabError::Here(format!("{} cannot be written: {error}", file.display())))?;
+    study::begin((E::parse(&file.display().to_string(), text)?, text), &directory, launcher, stop)
 }
 
 impl PartResult {

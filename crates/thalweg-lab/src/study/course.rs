@@ -14,6 +14,7 @@ use super::fingerprint::Fingerprint;
 use super::ledger::Ledger;
 use super::manifest::{Manifest, State};
 use super::order::{self, cells_of_round};
+use super::results::load;
 use crate::error::LabError;
 use crate::host::Environment;
 use crate::process::{Launcher, Stop};
@@ -64,12 +65,63 @@ pub(crate) fn resume<E: Experiment>(path: &Path, launcher: &Launcher, stop: &Sto
         return Err(StudyError::Complete { directory: path.to_owned() }.into());
     }
     let (experiment, text) = load_experiment::<E>(path, manifest.seed)?;
-    let site = experiment.prepare(launcher, stop)?;
-    let here = Fingerprint::of_study(&text, &Environment::read(), experiment.dependencies(launcher, &site)?);
-    if let Some((name, before, now)) = manifest.fingerprint.differences(&here).into_iter().next() {
-        return Err(StudyError::OtherConditions { directory: path.to_owned(), name, before, now }.into());
-    }
+    let site = same_site(&experiment, &text, (path, &manifest), launcher, stop)?;
     Course::new((experiment, site), directory, manifest, launcher, stop)?.run()
+}
+
+/// The results of a directory that was begun with `text`, whatever its seed, after the runs that are missing.
+///
+/// # Errors
+/// As [`resume`]; and when the directory was begun with another text. One that is complete has to agree as well.
+pub(crate) fn take_up<E: Experiment>(
+    path: &Path,
+    text: &str,
+    launcher: &Launcher,
+    stop: &Stop,
+) -> Result<E::Result, LabError> {
+    let directory = Directory::open(path)?;
+    let manifest = load_manifest(path)?;
+    let (experiment, begun_with) = load_experiment::<E>(path, manifest.seed)?;
+    if let Some((before, now)) = other_line(&begun_with, text) {
+        return Err(other_conditions(path, ("a line of its plan".to_owned(), before, now)));
+    }
+    let site = same_site(&experiment, &begun_with, (path, &manifest), launcher, stop)?;
+    match manifest.state {
+        State::Complete => load(path),
+        _ => Course::new((experiment, site), directory, manifest, launcher, stop)?.run(),
+    }
+}
+
+/// What further runs of a directory need, which has to be what the earlier ones had.
+fn same_site<E: Experiment>(
+    experiment: &E,
+    text: &str,
+    (path, manifest): (&Path, &Manifest),
+    launcher: &Launcher,
+    stop: &Stop,
+) -> Result<E::Site, LabError> {
+    let site = experiment.prepare(launcher, stop)?;
+    let here = Fingerprint::of_study(text, &Environment::read(), experiment.dependencies(launcher, &site)?);
+    match manifest.fingerprint.differences(&here).into_iter().next() {
+        Some(difference) => Err(other_conditions(path, difference)),
+        None => Ok(site),
+    }
+}
+
+fn other_conditions(path: &Path, (name, before, now): (String, String, String)) -> LabError {
+    StudyError::OtherConditions { directory: path.to_owned(), name, before, now }.into()
+}
+
+/// The first line in which two texts differ, the seed's aside.
+fn other_line(before: &str, now: &str) -> Option<(String, String)> {
+    let lines = |text: &str| -> Vec<String> {
+        let is_meant = |line: &&str| !line.is_empty() && !line.starts_with("seed =");
+        text.lines().map(str::trim).filter(is_meant).map(str::to_owned).collect()
+    };
+    let (before, now) = (lines(before), lines(now));
+    let at = |lines: &[String], place: usize| lines.get(place).map_or("missing".to_owned(), |line| format!("`{line}`"));
+    let place = (0..before.len().max(now.len())).find(|place| before.get(*place) != now.get(*place))?;
+    Some((at(&before, place), at(&now, place)))
 }
 
 /// The results of the runs in a directory, computed from them again.

@@ -44,7 +44,8 @@ pub enum StudyError {
     Incomplete { directory: PathBuf, state: State },
     /// What results depend on has changed since the first run.
     #[error(
-        "{} was begun under other conditions: {name} was {before} and is {now}; runs of both would not belong together",
+        "{} was begun under other conditions: {name} was {before} and is {now}; runs of both would not belong together: choose another \
+         directory with --out, or go back to the same options and programs",
         directory.display()
     )]
     OtherConditions { directory: PathBuf, name: String, before: String, now: String },

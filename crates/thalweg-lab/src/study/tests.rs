@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::directory::load_manifest;
 use super::experiment::StudyCells;
+use super::manifest::State;
 use super::order::cells_of_round;
 use super::*;
 use crate::error::LabError;
@@ -26,12 +27,18 @@ struct Counting {
 struct CountingPlan {
     cells: u32,
     rounds: u32,
+    #[serde(default = "usual_seed")]
+    seed: u64,
     /// Rounds and cells of runs that are disturbed at their first attempt.
     #[serde(default)]
     disturbed: Vec<(u32, u32)>,
     /// Round and cell of a run that fails.
     #[serde(default)]
     fails: Option<(u32, u32)>,
+}
+
+fn usual_seed() -> u64 {
+    7
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,7 +129,7 @@ impl Experiment for Counting {
     }
 
     fn seed(&self) -> u64 {
-        7
+        self.plan.seed
     }
 
     fn cells(&self) -> &[Number] {
@@ -218,6 +225,31 @@ impl Folder {
     fn resume(&self) -> Result<Counts, LabError> {
         resume::<Counting>(&self.0, &launcher(), &Stop::default())
     }
+}
+
+#[test]
+fn a_directory_is_taken_up_by_the_same_plan_and_programs_alone() {
+    let folder = Folder::new("taken-up");
+    let take_up = |text: &str| take_up::<Counting>(&folder.0, text, &launcher(), &Stop::default());
+    let refusal = |text: &str| take_up(text).expect_err("another plan").to_string();
+    take_work(3);
+    assert!(matches!(folder.begin("seed = 5\ncells = 2\nrounds = 2"), Err(LabError::Interrupted)));
+    take_work(u32::MAX);
+    let begun = refusal("seed = 5\ncells = 2\nrounds = 3");
+    for words in ["a line of its plan was `rounds = 2` and is `rounds = 3`", "--out"] {
+        assert!(begun.contains(words), "{begun:?}");
+    }
+    let counts = take_up("seed = 6\ncells = 2\nrounds = 2").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((take_work(u32::MAX).0, counts.cells.len()), (1, 2), "the missing run, whatever the seed");
+    assert_eq!(load_manifest(&folder.0).expect("a manifest").seed, 5, "that of the first start");
+    assert!(take_up("seed = 6\ncells = 2\nrounds = 2").is_ok() && take_work(u32::MAX).0 == 0, "it is complete");
+    assert!(refusal("cells = 2\nrounds = 2\ndisturbed = [[0, 1]]").contains("was missing and is `disturbed"));
+    let path = folder.0.join("manifest.json");
+    let text = std::fs::read_to_string(&path).expect("a manifest");
+    let program = &load_manifest(&folder.0).expect("a manifest").fingerprint.parts["program"];
+    std::fs::write(&path, text.replace(program.as_str(), "0123456789abcdef")).expect("written");
+    let other_build = refusal("cells = 2\nrounds = 2");
+    assert!(other_build.contains("program was 0123456789abcdef and is "), "{other_build:?}");
 }
 
 impl Drop for Folder {

@@ -7,10 +7,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use thalweg_lab::PartResult;
+use thalweg_lab::directories::find;
 use thalweg_lab::peers::PeerProgram;
 
 use crate::commands::laboratory::not_written;
-use crate::outcome::{Failure, print_either, print_place};
+use crate::outcome::{Failure, print_either, print_place, remark};
 
 /// Options that every preset has.
 #[derive(Args, Debug)]
@@ -52,6 +53,14 @@ impl PresetOptions {
     /// The seed that is given, or one of the time of day.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs()))
+    }
+
+    /// The seed of the parts that `folder` holds already, which is told, or else that of [`PresetOptions::seed`].
+    pub fn seed_in(&self, folder: &Path) -> u64 {
+        let known = find(folder).into_iter().find_map(|found| found.manifest.ok()).map(|manifest| manifest.seed);
+        let Some(seed) = known else { return self.seed() };
+        remark(format_args!("The seed is {seed}, that of the runs that {} holds already.", folder.display()));
+        seed
     }
 
     /// Writes the files of a result, prints the result, and says where the report is.

@@ -65,7 +65,7 @@ pub fn run(options: &Paper1Options, interrupt: &Interrupt) -> Result<(), Failure
     let folder = &options.folder.peer_dir;
     let (there, missing) = set_up(&options.peers, &peers(), folder.as_deref())?;
     let out = options.preset.folder("paper1")?;
-    let plan = options.plan(&there);
+    let plan = options.plan(&there, options.preset.seed_in(&out));
     extent_of(&plan).without_peers(missing).announce("paper1");
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
     let result = paper1::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;
@@ -91,11 +91,11 @@ fn extent_of(plan: &Paper1Plan) -> Extent {
 }
 
 impl Paper1Options {
-    fn plan(&self, there: &[PeerProgram]) -> Paper1Plan {
+    fn plan(&self, there: &[PeerProgram], seed: u64) -> Paper1Plan {
         let length = Length::chosen(self.quick, false);
         // A part that is asked for by name and cannot be made is an error with its reason.
         let may = may_make_namespaces() || !self.parts.is_empty();
-        let mut plan = Paper1Plan::new(length, self.preset.seed(), there, may);
+        let mut plan = Paper1Plan::new(length, seed, there, may);
         (plan.runs, plan.scale) = (self.runs, self.scale);
         if !self.parts.is_empty() {
             plan.wanted.clone_from(&self.parts);

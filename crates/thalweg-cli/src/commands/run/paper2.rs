@@ -69,7 +69,7 @@ pub fn run(options: &Paper2Options, interrupt: &Interrupt) -> Result<(), Failure
         (_, true) => Paper2Plan::full,
         _ => Paper2Plan::new,
     };
-    let mut plan = make(options.preset.seed(), cpus);
+    let mut plan = make(options.preset.seed_in(&out), cpus);
     if !options.counts.is_empty() {
         plan = plan.with_counts(&options.counts);
     }

@@ -53,7 +53,7 @@ pub fn run(options: &Paper4Options, interrupt: &Interrupt) -> Result<(), Failure
     let folder = &options.folder.peer_dir;
     let (there, missing) = set_up(&options.peers, &PeerProgram::ALL, folder.as_deref())?;
     let form = Length::chosen(options.quick, options.full);
-    let plan = Paper4Plan::new((form, options.preset.seed()), &MachineSize::here(), &there, &options.parts);
+    let plan = Paper4Plan::new((form, options.preset.seed_in(&out)), &MachineSize::here(), &there, &options.parts);
     extent_of(&plan)?.without_peers(missing).announce("paper4");
     let launcher = Launcher::this_program(WORKER).map_err(from_lab)?.with_peers_in(folder.clone());
     let result = paper4::run(&plan, &out, &launcher, &Stop::watching(interrupt.flag())).map_err(from_lab)?;

@@ -249,10 +249,7 @@ pub(super) fn summary(name: RunName, result: &TrialResult) -> RunSummary {
         pair_p50_us: result.pairs.iter().filter_map(|pair| pair.totals.response.p50_us).collect(),
         cpu: cpu_ns as f64 / 1e9 / result.seconds,
         memory_mib: (memory_kib > 0).then_some(memory_kib as f64 / 1024.0),
-        received_per_s: Some(result.closed_loop.as_ref().map_or_else(
-            || result.totals.received() as f64 / (result.seconds - result.unsettled_s).max(1e-9),
-            ClosedLoopFigures::received_per_s,
-        )),
+        received_per_s: received_per_s(result),
         closed_loop: result.closed_loop.clone(),
         link_costs: result.publishers.first().and_then(|publisher| publisher.report.link_costs),
         wire: WireBytes::of(result),
@@ -265,6 +262,12 @@ pub(super) fn summary(name: RunName, result: &TrialResult) -> RunSummary {
             .chain(reader_losses(result))
             .collect(),
     }
+}
+
+/// Samples that arrived in a second of the measured time; what came later, until the end of the drain, is no throughput.
+fn received_per_s(result: &TrialResult) -> Option<f64> {
+    let of_schedule = || Some(result.arrivals? as f64 / (result.seconds - result.unsettled_s).max(1e-9));
+    result.closed_loop.as_ref().map(ClosedLoopFigures::received_per_s).or_else(of_schedule)
 }
 
 /// Drops at the sockets of processes.

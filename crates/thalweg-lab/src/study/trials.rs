@@ -268,6 +268,7 @@ fn check(schedule: &Schedule, cell: &Cell, folder: &Path) -> Result<(), String> 
         totals: joined.totals,
         fairness: joined.fairness,
         closed_loop: joined.closed_loop,
+        arrivals: result.arrivals.and(joined.arrivals),
         publishers: joined.publishers,
         pairs: joined.pairs,
         ..result.clone()

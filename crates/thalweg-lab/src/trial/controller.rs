@@ -86,6 +86,7 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
             totals: joined.totals,
             fairness: joined.fairness,
             closed_loop: joined.closed_loop,
+            arrivals: joined.arrivals,
             publishers: joined.publishers,
             pairs: joined.pairs,
             subscribers: finished

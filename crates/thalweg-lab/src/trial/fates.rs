@@ -26,6 +26,8 @@ pub(crate) struct Joined {
     /// Response and service latencies by publisher, subscriber and second.
     pub(crate) seconds: BTreeMap<(u32, u32, u64), (Buckets, Buckets)>,
     pub(crate) closed_loop: Option<ClosedLoopFigures>,
+    /// Arrivals within the measured time, where there is a schedule.
+    pub(crate) arrivals: Option<u64>,
     /// Round trips of a closed loop by subscriber and second.
     pub(crate) round_trips: BTreeMap<(u32, u64), Buckets>,
 }
@@ -88,6 +90,7 @@ pub(crate) fn join(cell: &Cell, schedule: &Schedule, raw: &RawRecords, reports: 
         joined.pairs.push(PairResult { writer, reader, totals });
     }
     joined.totals = sum(&joined.pairs, &response, &service);
+    joined.arrivals = Some(join.arrivals(&raw.received));
     joined.fairness = fairness(&joined.pairs, &by_pair, skew.into_values());
     joined
 }
@@ -164,6 +167,22 @@ impl Join<'_> {
             write: LatencyFigures::of(&write),
             report,
         }
+    }
+
+    /// Samples that arrived within the measured time, whenever they were due: what the drain brings is no throughput.
+    fn arrivals(&self, received: &[Vec<ReceivedSample>]) -> u64 {
+        let span = self.timetable.start_ns()..self.timetable.end_ns();
+        let of_pair = |(writer, reader): (u32, u32)| {
+            let mut seen = ArrivalBitmap::default();
+            let own = received.get(reader as usize).into_iter().flatten().filter(|sample| sample.writer == writer);
+            let is_first = |sample: &&ReceivedSample| {
+                let before = seen.received();
+                seen.note(sample.number);
+                seen.received() > before
+            };
+            own.filter(is_first).filter(|sample| span.contains(&sample.received_ns)).count() as u64
+        };
+        self.cell.pairs().map(of_pair).sum()
     }
 
     fn pair(&self, writer: u32, arrivals: &[ReceivedSample], written: &HashMap<u64, WrittenSample>) -> Fates {

@@ -29,6 +29,10 @@ pub struct TrialResult {
     /// What a closed loop reached; missing where there is a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoopFigures>,
+    /// Samples that arrived from the start of the measured time to its end, whenever they were due, once for each subscriber; missing in a
+    /// closed loop, which counts by second, and in results of versions that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<u64>,
     /// Each publisher.
     pub publishers: Vec<PublisherResult>,
     /// Each publisher with each subscriber that is meant to hear it.

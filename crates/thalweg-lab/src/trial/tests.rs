@@ -116,6 +116,24 @@ fn response_counts_from_due_and_service_from_written() {
 }
 
 #[test]
+fn what_arrives_after_the_measured_time_is_no_throughput() {
+    let (cell, schedule) = scenario("rate_hz = 100", "seconds = 1\nwarm_up_s = 0.05");
+    let timetable = timetable_of(&cell, &schedule);
+    let arrivals = |after: u64| {
+        // One sample comes twice.
+        let numbers = (0..105).chain([60]);
+        let received = vec![numbers.map(|number| received(&timetable, 0, number, after)).collect()];
+        let written = vec![(0..105).map(|number| written(&timetable, 0, number, 0)).collect()];
+        let joined = join(&cell, &schedule, &RawRecords { written, received }, &[]);
+        assert_eq!(joined.totals.received(), 100);
+        joined.arrivals
+    };
+    assert_eq!(arrivals(2), Some(100));
+    assert_eq!(arrivals(40), Some(100), "late ones of the warm-up stand for those that come after the end");
+    assert_eq!(arrivals(400), Some(65), "of 35 that come after the end the warm-up has too few");
+}
+
+#[test]
 fn fairness_compares_the_subscribers() {
     let fairness = all_fates().fairness;
     assert_eq!((fairness.last_minus_first.count, fairness.last_minus_first.max_us), (97, 15_000.0));

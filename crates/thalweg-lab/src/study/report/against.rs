@@ -34,12 +34,13 @@ pub(super) fn load(source: &Source<'_>) -> Option<Section> {
     }
     let throughput = all.iter().map(|(name, group)| throughput(name, group)).collect();
     let latency = all.iter().map(|(name, group)| percentiles(name, group, Axis::logarithmic(OFFERED))).collect();
-    let knee = all.iter().flat_map(|(_, group)| group).filter(|point| delivered(point) < KNEE * point.x);
+    let is_short = |point: &&Point<'_>| delivered(point).is_some_and(|delivered| delivered < KNEE * point.x);
+    let knee = all.iter().flat_map(|(_, group)| group).filter(is_short);
     let seen = match knee.min_by(|one, other| one.x.total_cmp(&other.x)) {
-        None => "Everything that was offered was delivered.".to_owned(),
+        None => "Everything that was offered was delivered within the measured time.".to_owned(),
         Some(point) => {
             format!(
-                "The least load of which more than 1 % was not delivered is {} Mbit/s, in {}.",
+                "The least load of which more than 1 % was not delivered within the measured time is {} Mbit/s, in {}.",
                 rounded(point.x),
                 point.cell.name
             )
@@ -124,7 +125,7 @@ fn throughput(name: &str, group: &Group<'_>) -> String {
     let layer = |(colour, mode): (usize, &&str)| {
         let own = group.iter().filter(|point| point.mode == *mode);
         let name = if modes.len() > 1 { mode } else { "" };
-        Layer::new(name, 2 * colour, Form::Marked, own.map(|point| (point.x, delivered(point))).collect())
+        Layer::new(name, 2 * colour, Form::Marked, own.filter_map(|point| Some((point.x, delivered(point)?))).collect())
     };
     let layers = [beside].into_iter().chain(modes.iter().enumerate().map(layer)).collect();
     let (x, y) = (Axis::logarithmic(OFFERED), Axis::logarithmic("delivered, Mbit/s"));
@@ -165,7 +166,8 @@ fn table(groups: &[(String, Group<'_>)], x: &str) -> Table {
         let quantile = |(_, q): (&str, f64)| {
             point.data.quantile(point.cell, q).map_or_else(|| "–".to_owned(), |(value, _)| rounded(value))
         };
-        let figures = [rounded(point.x), rounded(delivered(point))].into_iter().chain(QUANTILES.map(quantile));
+        let shown = delivered(point).map_or_else(|| "–".to_owned(), rounded);
+        let figures = [rounded(point.x), shown].into_iter().chain(QUANTILES.map(quantile));
         Some([point.cell.name.clone()].into_iter().chain(figures).collect())
     };
     table.rows = distinct(points().map(|point| point.cell.name.as_str())).into_iter().filter_map(row).collect();
@@ -178,10 +180,12 @@ fn offered(cell: &Cell) -> f64 {
     8e-6 * cell.rate_hz * heard * cell.load.bytes() as f64
 }
 
-/// The part of it that arrived, mean over the subscribers and runs.
-fn delivered(point: &Point<'_>) -> f64 {
-    let sum = |of: fn(&crate::trial::Totals) -> u64| point.cell.sum(of) as f64;
-    offered(&point.cell.cell) * sum(crate::trial::Totals::received) / sum(|totals| totals.due).max(1.0)
+/// What arrived within the measured time, in Mbit/s of payload, mean over the subscribers and runs.
+fn delivered(point: &Point<'_>) -> Option<f64> {
+    let (cell, runs) = (&point.cell.cell, &point.cell.runs);
+    let each = runs.iter().map(|run| run.received_per_s).collect::<Option<Vec<f64>>>()?;
+    let mean = each.iter().sum::<f64>() / each.len().max(1) as f64;
+    Some(8e-6 * cell.load.bytes() as f64 * mean / f64::from(cell.subscribers.max(1)))
 }
 
 fn ends(cell: &Cell) -> String {

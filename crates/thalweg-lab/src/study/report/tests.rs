@@ -87,6 +87,7 @@ impl Runs {
             totals: joined.totals,
             fairness: joined.fairness,
             closed_loop: joined.closed_loop,
+            arrivals: joined.arrivals,
             publishers: joined.publishers,
             pairs: joined.pairs,
             subscribers: Vec::new(),

@@ -89,7 +89,7 @@ pub(super) const RECEIVED: Measure = Measure {
 };
 pub(super) const WIRE: Measure = Measure {
     name: "bytes sent on the links for each sample received",
-    of: |run| Some(run.wire?.sent as f64 / run.totals.received().max(1) as f64),
+    of: |run| run.wire?.sent_per_sample,
     more_is: Side::Worse,
     margin: 1.03,
 };

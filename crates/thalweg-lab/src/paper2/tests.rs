@@ -144,7 +144,7 @@ fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult 
                     ..Default::default()
                 },
                 "publishers": crate::study::PublisherTotals::default(), "pair_p50_us": [], "cpu": 0.5,
-                "wire": { "sent": sent, "received": sent }, "losses": []
+                "wire": { "sent": sent, "received": sent, "sent_per_sample": sent as f64 / 1_000.0 }, "losses": []
             })
         };
         serde_json::json!({ "cell": cell, "name": cell.to_string(), "runs": (0..8).map(run).collect::<Vec<_>>(), "intervals": [] })

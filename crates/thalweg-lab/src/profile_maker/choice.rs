@@ -82,7 +82,7 @@ struct Bound {
     what: &'static str,
     unit: &'static str,
     most: f64,
-    of: fn(&RunSummary, f64) -> Option<f64>,
+    of: fn(&RunSummary) -> Option<f64>,
 }
 
 impl ProfileChoice {
@@ -121,8 +121,7 @@ impl ProfileChoice {
         };
         let mut ways: Vec<MeasuredWay> =
             found.iter().map(|(at, cell)| MeasuredWay::new(goal, *at, cell, &studies[*at].1)).collect();
-        let cells: Vec<(&CellResult, f64)> =
-            found.iter().map(|(at, cell)| (*cell, studies[*at].1.schedule.measured.as_secs_f64())).collect();
+        let cells: Vec<&CellResult> = found.iter().map(|(_, cell)| *cell).collect();
         goal.bounds().iter().for_each(|bound| judge(bound, &cells, &mut ways));
         let chosen = choose(&ways);
         let use_of = |one: &MeasuredWay| median(one.shares.1.iter().map(|(_, share)| *share).collect::<Vec<f64>>());
@@ -206,26 +205,24 @@ impl ProfileGoal {
             what: "p99",
             unit: "ms",
             most: self.deadline_ms,
-            of: |run, _| Some(run.totals.response.p99_us? / 1e3),
+            of: |run| Some(run.totals.response.p99_us? / 1e3),
         };
         let wire = self.wire_mbit.map(|most| Bound { what: "the wire", unit: "Mbit/s", most, of: wire_mbit });
-        let cpu = self.cpu_pct.map(|most| Bound { what: "CPU", unit: "%", most, of: |run, _| Some(100.0 * run.cpu) });
+        let cpu = self.cpu_pct.map(|most| Bound { what: "CPU", unit: "%", most, of: |run| Some(100.0 * run.cpu) });
         [Some(deadline), wire, cpu].into_iter().flatten().collect()
     }
 }
 
-fn wire_mbit(run: &RunSummary, seconds: f64) -> Option<f64> {
-    Some(run.wire?.sent as f64 * 8e-6 / seconds)
+fn wire_mbit(run: &RunSummary) -> Option<f64> {
+    Some(run.wire?.sent_per_s? * 8e-6)
 }
 
 impl MeasuredWay {
     fn new(goal: &ProfileGoal, study: usize, cell: &CellResult, scenario: &Scenario) -> MeasuredWay {
-        let seconds = scenario.schedule.measured.as_secs_f64();
         let of_runs =
             |of: &dyn Fn(&RunSummary) -> Option<f64>| middle(&cell.runs.iter().map(of).collect::<Option<Vec<f64>>>()?);
         let share = |run: &RunSummary| {
-            let shares =
-                goal.bounds().into_iter().map(|bound| (bound.of)(run, seconds).map(|value| value / bound.most));
+            let shares = goal.bounds().into_iter().map(|bound| (bound.of)(run).map(|value| value / bound.most));
             shares.collect::<Option<Vec<f64>>>().map(|shares| (run.round, shares.into_iter().fold(0.0, f64::max)))
         };
         let reliability = cell.cell.reliability.unwrap_or(scenario.qos.reliability);
@@ -244,7 +241,7 @@ impl MeasuredWay {
         MeasuredWay {
             name: format!("{best_effort}, {way}"),
             p99_us: of_runs(&|run| run.totals.response.p99_us),
-            wire_mbit: of_runs(&|run| wire_mbit(run, seconds)),
+            wire_mbit: of_runs(&wire_mbit),
             cpu_pct: of_runs(&|run| Some(100.0 * run.cpu)),
             due: cell.sum(|totals| totals.due),
             missing,
@@ -268,9 +265,9 @@ impl MeasuredWay {
 }
 
 /// Judges a quantity in all cells together: all that is said of them is true with 95 % (Holm).
-fn judge(bound: &Bound, cells: &[(&CellResult, f64)], ways: &mut [MeasuredWay]) {
-    let values = |(cell, seconds): &(&CellResult, f64)| {
-        let all = cell.quiet_runs().map(|run| (bound.of)(run, *seconds)).collect::<Option<Vec<f64>>>();
+fn judge(bound: &Bound, cells: &[&CellResult], ways: &mut [MeasuredWay]) {
+    let values = |cell: &&CellResult| {
+        let all = cell.quiet_runs().map(bound.of).collect::<Option<Vec<f64>>>();
         all.unwrap_or_default()
     };
     let lists: Vec<Vec<f64>> = cells.iter().map(values).collect();
@@ -291,7 +288,7 @@ fn judge(bound: &Bound, cells: &[(&CellResult, f64)], ways: &mut [MeasuredWay]) 
             }
             way.fitness = Fitness::Refused;
             way.reasons.push(figure);
-        } else if lists[at].len() < RUNS_MIN && cells[at].0.is_disturbed() {
+        } else if lists[at].len() < RUNS_MIN && cells[at].is_disturbed() {
             let reason = "the machine was quiet in too few runs";
             if !way.reasons.iter().any(|one| one == reason) {
                 way.leave_open(reason.to_owned());

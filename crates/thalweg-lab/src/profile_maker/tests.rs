@@ -41,7 +41,7 @@ fn study(scenario: &Scenario, figures: impl Fn(&str) -> (f64, f64, u64)) -> Stud
         let fairness = json!({"jain_received": 1.0, "jain_in_time": 1.0, "last_minus_first": latency});
         json!({"round": round, "attempts": 1, "contaminated": false, "totals": totals, "unsettled_s": 0.0, "fairness": fairness,
             "publishers": {"in_time": 4_000, "late": 0, "not_sent": 0}, "pair_p50_us": [2.0], "cpu": of(cpu), "losses": [],
-            "wire": {"sent": 1_000_000, "received": 1_000_000}})
+            "wire": {"sent": 1_000_000, "received": 1_000_000, "sent_per_s": 500_000.0}})
     };
     let cells: Vec<Value> = scenario
         .cells

@@ -149,13 +149,19 @@ pub struct PublisherTotals {
     pub not_sent: u64,
 }
 
-/// Bytes on all devices of all hosts but loopback, whoever sent them, from the first measured sample to the end of the drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Bytes on all devices of all hosts but loopback, whoever sent them, from just before the first measured sample to the end of the drain.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WireBytes {
     /// Those that left a host.
     pub sent: u64,
     /// Those that reached one: more where groups are copied to every host.
     pub received: u64,
+    /// Those that left a host by the seconds in which the samples were written that they carry; missing where the run does not tell them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_per_s: Option<f64>,
+    /// The same by the samples received of those written in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_per_sample: Option<f64>,
 }
 
 /// A quantile of the response latency, or of the round trips of a closed loop, over all runs of a cell.
@@ -270,6 +276,13 @@ fn received_per_s(result: &TrialResult) -> Option<f64> {
     result.closed_loop.as_ref().map(ClosedLoopFigures::received_per_s).or_else(of_schedule)
 }
 
+/// Samples received of those that were written in a second, whenever they came; at least one in all.
+fn samples_per_s(result: &TrialResult) -> f64 {
+    let seconds = (result.seconds - result.unsettled_s).max(1e-9);
+    let of_schedule = || result.totals.received() as f64 / seconds;
+    result.closed_loop.as_ref().map_or_else(of_schedule, ClosedLoopFigures::received_per_s).max(seconds.recip())
+}
+
 /// Drops at the sockets of processes.
 fn socket_losses(result: &TrialResult) -> impl Iterator<Item = (String, u64)> + '_ {
     let drops = result.processes.iter().map(|process| (format!("socket.{}", process.name), process.usage.socket_drops));
@@ -292,7 +305,12 @@ impl WireBytes {
             let all = result.hosts.iter().flat_map(Layers::iter);
             all.filter(|(name, _)| counted(name, counter)).map(|(_, value)| value).sum()
         };
-        (!result.hosts.is_empty()).then(|| WireBytes { sent: sum("tx_bytes"), received: sum("rx_bytes") })
+        (!result.hosts.is_empty()).then(|| {
+            let (sent, received) = (sum("tx_bytes"), sum("rx_bytes"));
+            let sent_per_s = result.counted_s.filter(|seconds| *seconds > 0.0).map(|seconds| sent as f64 / seconds);
+            let sent_per_sample = sent_per_s.map(|bytes| bytes / samples_per_s(result));
+            WireBytes { sent, received, sent_per_s, sent_per_sample }
+        })
     }
 }
 
@@ -335,4 +353,35 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
         return Err(StudyError::Incomplete { directory: path.to_owned(), state }.into());
     }
     load_json(&path.join(RESULTS))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn bytes_on_the_links_are_divided_by_the_time_whose_samples_they_carry() {
+        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 100\n\
+                    [schedule]\nseconds = 2\nruns = 1\n";
+        let cell = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}")).cells.remove(0);
+        let totals = Totals { due: 200, in_time: 200, ..Totals::default() };
+        let mut told = json!({
+            "schema": TrialResult::SCHEMA, "cell": cell, "started_unix_s": 0, "seconds": 2.0, "unsettled_s": 0.0, "totals": totals,
+            "fairness": Fairness::default(), "publishers": [], "pairs": [], "subscribers": [], "processes": [], "layers": {},
+            "hosts": [{ "device.eth0.tx_bytes": 210_000, "device.lo.tx_bytes": 7 }], "conditions": crate::trial::TrialConditions::default()
+        });
+        let wire = |told: &serde_json::Value| WireBytes::of(&serde_json::from_value(told.clone()).expect("a result"));
+        let untold = wire(&told).expect("several hosts");
+        assert_eq!((untold.sent, untold.sent_per_s, untold.sent_per_sample), (210_000, None, None));
+        // The counters were read 0.1 s before the first sample.
+        told["counted_s"] = json!(2.1);
+        let wire = wire(&told).expect("several hosts");
+        assert_eq!(
+            (wire.sent_per_s.map(f64::round), wire.sent_per_sample.map(f64::round)),
+            (Some(100_000.0), Some(1_000.0))
+        );
+    }
 }

@@ -56,8 +56,11 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
     let at = |relative_ns: u64| origin_ns + relative_ns;
     // Before the first measured sample, so that every loss among them has its place.
     ensemble.wait_until(at(start_ns).saturating_sub(COUNTERS_EARLY.as_nanos() as u64))?;
+    let before_reading_ns = monotonic_nanos();
     let before = ensemble.counters()?;
-    let is_counted_late = monotonic_nanos() > at(start_ns);
+    let after_reading_ns = monotonic_nanos();
+    let counted_s = counted_s((before_reading_ns, after_reading_ns), at(end_ns));
+    let is_counted_late = after_reading_ns > at(start_ns);
     ensemble.wait_until(at(start_ns))?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let mut diary = Diary::create(folder)?;
@@ -97,6 +100,7 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
             processes: finished.iter().filter(|one| one.publishes == flow).map(|one| one.process.clone()).collect(),
             layers: layers.clone(),
             hosts: hosts.clone(),
+            counted_s: Some(counted_s),
             conditions: conditions.clone(),
             clocks: clocks.clone(),
         };
@@ -105,6 +109,11 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
         std::fs::write(&path, text).map_err(|error| LabError::from(not_written(&path, &error)))?;
     }
     diary.close()
+}
+
+/// From the middle of the reading of all counters to the end of the schedule, in seconds.
+fn counted_s((before_ns, after_ns): (u64, u64), end_ns: u64) -> f64 {
+    end_ns.saturating_sub(before_ns + after_ns.saturating_sub(before_ns) / 2) as f64 / 1e9
 }
 
 fn written(cell: &Cell, reports: &[PublisherReport]) -> Vec<u64> {
@@ -443,6 +452,11 @@ mod tests {
         let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };
         assert!(judge(Vec::new(), Some(&clocks(true)), &gate).contaminated);
         assert!(!judge(Vec::new(), Some(&clocks(false)), &gate).contaminated);
+    }
+
+    #[test]
+    fn counters_count_from_their_reading_to_the_end_of_the_schedule() {
+        assert_eq!(counted_s((1_900_000_000, 1_950_000_000), 4_000_000_000), 2.075);
     }
 
     #[test]

@@ -47,6 +47,10 @@ pub struct TrialResult {
     /// The same of each host, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Layers>,
+    /// Seconds from the reading that `layers` and `hosts` count from to the end of the schedule: what was written in that time is among
+    /// what they count. Missing in results of versions that did not note it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<f64>,
     /// How the clocks of the machines ran, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<RunClocks>,

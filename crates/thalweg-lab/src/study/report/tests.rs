@@ -94,6 +94,7 @@ impl Runs {
             processes: Vec::new(),
             layers: serde_json::from_str("{\"udp.RcvbufErrors\": 12, \"udp.InDatagrams\": 700}").expect("counters"),
             hosts: Vec::new(),
+            counted_s: Some(2.1),
             clocks: None,
             conditions: TrialConditions { seconds: vec![second(0.0), second(1.0)], ..TrialConditions::default() },
         };

@@ -100,7 +100,7 @@ pub(crate) fn shell(parts: &[PartResult], source: &str, command: &str, own: Vec<
     let Some(first) = studies().next() else { return Page::default() };
     let every =
         |study: &StudyResult| Section { title: format!("Every cell of {}", study.name), ..study::cells_section(study) };
-    let runs: usize = studies().flat_map(|study| &study.cells).map(|cell| cell.runs.len()).sum();
+    let runs = studies().flat_map(StudyResult::runs_made).count();
     let disturbed: usize = studies().map(StudyResult::contaminated).sum();
     let tile = |figure: String, meaning: &str| Tile { figure, meaning: meaning.to_owned() };
     let place = |study: &StudyResult| {

@@ -20,6 +20,7 @@ pub(crate) use network::LossBursts;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, Machine, SshMachine, Switch};
 pub use sending::CellSending;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
+pub(crate) use traffic::flows_in;
 pub use traffic::{ChainStage, TrafficFlow};
 
 use std::num::NonZeroU32;
@@ -101,7 +102,7 @@ impl Scenario {
 
     /// Kinds of traffic in each run.
     fn flows(&self) -> usize {
-        traffic::flows_in(&self.cells)
+        flows_in(self.cells.iter())
     }
 
     /// The first of the cells that are measured in the same runs as `cell`.

@@ -50,7 +50,7 @@ fn read_root(root: Fields<'_>) -> Result<Scenario, ScenarioError> {
     let (against, cells) = read_against(root.get("against"), cells, hosts.as_ref())?;
     let schedule = read_schedule(&root.require("schedule")?)?;
     match flow {
-        Some(field) => check_together(&field, &cells[..flows_in(&cells)], &schedule, hosts.as_ref())?,
+        Some(field) => check_together(&field, &cells[..flows_in(cells.iter())], &schedule, hosts.as_ref())?,
         None => check_volume(&field, &cells, &schedule)?,
     }
     let (qos, process) = (read_qos(root.get("qos"))?, read_process(root.get("process"))?);
@@ -91,7 +91,8 @@ fn read_against(
     }
     let measured = PeerProgram::of_file(&program);
     let of_build = |run: &[Cell], build| run.iter().map(move |cell| Cell { build, ..cell.clone() }).collect::<Vec<_>>();
-    let runs = cells.chunks(flows_in(&cells)).filter(|run| run.iter().all(|cell| cell.middleware.peer() == measured));
+    let runs =
+        cells.chunks(flows_in(cells.iter())).filter(|run| run.iter().all(|cell| cell.middleware.peer() == measured));
     let twins: Vec<Cell> =
         runs.flat_map(|run| [Build::Other, Build::This].map(|build| of_build(run, build)).concat()).collect();
     let name = measured.map_or("thalweg", PeerProgram::name);

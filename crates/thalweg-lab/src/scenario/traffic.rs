@@ -88,10 +88,10 @@ pub(super) fn read_flows(
 }
 
 /// Kinds of traffic in each run: so many cells stand one after the other before the first name comes again.
-pub(super) fn flows_in(cells: &[Cell]) -> usize {
-    let Some(first) = cells.first().filter(|cell| cell.flow.is_some()) else { return 1 };
-    let again = cells.iter().skip(1).position(|cell| name_of(cell) == name_of(first));
-    again.map_or(cells.len(), |place| place + 1)
+pub(crate) fn flows_in<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> usize {
+    let Some(first) = cells.clone().next().filter(|cell| cell.flow.is_some()) else { return 1 };
+    let again = cells.clone().skip(1).position(|cell| name_of(cell) == name_of(first));
+    again.map_or_else(|| cells.count(), |place| place + 1)
 }
 
 fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expectation>), ScenarioError> {

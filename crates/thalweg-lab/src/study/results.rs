@@ -16,7 +16,7 @@ use super::experiment::StudyRecord;
 use super::manifest::State;
 use crate::error::LabError;
 use crate::host::{Environment, HostEnvironment, Layers};
-use crate::scenario::{Expectation, Quantity, Scenario};
+use crate::scenario::{Expectation, Quantity, Scenario, flows_in};
 use crate::statistics::{Buckets, Interval, endless, median_interval};
 use crate::trial::{ClosedLoopFigures, Fairness, LatencyFigures, LatencyKind, Totals, TrialResult, load_histograms};
 
@@ -80,9 +80,15 @@ impl StudyResult {
         if self.is_closed_loop() { LatencyKind::RoundTrip } else { LatencyKind::Response }
     }
 
+    /// Each run that was made, once: its first cell's record where it has several flows.
+    pub(crate) fn runs_made(&self) -> impl Iterator<Item = &RunSummary> {
+        let flows = flows_in(self.cells.iter().map(|cell| &cell.cell));
+        self.cells.iter().step_by(flows).flat_map(|cell| &cell.runs)
+    }
+
     /// Runs that count although the machine was not quiet.
     pub fn contaminated(&self) -> usize {
-        self.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.contaminated).count()
+        self.runs_made().filter(|run| run.contaminated).count()
     }
 }
 

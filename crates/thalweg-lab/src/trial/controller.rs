@@ -21,7 +21,7 @@ use super::site::{Site, SiteCounters, by_host, host_of_publisher};
 use super::timetable::timetable;
 use super::traces;
 use crate::error::LabError;
-use crate::host::{SecondConditions, monotonic_nanos};
+use crate::host::{Layers, SecondConditions, monotonic_nanos};
 use crate::process::{Launcher, Stop, Supervised, WorkerMessage};
 use crate::scenario::{Cell, Gate, Scenario};
 
@@ -98,8 +98,9 @@ pub(crate) fn run(context: RunContext<'_>, cells: &[Cell], folder: &Path) -> Res
                 .flat_map(|one| one.subscribers.clone())
                 .collect(),
             processes: finished.iter().filter(|one| one.publishes == flow).map(|one| one.process.clone()).collect(),
-            layers: layers.clone(),
-            hosts: hosts.clone(),
+            // They count all flows together.
+            layers: if flow == 0 { layers.clone() } else { Layers::default() },
+            hosts: if flow == 0 { hosts.clone() } else { Vec::new() },
             counted_s: Some(counted_s),
             conditions: conditions.clone(),
             clocks: clocks.clone(),

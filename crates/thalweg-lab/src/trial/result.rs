@@ -42,7 +42,7 @@ pub struct TrialResult {
     /// Each process.
     pub processes: Vec<ProcessReport>,
     /// What the layers below counted from just before the first measured sample to the end of the drain, those of the relay from the beginning of
-    /// the schedule; counters that did not move are missing.
+    /// the schedule; counters that did not move are missing. Of several flows in a run the first one has them.
     pub layers: Layers,
     /// The same of each host, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

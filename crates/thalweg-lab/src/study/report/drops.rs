@@ -43,7 +43,10 @@ pub(super) fn section(source: &Source<'_>) -> Section {
                 "Each field is the loss of one layer in one cell; a dot stands for none.",
                 grid("Losses by cell and layer", &columns, &rows),
             )
-            .resting_on("All runs of a cell together; the darker, the more digits.")
+            .resting_on(
+                "All runs of a cell together; the darker, the more digits. Of several flows in a run the first one has what was counted on \
+                 whole machines.",
+            )
             .with_table(table),
         );
     }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use self::source::CellData;
 use self::source::Source;
+use super::cells::CellResult;
 use super::course::collect;
 use super::directory::{Directory, load_experiment, load_manifest};
 use super::error::StudyError;
@@ -30,6 +31,7 @@ use crate::error::LabError;
 use crate::figures::{rounded, utc};
 use crate::host::HostEnvironment;
 use crate::report::{Page, Section};
+use crate::scenario::flows_in;
 use crate::study::clocks;
 
 /// The sections of a report, those left out that have nothing to show: a closed loop has no samples that were due.
@@ -122,7 +124,7 @@ pub fn page(result: &StudyResult) -> Page {
 
 /// Warnings of a debug build, and of a machine that was not quiet.
 pub(crate) fn disturbances<'a>(studies: impl Iterator<Item = &'a StudyResult> + Clone) -> Vec<String> {
-    let all = studies.clone().flat_map(runs).count();
+    let all = studies.clone().flat_map(StudyResult::runs_made).count();
     let disturbed: usize = studies.clone().map(StudyResult::contaminated).sum();
     let debug = studies.clone().any(|study| study.environment.build == "debug");
     let debug = debug.then(|| "This is a debug build, several times slower than a release build.".to_owned());
@@ -146,7 +148,7 @@ fn shell(result: &StudyResult) -> Page {
             "{} · {} cells · {} runs · seed {} · fingerprint {:.12}",
             utc(result.started_unix_s),
             result.cells.len(),
-            runs(result).count(),
+            result.runs_made().count(),
             result.seed,
             result.fingerprint
         ),
@@ -177,8 +179,8 @@ fn runs(result: &StudyResult) -> impl Iterator<Item = &RunSummary> {
 }
 
 fn conditions(result: &StudyResult) -> Vec<String> {
-    let repeated = runs(result).filter(|run| run.attempts > 1).count();
-    let cpu = runs(result).map(|run| run.cpu).fold(0.0, f64::max);
+    let repeated = result.runs_made().filter(|run| run.attempts > 1).count();
+    let cpu = cpu_most(result);
     let unsettled = runs(result).map(|run| run.unsettled_s).fold(0.0, f64::max);
     vec![
         format!(
@@ -191,6 +193,16 @@ fn conditions(result: &StudyResult) -> Vec<String> {
         ),
         format!("The run with the most work used {} CPUs for its own processes.", rounded(cpu)),
     ]
+}
+
+/// The most CPU time by time of a run, all its flows together.
+fn cpu_most(result: &StudyResult) -> f64 {
+    let flows = flows_in(result.cells.iter().map(|cell| &cell.cell));
+    let of_run = |cells: &[CellResult], round| -> f64 {
+        cells.iter().filter_map(|cell| cell.run_of(round)).map(|run| run.cpu).sum()
+    };
+    let of_cells = |cells: &[CellResult]| cells[0].runs.iter().map(|run| of_run(cells, run.round)).fold(0.0, f64::max);
+    result.cells.chunks(flows).map(of_cells).fold(0.0, f64::max)
 }
 
 /// The omissions of the page, in a sentence.

@@ -1,6 +1,5 @@
 //! Other load on the machine in each measured second.
 
-use super::runs;
 use super::source::Source;
 use crate::figures::{percent, rounded};
 use crate::host::SecondConditions;
@@ -40,7 +39,7 @@ pub(super) fn section(source: &Source<'_>) -> Section {
         ]);
     }
     let standstills = source.seconds.iter().map(|second| second.lasted_s).fold(0.0, f64::max);
-    let marked = runs(source.result).filter(|run| run.contaminated).count();
+    let marked = source.result.contaminated();
     Section {
         title: "How quiet the machine was".to_owned(),
         lead: "Every second of the runs that count, one run after the other in the order in which they were made; the grey line is the limit \

@@ -98,10 +98,15 @@ impl<'a> Source<'a> {
             cell.read_latencies(load_seconds(&own, result.latency_kind())?, detail);
             cell.traces = waterfall::read(&own)?;
             let mut runs = Vec::new();
+            // What was counted on whole machines is the same for all flows of a run.
+            let is_leader = scenario.leader_of(index) == index;
             for (name, folder) in own {
                 let run: TrialResult = load_json(&folder.join(RESULT))?;
-                seconds.push((run.started_unix_s, name, run.conditions.seconds.clone()));
                 cell.tally.add(&run);
+                if is_leader {
+                    seconds.push((run.started_unix_s, name, run.conditions.seconds.clone()));
+                    cell.tally.add_layers(run.layers.iter());
+                }
                 runs.push(run);
             }
             cell.pairs = pairs(&runs);
@@ -120,7 +125,7 @@ impl<'a> Source<'a> {
     /// How many samples and runs there are, as a part of a sentence.
     pub(super) fn amount(&self) -> String {
         let samples: u64 = self.cells.iter().map(|cell| cell.all.count()).sum();
-        let runs: usize = self.result.cells.iter().map(|cell| cell.runs.len()).sum();
+        let runs = self.result.runs_made().count();
         format!("n = {} samples in {} runs", crate::figures::grouped(samples), crate::figures::grouped(runs as u64))
     }
 }
@@ -162,7 +167,6 @@ impl Tally {
         self.overwritten_at_readers += run.subscribers.iter().map(|subscriber| subscriber.overwritten).sum::<u64>();
         self.rejected_at_readers += run.subscribers.iter().map(|subscriber| subscriber.rejected).sum::<u64>();
         self.socket_drops += run.processes.iter().map(|process| process.usage.socket_drops).sum::<u64>();
-        self.add_layers(run.layers.iter());
     }
 
     fn add_layers<'a>(&mut self, counters: impl Iterator<Item = (&'a str, u64)>) {

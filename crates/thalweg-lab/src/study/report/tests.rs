@@ -12,8 +12,8 @@ use crate::study::ledger::Ledger;
 use crate::study::results::QuantileInterval;
 use crate::study::{CellFailure, compare};
 use crate::trial::{
-    PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, join,
-    write_histograms,
+    PublisherReport, RESULT, RawRecords, ReceivedSample, TrialConditions, TrialResult, WrittenSample, flow_folder,
+    join, write_histograms,
 };
 use thalweg_testing::pages::{check_html, check_offline};
 
@@ -72,7 +72,8 @@ impl Runs {
             received: (0..cell.subscribers).map(received).collect(),
         };
         let joined = join(cell, schedule, &raw, &[PublisherReport::default()]);
-        let folder = run_folder(&self.path, name);
+        let leader = self.scenario.leader_of(name.cell as usize) as u32;
+        let folder = flow_folder(&run_folder(&self.path, RunName { cell: leader, ..name }), cell);
         fs::create_dir_all(&folder).expect("made");
         write_histograms(&folder, &joined).expect("written");
         write_traces(&folder);
@@ -234,6 +235,26 @@ fn figures_show_what_the_runs_hold() {
     let (_, distributions) = html.split_once("<h2>Distributions").expect("a section");
     let (distributions, _) = distributions.split_once("</section>").expect("an end");
     assert_eq!((distributions.matches("area c0").count(), distributions.matches("curve c6").count()), (2, 1));
+}
+
+#[test]
+fn what_was_counted_on_the_machine_counts_once_for_all_flows_of_a_run() {
+    let flow = |name: &str| format!("\n[[flow]]\nname = \"{name}\"\npayload_bytes = 100\nrate_hz = 50\n");
+    let runs = Runs::new("flows", &(flow("one") + &flow("other")), 2);
+    let html = runs.page();
+    for part in [
+        "the layer that lost most is “socket in” with 24",
+        "0 of 4 seconds were disturbed",
+        "2 of 2",
+        "2 cells · 2 runs",
+        "in 2 runs",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let mut result = runs.result();
+    result.cells.iter_mut().flat_map(|cell| &mut cell.runs).for_each(|run| run.contaminated = run.round == 1);
+    assert_eq!(result.contaminated(), 1);
+    assert!(disturbances([&result].into_iter()).iter().any(|text| text.contains("In 1 of 2 runs")));
 }
 
 #[test]

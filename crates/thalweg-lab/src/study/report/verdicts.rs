@@ -72,7 +72,7 @@ fn expectations(result: &StudyResult) -> Option<Card> {
         0 => "Every run was made on a quiet machine.".to_owned(),
         _ => format!(
             "In {disturbed} of {} runs the machine was not quiet in any attempt; they count and are marked.",
-            runs(result).count()
+            result.runs_made().count()
         ),
     });
     Some(Card { standing, headline, details })
@@ -123,8 +123,8 @@ pub(super) fn tiles(result: &StudyResult) -> Vec<Tile> {
     }
     out.push(tile(percent(in_time as f64 / due.max(1) as f64), "of all samples that were due arrived in time"));
     out.push(tile(grouped(due), "samples were due, counted once for each subscriber"));
-    let quiet = runs(result).count() - result.contaminated();
-    out.push(tile(format!("{quiet} of {}", runs(result).count()), "runs were made on a quiet machine"));
+    let all = result.runs_made().count();
+    out.push(tile(format!("{} of {all}", all - result.contaminated()), "runs were made on a quiet machine"));
     out
 }
 

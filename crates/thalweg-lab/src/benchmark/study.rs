@@ -153,7 +153,7 @@ impl Experiment for Benchmark {
 
     fn make(&self, turn: &StudyTurn<'_, Benchmark>, folder: &Path) -> Result<(), LabError> {
         let (work, contender) = self.parts(&self.cells[turn.cell])?;
-        let omitted = |place: usize| turn.so_far.get(turn.cell + place).and_then(given_up);
+        let omitted = |place: usize| given_up(turn.so_far.get(turn.cell + place)?, turn.round);
         let contest = Contest {
             plan: self,
             work,
@@ -237,9 +237,12 @@ impl Experiment for Benchmark {
     }
 }
 
-/// Why a cell has no further run: it failed, or it is so slow that one tells enough.
-pub(super) fn given_up(cell: &BenchmarkCellRuns) -> Option<String> {
-    let last = cell.runs.last()?;
+/// Why a cell is left out of the run of `round`: in an earlier round it failed on a quiet machine, or was so slow that one run tells enough.
+/// An earlier attempt at the run of the same round gives no reason, because it does not count.
+pub(super) fn given_up(cell: &BenchmarkCellRuns, round: u32) -> Option<String> {
+    let is_left_out = |run: &BenchmarkRun| run.sent == 0 && run.missing.is_some();
+    let tells = |run: &BenchmarkRun| run.missing.is_none() || is_left_out(run) || !run.is_disturbed();
+    let last = cell.runs.iter().rev().find(|run| run.round < round && tells(run))?;
     let is_slow = last.time_ms.is_some_and(|ms| ms > SLOW_MS);
     let slow =
         || is_slow.then(|| format!("one took more than {} s, so that the first run tells enough", SLOW_MS / 1e3));

@@ -320,8 +320,9 @@ fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
     let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
     let result = example(&Benchmark { runs: 1, ..plan }, |cell, _| Some(if cell.has_rivals { 1.0 } else { 2_500.0 }));
     let slow = result.of_work("bursts")[0];
-    let reason = given_up(slow).expect("slow");
-    assert!(reason.contains("more than 2 s") && given_up(result.of_work("streams")[0]).is_none(), "{reason}");
+    let reason = given_up(slow, 1).expect("slow");
+    assert!(reason.contains("more than 2 s") && given_up(result.of_work("streams")[0], 1).is_none(), "{reason}");
+    assert_eq!(given_up(slow, 0), None, "another attempt at the same run measures it as well");
     let mut again = slow.clone();
     let file = RunFile {
         work: String::new(),
@@ -334,7 +335,12 @@ fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
     };
     again.runs.push(BenchmarkRun::of(&Outcome::LeftOut(reason.clone()), 1, &file));
     assert_eq!((again.runs[1].sent, again.runs[1].lost), (0, 0));
-    assert_eq!(given_up(&again), Some(reason), "nor has it a third");
+    assert_eq!(given_up(&again, 2), Some(reason), "nor has it a third");
     again.runs[1] = BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 1, &file);
-    assert_eq!((again.runs[1].lost, given_up(&again).as_deref()), (1, Some("it died")));
+    assert_eq!((again.runs[1].lost, given_up(&again, 2).as_deref()), (1, Some("it died")));
+    let mut streams = result.of_work("streams")[0].clone();
+    streams.runs.push(BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 1, &file));
+    assert_eq!(given_up(&streams, 2).as_deref(), Some("it died"));
+    streams.runs[1].conditions.stolen_cpu = Some(0.5);
+    assert_eq!(given_up(&streams, 2), None, "on a quiet machine it may live");
 }

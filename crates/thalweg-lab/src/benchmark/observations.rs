@@ -1,12 +1,12 @@
 //! What the data say, in sentences that are computed from them and say nothing they do not carry.
 
 use crate::figures::{bit_rate, grouped, percent, rounded, size};
-use crate::statistics::Summary;
-use crate::study::distinct;
+use crate::statistics::{Summary, Verdict};
+use crate::study::{Judged, distinct};
 
 use super::cells::Deed;
 use super::presentation::pairs;
-use super::result::{BenchmarkCellRuns, BenchmarkResult};
+use super::result::{BenchmarkCellRuns, BenchmarkResult, TimedPair};
 
 /// A cell with its bursts summarized.
 type Timed<'a> = (&'a BenchmarkCellRuns, Summary);
@@ -16,16 +16,16 @@ fn timed<'a>(cells: &[&'a BenchmarkCellRuns]) -> Vec<Timed<'a>> {
 }
 
 /// One contender's bursts: how the longest went, what decides their time, whether splitting helped, and how steady all were.
-pub(super) fn bursts(cells: &[&BenchmarkCellRuns]) -> Vec<String> {
+pub(super) fn bursts(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> Vec<String> {
     let cells = timed(cells);
     let longest = cells.iter().map(|(cell, _)| cell.cell.deed.load().0).max().unwrap_or(0);
     let whole = cells.iter().find(|(cell, _)| cell.cell.deed.load().0 == 1);
     let mut out: Vec<String> = match whole {
-        Some(whole) => unsplit(whole, &cells),
+        Some(whole) => unsplit(result, whole, &cells),
         None => cells.iter().filter(|(cell, _)| cell.cell.deed.load().0 == longest).map(burst).collect(),
     };
     if whole.is_none() {
-        out.extend(what_costs(&cells, longest));
+        out.extend(what_costs(result, &cells, longest));
     }
     out.extend(steadiness(&cells));
     out
@@ -44,7 +44,7 @@ fn burst((cell, times): &Timed<'_>) -> String {
 }
 
 /// Compares the smallest with the largest sample size at the largest count.
-fn what_costs(cells: &[Timed<'_>], samples: u64) -> Option<String> {
+fn what_costs(result: &BenchmarkResult, cells: &[Timed<'_>], samples: u64) -> Option<String> {
     let same_count = || cells.iter().filter(|(cell, _)| cell.cell.deed.load().0 == samples);
     let bytes_of = |(cell, _): &&Timed<'_>| cell.cell.deed.load().1;
     let (small, large) = (same_count().min_by_key(bytes_of)?, same_count().max_by_key(bytes_of)?);
@@ -52,24 +52,30 @@ fn what_costs(cells: &[Timed<'_>], samples: u64) -> Option<String> {
         return None;
     }
     let bytes = bytes_of(&large) as f64 / bytes_of(&small) as f64;
-    let time = large.1.mean / small.1.mean;
-    if !differs(&small.1, &large.1) {
-        let bytes = rounded_factor(bytes);
-        return Some(format!(
-            "{bytes} times the bytes made no difference beyond the scatter of the runs: the number of samples decides here."
-        ));
-    }
+    let judged = result.judge_times(&[(small.0, large.0)]).remove(0);
+    let time = judged.ratio.map_or(large.1.mean / small.1.mean, |ratio| ratio.estimate);
     // The share of the way from "size is free" to "time grows with the bytes".
-    let verdict = match (time - 1.0) / (bytes - 1.0) {
-        share if share < 0.15 => "the number of samples decides here, not their size",
-        share if share > 0.7 => "the bytes decide here, not the number of samples",
+    let verdict = match (judged.verdict, (time - 1.0) / (bytes - 1.0)) {
+        (Verdict::Inconclusive, _) => return Some(format!("{}.", open(bytes, time, &judged))),
+        (Verdict::Equivalent, _) => "the number of samples decides here, not their size",
+        (_, share) if share < 0.15 => "the number of samples decides here, not their size",
+        (_, share) if share > 0.7 => "the bytes decide here, not the number of samples",
         _ => "both the number of samples and their bytes count",
     };
     Some(format!("{} times the bytes took {} times as long: {verdict}.", rounded_factor(bytes), rounded_factor(time)))
 }
 
+fn open(bytes: f64, time: f64, judged: &Judged) -> String {
+    format!(
+        "{} times the bytes took {} times as long; whether by more than chance is open: {}",
+        rounded_factor(bytes),
+        rounded_factor(time),
+        judged.why()
+    )
+}
+
 /// How one large sample went, and whether splitting it helped.
-fn unsplit((cell, times): &Timed<'_>, all: &[Timed<'_>]) -> Vec<String> {
+fn unsplit(result: &BenchmarkResult, (cell, times): &Timed<'_>, all: &[Timed<'_>]) -> Vec<String> {
     let bytes = cell.cell.deed.load().1;
     let mut out = vec![format!(
         "One sample of {} was sent, put together from its fragments and answered in {} ms on average ({} to {} ms): {}.",
@@ -79,19 +85,35 @@ fn unsplit((cell, times): &Timed<'_>, all: &[Timed<'_>]) -> Vec<String> {
         rounded(times.max),
         bit_rate(cell.bits_per_second().unwrap_or_default())
     )];
-    let split = all.iter().filter(|(other, _)| other.cell.deed.load().0 > 1);
-    if let Some((best, best_times)) = split.min_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
-        let change = best_times.mean / times.mean - 1.0;
-        let name = best.cell.deed;
-        out.push(match differs(best_times, times) {
-            false => format!("Splitting it ({name}) made no difference beyond the scatter of the runs."),
-            true if change < 0.0 => format!("Split into {name} it took {} less time.", percent(-change)),
-            true => {
+    let split: Vec<&BenchmarkCellRuns> =
+        all.iter().map(|(other, _)| *other).filter(|other| other.cell.deed.load().0 > 1).collect();
+    if let Some((best, judged)) = fastest(result, cell, &split) {
+        let (name, change) = (best.cell.deed, judged.ratio.map_or(0.0, |ratio| ratio.estimate - 1.0));
+        out.push(match judged.verdict {
+            Verdict::Better => format!("Split into {name} it took {} less time.", percent(-change)),
+            Verdict::Equivalent => format!("Splitting it ({name}) made no difference."),
+            Verdict::Worse => {
                 format!("Splitting did not help: even the best split, {name}, took {} more time.", percent(change))
             }
+            Verdict::Inconclusive => format!("Whether splitting it ({name}) helped is open: {}.", judged.why()),
         });
     }
     out
+}
+
+/// The one of these that took the smallest share of the time of `baseline`, with what the runs tell of all of them.
+pub(crate) fn fastest<'a>(
+    result: &BenchmarkResult,
+    baseline: &'a BenchmarkCellRuns,
+    others: &[&'a BenchmarkCellRuns],
+) -> Option<(&'a BenchmarkCellRuns, Judged)> {
+    let pairs: Vec<TimedPair<'_>> = others.iter().map(|other| (baseline, *other)).collect();
+    let mean = |cell: &BenchmarkCellRuns| cell.times().map_or(f64::INFINITY, |times| times.mean);
+    let share = |(cell, judged): &(&BenchmarkCellRuns, Judged)| {
+        judged.ratio.map_or_else(|| mean(cell) / mean(baseline), |ratio| ratio.estimate)
+    };
+    let all = others.iter().copied().zip(result.judge_times(&pairs));
+    all.min_by(|one, other| share(one).total_cmp(&share(other)))
 }
 
 fn steadiness(cells: &[Timed<'_>]) -> Option<String> {
@@ -186,12 +208,6 @@ fn change(from: f64, to: f64) -> String {
         factor if factor <= 0.9 => format!("fell to {}", percent(factor)),
         _ => "stayed the same within 10 %".to_owned(),
     }
-}
-
-/// Whether two means differ by more than three standard errors: beyond what chance does to such runs.
-pub(crate) fn differs(a: &Summary, b: &Summary) -> bool {
-    let error = |s: &Summary| s.standard_deviation.powi(2) / s.count as f64;
-    (a.mean - b.mean).abs() > 3.0 * (error(a) + error(b)).sqrt()
 }
 
 /// A factor without needless zeros: `4`, `1.07`.

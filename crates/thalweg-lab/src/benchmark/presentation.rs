@@ -116,7 +116,7 @@ fn measured(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigure
     let section = Section { title: work.name.clone(), lead: work.about.clone(), ..Section::default() };
     match &work.task {
         WorkTask::Bursts { .. } if work.contenders.len() == 1 => Section {
-            seen: observations::bursts(&cells),
+            seen: observations::bursts(result, &cells),
             figures: dots(&cells, "Every burst a dot"),
             tables: vec![times(
                 "Milliseconds from the first write to the echo",

@@ -11,7 +11,9 @@ use crate::circumstances;
 use crate::host::{Conditions, Environment};
 use crate::scenario::Relation;
 use crate::statistics::{Interval, Summary, median};
-use crate::study::{CellFailure, CellResult, Difference, Measure, StudyRun, distinct, judge, within};
+use crate::study::{
+    CellFailure, CellResult, Difference, Judged, Measure, StudyCell, StudyRun, distinct, judge, within,
+};
 
 /// The whole result; `results.json` is this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,9 @@ pub struct BenchmarkResult {
 
 /// The runs of one cell.
 pub type BenchmarkCellRuns = CellResult<BenchmarkCell, BenchmarkRun>;
+
+/// A baseline and a subject.
+pub(crate) type TimedPair<'a> = (&'a BenchmarkCellRuns, &'a BenchmarkCellRuns);
 
 /// The figures of a cell in one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -240,6 +245,16 @@ impl BenchmarkResult {
         let cells = self.of_work(work);
         let is_first = |place: &usize| *place == 0 || !cells[place - 1].is_beside(cells[*place]);
         (0..cells.len()).filter(is_first).flat_map(|place| &cells[place].runs).collect()
+    }
+
+    /// What the runs tell of the times of these baselines and subjects, which are one family with what the page compares anyway.
+    pub(crate) fn judge_times(&self, pairs: &[TimedPair<'_>]) -> Vec<Judged> {
+        let compared = self.cells.iter().filter_map(|cell| Some((BenchmarkCell::baseline(&self.cells, cell)?, cell)));
+        let is_same =
+            |one: &TimedPair<'_>, other: &TimedPair<'_>| std::ptr::eq(one.0, other.0) && std::ptr::eq(one.1, other.1);
+        let further = compared.filter(|pair| !pairs.iter().any(|own| is_same(own, pair)));
+        let family: Vec<TimedPair<'_>> = pairs.iter().copied().chain(further).collect();
+        judge(&family, &BenchmarkRun::TIME).into_iter().take(pairs.len()).collect()
     }
 
     /// Whether a contender is Thalweg.

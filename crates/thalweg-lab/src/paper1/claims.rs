@@ -3,10 +3,10 @@
 use super::Paper1Result;
 use super::paper::{BACKGROUND, BATCHING, SEGMENTS};
 use super::plan::{BESIDE, LINK, LOSS, RECEIVER, TABLE_2, TABLE_3, TABLES};
-use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, Deed, differs, rounded_factor};
+use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, Deed, fastest, rounded_factor};
 use crate::figures::{grouped, percent, rounded, size};
 use crate::report::Section;
-use crate::statistics::Summary;
+use crate::statistics::{Summary, Verdict};
 use crate::table::Table;
 
 /// What the paper says, what we see.
@@ -52,32 +52,40 @@ fn cell<'a>(part: &'a BenchmarkResult, work: &str, contender: &str, deed: Deed) 
     part.of_work(work).into_iter().find(|cell| cell.cell.contender == contender && cell.cell.deed == deed)
 }
 
-fn deeds(part: &BenchmarkResult, work: &str, contender: &str) -> Vec<(Deed, Summary)> {
+fn deeds<'a>(part: &'a BenchmarkResult, work: &str, contender: &str) -> Vec<(&'a BenchmarkCellRuns, Summary)> {
     let cells = part.of_work(work).into_iter().filter(|cell| cell.cell.contender == contender);
-    cells.filter_map(|cell| Some((cell.cell.deed, cell.times()?))).collect()
+    cells.filter_map(|cell| Some((cell, cell.times()?))).collect()
 }
 
-fn batching(part: &BenchmarkResult) -> Option<String> {
-    let pairs: Vec<(Summary, Summary)> = deeds(part, TABLE_2, "batching")
+pub(super) fn batching(part: &BenchmarkResult) -> Option<String> {
+    let pairs: Vec<((&BenchmarkCellRuns, Summary), (&BenchmarkCellRuns, Summary))> = deeds(part, TABLE_2, "batching")
         .into_iter()
-        .filter_map(|(deed, batching)| Some((cell(part, TABLE_2, "coalescing", deed)?.times()?, batching)))
+        .filter_map(|batching| {
+            let coalescing = cell(part, TABLE_2, "coalescing", batching.0.cell.deed)?;
+            Some(((coalescing, coalescing.times()?), batching))
+        })
         .collect();
-    let factors = pairs.iter().map(|(coalescing, batching)| coalescing.mean / batching.mean);
+    let factors = pairs.iter().map(|(coalescing, batching)| coalescing.1.mean / batching.1.mean);
     let (least, most) = range(factors)?;
-    let clear = pairs.iter().filter(|(slow, fast)| differs(slow, fast) && slow.mean > fast.mean).count();
-    let steadier = pairs.iter().filter(|(slow, fast)| fast.relative_deviation() < slow.relative_deviation()).count();
+    let judged = part.judge_times(&pairs.iter().map(|(slow, fast)| (slow.0, fast.0)).collect::<Vec<_>>());
+    let told = |verdict| judged.iter().filter(|one| one.verdict == verdict).count();
+    let steadier =
+        pairs.iter().filter(|(slow, fast)| fast.1.relative_deviation() < slow.1.relative_deviation()).count();
     Some(format!(
-        "Coalescing took {} to {} times as long; batching was faster beyond the scatter of the runs in {clear} of {} cells, and steadier (standard \
-         deviation by mean) in {steadier}.",
+        "Coalescing took {} to {} times as long; of {} cells batching was surely faster in {} and surely slower in {} (sign tests of runs of the \
+         same round), and steadier (standard deviation by mean) in {steadier}.",
         rounded_factor(least),
         rounded_factor(most),
-        pairs.len()
+        pairs.len(),
+        told(Verdict::Better),
+        told(Verdict::Worse)
     ))
 }
 
 fn within_a_second(part: &BenchmarkResult) -> Option<String> {
-    let longest = deeds(part, TABLE_2, "batching").into_iter().max_by_key(|(deed, _)| deed.load().0 * deed.load().1)?;
-    let (samples, bytes) = longest.0.load();
+    let bytes_of = |cell: &BenchmarkCellRuns| cell.cell.deed.load().0 * cell.cell.deed.load().1;
+    let longest = deeds(part, TABLE_2, "batching").into_iter().max_by_key(|(cell, _)| bytes_of(cell))?;
+    let (samples, bytes) = longest.0.cell.deed.load();
     let slowest = longest.1.max;
     let told = if slowest <= 1_000.0 { "within one second" } else { "not always within one second" };
     Some(format!(
@@ -105,24 +113,23 @@ fn receiver(part: &BenchmarkResult) -> Option<String> {
 
 fn segments(part: &BenchmarkResult) -> Option<String> {
     let all = deeds(part, TABLE_3, "auto");
-    let of_whole = |(deed, _): &&(Deed, Summary)| deed.load().0 == 1;
-    let whole = all.iter().find(of_whole)?;
-    let best = all.iter().min_by(|a, b| a.1.mean.total_cmp(&b.1.mean))?;
-    let smallest = all.iter().min_by_key(|(deed, _)| deed.load().1)?;
-    let first = match differs(&whole.1, &best.1) {
-        true => format!(
+    let load = |cell: &BenchmarkCellRuns| cell.cell.deed.load();
+    let whole = all.iter().find(|(cell, _)| load(cell).0 == 1)?;
+    let others: Vec<&BenchmarkCellRuns> = all.iter().map(|(cell, _)| *cell).filter(|cell| load(cell).0 > 1).collect();
+    let (best, judged) = fastest(part, whole.0, &others)?;
+    let smallest = all.iter().min_by_key(|(cell, _)| load(cell).1)?;
+    let (best_ms, whole_ms) = (best.times()?.mean, whole.1.mean);
+    let first = match judged.verdict {
+        Verdict::Better => format!(
             "Segments of {} were the fastest: {} ms where the unsplit sample took {} ms.",
-            size(best.0.load().1),
-            rounded(best.1.mean),
-            rounded(whole.1.mean)
+            size(load(best).1),
+            rounded(best_ms),
+            rounded(whole_ms)
         ),
-        false => format!(
-            "No segment size beat the unsplit sample ({} ms) beyond the scatter of the runs.",
-            rounded(whole.1.mean)
-        ),
+        _ => format!("No segment size was surely faster than the unsplit sample ({} ms).", rounded(whole_ms)),
     };
-    let slower = rounded_factor(smallest.1.mean / best.1.mean);
-    Some(format!("{first} Segments of {} took {slower} times as long as the best.", size(smallest.0.load().1)))
+    let slower = rounded_factor(smallest.1.mean / best_ms.min(whole_ms));
+    Some(format!("{first} Segments of {} took {slower} times as long as the best.", size(load(smallest.0).1)))
 }
 
 fn blocking(part: &BenchmarkResult) -> Option<String> {

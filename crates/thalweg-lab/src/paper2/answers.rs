@@ -66,7 +66,7 @@ fn told(group: &Group<'_>, judged: &Judged) -> String {
         Verdict::Better => "multicast".to_owned(),
         Verdict::Worse => "unicast".to_owned(),
         Verdict::Equivalent => EQUIVALENT.to_owned(),
-        Verdict::Inconclusive => format!("open: {}", judged.reason.as_deref().unwrap_or("the runs do not tell")),
+        Verdict::Inconclusive => format!("open: {}", judged.why()),
     }
 }
 

@@ -79,6 +79,13 @@ pub(crate) struct Judged {
     pub(crate) reason: Option<String>,
 }
 
+impl Judged {
+    /// Why the verdict is open.
+    pub(crate) fn why(&self) -> &str {
+        self.reason.as_deref().unwrap_or("the runs do not tell")
+    }
+}
+
 /// What the runs tell of all pairs of a baseline and a subject on a page, which are one family: among so many comparisons chance makes a
 /// difference somewhere, and the verdicts are corrected for that. A round with a disturbed run tells nothing of the pair, and the one that
 /// delivered less is better in nothing else.

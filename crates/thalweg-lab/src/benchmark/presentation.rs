@@ -414,7 +414,8 @@ pub(crate) fn method(result: &BenchmarkResult) -> Vec<String> {
     vec![
         format!(
             "Writer and reader are separate processes that find each other by discovery and exchange RTPS over UDP, without shared memory \
-             unless a peer has nothing else. All endpoints are reliable, keep-all and volatile.{link}"
+             unless a peer has nothing else. All endpoints are reliable and volatile, and keep all samples; those of round trips keep the \
+             last 16.{link}"
         ),
         "A burst goes from the first write (T1) to the echo that the reader sends back after the last sample (T2). Before a run both sides \
          wait until they are matched; the first burst of each kind is not counted."

@@ -146,9 +146,14 @@ pub fn to_csv(result: &StudyResult) -> String {
     };
     let mut out = line("cell", &|(title, _)| (*title).to_owned());
     for cell in &result.cells {
-        out.extend(cell.runs.iter().map(|run| line(&cell.name, &|(_, of)| of(run))));
+        out.extend(cell.runs.iter().map(|run| line(&quoted(&cell.name), &|(_, of)| of(run))));
     }
     out
+}
+
+/// A field of a CSV (RFC 4180, 2): names of limits have commas.
+fn quoted(name: &str) -> String {
+    if name.contains([',', '"', '\n']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_owned() }
 }
 
 fn number(value: Option<f64>) -> String {
@@ -182,3 +187,23 @@ const CSV: [RunColumn; 22] = [
     ("round_trip_p50_us", |run| number(run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p50_us))),
     ("round_trip_p99_us", |run| number(run.closed_loop.as_ref().and_then(|closed| closed.round_trip.p99_us))),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_name_with_a_comma_is_one_field() {
+        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\n\
+                    sending = { method = \"batch\", max_bytes = 9000, max_samples = 9, max_datagram_bytes = 1472 }\n\
+                    [schedule]\nseconds = 1\nruns = 1\n";
+        let cells = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}")).cells;
+        let name = cells[0].to_string();
+        assert!(name.contains(','), "{name}");
+        assert_eq!(
+            (quoted(&name), quoted("1–1"), quoted("a \"b\"")),
+            (format!("\"{name}\""), "1–1".to_owned(), "\"a \"\"b\"\"\"".to_owned())
+        );
+    }
+}

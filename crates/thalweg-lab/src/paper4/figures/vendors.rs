@@ -34,7 +34,7 @@ pub(super) fn over_time(part: &PartResult) -> Option<Section> {
              sample was due, and no client library lies above the middleware in either measurement."
         )
     });
-    let caption = "Each picture is a middleware with a number of subscribers: the median of each second, all runs together, and the range of that second.";
+    let caption = "Each picture is a middleware with a number of subscribers: the median of each second, all runs together, and the range of what arrived in it. A second of which half never arrived has no median.";
     let pictures = panels(&views);
     Some(Section {
         title: "Figure 8: latency of the vendors over time".to_owned(),
@@ -89,14 +89,18 @@ fn panels(views: &[View<'_>]) -> Vec<String> {
 
 fn layer(colour: usize, view: &View<'_>) -> Option<Layer> {
     let seconds = || view.raw.into_iter().flat_map(|raw| &raw.course).filter(|(_, latencies)| latencies.count() > 0);
-    let middle =
-        |(second, latencies): (&u64, &Buckets)| (*second as f64, latencies.at_rank(latencies.count().div_ceil(2)));
+    let middle = |(second, latencies): (&u64, &Buckets)| Some((*second as f64, median_of_due(latencies)?));
     let range = |(second, latencies): (&u64, &Buckets)| {
         (*second as f64, latencies.at_rank(1), latencies.at_rank(latencies.count()))
     };
-    let points: Vec<(f64, f64)> = seconds().map(middle).collect();
+    let points: Vec<(f64, f64)> = seconds().filter_map(middle).collect();
     let name = view.cell().load.to_string();
     (!points.is_empty()).then(|| Layer { name, colour, form: Form::Line, points, band: seconds().map(range).collect() })
+}
+
+/// The median in microseconds of the samples that were due; `None` where half of them never arrived.
+fn median_of_due(latencies: &Buckets) -> Option<f64> {
+    Some(latencies.at_rank(latencies.due().div_ceil(2))).filter(|us| us.is_finite())
 }
 
 /// The share of samples that were lost.
@@ -236,3 +240,20 @@ const PAPER_MOST_US: f64 = 2_000.0;
 const PAPER_LARGE_US: std::ops::RangeInclusive<f64> = 8_000.0..=20_000.0;
 const PAPER_SPREAD_US: f64 = 1_000.0;
 const PAPER_LOSS_MAX: f64 = 0.0088;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_that_never_arrived_is_late_in_the_median_of_its_second() {
+        let mut second = Buckets::default();
+        (1..=10).for_each(|ms| second.record(ms * 1_000_000));
+        let ms = |buckets: &Buckets| median_of_due(buckets).map(|us| (us / 1e3).round());
+        assert_eq!(ms(&second), Some(5.0));
+        second.record_never(8);
+        assert_eq!(ms(&second), Some(9.0));
+        second.record_never(3);
+        assert_eq!(ms(&second), None);
+    }
+}

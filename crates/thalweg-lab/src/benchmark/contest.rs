@@ -54,6 +54,11 @@ pub(super) enum Outcome {
     BurstsMs(Vec<f64>),
     RoundTrips(RoundTripFigures),
     Stream(Box<ThroughputFigures>),
+    /// Samples of a stream that never arrived, of those that its readers were to get.
+    Lost {
+        lost: u64,
+        due: u64,
+    },
     /// Why it failed.
     Missing(String),
     /// Why it was not tried again.
@@ -237,7 +242,7 @@ impl Contest<'_> {
         let figures: ThroughputFigures = self.perf("throughput", &options, own.into())?;
         if figures.lost > 0 {
             // A rate with losses is another measurement.
-            return Ok(Outcome::Missing(format!("{} of {} samples got lost", figures.lost, figures.sent)));
+            return Ok(Outcome::Lost { lost: figures.lost, due: figures.sent * figures.readers as u64 });
         }
         Ok(Outcome::Stream(Box::new(figures)))
     }

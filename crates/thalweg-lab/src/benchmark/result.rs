@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::beside::{Received, Sent};
-use super::cells::{BenchmarkCell, cells_of};
+use super::cells::{BenchmarkCell, Deed, cells_of};
 use super::contest::{Outcome, RunFile};
 use super::plan::{Benchmark, RatioExpectation, WorkPlan};
 use super::sorted::{self, HurriedTopic};
 use crate::circumstances;
+use crate::figures::grouped;
 use crate::host::{Conditions, Environment};
 use crate::scenario::Relation;
 use crate::statistics::{Interval, Summary, median};
@@ -67,13 +68,16 @@ pub struct BenchmarkRun {
     pub p50_us: Option<f64>,
     /// Its 90th percentile, where enough samples carry one.
     pub p90_us: Option<f64>,
-    /// Bursts, or samples of a stream or topic.
+    /// Bursts, or samples of a stream or topic for all readers; none where it failed.
     pub sent: u64,
     /// Those of them that did not arrive.
     pub lost: u64,
     /// Why it has no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+    /// Whether that is because earlier runs told enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_left_out: bool,
     /// Other load on the machine.
     pub conditions: Conditions,
     /// Every single value.
@@ -130,7 +134,7 @@ impl BenchmarkRun {
     }
 
     pub(super) fn of(outcome: &Outcome, round: u32, file: &RunFile) -> BenchmarkRun {
-        let mut out = BenchmarkRun { sent: 1, ..BenchmarkRun::empty(round, file) };
+        let mut out = BenchmarkRun::empty(round, file);
         match outcome {
             Outcome::BurstsMs(times_ms) => {
                 (out.time_ms, out.sent) = (median(times_ms), times_ms.len() as u64);
@@ -142,10 +146,14 @@ impl BenchmarkRun {
                 // Seconds for a million samples are microseconds for one.
                 (out.writer_us, out.reader_us) =
                     (Some(costs.cpu_s_per_million_writer), Some(costs.cpu_s_per_million_reader));
-                (out.per_s, out.sent, out.lost) = (Some(figures.rates.received_per_s), figures.sent, figures.lost);
+                (out.per_s, out.sent) = (Some(figures.rates.received_per_s), figures.sent * figures.readers as u64);
             }
-            Outcome::Missing(reason) => (out.lost, out.missing) = (1, Some(reason.clone())),
-            Outcome::LeftOut(reason) => (out.sent, out.missing) = (0, Some(reason.clone())),
+            Outcome::Lost { lost, due } => {
+                (out.sent, out.lost) = (*due, *lost);
+                out.missing = Some(format!("{} of {} samples got lost", grouped(*lost), grouped(*due)));
+            }
+            Outcome::Missing(reason) => out.missing = Some(reason.clone()),
+            Outcome::LeftOut(reason) => (out.missing, out.is_left_out) = (Some(reason.clone()), true),
         }
         out
     }
@@ -271,10 +279,12 @@ impl BenchmarkResult {
         self.failures.iter().filter(is_ours).map(ToString::to_string).collect()
     }
 
-    /// Samples that went from one process to another in all bursts and transfers, and on the topic in a hurry.
+    /// Samples that were sent in all bursts and transfers, in streams, in round trips and on the topic in a hurry.
     pub fn samples_moved(&self) -> u64 {
         let of = |cell: &BenchmarkCellRuns| {
-            cell.cell.deed.load().0 * cell.times_ms().len() as u64 + cell.latencies_us().len() as u64
+            let sent = || cell.runs.iter().map(|run| run.sent).sum::<u64>();
+            let single = if matches!(cell.cell.deed, Deed::Burst { .. }) { 0 } else { sent() };
+            cell.cell.deed.load().0 * cell.times_ms().len() as u64 + single
         };
         self.cells.iter().map(of).sum()
     }
@@ -283,7 +293,9 @@ impl BenchmarkResult {
     pub fn bytes_moved(&self) -> u64 {
         let of = |cell: &BenchmarkCellRuns| {
             let (samples, bytes) = cell.cell.deed.load();
-            samples * bytes * cell.times_ms().len() as u64
+            let sent = || cell.runs.iter().map(|run| run.sent).sum::<u64>();
+            let is_single = matches!(cell.cell.deed, Deed::Stream { .. } | Deed::RoundTrip { .. });
+            samples * bytes * (cell.times_ms().len() as u64 + if is_single { sent() } else { 0 })
         };
         self.cells.iter().map(of).sum()
     }

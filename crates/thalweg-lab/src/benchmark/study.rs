@@ -65,7 +65,11 @@ impl StudyRun for BenchmarkRun {
     ];
     const DONE: Measure<BenchmarkRun> = Measure {
         name: "arrived, share of sent",
-        of: |run| (run.sent > 0).then(|| 1.0 - run.lost as f64 / run.sent as f64),
+        of: |run| match run.sent {
+            // What failed delivered nothing.
+            0 => (run.missing.is_some() && !run.is_left_out).then_some(0.0),
+            sent => Some(1.0 - run.lost as f64 / sent as f64),
+        },
         more_is: Side::Better,
         margin: 1.001,
     };
@@ -246,8 +250,7 @@ impl Experiment for Benchmark {
 /// Why a cell is left out of the run of `round`: in an earlier round it failed on a quiet machine, or was so slow that one run tells enough.
 /// An earlier attempt at the run of the same round gives no reason, because it does not count.
 pub(super) fn given_up(cell: &BenchmarkCellRuns, round: u32) -> Option<String> {
-    let is_left_out = |run: &BenchmarkRun| run.sent == 0 && run.missing.is_some();
-    let tells = |run: &BenchmarkRun| run.missing.is_none() || is_left_out(run) || !run.is_disturbed();
+    let tells = |run: &BenchmarkRun| run.missing.is_none() || run.is_left_out || !run.is_disturbed();
     let last = cell.runs.iter().rev().find(|run| run.round < round && tells(run))?;
     let is_slow = last.time_ms.is_some_and(|ms| ms > SLOW_MS);
     let slow =
@@ -261,7 +264,7 @@ impl Outcome {
             (Outcome::BurstsMs(all), Deed::Burst { .. }) => !all.is_empty() && all.iter().all(|ms| *ms > 0.0),
             (Outcome::Stream(figures), Deed::Stream { sample_bytes, .. }) => figures.size == sample_bytes,
             (Outcome::RoundTrips(figures), Deed::RoundTrip { sample_bytes }) => figures.size == sample_bytes,
-            (Outcome::Missing(_) | Outcome::LeftOut(_), _) => true,
+            (Outcome::Lost { .. } | Outcome::Missing(_) | Outcome::LeftOut(_), _) => true,
             _ => false,
         }
     }

@@ -10,7 +10,7 @@ use super::*;
 use crate::host::{Conditions, Environment};
 use crate::quick;
 use crate::station::Work;
-use crate::study::{CellResult, Experiment, RunName};
+use crate::study::{CellResult, Experiment, RunName, StudyRun};
 
 /// A result of this benchmark in which each cell's time, or rate, is what `figure` says.
 pub(crate) fn example(plan: &Benchmark, figure: impl Fn(&BenchmarkCell, u32) -> Option<f64>) -> BenchmarkResult {
@@ -230,6 +230,30 @@ fn expected_ratios_hold_where_the_whole_interval_does() {
 }
 
 #[test]
+fn lost_samples_are_counted_and_failures_are_none() {
+    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
+    let mut result = example(&plan, |_, _| Some(1_000.0));
+    let file = RunFile {
+        work: String::new(),
+        contender: String::new(),
+        version: String::new(),
+        conditions: Conditions::default(),
+        remarks: Vec::new(),
+        frames_lost: 0,
+        outcomes: Outcomes::Each(Vec::new()),
+    };
+    let moved = result.samples_moved();
+    result.cells[0].runs[0] = BenchmarkRun::of(&Outcome::Lost { lost: 5_000, due: 20_000 }, 0, &file);
+    result.cells[1].runs[0] = BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 0, &file);
+    assert_eq!(result.samples_moved(), moved - 2 * 1_000 + 20_000);
+    let lost = page(&result).tiles.into_iter().find(|tile| tile.figure.ends_with("lost")).expect("a tile");
+    assert_eq!(lost.figure, "5,000 lost");
+    let share = |place: usize| (BenchmarkRun::DONE.of)(&result.cells[place].runs[0]);
+    assert_eq!((share(0), share(1), share(2)), (Some(0.75), Some(0.0), Some(1.0)));
+    assert_eq!(result.cells[0].runs[0].missing.as_deref(), Some("5,000 of 20,000 samples got lost"));
+}
+
+#[test]
 fn quick_compares_each_kind_with_the_first_like_it_and_says_what_it_saw() {
     let plan = quick(7, 80, 1.0);
     assert_eq!((plan.runs, plan.cells.len(), plan.comparisons()), (8, 9, 4));
@@ -337,7 +361,7 @@ fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
     assert_eq!((again.runs[1].sent, again.runs[1].lost), (0, 0));
     assert_eq!(given_up(&again, 2), Some(reason), "nor has it a third");
     again.runs[1] = BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 1, &file);
-    assert_eq!((again.runs[1].lost, given_up(&again, 2).as_deref()), (1, Some("it died")));
+    assert_eq!((again.runs[1].lost, given_up(&again, 2).as_deref()), (0, Some("it died")));
     let mut streams = result.of_work("streams")[0].clone();
     streams.runs.push(BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 1, &file));
     assert_eq!(given_up(&streams, 2).as_deref(), Some("it died"));

@@ -11,6 +11,7 @@ mod contest;
 mod observations;
 mod plan;
 mod presentation;
+mod ratios;
 mod result;
 mod sorted;
 mod study;

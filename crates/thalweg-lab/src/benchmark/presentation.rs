@@ -345,7 +345,7 @@ pub(crate) fn usage(result: &BenchmarkResult, cell: &BenchmarkCellRuns) -> Optio
 
 fn ratios(all: &[JudgedRatio]) -> Section {
     let mut table = Table::new(
-        "Expected ratios of medians; intervals of 95 % from runs of the same round",
+        "Expected ratios of medians; intervals of 95 % from runs of the same round, verdicts corrected for the ratios of a quantity",
         &[
             "",
             "quantity",
@@ -361,10 +361,15 @@ fn ratios(all: &[JudgedRatio]) -> Section {
     );
     table.rows.extend(all.iter().map(|ratio| {
         let interval = ratio.interval.map(|one| format!("{:.3} to {:.3}", one.low, one.high));
+        let reason = ratio.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let verdict = match ratio.holds {
-            Some(true) => "holds",
-            Some(false) => "DOES NOT HOLD",
-            None => "not judged",
+            Some(true) => "holds".to_owned(),
+            Some(false) => "DOES NOT HOLD".to_owned(),
+            None => format!("not judged{reason}"),
+        };
+        let without = match ratio.without.join(", ") {
+            none if none.is_empty() => String::new(),
+            names => format!("; not in every run: {names}"),
         };
         vec![
             ratio.cell.clone(),
@@ -376,7 +381,7 @@ fn ratios(all: &[JudgedRatio]) -> Section {
             ratio.estimate.map_or_else(|| DASH.to_owned(), |value| format!("{value:.3}")),
             interval.unwrap_or_else(|| DASH.to_owned()),
             ratio.quiet_rounds.to_string(),
-            verdict.to_owned(),
+            format!("{verdict}{without}"),
         ]
     }));
     let count = |holds: Option<bool>| all.iter().filter(|ratio| ratio.holds == holds).count();

@@ -5,16 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::beside::{Received, Sent};
 use super::cells::{BenchmarkCell, Deed, cells_of};
 use super::contest::{Outcome, RunFile};
-use super::plan::{Benchmark, RatioExpectation, WorkPlan};
+use super::plan::{Benchmark, RatioExpectation};
+use super::ratios;
 use super::sorted::{self, HurriedTopic};
 use crate::circumstances;
 use crate::figures::grouped;
 use crate::host::{Conditions, Environment};
-use crate::scenario::Relation;
 use crate::statistics::{Interval, Summary, median};
-use crate::study::{
-    CellFailure, CellResult, Difference, Judged, Measure, StudyCell, StudyRun, distinct, judge, within,
-};
+use crate::study::{CellFailure, CellResult, Difference, Judged, StudyCell, distinct, judge, within};
 
 /// The whole result; `results.json` is this.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,8 +111,11 @@ pub struct JudgedRatio {
     pub quantity: String,
     /// What is expected.
     pub expected: RatioExpectation,
-    /// The best of those that it is divided by; missing where none has a figure.
+    /// The best of those that it is divided by, in quiet runs; missing where none has a figure.
     pub best: Option<String>,
+    /// Those of them that have no figure in some run, and so may be no rivals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// The median of the rounds' ratios, or the ratio of the medians where too few rounds have one.
     pub estimate: Option<f64>,
     /// Its interval from runs of the same round, both on a quiet machine; missing below eight of them.
@@ -122,8 +123,12 @@ pub struct JudgedRatio {
     /// How many such rounds there are.
     #[serde(default)]
     pub quiet_rounds: usize,
-    /// Whether the whole interval lies on the expected side, or beyond it; missing where neither is known.
+    /// Whether the ratio surely lies on the expected side, or surely beyond it; missing where neither is known. Corrected for the number of
+    /// expected ratios in the quantity.
     pub holds: Option<bool>,
+    /// Why it is open, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl BenchmarkRun {
@@ -235,7 +240,7 @@ impl BenchmarkResult {
             environment,
             conditions,
             differences: within(&cells),
-            ratios: plan.works.iter().flat_map(|work| ratios(work, &cells)).collect(),
+            ratios: ratios::judged(&plan.works, &cells),
             failures: failures.to_vec(),
             versions,
             remarks,
@@ -298,55 +303,5 @@ impl BenchmarkResult {
             samples * bytes * (cell.times_ms().len() as u64 + if is_single { sent() } else { 0 })
         };
         self.cells.iter().map(of).sum()
-    }
-}
-
-/// What the runs say of the expected ratios of a piece of work.
-fn ratios(work: &WorkPlan, cells: &[BenchmarkCellRuns]) -> Vec<JudgedRatio> {
-    let of = |name: &str| {
-        cells.iter().filter(|cell| cell.cell.work == work.name && cell.cell.contender == name).collect::<Vec<_>>()
-    };
-    let judged = |expected: &RatioExpectation, subject: &BenchmarkCellRuns| {
-        let named = |measure: &&Measure<BenchmarkRun>| {
-            measure.name.starts_with(&expected.figure) && measure.median(subject).is_some()
-        };
-        let measure = BenchmarkRun::MEASURES[1..].iter().find(named)?;
-        let rivals = expected.by.iter().flat_map(|name| of(name)).filter(|rival| rival.cell.deed == subject.cell.deed);
-        let best = rivals
-            .filter_map(|rival| Some((rival, measure.median(rival)?)))
-            .reduce(|best, other| if measure.is_better(other.1, best.1) { other } else { best });
-        let interval = best.as_ref().and_then(|(rival, _)| judge(&[(*rival, subject)], measure).remove(0).ratio);
-        let of_medians = best.as_ref().and_then(|(_, theirs)| Some(measure.median(subject)? / theirs));
-        let estimate = interval.map(|ratio| ratio.estimate).or(of_medians);
-        let holds = interval.and_then(|ratio| holds(&expected.ratio, ratio));
-        Some(JudgedRatio {
-            cell: format!("{}, {}", work.name, subject.cell.deed),
-            quantity: measure.name.to_owned(),
-            expected: expected.clone(),
-            best: best.as_ref().map(|(rival, _)| rival.cell.contender.clone()),
-            estimate,
-            interval,
-            quiet_rounds: best
-                .as_ref()
-                .and_then(|(rival, _)| measure.costs((rival, subject)))
-                .map_or(0, |costs| costs.len()),
-            holds,
-        })
-    };
-    work.expectations
-        .iter()
-        .flat_map(|expected| {
-            of(&expected.of).into_iter().filter_map(|subject| judged(expected, subject)).collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-/// Whether all of the interval lies on the expected side, or none.
-fn holds(expected: &str, ratio: Interval) -> Option<bool> {
-    let (relation, bound) = Relation::bound(expected).ok()?;
-    match [ratio.low, ratio.high].map(|end| relation.holds(end, bound)) {
-        [true, true] => Some(true),
-        [false, false] => Some(false),
-        _ => None,
     }
 }

@@ -230,6 +230,50 @@ fn expected_ratios_hold_where_the_whole_interval_does() {
 }
 
 #[test]
+fn expected_ratios_are_one_family_and_name_rivals_without_figures() {
+    let line = "{ of = \"batch\", by = [\"cyclone batch\"], ratio = \">= 1.8\" },";
+    let figure = |cell: &BenchmarkCell, _| Some(if cell.contender == "batch" { 4_000.0 } else { 1_000.0 });
+    let many = Benchmark::parse("many", &FILE.replace(line, &line.repeat(4))).expect("a benchmark");
+    let judged = example(&many, figure).ratios;
+    let told: Vec<_> = judged[..8].iter().map(|ratio| (ratio.holds, ratio.reason.as_deref())).collect();
+    assert_eq!(told, [(None, Some("8 rounds; 8 comparisons need 9")); 8]);
+    let zenoh = "[[contender]]\nname = \"zenoh\"\npeer = \"zenoh\"\n\n[[work]]\nname = \"streams\"";
+    let three = FILE
+        .replace("[[work]]\nname = \"streams\"", zenoh)
+        .replace("by = [\"cyclone batch\"], ratio = \">=", "by = [\"cyclone batch\", \"zenoh\"], ratio = \">=");
+    let plan = Benchmark::parse("three", &three).expect("a benchmark");
+    let whole = example(&plan, |cell, round| match cell.contender.as_str() {
+        "zenoh" if round == 3 => None,
+        "zenoh" => Some(9_000.0),
+        _ => figure(cell, round),
+    });
+    let first = &whole.ratios[0];
+    assert_eq!((first.holds, first.best.as_deref()), (Some(true), Some("cyclone batch")));
+    assert_eq!(first.without, ["zenoh"]);
+    assert!(to_text(&whole).contains("holds; not in every run: zenoh"), "{}", to_text(&whole));
+    // Zenoh's best runs were those of a machine that was not quiet.
+    let mut cells = example(&Benchmark { runs: 20, ..plan.clone() }, figure).cells;
+    for run in cells.iter_mut().filter(|cell| cell.cell.contender == "zenoh").flat_map(|cell| &mut cell.runs) {
+        run.conditions.stolen_cpu = (run.round < 11).then_some(0.5);
+        run.per_s = Some(if run.round < 11 { 9_000.0 } else { 500.0 });
+    }
+    let ratios = BenchmarkResult::of(&plan, (1_795_294_025, Environment::read()), &[], cells).ratios;
+    assert_eq!((ratios[0].best.as_deref(), ratios[0].holds), (Some("cyclone batch"), Some(true)));
+}
+
+#[test]
+fn ratios_within_the_noise_of_their_bound_are_not_judged() {
+    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
+    // All rounds lie above the bound, by less than neighbouring runs of a cell differ.
+    let result = example(&plan, |cell, round| {
+        let drift = 1.0 + 0.2 * f64::from(round % 2);
+        Some(drift * if cell.contender == "batch" { 1_850.0 } else { 1_000.0 })
+    });
+    assert_eq!(result.ratios[0].holds, None, "{:?}", result.ratios[0]);
+    assert_eq!(result.ratios[0].reason.as_deref(), Some("runs of the same cell lie as far apart"));
+}
+
+#[test]
 fn lost_samples_are_counted_and_failures_are_none() {
     let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
     let mut result = example(&plan, |_, _| Some(1_000.0));

@@ -10,7 +10,7 @@ mod summary;
 pub use buckets::Buckets;
 pub use distribution::{DistributionPoint, distribution};
 pub use inference::{
-    Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, verdicts,
+    Interval, Middle, RUNS_MIN, Verdict, below, median, median_interval, middle, runs_needed, sides, verdicts,
 };
 pub use settling::unsettled;
 pub use summary::Summary;

@@ -4,7 +4,7 @@ use super::cells::{CellResult, Pair};
 use super::experiment::StudyRun;
 use super::order::BLOCK;
 use super::results::RunSummary;
-use crate::statistics::{Interval, RUNS_MIN, Verdict, median, median_interval, runs_needed, verdicts};
+use crate::statistics::{Interval, RUNS_MIN, Verdict, median, median_interval, runs_needed, sides, verdicts};
 
 /// A quantity that a run has a figure of.
 pub(crate) struct Measure<R = RunSummary> {
@@ -103,6 +103,45 @@ pub(crate) fn judge<C, R: StudyRun>(pairs: &[Pair<'_, C, R>], measure: &Measure<
         Judged { ratio, noise, verdict, reason }
     };
     all.into_iter().enumerate().map(one).collect()
+}
+
+/// What the runs tell of a ratio and its bound.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bounded {
+    /// Subject by baseline; missing where too few rounds have both.
+    pub(crate) ratio: Option<Interval>,
+    /// Rounds in which both have a figure and the machine was quiet.
+    pub(crate) rounds: usize,
+    /// Whether the ratio surely lies below the bound, or surely above it.
+    pub(crate) is_below: Option<bool>,
+    /// Why neither is told.
+    pub(crate) reason: Option<String>,
+}
+
+/// On which side of its bound the ratio of each pair lies; all pairs are one family. What is no difference in [`judge`] tells nothing here:
+/// runs of one cell that lie as far apart as the ratio from its bound, and less time for less that was delivered.
+pub(crate) fn judge_bounds<C, R: StudyRun>(pairs: &[(Pair<'_, C, R>, f64)], measure: &Measure<R>) -> Vec<Bounded> {
+    let sign = if measure.more_is == Side::Worse { 1.0 } else { -1.0 };
+    let costs: Vec<Option<Vec<f64>>> = pairs.iter().map(|(pair, _)| measure.costs(*pair)).collect();
+    let from_bound = |(costs, (_, bound)): (&Option<Vec<f64>>, &(Pair<'_, C, R>, f64))| -> Vec<f64> {
+        costs.iter().flatten().map(|cost| cost - sign * bound.ln()).collect()
+    };
+    let family: Vec<Vec<f64>> = costs.iter().zip(pairs).map(from_bound).collect();
+    let one = |(index, side): (usize, Option<std::cmp::Ordering>)| {
+        let (pair, costs) = (pairs[index].0, costs[index].as_deref());
+        let verdict = match side {
+            Some(std::cmp::Ordering::Less) => Verdict::Better,
+            Some(_) => Verdict::Worse,
+            None => Verdict::Inconclusive,
+        };
+        let reason = doubt(measure, pair, (costs.map(|_| &family[index][..]), noise(measure.of, pair)), verdict)
+            .or_else(|| side.is_none().then(|| told_by(pair, costs, pairs.len())));
+        let is_less = (verdict == Verdict::Better) == (measure.more_is == Side::Worse);
+        let ratio = costs.and_then(|costs| measure.ratio(costs));
+        let rounds = costs.map_or(0, <[f64]>::len);
+        Bounded { ratio, rounds, is_below: reason.is_none().then_some(is_less), reason }
+    };
+    sides(&family).into_iter().enumerate().map(one).collect()
 }
 
 /// Why a verdict does not stand although the runs tell it.

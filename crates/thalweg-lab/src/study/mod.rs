@@ -31,7 +31,7 @@ pub(crate) use directory::{RunName, load_json, schema_in, schema_of};
 pub use error::StudyError;
 pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told};
 pub(crate) use fingerprint::{checksum, host_parts, programs_of};
-pub(crate) use judging::{Judged, Measure, Side, judge};
+pub(crate) use judging::{Judged, Measure, Side, judge, judge_bounds};
 pub use live::RunSnapshot;
 pub(crate) use live::StudyWatcher;
 pub(crate) use report::cells::{failures as failures_section, section as cells_section};

@@ -14,6 +14,9 @@ pub(crate) fn refusal(cell: &Cell, qos: &Qos, process: &Process, hosts: Option<&
             .to_owned()
     } else if process.model != ProcessModel::PerEndpoint {
         "its processes hold one endpoint each: use model = \"per-endpoint\"".to_owned()
+    } else if process.receive_buffer_bytes.is_some() {
+        "it decides on its sockets' receive buffers itself: leave `receive_buffer_bytes` out, or measure Thalweg alone"
+            .to_owned()
     } else {
         of_peer(peer, cell, cell.reliability.unwrap_or(qos.reliability))?
     };

@@ -34,6 +34,9 @@ fn what_a_peer_cannot_do_is_refused_before_the_run() {
         "[process]\nmodel = \"single\"",
         "zenoh cannot measure 1–1 1 B 10 Hz zenoh: its processes",
     );
+    const BUFFER: &str = "[process]\nreceive_buffer_bytes = 8388608";
+    check("middleware = [\"thalweg\", \"cyclone\"]", BUFFER, "it decides on its sockets' receive buffers itself");
+    check("middleware = \"thalweg\"", BUFFER, "");
     check("middleware = [\"cyclone\", \"zenoh-tuned\"]", HOSTS, "");
     check("middleware = \"raw\"", &format!("{HOSTS}\n{BEST_EFFORT}"), "");
     check("middleware = \"iceoryx2\"", HOSTS, "its data lie in memory that hosts do not share");

@@ -325,7 +325,7 @@ fn what_the_following_law_gains_on_a_slow_machine_is_told_beside_the_papers_gain
 }
 
 #[test]
-fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
+fn californium_with_and_without_the_detection_of_duplicates_is_told_in_ranges() {
     let cell = |deduplication, served| {
         let load = RequestLoad::Open { clients: 10_000, rate: 10.0, bytes: None, flood: None };
         cell_of(
@@ -336,12 +336,27 @@ fn californiums_fall_is_laid_to_duplicates_only_where_it_goes_without_them() {
             plain(served),
         )
     };
-    let seen = |without| {
-        verdicts::clients_seen(&result_of(vec![cell(Deduplication::Shipped, 2_000), cell(Deduplication::Off, without)]))
-            .join("\n")
+    let cells = vec![cell(Deduplication::Shipped, 2_000), cell(Deduplication::Off, 8_000)];
+    let text = verdicts::clients_seen(&result_of(cells)).join("\n");
+    assert!(
+        text.contains("served 4,000/s (range 4,000 to 4,000) with the detection of duplicates and 16,000/s (range 16,000 to 16,000) without"),
+        "{text}"
+    );
+    assert!(!text.contains("price") && !text.contains("reason"), "two to four runs tell no cause: {text}");
+}
+
+#[test]
+fn a_flood_that_costs_time_is_not_called_unnoticed() {
+    let cell = |flood: Option<(u32, f64)>, p99_us: f64| {
+        let load = RequestLoad::Open { clients: 100, rate: 10.0, bytes: None, flood };
+        let mut runs = plain(5_000);
+        runs.iter_mut().for_each(|run| run.load.latency.p99_us = Some(p99_us));
+        cell_of(PaperFigure::Flood, Contender::Thalweg(ControlLaw::Vta), ServerWork::Greeting, load, runs)
     };
-    assert!(seen(8_000).contains("price of 247 s of duplicates"));
-    assert!(seen(2_000).contains("has another reason here"));
+    let seen = verdicts::flood_seen(&result_of(vec![cell(None, 400.0), cell(Some((100_000, 5_000.0)), 90_000.0)]));
+    let expect = "honest clients were answered as often beside the flood as without it; their median took 0.100 ms beside it and 0.100 ms \
+                  without, their 99th percentile 90.0 ms beside it and 0.400 ms without.";
+    assert!(seen[0].contains(expect), "{seen:?}");
 }
 
 #[test]
@@ -394,6 +409,7 @@ fn the_page_shows_every_part_and_what_is_missing() {
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
+    assert!(html.contains("other programs and a hypervisor together took more than 1 % of the processor time"));
     assert!(html.contains("it &lt;died&gt;") && html.contains("CPU µs an answer"));
     let again: Paper5Result = serde_json::from_str(&serde_json::to_string(&result).expect("JSON")).expect("a result");
     assert_eq!(again, result, "results.json holds all that the page shows");

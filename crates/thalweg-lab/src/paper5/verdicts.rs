@@ -8,6 +8,7 @@ use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
 use super::result::{Paper5Result, ServerCellRuns};
 use crate::figures::{grouped, percent, rounded};
+use crate::statistics::Middle;
 
 /// All sentences about the equations.
 pub(super) fn equations(result: &Paper5Result) -> Vec<String> {
@@ -140,25 +141,22 @@ pub(super) fn clients_seen(result: &Paper5Result) -> Vec<String> {
     contenders.into_iter().filter_map(of).chain(duplicates(result)).collect()
 }
 
-/// Whether Californium's fall is that of its duplicate detection.
+/// Californium with its duplicate detection and without, side by side: so few runs tell ranges and no cause.
 fn duplicates(result: &Paper5Result) -> Option<String> {
-    let last = |deduplication| {
-        let points = by_clients(result, Contender::Peer(CoapPeer::Californium, deduplication));
-        points.last().map(|(clients, served)| (*clients, served.estimate))
-    };
+    let last =
+        |deduplication| by_clients(result, Contender::Peer(CoapPeer::Californium, deduplication)).last().copied();
     let ((clients, with), (_, without)) = (last(Deduplication::Shipped)?, last(Deduplication::Off)?);
-    if clients < PAPER_FALL {
-        return None;
-    }
-    Some(if without > with * (2.0 - FALL) {
+    let shown = |served: Middle| {
+        let kind = if served.is_range { "range" } else { "95 % interval" };
+        format!("{}/s ({kind} {} to {})", rounded(served.estimate), rounded(served.low), rounded(served.high))
+    };
+    (clients >= PAPER_FALL).then(|| {
         format!(
-            "Californium without the detection of duplicates served {} times as much at the most clients: what the paper's Figure 9 shows \
-             as its fall is here the price of 247 s of duplicates, which MinT does not remember.",
-            rounded(without / with)
+            "With {} clients Californium served {} with the detection of duplicates and {} without it; the paper's Figure 9 shows a fall there.",
+            grouped(clients as u64),
+            shown(with),
+            shown(without)
         )
-    } else {
-        "Californium served as much with the detection of duplicates as without: its fall in the paper's Figure 9 has another reason here."
-            .to_owned()
     })
 }
 
@@ -208,21 +206,29 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
     result.cells_of(PaperFigure::Overload).filter_map(of).collect()
 }
 
-/// The flood: its costs for honest clients.
+/// The flood: its costs for honest clients, in answers and in time.
 pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
-    let served = |contender: Contender, is_flood: bool| {
-        let is_meant = |cell: &super::ServerCell| {
-            cell.contender == contender
-                && matches!(cell.load, RequestLoad::Open { flood, .. } if flood.is_some() == is_flood)
-        };
-        median_of(answers::find(result, PaperFigure::Flood, is_meant)?, SERVED)
-    };
     let of = |contender: Contender| {
-        let share = served(contender, true)? / served(contender, false)?;
-        Some(match share {
-            share if share > NOTHING => format!("{contender}: honest clients noticed nothing of the flood."),
-            share => format!("{contender}: the flood cost honest clients {} of their answers.", percent(1.0 - share)),
-        })
+        let cell = |is_flood: bool| {
+            answers::find(result, PaperFigure::Flood, |cell| {
+                let is_meant = matches!(cell.load, RequestLoad::Open { flood, .. } if flood.is_some() == is_flood);
+                cell.contender == contender && is_meant
+            })
+        };
+        let (with, without) = (cell(true)?, cell(false)?);
+        let share = median_of(with, SERVED)? / median_of(without, SERVED)?;
+        let lost = match share {
+            share if share > NOTHING => {
+                "honest clients were answered as often beside the flood as without it".to_owned()
+            }
+            share => format!("the flood cost honest clients {} of their answers", percent(1.0 - share)),
+        };
+        let both = |figure| {
+            let ms = |cell| median_of(cell, figure).map_or_else(|| "–".to_owned(), |us| rounded(us / 1e3));
+            format!("{} ms beside it and {} ms without", ms(with), ms(without))
+        };
+        let (p50, p99) = (both(answers::P50), both(answers::P99));
+        Some(format!("{contender}: {lost}; their median took {p50}, their 99th percentile {p99}."))
     };
     answers::each(result, PaperFigure::Flood, |cell| cell.contender).into_iter().filter_map(of).collect()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{PresetPage, ResultOf};
 use crate::circumstances;
 use crate::figures::{duration, utc};
+use crate::host::Conditions;
 use crate::report::{Page, Section};
 use crate::study::{CellFailure, StudyRun, comparison_cards, differences_tables, distinct};
 use crate::table::Table;
@@ -102,8 +103,9 @@ fn conditions<P: PresetPage>(result: &ResultOf<P>) -> Vec<String> {
     let disturbed = result.runs().filter(|run| run.is_disturbed()).count();
     let mut out = circumstances::sentences(&result.conditions);
     out.push(format!(
-        "During {disturbed} of {} runs other work took more than 5 % of the processor time or a hypervisor more than 0.5 %.",
-        result.runs().count()
+        "During {disturbed} of {} runs other programs and a hypervisor together took more than {} % of the processor time.",
+        result.runs().count(),
+        100.0 * Conditions::OTHERS_MAX
     ));
     out
 }

@@ -242,7 +242,7 @@ impl Contest<'_> {
         let figures: ThroughputFigures = self.perf("throughput", &options, own.into())?;
         if figures.lost > 0 {
             // A rate with losses is another measurement.
-            return Ok(Outcome::Lost { lost: figures.lost, due: figures.sent * figures.readers as u64 });
+            return Ok(Outcome::Lost { lost: figures.lost, due: figures.sent * figures.readers });
         }
         Ok(Outcome::Stream(Box::new(figures)))
     }

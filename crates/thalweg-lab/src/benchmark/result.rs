@@ -151,7 +151,7 @@ impl BenchmarkRun {
                 // Seconds for a million samples are microseconds for one.
                 (out.writer_us, out.reader_us) =
                     (Some(costs.cpu_s_per_million_writer), Some(costs.cpu_s_per_million_reader));
-                (out.per_s, out.sent) = (Some(figures.rates.received_per_s), figures.sent * figures.readers as u64);
+                (out.per_s, out.sent) = (Some(figures.rates.received_per_s), figures.sent * figures.readers);
             }
             Outcome::Lost { lost, due } => {
                 (out.sent, out.lost) = (*due, *lost);

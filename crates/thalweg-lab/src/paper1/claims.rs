@@ -52,13 +52,16 @@ fn cell<'a>(part: &'a BenchmarkResult, work: &str, contender: &str, deed: Deed) 
     part.of_work(work).into_iter().find(|cell| cell.cell.contender == contender && cell.cell.deed == deed)
 }
 
-fn deeds<'a>(part: &'a BenchmarkResult, work: &str, contender: &str) -> Vec<(&'a BenchmarkCellRuns, Summary)> {
+/// A cell with its bursts summarized.
+type Timed<'a> = (&'a BenchmarkCellRuns, Summary);
+
+fn deeds<'a>(part: &'a BenchmarkResult, work: &str, contender: &str) -> Vec<Timed<'a>> {
     let cells = part.of_work(work).into_iter().filter(|cell| cell.cell.contender == contender);
     cells.filter_map(|cell| Some((cell, cell.times()?))).collect()
 }
 
 pub(super) fn batching(part: &BenchmarkResult) -> Option<String> {
-    let pairs: Vec<((&BenchmarkCellRuns, Summary), (&BenchmarkCellRuns, Summary))> = deeds(part, TABLE_2, "batching")
+    let pairs: Vec<(Timed<'_>, Timed<'_>)> = deeds(part, TABLE_2, "batching")
         .into_iter()
         .filter_map(|batching| {
             let coalescing = cell(part, TABLE_2, "coalescing", batching.0.cell.deed)?;

@@ -7,7 +7,7 @@ use crate::figures::percent;
 use crate::parts::PartResult;
 use crate::statistics::{Interval, RUNS_MIN, Verdict, below, median, median_interval};
 use crate::study::{
-    CPU, CellResult, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, judge,
+    CPU, CellResult, Judged, Measure, P50, P99, ROUND_TRIP_P50, ROUND_TRIP_P99, Side, THROUGHPUT, distinct, judge,
 };
 
 type Measures = [&'static Measure; 3];
@@ -36,13 +36,15 @@ pub(super) fn winners(parts: &[PartResult]) -> Vec<Winner> {
     families(parts).flat_map(of).collect()
 }
 
-/// Each quantity with the groups that have it.
+/// Each quantity with the groups of all parts that have it.
 fn families(parts: &[PartResult]) -> impl Iterator<Item = (&'static Measure, Vec<(&PartResult, Group<'_>)>)> {
-    let of = move |measures: &'static Measures| {
-        let own = move || groups(parts).into_iter().filter(move |(part, _)| std::ptr::eq(measures_of(part), measures));
-        measures.iter().map(move |measure| (*measure, own().collect()))
-    };
-    [&OPEN, &READERS, &CLOSED].into_iter().flat_map(of)
+    let all = [&OPEN, &READERS, &CLOSED].into_iter().flatten();
+    let first = |name: &str| all.clone().copied().find(|measure| measure.name == name);
+    let quantities = distinct(all.clone().map(|measure| measure.name)).into_iter().filter_map(first);
+    quantities.collect::<Vec<_>>().into_iter().map(move |measure| {
+        let has = |part: &PartResult| measures_of(part).iter().any(|own| own.name == measure.name);
+        (measure, groups(parts).into_iter().filter(|(part, _)| has(part)).collect())
+    })
 }
 
 /// What is compared in a part.

@@ -329,6 +329,23 @@ fn few_runs_are_not_judged() {
 }
 
 #[test]
+fn the_comparisons_of_a_quantity_are_one_family_whatever_their_part() {
+    let of = |name: &str| PartResult { name: name.to_owned(), ..part([100.0, 200.0, 102.0], [1_000, 300, 1_000]) };
+    let told = |parts: &[PartResult]| {
+        let winners = answers::winners(parts);
+        let own = winners.iter().filter(|winner| winner.quantity.contains("p50"));
+        own.map(|winner| winner.verdict.clone()).collect::<Vec<_>>()
+    };
+    let lengths = || (0..4).map(|_| of("lengths")).collect::<Vec<_>>();
+    let readers = || (0..4).map(|_| of("calibration")).collect::<Vec<_>>();
+    let (few, others) = (told(&lengths()), told(&readers()));
+    assert!(few.len() <= 6 && others.len() <= 6 && few.len() + others.len() > 6, "{few:?} {others:?}");
+    assert!(few.iter().chain(&others).all(|verdict| verdict == "unicast"), "{few:?} {others:?}");
+    let both = told(&lengths().into_iter().chain(readers()).collect::<Vec<_>>());
+    assert!(both.iter().all(|verdict| verdict.starts_with("open: 8 rounds;")), "{both:?}");
+}
+
+#[test]
 fn peers_take_part_by_both_ways() {
     let plan = Paper2Plan::quick(5, 2).with_peers(&[PeerProgram::Cyclone]);
     assert!(plan.command.ends_with("--peers cyclone"), "{}", plan.command);

@@ -65,6 +65,10 @@ impl StudyRun for Run {
     fn is_disturbed(&self) -> bool {
         self.conditions.is_disturbed()
     }
+
+    fn is_limited(&self) -> bool {
+        self.load.generator.generator_limited
+    }
 }
 
 impl StudyCell for ServerCell {

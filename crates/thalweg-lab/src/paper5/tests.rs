@@ -441,6 +441,31 @@ fn a_contender_that_serves_more_at_the_same_load_is_told_from_eight_rounds_on() 
 }
 
 #[test]
+fn a_generator_at_its_limit_compares_no_servers() {
+    let load = RequestLoad::Closed { clients: 64, outstanding: 4 };
+    let cell = |contender, limited: u32| {
+        let run = |round: u32| {
+            let mut run = run_of(round, &[(10_000, 9_000, 1e2)], &[]);
+            run.load.generator.generator_limited = round < limited;
+            run
+        };
+        let runs = (0..12).map(run).collect();
+        cell_of(PaperFigure::Capacity, contender, ServerWork::Greeting, load.clone(), runs)
+    };
+    let (ours, peer) =
+        (Contender::Thalweg(ControlLaw::Vta), Contender::Peer(CoapPeer::Libcoap, Deduplication::Shipped));
+    let told = |limited| {
+        let of =
+            within(&[cell(ours, 0), cell(peer, limited)]).into_iter().find(|one| one.quantity == "served a second");
+        of.map(|one| (one.verdict, one.reason)).expect("compared")
+    };
+    assert_eq!(told(0).0, Verdict::Equivalent);
+    assert_eq!(told(4).0, Verdict::Equivalent, "eight rounds are left");
+    let reason = "fewer than 8 rounds in which the generator was not at its own limit".to_owned();
+    assert_eq!(told(5), (Verdict::Inconclusive, Some(reason)));
+}
+
+#[test]
 fn counts_of_a_run_have_to_add_up() {
     let run = run_of(0, &[(1_000, 900, 1e2)], &[]);
     assert_eq!(run.load.check(), Ok(()));

@@ -139,6 +139,11 @@ pub(crate) trait StudyRun: Clone + fmt::Debug + PartialEq + Serialize + Deserial
 
     /// Whether the machine was not quiet.
     fn is_disturbed(&self) -> bool;
+
+    /// Whether its figures are those of the measuring program, which could do no more.
+    fn is_limited(&self) -> bool {
+        false
+    }
 }
 
 /// The results of a study.

@@ -40,15 +40,16 @@ impl<R: StudyRun> Measure<R> {
         cell.median_of(self.of)
     }
 
-    /// The subject's share of the baseline in each round in which both have a figure and the machine was quiet, as logarithms of which less is
+    /// The subject's share of the baseline in each round in which both have a figure, the machine was quiet and the
+    /// measuring program not at its limit, as logarithms of which less is
     /// better; `None` where both are infinite or zero in a round, so that they have no ratio.
     pub(crate) fn costs<C>(&self, (baseline, subject): Pair<'_, C, R>) -> Option<Vec<f64>> {
         let sign = if self.more_is == Side::Worse { 1.0 } else { -1.0 };
         let cost = |run: &R| {
-            let other = baseline.run_of(run.round()).filter(|other| !other.is_disturbed())?;
+            let other = baseline.run_of(run.round()).filter(|other| tells(*other))?;
             Some(sign * ((self.of)(run)? / (self.of)(other)?).ln())
         };
-        let costs: Vec<f64> = subject.quiet_runs().filter_map(cost).collect();
+        let costs: Vec<f64> = subject.runs.iter().filter(|run| tells(*run)).filter_map(cost).collect();
         costs.iter().all(|cost| !cost.is_nan()).then_some(costs)
     }
 
@@ -123,10 +124,10 @@ pub(crate) struct Bounded {
 pub(crate) fn judge_bounds<C, R: StudyRun>(pairs: &[(Pair<'_, C, R>, f64)], measure: &Measure<R>) -> Vec<Bounded> {
     let sign = if measure.more_is == Side::Worse { 1.0 } else { -1.0 };
     let costs: Vec<Option<Vec<f64>>> = pairs.iter().map(|(pair, _)| measure.costs(*pair)).collect();
-    let from_bound = |(costs, (_, bound)): (&Option<Vec<f64>>, &(Pair<'_, C, R>, f64))| -> Vec<f64> {
+    let from_bound = |costs: &Option<Vec<f64>>, bound: f64| -> Vec<f64> {
         costs.iter().flatten().map(|cost| cost - sign * bound.ln()).collect()
     };
-    let family: Vec<Vec<f64>> = costs.iter().zip(pairs).map(from_bound).collect();
+    let family: Vec<Vec<f64>> = costs.iter().zip(pairs).map(|(costs, (_, bound))| from_bound(costs, *bound)).collect();
     let one = |(index, side): (usize, Option<std::cmp::Ordering>)| {
         let (pair, costs) = (pairs[index].0, costs[index].as_deref());
         let verdict = match side {
@@ -169,7 +170,12 @@ fn keeps_up<C, R: StudyRun>(pair: Pair<'_, C, R>, verdict: Verdict) -> bool {
 
 /// Why the runs tell nothing.
 fn told_by<C, R: StudyRun>(pair: Pair<'_, C, R>, costs: Option<&[f64]>, comparisons: usize) -> String {
-    let rounds = if pair.0.is_disturbed() || pair.1.is_disturbed() { "quiet rounds" } else { "rounds" };
+    let is_limited = [pair.0, pair.1].iter().any(|cell| cell.runs.iter().any(StudyRun::is_limited));
+    let rounds = match pair.0.is_disturbed() || pair.1.is_disturbed() {
+        _ if is_limited => "rounds in which the generator was not at its own limit",
+        true => "quiet rounds",
+        false => "rounds",
+    };
     match costs {
         None => "neither has a figure in some round".to_owned(),
         Some(costs) if costs.len() < RUNS_MIN => format!("fewer than {RUNS_MIN} {rounds}"),
@@ -180,11 +186,16 @@ fn told_by<C, R: StudyRun>(pair: Pair<'_, C, R>, costs: Option<&[f64]>, comparis
     }
 }
 
+/// Whether a run tells something of its cell.
+fn tells<R: StudyRun>(run: &R) -> bool {
+    !run.is_disturbed() && !run.is_limited()
+}
+
 /// How far the two runs of a block lie apart within each cell: the larger end of the interval, as a logarithm.
 fn noise<C, R: StudyRun>(of: Value<R>, (baseline, subject): Pair<'_, C, R>) -> Option<f64> {
     let apart = |cell: &CellResult<C, R>| {
-        let second = |run: &R| cell.run_of(run.round() + 1).filter(|second| !second.is_disturbed()).and_then(of);
-        let firsts = cell.quiet_runs().filter(|run| run.round() % BLOCK == 0);
+        let second = |run: &R| cell.run_of(run.round() + 1).filter(|second| tells(*second)).and_then(of);
+        let firsts = cell.runs.iter().filter(|run| tells(*run) && run.round() % BLOCK == 0);
         firsts.filter_map(|run| Some((second(run)? / of(run)?).ln())).collect::<Vec<f64>>()
     };
     let all: Vec<f64> = [baseline, subject].into_iter().flat_map(apart).filter(|ratio| ratio.is_finite()).collect();

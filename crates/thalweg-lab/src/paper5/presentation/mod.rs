@@ -126,7 +126,8 @@ impl PresetPage for Paper5Plan {
              not the figures. It quotes its own gain as 25 and 35 %, as 5 and 30 %, and as 19, 12, 13 and 13 % for four machines; its Figure 10 \
              reads 24 % over MinT and 52 % over Californium."
                 .to_owned(),
-            format!("In {limited} runs the generator was at its own limit; their figures are too low for the server."),
+            format!("In {limited} runs the generator was at its own limit; their figures are too low for the server and count in no \
+                     verdict."),
         ]
     }
 }

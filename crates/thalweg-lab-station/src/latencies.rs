@@ -68,6 +68,20 @@ impl Latencies {
             Duration::from_nanos(nanos.clamp(self.min, self.max))
         })
     }
+
+    /// The latency in microseconds that the share `q` of `due` things does not exceed, where `due` also counts those that never came:
+    /// infinite where fewer came, `None` when too few were due to tell (see [`is_supported`]).
+    pub fn quantile_of(&self, q: f64, due: u64) -> Option<f64> {
+        let rank = ((q * due as f64).ceil() as u64).max(1);
+        is_supported(q, due).then(|| match rank > self.count() {
+            true => f64::INFINITY,
+            false => {
+                // Half a place short of the rank, so that rounding does not lead to the next one.
+                let nanos = self.histogram.value_at_quantile((rank as f64 - 0.5) / self.count() as f64);
+                nanos.clamp(self.min, self.max) as f64 / 1e3
+            }
+        })
+    }
 }
 
 impl Default for Latencies {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::LoadPlan;
 use crate::figures::micros;
 use crate::statistics::Latencies;
+use crate::statistics::endless::option;
 
 /// Value of [`LoadResult::schema`].
 pub const SCHEMA: &str = "thalweg.coap-load/1";
@@ -26,7 +27,7 @@ pub struct LoadResult {
     pub served_per_s: f64,
     /// Outcomes of the requests.
     pub counts: LoadCounts,
-    /// Response times of verified answers.
+    /// Response times of all requests.
     pub latency: ResponseTimes,
     /// The same by the time at which requests were due; empty unless windows were requested.
     pub windows: Vec<Window>,
@@ -95,26 +96,32 @@ pub struct LoadCounts {
     pub codes: BTreeMap<String, u64>,
 }
 
-/// Response times in microseconds. A quantile is null when fewer than ten answers lie beyond it.
+/// Response times in microseconds. In the quantiles a request without a verified answer is infinitely late, which JSON writes as `never`. A
+/// quantile is null when fewer than ten requests lie beyond it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResponseTimes {
     /// Shortest; null when there is none.
     pub min_us: Option<f64>,
     /// Median.
+    #[serde(default, with = "option")]
     pub p50_us: Option<f64>,
     /// 90th percentile.
+    #[serde(default, with = "option")]
     pub p90_us: Option<f64>,
     /// 99th percentile.
+    #[serde(default, with = "option")]
     pub p99_us: Option<f64>,
     /// 99.9th percentile.
+    #[serde(default, with = "option")]
     pub p999_us: Option<f64>,
     /// Longest; null when there is none.
     pub max_us: Option<f64>,
 }
 
 impl ResponseTimes {
-    pub(super) fn of(latencies: &Latencies) -> ResponseTimes {
-        let quantile = |q| latencies.quantile(q).map(micros);
+    /// Those of `offered` requests, of which these had a verified answer.
+    pub(super) fn of(latencies: &Latencies, offered: u64) -> ResponseTimes {
+        let quantile = |q| latencies.quantile_of(q, offered);
         let is_any = latencies.count() > 0;
         ResponseTimes {
             min_us: is_any.then(|| micros(latencies.min())),
@@ -144,7 +151,7 @@ pub struct Window {
     pub lost: u64,
     /// Right answers that came within the window, whenever their requests were due.
     pub answered: u64,
-    /// Response times of the served.
+    /// Response times of those that were due in it.
     pub latency: ResponseTimes,
 }
 

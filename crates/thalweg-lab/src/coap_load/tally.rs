@@ -136,7 +136,7 @@ impl Tally {
     }
 
     pub(super) fn response_times(&self) -> ResponseTimes {
-        ResponseTimes::of(&self.whole.latencies)
+        ResponseTimes::of(&self.whole.latencies, self.whole.offered)
     }
 
     /// Delays of sending after the scheduled time.
@@ -157,9 +157,35 @@ impl Tally {
                 rejected: window.rejected,
                 lost: window.lost,
                 answered: window.answered,
-                latency: ResponseTimes::of(&window.latencies),
+                latency: ResponseTimes::of(&window.latencies, window.offered),
             }
         });
         windows.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_without_a_verified_answer_are_infinitely_late() {
+        let plan = LoadPlan { warm_up: Duration::ZERO, ..LoadPlan::new(([127, 0, 0, 1], 5683).into()) };
+        let mut tally = Tally::new(&plan);
+        let ms = |count: u64| count * 1_000_000;
+        // Of 1,000 requests 600 are answered after 1 ms; 200 are lost, 100 refused by the server and 100 by the system.
+        for number in 0..1_000 {
+            tally.handle_request(number, number, number < 900);
+        }
+        let code = |verdict| if verdict == Verdict::Right { Code::CONTENT } else { Code::SERVICE_UNAVAILABLE };
+        (0..600).for_each(|due| tally.handle_answer(due, due + ms(1), code(Verdict::Right), Verdict::Right));
+        (600..700).for_each(|due| tally.handle_answer(due, due + ms(1), code(Verdict::Rejected), Verdict::Rejected));
+        (700..900).for_each(|due| tally.handle_lost(due));
+        let times = tally.response_times();
+        assert!(times.p50_us.is_some_and(|us| (us - 1_000.0).abs() < 2.0), "{times:?}");
+        assert_eq!((times.p90_us, times.p99_us, times.p999_us), (Some(f64::INFINITY), Some(f64::INFINITY), None));
+        let text = serde_json::to_string(&times).expect("JSON");
+        assert!(text.contains(r#""p99_us":"never""#) && text.contains(r#""p999_us":null"#), "{text}");
+        assert_eq!(serde_json::from_str::<ResponseTimes>(&text).expect("JSON"), times);
     }
 }

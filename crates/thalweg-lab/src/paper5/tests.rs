@@ -360,6 +360,15 @@ fn a_flood_that_costs_time_is_not_called_unnoticed() {
 }
 
 #[test]
+fn a_median_over_the_runs_needs_a_figure_of_every_run() {
+    let mut runs = plain(5_000);
+    runs[0].load.latency.p99_us = None;
+    let load = RequestLoad::Closed { clients: 64, outstanding: 4 };
+    let cell = cell_of(PaperFigure::Capacity, Contender::Thalweg(ControlLaw::Vta), ServerWork::Greeting, load, runs);
+    assert_eq!((answers::median_of(&cell, answers::P99), answers::median_of(&cell, answers::P50)), (None, Some(100.0)));
+}
+
+#[test]
 fn an_overload_that_the_generator_could_not_make_says_nothing_of_the_server() {
     let ours = Contender::Thalweg(ControlLaw::Vta);
     let (closed, twice) =

@@ -199,8 +199,8 @@ pub(super) fn overload_seen(result: &Paper5Result) -> Vec<String> {
             ));
         }
         let share = median_of(cell, SERVED)? / answers::capacity(result, cell.cell.contender, cell.cell.handler)?;
-        let p99 = median_of(cell, answers::P99)
-            .map_or_else(String::new, |us| format!(", p99 of the served {} ms", rounded(us / 1e3)));
+        let p99 =
+            median_of(cell, answers::P99).map_or_else(String::new, |us| format!(", p99 {} ms", rounded(us / 1e3)));
         Some(format!("{name} kept {} of its capacity{p99}.", percent(share)))
     };
     result.cells_of(PaperFigure::Overload).filter_map(of).collect()

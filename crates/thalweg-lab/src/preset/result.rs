@@ -69,9 +69,10 @@ impl<P: PresetPlan, R> PresetResult<P, P::Cell, R> {
     }
 }
 
-/// The median over the runs of a cell with its interval, or with the range of too few runs. `None` without a run that has the figure.
+/// The median over the runs of a cell with its interval, or with the range of too few runs. `None` where a run lacks the figure: the others
+/// may be the better ones.
 pub(crate) fn estimate<C, R>(cell: &CellResult<C, R>, figure: fn(&R) -> Option<f64>) -> Option<Middle> {
-    middle(&cell.runs.iter().filter_map(figure).collect::<Vec<f64>>())
+    middle(&cell.runs.iter().map(figure).collect::<Option<Vec<f64>>>()?)
 }
 
 /// The median alone.

@@ -103,7 +103,8 @@ pub(super) fn ramp(result: &Paper5Result) -> Section {
     };
     let waits = |cell: &ServerCellRuns| {
         let points = cell.runs[0].load.windows.iter();
-        let points = points.filter_map(|one| Some((one.start_s, one.latency.p50_us?))).collect();
+        let points = points.filter_map(|one| Some((one.start_s, one.latency.p50_us.filter(|us| us.is_finite())?)));
+        let points = points.collect();
         small(cell, Axis::micros("median response time"), vec![line("", 1, points)])
     };
     Section {

@@ -48,6 +48,8 @@ pub(crate) struct Generator<'plan> {
     meter: Meter,
     /// Token of the first request; a run's tokens are not those of another.
     first_token: u64,
+    /// Clients of a closed loop whose requests the system refused, and when they try again.
+    refused: (Vec<u32>, u64),
     /// The next clients on the schedule.
     turn: u32,
     /// When the run began, by the host's clock.
@@ -111,6 +113,7 @@ impl<'plan> Generator<'plan> {
             tally: Tally::new(plan),
             meter: Meter::new(plan.server_process),
             first_token: random.next_u64(),
+            refused: (Vec::new(), 0),
             turn: 0,
             began: monotonic_nanos(),
             plan,
@@ -140,6 +143,7 @@ impl<'plan> Generator<'plan> {
             if is_stopped.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
+            self.retry(now);
             let has_sent = self.send_due(now)?;
             let has_expired = self.expire(now);
             let has_received = self.receive()?;
@@ -179,6 +183,14 @@ impl<'plan> Generator<'plan> {
         }
     }
 
+    /// Sends again what the system refused some time ago.
+    fn retry(&mut self, now: u64) {
+        if !self.refused.0.is_empty() && now >= self.refused.1 {
+            let clients = std::mem::take(&mut self.refused.0);
+            clients.into_iter().for_each(|client| self.send_owed(client));
+        }
+    }
+
     /// Sends so many requests of one client at once.
     fn send(&mut self, client: u32, due: u64, now: u64, count: u32) {
         let first = self.ledger.next();
@@ -205,6 +217,12 @@ impl<'plan> Generator<'plan> {
             place.next_id = first_id.wrapping_add(count as u16);
             place.sent += count;
             place.open += count;
+        } else if self.schedule.is_none() {
+            place.owed += count;
+            if !self.refused.0.contains(&client) {
+                self.refused.0.push(client);
+            }
+            self.refused.1 = now + RETRY_NANOS;
         }
     }
 
@@ -347,6 +365,8 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const READY_MAX: usize = 256;
 /// Requests that leave by one system call; the kernel cuts them into datagrams.
 const BURST_MAX: u32 = 32;
+/// How long a closed loop waits after a refusal: the next one would count as a request that was not sent as well.
+const RETRY_NANOS: u64 = 1_000_000;
 /// Some 100 µs of sending.
 const SENDS_PER_TURN: usize = 32;
 const DATAGRAM_BYTES: usize = 2048;
@@ -374,6 +394,30 @@ mod tests {
         let counts = generator.tally.counts();
         assert!(counts.served + counts.rejected + counts.wrong <= 1);
         (counts.served, counts.rejected + counts.wrong + counts.unexpected + counts.duplicates)
+    }
+
+    #[test]
+    fn a_refused_request_of_a_closed_loop_is_owed_again() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        server.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        let plan = LoadPlan {
+            warm_up: std::time::Duration::ZERO,
+            arrival: ArrivalProcess::Closed(1),
+            ..LoadPlan::new(server.local_addr().unwrap())
+        };
+        let mut generator = Generator::new(&plan).unwrap();
+        // A socket without a peer takes nothing.
+        let connected = std::mem::replace(&mut generator.clients[0].socket, UdpSocket::bind("127.0.0.1:0").unwrap());
+        generator.clients[0].owed = 1;
+        generator.send_owed(0);
+        assert_eq!((generator.tally.counts().unsent, generator.clients[0].owed), (1, 1));
+        generator.clients[0].socket = connected;
+        let now = generator.now();
+        generator.retry(now.saturating_sub(RETRY_NANOS));
+        assert_eq!(generator.tally.counts().sent, 0, "not at once");
+        generator.retry(now + RETRY_NANOS);
+        assert_eq!((generator.tally.counts().sent, generator.clients[0].owed), (1, 0));
+        assert!(server.recv(&mut [0; 64]).is_ok());
     }
 
     #[test]

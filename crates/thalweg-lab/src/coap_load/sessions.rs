@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use thalweg_base::time::Instant;
 use thalweg_coap::credentials::Credentials;
@@ -18,6 +17,8 @@ use thalweg_transport::clock;
 use super::plan::RequestPlan;
 use super::request::{Template, Verdict};
 use crate::error::LabError;
+use crate::statistics::Latencies;
+use crate::statistics::endless::option;
 
 /// What is asked, by whom and for how long.
 #[derive(Clone, Debug)]
@@ -63,10 +64,12 @@ pub struct SessionLoadResult {
     pub lost: u64,
     /// Served in a second.
     pub served_per_s: f64,
-    /// Half of the answers came within this time.
-    pub p50_us: f64,
-    /// 99 % of the answers came within this time.
-    pub p99_us: f64,
+    /// Half of the requests had an answer within this time in microseconds; null below three requests, `never` where fewer had one.
+    #[serde(default, with = "option")]
+    pub p50_us: Option<f64>,
+    /// 99 % of the requests had one within this time; null below 1,000 requests.
+    #[serde(default, with = "option")]
+    pub p99_us: Option<f64>,
 }
 
 /// Makes the load.
@@ -100,8 +103,8 @@ pub fn run_sessions(plan: &SessionLoadPlan, is_stopped: &AtomicBool) -> Result<S
         wrong: tally.wrong,
         lost: tally.lost,
         served_per_s: if seconds > 0.0 { tally.served as f64 / seconds } else { 0.0 },
-        p50_us: tally.times.value_at_quantile(0.5) as f64 / 1e3,
-        p99_us: tally.times.value_at_quantile(0.99) as f64 / 1e3,
+        p50_us: tally.quantile(0.5),
+        p99_us: tally.quantile(0.99),
     })
 }
 
@@ -109,14 +112,17 @@ struct SessionTally {
     served: u64,
     wrong: u64,
     lost: u64,
-    times: Histogram<u64>,
+    times: Latencies,
 }
 
 impl SessionTally {
     fn new() -> SessionTally {
-        // Up to a minute, with three digits.
-        let times = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order");
-        SessionTally { served: 0, wrong: 0, lost: 0, times }
+        SessionTally { served: 0, wrong: 0, lost: 0, times: Latencies::new() }
+    }
+
+    /// A quantile of all requests, those without an answer infinitely late.
+    fn quantile(&self, q: f64) -> Option<f64> {
+        self.times.quantile_of(q, self.times.count() + self.lost)
     }
 }
 
@@ -276,7 +282,7 @@ impl SessionClient {
             let is_right = self.template.judge(slot.id, message) == Verdict::Right;
             tally.served += u64::from(is_right);
             tally.wrong += u64::from(!is_right);
-            tally.times.saturating_record((now.since(slot.sent_at).as_nanos() as u64).max(1));
+            tally.times.record(now.since(slot.sent_at));
         }
         slot.sent_at = Instant::ZERO;
         self.owed.push(number);
@@ -324,3 +330,18 @@ fn open_session(plan: &SessionLoadPlan) -> Result<Link, LabError> {
 const LOST_AFTER: Duration = Duration::from_secs(1);
 /// Datagrams of one client in a row.
 const BATCH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_is_no_answer_within_no_time() {
+        let mut tally = SessionTally::new();
+        assert_eq!((tally.quantile(0.5), tally.quantile(0.99)), (None, None));
+        tally.lost = 3;
+        assert_eq!(tally.quantile(0.5), Some(f64::INFINITY));
+        (0..3).for_each(|_| tally.times.record(Duration::from_micros(20)));
+        assert_eq!(tally.quantile(0.5), Some(20.0));
+    }
+}

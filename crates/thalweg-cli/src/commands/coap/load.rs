@@ -174,8 +174,8 @@ fn run_sessions(options: &LoadOptions, interrupt: &Interrupt) -> Result<(), Fail
         "served {}/s for {} s, half within {} µs, 99 % within {} µs; wrong {} lost {}",
         rounded(result.served_per_s),
         rounded(result.seconds),
-        rounded(result.p50_us),
-        rounded(result.p99_us),
+        result.p50_us.map_or_else(|| "–".to_owned(), rounded),
+        result.p99_us.map_or_else(|| "–".to_owned(), rounded),
         grouped(result.wrong),
         grouped(result.lost)
     ))

@@ -7,7 +7,7 @@ use crate::channel::ProcessEnd;
 use crate::fault::Fault;
 use crate::latencies::Latencies;
 use crate::link::Stop;
-use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter};
+use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter, Work};
 use crate::order::ReliabilitySetting;
 use crate::perf_options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, check_size};
 use crate::round_trips::RoundTripFigures;
@@ -44,7 +44,7 @@ pub fn ping<M: Middleware<Sample: NumberedSample>>(
             return Err(Fault::Interrupted);
         }
         if let Some(over) = state.over.take() {
-            return over.map(|()| RoundTripFigures::of(options.size, M::work(&options.setup), &state.latencies));
+            return over.map(|()| state.figures(M::work(&options.setup)));
         }
         if heard.0 != state.number {
             heard = (state.number, Instant::now());
@@ -53,7 +53,7 @@ pub fn ping<M: Middleware<Sample: NumberedSample>>(
                 let (number, patience) = (state.number, patience.as_secs_f64());
                 return Err(Fault::Here(format!("sample {number} was not answered within {patience} s")));
             }
-            state.serve_next()?;
+            state.handle_loss(Instant::now())?;
         }
     }
 }
@@ -163,6 +163,8 @@ struct Game<M: Middleware> {
     warm_up: u64,
     end: Option<Instant>,
     latencies: Latencies,
+    /// Best-effort samples that never came back, those of the warm-up left out.
+    lost: u64,
     is_greeted: bool,
     over: Option<Result<(), Fault>>,
 }
@@ -186,6 +188,7 @@ impl<M: Middleware<Sample: NumberedSample>> Game<M> {
             warm_up: if size > 100_000 { WARM_UP_LARGE } else { WARM_UP },
             end: None,
             latencies: Latencies::new(),
+            lost: 0,
             is_greeted: false,
             over: None,
         })
@@ -236,10 +239,26 @@ impl<M: Middleware<Sample: NumberedSample>> Game<M> {
         self.serve_next()
     }
 
+    /// Gives a round trip up and serves again, or ends the game.
+    fn handle_loss(&mut self, now: Instant) -> Result<(), Fault> {
+        if self.warm_up == 0 {
+            self.lost += 1;
+            if self.check_limit(now) {
+                self.over = Some(Ok(()));
+                return Ok(());
+            }
+        }
+        self.serve_next()
+    }
+
+    fn figures(&self, work: Work) -> RoundTripFigures {
+        RoundTripFigures::of(self.options.size, work, (&self.latencies, self.lost))
+    }
+
     /// Whether the game is long enough; its time begins with the first round trip that counts.
     fn check_limit(&mut self, now: Instant) -> bool {
         match self.options.limit {
-            Limit::Samples(count) => self.latencies.count() >= count,
+            Limit::Samples(count) => self.latencies.count() + self.lost >= count,
             Limit::Time(duration) => now >= *self.end.get_or_insert(now + duration),
         }
     }

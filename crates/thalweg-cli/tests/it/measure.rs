@@ -12,7 +12,8 @@ fn keys(line: &str) -> Vec<&str> {
     line.split('"').collect::<Vec<_>>().windows(2).filter(|pair| pair[1].starts_with(':')).map(|pair| pair[0]).collect()
 }
 
-const LATENCY: [&str; 9] = ["size", "work", "samples", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
+const LATENCY: [&str; 10] =
+    ["size", "work", "samples", "lost", "min_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"];
 const THROUGHPUT: [&str; 18] = [
     "size",
     "work",

@@ -145,7 +145,10 @@ impl BenchmarkRun {
                 (out.time_ms, out.sent) = (median(times_ms), times_ms.len() as u64);
                 out.detail.times_ms.clone_from(times_ms);
             }
-            Outcome::RoundTrips(figures) => (out.round_trip_us, out.sent) = (figures.p50_us, figures.samples),
+            Outcome::RoundTrips(figures) => {
+                (out.sent, out.lost) = (figures.samples + figures.lost, figures.lost);
+                out.round_trip_us = figures.p50_us;
+            }
             Outcome::Stream(figures) => {
                 let costs = &figures.costs;
                 // Seconds for a million samples are microseconds for one.

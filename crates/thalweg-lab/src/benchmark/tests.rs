@@ -72,7 +72,7 @@ fn outcome(cell: &BenchmarkCell, figure: Option<f64>) -> Outcome {
             let latencies = Latencies::new();
             Outcome::RoundTrips(RoundTripFigures {
                 p50_us: Some(figure),
-                ..RoundTripFigures::of(sample_bytes, Work::Decoded, &latencies)
+                ..RoundTripFigures::of(sample_bytes, Work::Decoded, (&latencies, 0))
             })
         }
         _ => Outcome::BurstsMs(vec![figure, figure * 1.02, figure * 0.98]),

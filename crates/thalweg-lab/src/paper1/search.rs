@@ -1,7 +1,7 @@
 //! The search before the tables: each method's parameters are tried "until the best performance", as the paper did, and every run is kept.
 //!
 //! Each value of a parameter is a contender of its own, the others staying at their defaults; all take turns. A value is taken where it
-//! was faster than the default by 2 % in the median of the rounds, and in seven of eight of them. That finds the best of parameters that
+//! was faster than the default by 2 % in the median of the quiet rounds, and in quiet rounds that are seven of eight of all. That finds the best of parameters that
 //! do not depend on each other; for others it finds a good one.
 
 use super::plan::{self, Paper1Plan, SEGMENT_BYTES};
@@ -10,6 +10,7 @@ use crate::figures::grouped;
 use crate::profile::{KindSettings, ParticipantSettings, Profile, ProfileOrigin};
 use crate::station::{PackingLimits, PackingMethod, Sending};
 use crate::statistics::median;
+use crate::study::StudyRun;
 
 /// Our methods, as the tables name them.
 pub(super) const METHODS: [&str; 5] = ["auto", "immediate", "wrapped by the application", "coalescing", "batching"];
@@ -185,16 +186,16 @@ fn gain(result: &BenchmarkResult, work: &str, name: &str) -> Option<f64> {
     let cells = result.of_work(&work);
     let of = |name: &str| cells.iter().filter(|cell| cell.cell.contender == name).copied().collect::<Vec<_>>();
     let (tried, first) = (of(name), cells.first().map(|cell| of(&cell.cell.contender))?);
-    let rounds = tried.first()?.runs.len();
-    let shares: Vec<f64> = (0..rounds as u32).filter_map(|round| share((&tried, &first), round)).collect();
+    let rounds = result.plan.runs;
+    let shares: Vec<f64> = (0..rounds).filter_map(|round| share((&tried, &first), round)).collect();
     let faster = shares.iter().filter(|share| **share < 1.0).count();
     let middle = median(&shares)?;
-    (middle <= 0.98 && 8 * faster >= 7 * shares.len()).then_some(middle)
+    (middle <= 0.98 && 8 * faster >= 7 * rounds as usize).then_some(middle)
 }
 
-/// The geometric mean over the kinds of bursts of one round.
+/// The geometric mean over the kinds of bursts of one round, in which both were measured on a quiet machine.
 fn share((tried, first): (&[&BenchmarkCellRuns], &[&BenchmarkCellRuns]), round: u32) -> Option<f64> {
-    let of = |cell: &BenchmarkCellRuns| cell.runs.iter().find(|run| run.round == round)?.time_ms;
+    let of = |cell: &BenchmarkCellRuns| cell.run_of(round).filter(|run| !run.is_disturbed())?.time_ms;
     let logarithms = tried.iter().zip(first).map(|(tried, first)| Some((of(tried)? / of(first)?).ln()));
     let all: Vec<f64> = logarithms.collect::<Option<_>>()?;
     Some((all.iter().sum::<f64>() / all.len() as f64).exp())

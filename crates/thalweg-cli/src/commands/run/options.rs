@@ -161,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_are_there_keep_their_seed() {
+        let folder = std::env::temp_dir().join(format!("thalweg-seed-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("search")).expect("a folder");
+        let options = PresetOptions { out: None, seed: Some(6), json: false };
+        assert_eq!(options.seed_in(&folder), 6);
+        let manifest = serde_json::json!({
+            "schema": "thalweg.run/1", "state": "interrupted", "name": "x", "seed": 5, "runs_planned": 8, "runs_done": 3,
+            "started_unix_s": 0, "changed_unix_s": 0, "environment": thalweg_lab::host::Environment::read(),
+            "fingerprint": { "id": "", "parts": {} }
+        });
+        std::fs::write(folder.join("search/manifest.json"), manifest.to_string()).expect("written");
+        let kept = options.seed_in(&folder);
+        std::fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!(kept, 5, "whatever is asked for");
+    }
+
+    #[test]
     fn scales_are_possible_ones() {
         assert_eq!(scale("0.5"), Ok(0.5));
         assert!(scale("0").is_err() && scale("2").is_err() && scale("NaN").is_err());

@@ -18,6 +18,11 @@ pub(crate) enum SetRefusal {
 }
 
 impl SampleCache {
+    /// Whether so many samples may have room, by their number alone.
+    pub(crate) fn has_places_for(&self, count: usize) -> bool {
+        self.bounds.depth.is_some() || self.bounds.samples_max.saturating_sub(self.held.changes) >= count
+    }
+
     /// Why these samples would find no room together; `None` when they would.
     pub(crate) fn refusal_of_set<'a>(&self, samples: impl Iterator<Item = &'a CachedSample>) -> Option<SetRefusal> {
         let mut added: BTreeMap<KeyHash, Load> = BTreeMap::new();

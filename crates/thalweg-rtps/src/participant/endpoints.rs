@@ -468,6 +468,7 @@ impl Participant {
             return self.order.schedule.forget(entity);
         }
         self.access.remove_reader(entity);
+        self.settle_access(now);
         let guid = Guid::new(self.config.prefix, entity);
         self.unmatch_local_reader(entity);
         self.remove_subscription(now, guid, Ending::Deleted);

@@ -299,10 +299,11 @@ impl Participant {
 
     fn forget_writer(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         let Some(shared) = self.endpoints.reader(reader) else { return };
-        let (outcome, armed) = {
+        let (outcome, news, armed) = {
             let mut state = shared.lock();
-            (state.unmatch_writer(now, writer), state.newly_armed())
+            (state.unmatch_writer(now, writer), state.take_news(), state.newly_armed())
         };
+        self.note_status_news(reader, news);
         if let Some(at) = armed {
             self.order.schedule.arm(reader, at);
         }

@@ -92,9 +92,11 @@ impl Coherence {
         }
     }
 
-    /// Whether a sample that says `set` of sets appears by itself.
-    pub(super) fn presents_alone(&self, set: SequenceNumber) -> bool {
-        self.group.is_none() && (set == SequenceNumber::ZERO || !self.collects_sets && set != SequenceNumber::UNKNOWN)
+    /// Whether a sample that says `set` of sets appears by itself: also where its subscriber puts others in order, but nothing tells of its
+    /// place.
+    pub(super) fn presents_alone(&self, writer: Guid, sequence: SequenceNumber, set: SequenceNumber) -> bool {
+        let is_placed = self.group.as_ref().is_some_and(|group| group.knows(writer, sequence));
+        !is_placed && (set == SequenceNumber::ZERO || !self.collects_sets && set != SequenceNumber::UNKNOWN)
     }
 
     /// Whether what a writer sends has to wait, since what came of it before waits for room.

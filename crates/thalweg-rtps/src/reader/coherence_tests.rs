@@ -120,6 +120,7 @@ fn a_set_of_a_writer_that_leaves_is_dropped_and_one_without_end_is_bounded() {
     stage.put(1, 1);
     stage.reader.unmatch_writer(stage.now, WRITER);
     assert_eq!(stage.taken(), [] as [i64; 0]);
+    assert_eq!(stage.reader.losses().of(LossReason::SetIncomplete), 1, "it is told at once");
     let mut coherence = Coherence::new(&stage.reader.qos).expect("it wants sets");
     let received = |sequence| Received {
         sequence: number(sequence),
@@ -206,4 +207,14 @@ fn a_set_that_never_has_room_is_rejected_as_a_whole() {
         .into_iter()
         .for_each(|(sequence, set)| stage.put(sequence, set));
     assert_eq!((stage.taken(), stage.reader.rejections().total), (vec![1, 2], 3), "it cannot wait");
+}
+
+#[test]
+fn a_sample_of_a_group_whose_place_nobody_tells_waits_for_room() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let mut stage = limited(presentation, Reliability::RELIABLE, Keyed::No, limits);
+    (1..=3).for_each(|sequence| stage.put(sequence, 0));
+    let all: Vec<Vec<i64>> = std::iter::repeat_with(|| stage.taken()).take_while(|taken| !taken.is_empty()).collect();
+    assert_eq!(all, [[1], [2], [3]]);
 }

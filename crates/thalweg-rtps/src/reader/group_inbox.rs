@@ -51,9 +51,9 @@ pub(crate) struct GroupShare {
     pub rejected: Vec<(RejectReason, KeyHash)>,
 }
 
-/// Marks of samples that are not in order yet: as many as a window of numbers has room for. Beyond it, the writer with most of them
+/// Marks of samples that are not in order yet, or whose writers are held: as four windows of numbers have room for. Beyond it, the writer with most of them
 /// loses its last one. A sample whose mark found no room is handed over as one without publisher.
-const MARKS_MAX: usize = 1 << 16;
+const MARKS_MAX: usize = 1 << 18;
 
 impl GroupInbox {
     pub(super) fn note(&mut self, writer: Guid, mark: GroupMark) {
@@ -65,6 +65,11 @@ impl GroupInbox {
         {
             self.count -= usize::from(most.pop_last().is_some());
         }
+    }
+
+    /// Whether the place of a sample within its publisher is known.
+    pub(super) fn knows(&self, writer: Guid, sequence: SequenceNumber) -> bool {
+        self.marks.get(&writer).is_some_and(|marks| marks.contains_key(&sequence))
     }
 
     /// Takes the next sample of its writer; gives it back when nothing is known of its place.

@@ -260,7 +260,8 @@ impl Handover {
                 }
             }
         }
-        let is_alone = self.coherence.as_ref().is_some_and(|coherence| coherence.presents_alone(set));
+        let is_alone =
+            self.coherence.as_ref().is_some_and(|coherence| coherence.presents_alone(head.writer, sequence, set));
         if writer.matched.reliable
             && is_alone
             && let Some(reason) = head.refusal(&self.cache, payload_bytes)

@@ -257,6 +257,7 @@ impl Reader {
     pub fn unmatch_writer(&mut self, now: Instant, guid: Guid) -> ReaderOutcome {
         if let Some(coherence) = &mut self.handover.coherence {
             coherence.forget(guid);
+            self.handover.shortfall.lose(LossReason::SetIncomplete, coherence.take_dropped());
         }
         let Some(writer) = self.writers.remove(guid) else { return ReaderOutcome::default() };
         if let (Some(history), Some(left_off)) = (writer.matched.history, writer.place_to_resume()) {

@@ -81,11 +81,25 @@ impl Reader {
         if let Some(index) = self.writers.place(last.writer) {
             self.handover.reject(&mut self.writers[index], reason, instance, last.sequence);
         }
+        self.await_room();
+        refusal
+    }
+
+    /// Whether so many samples that wait together have no room here yet, by their number alone; then each take has the participant look at
+    /// the reader as before.
+    pub(crate) fn lacks_places(&mut self, count: usize) -> bool {
+        let lacks = count > 1 && !self.handover.cache.has_places_for(count);
+        if lacks {
+            self.await_room();
+        }
+        lacks
+    }
+
+    fn await_room(&mut self) {
         self.handover.is_stalled = true;
         if let Some(group) = self.handover.group_mut() {
             group.awaits_room = true;
         }
-        refusal
     }
 
     /// No sample of the subscriber is known to wait for room here.
@@ -99,7 +113,8 @@ impl Reader {
     pub(crate) fn hold_writer(&mut self, now: Instant, writer: Guid, is_held: bool) -> ReaderOutcome {
         let Some(group) = self.handover.group_mut() else { return ReaderOutcome::default() };
         group.hold(writer, is_held);
-        ReaderOutcome { data_available: !is_held && self.use_room(now).is_any, ..ReaderOutcome::default() }
+        let data_available = !is_held && self.use_room(now).is_any;
+        ReaderOutcome { data_available, keys_due: self.has_keys_due(), ..ReaderOutcome::default() }
     }
 
     /// Hands over samples whose turn has come.

@@ -192,3 +192,42 @@ fn sets_of_two_threads_end_at_every_writer() {
     });
     assert_eq!(readers.each_ref().map(|reader| reader.sample_lost().total), [0, 0]);
 }
+
+#[test]
+fn what_waits_for_room_outlives_its_writers_and_the_other_readers() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    let Group { publisher, writers, readers: [first, second], _participants, .. } =
+        group("outlives", presentation, [None, Some(1)]);
+    (1..=2).for_each(|x| _ = writers[0].write(&Shape::new("A", x)).unwrap());
+    eventually("the second one has come, and waits", || first.counters().rejected == 1);
+    drop((writers, publisher));
+    eventually("its writers are gone", || second.matched_writers().is_empty() && first.matched_writers().is_empty());
+    drop(second);
+    for x in [1, 2] {
+        let taken = take(&first, 1);
+        assert_eq!(taken[0].data().unwrap().x, x);
+        // What says that its writer is gone has a place of its own.
+        first.take(usize::MAX);
+    }
+    assert_eq!(first.sample_lost().total, 0);
+}
+
+#[test]
+fn a_reader_that_is_deleted_holds_nothing_up() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
+    let Group { publisher, writers, readers: [first, second], _participants, .. } =
+        group("deleted", presentation, [None, Some(1)]);
+    let set = |written: &[&DataWriter<Shape>]| {
+        publisher.begin_coherent_changes().unwrap();
+        written.iter().for_each(|writer| _ = writer.write(&Shape::new("A", 1)).unwrap());
+        publisher.end_coherent_changes().unwrap();
+    };
+    set(&[&writers[0]]);
+    set(&[&writers[0], &writers[1]]);
+    eventually("the second set has come, and waits", || first.counters().rejected == 1);
+    assert_eq!(second.available(), 0);
+    let deleted = Instant::now();
+    drop(first);
+    assert_eq!(take(&second, 1).len(), 1);
+    assert!(deleted.elapsed() < Duration::from_secs(3), "{:?}", deleted.elapsed());
+}

@@ -39,8 +39,15 @@ impl Participant {
             let touched = std::mem::take(&mut self.access.touched);
             let subscribers: BTreeSet<EntityId> =
                 touched.iter().filter_map(|reader| self.access.subscriber_of.get(reader).copied()).collect();
+            let freed = std::mem::take(&mut self.access.freed);
+            for reader in &freed {
+                // Whoever still awaits room there says so anew; what was taken until then is seen.
+                if let Some(shared) = self.endpoints.reader(*reader) {
+                    shared.lock().forget_awaited_room();
+                }
+            }
             for subscriber in subscribers {
-                self.hand_over_turns(now, subscriber, &mut served);
+                self.hand_over_turns(now, (subscriber, &freed), &mut served);
                 self.ask_who_holds_up(now, subscriber);
             }
         }
@@ -58,22 +65,18 @@ impl Participant {
     }
 
     /// Hands over what is complete, in order and has room, and lets the writers of each publisher wait or go on.
-    fn hand_over_turns(&mut self, now: Instant, subscriber: EntityId, served: &mut Served) {
+    fn hand_over_turns(
+        &mut self,
+        now: Instant,
+        (subscriber, freed): (EntityId, &BTreeSet<EntityId>),
+        served: &mut Served,
+    ) {
         let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return };
-        // Each is asked anew: what was taken until then is seen.
-        for reader in std::mem::take(&mut access.full) {
-            if let Some(shared) = self.endpoints.reader(reader) {
-                shared.lock().forget_awaited_room();
-            }
-        }
         let publishers: Vec<Publisher> = access.publishers.keys().copied().collect();
         for publisher in publishers {
             let awaits_room = loop {
                 let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return };
-                let mut full = std::mem::take(&mut access.full);
-                let next = access.next_of(publisher, |samples| room_for(&self.endpoints, samples, &mut full));
-                access.full = full;
-                match next {
+                match access.next_of(publisher, freed, &self.endpoints) {
                     Next::Turn(turn) => {
                         access.note_places(&turn);
                         self.present(now, turn, served);
@@ -122,7 +125,7 @@ impl Participant {
     ) {
         let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return };
         let Some(order) = access.publishers.get_mut(&publisher) else { return };
-        if !std::mem::replace(&mut order.is_held, are_held) && !are_held {
+        if std::mem::replace(&mut order.is_held, are_held) == are_held {
             return;
         }
         let pairs: Vec<(Guid, EntityId)> = order.pairs().collect();
@@ -131,7 +134,9 @@ impl Participant {
             let arrivals = {
                 let mut shared = shared.lock();
                 let outcome = shared.hold_writer(now, writer, are_held);
-                served.entry(reader).or_default().data_available |= outcome.data_available;
+                let known = served.entry(reader).or_default();
+                known.data_available |= outcome.data_available;
+                known.keys_due |= outcome.keys_due;
                 shared.take_group_arrivals()
             };
             self.access.note_arrivals(reader, arrivals);
@@ -157,8 +162,12 @@ impl Participant {
     }
 }
 
-/// Whether samples that appear together find room in the caches of their readers. Those that they wait for are added to `full`.
-fn room_for(endpoints: &Endpoints, samples: &[(EntityId, &CachedSample)], full: &mut BTreeSet<EntityId>) -> Room {
+/// Whether samples that appear together find room in the caches of their readers. Those that they wait for are added to `awaited`.
+pub(super) fn room_for(
+    endpoints: &Endpoints,
+    samples: &[(EntityId, &CachedSample)],
+    awaited: &mut BTreeMap<EntityId, usize>,
+) -> Room {
     let mut parts: BTreeMap<EntityId, Vec<&CachedSample>> = BTreeMap::new();
     for (reader, sample) in samples {
         parts.entry(*reader).or_default().push(sample);
@@ -168,7 +177,7 @@ fn room_for(endpoints: &Endpoints, samples: &[(EntityId, &CachedSample)], full: 
         let Some(shared) = endpoints.reader(reader) else { continue };
         match shared.lock().ask_for_room(&part) {
             Some(SetRefusal::Now(..)) => {
-                full.insert(reader);
+                awaited.insert(reader, part.len());
                 is_awaited = true;
             }
             Some(SetRefusal::Ever(reason)) => _ = refusals.insert(reader, reason),

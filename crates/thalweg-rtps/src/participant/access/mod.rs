@@ -9,14 +9,16 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Participant;
-use crate::history::{BYTES_DEFAULT, CachedSample};
+use super::endpoints::Endpoints;
+use crate::history::BYTES_DEFAULT;
 use crate::qos::Presentation;
 use crate::reader::{GroupArrival, Reader};
 use crate::time::Instant;
 use crate::types::{EntityId, Guid, GuidPrefix, SequenceNumber};
 use crate::wire::{GroupInfo, Heartbeat};
 use crate::writer::PublisherGroup;
-use publisher_order::{Next, Pair, PublisherOrder, Released, Room};
+use handing_over::room_for;
+use publisher_order::{Next, Pair, PublisherOrder, Released};
 
 /// A publisher: that of another participant, or a writer that tells of none.
 type Publisher = (GuidPrefix, EntityId);
@@ -32,6 +34,8 @@ pub(super) struct GroupAccess {
     arrived: Vec<(EntityId, GroupArrival)>,
     /// Readers of subscribers that may have something to release or to ask for.
     touched: Vec<EntityId>,
+    /// Those of them that may have room that they had not.
+    freed: BTreeSet<EntityId>,
 }
 
 /// One subscriber.
@@ -47,8 +51,6 @@ struct SubscriberAccess {
     next_place: u64,
     /// Places from which on those of taken samples are looked for.
     sweep_at: usize,
-    /// Readers without room for what is next.
-    full: BTreeSet<EntityId>,
 }
 
 /// Places that are remembered before those of taken samples are looked for.
@@ -75,7 +77,7 @@ impl GroupAccess {
         let Some(access) = self.subscribers.get_mut(&subscriber) else { return };
         access.readers.remove(&reader);
         access.publishers.values_mut().for_each(|publisher| publisher.remove_reader(reader));
-        access.publishers.retain(|_, publisher| publisher.has_pairs());
+        access.publishers.retain(|_, publisher| publisher.has_pairs() || publisher.holds_any());
         if access.readers.is_empty() {
             self.subscribers.remove(&subscriber);
         } else {
@@ -139,7 +141,6 @@ impl SubscriberAccess {
             places: BTreeMap::new(),
             next_place: 0,
             sweep_at: SWEEP_MIN,
-            full: BTreeSet::new(),
         }
     }
 
@@ -147,14 +148,29 @@ impl SubscriberAccess {
         self.publishers.values_mut().find(|publisher| publisher.has_pair(pair))
     }
 
-    /// What is next to be handed over of a publisher, unless the application looks at what is there. `room` tells whether it finds room.
-    fn next_of(&mut self, publisher: Publisher, room: impl FnMut(&[(EntityId, &CachedSample)]) -> Room) -> Next {
-        match self.publishers.get_mut(&publisher) {
-            // Memory comes before a view that stands still.
-            Some(order) if self.accesses == 0 || order.is_full() => order.next(room),
-            Some(order) if order.is_held => Next::AwaitsRoom,
-            _ => Next::Nobody,
+    /// What is next to be handed over of a publisher, unless the application looks at what is there. What waits for room is weighed again
+    /// only where one of the readers that have none may have got as much.
+    fn next_of(&mut self, publisher: Publisher, freed: &BTreeSet<EntityId>, endpoints: &Endpoints) -> Next {
+        let Some(order) = self.publishers.get_mut(&publisher) else { return Next::Nobody };
+        // Memory comes before a view that stands still, and before room.
+        if self.accesses > 0 && !order.is_full() {
+            order.awaited.clear();
+            return if order.is_held { Next::AwaitsRoom } else { Next::Nobody };
         }
+        if order.is_held && !order.is_full() && !order.awaited.is_empty() {
+            let lacks = |reader: &EntityId, count: &mut usize| {
+                let shared = endpoints.reader(*reader);
+                !freed.contains(reader) || shared.is_some_and(|shared| shared.lock().lacks_places(*count))
+            };
+            order.awaited.retain(lacks);
+            if !order.awaited.is_empty() {
+                return Next::AwaitsRoom;
+            }
+        }
+        let mut awaited = BTreeMap::new();
+        let next = order.next(|samples| room_for(endpoints, samples, &mut awaited));
+        order.awaited = awaited;
+        next
     }
 
     /// Gives up what is too much, and forgets publishers of which nothing is left.
@@ -272,6 +288,7 @@ impl Participant {
             self.access.note_arrivals(reader, arrivals);
         }
         self.access.touched.push(reader);
+        self.access.freed.insert(reader);
         self.settle_access(now);
     }
 

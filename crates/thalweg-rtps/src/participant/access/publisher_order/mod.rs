@@ -76,6 +76,8 @@ struct OpenSet {
     is_broken: bool,
     /// Some part of it was written before its reader came, which is owed nothing of it.
     is_late: bool,
+    /// Everything of it was there when another pair came, which takes nothing from it.
+    is_whole: bool,
 }
 
 /// The samples of one pair in a set.
@@ -111,6 +113,8 @@ pub(super) struct PublisherOrder {
     sweep_at: usize,
     /// Whether its writers have to wait, since what came of them waits for room.
     pub(super) is_held: bool,
+    /// The readers that had no room for what is next, with how much of it is theirs; empty where that has to be asked anew.
+    pub(super) awaited: BTreeMap<EntityId, usize>,
 }
 
 /// Sets of which nothing but ends is known, for want of the end of another part; twice as many for a while. More come only of a writer
@@ -131,11 +135,22 @@ impl PublisherOrder {
             bytes_max,
             sweep_at: 2 * SETS_MAX,
             is_held: false,
+            awaited: BTreeMap::new(),
         }
     }
 
     pub(super) fn add_pair(&mut self, pair: Pair, is_filtered: bool) {
-        self.pairs.entry(pair).or_insert(Progress { is_filtered, ..Progress::default() });
+        if self.pairs.contains_key(&pair) {
+            return;
+        }
+        let whole: Vec<SequenceNumber> =
+            self.sets.keys().copied().filter(|set| self.wholeness(*set) == Wholeness::Whole).collect();
+        for set in whole {
+            self.sets.entry(set).and_modify(|open| open.is_whole = true);
+        }
+        self.pairs.insert(pair, Progress { is_filtered, ..Progress::default() });
+        // Its writer is to wait as well.
+        self.is_held = false;
     }
 
     /// The writer of a pair is gone: nobody waits for it, and the sets that it has not ended will never be whole.
@@ -150,6 +165,7 @@ impl PublisherOrder {
     /// A reader is gone, and what waited for it.
     pub(super) fn remove_reader(&mut self, reader: EntityId) {
         self.pairs.retain(|pair, _| pair.1 != reader);
+        self.awaited.clear();
         self.sets.values_mut().for_each(|open| open.parts.retain(|pair, _| pair.1 != reader));
         let places: Vec<Place> = self.waiting.keys().copied().filter(|place| place.1 == reader).collect();
         places.into_iter().for_each(|place| _ = self.take_waiting(place));
@@ -250,6 +266,7 @@ impl PublisherOrder {
         match open {
             OpenSet { is_late: true, .. } => return Wholeness::Late,
             OpenSet { is_broken: true, .. } => return Wholeness::Broken,
+            OpenSet { is_whole: true, .. } => return Wholeness::Whole,
             _ => {}
         }
         let mut wholeness = Wholeness::Whole;

@@ -423,3 +423,25 @@ fn what_is_next_waits_for_room_as_a_whole_or_never_has_any() {
     assert!(matches!(publisher.order.next(|_| Room::Awaited), Next::AwaitsRoom), "one outside of sets waits as well");
     assert_eq!(publisher.released(), (vec![reader(1)], 0));
 }
+
+#[test]
+fn a_whole_set_that_waits_stays_whole_when_others_join() {
+    let mut publisher = Publisher::new(COHERENT, 2);
+    publisher.begin();
+    for at in [0, 1] {
+        let sample = publisher.next(at, false);
+        publisher.put(sample);
+    }
+    publisher.end().into_iter().for_each(|end| publisher.put(end));
+    assert!(matches!(publisher.order.next(|_| Room::Awaited), Next::AwaitsRoom));
+    publisher.order.add_pair((writer(2), reader(1)), false);
+    // And one whose lease has ended comes back.
+    publisher.order.remove_pair((writer(1), reader(1)));
+    publisher.order.add_pair((writer(1), reader(1)), false);
+    assert!(matches!(publisher.order.next(|_| Room::Awaited), Next::AwaitsRoom));
+    publisher.sequences.push(0);
+    publisher.parts.push(0);
+    publisher.begin();
+    publisher.end().into_iter().for_each(|end| publisher.order.handle(reader(1), end));
+    assert_eq!(publisher.released(), (vec![reader(0), reader(1)], 0));
+}

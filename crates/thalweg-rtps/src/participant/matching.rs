@@ -137,6 +137,7 @@ impl Participant {
             }
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
+                result if !self.refusals.is_news((writer, reader), &result) => {}
                 MatchResult::Incompatible(mismatches) => {
                     self.tell_inconsistent(writer, reader, &mismatches);
                     self.reports.tell(Event::OfferedIncompatibleQos { writer, reader, mismatches });
@@ -145,6 +146,7 @@ impl Participant {
             }
             return;
         }
+        self.refusals.forget((writer, reader));
         let filter = subscription.data.filter.clone();
         let Some(matched) = self.reader_as_matched(reader) else { return };
         let Some(shared) = self.endpoints.writer(writer) else { return };
@@ -213,6 +215,7 @@ impl Participant {
             }
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
+                result if !self.refusals.is_news((reader, writer), &result) => {}
                 MatchResult::Incompatible(mismatches) => {
                     self.tell_inconsistent(reader, writer, &mismatches);
                     self.reports.tell(Event::RequestedIncompatibleQos { reader, writer, mismatches });
@@ -221,6 +224,7 @@ impl Participant {
             }
             return;
         }
+        self.refusals.forget((reader, writer));
         let Some(matched) = self.writer_as_matched(writer) else { return };
         let Some(shared) = self.endpoints.reader(reader) else { return };
         shared.lock().match_writer(now, matched);
@@ -336,6 +340,7 @@ impl Participant {
     /// Forgets a writer, and unmatches it.
     pub(super) fn remove_publication(&mut self, now: Instant, writer: Guid, ending: Ending) {
         let Some(known) = self.database.publications.remove(writer) else { return };
+        self.refusals.forget_all_of(writer, self.config.prefix);
         self.hide_endpoint(now, writer, ending);
         self.liveliness.forget(writer);
         for reader in known.matched {
@@ -346,6 +351,7 @@ impl Participant {
     /// Forgets a reader, and unmatches it.
     pub(super) fn remove_subscription(&mut self, now: Instant, reader: Guid, ending: Ending) {
         let Some(known) = self.database.subscriptions.remove(reader) else { return };
+        self.refusals.forget_all_of(reader, self.config.prefix);
         self.hide_endpoint(now, reader, ending);
         for writer in known.matched {
             self.forget_reader(writer, reader);

@@ -54,6 +54,7 @@ mod policies;
 #[cfg(test)]
 mod policy_tests;
 mod receive;
+mod refusals;
 #[cfg(test)]
 mod related_tests;
 mod report;
@@ -112,6 +113,7 @@ use inbound::Inbound;
 use lasting::LastingWriters;
 use liveliness::Liveliness;
 use neighbours::Neighbours;
+use refusals::Refusals;
 use report::Reports;
 use send_order::SendOrder;
 
@@ -132,6 +134,7 @@ pub struct Participant {
     liveliness: Liveliness,
     reports: Reports,
     access: GroupAccess,
+    refusals: Refusals,
     lasting: LastingWriters,
     /// Local and other endpoints of one topic whose types are not known yet.
     undecided: BTreeSet<(EntityId, Guid)>,
@@ -163,6 +166,7 @@ impl Participant {
             liveliness,
             reports: Reports::default(),
             access: GroupAccess::default(),
+            refusals: Refusals::default(),
             lasting: LastingWriters::default(),
             undecided: BTreeSet::new(),
             config,

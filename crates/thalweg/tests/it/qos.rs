@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg::qos::{Durability, History, PolicyId, ReaderQos, Reliability, WriterQos};
+use thalweg::qos::{Durability, History, PolicyId, ReaderQos, ReaderTiming, Reliability, WriterQos, WriterTiming};
 use thalweg::{ErrorKind, PublisherQos, SubscriberQos};
 
 use crate::fixture::*;
@@ -121,4 +121,35 @@ fn a_writer_may_address_its_readers_by_multicast_or_unicast() {
         let values: Vec<u64> = reader.take(100).iter().map(|sample| sample.data().unwrap().value).collect();
         assert_eq!(values, (0..20).collect::<Vec<u64>>(), "{destination:?}");
     }
+}
+
+#[test]
+fn a_pair_that_does_not_match_counts_once_whatever_else_changes() {
+    let (domain, name) = (domain(), unique("refused"));
+    let (here, there) = (participant(domain), participant(domain));
+    let qos = WriterQos { reliability: Reliability::BestEffort, ..WriterQos::default() };
+    let writer = here.create_writer(&here.create_topic::<Count>(&name), qos.clone()).unwrap();
+    let topic = there.create_topic::<Count>(&name);
+    let readers = [0, 1].map(|_| there.create_reader(&topic, reliable_reader()).unwrap());
+    let both = |total: usize| {
+        eventually("both ends are told", || {
+            let requested: usize = readers.iter().map(|reader| reader.requested_incompatible_qos().total).sum();
+            (writer.offered_incompatible_qos().total, requested) == (total, total)
+        });
+    };
+    both(2);
+    let lifespan = Duration::from_secs(7);
+    let timing = WriterTiming { lifespan, ..WriterTiming::default() };
+    let timed = ReaderTiming { minimum_separation: Duration::from_millis(1), ..ReaderTiming::default() };
+    writer.set_qos(WriterQos { timing, ..qos.clone() }).unwrap();
+    readers[0].set_qos(ReaderQos { timing: timed, ..reliable_reader() }).unwrap();
+    let known = || there.publications().iter().any(|known| known.data.qos.timing.lifespan == lifespan);
+    eventually("the change is known", known);
+    std::thread::sleep(Duration::from_millis(200));
+    both(2);
+    // Another reason is news.
+    readers[0]
+        .set_qos(ReaderQos { timing: ReaderTiming { deadline: lifespan, ..timed }, ..reliable_reader() })
+        .unwrap();
+    both(3);
 }

@@ -1,0 +1,73 @@
+//! Pairs that do not match, of which the application was told.
+
+use std::collections::BTreeMap;
+
+use crate::qos::MatchResult;
+use crate::types::{EntityId, Guid, GuidPrefix};
+
+/// Pairs of another endpoint and a local one that do not match, with the reason that was told: what has nothing to do with it counts no pair
+/// again (DDS 1.4 §2.2.4.1).
+#[derive(Debug, Default)]
+pub(super) struct Refusals(BTreeMap<(Guid, EntityId), MatchResult>);
+
+/// Pairs that are remembered, chosen by us: beyond them a pair may be told again.
+const REFUSALS_MAX: usize = 16_384;
+
+impl Refusals {
+    /// Whether this is to be told.
+    pub(super) fn is_news(&mut self, (local, other): (EntityId, Guid), result: &MatchResult) -> bool {
+        let key = (other, local);
+        if self.0.get(&key) == Some(result) {
+            return false;
+        }
+        if self.0.len() < REFUSALS_MAX || self.0.contains_key(&key) {
+            self.0.insert(key, result.clone());
+        }
+        true
+    }
+
+    /// They match.
+    pub(super) fn forget(&mut self, (local, other): (EntityId, Guid)) {
+        if !self.0.is_empty() {
+            self.0.remove(&(other, local));
+        }
+    }
+
+    /// An endpoint is gone, perhaps one of the participant `own`.
+    pub(super) fn forget_all_of(&mut self, endpoint: Guid, own: GuidPrefix) {
+        let first = (endpoint, EntityId([0; 4]));
+        while let Some(key) = self.0.range(first..).next().map(|(key, _)| *key).filter(|key| key.0 == endpoint) {
+            self.0.remove(&key);
+        }
+        if endpoint.prefix == own && !self.0.is_empty() {
+            self.0.retain(|(_, local), _| *local != endpoint.entity);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Keyed;
+
+    #[test]
+    fn a_pair_is_told_again_for_another_reason_or_after_one_of_it_was_gone() {
+        let (own, there) = (GuidPrefix([1; 12]), GuidPrefix([2; 12]));
+        let reader = |prefix, key| Guid::new(prefix, EntityId::user_reader(key, Keyed::No));
+        let (local, other) = (EntityId::user_writer(1, Keyed::No), reader(there, 1));
+        let mut refusals = Refusals::default();
+        let types = MatchResult::DifferentTopic;
+        let keys = MatchResult::Incompatible(Vec::new());
+        let tells = |refusals: &mut Refusals, other, result: &MatchResult| refusals.is_news((local, other), result);
+        assert!(tells(&mut refusals, other, &keys) && !tells(&mut refusals, other, &keys));
+        assert!(tells(&mut refusals, other, &types) && tells(&mut refusals, reader(there, 2), &keys));
+        refusals.forget_all_of(other, own);
+        assert!(tells(&mut refusals, other, &types) && !tells(&mut refusals, reader(there, 2), &keys));
+        refusals.forget_all_of(Guid::new(own, local), own);
+        assert!(refusals.0.is_empty());
+        for key in 0..2 * REFUSALS_MAX as u32 {
+            assert!(tells(&mut refusals, reader(there, key), &keys));
+        }
+        assert_eq!(refusals.0.len(), REFUSALS_MAX);
+    }
+}

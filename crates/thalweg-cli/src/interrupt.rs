@@ -27,6 +27,11 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// The first signal ends the process from now on: this command has nothing to finish in order.
+    pub fn end_at_once(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// The flag itself, for loops of other crates.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)

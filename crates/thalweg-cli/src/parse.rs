@@ -2,11 +2,20 @@
 
 use std::time::Duration;
 
+/// Longest duration that is taken: a hundred years, which clocks can add to the present.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+/// Lowest rate that is taken: a sample in eleven days.
+const SLOWEST: f64 = 1e-6;
+
+/// A duration of so many seconds, if that is a possible one.
+fn possible(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| *duration <= LONGEST)
+}
+
 /// A duration in seconds, fractions allowed.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds; give one such as 2.5".to_owned())?;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| "the number of seconds is negative or too large; give one such as 2.5".to_owned())
+    possible(seconds).ok_or_else(|| "the number of seconds is negative or too large; give one such as 2.5".to_owned())
 }
 
 /// A duration with its unit: `250us`, `1.5ms`, `2s`.
@@ -18,8 +27,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, unit)))
         .ok_or_else(needed)?;
     let number: f64 = number.trim().parse().map_err(|_| needed())?;
-    Duration::try_from_secs_f64(number * unit)
-        .map_err(|_| "the duration is negative or too large; give one such as 250us".to_owned())
+    possible(number * unit).ok_or_else(|| "the duration is negative or too large; give one such as 250us".to_owned())
 }
 
 /// A participant's lease: a duration within the limits of the API.
@@ -32,10 +40,10 @@ pub fn lease(text: &str) -> Result<Duration, String> {
 /// Samples a second; 0 means no limit.
 pub fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "not a number of samples a second; give one such as 0.5".to_owned())?;
-    if rate.is_finite() && rate >= 0.0 {
+    if rate.is_finite() && (rate == 0.0 || rate >= SLOWEST) {
         Ok(rate)
     } else {
-        Err("the rate is negative; give 0 or more samples a second".to_owned())
+        Err("the rate is negative or too low; give 0, or at least 0.000001 samples a second".to_owned())
     }
 }
 
@@ -93,6 +101,7 @@ mod tests {
         assert_eq!((size("64M"), size("1.5G"), size("10")), (Ok(64 << 20), Ok(3 << 29), Ok(10)));
         assert!(["0", "-1M", "NaN", "1e99", "big"].iter().all(|text| size(text).is_err()));
         assert_eq!(rate("0"), Ok(0.0));
-        assert!(rate("-1").is_err() && rate("NaN").is_err());
+        assert!(["-1", "NaN", "1e-20"].iter().all(|text| rate(text).is_err()));
+        assert!(seconds("1e19").is_err() && duration("1e19s").is_err() && seconds("3e9").is_ok());
     }
 }

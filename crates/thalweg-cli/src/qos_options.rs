@@ -1,5 +1,6 @@
 //! `--qos key=value`: policies by name, with the nearest allowed word when one is mistyped.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use thalweg::qos::{
@@ -23,7 +24,30 @@ pub struct QosOptions {
     transport_priority: Option<i32>,
     reader_patience: Option<Duration>,
     writers: WritersPolicies,
+    /// The keys that were given.
+    given: Vec<String>,
 }
+
+/// A kind of endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointKind {
+    /// It writes.
+    Writer,
+    /// It reads.
+    Reader,
+}
+
+/// A key with a value beside which another key has no sense.
+const CONTRADICTIONS: [(&str, &str, &str); 3] = [
+    ("history", "keep-all", "depth"),
+    ("ownership", "shared", "strength"),
+    ("reliability", "best-effort", "max_blocking_ms"),
+];
+/// Keys of policies that readers do not have.
+const OF_WRITERS: [&str; 5] =
+    ["max_blocking_ms", "reader_patience_ms", "transport_priority", "lifespan_ms", "strength"];
+/// And that writers do not have.
+const OF_READERS: [&str; 1] = ["time_filter_ms"];
 
 /// Policies about several writers of a topic, and about time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -88,13 +112,37 @@ impl QosOptions {
     /// A key or value that is not allowed: names the nearest one and lists all.
     pub fn parse(arguments: &[String]) -> Result<QosOptions, String> {
         let mut options = QosOptions::default();
+        let mut given: BTreeMap<String, String> = BTreeMap::new();
         for argument in arguments {
             let (key, value) = argument.split_once('=').ok_or_else(|| {
                 format!("--qos {argument}: expected key=value; {}", allowed("keys", &keys(), argument))
             })?;
             options.set(key.trim(), value.trim()).map_err(|reason| format!("--qos {argument}: {reason}"))?;
+            given.insert(key.trim().replace('-', "_"), value.trim().to_lowercase().replace('_', "-"));
         }
+        for (key, value, other) in CONTRADICTIONS {
+            if given.get(key).is_some_and(|given| given == value) && given.contains_key(other) {
+                return Err(format!("--qos {key}={value} leaves nothing for {other} to say: leave out one of them"));
+            }
+        }
+        options.given = given.into_keys().collect();
         Ok(options)
+    }
+
+    /// As [`QosOptions::parse`] for one kind of endpoint.
+    ///
+    /// # Errors
+    /// As [`QosOptions::parse`], and for a policy that endpoints of this kind do not have.
+    pub fn parse_for(arguments: &[String], side: EndpointKind) -> Result<QosOptions, String> {
+        let options = QosOptions::parse(arguments)?;
+        let (foreign, own) = match side {
+            EndpointKind::Writer => (&OF_READERS[..], "readers"),
+            EndpointKind::Reader => (&OF_WRITERS[..], "writers"),
+        };
+        match options.given.iter().find(|key| foreign.contains(&key.as_str())) {
+            Some(key) => Err(format!("--qos {key}: only {own} have this policy; leave it out")),
+            None => Ok(options),
+        }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
@@ -374,5 +422,25 @@ mod tests {
         let options = parse(&[]).expect("nothing");
         assert!(options.writer().reliability.is_reliable() && options.reader().reliability.is_reliable());
         assert_eq!((options.writer().history, options.reader().history), (History::KeepAll, History::KeepAll));
+    }
+
+    #[test]
+    fn what_contradicts_itself_or_is_of_the_other_end_is_refused() {
+        for (arguments, expect) in [
+            (["history=keep-all", "depth=5"], "leaves nothing for depth"),
+            (["depth=5", "history=KEEP_ALL"], "leaves nothing for depth"),
+            (["strength=1", "ownership=shared"], "leaves nothing for strength"),
+            (["reliability=best-effort", "max-blocking-ms=5"], "leaves nothing for max_blocking_ms"),
+        ] {
+            let error = parse(&arguments).expect_err("an error");
+            assert!(error.contains(expect), "{error}");
+        }
+        let of = |key: &str, side| QosOptions::parse_for(&[format!("{key}=5")], side).map(drop);
+        for key in OF_WRITERS {
+            assert_eq!(of(key, EndpointKind::Writer), Ok(()), "{key}");
+            assert!(of(key, EndpointKind::Reader).is_err_and(|error| error.contains("only writers")), "{key}");
+        }
+        assert_eq!(of("time_filter_ms", EndpointKind::Reader), Ok(()));
+        assert!(of("time_filter_ms", EndpointKind::Writer).is_err_and(|error| error.contains("only readers")));
     }
 }

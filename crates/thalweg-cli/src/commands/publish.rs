@@ -12,7 +12,7 @@ use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
 
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, remark};
-use crate::qos_options::QosOptions;
+use crate::qos_options::{EndpointKind, QosOptions};
 use crate::sending_options::SendingOptions;
 use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
@@ -56,9 +56,9 @@ pub struct PublishOptions {
     )]
     pub type_name: TypeName,
 
-    /// Write HZ samples a second; 0 writes as fast as the readers acknowledge (default: 10).
-    #[arg(long, value_name = "HZ", default_value_t = 10.0, hide_default_value = true, value_parser = crate::parse::rate)]
-    pub rate: f64,
+    /// Write HZ samples a second; 0 writes as fast as the readers acknowledge (default: 10; lines of standard input as they come).
+    #[arg(long, value_name = "HZ", value_parser = crate::parse::rate)]
+    pub rate: Option<f64>,
 
     /// Exit after N samples (default: go on until Ctrl-C, or to the end of standard input).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -117,7 +117,7 @@ fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt
         return Err(Failure::Usage(what.to_owned()));
     }
     let mut source = Source::new(&options.values)?;
-    let mut qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.writer();
+    let mut qos = QosOptions::parse_for(&options.qos, EndpointKind::Writer).map_err(Failure::Usage)?.writer();
     let profile = options.sending.profile()?;
     if options.qos.is_empty() {
         qos = profile.apply_to_writer(options.sending.kind(0), qos);
@@ -132,10 +132,12 @@ fn publish<T: TextValue + Clone>(options: &PublishOptions, interrupt: &Interrupt
     wait_for_readers(&participant, &writer, options, interrupt)?;
     let mut session = Session { options, writer, instances: HashMap::new(), written: 0 };
     let ended = session.write_all(&mut source, interrupt);
-    session.end_instances()?;
-    session.wait_for_acknowledgements(interrupt)?;
+    let finished = session.end_instances().and_then(|()| session.wait_for_acknowledgements(interrupt));
     remark(format_args!("wrote {} samples", session.written));
-    match ended? {
+    // What ended the writing tells more than what followed from it.
+    let ended = ended?;
+    finished?;
+    match ended {
         Ended::Complete => Ok(()),
         // Without a count, Ctrl-C is how the user says that it is enough.
         Ended::Interrupted if options.count.is_none() && !source.is_input() => Ok(()),
@@ -230,9 +232,10 @@ impl<T: TextValue + Clone> Session<'_, T> {
     /// Writes one value after the other at their times.
     fn write_all(&mut self, source: &mut Source<T>, interrupt: &Interrupt) -> Result<Ended, Failure> {
         let started = Instant::now();
+        let rate = self.options.rate.unwrap_or(if source.is_input() { 0.0 } else { RATE });
         while self.options.count.is_none_or(|count| self.written < count) {
-            if self.options.rate > 0.0 && !source.is_input() {
-                sleep_until(started + Duration::from_secs_f64(self.written as f64 / self.options.rate), interrupt);
+            if rate > 0.0 {
+                sleep_until(started + Duration::from_secs_f64(self.written as f64 / rate), interrupt);
             }
             if interrupt.came() {
                 return Ok(Ended::Interrupted);
@@ -358,6 +361,8 @@ fn sleep_until(due: Instant, interrupt: &Interrupt) {
     }
 }
 
+/// Samples a second where nothing else is asked for.
+const RATE: f64 = 10.0;
 /// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// Time for a best-effort reader to match us after we have matched it.

@@ -11,7 +11,7 @@ use thalweg_lab::profile::Profile;
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, Lines, remark};
-use crate::qos_options::QosOptions;
+use crate::qos_options::{EndpointKind, QosOptions};
 use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
 use crate::values::{Bytes, ShapeType, Text, TextValue};
@@ -76,7 +76,7 @@ pub fn run(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Fail
 }
 
 fn subscribe<T: TextValue>(options: &SubscribeOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?.reader();
+    let qos = QosOptions::parse_for(&options.qos, EndpointKind::Reader).map_err(Failure::Usage)?.reader();
     let profile = options.profile.as_deref().map_or_else(|| Ok(Profile::empty()), Profile::load);
     let profile = profile.map_err(|error| Failure::Usage(error.to_string()))?;
     let participant = options.survey.member.participant_with(&profile)?;

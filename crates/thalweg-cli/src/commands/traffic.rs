@@ -267,7 +267,8 @@ impl<'a> Traffic<'a> {
     fn read(&mut self, data: &PublicationData) {
         // The least that can be asked for costs the writer least, and shows what is lost on the way.
         let demand = Demand { is_reliable: false, is_durable: false, ..Demand::of(data) };
-        if self.demands.lock().insert(data.guid, demand.clone()).is_some() {
+        // One that changes its partition needs another reader.
+        if self.demands.lock().insert(data.guid, demand.clone()).as_ref() == Some(&demand) {
             return;
         }
         let readers: usize = self.topics.values().map(|topic| topic.own.len()).sum();
@@ -277,6 +278,8 @@ impl<'a> Traffic<'a> {
         }
         if readers >= READERS_MAX {
             topic.uncounted = Some(format!("{READERS_MAX} readers are there already"));
+            // It is tried again.
+            self.demands.lock().remove(&data.guid);
             return;
         }
         match create_reader(self.participant, data, &demand, (&topic.counts, &self.demands)) {

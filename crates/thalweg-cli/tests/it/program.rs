@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,11 @@ impl Running {
     /// Takes standard output away; dropping what is returned closes the pipe.
     pub fn stdout(&mut self) -> BufReader<ChildStdout> {
         BufReader::new(self.child.stdout.take().expect("piped"))
+    }
+
+    /// Takes standard input away; dropping what is returned ends it.
+    pub fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().expect("piped")
     }
 
     /// Takes standard error away.

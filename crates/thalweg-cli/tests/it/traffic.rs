@@ -1,6 +1,12 @@
 //! `top` beside writers of its domain.
 
+use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
+use thalweg::qos::WriterQos;
+use thalweg::{DomainParticipant, Topic};
 
 use crate::program::{PATIENCE, Running, command, run, tag};
 
@@ -72,4 +78,61 @@ fn rates_sizes_and_delays_are_those_of_the_arrivals() {
     assert_eq!((&bw["sample_bytes_min"], &bw["sample_bytes_max"]), (&24.into(), &24.into()), "{bw}");
     assert!(figure(&delay, "min_s") > 0.0 && figure(&delay, "min_s") < 0.015, "taken late, and not late: {delay}");
     drop(writer);
+}
+
+#[derive(Topic)]
+struct Note {
+    number: u32,
+}
+
+#[test]
+fn a_writer_that_changes_its_partition_is_counted_on() {
+    let tag = tag();
+    let participant = DomainParticipant::builder(0).domain_tag(&tag).create().expect("a participant");
+    let qos = |partition: &str| WriterQos { partition: vec![partition.to_owned()], ..WriterQos::default() };
+    let writer = participant.create_writer(&participant.create_topic::<Note>("notes"), qos("a")).expect("a writer");
+    let mut top = Running::start(command(&["top", "--every", "0.5", "--domain-tag", &tag]));
+    let mut lines = top.stdout().lines();
+    let mut rate = || -> f64 {
+        let row = lines.find(|line| line.as_ref().expect("a line").trim_start().starts_with("notes "));
+        let row = row.expect("a row").expect("a line");
+        row.split_whitespace().nth(3).and_then(|hz| hz.parse().ok()).unwrap_or_else(|| panic!("{row}"))
+    };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in (0..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                writer.write(&Note { number }).expect("room");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let counted = |rate: &mut dyn FnMut() -> f64| (0..60).any(|_| rate() > 0.0);
+        let before = counted(&mut rate);
+        writer.set_qos(qos("b")).expect("changed");
+        // What was counted of the one before is told in two periods at most.
+        (0..3).for_each(|_| _ = rate());
+        let after = counted(&mut rate);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(before && after, "before {before}, after {after}");
+    });
+}
+
+#[test]
+fn the_first_signal_ends_a_command_that_only_waits() {
+    let running = Running::start(command(&["topic", "list", "--wait", "50", "--domain-tag", &tag()]));
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal("INT");
+    running.finish_within(Duration::from_secs(20)).expect_code(130);
+}
+
+#[test]
+fn lines_of_standard_input_are_written_at_the_rate_that_is_given() {
+    let mut publish = command(&["pub", "notes", "--rate", "5", "--readers", "0", "--domain-tag", &tag()]);
+    publish.stdin(std::process::Stdio::piped());
+    let began = Instant::now();
+    let mut running = Running::start(publish);
+    running.stdin().write_all(b"a\nb\nc\nd\n").expect("written");
+    let said = running.finish().expect_code(0);
+    assert!(said.stderr.contains("wrote 4 samples"), "{}", said.stderr);
+    assert!(began.elapsed() >= Duration::from_millis(600), "{:?}", began.elapsed());
 }

@@ -112,6 +112,13 @@ pub enum Action {
 /// # Errors
 /// As the action.
 pub fn run(options: &CoapOptions, interrupt: &Interrupt) -> Result<(), Failure> {
+    let asks_once = !matches!(
+        options.action,
+        Action::Serve(_) | Action::Observe(_) | Action::Load(_) | Action::Bridge(_) | Action::Run(_) | Action::Top(_)
+    );
+    if asks_once {
+        interrupt.end_at_once();
+    }
     match &options.action {
         Action::Serve(options) => serve::run(options, interrupt),
         Action::Get(options) => ask::without_body(Code::GET, options),

@@ -96,7 +96,10 @@ pub struct SourceOptions {
 /// An option cannot be used, the topic or its type is not found in time, or output cannot be written.
 pub fn run(options: &TopicOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     match &options.command {
-        TopicCommand::List(options) => list::run(options),
+        TopicCommand::List(options) => {
+            interrupt.end_at_once();
+            list::run(options)
+        }
         TopicCommand::Type(options) => find::run(options, interrupt),
         TopicCommand::Echo(options) => echo::run(options, interrupt),
         TopicCommand::Hz(options) => rates::hz(options, interrupt),

@@ -16,7 +16,7 @@ use super::SourceOptions;
 use super::find::{Side, find, sample_type, spellings, type_of, type_of_files};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, remark};
-use crate::qos_options::QosOptions;
+use crate::qos_options::{EndpointKind, QosOptions};
 use samples::SampleSource;
 use session::{PublishedTopic, Session};
 
@@ -107,7 +107,7 @@ impl PubOptions {
 /// # Errors
 /// The type is not found, a sample does not fit it, too few readers match in time, or a write fails.
 pub fn run(options: &PubOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    let qos = QosOptions::parse(&options.qos).map_err(Failure::Usage)?;
+    let qos = QosOptions::parse_for(&options.qos, EndpointKind::Writer).map_err(Failure::Usage)?;
     let samples = SampleSource::new(&options.sample)?;
     let participant = options.source.member.participant()?;
     let destination = destination(&participant, options, interrupt)?;

@@ -36,8 +36,8 @@ pub struct PlayerOptions {
 /// Whose time stamps give the distances of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayClock {
-    /// The writers', between the beginning of the recording and the sample's reception: what was kept for late readers comes at the
-    /// beginning, and nothing comes later than it was received.
+    /// The writers', each set by the recorder's as the quickest of its samples so far tells: between the beginning of the recording and the
+    /// sample's reception, so that what was kept for late readers comes at the beginning, and nothing later than it was received.
     Source,
     /// The recorder's.
     Reception,
@@ -76,6 +76,8 @@ pub struct Player<'a> {
     options: PlayerOptions,
     writers: BTreeMap<String, DataWriter<Raw>>,
     counts: PlayerCounts,
+    /// Why the first sample was refused.
+    refusal: Option<String>,
 }
 
 impl<'a> Player<'a> {
@@ -90,7 +92,7 @@ impl<'a> Player<'a> {
         types: &'a TypeSource<'a>,
     ) -> Result<Player<'a>, RecordingError> {
         let counts = PlayerCounts::default();
-        let mut player = Player { participant, types, options, writers: BTreeMap::new(), counts };
+        let mut player = Player { participant, types, options, writers: BTreeMap::new(), counts, refusal: None };
         let mut refusals = Vec::new();
         for path in files {
             for channel in crate::read::channels_of(path)? {
@@ -136,6 +138,7 @@ impl<'a> Player<'a> {
         let mut pace = Pace { rate: self.options.rate, begun: Instant::now(), first_ns: None };
         let mut ahead = LookAhead::new(LOOK_AHEAD, LOOK_AHEAD_BYTES);
         let mut begin_ns = None;
+        let mut clocks = SourceClocks::default();
         let mut seen = BTreeMap::new();
         let mut cut_off = Vec::new();
         for path in files {
@@ -149,7 +152,7 @@ impl<'a> Player<'a> {
                 let begin = *begin_ns.get_or_insert(log_time_ns);
                 let time_ns = match self.options.clock {
                     ReplayClock::Reception => log_time_ns,
-                    ReplayClock::Source => source_ns.min(log_time_ns).max(begin),
+                    ReplayClock::Source => clocks.set(writer_of(&entry), source_ns, log_time_ns).max(begin),
                 };
                 while !ahead.has_room() {
                     self.write_next(&mut ahead, &mut pace, stop);
@@ -179,6 +182,11 @@ impl<'a> Player<'a> {
             writer.wait_for_acknowledgments(rest).map_err(RecordingError::new)?;
         }
         Ok(self.counts)
+    }
+
+    /// Why a writer refused the first of the samples that were not written.
+    pub fn first_refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// The counts so far.
@@ -224,7 +232,10 @@ impl<'a> Player<'a> {
         };
         match written {
             Ok(()) => self.counts.written += 1,
-            Err(_) => self.counts.refused += 1,
+            Err(error) => {
+                self.counts.refused += 1;
+                self.refusal.get_or_insert_with(|| error.to_string());
+            }
         }
         self.counts.lateness_most = self.counts.lateness_most.max(lateness);
         true
@@ -266,6 +277,32 @@ impl<'a> Player<'a> {
         let renamed = &self.options.renamed;
         let given = renamed.get(recorded).or_else(|| renamed.get(&shown_topic(recorded)));
         given.map_or_else(|| recorded.to_owned(), |name| wire_topic(name))
+    }
+}
+
+/// How far the clocks of writers are behind the recorder's, at most: the time that the quickest sample took is in it.
+#[derive(Default)]
+struct SourceClocks(BTreeMap<String, i128>);
+
+impl SourceClocks {
+    /// A source time by the recorder's clock; never after the reception.
+    fn set(&mut self, writer: String, source_ns: u64, log_time_ns: u64) -> u64 {
+        let behind = i128::from(log_time_ns) - i128::from(source_ns);
+        let least = self.0.entry(writer).or_insert(behind);
+        *least = behind.min(*least);
+        u64::try_from(i128::from(source_ns) + *least).unwrap_or(log_time_ns)
+    }
+}
+
+/// The writer of an entry.
+fn writer_of(entry: &Entry) -> String {
+    match entry {
+        Entry::Message { channel, .. } => match &channel.writer {
+            Ok(writer) => writer_key(writer, channel.id),
+            Err(_) => channel.name.clone(),
+        },
+        Entry::InstanceEnd { end, .. } => key_of_end(end),
+        Entry::Summary(_) => String::new(),
     }
 }
 
@@ -345,3 +382,29 @@ const LOOK_AHEAD: usize = 4_096;
 const LOOK_AHEAD_BYTES: usize = 64 << 20;
 /// Longest distance of an entry from the first that is waited for: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_whose_clocks_are_off_keep_their_distances_and_their_place_among_others() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut clocks = SourceClocks::default();
+        let begin = 1_000 * SECOND;
+        for (writer, off_s) in [("exact", 0_i64), ("behind", -5), ("1970", -1_000), ("ahead", 3_600)] {
+            for number in 0..10 {
+                // Each takes 1 to 3 ms.
+                let (sent, took) = (begin + number * SECOND, (1 + number % 3) * 1_000_000);
+                let source_ns = sent.saturating_add_signed(off_s * SECOND as i64);
+                let set = clocks.set(writer.to_owned(), source_ns, sent + took);
+                assert_eq!(set, sent + 1_000_000, "{writer}, sample {number}");
+            }
+        }
+        // What was kept for late readers tells nothing of the clock.
+        let mut clocks = SourceClocks::default();
+        assert_eq!(clocks.set("kept".to_owned(), begin - 60 * SECOND, begin), begin);
+        assert_eq!(clocks.set("kept".to_owned(), begin + SECOND, begin + SECOND + 5), begin + SECOND + 5);
+        assert_eq!(clocks.set("kept".to_owned(), begin + 2 * SECOND, begin + 2 * SECOND + 9), begin + 2 * SECOND + 5);
+    }
+}

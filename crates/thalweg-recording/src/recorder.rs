@@ -59,6 +59,9 @@ struct Recording {
     ledger: Ledger,
     /// What writers announced; those that have gone stay, since their samples may wait.
     writers: Mutex<HashMap<Guid, AnnouncedWriter>>,
+    /// Writers whose samples came before anybody looked at what they announce: the demand of the reader that got the first of them, and the
+    /// last number that it took. Locked under `writers`.
+    early: Mutex<HashMap<Guid, (Demand, SequenceNumber)>>,
 }
 
 /// What is kept of an announcement.
@@ -148,6 +151,7 @@ impl<'a> Recorder<'a> {
             queue: ByteQueue::new(options.memory_bytes_max),
             ledger: Ledger::default(),
             writers: Mutex::default(),
+            early: Mutex::default(),
         });
         let disk = Disk::new(files, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("recording".to_owned()).spawn(move || disk.run());
@@ -187,7 +191,10 @@ impl<'a> Recorder<'a> {
                     continue;
                 }
                 if is_news {
-                    let after = known.map_or(SequenceNumber::ZERO, |_| self.shared.ledger.last(data.guid));
+                    let after = match known {
+                        Some(_) => self.shared.ledger.last(data.guid),
+                        None => self.shared.taken_early(data.guid, &demand),
+                    };
                     let qos = RecordedQos::of(&data.qos);
                     writers.insert(data.guid, AnnouncedWriter { demand, qos, after, is_gone: false });
                 }
@@ -197,6 +204,7 @@ impl<'a> Recorder<'a> {
                 news.push(refusal);
             }
         }
+        self.shared.early().retain(|writer, _| present.contains(writer));
         self.find_types(&mut news);
         self.note_losses();
         news
@@ -337,6 +345,32 @@ impl Drop for Recorder<'_> {
 }
 
 impl Recording {
+    /// Whether a sample belongs to the reader that asks for `demand`: another one that asks for less may match its writer as well, and one
+    /// that followed it has recorded what a later one gets of its history.
+    fn is_for(&self, demand: &Demand, writer: Guid, sequence: SequenceNumber) -> bool {
+        let writers = self.writers();
+        if let Some(announced) = writers.get(&writer) {
+            return announced.demand == *demand && sequence > announced.after;
+        }
+        let mut early = self.early();
+        let (first, last) = early.entry(writer).or_insert_with(|| (demand.clone(), SequenceNumber::ZERO));
+        let is_first = *first == *demand;
+        if is_first {
+            *last = (*last).max(sequence);
+        }
+        is_first
+    }
+
+    /// The last number that another reader than that for `demand` took of a writer that is known from now on.
+    fn taken_early(&self, writer: Guid, demand: &Demand) -> SequenceNumber {
+        let early = self.early().remove(&writer).filter(|(first, _)| first != demand);
+        early.map_or(SequenceNumber::ZERO, |(_, last)| last)
+    }
+
+    fn early(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, (Demand, SequenceNumber)>> {
+        self.early.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn writers(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, AnnouncedWriter>> {
         self.writers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

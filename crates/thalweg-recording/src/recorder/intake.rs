@@ -56,7 +56,7 @@ impl Intake {
 
     fn offer(&self, sample: &Sample<Raw>, log_time_ns: u64) {
         let info = sample.info();
-        if info.sequence == SequenceNumber::UNKNOWN || !self.is_ours(info.writer, info.sequence) {
+        if info.sequence == SequenceNumber::UNKNOWN || !self.shared.is_for(&self.demand, info.writer, info.sequence) {
             return;
         }
         let held = held(sample.payload());
@@ -84,12 +84,5 @@ impl Intake {
             Err(QueueRefusal::Closed) => return,
         };
         self.shared.ledger.note(info.writer, &self.about.name, info.sequence, fate);
-    }
-
-    /// Whether the reader is the one for this writer: another one that asks for less may match it as well, and one that followed it has
-    /// recorded what a later one gets of its history.
-    fn is_ours(&self, writer: Guid, sequence: SequenceNumber) -> bool {
-        let writers = self.shared.writers();
-        writers.get(&writer).is_none_or(|announced| announced.demand == self.demand && sequence > announced.after)
     }
 }

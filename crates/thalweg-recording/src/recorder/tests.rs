@@ -10,7 +10,12 @@ use crate::files::Compression;
 use crate::tests::files::{Folder, options};
 
 fn recording() -> Arc<Recording> {
-    Arc::new(Recording { queue: ByteQueue::new(1 << 30), ledger: Ledger::default(), writers: Mutex::default() })
+    Arc::new(Recording {
+        queue: ByteQueue::new(1 << 30),
+        ledger: Ledger::default(),
+        writers: Mutex::default(),
+        early: Mutex::default(),
+    })
 }
 
 fn about(found: Option<Option<(Type, Arc<TypeSchema>)>>) -> Arc<AboutTopic> {
@@ -215,4 +220,20 @@ fn recorded_of_a_writer_that_moves(durability: Durability) -> u64 {
 #[test]
 fn a_writer_that_changes_its_partition_is_recorded_on() {
     assert_eq!([Durability::Volatile, Durability::TransientLocal].map(recorded_of_a_writer_that_moves), [20, 20]);
+}
+
+#[test]
+fn samples_of_a_writer_that_nobody_has_looked_at_are_taken_from_one_reader() {
+    let recording = recording();
+    let demand =
+        |is_reliable| Demand { is_reliable, is_durable: false, ownership: Ownership::Shared, partition: Vec::new() };
+    let (lesser, own) = (demand(false), demand(true));
+    let takes = |demand: &Demand, sequence| recording.is_for(demand, guid(1), SequenceNumber(sequence));
+    assert!(takes(&lesser, 1) && !takes(&own, 1) && !takes(&own, 2) && takes(&lesser, 2));
+    // It is looked at: the reader for it goes on where the other one was.
+    let after = recording.taken_early(guid(1), &own);
+    let qos = RecordedQos::of(&thalweg::qos::WriterQos::default());
+    recording.writers().insert(guid(1), AnnouncedWriter { demand: own.clone(), qos, after, is_gone: false });
+    assert!(!takes(&lesser, 3) && !takes(&own, 2) && takes(&own, 3));
+    assert!(recording.early().is_empty());
 }

@@ -92,6 +92,7 @@ pub enum CompressionName {
 /// An option cannot be used, the domain cannot be joined, or the file cannot be written.
 pub fn record(options: &RecordOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     if let Some(RecordCommand::Verify(options)) = &options.command {
+        interrupt.end_at_once();
         return verify(options);
     }
     let participant = options.member.participant()?;

@@ -93,6 +93,7 @@ pub enum ClockName {
 pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let files = recording_files(&options.files).map_err(Failure::from_cause)?;
     if options.info {
+        interrupt.end_at_once();
         return contents::print(&files, options.json);
     }
     let participant = options.member.participant()?;
@@ -123,13 +124,15 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
     let was_interrupted = interrupt.came();
     let counts = player.counts();
     let patience = if was_interrupted { Duration::ZERO } else { options.acknowledge_timeout };
+    let first_refusal = player.first_refusal().map(str::to_owned);
     let finished = player.finish(patience);
     print_line(counts)?;
     match (was_interrupted, finished) {
         (true, _) if options.again => Ok(()),
         (true, _) => Err(Failure::Interrupted),
-        (false, Ok(_)) => Ok(()),
         (false, Err(error)) => Err(Failure::TimedOut(error.to_string())),
+        (false, Ok(_)) => first_refusal
+            .map_or(Ok(()), |why| Err(Failure::Failed(format!("{} samples were not written: {why}", counts.refused)))),
     }
 }
 

@@ -67,7 +67,8 @@ pub fn print_place(json: bool, place: impl Display) -> Result<(), Failure> {
 
 /// Writes a line for the user on standard error; a closed standard error is ignored.
 pub fn remark(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{}", Shown(text));
+    // In one piece: several programs may share it.
+    let _ = io::stderr().lock().write_all(format!("{}\n", Shown(text)).as_bytes());
 }
 
 /// Writes one line of output and flushes it, so that the reader of a pipe sees it at once.

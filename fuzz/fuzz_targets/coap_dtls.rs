@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use thalweg_base::time::Instant;
 use thalweg_coap::credentials::{Credentials, PresharedKey};
 use thalweg_coap::dtls::{ClientSession, ClockOrigin, SessionLimits, SessionState, Sessions};
-use thalweg_coap::endpoint::CoapOutbox;
+use thalweg_coap::endpoint::{CoapOutbox, Peer};
 
 fuzz_target!(|datagrams: Vec<(bool, Vec<u8>)>| {
     thread_local!(static ORIGIN: OnceCell<ClockOrigin> = const { OnceCell::new() });
@@ -18,7 +18,7 @@ fuzz_target!(|datagrams: Vec<(bool, Vec<u8>)>| {
     let limits = SessionLimits { handshakes_max: 2, ..SessionLimits::default() };
     let mut server = Sessions::new(&credentials, limits, [1, 2], origin).expect("a key");
     let mut client = ClientSession::connect(&credentials, "server", origin, now).expect("a key");
-    let (here, there) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
+    let [here, there] = [1, 2].map(|port| Peer::from(([127, 0, 0, 1], port)));
     let mut outbox = CoapOutbox::default();
     while *client.state() == SessionState::Handshake {
         client.take_outgoing().iter().for_each(|bytes| server.handle_datagram(now, here, bytes));

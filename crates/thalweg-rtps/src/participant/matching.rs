@@ -137,7 +137,7 @@ impl Participant {
             }
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
-                result if !self.refusals.is_news((writer, reader), &result) => {}
+                result if !self.refusals.note((writer, reader), &result) => {}
                 MatchResult::Incompatible(mismatches) => {
                     self.tell_inconsistent(writer, reader, &mismatches);
                     self.reports.tell(Event::OfferedIncompatibleQos { writer, reader, mismatches });
@@ -215,7 +215,7 @@ impl Participant {
             }
             match result {
                 MatchResult::Match | MatchResult::DifferentTopic => {}
-                result if !self.refusals.is_news((reader, writer), &result) => {}
+                result if !self.refusals.note((reader, writer), &result) => {}
                 MatchResult::Incompatible(mismatches) => {
                     self.tell_inconsistent(reader, writer, &mismatches);
                     self.reports.tell(Event::RequestedIncompatibleQos { reader, writer, mismatches });

@@ -14,8 +14,8 @@ pub(super) struct Refusals(BTreeMap<(Guid, EntityId), MatchResult>);
 const REFUSALS_MAX: usize = 16_384;
 
 impl Refusals {
-    /// Whether this is to be told.
-    pub(super) fn is_news(&mut self, (local, other): (EntityId, Guid), result: &MatchResult) -> bool {
+    /// Remembers why a pair does not match; whether that is to be told.
+    pub(super) fn note(&mut self, (local, other): (EntityId, Guid), result: &MatchResult) -> bool {
         let key = (other, local);
         if self.0.get(&key) == Some(result) {
             return false;
@@ -58,7 +58,7 @@ mod tests {
         let mut refusals = Refusals::default();
         let types = MatchResult::DifferentTopic;
         let keys = MatchResult::Incompatible(Vec::new());
-        let tells = |refusals: &mut Refusals, other, result: &MatchResult| refusals.is_news((local, other), result);
+        let tells = |refusals: &mut Refusals, other, result: &MatchResult| refusals.note((local, other), result);
         assert!(tells(&mut refusals, other, &keys) && !tells(&mut refusals, other, &keys));
         assert!(tells(&mut refusals, other, &types) && tells(&mut refusals, reader(there, 2), &keys));
         refusals.forget_all_of(other, own);

@@ -5,6 +5,7 @@
 //! resampling (blocks carry the time at which they are to be played, which follows the sender's clock), and codecs.
 
 mod format;
+mod numbers;
 mod receiver;
 mod samples;
 mod sender;

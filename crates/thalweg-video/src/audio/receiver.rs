@@ -5,6 +5,7 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::format::{AudioFormat, SAMPLE_RATE_HZ};
+use super::numbers::Numbers;
 use super::samples;
 use super::timeline::{Picture, Timeline};
 use super::track::Track;
@@ -176,7 +177,8 @@ struct Stream {
     /// Where the next packet would begin if the stream had jumped.
     jump: Option<u32>,
     is_playing: bool,
-    sequence: ReceivedStream,
+    ssrc: u32,
+    numbers: Numbers,
     jitter: JitterMeter,
 }
 
@@ -184,10 +186,7 @@ impl AudioReceiver {
     /// A receiver that waits for the first packet.
     pub fn new(mut config: AudioReceiverConfig) -> AudioReceiver {
         config.delay = config.delay.min(DELAY_MAX);
-        // A second, or twice the delay if that is longer, behind and before the present: a picture may be shown later.
-        let reach = Duration::from_secs(1).max(config.delay * 2);
-        let frames = reach.as_millis() as usize * (SAMPLE_RATE_HZ / 1000) as usize;
-        let track = Track::new(config.format.channels(), 2 * frames);
+        let track = Track::new(config.format.channels(), frames_held(&config));
         let timeline = Timeline::new(config.delay);
         let counters = AudioCounters::default();
         let source = Source::new(None);
@@ -294,9 +293,18 @@ impl AudioReceiver {
         self.timeline.steps()
     }
 
-    /// What was received, for a receiver report.
+    /// What was received, for a receiver report: each packet once, though a second path brings it again.
     pub fn received(&self) -> Option<ReceivedStream> {
-        self.stream.as_ref().map(|stream| ReceivedStream { jitter: stream.jitter.rfc3550_ticks(), ..stream.sequence })
+        self.stream.as_ref().map(|stream| {
+            let totals = stream.numbers.totals();
+            ReceivedStream {
+                ssrc: stream.ssrc,
+                highest_sequence: stream.numbers.highest(),
+                expected: totals.expected,
+                received: totals.received,
+                jitter: stream.jitter.rfc3550_ticks(),
+            }
+        })
     }
 
     /// Samples of each channel that wait to be played.
@@ -314,26 +322,26 @@ impl AudioReceiver {
     fn continues(&mut self, packet: &RtpPacket<'_>) -> bool {
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_playing) else { return false };
         // The lower half is what packets carry.
-        let ahead = packet.header.sequence.wrapping_sub(stream.sequence.highest_sequence as u16);
+        let ahead = packet.header.sequence.wrapping_sub(stream.numbers.highest() as u16);
         let last = stream.first_timestamp.wrapping_add(stream.last as u32);
         let continues = (1..=CONTINUED_PACKETS_MAX).contains(&ahead)
             && packet.header.timestamp.wrapping_sub(last) <= SAMPLE_RATE_HZ / 10;
         if continues {
-            stream.sequence.ssrc = packet.header.ssrc;
+            stream.ssrc = packet.header.ssrc;
         }
         continues
     }
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {
-        let (ssrc, highest_sequence) = (packet.header.ssrc, u32::from(packet.header.sequence));
-        let received = ReceivedStream { ssrc, highest_sequence, expected: 1, received: 0, jitter: 0 };
+        let packets = frames_held(&self.config) / self.config.format.packet_time().frames();
         self.stream = Some(Stream {
             first_timestamp: packet.header.timestamp,
             last: 0,
             last_heard: now,
             jump: None,
             is_playing: true,
-            sequence: received,
+            ssrc: packet.header.ssrc,
+            numbers: Numbers::new(packets),
             jitter: JitterMeter::new(SAMPLE_RATE_HZ, 0.0),
         });
         self.begin(0);
@@ -358,23 +366,31 @@ impl AudioReceiver {
 
     fn handle_packet(&mut self, now: Instant, packet: &RtpPacket<'_>, frames: usize) {
         let Some(stream) = &mut self.stream else { return };
-        stream.count(packet.header.sequence);
-        let timestamp = packet.header.timestamp;
+        let (sequence, timestamp) = (packet.header.sequence, packet.header.timestamp);
         let last_timestamp = stream.first_timestamp.wrapping_add(stream.last as u32);
         let first = stream.last + i64::from(timestamp.wrapping_sub(last_timestamp) as i32);
+        let since_newest = (first - stream.last) / frames as i64;
         let is_idle = !stream.is_playing;
         if is_idle || !self.track.fits(first, frames) {
             let is_confirmed = is_idle || stream.jump == Some(timestamp);
             stream.jump = Some(timestamp.wrapping_add(frames as u32));
+            let goes_on = stream.numbers.go_on(sequence, since_newest);
             if !is_confirmed {
+                if goes_on {
+                    stream.numbers.count(sequence, since_newest);
+                }
                 self.counters.packets_astray += 1;
                 return;
+            }
+            if !goes_on {
+                stream.numbers.restart();
             }
             (stream.is_playing, stream.last) = (true, first);
             stream.jitter = JitterMeter::new(SAMPLE_RATE_HZ, 0.0);
             self.begin(first);
         }
         let Some(stream) = &mut self.stream else { return };
+        stream.numbers.count(sequence, since_newest);
         (stream.last, stream.jump) = (stream.last.max(first), None);
         stream.last_heard = now;
         stream.jitter.handle_packet(now, timestamp, 0);
@@ -388,15 +404,9 @@ impl AudioReceiver {
     }
 }
 
-impl Stream {
-    /// Extends a sequence number by its wraps, and counts the packet.
-    fn count(&mut self, sequence: u16) {
-        let step = sequence.wrapping_sub(self.sequence.highest_sequence as u16) as i16;
-        if step > 0 {
-            let step = u32::from(step.unsigned_abs());
-            self.sequence.highest_sequence = self.sequence.highest_sequence.wrapping_add(step);
-            self.sequence.expected += u64::from(step);
-        }
-        self.sequence.received += 1;
-    }
+/// Samples of each channel that a track holds: a second, or twice the delay if that is longer, behind and before the present. A
+/// picture may be shown later.
+fn frames_held(config: &AudioReceiverConfig) -> usize {
+    let reach = Duration::from_secs(1).max(config.delay * 2);
+    2 * reach.as_millis() as usize * (SAMPLE_RATE_HZ / 1000) as usize
 }

@@ -2,4 +2,5 @@
 
 mod form;
 mod network;
+mod numbers;
 mod receiver;

@@ -39,6 +39,7 @@ pub(crate) use numbering::LineNumbering;
 pub use octets::PictureOctets;
 pub use presentation::ReceivedPicture;
 pub use repair::{NACK_ITEMS_MAX, NackItem};
+pub(crate) use sequence::{PacketTotals, SequenceWindow};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
 use crate::format::Field;

@@ -19,7 +19,7 @@ const EXTENDED_DOUBT: u32 = 16;
 
 /// How a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// In the stream.
     Stream,
     /// Sent again in a stream of its own.
@@ -28,7 +28,7 @@ pub(super) enum Way {
 
 /// What the number of a packet tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     /// It was missing until now; the numbers in the range before it are missing since now.
     New(Range<u64>),
     /// It came before.
@@ -41,23 +41,23 @@ pub(super) enum Seen {
 
 /// Totals of packets, each counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct PacketTotals {
-    pub(super) expected: u64,
-    pub(super) received: u64,
-    pub(super) recovered: u64,
-    pub(super) lost: u64,
+pub(crate) struct PacketTotals {
+    pub(crate) expected: u64,
+    pub(crate) received: u64,
+    pub(crate) recovered: u64,
+    pub(crate) lost: u64,
     /// Missing and not yet given up.
-    pub(super) outstanding: u64,
-    pub(super) duplicates: u64,
-    pub(super) reordered: u64,
-    pub(super) reorder_distance_max: u64,
-    pub(super) stale: u64,
-    pub(super) implausible: u64,
+    pub(crate) outstanding: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) reordered: u64,
+    pub(crate) reorder_distance_max: u64,
+    pub(crate) stale: u64,
+    pub(crate) implausible: u64,
 }
 
 /// The newest numbers of a stream, each a bit, and the totals of all. Numbers are counted on beyond their 16 bits.
-#[derive(Debug)]
-pub(super) struct SequenceWindow {
+#[derive(Clone, Debug)]
+pub(crate) struct SequenceWindow {
     /// The first number; `next` without any.
     first: u64,
     /// Numbers below have left the window.
@@ -79,7 +79,7 @@ pub(super) struct SequenceWindow {
 
 impl SequenceWindow {
     /// A window over at least `packets` packets.
-    pub(super) fn new(packets: usize) -> SequenceWindow {
+    pub(crate) fn new(packets: usize) -> SequenceWindow {
         let capacity = packets.next_power_of_two().clamp(CAPACITY_MIN, CAPACITY_MAX);
         SequenceWindow {
             first: 0,
@@ -96,13 +96,13 @@ impl SequenceWindow {
     }
 
     /// The highest number so far.
-    pub(super) fn newest(&self) -> Option<u64> {
+    pub(crate) fn newest(&self) -> Option<u64> {
         (self.next > self.first).then(|| self.next - 1)
     }
 
     /// The number of a packet of the stream: the one closest to `around` that ends in the 16 bits of RTP, or in 32 bits
     /// once the upper half has proved to count (senders that do not count send 0).
-    pub(super) fn number(&mut self, sequence: u16, extended: u16, around: Option<u64>) -> u64 {
+    pub(crate) fn number(&mut self, sequence: u16, extended: u16, around: Option<u64>) -> u64 {
         let Some(around) = around.or(self.newest()) else {
             // Room below for packets that were sent before the first one.
             return 1 << 32 | u64::from(extended) << 16 | u64::from(sequence);
@@ -120,13 +120,13 @@ impl SequenceWindow {
     }
 
     /// The number of a packet that was sent again: the highest one below the newest that ends in these 16 bits.
-    pub(super) fn number_of_original(&self, sequence: u16) -> Option<u64> {
+    pub(crate) fn number_of_original(&self, sequence: u16) -> Option<u64> {
         let newest = self.newest()?;
         Some(newest - u64::from((newest as u16).wrapping_sub(sequence)))
     }
 
     /// Notes the arrival of a packet of the stream.
-    pub(super) fn insert(&mut self, number: u64) -> Seen {
+    pub(crate) fn insert(&mut self, number: u64) -> Seen {
         if self.newest().is_none() {
             (self.first, self.floor, self.next) = (number, number, number);
         }
@@ -145,7 +145,7 @@ impl SequenceWindow {
     }
 
     /// Notes the arrival of a packet that was sent again. It says nothing of numbers that are not known yet.
-    pub(super) fn insert_again(&mut self, number: u64) -> Seen {
+    pub(crate) fn insert_again(&mut self, number: u64) -> Seen {
         match number {
             number if number < self.floor || number < self.first => Seen::Stale,
             number if number >= self.next => Seen::Held,
@@ -154,26 +154,26 @@ impl SequenceWindow {
     }
 
     /// Whether a number of the window is missing.
-    pub(super) fn is_missing(&self, number: u64) -> bool {
+    pub(crate) fn is_missing(&self, number: u64) -> bool {
         (self.floor..self.next).contains(&number) && !self.arrived.get(number)
     }
 
     /// How many numbers of a range have not come; those that left the window count as such.
-    pub(super) fn count_missing(&self, range: Range<u64>) -> u64 {
+    pub(crate) fn count_missing(&self, range: Range<u64>) -> u64 {
         let inside = range.start.clamp(self.floor, self.next)..range.end.clamp(self.floor, self.next);
         let came = inside.filter(|number| self.arrived.get(*number)).count() as u64;
         range.end.saturating_sub(range.start) - came
     }
 
     /// Notes that a missing number was asked for.
-    pub(super) fn mark_asked(&mut self, number: u64) {
+    pub(crate) fn mark_asked(&mut self, number: u64) {
         if (self.floor..self.next).contains(&number) {
             self.asked.set(number);
         }
     }
 
     /// Gives up all that is missing: the stream has ended, or begins anew.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.totals.lost += self.next - self.floor - self.present;
         self.totals.expected += self.next - self.first;
         self.totals.implausible += u64::from(self.ahead.take().is_some());
@@ -185,7 +185,7 @@ impl SequenceWindow {
     }
 
     /// The totals of all numbers from the first to the highest one.
-    pub(super) fn totals(&self) -> PacketTotals {
+    pub(crate) fn totals(&self) -> PacketTotals {
         let outstanding = self.next - self.floor - self.present;
         PacketTotals { expected: self.totals.expected + (self.next - self.first), outstanding, ..self.totals }
     }
@@ -222,7 +222,7 @@ impl SequenceWindow {
     }
 
     /// Moves what was counted as received to the recovered ones: it was asked for, and came in the stream.
-    pub(super) fn count_if_asked(&mut self, number: u64) {
+    pub(crate) fn count_if_asked(&mut self, number: u64) {
         if (self.floor..self.next).contains(&number) && self.asked.get(number) {
             self.totals.received -= 1;
             self.totals.recovered += 1;
@@ -318,7 +318,7 @@ fn closest(value: u64, bits: u32, around: u64) -> u64 {
 }
 
 /// A ring of bits for consecutive numbers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Bits {
     words: Box<[u64]>,
 }

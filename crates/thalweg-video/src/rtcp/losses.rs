@@ -10,7 +10,7 @@ pub struct ReceivedStream {
     /// Packets that the sequence numbers promise, from the first to the highest; wide, since 32 bits pass in nine hours of HD
     /// video.
     pub expected: u64,
-    /// Packets that came, with duplicates and late ones (RFC 3550 A.3).
+    /// Packets that came, with late ones. Of two paths each counts once; duplicates may count, as RFC 3550 A.3 does.
     pub received: u64,
     /// Estimate of jitter in ticks of the stream's time stamp (RFC 3550 A.8).
     pub jitter: u32,

@@ -35,6 +35,7 @@ mod topic_publish;
 mod topics;
 mod traffic;
 mod video;
+mod video_options;
 mod view;
 mod why;
 mod workers;

@@ -53,7 +53,7 @@ impl HearingOptions {
     /// The session description, from a file or an announcement; `None` where the options tell the picture.
     ///
     /// # Errors
-    /// It cannot be read, nobody announces it, or other options tell the picture as well.
+    /// It cannot be read, nobody announces it before it is interrupted, or other options tell the picture as well.
     pub fn find_session(&self, interrupt: &Interrupt) -> Result<Option<SessionDescription>, Failure> {
         if self.sdp.is_some() || self.session.is_some() {
             // Plain descriptions may leave the rate out.
@@ -62,6 +62,9 @@ impl HearingOptions {
         let Some(name) = &self.session else { return self.sdp.as_deref().map(read).transpose() };
         let heard = hear_session(name, self.interface_index()?, SESSION_PATIENCE, &interrupt.flag())
             .map_err(|error| Failure::Failed(format!("no announcement can be heard: {error}; --interface may help")))?;
+        if interrupt.came() {
+            return Err(Failure::Interrupted);
+        }
         if let Some(session) = heard.iter().find(|session| session.name == *name) {
             return Ok(Some(session.clone()));
         }

@@ -2,7 +2,41 @@
 
 use std::time::{Duration, Instant};
 
-use crate::program::{PATIENCE, Running, command};
+use crate::program::{PATIENCE, Running, TestFolder, command, run};
+
+/// The description that these options write.
+#[track_caller]
+fn description(options: &[&str]) -> String {
+    run(&[&["video", "sdp"], options].concat()).expect_code(0).stdout
+}
+
+/// Fails unless these options are wrong usage that is told in such words.
+#[track_caller]
+fn check_refused(words: &[&str], part: &str) {
+    let said = run(&[&["video"], words].concat()).expect_code(2);
+    assert!(said.stderr.contains(part), "{words:?}: {}", said.stderr);
+}
+
+#[test]
+fn options_without_an_effect_are_refused() {
+    let folder = TestFolder::new();
+    folder.write("film.sdp", &description(&["--to", "127.0.0.1:5004"]));
+    folder.write(
+        "plain.sdp",
+        &description(&["--to", "127.0.0.1:5004"])
+            .replace("exactframerate=30000/1001; ", "")
+            .replace("PM=2110GPM; SSN=ST2110-20:2017; TP=2110TPW", "PAR=1:1"),
+    );
+    for command in ["recv", "analyse"] {
+        check_refused(&[command, "--sdp", &folder.path("film.sdp"), "--rate", "50"], "leave --rate out");
+    }
+    let said = run(&["video", "recv", "--sdp", &folder.path("plain.sdp"), "--rate", "50", "--seconds", "0.2"]);
+    assert_eq!(said.code, Some(3), "a description without a rate needs one: {}", said.stderr);
+    let recv = |options: &[&str], part| check_refused(&[&["recv", "--bind", "127.0.0.1:5004"], options].concat(), part);
+    recv(&["--channels", "4"], "give --sound-bind or leave --channels out");
+    recv(&["--sound-sink", "off", "--sound-bind", "127.0.0.1:5006"], "leave --sound-bind out");
+    recv(&["--sound-sink", "off", "--channels", "4"], "leave --channels out");
+}
 
 #[test]
 fn ctrl_c_ends_the_search_for_a_session() {

@@ -61,7 +61,13 @@ impl ListeningOptions {
         picture: &mut ReceiveOptions,
     ) -> Result<Option<SoundReceiveOptions>, Failure> {
         if self.sound_sink == Some(SoundSinkName::Off) {
-            return Ok(None);
+            let given = [("--sound-bind", !self.sound_bind.is_empty()), ("--channels", self.channels.is_some())];
+            return match given.iter().find(|(_, is_given)| *is_given) {
+                Some((name, _)) => {
+                    Err(Failure::Usage(format!("--sound-sink off does without sound; leave {name} out")))
+                }
+                None => Ok(None),
+            };
         }
         let offered = session.map_or(Ok(None), first_sound)?;
         let told =
@@ -70,6 +76,9 @@ impl ListeningOptions {
             return match self.sound_sink {
                 Some(_) => {
                     Err(Failure::Usage("no sound is described; give --sound-bind or leave --sound-sink out".to_owned()))
+                }
+                None if self.channels.is_some() => {
+                    Err(Failure::Usage("no sound is described; give --sound-bind or leave --channels out".to_owned()))
                 }
                 None => Ok(None),
             };

@@ -55,7 +55,7 @@ pub fn first_sound(session: &SessionDescription) -> Result<Option<OfferedSound>,
 /// The first picture of a session.
 ///
 /// # Errors
-/// There is none, its form is none of ours, or its rate is in neither the description nor `picture`.
+/// There is none, its form is none of ours, or its rate is in neither the description nor `picture`, or in both.
 pub fn first_picture(session: &SessionDescription, picture: &PictureOptions) -> Result<OfferedPicture, Failure> {
     let found = session.streams.iter().find_map(|stream| match &stream.media {
         MediaDescription::Video(video) => Some((stream, video)),
@@ -66,6 +66,9 @@ pub fn first_picture(session: &SessionDescription, picture: &PictureOptions) -> 
     };
     if video.rate.is_none() && picture.rate.is_none() {
         return Err(Failure::Usage("the session description tells no rate; give --rate".to_owned()));
+    }
+    if video.rate.is_some() {
+        PictureOptions { rate: picture.rate, ..PictureOptions::default() }.refuse_beside("the session description")?;
     }
     let format = video.to_format(picture.rate()).map_err(Failure::from_cause)?;
     Ok(OfferedPicture {

@@ -18,6 +18,14 @@ fn check_refused(words: &[&str], part: &str) {
 }
 
 #[test]
+fn sessions_of_one_second_are_told_apart_by_their_numbers() {
+    let origin =
+        |_| description(&["--to", "192.0.2.7:5004"]).lines().find(|line| line.starts_with("o=")).map(str::to_owned);
+    let [first, second, third] = [(); 3].map(origin);
+    assert!(first.is_some() && first != second && second != third, "{first:?} {second:?} {third:?}");
+}
+
+#[test]
 fn options_without_an_effect_are_refused() {
     let folder = TestFolder::new();
     folder.write("film.sdp", &description(&["--to", "127.0.0.1:5004"]));

@@ -74,7 +74,8 @@ impl OfferedStream<'_> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_err(Failure::from_cause)?;
         let session = SessionDescription {
             name: format!("Thalweg {}", self.format),
-            id: since.as_secs(),
+            // Senders that start within one second of this host are told apart by it.
+            id: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
             version: since.as_secs(),
             origin: self.to.first().map_or_else(|| "127.0.0.1".to_owned(), |to| origin(*to).to_string()),
             streams: [stream].into_iter().chain(sound).collect(),

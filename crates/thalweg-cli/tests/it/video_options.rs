@@ -18,6 +18,14 @@ fn check_refused(words: &[&str], part: &str) {
 }
 
 #[test]
+fn a_description_tells_blocks_only_of_pictures_that_are_cut_so() {
+    let packing =
+        |size| description(&["--to", "192.0.2.7:5004", "--mtu", "1500", "--packing", "blocks", "--size", size]);
+    assert!(packing("320x240").contains("PM=2110BPM"));
+    assert!(packing("34x20").contains("PM=2110GPM"), "lines too short for blocks");
+}
+
+#[test]
 fn sessions_of_one_second_are_told_apart_by_their_numbers() {
     let origin =
         |_| description(&["--to", "192.0.2.7:5004"]).lines().find(|line| line.starts_with("o=")).map(str::to_owned);

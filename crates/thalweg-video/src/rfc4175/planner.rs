@@ -48,7 +48,8 @@ pub enum Packing {
     #[default]
     Equal,
     /// Whole blocks of 180 octets, across the ends of lines: the block packing mode of ST 2110-20 (1260 octets of
-    /// picture in [`STANDARD_DATAGRAM_OCTETS`]). The sizes of datagrams differ by their line headers.
+    /// picture in [`STANDARD_DATAGRAM_OCTETS`]). The sizes of datagrams differ by their line headers. Pictures of which a block touches
+    /// more than three lines are filled instead.
     Blocks,
     /// As much as fits: the form of the paper of 2006 (8,945 octets of picture at an MTU of 9000, 580 packets a frame).
     Fill,
@@ -96,10 +97,13 @@ impl PacketPlan {
     /// A datagram holds no pixel group, or a field takes more than [`PACKETS_MAX`] packets.
     pub fn new(format: VideoFormat, packing: Packing, datagram_octets_max: usize) -> Result<PacketPlan, PlanError> {
         let cutter = Cutter::new(format, datagram_octets_max.min(usize::from(u16::MAX)))?;
-        let starts = match packing {
-            Packing::Equal => cutter.equal(),
-            Packing::Blocks => cutter.blocks()?,
-            Packing::Fill => cutter.fill(),
+        let (packing, starts) = match packing {
+            Packing::Equal => (packing, cutter.equal()),
+            Packing::Blocks => match cutter.blocks()? {
+                Some(starts) => (packing, starts),
+                None => (Packing::Fill, cutter.fill()),
+            },
+            Packing::Fill => (packing, cutter.fill()),
         };
         if starts.len() > PACKETS_MAX {
             return Err(PlanError::Packets { packets: starts.len() });
@@ -115,7 +119,7 @@ impl PacketPlan {
         self.format
     }
 
-    /// How it was made.
+    /// How it was made: filled where blocks were asked for and lines are too short for them.
     pub const fn packing(&self) -> Packing {
         self.packing
     }
@@ -261,22 +265,23 @@ impl Cutter {
         (0..self.lines).flat_map(in_line).collect()
     }
 
-    fn blocks(&self) -> Result<Vec<usize>, PlanError> {
+    /// As many whole blocks as fit every packet alike; none where lines are too short for a single one.
+    fn blocks(&self) -> Result<Option<Vec<usize>>, PlanError> {
         // Two pieces always: the end of a line lies in most packets.
-        let room = self.room(2);
-        let octets = room - room % BLOCK_OCTETS;
-        if octets == 0 {
+        let most = self.room(2) / BLOCK_OCTETS;
+        if most == 0 {
             let needed = FIXED_OCTETS + 2 * LINE_HEADER_OCTETS + BLOCK_OCTETS;
             return Err(PlanError::Datagram { octets: self.datagram_max, needed });
         }
-        let fits = |start: usize| {
+        let fits = |start: usize, octets: usize| {
             let octets = octets.min(self.field - start);
             let pieces = self.pieces(start, octets);
             pieces <= PLANNED_PIECES_MAX && octets <= self.room(pieces)
         };
-        let starts: Vec<usize> = (0..self.field).step_by(octets).collect();
-        // Short lines leave room for fewer blocks.
-        if starts.iter().all(|start| fits(*start)) { Ok(starts) } else { Ok(self.fill()) }
+        // Short lines leave room for fewer blocks: more headers, of three lines at most.
+        let mut sizes = (1..=most).rev().map(|blocks| blocks * BLOCK_OCTETS);
+        let size = sizes.find(|octets| (0..self.field).step_by(*octets).all(|start| fits(start, *octets)));
+        Ok(size.map(|octets| (0..self.field).step_by(octets).collect()))
     }
 
     fn fill(&self) -> Vec<usize> {

@@ -195,3 +195,23 @@ fn datagrams_too_small_for_a_picture_are_refused() {
     assert_eq!(refused(Packing::Blocks, 205), "datagrams of 205 octets hold no picture: give 206 or more");
     assert!(refused(Packing::Fill, 25).contains("more than 131072"));
 }
+
+#[test]
+fn narrow_pictures_have_fewer_blocks_a_packet_and_a_plan_tells_what_it_is() {
+    #[track_caller]
+    fn check_blocks(size: (u16, u16), octets_max: usize, octets: u16) {
+        let plan =
+            PacketPlan::new(format(PixelFormat::Yuv422Bits10, size, Scan::Progressive), Packing::Blocks, octets_max);
+        let plan = plan.unwrap();
+        check_plan(&plan, octets_max);
+        let picture = |index| plan.packet(index).1.iter().map(|piece| piece.length).sum::<u16>();
+        assert_eq!((plan.packing(), picture(0)), (Packing::Blocks, octets));
+        assert!((0..plan.field_packets() - 1).all(|index| picture(index) == octets), "but the last one");
+    }
+    check_blocks((320, 240), 1470, 1260);
+    check_blocks((160, 120), 1470, 900);
+    check_blocks((72, 40), 1470, 540);
+    let tiny = format(PixelFormat::Yuv422Bits10, (34, 20), Scan::Progressive);
+    let plan = PacketPlan::new(tiny, Packing::Blocks, 1472).unwrap();
+    assert_eq!(plan.packing(), Packing::Fill, "a block of 180 octets touches four lines of 85");
+}

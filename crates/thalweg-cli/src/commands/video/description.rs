@@ -38,14 +38,15 @@ pub struct OfferedStream<'options> {
     pub to: &'options [SocketAddr],
     pub hops: Option<u8>,
     pub control: ControlPort,
+    /// How the plan cuts frames, which may be otherwise than asked for.
     pub packing: Packing,
     pub batching: Batching,
     pub repair: RepairName,
     pub vocabulary: VocabularyName,
     /// Sound beside the picture, and where it goes.
     pub sound: Option<(AudioFormat, &'options [SocketAddr])>,
-    /// The largest datagram, which a studio is told where it exceeds the standard size.
-    pub datagram_octets: Option<u16>,
+    /// Octets of the largest datagram, which a studio is told where it exceeds the standard size.
+    pub datagram_octets: u16,
 }
 
 impl OfferedStream<'_> {
@@ -119,9 +120,7 @@ impl OfferedStream<'_> {
         let mut studio = StudioParameters::new(packing);
         studio.pacing = (self.batching == Batching::Wide).then_some(PacingKind::Wide);
         // With the header of UDP.
-        if let Some(octets) = self.datagram_octets.map(|octets| octets.saturating_add(8)) {
-            studio.udp_octets_max = studio.udp_octets_max.max(octets);
-        }
+        studio.udp_octets_max = studio.udp_octets_max.max(self.datagram_octets.saturating_add(8));
         studio
     }
 }

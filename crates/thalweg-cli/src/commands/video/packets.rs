@@ -6,9 +6,8 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use thalweg_base::traffic_class::TrafficClass;
-use thalweg_video::format::VideoFormat;
 use thalweg_video::io::{ControlPort, SendError, SendOptions, interface_index};
-use thalweg_video::rfc4175::Packing;
+use thalweg_video::rfc4175::{PacketPlan, Packing};
 use thalweg_video::sender::{Batching, Resend};
 
 use super::description::{OfferedStream, VocabularyName};
@@ -94,19 +93,19 @@ impl PacketOptions {
         Ok(send)
     }
 
-    /// The stream of these packets, for a session description.
-    pub fn offered<'options>(&self, format: VideoFormat, to: &'options [SocketAddr]) -> OfferedStream<'options> {
+    /// The stream of the packets of `plan`, for a session description.
+    pub fn offered<'options>(&self, plan: &PacketPlan, to: &'options [SocketAddr]) -> OfferedStream<'options> {
         OfferedStream {
-            format,
+            format: plan.format(),
             to,
             hops: self.ttl,
             control: self.rtcp,
-            packing: self.packing,
+            packing: plan.packing(),
             batching: self.batching,
             repair: self.repair,
             vocabulary: self.vocabulary,
             sound: None,
-            datagram_octets: None,
+            datagram_octets: plan.datagram_octets_max(),
         }
     }
 }

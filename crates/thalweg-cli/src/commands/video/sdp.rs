@@ -98,10 +98,10 @@ pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), 
     }
     let format = options.picture.format()?;
     let send = options.packets.driver_options(&options.to)?;
-    let datagram_octets = Some(send.plan(format).map_err(from_send)?.datagram_octets_max());
+    let plan = send.plan(format).map_err(from_send)?;
     let sound = options.sound.open(&options.to, AtEnd::Stop)?;
     let sound = sound.as_ref().map(|sound| (sound.format, &sound.to[..]));
-    let text = OfferedStream { sound, datagram_octets, ..options.packets.offered(format, &options.to) }.to_text()?;
+    let text = OfferedStream { sound, ..options.packets.offered(&plan, &options.to) }.to_text()?;
     match &options.out {
         None => print_line(text.trim_end()),
         Some(path) => std::fs::write(path, text)

@@ -170,10 +170,8 @@ impl VideoSendOptions {
             return Ok(None);
         }
         let plan = send.plan(format).map_err(from_send)?;
-        let offered = self.packets.offered(format, &self.to);
         let sound = sound.map(|sound| (sound.format, &sound.to[..]));
-        let datagram_octets = Some(plan.datagram_octets_max());
-        let text = OfferedStream { sound, datagram_octets, ..offered }.to_text()?;
+        let text = OfferedStream { sound, ..self.packets.offered(&plan, &self.to) }.to_text()?;
         if let Some(path) = &self.sdp {
             std::fs::write(path, &text)
                 .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;

@@ -18,6 +18,19 @@ fn check_refused(words: &[&str], part: &str) {
 }
 
 #[test]
+fn jumbo_datagrams_are_described_only_as_large_as_studios_take_them() {
+    let fill = |mtu| ["--to", "192.0.2.7:5004", "--packing", "fill", "--mtu", mtu];
+    check_refused(&[&["sdp"], &fill("9000")[..]].concat(), "--mtu 8980 or less");
+    check_refused(&[&["sdp"], &fill("9000")[..]].concat(), "--vocabulary 4175");
+    let plain = description(&[&fill("9000")[..], &["--vocabulary", "4175"]].concat());
+    assert!(!plain.contains("MAXUDP"), "{plain}");
+    let folder = TestFolder::new();
+    folder.write("jumbo.sdp", &description(&fill("8980")));
+    let explained = run(&["video", "sdp", "--explain", &folder.path("jumbo.sdp")]).expect_code(0);
+    assert!(explained.stdout.contains("receives it"), "{}", explained.stdout);
+}
+
+#[test]
 fn a_description_tells_blocks_only_of_pictures_that_are_cut_so() {
     let packing =
         |size| description(&["--to", "192.0.2.7:5004", "--mtu", "1500", "--packing", "blocks", "--size", size]);

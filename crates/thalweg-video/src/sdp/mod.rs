@@ -22,4 +22,4 @@ pub use session::{
     SessionDescription, StreamDescription, StreamPath,
 };
 pub use tokens::{ColorSampling, Colorimetry, PackingMode, QuantizationRange, SampleDepth, TransferCharacteristics};
-pub use video::{StudioParameters, VideoDescription};
+pub use video::{EXTENDED_UDP_OCTETS, StudioParameters, VideoDescription};

@@ -11,8 +11,8 @@ use crate::format::{FormatError, FrameRate, PixelFormat, Scan, VideoFormat};
 /// The largest UDP datagram of ST 2110-10 without `MAXUDP`, in octets with the UDP header.
 const STANDARD_UDP_OCTETS: u16 = 1460;
 
-/// The largest UDP datagram that `MAXUDP` may tell (ST 2110-10).
-const EXTENDED_UDP_OCTETS: u16 = 8960;
+/// The largest UDP datagram that `MAXUDP` may tell (ST 2110-10), in octets with the UDP header.
+pub const EXTENDED_UDP_OCTETS: u16 = 8960;
 
 /// Raw video: the parameters of RFC 4175 §6.1 and, in a studio, those of ST 2110-20.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use thalweg_video::format::VideoFormat;
 use thalweg_video::io::ControlPort;
 use thalweg_video::rfc4175::Packing;
 use thalweg_video::sdp::{
-    MediaClockSource, MediaDescription, PackingMode, ReferenceClock, Retransmission, SDP_OCTETS_MAX,
-    SessionDescription, StreamDescription, StreamPath, StudioParameters, VideoDescription,
+    EXTENDED_UDP_OCTETS, MediaClockSource, MediaDescription, PackingMode, ReferenceClock, Retransmission,
+    SDP_OCTETS_MAX, SessionDescription, StreamDescription, StreamPath, StudioParameters, VideoDescription,
 };
 use thalweg_video::sender::{Batching, FRAMES_KEPT};
 
@@ -53,11 +53,11 @@ impl OfferedStream<'_> {
     /// The description as text.
     ///
     /// # Errors
-    /// No port is left for RTCP, or the clock of this host is before 1970.
+    /// No port is left for RTCP, datagrams are larger than studios take them, or the clock of this host is before 1970.
     pub fn to_text(self) -> Result<String, Failure> {
         let is_studio = self.vocabulary == VocabularyName::Studio;
         let video = VideoDescription {
-            studio: is_studio.then(|| self.studio()),
+            studio: is_studio.then(|| self.studio()).transpose()?,
             ..VideoDescription::from_format(&self.format)
         };
         let kept_for = self.format.frame_time() * u32::try_from(FRAMES_KEPT).unwrap_or(1);
@@ -112,7 +112,7 @@ impl OfferedStream<'_> {
         })
     }
 
-    fn studio(&self) -> StudioParameters {
+    fn studio(&self) -> Result<StudioParameters, Failure> {
         let packing = match self.packing {
             Packing::Blocks => PackingMode::Block,
             Packing::Equal | Packing::Fill => PackingMode::General,
@@ -120,8 +120,17 @@ impl OfferedStream<'_> {
         let mut studio = StudioParameters::new(packing);
         studio.pacing = (self.batching == Batching::Wide).then_some(PacingKind::Wide);
         // With the header of UDP.
-        studio.udp_octets_max = studio.udp_octets_max.max(self.datagram_octets.saturating_add(8));
-        studio
+        let octets = self.datagram_octets.saturating_add(8);
+        if octets > EXTENDED_UDP_OCTETS {
+            let header = if self.to.iter().all(SocketAddr::is_ipv6) { 40 } else { 20 };
+            let mtu = EXTENDED_UDP_OCTETS + header;
+            return Err(Failure::Usage(format!(
+                "ST 2110-10 allows UDP datagrams of {EXTENDED_UDP_OCTETS} octets and these have {octets}; give --mtu {mtu} or less, or \
+                 describe them with --vocabulary 4175"
+            )));
+        }
+        studio.udp_octets_max = studio.udp_octets_max.max(octets);
+        Ok(studio)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Options of `video` that contradict each other, and what session descriptions tell of them.
 
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use crate::program::{PATIENCE, Running, TestFolder, command, run};
@@ -15,6 +16,66 @@ fn description(options: &[&str]) -> String {
 fn check_refused(words: &[&str], part: &str) {
     let said = run(&[&["video"], words].concat()).expect_code(2);
     assert!(said.stderr.contains(part), "{words:?}: {}", said.stderr);
+}
+
+/// Sockets of loopback at so many ports in a row, the first one even.
+fn ports_in_a_row(count: u16) -> Vec<UdpSocket> {
+    for _ in 0..1000 {
+        let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port() & !1;
+        let sockets = (0..count).map(|above| UdpSocket::bind(("127.0.0.1", port.checked_add(above)?)).ok());
+        if let Some(sockets) = sockets.collect() {
+            return sockets;
+        }
+    }
+    panic!("no {count} neighbouring ports are free");
+}
+
+fn port_of(socket: &UdpSocket) -> u16 {
+    socket.local_addr().expect("bound").port()
+}
+
+#[test]
+fn rtcp_of_sound_has_a_port_of_its_own_where_that_of_the_picture_is_given() {
+    let text = description(&["--to", "192.0.2.7:5004", "--sound", "tone", "--rtcp", "5010"]);
+    let (picture, sound) = text.split_once("m=audio").expect("two media");
+    assert!(picture.contains("a=rtcp:5010"), "{text}");
+    assert!(sound.starts_with(" 5006 ") && !sound.contains("a=rtcp:"), "RTCP of sound at 5007: {text}");
+    let sockets = ports_in_a_row(5);
+    let [picture, _, sound, _, control] = &sockets.iter().map(port_of).collect::<Vec<_>>()[..] else { unreachable!() };
+    let [bind, sound] = [picture, sound].map(|port| format!("127.0.0.1:{port}"));
+    drop(sockets);
+    let options = ["--bind", &bind, "--sound-bind", &sound, "--rtcp", &control.to_string(), "--seconds", "0.3"];
+    let said = run(&[&["video", "recv"], &options[..]].concat()).expect_code(3);
+    assert!(said.stderr.contains("no packet came"), "{}", said.stderr);
+}
+
+#[test]
+fn two_of_picture_sound_and_rtcp_at_one_port_are_refused() {
+    for command in ["send", "sdp"] {
+        let with = |options: &[&str], part: &str| {
+            check_refused(&[&[command, "--to", "127.0.0.1:5004", "--sound", "tone"], options].concat(), part);
+        };
+        with(&["--rtcp", "5006"], "RTCP of the picture and the sound would share 127.0.0.1:5006");
+        with(&["--rtcp", "5007"], "RTCP of the picture and RTCP of the sound would share 127.0.0.1:5007");
+        with(&["--sound-to", "127.0.0.1:5004"], "the picture and the sound would share 127.0.0.1:5004");
+    }
+    let bind = ["recv", "--bind", "127.0.0.1:5004"];
+    check_refused(&[&bind[..], &["--rtcp", "5004"]].concat(), "give --rtcp mux");
+    check_refused(&[&bind[..], &["--bind", "127.0.0.1:5014", "--rtcp", "5020"]].concat(), "would share 127.0.0.1:5020");
+    check_refused(&[&bind[..], &["--sound-bind", "127.0.0.1:5005"]].concat(), "would share 127.0.0.1:5005");
+}
+
+#[test]
+fn sound_that_cannot_be_heard_is_told_before_the_picture_begins() {
+    let sockets = ports_in_a_row(3);
+    let [picture, _, sound] = &sockets.iter().map(port_of).collect::<Vec<_>>()[..] else { unreachable!() };
+    let [bind, sound] = [picture, sound].map(|port| format!("127.0.0.1:{port}"));
+    // The port of sound stays taken.
+    drop(sockets.into_iter().take(2).collect::<Vec<_>>());
+    let taken = UdpSocket::bind(&sound);
+    let options = ["video", "recv", "--bind", &bind, "--sound-bind", &sound, "--seconds", "50"];
+    let said = Running::start(command(&options)).finish_within(Duration::from_secs(20)).expect_code(1);
+    assert!(said.stderr.contains("cannot receive") && taken.is_ok(), "{}", said.stderr);
 }
 
 #[test]

@@ -21,6 +21,6 @@ pub use pace::Lateness;
 pub use receive::{ReceiveError, ReceiveReport, ReceiveSecond, ReceiveTimes, run_receiver};
 pub use send::{PeerReport, SendError, SendReport, SendSecond, run_sender};
 pub use socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
-pub use sound_receive::{PictureTimes, SoundReceiveOptions, SoundReceiveReport, run_sound_receiver};
-pub use sound_send::{SoundSendOptions, SoundSendReport, StreamStart, run_sound_sender};
+pub use sound_receive::{PictureTimes, SoundReceiveOptions, SoundReceiveReport, SoundReceiver, run_sound_receiver};
+pub use sound_send::{SoundSendOptions, SoundSendReport, SoundSender, StreamStart, run_sound_sender};
 pub use windows::Windows;

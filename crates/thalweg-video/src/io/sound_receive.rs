@@ -116,23 +116,50 @@ pub fn run_sound_receiver(
     options: &SoundReceiveOptions,
     stop: &AtomicBool,
 ) -> Result<SoundReceiveReport, ReceiveError> {
-    let SoundReceiveOptions { bind, stream, control, group_source, group_interface, .. } = options;
-    let paths = open_sockets(bind, *stream, *control, *group_source, *group_interface).map_err(ReceiveError::Socket)?;
-    let receiver = MediaReceiver::new(&paths).map_err(ReceiveError::Socket)?;
-    let peers = vec![ControlPeer::Unknown; paths.len()];
-    let hearing = SoundReceiving {
-        options,
-        audio: AudioReceiver::new(options.receiver),
-        control: Control::new(clock::now(), options.ssrc, options.rtcp.clone(), peers),
-        paths,
-        receiver,
-        told: None,
-        round_trip: None,
-        ends: Instant::NEVER,
-        left: None,
-        block: Vec::new(),
-    };
-    hearing.run(sink, stop)
+    SoundReceiver::open(options)?.run(sink, stop)
+}
+
+/// A receiver of sound whose sockets are open.
+pub struct SoundReceiver<'options> {
+    options: &'options SoundReceiveOptions,
+    paths: Vec<MediaSocket>,
+    receiver: MediaReceiver,
+}
+
+impl<'options> SoundReceiver<'options> {
+    /// Opens the sockets, before the picture of this sound begins.
+    ///
+    /// # Errors
+    /// They cannot be opened.
+    pub fn open(options: &'options SoundReceiveOptions) -> Result<SoundReceiver<'options>, ReceiveError> {
+        let SoundReceiveOptions { bind, stream, control, group_source, group_interface, .. } = options;
+        let paths = open_sockets(bind, *stream, *control, *group_source, *group_interface);
+        let paths = paths.map_err(ReceiveError::Socket)?;
+        let receiver = MediaReceiver::new(&paths).map_err(ReceiveError::Socket)?;
+        Ok(SoundReceiver { options, paths, receiver })
+    }
+
+    /// Receives as [`run_sound_receiver`] does.
+    ///
+    /// # Errors
+    /// The sink fails, or the system's timers do.
+    pub fn run(self, sink: &mut dyn SoundSink, stop: &AtomicBool) -> Result<SoundReceiveReport, ReceiveError> {
+        let SoundReceiver { options, paths, receiver } = self;
+        let peers = vec![ControlPeer::Unknown; paths.len()];
+        let hearing = SoundReceiving {
+            options,
+            audio: AudioReceiver::new(options.receiver),
+            control: Control::new(clock::now(), options.ssrc, options.rtcp.clone(), peers),
+            paths,
+            receiver,
+            told: None,
+            round_trip: None,
+            ends: Instant::NEVER,
+            left: None,
+            block: Vec::new(),
+        };
+        hearing.run(sink, stop)
+    }
 }
 
 struct SoundReceiving<'options> {

@@ -92,28 +92,54 @@ pub fn run_sound_sender(
     options: &SoundSendOptions,
     stop: &AtomicBool,
 ) -> Result<SoundSendReport, SendError> {
-    let format = options.sender.format;
-    if usize::from(source.channels()) != format.channels() {
-        return Err(SendError::Channels { source: source.channels(), format: format.channels() });
+    SoundSender::open(options)?.run(source, stop)
+}
+
+/// A sender of sound whose sockets are open.
+pub struct SoundSender<'options> {
+    options: &'options SoundSendOptions,
+    paths: Vec<MediaSocket>,
+    receiver: MediaReceiver,
+}
+
+impl<'options> SoundSender<'options> {
+    /// Opens the sockets, before the picture of this sound begins.
+    ///
+    /// # Errors
+    /// They cannot be opened.
+    pub fn open(options: &'options SoundSendOptions) -> Result<SoundSender<'options>, SendError> {
+        let paths = open_sockets(&options.to, &[], options.stream, options.control).map_err(SendError::Socket)?;
+        let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
+        Ok(SoundSender { options, paths, receiver })
     }
-    let paths = open_sockets(&options.to, &[], options.stream, options.control).map_err(SendError::Socket)?;
-    let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
-    let Some(start) = wait_for_start(options.start.as_ref(), stop) else { return Ok(SoundSendReport::default()) };
-    let peers: io::Result<Vec<ControlPeer>> =
-        options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
-    let control =
-        Control::new(clock::now(), options.sender.ssrc, options.rtcp.clone(), peers.map_err(SendError::Socket)?);
-    let sending = SoundSending {
-        options,
-        sender: AudioSender::new(start, options.sender),
-        paths,
-        receiver,
-        control,
-        scratch: StreamScratch::default(),
-        samples: Vec::new(),
-        report: SoundSendReport::default(),
-    };
-    sending.run(source, stop)
+
+    /// Sends the samples of `source` until it ends or `stop` is set.
+    ///
+    /// # Errors
+    /// The source has other channels than the form or fails, or the system's timers do.
+    pub fn run(self, source: &mut dyn SoundSource, stop: &AtomicBool) -> Result<SoundSendReport, SendError> {
+        let SoundSender { options, paths, receiver } = self;
+        let format = options.sender.format;
+        if usize::from(source.channels()) != format.channels() {
+            return Err(SendError::Channels { source: source.channels(), format: format.channels() });
+        }
+        let Some(start) = wait_for_start(options.start.as_ref(), stop) else { return Ok(SoundSendReport::default()) };
+        let peers: io::Result<Vec<ControlPeer>> =
+            options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
+        let control =
+            Control::new(clock::now(), options.sender.ssrc, options.rtcp.clone(), peers.map_err(SendError::Socket)?);
+        let sending = SoundSending {
+            options,
+            sender: AudioSender::new(start, options.sender),
+            paths,
+            receiver,
+            control,
+            scratch: StreamScratch::default(),
+            samples: Vec::new(),
+            report: SoundSendReport::default(),
+        };
+        sending.run(source, stop)
+    }
 }
 
 /// When the stream begins; `None` when it is to stop before.

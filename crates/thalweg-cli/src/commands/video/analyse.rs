@@ -10,6 +10,7 @@ use super::analysed::AnalysedFigures;
 use super::ends::LimitOptions;
 use super::hearing::HearingOptions;
 use super::live::LiveLine;
+use super::ports::refuse_shared;
 use super::recv::from_receive;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either};
@@ -44,6 +45,7 @@ pub fn run(options: &VideoAnalyseOptions, interrupt: &Interrupt) -> Result<(), F
     if hear.bind.len() > 1 {
         return Err(Failure::Usage("one path is analysed at a time; give one --bind".to_owned()));
     }
+    refuse_shared((&hear.bind, hear.control), None)?;
     hear.frames_max = options.limit.frames.unwrap_or(u64::MAX);
     let default = if options.limit.frames.is_some() { Duration::MAX } else { DEFAULT_TIME };
     hear.duration = options.limit.seconds.unwrap_or(default);

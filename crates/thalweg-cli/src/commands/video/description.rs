@@ -37,14 +37,15 @@ pub struct OfferedStream<'options> {
     pub format: VideoFormat,
     pub to: &'options [SocketAddr],
     pub hops: Option<u8>,
+    /// Where RTCP of the picture goes.
     pub control: ControlPort,
     /// How the plan cuts frames, which may be otherwise than asked for.
     pub packing: Packing,
     pub batching: Batching,
     pub repair: RepairName,
     pub vocabulary: VocabularyName,
-    /// Sound beside the picture, and where it goes.
-    pub sound: Option<(AudioFormat, &'options [SocketAddr])>,
+    /// Sound beside the picture, where it goes and where its RTCP does.
+    pub sound: Option<(AudioFormat, &'options [SocketAddr], ControlPort)>,
     /// Octets of the largest datagram, which a studio is told where it exceeds the standard size.
     pub datagram_octets: u16,
 }
@@ -65,13 +66,16 @@ impl OfferedStream<'_> {
         let stream = StreamDescription {
             media: MediaDescription::Video(video),
             payload_type: PAYLOAD_TYPE,
-            paths: self.paths(self.to)?,
+            paths: self.paths(self.to, self.control)?,
             accepts_nack: self.repair != RepairName::Off,
             retransmission: (self.repair == RepairName::Rtx).then_some(retransmission),
             reference_clocks: self.reference_clocks(),
             media_clock: is_studio.then_some(MediaClockSource::Sender),
         };
-        let sound = self.sound.map(|(format, to)| self.sound_stream(format, to)).transpose()?;
+        let sound = self
+            .sound
+            .map(|(format, to, control)| Ok(self.sound_stream(format, self.paths(to, control)?)))
+            .transpose()?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_err(Failure::from_cause)?;
         let session = SessionDescription {
             name: format!("Thalweg {}", self.format),
@@ -84,9 +88,9 @@ impl OfferedStream<'_> {
         Ok(session.to_text())
     }
 
-    fn paths(&self, to: &[SocketAddr]) -> Result<Vec<StreamPath>, Failure> {
+    fn paths(&self, to: &[SocketAddr], control: ControlPort) -> Result<Vec<StreamPath>, Failure> {
         let path = |to: &SocketAddr| {
-            let control = self.control.beside(*to).map_err(|error| Failure::Usage(error.to_string()))?;
+            let control = control.beside(*to).map_err(|error| Failure::Usage(error.to_string()))?;
             Ok(StreamPath { ttl: self.hops, rtcp_port: control.port(), ..StreamPath::new(*to) })
         };
         to.iter().map(path).collect()
@@ -100,16 +104,16 @@ impl OfferedStream<'_> {
         }
     }
 
-    fn sound_stream(&self, format: AudioFormat, to: &[SocketAddr]) -> Result<StreamDescription, Failure> {
-        Ok(StreamDescription {
+    fn sound_stream(&self, format: AudioFormat, paths: Vec<StreamPath>) -> StreamDescription {
+        StreamDescription {
             media: MediaDescription::Audio(format.to_description()),
             payload_type: SOUND_PAYLOAD_TYPE,
-            paths: self.paths(to)?,
+            paths,
             accepts_nack: false,
             retransmission: None,
             reference_clocks: self.reference_clocks(),
             media_clock: (self.vocabulary == VocabularyName::Studio).then_some(MediaClockSource::Sender),
-        })
+        }
     }
 
     fn studio(&self) -> Result<StudioParameters, Failure> {

@@ -36,7 +36,8 @@ pub struct HearingOptions {
     #[command(flatten)]
     pub picture: PictureOptions,
 
-    /// Hear RTCP at the next port, mux: at that of RTP, or at PORT (default: as the session description says, next without one).
+    /// Hear RTCP at the next port, mux: at that of RTP, or the picture's at PORT (default: as the session description says, next without
+    /// one).
     #[arg(long, value_name = "PORT", value_parser = control_port)]
     pub rtcp: Option<ControlPort>,
 

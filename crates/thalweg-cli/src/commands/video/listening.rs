@@ -12,6 +12,7 @@ use thalweg_video::sink::{NullSink, SoundSink, ToneSink, ToneSummary, WavSink};
 
 use super::ends::after;
 use super::offered::first_sound;
+use super::ports::sound_control;
 use super::sound::SOUND_PAYLOAD_TYPE;
 use crate::outcome::Failure;
 
@@ -106,7 +107,7 @@ impl ListeningOptions {
         let config = AudioReceiverConfig { delay, ..AudioReceiverConfig::new(format, payload_type) };
         let mut hear = SoundReceiveOptions::new(*first, config).map_err(Failure::from_cause)?;
         hear.bind.clone_from(told);
-        hear.control = offered.as_ref().map_or(picture.control, |offered| offered.control);
+        hear.control = offered.as_ref().map_or(sound_control(picture.control), |offered| offered.control);
         hear.group_source = offered.as_ref().map_or(picture.group_source, |offered| offered.source);
         hear.group_interface = picture.group_interface;
         let times = PictureTimes::default();

@@ -12,6 +12,7 @@ mod offered;
 mod packets;
 mod path;
 mod picture;
+mod ports;
 mod received;
 mod recv;
 mod sdp;

@@ -34,7 +34,7 @@ pub struct PacketOptions {
     #[arg(long, value_enum, default_value = "rtx", hide_default_value = true)]
     pub repair: RepairName,
 
-    /// Send and hear RTCP at the next port, mux: that of RTP, or send it to PORT (default: next).
+    /// Send and hear RTCP at the next port, mux: that of RTP, or send the picture's to PORT and the sound's to its next one (default: next).
     #[arg(long, value_name = "PORT", default_value = "next", hide_default_value = true, value_parser = control_port)]
     pub rtcp: ControlPort,
 

@@ -11,7 +11,7 @@ use thalweg_host::{HostFiles, Task};
 use thalweg_video::format::VideoFormat;
 use thalweg_video::io::{
     Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, SoundReceiveOptions, SoundReceiveReport,
-    run_receiver, run_sound_receiver,
+    SoundReceiver, run_receiver,
 };
 use thalweg_video::receiver::{Concealment, Repair};
 use thalweg_video::sdp::SessionDescription;
@@ -22,6 +22,7 @@ use super::hearing::HearingOptions;
 use super::listening::{ListeningOptions, OpenSoundSink};
 use super::live::{LiveLine, micros_or_dash};
 use super::path::{RETRANSMISSION, RepairName};
+use super::ports::refuse_shared;
 use super::received::ReceivedFigures;
 use super::sounded::SoundReceivedFigures;
 use crate::interrupt::Interrupt;
@@ -104,16 +105,22 @@ pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), F
     let session = options.hearing.find_session(interrupt)?;
     let mut receive = options.driver_options(session.as_ref())?;
     let hear = options.sound.driver_options(session.as_ref(), &mut receive)?;
+    refuse_shared((&receive.bind, receive.control), hear.as_ref().map(|hear| (&hear.bind[..], hear.control)))?;
     let mut sink = options.open_sink(receive.receiver.format)?;
     let proves = options.sink == SinkName::Verify;
-    let open = |hear: SoundReceiveOptions| Ok((options.sound.open_sink(hear.receiver.format, proves)?, hear));
-    let mut sound: Option<(OpenSoundSink, SoundReceiveOptions)> = hear.map(open).transpose()?;
-    let Received { report, drops, heard } = receive_both(&mut sink, &receive, sound.as_mut(), interrupt);
+    let open = |hear: &SoundReceiveOptions| options.sound.open_sink(hear.receiver.format, proves);
+    let mut sound = hear.as_ref().map(open).transpose()?;
+    let opened = hear.as_ref().map(SoundReceiver::open).transpose().map_err(from_receive)?;
+    let Received { report, drops, heard } = receive_both(&mut sink, &receive, sound.as_mut().zip(opened), interrupt);
     let report = report.map_err(from_receive)?;
-    let heard = heard.transpose().map_err(from_receive)?;
+    let (sound_report, sound_failure) = match heard.transpose() {
+        Ok(report) => (report, None),
+        Err(error) => (None, Some(error)),
+    };
     let sounded = sound
         .as_ref()
-        .zip(heard)
+        .zip(hear.as_ref())
+        .zip(sound_report)
         .map(|((sink, hear), report)| SoundReceivedFigures::new(hear.receiver.format, &report, sink.summary()));
     let verified = match &sink {
         OpenSink::Verify(sink) => Some(sink.summary()),
@@ -121,6 +128,9 @@ pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), F
     };
     let figures = ReceivedFigures::new(receive.receiver.format, &report, drops, verified, sounded);
     print_either(options.json, &figures, &figures)?;
+    if let Some(error) = sound_failure {
+        return Err(from_receive(error));
+    }
     let is_short = options.limit.seconds.is_some() || options.limit.frames.is_some();
     if report.receiver.packets.expected == 0 && !interrupt.came() {
         let refused = report.receiver.refused;
@@ -147,15 +157,14 @@ struct Received {
 fn receive_both(
     sink: &mut OpenSink,
     receive: &ReceiveOptions,
-    sound: Option<&mut (OpenSoundSink, SoundReceiveOptions)>,
+    sound: Option<(&mut OpenSoundSink, SoundReceiver<'_>)>,
     interrupt: &Interrupt,
 ) -> Received {
     let (line, files, is_over) = (LiveLine::open(), HostFiles::here(), AtomicBool::new(false));
     let mut drops = 0;
     std::thread::scope(|scope| {
         let is_over = &is_over;
-        let hearing =
-            sound.map(|(sink, options)| scope.spawn(move || run_sound_receiver(sink.as_dyn(), options, is_over)));
+        let hearing = sound.map(|(sink, opened)| scope.spawn(move || opened.run(sink.as_dyn(), is_over)));
         let report = run_receiver(sink.as_dyn(), receive, &interrupt.flag(), |second| {
             // The sockets are gone when the report is there.
             drops = files.socket_drops(Task::This);

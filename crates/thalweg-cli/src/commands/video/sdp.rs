@@ -16,6 +16,7 @@ use thalweg_video::source::AtEnd;
 use super::description::{OfferedStream, read};
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
+use super::ports::{refuse_shared, sound_control};
 use super::sound::SoundOptions;
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_either, print_line};
@@ -100,7 +101,9 @@ pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), 
     let send = options.packets.driver_options(&options.to)?;
     let plan = send.plan(format).map_err(from_send)?;
     let sound = options.sound.open(&options.to, AtEnd::Stop)?;
-    let sound = sound.as_ref().map(|sound| (sound.format, &sound.to[..]));
+    let control = sound_control(send.control);
+    refuse_shared((&send.to, send.control), sound.as_ref().map(|sound| (&sound.to[..], control)))?;
+    let sound = sound.as_ref().map(|sound| (sound.format, &sound.to[..], control));
     let text = OfferedStream { sound, ..options.packets.offered(&plan, &options.to) }.to_text()?;
     match &options.out {
         None => print_line(text.trim_end()),

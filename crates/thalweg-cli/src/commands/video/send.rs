@@ -8,8 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use thalweg_video::format::VideoFormat;
 use thalweg_video::io::{
-    SendError, SendOptions, SendReport, SendSecond, SessionAnnouncement, SoundSendOptions, SoundSendReport, run_sender,
-    run_sound_sender,
+    SendError, SendOptions, SendReport, SendSecond, SessionAnnouncement, SoundSendReport, SoundSender, run_sender,
 };
 use thalweg_video::sap::SapConfig;
 use thalweg_video::source::{AtEnd, FrameSource, PictureSource, RawSource, Y4mSource};
@@ -19,6 +18,7 @@ use super::ends::{LimitOptions, after};
 use super::live::{LiveLine, micros_or_dash};
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
+use super::ports::{refuse_shared, sound_control};
 use super::sent::SentFigures;
 use super::sound::{OpenSound, SoundOptions};
 use super::sounded::SoundSentFigures;
@@ -87,16 +87,24 @@ pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Fail
     let mut send = options.driver_options()?;
     let mut sound = options.sound.open(&options.to, options.at_end())?;
     let sound_send = sound.as_ref().map(|sound| sound.driver_options(&mut send)).transpose()?;
+    refuse_shared((&send.to, send.control), None)?;
+    let opened = sound_send.as_ref().map(SoundSender::open).transpose().map_err(from_send)?;
     let announcement = options.publish_description(&send, source.format(), sound.as_ref())?;
-    let (report, heard) = send_both(source.as_mut(), &send, sound.as_mut().zip(sound_send.as_ref()), interrupt);
+    let (report, heard) = send_both(source.as_mut(), &send, sound.as_mut().zip(opened), interrupt);
     drop(announcement);
     let report = report.map_err(from_send)?;
-    let heard = heard.transpose().map_err(from_send)?;
-    let sounded = sound.as_ref().zip(heard).map(|(sound, report)| SoundSentFigures::new(sound.format, &report));
+    let (sound_report, sound_failure) = match heard.transpose() {
+        Ok(report) => (report, None),
+        Err(error) => (None, Some(error)),
+    };
+    let sounded = sound.as_ref().zip(sound_report).map(|(sound, report)| SoundSentFigures::new(sound.format, &report));
     let figures = SentFigures::new(source.format(), &report, sounded);
     print_either(options.json, &figures, &figures)?;
     if figures.socket_errors > 0 {
         remark("Somebody answered that a datagram cannot be delivered; is the receiver running at this port?");
+    }
+    if let Some(error) = sound_failure {
+        return Err(from_send(error));
     }
     let is_short = options.limit.seconds.is_some() || options.limit.frames.is_some();
     match figures.complaint() {
@@ -110,14 +118,13 @@ pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Fail
 fn send_both(
     source: &mut dyn FrameSource,
     send: &SendOptions,
-    sound: Option<(&mut OpenSound, &SoundSendOptions)>,
+    sound: Option<(&mut OpenSound, SoundSender<'_>)>,
     interrupt: &Interrupt,
 ) -> (Result<SendReport, SendError>, Option<Result<SoundSendReport, SendError>>) {
     let (line, is_over) = (LiveLine::open(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let is_over = &is_over;
-        let sounding = sound
-            .map(|(sound, options)| scope.spawn(move || run_sound_sender(sound.source.as_mut(), options, is_over)));
+        let sounding = sound.map(|(sound, opened)| scope.spawn(move || opened.run(sound.source.as_mut(), is_over)));
         let report = run_sender(source, send, &interrupt.flag(), |second| line.show(live_text(second)));
         is_over.store(true, Ordering::Relaxed);
         let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
@@ -170,7 +177,7 @@ impl VideoSendOptions {
             return Ok(None);
         }
         let plan = send.plan(format).map_err(from_send)?;
-        let sound = sound.map(|sound| (sound.format, &sound.to[..]));
+        let sound = sound.map(|sound| (sound.format, &sound.to[..], sound_control(send.control)));
         let text = OfferedStream { sound, ..self.packets.offered(&plan, &self.to) }.to_text()?;
         if let Some(path) = &self.sdp {
             std::fs::write(path, &text)

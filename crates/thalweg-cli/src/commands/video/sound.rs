@@ -10,6 +10,7 @@ use thalweg_video::sdp::AudioEncoding;
 use thalweg_video::source::{AtEnd, SoundSource, ToneSource, WavSource};
 
 use super::ends::after;
+use super::ports::{refuse_shared, sound_control};
 use crate::outcome::Failure;
 
 /// The payload type of sound without a session description.
@@ -85,17 +86,15 @@ impl OpenSound {
     /// How the driver sends it beside a picture, whose clock, name and ways of sending it shares.
     ///
     /// # Errors
-    /// No port is left for RTCP, or the system has no random numbers.
+    /// No port is left for RTCP, picture and sound would share one, or the system has no random numbers.
     pub fn driver_options(&self, picture: &mut SendOptions) -> Result<SoundSendOptions, Failure> {
         let Some(first) = self.to.first() else {
             return Err(Failure::Usage("sound has no address".to_owned()));
         };
         let mut send = SoundSendOptions::new(*first, self.format, SOUND_PAYLOAD_TYPE).map_err(Failure::from_cause)?;
         send.to.clone_from(&self.to);
-        send.control = picture.control;
-        for to in &send.to {
-            send.control.beside(*to).map_err(|error| Failure::Usage(error.to_string()))?;
-        }
+        send.control = sound_control(picture.control);
+        refuse_shared((&picture.to, picture.control), Some((&send.to, send.control)))?;
         send.stream = picture.stream;
         send.rtcp.cname.clone_from(&picture.rtcp.cname);
         let start = StreamStart::default();

@@ -169,10 +169,10 @@ pub fn verify(path: &Path) -> Result<Verification, LabError> {
     with_experiment!(path, E => study::verify::<E>(path))
 }
 
-/// Writes the report of the complete directory in `path` again from its raw data, and says where it is.
+/// Writes the results and the report of the complete directory in `path` again from its raw data, and says where the report is.
 ///
 /// # Errors
-/// The directory is none or not complete, raw data are missing or damaged, or the report cannot be written.
+/// The directory is none or not complete, raw data are missing or damaged, or one of them cannot be written.
 pub fn report(path: &Path) -> Result<PathBuf, LabError> {
     with_experiment!(path, E => study::rewrite::<E>(path))
 }

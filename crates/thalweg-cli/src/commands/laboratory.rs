@@ -67,7 +67,7 @@ pub enum Experiment {
     /// Computes the results of a directory of `lab run FILE` again from its raw data, and reports missing and different results.
     #[command(after_help = crate::after_help!("thalweg lab verify /tmp/scenario"))]
     Verify(VerifyOptions),
-    /// Writes the report of a directory of `lab run FILE` again from its raw data.
+    /// Writes the results and the report of a directory of `lab run FILE` again from its raw data.
     #[command(after_help = crate::after_help!("thalweg lab report /tmp/scenario"))]
     Report(ReportOptions),
     /// Shows the progress of a directory of `lab run FILE` while its runs are being made: the present run with the fates and

@@ -396,7 +396,7 @@ pub fn verify(options: &VerifyOptions) -> Result<(), Failure> {
     if is_sound { Ok(()) } else { Err(Failure::Failed(verification.faults.join("\n"))) }
 }
 
-/// Writes the report of a directory again from its raw data.
+/// Writes the results and the report of a directory again from its raw data.
 ///
 /// # Errors
 /// It is not complete, its raw data are damaged, or the report cannot be written.

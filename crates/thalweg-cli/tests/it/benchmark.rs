@@ -61,8 +61,11 @@ fn expected_ratios_decide_and_the_directory_is_as_any_other() {
         "{holds}"
     );
     let out = here.join("out");
-    for verb in ["verify", "report"] {
-        run(&["lab", verb, out.to_str().expect("text")]).expect_code(0);
+    run(&["lab", "verify", out.to_str().expect("text")]).expect_code(0);
+    // As an earlier version may have left them, which judged otherwise.
+    std::fs::write(out.join("results.json"), "{}").expect("written");
+    for (verb, code) in [("verify", 1), ("report", 0), ("verify", 0)] {
+        run(&["lab", verb, out.to_str().expect("text")]).expect_code(code);
     }
     let html = fs::read_to_string(out.join("report.html")).expect("a report");
     assert!(html.contains("Expected ratios") && html.contains("bursts"));

@@ -21,7 +21,7 @@ pub(crate) use self::source::CellData;
 use self::source::Source;
 use super::cells::CellResult;
 use super::course::collect;
-use super::directory::{Directory, load_experiment, load_manifest};
+use super::directory::{Directory, RESULTS, load_experiment, load_manifest};
 use super::error::StudyError;
 use super::experiment::Experiment;
 use super::manifest::State;
@@ -67,10 +67,10 @@ pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     out
 }
 
-/// Writes the report of a complete directory again from its raw data, and says where it is.
+/// Writes the results and the report of a complete directory again from its raw data, and says where the report is.
 ///
 /// # Errors
-/// The directory is none or not complete, raw data are missing or damaged, or the report cannot be written.
+/// The directory is none or not complete, raw data are missing or damaged, or one of them cannot be written.
 pub(crate) fn rewrite<E: Experiment>(path: &Path) -> Result<PathBuf, LabError> {
     let directory = Directory::open(path)?;
     let manifest = load_manifest(path)?;
@@ -82,6 +82,7 @@ pub(crate) fn rewrite<E: Experiment>(path: &Path) -> Result<PathBuf, LabError> {
     for (name, text) in experiment.files(path, &result)? {
         directory.write(name, &text)?;
     }
+    directory.write(RESULTS, &serde_json::to_string_pretty(&result).map_err(LabError::here)?)?;
     Ok(path.join(REPORT))
 }
 

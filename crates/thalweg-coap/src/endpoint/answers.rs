@@ -47,7 +47,7 @@ pub enum RunFate {
     Full(u32),
 }
 
-/// All answers. They all live equally long, so the oldest is the first to end, and the one that makes room.
+/// All answers. The oldest makes room, and counts until those before it have ended: answers to non-confirmable requests end earlier.
 ///
 /// A client repeats a request for a while only. Until that is over its answer stays: what a request of another client would
 /// need its room for is refused before it runs.

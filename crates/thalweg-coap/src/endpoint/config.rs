@@ -45,8 +45,8 @@ pub struct Times {
     pub processing_delay: Duration,
     /// When a request without answer fails (MAX_TRANSMIT_WAIT). Default 93 s.
     pub transmit_wait: Duration,
-    /// Time in which a duplicate of a message can arrive (EXCHANGE_LIFETIME), and time limit of a handler: after it no client
-    /// waits any more. Default 247 s.
+    /// Time in which a duplicate of a confirmable message can arrive (EXCHANGE_LIFETIME), and time limit of a handler: after it no
+    /// client waits any more. Default 247 s. Of a non-confirmable one it is NON_LIFETIME, 145 s then.
     pub exchange_lifetime: Duration,
     /// Time for which a message ID is not used again for the same peer. Default 247 s; a shorter one allows more requests a
     /// second (65,536 in this time) where the network holds no datagram that long.
@@ -59,6 +59,14 @@ impl Times {
     /// From a request to the last moment at which its client repeats it (MAX_TRANSMIT_SPAN, RFC 7252 §4.8.2). Default 45 s.
     pub(super) fn repetitions_end(&self, retransmit_max: u8) -> Duration {
         self.ack_timeout * ((1 << retransmit_max.min(16)) - 1) * 3 / 2
+    }
+
+    /// Time after which the ID of a non-confirmable message may come back (NON_LIFETIME, RFC 7252 §4.8.2). Default 145 s: one passage
+    /// of the network instead of the two of EXCHANGE_LIFETIME, and no PROCESSING_DELAY, which is ACK_TIMEOUT there.
+    pub(super) fn non_lifetime(&self, retransmit_max: u8) -> Duration {
+        let repetitions = self.repetitions_end(retransmit_max);
+        let passages = self.exchange_lifetime.saturating_sub(repetitions + self.ack_timeout);
+        (repetitions + passages / 2).min(self.exchange_lifetime)
     }
 }
 

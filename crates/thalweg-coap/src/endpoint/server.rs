@@ -36,6 +36,8 @@ pub(super) struct Server {
     pub answers: Answers,
     /// For how long a client repeats a request.
     repeats_for: Duration,
+    /// For how long a copy of a non-confirmable request can arrive.
+    non_lifetime: Duration,
     /// Bytes of the requests that handlers work on.
     pub request_bytes: usize,
     /// Bodies of requests that have not arrived completely, by representation and peer.
@@ -55,6 +57,7 @@ impl Server {
             answers_once: Answers::shared(limits.answer_bytes_max / 4 * 3, table),
             answers: Answers::new(limits.answer_bytes_max / 4, table),
             repeats_for: config.times.repetitions_end(config.retransmit_max),
+            non_lifetime: config.times.non_lifetime(config.retransmit_max),
             request_bytes: 0,
             uploads: BoundedMap::new(limits.transfer_bytes_max),
             bodies: BoundedMap::new(limits.transfer_bytes_max),
@@ -441,8 +444,11 @@ impl Endpoint {
                 Kind::Acknowledged => &acknowledgement,
                 _ => &[],
             };
-            let ends = now + self.config.times.exchange_lifetime;
-            let times = AnswerTimes { repeats_until: now + self.server.repeats_for, ends };
+            let lifetime = match exchange.kind {
+                Kind::Confirmable | Kind::Acknowledged => self.config.times.exchange_lifetime,
+                _ => self.server.non_lifetime,
+            };
+            let times = AnswerTimes { repeats_until: now + self.server.repeats_for, ends: now + lifetime };
             let key = answer_key(&mut self.peers, &self.secret, exchange.peer, exchange.id);
             let answers = self.server.answers_of(exchange.runs_once());
             let early = answers.keep(now, key, peer.host(), sent, times);

@@ -191,6 +191,10 @@ struct CountedTopic {
     readers: usize,
     /// A reader for each type and demand of its writers.
     own: Vec<(String, Demand, DataReader<Raw>)>,
+    /// The types and demands that its writers have now.
+    wanted: Vec<(String, Demand)>,
+    /// Losses of readers whose writers have changed or gone.
+    lost_before: u64,
     counts: Arc<Counts>,
     /// Samples, bytes and losses before this period.
     before: [u64; 3],
@@ -211,6 +215,31 @@ impl Demands {
     fn lock(&self) -> MutexGuard<'_, HashMap<Guid, Demand>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl CountedTopic {
+    fn wants(&self, type_name: &str, demand: &Demand) -> bool {
+        self.wanted.iter().any(|(of, same)| of == type_name && same == demand)
+    }
+
+    /// Lets go of readers that no writer matches as its own any more. What they lost stays counted.
+    fn drop_unwanted(&mut self) {
+        for (type_name, demand, reader) in std::mem::take(&mut self.own) {
+            if self.wants(&type_name, &demand) {
+                self.own.push((type_name, demand, reader));
+            } else {
+                self.lost_before += lost_of(&reader);
+            }
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost_before + self.own.iter().map(|(.., reader)| lost_of(reader)).sum::<u64>()
+    }
+}
+
+fn lost_of(reader: &DataReader<Raw>) -> u64 {
+    reader.sample_lost().losses.total() + reader.overwritten()
 }
 
 impl<'a> Traffic<'a> {
@@ -236,6 +265,7 @@ impl<'a> Traffic<'a> {
         for topic in self.topics.values_mut() {
             (topic.writers, topic.readers) = (0, 0);
             topic.types.clear();
+            topic.wanted.clear();
         }
         let (publications, subscriptions) = (self.participant.publications(), self.participant.subscriptions());
         let mut writers = HashSet::new();
@@ -253,6 +283,7 @@ impl<'a> Traffic<'a> {
         }
         self.topics.retain(|_, topic| topic.writers + topic.readers > 0);
         self.demands.lock().retain(|writer, _| writers.contains(writer));
+        self.topics.values_mut().for_each(CountedTopic::drop_unwanted);
     }
 
     fn topic(&mut self, name: &str, type_name: &str) -> &mut CountedTopic {
@@ -267,6 +298,11 @@ impl<'a> Traffic<'a> {
     fn read(&mut self, data: &PublicationData) {
         // The least that can be asked for costs the writer least, and shows what is lost on the way.
         let demand = Demand { is_reliable: false, is_durable: false, ..Demand::of(data) };
+        if let Some(topic) = self.topics.get_mut(&data.topic_name)
+            && !topic.wants(&data.type_name, &demand)
+        {
+            topic.wanted.push((data.type_name.clone(), demand.clone()));
+        }
         // One that changes its partition needs another reader.
         if self.demands.lock().insert(data.guid, demand.clone()).as_ref() == Some(&demand) {
             return;
@@ -293,9 +329,8 @@ impl<'a> Traffic<'a> {
         let seconds = self.since.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         self.since = Instant::now();
         let topic = |(name, topic): (&String, &mut CountedTopic)| {
-            let lost = topic.own.iter().map(|(.., reader)| reader.sample_lost().losses.total() + reader.overwritten());
             let counts = &topic.counts;
-            let now = [counts.samples.load(Ordering::Relaxed), counts.bytes.load(Ordering::Relaxed), lost.sum()];
+            let now = [counts.samples.load(Ordering::Relaxed), counts.bytes.load(Ordering::Relaxed), topic.lost()];
             let [samples, bytes, lost] = [0, 1, 2].map(|at| now[at].saturating_sub(topic.before[at]) as f64 / seconds);
             topic.before = now;
             TopicTraffic {

@@ -114,6 +114,12 @@ fn a_writer_that_changes_its_partition_is_counted_on() {
         let after = counted(&mut rate);
         is_over.store(true, Ordering::Relaxed);
         assert!(before && after, "before {before}, after {after}");
+        let readers = || participant.subscriptions().iter().filter(|known| known.data.topic_name == "notes").count();
+        let has_let_go = (0..300).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            readers() == 1
+        });
+        assert!(has_let_go, "{} readers, one for each partition there was", readers());
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -25,6 +26,17 @@ impl Interrupt {
     /// Whether a signal came.
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `due`, but not longer than the user wants.
+    pub fn wait_until(&self, due: Instant) {
+        while !self.came() {
+            let rest = due.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return;
+            }
+            std::thread::sleep(rest.min(LOOK_PERIOD));
+        }
     }
 
     /// The first signal ends the process from now on: this command has nothing to finish in order.
@@ -56,4 +68,6 @@ impl Hangup {
     }
 }
 
+/// Interval at which a wait looks for a signal: a signal that another thread handles does not end its sleep.
+const LOOK_PERIOD: Duration = Duration::from_millis(50);
 const EXIT_INTERRUPTED: i32 = 130;

@@ -235,7 +235,7 @@ impl<T: TextValue + Clone> Session<'_, T> {
         let rate = self.options.rate.unwrap_or(if source.is_input() { 0.0 } else { RATE });
         while self.options.count.is_none_or(|count| self.written < count) {
             if rate > 0.0 {
-                sleep_until(started + Duration::from_secs_f64(self.written as f64 / rate), interrupt);
+                interrupt.wait_until(started + Duration::from_secs_f64(self.written as f64 / rate));
             }
             if interrupt.came() {
                 return Ok(Ended::Interrupted);
@@ -348,16 +348,6 @@ impl<T: TextValue + Clone> Source<T> {
                 }
             },
         }
-    }
-}
-
-fn sleep_until(due: Instant, interrupt: &Interrupt) {
-    while !interrupt.came() {
-        let rest = due.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return;
-        }
-        std::thread::sleep(rest.min(LOOK_PERIOD));
     }
 }
 

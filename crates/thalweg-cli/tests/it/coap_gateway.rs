@@ -167,6 +167,10 @@ fn threads_run_in_their_groups_with_their_priorities() {
     for part in ["group resource     nice   3 threads", "  sampler ", "pool resource   vta"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
+    let top = Running::start(command(&["coap", "top", &gateway.address, "--every", "50"]));
+    std::thread::sleep(Duration::from_secs(1));
+    top.signal("INT");
+    top.finish_within(Duration::from_secs(20)).expect_code(0);
 }
 
 #[test]

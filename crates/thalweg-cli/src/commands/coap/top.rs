@@ -63,8 +63,11 @@ pub fn run(options: &FigureOptions, interrupt: &Interrupt) -> Result<(), Failure
     }
     let mut looked = Instant::now();
     let is_screen = stdout().is_terminal();
-    while !interrupt.came() {
-        std::thread::sleep(options.every.saturating_sub(looked.elapsed()));
+    loop {
+        interrupt.wait_until(looked + options.every);
+        if interrupt.came() {
+            break;
+        }
         let now = look()?;
         let text = Shown(screen(&before, &now, Some(looked.elapsed()))).to_string();
         looked = Instant::now();

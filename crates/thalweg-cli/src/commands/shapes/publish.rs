@@ -1,6 +1,6 @@
 //! The publishing side.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg::{DataWriter, Delivery, DomainParticipant, Publisher, PublisherQos};
 
@@ -35,7 +35,7 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
             publisher.end_coherent_changes().map_err(Failure::from_cause)?;
             print_line("Finished Coherent Set")?;
         }
-        super::subscribe::pause(options.write_period(), interrupt);
+        interrupt.wait_until(Instant::now() + options.write_period());
     }
     end(options, &writers, &colors)
 }

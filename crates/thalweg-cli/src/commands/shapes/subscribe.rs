@@ -1,6 +1,6 @@
 //! The subscribing side.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use thalweg::filter::Filter;
 use thalweg::{
@@ -13,9 +13,6 @@ use super::publish::line;
 use super::{Shape, creation, news, qos};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line};
-
-/// Longest pause between two looks at the wish to stop.
-const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: &Interrupt) -> Result<(), Failure> {
     let qos = SubscriberQos { presentation: qos::presentation(options), ..SubscriberQos::default() };
@@ -35,20 +32,9 @@ pub fn run(options: &ShapesOptions, participant: &DomainParticipant, interrupt: 
         let read = readers.iter().try_for_each(|reader| read(options, reader));
         subscriber.end_access().map_err(Failure::from_cause)?;
         read?;
-        pause(options.read_period(), interrupt);
+        interrupt.wait_until(Instant::now() + options.read_period());
     }
     Ok(())
-}
-
-/// Waits, but not longer than the user wants.
-pub fn pause(period: Duration, interrupt: &Interrupt) {
-    let end = Instant::now() + period;
-    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        if interrupt.came() {
-            return;
-        }
-        std::thread::sleep(left.min(LOOK_PERIOD));
-    }
 }
 
 fn create(

@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         let (limit, period) = (self.options.limit(), self.options.period());
         let mut due = Instant::now();
         while limit.is_none_or(|limit| self.written < limit) {
-            wait_until(due, interrupt);
+            interrupt.wait_until(due);
             let next = if interrupt.came() { Next::Interrupted } else { samples.next(interrupt)? };
             match next {
                 Next::Value(sample, line) => self.write(sample, line)?,
@@ -231,16 +231,6 @@ fn key_function(of: Type) -> KeyOf {
         };
         codec::key_hash(of, &decoded.ok()?).ok().map(KeyHash)
     })
-}
-
-fn wait_until(due: Instant, interrupt: &Interrupt) {
-    while !interrupt.came() {
-        let rest = due.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            return;
-        }
-        std::thread::sleep(rest.min(LOOK_PERIOD));
-    }
 }
 
 /// Beginning of the remark that a writer for all readers cannot be made; an error follows.

@@ -6,7 +6,7 @@ mod tests;
 mod wire;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -94,6 +94,18 @@ fn answer_question(state: &RuntimeState, from: GuidPrefix, payload: &[u8]) -> Re
     Ok(())
 }
 
+/// Waits for the turn to ask; none where others still ask at the deadline.
+fn turn_to_ask<'a>(diagnosis: &'a Diagnosis, deadline: Deadline) -> Option<MutexGuard<'a, ()>> {
+    loop {
+        match diagnosis.asking.try_lock() {
+            Ok(turn) => return Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if deadline.has_passed() => return None,
+            Err(TryLockError::WouldBlock) => thread::sleep(LOOK_PERIOD.min(deadline.left())),
+        }
+    }
+}
+
 /// Asks and waits until every Thalweg participant with a writer or reader of the topic has answered.
 pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Result<TopicExplanation, Error> {
     let diagnosis = &runtime.state().diagnosis;
@@ -107,10 +119,10 @@ pub(crate) fn topic(runtime: &Runtime, topic: &str, patience: Duration) -> Resul
         let error = Error::new(ErrorKind::PreconditionNotMet, "explain_topic", cause);
         return Err(error.advise("use Delivery::Thread for listeners that ask"));
     }
-    let _turn = diagnosis.asking.lock().unwrap_or_else(PoisonError::into_inner);
     let deadline = Deadline::after(patience);
+    let turn = turn_to_ask(diagnosis, deadline);
     let mut found = TopicExplanation::default();
-    loop {
+    while turn.is_some() {
         let question = diagnosis.inquiry().ask(topic);
         if let Some(question) = question {
             runtime.command(|now, participant| participant.write_service(now, QUESTION_WRITER, question));

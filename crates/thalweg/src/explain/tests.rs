@@ -284,3 +284,12 @@ fn damage_is_an_error_or_harmless_and_never_a_panic() {
         let _ = read_question(&damaged);
     }
 }
+
+#[test]
+fn who_waits_for_the_turn_to_ask_has_its_own_patience() {
+    let diagnosis = Diagnosis::new(true);
+    let asking = diagnosis.asking.lock();
+    assert!(turn_to_ask(&diagnosis, Deadline::after(Duration::from_millis(20))).is_none());
+    drop(asking);
+    assert!(turn_to_ask(&diagnosis, Deadline::after(Duration::ZERO)).is_some());
+}

@@ -231,3 +231,22 @@ fn a_reader_that_is_deleted_holds_nothing_up() {
     assert_eq!(take(&second, 1).len(), 1);
     assert!(deleted.elapsed() < Duration::from_secs(3), "{:?}", deleted.elapsed());
 }
+
+#[test]
+fn a_writer_that_joins_while_others_wait_leaves_none_of_them_behind() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: false, ordered: true };
+    let Group { publisher, writers, subscriber, readers: [first, second], _participants } =
+        group("joins", presentation, [None, Some(1)]);
+    (1..=2).for_each(|x| _ = writers[0].write(&Shape::new("A", x)).unwrap());
+    eventually("the second one has come, and waits", || first.counters().rejected == 1);
+    _ = writers[0].write(&Shape::new("A", 3)).unwrap();
+    subscriber.begin_access();
+    let topic = _participants[0].create_topic::<Shape>(second.topic_name());
+    let _joined = publisher.create_writer(&topic, reliable_writer()).unwrap();
+    eventually("the other writer is there", || second.matched_writers().len() == 2);
+    assert_eq!(first.take(usize::MAX)[0].data().unwrap().x, 1);
+    subscriber.end_access().unwrap();
+    for x in [2, 3] {
+        assert_eq!(take(&first, 1)[0].data().unwrap().x, x);
+    }
+}

@@ -125,7 +125,9 @@ impl Participant {
     ) {
         let Some(access) = self.access.subscribers.get_mut(&subscriber) else { return };
         let Some(order) = access.publishers.get_mut(&publisher) else { return };
-        if std::mem::replace(&mut order.is_held, are_held) == are_held {
+        let has_new_pair = std::mem::take(&mut order.has_new_pair);
+        let were_held = std::mem::replace(&mut order.is_held, are_held);
+        if were_held == are_held && !(are_held && has_new_pair) {
             return;
         }
         let pairs: Vec<(Guid, EntityId)> = order.pairs().collect();

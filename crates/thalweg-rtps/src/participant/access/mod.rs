@@ -169,7 +169,8 @@ impl SubscriberAccess {
         }
         let mut awaited = BTreeMap::new();
         let next = order.next(|samples| room_for(endpoints, samples, &mut awaited));
-        order.awaited = awaited;
+        // What has no room at all, or is one of too many, waits for nobody.
+        order.awaited = if matches!(next, Next::AwaitsRoom) { awaited } else { BTreeMap::new() };
         next
     }
 

@@ -76,7 +76,7 @@ struct OpenSet {
     is_broken: bool,
     /// Some part of it was written before its reader came, which is owed nothing of it.
     is_late: bool,
-    /// Everything of it was there when another pair came, which takes nothing from it.
+    /// Everything of it was there when another pair came: it does not wait for that one, but for what it has begun to get.
     is_whole: bool,
 }
 
@@ -113,6 +113,8 @@ pub(super) struct PublisherOrder {
     sweep_at: usize,
     /// Whether its writers have to wait, since what came of them waits for room.
     pub(super) is_held: bool,
+    /// A pair has come since its writers were last told whether they have to wait.
+    pub(super) has_new_pair: bool,
     /// The readers that had no room for what is next, with how much of it is theirs; empty where that has to be asked anew.
     pub(super) awaited: BTreeMap<EntityId, usize>,
 }
@@ -135,6 +137,7 @@ impl PublisherOrder {
             bytes_max,
             sweep_at: 2 * SETS_MAX,
             is_held: false,
+            has_new_pair: false,
             awaited: BTreeMap::new(),
         }
     }
@@ -149,17 +152,31 @@ impl PublisherOrder {
             self.sets.entry(set).and_modify(|open| open.is_whole = true);
         }
         self.pairs.insert(pair, Progress { is_filtered, ..Progress::default() });
-        // Its writer is to wait as well.
-        self.is_held = false;
+        self.has_new_pair = true;
+        self.awaited.clear();
     }
 
     /// The writer of a pair is gone: nobody waits for it, and the sets that it has not ended will never be whole.
     pub(super) fn remove_pair(&mut self, pair: Pair) {
         let Some(progress) = self.pairs.remove(&pair) else { return };
+        let mut torn = Vec::new();
         for (set, open) in &mut self.sets {
             let part = open.parts.remove(&pair);
-            open.is_broken |= progress.finished < *set && part.is_none_or(|part| !part.has_ended);
+            if progress.finished < *set && part.is_none_or(|part| !part.has_ended) {
+                open.is_broken |= !open.is_whole;
+                torn.extend(open.is_whole.then_some(*set));
+            }
         }
+        torn.into_iter().for_each(|set| self.drop_part(pair, set));
+    }
+
+    /// What a pair that came later has got of a set that is whole without it is dropped.
+    fn drop_part(&mut self, pair: Pair, set: SequenceNumber) {
+        let Some(open) = self.sets.get_mut(&set) else { return };
+        open.parts.remove(&pair);
+        let of_pair = |place: &Place| (place.2, place.1) == pair;
+        let places: Vec<Place> = open.samples.iter().copied().filter(of_pair).collect();
+        places.into_iter().for_each(|place| _ = self.take_waiting(place));
     }
 
     /// A reader is gone, and what waited for it.
@@ -222,11 +239,9 @@ impl PublisherOrder {
             true => set,
             false => set.previous(),
         };
-        if set > SequenceNumber::ZERO {
-            let is_filtered = progress.is_filtered;
-            self.note_part(pair, &sample, &mark, set, is_filtered);
-        }
-        if !ends {
+        let is_filtered = progress.is_filtered;
+        let is_taken = set == SequenceNumber::ZERO || self.note_part(pair, &sample, &mark, set, is_filtered);
+        if !ends && is_taken {
             let place = (number, reader, sample.writer);
             // A number that was used before is a lie: one of the two.
             self.take_waiting(place);
@@ -238,6 +253,7 @@ impl PublisherOrder {
         }
     }
 
+    /// Takes a sample or an end of a set into account. False for one that a set which is whole without its pair does not take.
     fn note_part(
         &mut self,
         pair: Pair,
@@ -245,20 +261,28 @@ impl PublisherOrder {
         mark: &GroupMark,
         set: SequenceNumber,
         is_filtered: bool,
-    ) {
+    ) -> bool {
         let open = self.sets.entry(set).or_default();
         let ends = sample.coherent_set == SequenceNumber::UNKNOWN;
         let first = if ends { sample.sequence } else { sample.coherent_set };
-        open.last = open.last.max(mark.place.number);
-        let is_new = !open.parts.contains_key(&pair);
-        let part = open.parts.entry(pair).or_insert(Part { next: first, has_ended: false });
+        let known = open.parts.get(&pair).copied();
+        let is_new = known.is_none();
+        let Part { next, has_ended } = known.unwrap_or(Part { next: first, has_ended: false });
+        if open.is_whole && has_ended {
+            return false;
+        }
         // An end without samples is one of a part of which all samples are gone, unless it says that there were none.
-        open.is_broken |= is_new && ends && !mark.is_empty_part && !is_filtered;
-        let has_gap = part.next != sample.sequence && !(is_filtered && sample.sequence > part.next);
+        let is_gone = is_new && ends && !mark.is_empty_part && !is_filtered;
+        let has_gap = next != sample.sequence && !(is_filtered && sample.sequence > next);
+        if open.is_whole && (is_gone || has_gap) {
+            self.drop_part(pair, set);
+            return false;
+        }
+        open.last = open.last.max(mark.place.number);
         open.is_late |= is_new && has_gap;
-        open.is_broken |= has_gap;
-        part.next = sample.sequence.next();
-        part.has_ended |= ends;
+        open.is_broken |= is_gone || has_gap;
+        open.parts.insert(pair, Part { next: sample.sequence.next(), has_ended: has_ended || ends });
+        true
     }
 
     fn wholeness(&self, set: SequenceNumber) -> Wholeness {
@@ -266,7 +290,6 @@ impl PublisherOrder {
         match open {
             OpenSet { is_late: true, .. } => return Wholeness::Late,
             OpenSet { is_broken: true, .. } => return Wholeness::Broken,
-            OpenSet { is_whole: true, .. } => return Wholeness::Whole,
             _ => {}
         }
         let mut wholeness = Wholeness::Whole;
@@ -274,6 +297,7 @@ impl PublisherOrder {
             let is_finished = progress.finished >= set;
             match open.parts.get(pair) {
                 Some(part) if part.has_ended || is_finished => {}
+                None if open.is_whole => {}
                 // The pair was matched after its part.
                 None if is_finished => return Wholeness::Late,
                 _ => wholeness = Wholeness::Open,

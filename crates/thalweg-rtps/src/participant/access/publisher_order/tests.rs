@@ -445,3 +445,45 @@ fn a_whole_set_that_waits_stays_whole_when_others_join() {
     publisher.end().into_iter().for_each(|end| publisher.order.handle(reader(1), end));
     assert_eq!(publisher.released(), (vec![reader(0), reader(1)], 0));
 }
+
+/// A set of writers 0 and 1 that waits for room; writer 2 has joined since, with its reader.
+fn joined_while_a_set_waits() -> (Publisher, [GroupArrival; 3]) {
+    let mut publisher = Publisher::new(COHERENT, 3);
+    publisher.order.remove_pair((writer(2), reader(2)));
+    publisher.begin();
+    let [first, second, third, fourth] = [0, 1, 2, 2].map(|at| publisher.next(at, false));
+    let [end, other_end, last_end] = <[_; 3]>::try_from(publisher.end()).expect("three");
+    [first, second, end, other_end].into_iter().for_each(|arrival| publisher.put(arrival));
+    assert!(matches!(publisher.order.next(|_| Room::Awaited), Next::AwaitsRoom));
+    publisher.order.add_pair((writer(2), reader(2)), false);
+    (publisher, [third, fourth, last_end])
+}
+
+#[test]
+fn who_joins_while_a_set_waits_and_leaves_again_takes_nothing_from_it() {
+    for begun in [0, 1] {
+        let (mut publisher, late) = joined_while_a_set_waits();
+        late.into_iter().take(begun).for_each(|arrival| publisher.put(arrival));
+        publisher.order.remove_pair((writer(2), reader(2)));
+        assert_eq!(publisher.released(), (vec![reader(0), reader(1)], 0), "{begun}");
+        assert!(!publisher.order.holds_any());
+    }
+}
+
+#[test]
+fn who_joins_while_a_set_waits_gets_all_of_it_or_nothing() {
+    // All of it came in time.
+    let (mut publisher, late) = joined_while_a_set_waits();
+    let [third, fourth, end] = late;
+    publisher.put(third);
+    assert!(matches!(publisher.order.next(|_| Room::Here), Next::Nobody), "the rest is awaited");
+    [fourth, end].into_iter().for_each(|arrival| publisher.put(arrival));
+    assert_eq!(publisher.released(), (vec![reader(0), reader(1), reader(2), reader(2)], 0));
+    // It is not repeated from its beginning.
+    for skipped in [1, 2] {
+        let (mut publisher, late) = joined_while_a_set_waits();
+        late.into_iter().skip(skipped).for_each(|arrival| publisher.put(arrival));
+        assert_eq!(publisher.released(), (vec![reader(0), reader(1)], 0), "{skipped}");
+        assert!(!publisher.order.holds_any());
+    }
+}

@@ -109,10 +109,10 @@ impl Reader {
         }
     }
 
-    /// Keeps what comes of a writer in its window from now on, or lets it come.
-    pub(crate) fn hold_writer(&mut self, now: Instant, writer: Guid, is_held: bool) -> ReaderOutcome {
+    /// Keeps what comes of writers in their windows from now on, or lets it come.
+    pub(crate) fn hold_writers(&mut self, now: Instant, writers: &[Guid], is_held: bool) -> ReaderOutcome {
         let Some(group) = self.handover.group_mut() else { return ReaderOutcome::default() };
-        group.hold(writer, is_held);
+        writers.iter().for_each(|writer| group.hold(*writer, is_held));
         let data_available = !is_held && self.use_room(now).is_any;
         ReaderOutcome { data_available, keys_due: self.has_keys_due(), ..ReaderOutcome::default() }
     }

@@ -130,12 +130,15 @@ impl Participant {
         if were_held == are_held && !(are_held && has_new_pair) {
             return;
         }
-        let pairs: Vec<(Guid, EntityId)> = order.pairs().collect();
-        for (writer, reader) in pairs {
+        let mut writers: BTreeMap<EntityId, Vec<Guid>> = BTreeMap::new();
+        for (writer, reader) in order.pairs() {
+            writers.entry(reader).or_default().push(writer);
+        }
+        for (reader, writers) in writers {
             let Some(shared) = self.endpoints.reader(reader) else { continue };
             let arrivals = {
                 let mut shared = shared.lock();
-                let outcome = shared.hold_writer(now, writer, are_held);
+                let outcome = shared.hold_writers(now, &writers, are_held);
                 let known = served.entry(reader).or_default();
                 known.data_available |= outcome.data_available;
                 known.keys_due |= outcome.keys_due;

@@ -448,7 +448,9 @@ impl Endpoint {
                 Kind::Confirmable | Kind::Acknowledged => self.config.times.exchange_lifetime,
                 _ => self.server.non_lifetime,
             };
-            let times = AnswerTimes { repeats_until: now + self.server.repeats_for, ends: now + lifetime };
+            // From its arrival, of which the second is known: the client counts from there, however long the handler took.
+            let arrived = Instant::from_nanos((u64::from(exchange.asked_at) + 1) * 1_000_000_000);
+            let times = AnswerTimes { repeats_until: now + self.server.repeats_for, ends: arrived + lifetime };
             let key = answer_key(&mut self.peers, &self.secret, exchange.peer, exchange.id);
             let answers = self.server.answers_of(exchange.runs_once());
             let early = answers.keep(now, key, peer.host(), sent, times);

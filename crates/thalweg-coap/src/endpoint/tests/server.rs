@@ -128,6 +128,20 @@ fn a_request_that_changes_something_runs_once() {
 }
 
 #[test]
+fn an_id_may_come_back_in_time_however_long_the_handler_took() {
+    let mut server = Host::new(trusting());
+    let request = bytes(&POST.replace("4002", "5002"));
+    server.receive(1, &request);
+    server.pass(Duration::from_secs(100));
+    assert_eq!(server.serve(hello).len(), 1);
+    server.receive(1, &request);
+    assert_eq!(server.serve(nobody).len(), 0, "a copy that comes late");
+    server.pass(Duration::from_secs(46));
+    server.receive(1, &request);
+    assert_eq!(server.serve(hello).len(), 1, "NON_LIFETIME after it came");
+}
+
+#[test]
 fn a_duplicate_of_a_request_that_changes_nothing_is_answered_anew() {
     let mut server = Host::new(trusting());
     server.receive(1, &bytes(GET));

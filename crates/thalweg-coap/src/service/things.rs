@@ -10,7 +10,7 @@ use crate::resource::{
     ResourceRepresentation, StoreError,
 };
 use crate::service::observation::Observation;
-use crate::service::remote::{Network, Remote, RemoteObservation};
+use crate::service::remote::{Network, Remote, RemoteObservation, with_host};
 use crate::service::{NameError, ResourceName};
 
 /// The resources that an application can reach. Cheap to clone.
@@ -131,7 +131,7 @@ impl Things {
             ResourceName::Other(name) => {
                 let request = RequestBuf::put(&format!("/{}", name.path), payload);
                 let request = content_format.into_iter().fold(request, RequestBuf::with_content_format);
-                self.network.put(&name, request, self.patience)
+                self.network.put(&name, with_host(&name, request), self.patience)
             }
         }
     }

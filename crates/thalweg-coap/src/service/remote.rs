@@ -136,6 +136,11 @@ impl Network {
         self.store().handle_action(name);
     }
 
+    pub(super) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
+        let (store, name) = (Arc::clone(&self.store), name.clone());
+        move || store.lock().unwrap_or_else(PoisonError::into_inner).handle_action(&name)
+    }
+
     pub(super) fn counters(&self) -> NetworkStoreCounters {
         self.store().counters()
     }

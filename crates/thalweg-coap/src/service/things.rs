@@ -100,6 +100,11 @@ impl Things {
         self.network.forget(name);
     }
 
+    /// The same for later. What is returned does not keep the way to other things open.
+    pub(crate) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
+        self.network.forgetter(name)
+    }
+
     /// Observes a resource of another thing: `listener` gets its state now and after each change, on the thread that drives
     /// all things, so it must not block. The network store does not keep these states.
     pub fn watch(

@@ -42,6 +42,13 @@ pub struct CacheKey {
     target: u64,
 }
 
+impl CacheKey {
+    /// Whether it names a response of this resource.
+    pub fn is_of(&self, target: u64) -> bool {
+        self.target == target
+    }
+}
+
 /// The key of a request to a peer; `None` for one whose response is not kept.
 pub fn key(secret: &EndpointSecret, table: &TableState, peer: Peer, request: &RequestBuf) -> Option<CacheKey> {
     let (is_forwarded, request) = (request.is_forwarded(), request.view());

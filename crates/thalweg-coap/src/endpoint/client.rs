@@ -24,6 +24,8 @@ const REQUESTS_MAX: usize = 1 << (64 - TOKEN_PLACE_SHIFT);
 pub(super) struct Client {
     pub requests: Slab<Outgoing>,
     pub cache: Cache,
+    /// Number of requests whose responses may be kept.
+    kept: usize,
     /// Number of tokens made.
     tokens: u64,
     /// Bytes of responses of which blocks are missing.
@@ -83,7 +85,7 @@ pub(super) struct LastMessage {
 impl Client {
     pub fn new(config: &Config) -> Client {
         let cache = Cache::new(config.limits.cache_bytes_max);
-        Client { requests: Slab::new(), cache, tokens: 0, body_bytes: 0 }
+        Client { requests: Slab::new(), cache, kept: 0, tokens: 0, body_bytes: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -92,6 +94,17 @@ impl Client {
 
     pub fn body_bytes(&self) -> usize {
         self.body_bytes
+    }
+
+    /// A resource was changed: what is kept of it is stale, and so are responses that are under way.
+    pub fn invalidate(&mut self, target: u64) {
+        self.cache.invalidate(target);
+        // Who only changes resources does not pay for it with a look at each request.
+        if self.kept > 0 {
+            for outgoing in self.requests.values_mut() {
+                self.kept -= usize::from(outgoing.cache_key.take_if(|key| key.is_of(target)).is_some());
+            }
+        }
     }
 
     /// The request that a response with this token of this peer belongs to.
@@ -122,6 +135,7 @@ impl Endpoint {
         let id = self.insert_request(now, peer, request, delivery)?;
         if let Some(outgoing) = self.client.requests.get_mut(id) {
             outgoing.cache_key = key;
+            self.client.kept += usize::from(key.is_some());
         }
         if let Some(response) = key.and_then(|key| self.client.cache.fresh(now, key)) {
             self.close_request(now, id);
@@ -406,6 +420,7 @@ impl Endpoint {
             self.timers.cancel(timer);
         }
         self.client.body_bytes -= outgoing.transfer.received_bytes();
+        self.client.kept -= usize::from(outgoing.cache_key.is_some());
         self.send_waiting(now, outgoing.peer);
         self.peers.release(outgoing.peer);
         Some(outgoing.target)

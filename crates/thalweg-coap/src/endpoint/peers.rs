@@ -98,12 +98,17 @@ impl Key {
 impl Hash for Key {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.high ^ self.port << 32);
+        // Parts that a sender chooses would cancel each other in one word, whatever the key of the table is.
+        state.write_u64(self.high);
         state.write_u64(self.low);
+        state.write_u64(self.port);
         match self.local {
             None => {}
             Some(IpAddr::V4(ip)) => state.write_u64(u64::from(ip.to_bits())),
-            Some(IpAddr::V6(ip)) => state.write_u64((ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64),
+            Some(IpAddr::V6(ip)) => {
+                state.write_u64((ip.to_bits() >> 64) as u64);
+                state.write_u64(ip.to_bits() as u64);
+            }
         }
     }
 }
@@ -230,7 +235,9 @@ impl Peers {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::collections::HashSet;
+    use std::hash::BuildHasher;
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
     use super::super::secret::EndpointSecret;
     use super::*;
@@ -256,6 +263,24 @@ mod tests {
         assert_ne!(visit(&mut peers, 3), third, "3 was silent longest and made room for 4");
         assert_ne!(visit(&mut peers, 2), second, "then 2 made room for 3");
         assert_eq!((peers.get(held).peer, peers.len()), (peer(1), 3), "who is held stays");
+    }
+
+    #[test]
+    fn sources_whose_parts_cancel_each_other_have_hashes_of_their_own() {
+        let table = TableState::new(&EndpointSecret::new([1, 2]));
+        let hash = |address: u128, port: u16, session: u32, local: Option<u128>| {
+            let peer = Peer::from(SocketAddr::from((Ipv6Addr::from_bits(address), port)));
+            let local = local.map(|bits| Ipv6Addr::from_bits(bits).into());
+            table.hash_one(Key::new(Peer { session, local, ..peer }))
+        };
+        let network = 0x2001_0db8 << 96 | 1;
+        let ports = [1, 2, 3, 0x1001].map(|port| hash(network ^ u128::from(port) << 96, port, 0, None));
+        let sessions = [1, 2, 3].map(|session| hash(network ^ u128::from(session) << (96 + 17), 0, session, None));
+        let locals = [1, 2, 3].map(|half| hash(network, 1, 0, Some(half << 64 | half)));
+        let own = [hash(network, 0, 0, None), hash(network, 1, 0, None), hash(network, 1, 0, Some(0))];
+        let hashes: Vec<u64> = ports.into_iter().chain(sessions).chain(locals).chain(own).collect();
+        let different: HashSet<u64> = hashes.iter().copied().collect();
+        assert_eq!(different.len(), hashes.len(), "{hashes:x?}");
     }
 
     #[test]

@@ -159,8 +159,10 @@ impl Endpoint {
         if let Some(key) = outgoing.cache_key {
             response = self.client.cache.update(now, key, response);
         } else if !view.code.is_safe() && response.code.is_success() && self.client.cache.is_on() {
-            self.client.cache.invalidate(cache::target(&self.secret, peer, &view));
+            let target = cache::target(&self.secret, peer, &view);
+            self.client.invalidate(target);
         }
+        let Some(outgoing) = self.client.requests.get_mut(id) else { return };
         if let Some(number) = response.observe.filter(|_| is_registered(&outgoing.request, &response)) {
             outgoing.stage = Stage::Observing;
             outgoing.latest = outgoing.latest.or(Some((number, now)));

@@ -59,6 +59,11 @@ impl<T> Slab<T> {
         (0..self.places.len() as u32).filter_map(|index| self.at(index))
     }
 
+    /// All values.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+    }
+
     /// The id and value at a place now.
     pub fn at(&self, index: u32) -> Option<(u64, &T)> {
         let place = self.places.get(index as usize)?;

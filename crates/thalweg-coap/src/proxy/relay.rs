@@ -73,7 +73,12 @@ impl Relay {
         }
         let onward = onward.with_option(OptionNumber::HOP_LIMIT, &[hops]).forwarded();
         let (sender, answer) = mpsc::sync_channel(1);
+        let forget = (!request.code.is_safe()).then(|| self.things.forgetter(name));
         let completion = move |outcome| {
+            // After the patience was over, the old state may have been asked for and kept.
+            if let Some(forget) = forget {
+                forget();
+            }
             // The receiver is gone when it took too long.
             let _ = sender.send(outcome);
         };

@@ -49,6 +49,8 @@ pub struct NetworkStore<W> {
     used: BTreeMap<u64, RemoteKey>,
     uses: u64,
     flights: BTreeMap<FlightId, Flight<W>>,
+    /// Bytes of what the flights validate.
+    validated_bytes: usize,
     /// The flights that newcomers may join.
     current: BTreeMap<RemoteKey, FlightId>,
     next_flight: u64,
@@ -87,8 +89,10 @@ struct Flight<W> {
     key: RemoteKey,
     waiters: Vec<W>,
     /// What its tag is of, which may leave the store meanwhile.
-    validates: Option<(ResourceRepresentation, ETag)>,
+    validates: Option<Validated>,
 }
+
+type Validated = (ResourceRepresentation, ETag);
 
 /// A representation, and the tag that the other gave it.
 pub type Tagged = (ResourceRepresentation, Option<ETag>);
@@ -121,7 +125,8 @@ pub struct RemoteAnswer<W> {
 }
 
 impl<W> NetworkStore<W> {
-    /// An empty store; `bytes_max` bounds its content, names and an overhead of 256 bytes each included.
+    /// An empty store; `bytes_max` bounds its content, names and an overhead of 256 bytes each included. Requests under way hold
+    /// as much again at most of what they ask to be confirmed.
     pub fn new(bytes_max: usize) -> NetworkStore<W> {
         NetworkStore {
             bytes_max,
@@ -130,6 +135,7 @@ impl<W> NetworkStore<W> {
             used: BTreeMap::new(),
             uses: 0,
             flights: BTreeMap::new(),
+            validated_bytes: 0,
             current: BTreeMap::new(),
             next_flight: 0,
             counters: NetworkStoreCounters::default(),
@@ -156,8 +162,8 @@ impl<W> NetworkStore<W> {
         }
         let flight = FlightId(self.next_flight);
         self.next_flight += 1;
-        let entry = self.entries.get(key);
-        let validates = entry.and_then(|entry| Some((entry.representation.clone(), entry.etag?)));
+        let validates = self.validates(key);
+        self.validated_bytes += validated_bytes(key, &validates);
         let etag = validates.as_ref().map(|(_, etag)| *etag);
         self.flights.insert(flight, Flight { key: key.clone(), waiters: vec![waiter()], validates });
         self.current.insert(key.clone(), flight);
@@ -176,6 +182,7 @@ impl<W> NetworkStore<W> {
             let outcome = Err(ResourceError::BadAnswer("the request has ended before".to_owned()));
             return RemoteAnswer { waiters: Vec::new(), outcome };
         };
+        self.validated_bytes -= validated_bytes(&key, &validates);
         let outcome = match (outcome, validates) {
             (Ok(Fetched::Content(representation, etag)), _) => Ok((representation, etag)),
             (Ok(Fetched::Valid(max_age, options)), Some((mut representation, etag))) => {
@@ -247,6 +254,14 @@ impl<W> NetworkStore<W> {
         (!max_age.is_zero()).then(known)
     }
 
+    /// What a new flight may ask to be confirmed; nothing where the flights hold too much already.
+    fn validates(&self, key: &RemoteKey) -> Option<Validated> {
+        let entry = self.entries.get(key)?;
+        let etag = entry.etag?;
+        let bytes = self.validated_bytes + entry_bytes(key, &entry.representation);
+        (bytes <= self.bytes_max).then(|| (entry.representation.clone(), etag))
+    }
+
     fn store(&mut self, now: Instant, key: &RemoteKey, representation: ResourceRepresentation, etag: Option<ETag>) {
         self.forget(key);
         let bytes = entry_bytes(key, &representation);
@@ -271,6 +286,10 @@ impl<W> NetworkStore<W> {
             self.bytes -= entry_bytes(key, &entry.representation);
         }
     }
+}
+
+fn validated_bytes(key: &RemoteKey, validates: &Option<Validated>) -> usize {
+    validates.as_ref().map_or(0, |(representation, _)| entry_bytes(key, representation))
 }
 
 fn entry_bytes(key: &RemoteKey, representation: &ResourceRepresentation) -> usize {
@@ -405,6 +424,26 @@ mod tests {
         assert_eq!(store.handle_request(at(1), &json, || 0), RemoteAsked::Known((content("new", 60), None)));
         begun(store.handle_request(at(1), &key("a"), || 0));
         assert!(matches!(store.handle_request(at(1), &key("ab"), || 0), RemoteAsked::Known(_)));
+    }
+
+    #[test]
+    fn what_is_being_confirmed_costs_as_much_as_the_store_at_most() {
+        let one = entry_bytes(&key("a"), &content("x", 1));
+        let mut store = NetworkStore::new(2 * one);
+        let mut flights = Vec::new();
+        for (path, expect) in [("a", tag()), ("b", tag()), ("c", None)] {
+            fetch(&mut store, 0, path, content("x", 1));
+            let (flight, etag) = begun(store.handle_request(at(1), &key(path), || 0));
+            assert_eq!(etag, expect, "{path}");
+            flights.push(flight);
+        }
+        let gone = || Err(ResourceError::NoAnswer(String::new()));
+        store.handle_action(&key("a").name);
+        store.handle_answer(at(1), flights[0], gone());
+        store.handle_answer(at(1), flights[2], gone());
+        assert_eq!(begun(store.handle_request(at(1), &key("c"), || 0)).1, tag(), "there is room again");
+        let answer = store.handle_answer(at(1), flights[1], Ok(Fetched::Valid(Duration::from_secs(1), Vec::new())));
+        assert_eq!(answer.outcome, Ok((content("x", 1), tag())));
     }
 
     #[test]

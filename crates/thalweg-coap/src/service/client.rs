@@ -65,10 +65,13 @@ pub(super) enum Order {
 
 impl CoapRemote {
     /// Opens the socket and starts the thread. Where the host has no IPv6, only things with IPv4 addresses can be reached.
+    /// Responses are kept by the [`Things`](crate::service::Things) above it alone: the cache of the endpoint is off.
     ///
     /// # Errors
     /// When the system gives no socket or thread.
-    pub fn start(config: Config, threads: &Arc<ThreadPoolManager>) -> io::Result<CoapRemote> {
+    pub fn start(mut config: Config, threads: &Arc<ThreadPoolManager>) -> io::Result<CoapRemote> {
+        // It would not hear when the store above forgets a response, and give it again.
+        config.limits.cache_bytes_max = 0;
         let opened = open(&config).map_err(|error| io::Error::other(error.to_string()))?;
         let shared = Arc::new(Shared {
             inbox: Mutex::default(),

@@ -1,7 +1,7 @@
 //! Requests to other things, collapsed and cached.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -136,6 +136,11 @@ impl Network {
         self.store().handle_action(name);
     }
 
+    pub(super) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
+        let (store, name) = (Arc::clone(&self.store), name.clone());
+        move || store.lock().unwrap_or_else(PoisonError::into_inner).handle_action(&name)
+    }
+
     pub(super) fn counters(&self) -> NetworkStoreCounters {
         self.store().counters()
     }
@@ -173,7 +178,9 @@ impl fmt::Debug for Network {
 /// A request with the name by which the other thing is known, if it is known by a name (RFC 7252 §6.4).
 pub(crate) fn with_host(name: &RemoteName, request: RequestBuf) -> RequestBuf {
     let host = name.thing.rsplit_once(':').map_or(name.thing.as_str(), |(host, _)| host);
-    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    // An address with a zone is only read together with its port.
+    let is_address =
+        host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() || name.thing.parse::<SocketAddr>().is_ok();
     if is_address { request } else { request.with_option(OptionNumber::URI_HOST, host.as_bytes()) }
 }
 

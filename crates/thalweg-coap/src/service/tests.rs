@@ -7,7 +7,7 @@ use crate::device::tests::{PATIENCE, SHORT};
 use crate::device::{Unit, Value};
 use crate::interaction::handler::Catalog;
 use crate::message::{Code, OptionNumber, RequestBuf, Response};
-use crate::resource::{Get, LocalStore, ResourceError, WatchGuard, system_clock};
+use crate::resource::{Get, LocalStore, RemoteName, ResourceError, WatchGuard, system_clock};
 use crate::scheduler::priority::Priorities;
 use crate::scheduler::thread_pool::ThreadPoolManager;
 use crate::service::remote::ResponseCompletion;
@@ -144,6 +144,23 @@ fn control_reaches_the_other_thing_and_outdates_the_store() {
     assert!(error.to_string().contains("neighbour:5683 answered 4.05"), "{error}");
     let (_, request, _) = answered(&asked, &theirs, || things.request(name));
     assert_eq!(request.code(), Code::GET, "what was in the store was forgotten");
+}
+
+#[test]
+fn a_thing_that_is_known_by_a_name_is_called_by_it_whatever_it_is_asked() {
+    let (things, theirs, asked) = neighbours();
+    let name = "coap://neighbour/level";
+    let (_, get, _) = answered(&asked, &theirs, || things.request(name));
+    let (_, put, _) = answered(&asked, &theirs, || things.set(name, &Value::Integer(5)));
+    for request in [&get, &put] {
+        let host = request.view().options.value(OptionNumber::URI_HOST);
+        assert_eq!(host, Some(&b"neighbour"[..]), "{:?}", request.code());
+    }
+    for thing in ["192.0.2.1:5683", "[2001:db8::1]:5683", "[fe80::1%2]:5683"] {
+        let name = RemoteName { thing: thing.to_owned(), path: String::new() };
+        let request = with_host(&name, RequestBuf::get("/"));
+        assert_eq!(request.view().options.value(OptionNumber::URI_HOST), None, "{thing}");
+    }
 }
 
 #[test]

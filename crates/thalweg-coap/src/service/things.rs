@@ -10,7 +10,7 @@ use crate::resource::{
     ResourceRepresentation, StoreError,
 };
 use crate::service::observation::Observation;
-use crate::service::remote::{Network, Remote, RemoteObservation};
+use crate::service::remote::{Network, Remote, RemoteObservation, with_host};
 use crate::service::{NameError, ResourceName};
 
 /// The resources that an application can reach. Cheap to clone.
@@ -100,6 +100,11 @@ impl Things {
         self.network.forget(name);
     }
 
+    /// The same for later. What is returned does not keep the way to other things open.
+    pub(crate) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
+        self.network.forgetter(name)
+    }
+
     /// Observes a resource of another thing: `listener` gets its state now and after each change, on the thread that drives
     /// all things, so it must not block. The network store does not keep these states.
     pub fn watch(
@@ -131,7 +136,7 @@ impl Things {
             ResourceName::Other(name) => {
                 let request = RequestBuf::put(&format!("/{}", name.path), payload);
                 let request = content_format.into_iter().fold(request, RequestBuf::with_content_format);
-                self.network.put(&name, request, self.patience)
+                self.network.put(&name, with_host(&name, request), self.patience)
             }
         }
     }

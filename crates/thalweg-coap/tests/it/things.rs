@@ -1,5 +1,6 @@
 //! Two things that use each other's resources over UDP.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
@@ -103,6 +104,25 @@ fn what_an_application_publishes_reaches_other_things() {
     assert_eq!(next(), b"rain");
     published.push(Value::Text("sun".to_owned()));
     assert_eq!(next(), b"sun");
+}
+
+#[test]
+fn responses_are_kept_by_the_store_alone() {
+    let state = AtomicUsize::new(0);
+    let handler = Function::inline(move |_| {
+        let state = state.fetch_add(1, Ordering::Relaxed);
+        Response::content(state.to_string(), content_format::TEXT).with_max_age(3600)
+    });
+    let routes = Routes::new().add("/count", handler);
+    let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
+    let remote = CoapRemote::start(Config::default(), server.scheduler().manager()).expect("started");
+    for expect in ["0", "1"] {
+        let (sender, answer) = mpsc::channel();
+        let completion = move |outcome| sender.send(outcome).expect("the test waits");
+        remote.request(&server.address().to_string(), RequestBuf::get("/count"), Box::new(completion));
+        let answer = answer.recv_timeout(PATIENCE).expect("in time").expect("answered");
+        assert_eq!(&*answer.payload, expect.as_bytes());
+    }
 }
 
 #[test]

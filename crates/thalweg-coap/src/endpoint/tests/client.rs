@@ -381,3 +381,27 @@ fn a_change_drops_what_is_kept_of_its_resource_in_every_format() {
         assert_eq!(ask(RequestBuf::get("/other").with_accept(accept)), 1, "it is still kept");
     }
 }
+
+#[test]
+fn a_response_from_before_a_change_is_told_and_not_kept() {
+    let mut client = Host::new(Config::default());
+    let acknowledged = ["/a", "/other"].map(|target| {
+        get(&mut client, target, Confirmability::Confirmable);
+        let request = client.sent().remove(0);
+        client.receive(SERVER, &[0x60, 0, request[2], request[3]]);
+        request
+    });
+    let put = RequestBuf::put("/a", "new");
+    client.endpoint.request(client.now, peer(SERVER), put, Confirmability::Confirmable).unwrap();
+    let put = client.sent().remove(0);
+    client.receive(SERVER, &answer(&put, MessageType::Acknowledgement, 0, Code::CHANGED, &[]));
+    assert_eq!(response(&mut client).code, Code::CHANGED);
+    for (request, id) in acknowledged.iter().zip(1..) {
+        client.receive(SERVER, &answer(request, MessageType::NonConfirmable, id, Code::CONTENT, &[]));
+        assert_eq!(response(&mut client).code, Code::CONTENT);
+    }
+    get(&mut client, "/other", Confirmability::Confirmable);
+    assert!(client.sent().is_empty(), "nothing changed there");
+    get(&mut client, "/a", Confirmability::Confirmable);
+    assert_eq!(client.lines(), ["CON 0.01 /a"]);
+}

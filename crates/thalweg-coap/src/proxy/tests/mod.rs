@@ -1,5 +1,6 @@
 mod options;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -205,4 +206,50 @@ fn a_payload_whose_format_nobody_names_gets_none() {
         let response = proxy.handle(&proxied(Code::GET, "coap://lamp/t").view());
         assert_eq!((response.content_format, &*response.payload), (None, &[0xff, 0][..]));
     }
+}
+
+/// A thing that answers all but GET when the test says so.
+#[derive(Default)]
+struct Slow {
+    completions: Mutex<Vec<ResponseCompletion>>,
+    gets: AtomicUsize,
+}
+
+impl Remote for Slow {
+    fn request(&self, _thing: &str, request: RequestBuf, completion: ResponseCompletion) {
+        if request.code() == Code::GET {
+            let get = self.gets.fetch_add(1, Ordering::Relaxed);
+            return completion(Ok(Response::content(get.to_string(), content_format::TEXT).with_max_age(60)));
+        }
+        self.completions.lock().expect("a lock").push(completion);
+    }
+
+    fn observe(&self, _thing: &str, _request: RequestBuf, _listener: ResponseListener) -> Box<dyn RemoteObservation> {
+        Box::new(Nothing)
+    }
+}
+
+#[test]
+fn what_is_written_is_asked_for_again_however_late_the_answer_is() {
+    let origin = Arc::new(Slow::default());
+    let as_remote = Arc::clone(&origin) as Arc<dyn Remote>;
+    let things = Things::new(LocalStore::new(), Arc::clone(&as_remote), 100_000, system_clock());
+    let relay = Relay::new(things, as_remote, Duration::from_millis(10));
+    let proxy = ForwardProxy::new(relay, Destinations::new(["*"]).expect("destinations"));
+    let said = |code| shown(&proxy.handle(&proxied(code, "coap://lamp/t").view()));
+    assert_eq!((said(Code::GET), said(Code::GET)), ("2.05 0".to_owned(), "2.05 0".to_owned()));
+    assert!(said(Code::PUT).starts_with("5.04"), "it takes too long");
+    assert_eq!((said(Code::GET), said(Code::GET)), ("2.05 1".to_owned(), "2.05 1".to_owned()));
+    let completion = origin.completions.lock().expect("a lock").pop().expect("a request");
+    completion(Ok(Response::new(Code::CHANGED)));
+    assert_eq!(said(Code::GET), "2.05 2", "the change may have come after the last state");
+    // A FETCH reads only.
+    assert!(said(Code::FETCH).starts_with("5.04"));
+    let completion = origin.completions.lock().expect("a lock").pop().expect("a request");
+    completion(Ok(Response::new(Code::CONTENT)));
+    assert_eq!(said(Code::GET), "2.05 2");
+    assert!(said(Code::PUT).starts_with("5.04"));
+    let way = Arc::downgrade(&origin);
+    drop((proxy, origin));
+    assert!(way.upgrade().is_none(), "it ends with the proxy, whatever is under way");
 }

@@ -262,6 +262,26 @@ fn expected_ratios_are_one_family_and_name_rivals_without_figures() {
 }
 
 #[test]
+fn no_ratio_holds_of_one_that_failed_in_a_quiet_run() {
+    let plan = Benchmark::parse("both.toml", &FILE.replace("runs = 8", "runs = 11")).expect("a benchmark");
+    let whole = example(&plan, |cell, round| match cell.contender.as_str() {
+        "batch" if round == 3 || round == 7 => None,
+        "batch" => Some(4_000.0),
+        _ => Some(1_000.0),
+    });
+    let told: Vec<_> = whole.ratios.iter().map(|ratio| (ratio.holds, ratio.reason.as_deref())).collect();
+    assert_eq!(told, [(None, Some("it has no figure in 2 of its runs")); 4]);
+    assert!(whole.ratios[0].estimate.is_some_and(|ratio| (ratio - 4.0).abs() < 0.01), "{:?}", whole.ratios[0]);
+    // What a disturbed run lacks tells nothing of it.
+    let mut cells = whole.cells;
+    for run in cells.iter_mut().flat_map(|cell| &mut cell.runs).filter(|run| [3, 7].contains(&run.round)) {
+        run.conditions.stolen_cpu = Some(0.5);
+    }
+    let ratios = BenchmarkResult::of(&plan, (1_795_294_025, Environment::read()), &[], cells).ratios;
+    assert_eq!(ratios.iter().map(|ratio| ratio.holds).collect::<Vec<_>>(), [Some(true); 4], "{ratios:?}");
+}
+
+#[test]
 fn ratios_within_the_noise_of_their_bound_are_not_judged() {
     let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
     // All rounds lie above the bound, by less than neighbouring runs of a cell differ.

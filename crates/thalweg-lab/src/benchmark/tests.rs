@@ -10,6 +10,7 @@ use super::*;
 use crate::host::{Conditions, Environment};
 use crate::quick;
 use crate::station::Work;
+use crate::statistics::Verdict;
 use crate::study::{CellResult, Experiment, RunName, StudyRun};
 
 /// A result of this benchmark in which each cell's time, or rate, is what `figure` says.
@@ -279,6 +280,27 @@ fn no_ratio_holds_of_one_that_failed_in_a_quiet_run() {
     }
     let ratios = BenchmarkResult::of(&plan, (1_795_294_025, Environment::read()), &[], cells).ratios;
     assert_eq!(ratios.iter().map(|ratio| ratio.holds).collect::<Vec<_>>(), [Some(true); 4], "{ratios:?}");
+}
+
+#[test]
+fn what_is_surely_faster_comes_before_what_may_be_faster_still() {
+    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
+    let result = example(&plan, |cell, round| {
+        Some(match cell.deed.load().0 {
+            1 => 100.0,
+            20 => 30.0 + 50.0 * f64::from(round % 2),
+            _ => 70.0,
+        })
+    });
+    let bursts = result.of_work("bursts");
+    let of = |samples| *bursts.iter().find(|cell| cell.cell.deed.load().0 == samples).expect("the cell");
+    let fastest = |others: &[_]| {
+        let (best, judged) = observations::fastest(&result, of(1), others).expect("one of them");
+        (best.cell.deed.load().0, judged.verdict)
+    };
+
+    assert_eq!(fastest(&[of(20)]), (20, Verdict::Inconclusive));
+    assert_eq!(fastest(&[of(20), of(7)]), (7, Verdict::Better));
 }
 
 #[test]

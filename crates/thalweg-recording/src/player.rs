@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg::types::Keyed;
+use thalweg::types::{Keyed, SequenceNumber};
 use thalweg::{DataWriter, DomainParticipant, KeyOf, Payload, Raw, Type};
 
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::instance::instance_of;
+use crate::numbers::NumberSet;
 use crate::order::LookAhead;
 use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
 use crate::schema::{shown_topic, wire_topic};
@@ -367,20 +368,31 @@ fn times(entry: &Entry) -> Option<(u64, u64, usize)> {
 }
 
 /// Whether a sample stood in an earlier file already: what durable writers keep is repeated at the beginning of each. `seen` has the
-/// last number of each writer; files of others have no GUIDs, and often no numbers.
-fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, u32>) -> bool {
+/// numbers of each writer; files of others have no GUIDs, and often no numbers.
+fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, SeenNumbers>) -> bool {
     let Entry::Message { channel, sequence, .. } = entry else { return false };
     let Ok(writer) = &channel.writer else { return false };
     if writer.writer.is_empty() {
         return false;
     }
-    let last = seen.entry(writer_key(writer, channel.id)).or_insert(sequence.wrapping_sub(1));
-    // The numbers of a writer grow; they have 32 bits here.
-    if sequence.wrapping_sub(*last).cast_signed() <= 0 {
-        return true;
+    seen.entry(writer_key(writer, channel.id)).or_default().is_repeated(*sequence)
+}
+
+/// The numbers of a writer, which have 32 bits in files.
+#[derive(Default)]
+struct SeenNumbers {
+    numbers: NumberSet,
+    /// The greatest one, with bits above the 32.
+    last: Option<i64>,
+}
+
+impl SeenNumbers {
+    fn is_repeated(&mut self, sequence: u32) -> bool {
+        let last = *self.last.get_or_insert(i64::from(sequence));
+        let number = last + i64::from(sequence.wrapping_sub(last as u32).cast_signed());
+        self.last = Some(last.max(number));
+        !self.numbers.insert(SequenceNumber(number))
     }
-    *last = *sequence;
-    false
 }
 
 /// The same writer in all files: by its GUID, and in files of others by its channel.
@@ -465,5 +477,18 @@ mod tests {
         };
         assert_eq!([took(0, 5), took(9, 7), took(11, 8), took(19, 9)], [5; 4]);
         assert_eq!([took(21, 9), took(22, 6), took(50, 9), took(51, 20)], [8, 6, 9, 9]);
+    }
+
+    #[test]
+    fn what_a_durable_writer_kept_is_replayed_behind_a_later_sample_and_once() {
+        let mut seen = SeenNumbers::default();
+        let order = [101, 1, 2, 3, 102, 2, 101, 102, 103];
+        let is_new = order.map(|number| !seen.is_repeated(number));
+        assert_eq!(is_new, [true, true, true, true, true, false, false, false, true]);
+        let mut seen = SeenNumbers::default();
+        assert_eq!(
+            [u32::MAX - 1, u32::MAX, 0, 1, u32::MAX].map(|number| seen.is_repeated(number)),
+            [false, false, false, false, true]
+        );
     }
 }

@@ -27,9 +27,16 @@ pub struct Latched {
 }
 
 impl Latched {
-    /// Keeps a sample in place of the oldest of its instance beyond `depth`. Returns whether there was room: else it is not repeated.
+    /// Keeps a sample in place of the oldest of its instance beyond `depth`, unless it is older than all of them: what came of a new writer
+    /// may come in front of what the writer kept. Returns whether there was room: else it is not repeated.
     pub fn keep(&mut self, writer: Guid, instance: KeyHash, depth: usize, sample: Kept) -> bool {
         let samples = self.instances.entry((writer, instance)).or_default();
+        // Numbers have 32 bits here.
+        let is_before = |kept: &Kept| kept.sequence.wrapping_sub(sample.sequence).cast_signed() <= 0;
+        let newer = samples.iter().rev().take_while(|kept| !is_before(kept)).count();
+        if newer >= depth.max(1) {
+            return true;
+        }
         while samples.len() >= depth.max(1) {
             self.bytes -= samples.pop_front().map_or(0, |oldest| bytes_of(&oldest));
         }
@@ -37,7 +44,7 @@ impl Latched {
         let has_room = self.bytes + bytes <= BYTES_MAX;
         if has_room {
             self.bytes += bytes;
-            samples.push_back(sample);
+            samples.insert(samples.len() - newer, sample);
         } else if samples.is_empty() {
             self.instances.remove(&(writer, instance));
         }
@@ -85,3 +92,26 @@ fn bytes_of(sample: &Kept) -> usize {
 const BYTES_MAX: usize = 64 << 20;
 /// Memory of a sample beside its payload, so that empty ones are bounded, too.
 const OVERHEAD_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_samples_are_kept_in_whatever_order_they_come() {
+        let kept = |depth, order: &[u32]| {
+            let mut latched = Latched::default();
+            for sequence in order.iter().copied() {
+                let sample = Kept { sequence, log_time_ns: 0, publish_time_ns: 0, payload: Payload::from(vec![0; 4]) };
+                assert!(latched.keep(Guid::UNKNOWN, KeyHash::default(), depth, sample));
+            }
+            let numbers: Vec<u32> = latched.instances.values().flatten().map(|kept| kept.sequence).collect();
+            let bytes: usize = latched.instances.values().flatten().map(bytes_of).sum();
+            assert_eq!(latched.bytes, bytes);
+            numbers
+        };
+        assert_eq!(kept(1, &[101, 100]), [101]);
+        assert_eq!(kept(3, &[101, 98, 99, 100, 102]), [100, 101, 102]);
+        assert_eq!(kept(2, &[1, u32::MAX, 0]), [0, 1], "numbers have 32 bits");
+    }
+}

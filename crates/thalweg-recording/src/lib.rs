@@ -16,6 +16,7 @@ pub mod files;
 pub mod instance;
 pub mod latched;
 mod ledger;
+mod numbers;
 pub mod order;
 pub mod player;
 pub mod qos;

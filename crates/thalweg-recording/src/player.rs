@@ -1,6 +1,6 @@
 //! Replays recordings: writers with the recorded QoS, samples at the recorded distances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg::types::Keyed;
+use thalweg::types::{Keyed, SequenceNumber};
 use thalweg::{DataWriter, DomainParticipant, KeyOf, Payload, Raw, Type};
 
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::instance::instance_of;
+use crate::numbers::NumberSet;
 use crate::order::LookAhead;
 use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
 use crate::schema::{shown_topic, wire_topic};
@@ -36,8 +37,9 @@ pub struct PlayerOptions {
 /// Whose time stamps give the distances of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayClock {
-    /// The writers', each set by the recorder's as the quickest of its samples so far tells: between the beginning of the recording and the
-    /// sample's reception, so that what was kept for late readers comes at the beginning, and nothing later than it was received.
+    /// The writers', each set by the recorder's as the quickest of its samples of the last 10 to 20 seconds tells: between the beginning of
+    /// the recording and the sample's reception, so that what was kept for late readers comes at the beginning, and nothing later than it
+    /// was received.
     Source,
     /// The recorder's.
     Reception,
@@ -280,17 +282,42 @@ impl<'a> Player<'a> {
     }
 }
 
-/// How far the clocks of writers are behind the recorder's, at most: the time that the quickest sample took is in it.
+/// How far the clocks of writers are behind the recorder's, at most: the time that the quickest of the latest samples took is in it. Clocks
+/// are set while they run, and a stamp may be anything: what is older tells nothing of what comes now.
 #[derive(Default)]
-struct SourceClocks(BTreeMap<String, i128>);
+struct SourceClocks(BTreeMap<String, SourceClock>);
+
+/// How far a writer's clock was behind, at least.
+struct SourceClock {
+    /// The number of the period of reception.
+    period: u64,
+    least: i128,
+    /// The least of the period before.
+    before: Option<i128>,
+}
 
 impl SourceClocks {
     /// A source time by the recorder's clock; never after the reception.
     fn set(&mut self, writer: String, source_ns: u64, log_time_ns: u64) -> u64 {
         let behind = i128::from(log_time_ns) - i128::from(source_ns);
-        let least = self.0.entry(writer).or_insert(behind);
-        *least = behind.min(*least);
-        u64::try_from(i128::from(source_ns) + *least).unwrap_or(log_time_ns)
+        let period = log_time_ns / CLOCK_PERIOD_NS;
+        let fresh = SourceClock { period, least: behind, before: None };
+        let clock = match self.0.entry(writer) {
+            btree_map::Entry::Vacant(place) => place.insert(fresh),
+            btree_map::Entry::Occupied(place) => {
+                let clock = place.into_mut();
+                if period == clock.period + 1 {
+                    *clock = SourceClock { before: Some(clock.least), ..fresh };
+                } else if period.abs_diff(clock.period) > 1 {
+                    *clock = fresh;
+                } else {
+                    clock.least = clock.least.min(behind);
+                }
+                clock
+            }
+        };
+        let least = clock.before.map_or(clock.least, |before| before.min(clock.least));
+        u64::try_from(i128::from(source_ns) + least).unwrap_or(log_time_ns)
     }
 }
 
@@ -341,20 +368,31 @@ fn times(entry: &Entry) -> Option<(u64, u64, usize)> {
 }
 
 /// Whether a sample stood in an earlier file already: what durable writers keep is repeated at the beginning of each. `seen` has the
-/// last number of each writer; files of others have no GUIDs, and often no numbers.
-fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, u32>) -> bool {
+/// numbers of each writer; files of others have no GUIDs, and often no numbers.
+fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, SeenNumbers>) -> bool {
     let Entry::Message { channel, sequence, .. } = entry else { return false };
     let Ok(writer) = &channel.writer else { return false };
     if writer.writer.is_empty() {
         return false;
     }
-    let last = seen.entry(writer_key(writer, channel.id)).or_insert(sequence.wrapping_sub(1));
-    // The numbers of a writer grow; they have 32 bits here.
-    if sequence.wrapping_sub(*last).cast_signed() <= 0 {
-        return true;
+    seen.entry(writer_key(writer, channel.id)).or_default().is_repeated(*sequence)
+}
+
+/// The numbers of a writer, which have 32 bits in files.
+#[derive(Default)]
+struct SeenNumbers {
+    numbers: NumberSet,
+    /// The greatest one, with bits above the 32.
+    last: Option<i64>,
+}
+
+impl SeenNumbers {
+    fn is_repeated(&mut self, sequence: u32) -> bool {
+        let last = *self.last.get_or_insert(i64::from(sequence));
+        let number = last + i64::from(sequence.wrapping_sub(last as u32).cast_signed());
+        self.last = Some(last.max(number));
+        !self.numbers.insert(SequenceNumber(number))
     }
-    *last = *sequence;
-    false
 }
 
 /// The same writer in all files: by its GUID, and in files of others by its channel.
@@ -380,6 +418,8 @@ const STEP: Duration = Duration::from_millis(20);
 const LOOK_AHEAD: usize = 4_096;
 /// Their bytes, chosen by us.
 const LOOK_AHEAD_BYTES: usize = 64 << 20;
+/// Two periods tell of a writer's clock; chosen by us: most writers have a quick sample in them, and a clock that is set disturbs no longer.
+const CLOCK_PERIOD_NS: u64 = 10_000_000_000;
 /// Longest distance of an entry from the first that is waited for: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
@@ -406,5 +446,49 @@ mod tests {
         assert_eq!(clocks.set("kept".to_owned(), begin - 60 * SECOND, begin), begin);
         assert_eq!(clocks.set("kept".to_owned(), begin + SECOND, begin + SECOND + 5), begin + SECOND + 5);
         assert_eq!(clocks.set("kept".to_owned(), begin + 2 * SECOND, begin + 2 * SECOND + 9), begin + 2 * SECOND + 5);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_or_a_stamp_in_the_future_disturbs_the_distances_for_seconds_only() {
+        const SECOND: u64 = 1_000_000_000;
+        let begin = 10_000 * SECOND;
+        for (name, source_ns) in [
+            ("an hour ahead for a minute", (|number| if number < 60 { 3_600 * SECOND } else { 0 }) as fn(u64) -> u64),
+            ("one stamp in the future", |number| if number == 60 { 3_600 * SECOND } else { 0 }),
+        ] {
+            let mut clocks = SourceClocks::default();
+            for number in 0..300 {
+                let (sent, took) = (begin + number * SECOND, (1 + number % 3) * 1_000_000);
+                let set = clocks.set("writer".to_owned(), sent + source_ns(number), sent + took);
+                let is_disturbed = (60..80).contains(&number);
+                assert!(is_disturbed || set == sent + 1_000_000, "{name}, sample {number}: {set}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_quickest_sample_took_is_forgotten_with_it() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut clocks = SourceClocks::default();
+        let begin = 10_000 * SECOND;
+        let mut took = |after_s: u64, took| {
+            let sent = begin + after_s * SECOND;
+            clocks.set("writer".to_owned(), sent, sent + took) - sent
+        };
+        assert_eq!([took(0, 5), took(9, 7), took(11, 8), took(19, 9)], [5; 4]);
+        assert_eq!([took(21, 9), took(22, 6), took(50, 9), took(51, 20)], [8, 6, 9, 9]);
+    }
+
+    #[test]
+    fn what_a_durable_writer_kept_is_replayed_behind_a_later_sample_and_once() {
+        let mut seen = SeenNumbers::default();
+        let order = [101, 1, 2, 3, 102, 2, 101, 102, 103];
+        let is_new = order.map(|number| !seen.is_repeated(number));
+        assert_eq!(is_new, [true, true, true, true, true, false, false, false, true]);
+        let mut seen = SeenNumbers::default();
+        assert_eq!(
+            [u32::MAX - 1, u32::MAX, 0, 1, u32::MAX].map(|number| seen.is_repeated(number)),
+            [false, false, false, false, true]
+        );
     }
 }

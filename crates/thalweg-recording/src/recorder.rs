@@ -21,6 +21,7 @@ use crate::error::RecordingError;
 use crate::files::{FileOptions, RecordingFiles};
 use crate::instance::instance_of;
 use crate::ledger::{Ledger, WRITERS_MAX};
+use crate::numbers::NumberSet;
 use crate::qos::RecordedQos;
 use crate::queue::ByteQueue;
 use crate::schema::TypeSchema;
@@ -59,17 +60,24 @@ struct Recording {
     ledger: Ledger,
     /// What writers announced; those that have gone stay, since their samples may wait.
     writers: Mutex<HashMap<Guid, AnnouncedWriter>>,
-    /// Writers whose samples came before anybody looked at what they announce: the demand of the reader that got the first of them, and the
-    /// last number that it took. Locked under `writers`.
-    early: Mutex<HashMap<Guid, (Demand, SequenceNumber)>>,
+    /// Writers whose samples came before anybody looked at what they announce. Locked under `writers`.
+    early: Mutex<HashMap<Guid, EarlySamples>>,
+}
+
+/// What came of a writer that nobody has looked at.
+#[derive(Default)]
+struct EarlySamples {
+    taken: NumberSet,
+    /// The last look did not find it.
+    was_absent: bool,
 }
 
 /// What is kept of an announcement.
 struct AnnouncedWriter {
     demand: Demand,
     qos: RecordedQos,
-    /// The last number that readers of what it announced before have got.
-    after: SequenceNumber,
+    /// Numbers that came before its own reader was known to be that.
+    taken: NumberSet,
     /// Nobody announces it any more: late readers would get nothing of it.
     is_gone: bool,
 }
@@ -191,12 +199,12 @@ impl<'a> Recorder<'a> {
                     continue;
                 }
                 if is_news {
-                    let after = match known {
-                        Some(_) => self.shared.ledger.last(data.guid),
-                        None => self.shared.taken_early(data.guid, &demand),
+                    let taken = match known {
+                        Some(_) => NumberSet::up_to(self.shared.ledger.last(data.guid)),
+                        None => self.shared.taken_early(data.guid),
                     };
                     let qos = RecordedQos::of(&data.qos);
-                    writers.insert(data.guid, AnnouncedWriter { demand, qos, after, is_gone: false });
+                    writers.insert(data.guid, AnnouncedWriter { demand, qos, taken, is_gone: false });
                 }
                 is_news
             };
@@ -204,7 +212,7 @@ impl<'a> Recorder<'a> {
                 news.push(refusal);
             }
         }
-        self.shared.early().retain(|writer, _| present.contains(writer));
+        self.shared.forget_early(&present);
         self.find_types(&mut news);
         self.note_losses();
         news
@@ -345,29 +353,30 @@ impl Drop for Recorder<'_> {
 }
 
 impl Recording {
-    /// Whether a sample belongs to the reader that asks for `demand`: another one that asks for less may match its writer as well, and one
-    /// that followed it has recorded what a later one gets of its history.
+    /// Whether a sample belongs to the reader that asks for `demand`: another one that asks for less may match its writer as well. As long
+    /// as nobody knows whose the writer is, any of them may bring what no other one has brought.
     fn is_for(&self, demand: &Demand, writer: Guid, sequence: SequenceNumber) -> bool {
         let writers = self.writers();
-        if let Some(announced) = writers.get(&writer) {
-            return announced.demand == *demand && sequence > announced.after;
+        match writers.get(&writer) {
+            Some(announced) => announced.demand == *demand && !announced.taken.has(sequence),
+            None => self.early().entry(writer).or_default().taken.insert(sequence),
         }
-        let mut early = self.early();
-        let (first, last) = early.entry(writer).or_insert_with(|| (demand.clone(), SequenceNumber::ZERO));
-        let is_first = *first == *demand;
-        if is_first {
-            *last = (*last).max(sequence);
-        }
-        is_first
     }
 
-    /// The last number that another reader than that for `demand` took of a writer that is known from now on.
-    fn taken_early(&self, writer: Guid, demand: &Demand) -> SequenceNumber {
-        let early = self.early().remove(&writer).filter(|(first, _)| first != demand);
-        early.map_or(SequenceNumber::ZERO, |(_, last)| last)
+    /// The numbers that readers took of a writer that is known from now on.
+    fn taken_early(&self, writer: Guid) -> NumberSet {
+        self.early().remove(&writer).unwrap_or_default().taken
     }
 
-    fn early(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, (Demand, SequenceNumber)>> {
+    /// Lets go of what came of writers that two looks in a row have not found: one may come in the middle of a look.
+    fn forget_early(&self, present: &HashSet<Guid>) {
+        self.early().retain(|writer, early| {
+            let was_absent = std::mem::replace(&mut early.was_absent, !present.contains(writer));
+            !(was_absent && early.was_absent)
+        });
+    }
+
+    fn early(&self) -> std::sync::MutexGuard<'_, HashMap<Guid, EarlySamples>> {
         self.early.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -198,6 +198,7 @@ struct CountedTopic {
     counts: Arc<Counts>,
     /// Samples, bytes and losses before this period.
     before: [u64; 3],
+    /// Why some of its writers found no reader in the last look.
     uncounted: Option<String>,
 }
 
@@ -266,6 +267,7 @@ impl<'a> Traffic<'a> {
             (topic.writers, topic.readers) = (0, 0);
             topic.types.clear();
             topic.wanted.clear();
+            topic.uncounted = None;
         }
         let (publications, subscriptions) = (self.participant.publications(), self.participant.subscriptions());
         let mut writers = HashSet::new();
@@ -312,15 +314,18 @@ impl<'a> Traffic<'a> {
         if topic.own.iter().any(|(of, same, _)| *of == data.type_name && *same == demand) {
             return;
         }
-        if readers >= READERS_MAX {
-            topic.uncounted = Some(format!("{READERS_MAX} readers are there already"));
-            // It is tried again.
-            self.demands.lock().remove(&data.guid);
-            return;
-        }
-        match create_reader(self.participant, data, &demand, (&topic.counts, &self.demands)) {
+        let created = match readers >= READERS_MAX {
+            true => Err(format!("{READERS_MAX} readers are there already")),
+            false => create_reader(self.participant, data, &demand, (&topic.counts, &self.demands))
+                .map_err(|error| error.to_string()),
+        };
+        match created {
             Ok(reader) => topic.own.push((data.type_name.clone(), demand, reader)),
-            Err(error) => topic.uncounted = Some(error.to_string()),
+            Err(why) => {
+                topic.uncounted = Some(why);
+                // It is tried again.
+                self.demands.lock().remove(&data.guid);
+            }
         }
     }
 
@@ -381,3 +386,51 @@ const SETTLING: Duration = Duration::from_secs(2);
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// Readers, chosen by us: several times the topics of a large robot.
 const READERS_MAX: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use thalweg::qos::WriterQos;
+    use thalweg::types::Keyed;
+
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_counted_is_tried_again_and_said_until_it_is() {
+        let tag = format!("uncounted-{}", std::process::id());
+        let create = || DomainParticipant::builder(0).loopback_only().domain_tag(&tag).create().expect("a participant");
+        let (here, one, other) = (create(), create(), create());
+        let write = |participant: &DomainParticipant, type_name: &str| {
+            let topic = participant.create_raw_topic("notes", type_name, Keyed::No, None);
+            participant.create_writer(&topic, WriterQos::default()).expect("a writer")
+        };
+        let mut traffic = Traffic::new(&here, TopicSelection::new(vec!["notes".to_owned()], Vec::new()));
+        let mut look_until = |what: &str, is_so: &dyn Fn(&[&str], Option<&str>) -> bool| {
+            let until = Instant::now() + Duration::from_secs(30);
+            loop {
+                traffic.look();
+                if let Some(topic) = traffic.topics.get("notes") {
+                    let types: Vec<&str> = topic.own.iter().map(|(of, ..)| of.as_str()).collect();
+                    if is_so(&types, topic.uncounted.as_deref()) {
+                        return;
+                    }
+                }
+                assert!(Instant::now() < until, "{what}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let first = write(&one, "One");
+        look_until("the first is counted", &|types, uncounted| types == ["One"] && uncounted.is_none());
+        let _second = write(&other, "Two");
+        look_until("the second is not", &|types, uncounted| types == ["One"] && uncounted.is_some());
+        for _ in 0..3 {
+            let looks = std::cell::Cell::new(0);
+            look_until("it says so each time", &|_, uncounted| {
+                looks.set(looks.get() + 1);
+                assert_eq!(looks.get(), 1);
+                uncounted.is_some_and(|why| why.contains("One"))
+            });
+        }
+        drop(first);
+        look_until("the second is counted", &|types, uncounted| types == ["Two"] && uncounted.is_none());
+    }
+}

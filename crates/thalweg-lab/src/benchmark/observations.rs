@@ -101,7 +101,8 @@ fn unsplit(result: &BenchmarkResult, (cell, times): &Timed<'_>, all: &[Timed<'_>
     out
 }
 
-/// The one of these that took the smallest share of the time of `baseline`, with what the runs tell of all of them.
+/// The one of these that took the smallest share of the time of `baseline`, with what the runs tell of it; those that were surely faster
+/// than `baseline` come first.
 pub(crate) fn fastest<'a>(
     result: &BenchmarkResult,
     baseline: &'a BenchmarkCellRuns,
@@ -113,7 +114,8 @@ pub(crate) fn fastest<'a>(
         judged.ratio.map_or_else(|| mean(cell) / mean(baseline), |ratio| ratio.estimate)
     };
     let all = others.iter().copied().zip(result.judge_times(&pairs));
-    all.min_by(|one, other| share(one).total_cmp(&share(other)))
+    let is_open = |(_, judged): &(&BenchmarkCellRuns, Judged)| judged.verdict != Verdict::Better;
+    all.min_by(|one, other| is_open(one).cmp(&is_open(other)).then(share(one).total_cmp(&share(other))))
 }
 
 fn steadiness(cells: &[Timed<'_>]) -> Option<String> {

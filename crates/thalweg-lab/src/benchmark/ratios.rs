@@ -16,6 +16,8 @@ struct Asked<'a> {
     best: Option<&'a BenchmarkCellRuns>,
     /// Those of them that have no figure in some run.
     without: Vec<String>,
+    /// Quiet runs of the subject that have no figure.
+    lacking: usize,
 }
 
 /// What the runs say of the expected ratios of these works; those of one quantity are one family.
@@ -41,6 +43,11 @@ pub(super) fn judged(works: &[WorkPlan], cells: &[BenchmarkCellRuns]) -> Vec<Jud
             (ratio.holds, ratio.reason) = (told.is_below.map(side), told.reason);
         }
     }
+    // One that fails in some runs keeps to no bound, whatever the others say.
+    for (ratio, one) in out.iter_mut().zip(&asked).filter(|(_, one)| one.lacking > 0 && one.best.is_some()) {
+        let reason = format!("it has no figure in {} of its runs", one.lacking);
+        (ratio.holds, ratio.reason) = (None, Some(reason));
+    }
     out
 }
 
@@ -65,6 +72,7 @@ fn asked<'a>(work: &'a WorkPlan, cells: &'a [BenchmarkCellRuns]) -> Vec<Asked<'a
             .filter_map(|rival| Some((*rival, quiet_median(measure, rival)?)))
             .reduce(|best, other| if measure.is_better(other.1, best.1) { other } else { best });
         let lacks = |rival: &&&BenchmarkCellRuns| rival.runs.iter().any(|run| (measure.of)(run).is_none());
+        let lacking = subject.quiet_runs().filter(|run| (measure.of)(run).is_none()).count();
         Some(Asked {
             cell: format!("{}, {}", work.name, subject.cell.deed),
             expected,
@@ -72,6 +80,7 @@ fn asked<'a>(work: &'a WorkPlan, cells: &'a [BenchmarkCellRuns]) -> Vec<Asked<'a
             subject,
             best: best.map(|(rival, _)| rival),
             without: rivals.iter().filter(lacks).map(|rival| rival.cell.contender.clone()).collect(),
+            lacking,
         })
     };
     let all =

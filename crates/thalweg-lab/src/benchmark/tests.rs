@@ -10,6 +10,7 @@ use super::*;
 use crate::host::{Conditions, Environment};
 use crate::quick;
 use crate::station::Work;
+use crate::statistics::Verdict;
 use crate::study::{CellResult, Experiment, RunName, StudyRun};
 
 /// A result of this benchmark in which each cell's time, or rate, is what `figure` says.
@@ -259,6 +260,47 @@ fn expected_ratios_are_one_family_and_name_rivals_without_figures() {
     }
     let ratios = BenchmarkResult::of(&plan, (1_795_294_025, Environment::read()), &[], cells).ratios;
     assert_eq!((ratios[0].best.as_deref(), ratios[0].holds), (Some("cyclone batch"), Some(true)));
+}
+
+#[test]
+fn no_ratio_holds_of_one_that_failed_in_a_quiet_run() {
+    let plan = Benchmark::parse("both.toml", &FILE.replace("runs = 8", "runs = 11")).expect("a benchmark");
+    let whole = example(&plan, |cell, round| match cell.contender.as_str() {
+        "batch" if round == 3 || round == 7 => None,
+        "batch" => Some(4_000.0),
+        _ => Some(1_000.0),
+    });
+    let told: Vec<_> = whole.ratios.iter().map(|ratio| (ratio.holds, ratio.reason.as_deref())).collect();
+    assert_eq!(told, [(None, Some("it has no figure in 2 of its runs")); 4]);
+    assert!(whole.ratios[0].estimate.is_some_and(|ratio| (ratio - 4.0).abs() < 0.01), "{:?}", whole.ratios[0]);
+    // What a disturbed run lacks tells nothing of it.
+    let mut cells = whole.cells;
+    for run in cells.iter_mut().flat_map(|cell| &mut cell.runs).filter(|run| [3, 7].contains(&run.round)) {
+        run.conditions.stolen_cpu = Some(0.5);
+    }
+    let ratios = BenchmarkResult::of(&plan, (1_795_294_025, Environment::read()), &[], cells).ratios;
+    assert_eq!(ratios.iter().map(|ratio| ratio.holds).collect::<Vec<_>>(), [Some(true); 4], "{ratios:?}");
+}
+
+#[test]
+fn what_is_surely_faster_comes_before_what_may_be_faster_still() {
+    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
+    let result = example(&plan, |cell, round| {
+        Some(match cell.deed.load().0 {
+            1 => 100.0,
+            20 => 30.0 + 50.0 * f64::from(round % 2),
+            _ => 70.0,
+        })
+    });
+    let bursts = result.of_work("bursts");
+    let of = |samples| *bursts.iter().find(|cell| cell.cell.deed.load().0 == samples).expect("the cell");
+    let fastest = |others: &[_]| {
+        let (best, judged) = observations::fastest(&result, of(1), others).expect("one of them");
+        (best.cell.deed.load().0, judged.verdict)
+    };
+
+    assert_eq!(fastest(&[of(20)]), (20, Verdict::Inconclusive));
+    assert_eq!(fastest(&[of(20), of(7)]), (7, Verdict::Better));
 }
 
 #[test]

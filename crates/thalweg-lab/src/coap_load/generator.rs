@@ -76,6 +76,8 @@ struct Client {
     open: u32,
     /// Requests of a closed loop that are to be sent.
     owed: u32,
+    /// Those that the system refused, as they were to leave together: when they were due first, and their number.
+    refused: Vec<(u64, u32)>,
 }
 
 impl<'plan> Generator<'plan> {
@@ -99,7 +101,14 @@ impl<'plan> Generator<'plan> {
             }
             let data = epoll::EventData::new_u64(u64::from(client));
             epoll::add(&epoll, &socket, data, epoll::EventFlags::IN).map_err(refused)?;
-            clients.push(Client { socket, next_id: random.next_u64() as u16, sent: 0, open: 0, owed: 0 });
+            clients.push(Client {
+                socket,
+                next_id: random.next_u64() as u16,
+                sent: 0,
+                open: 0,
+                owed: 0,
+                refused: Vec::new(),
+            });
         }
         Ok(Generator {
             template,
@@ -175,8 +184,14 @@ impl<'plan> Generator<'plan> {
     /// Sends the requests of a closed loop whose turn has come.
     fn send_owed(&mut self, client: u32) {
         let now = self.now();
-        let mut owed = std::mem::take(&mut self.clients[client as usize].owed);
-        while owed > 0 && now < self.tally.end() {
+        let place = &mut self.clients[client as usize];
+        let mut owed = std::mem::take(&mut place.owed);
+        let refused = std::mem::take(&mut place.refused);
+        if now >= self.tally.end() {
+            return;
+        }
+        refused.into_iter().for_each(|(due, count)| self.send(client, due, now, count));
+        while owed > 0 {
             let count = owed.min(self.burst.requests_max);
             self.send(client, now, now, count);
             owed -= count;
@@ -203,6 +218,10 @@ impl<'plan> Generator<'plan> {
         }
         let is_taken = send(&place.socket, &self.burst.bytes);
         for (number, offset) in (first..).zip(0..count as u16) {
+            if !is_taken && self.schedule.is_none() {
+                self.tally.handle_refusal(due);
+                continue;
+            }
             self.tally.handle_request(due, now, is_taken);
             if !is_taken {
                 continue;
@@ -218,7 +237,7 @@ impl<'plan> Generator<'plan> {
             place.sent += count;
             place.open += count;
         } else if self.schedule.is_none() {
-            place.owed += count;
+            place.refused.push((due, count));
             if !self.refused.0.contains(&client) {
                 self.refused.0.push(client);
             }
@@ -365,7 +384,7 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const READY_MAX: usize = 256;
 /// Requests that leave by one system call; the kernel cuts them into datagrams.
 const BURST_MAX: u32 = 32;
-/// How long a closed loop waits after a refusal: the next one would count as a request that was not sent as well.
+/// How long a closed loop waits after a refusal.
 const RETRY_NANOS: u64 = 1_000_000;
 /// Some 100 µs of sending.
 const SENDS_PER_TURN: usize = 32;
@@ -410,14 +429,45 @@ mod tests {
         let connected = std::mem::replace(&mut generator.clients[0].socket, UdpSocket::bind("127.0.0.1:0").unwrap());
         generator.clients[0].owed = 1;
         generator.send_owed(0);
-        assert_eq!((generator.tally.counts().unsent, generator.clients[0].owed), (1, 1));
+        assert_eq!((generator.tally.counts().unsent, generator.clients[0].refused.len()), (1, 1));
         generator.clients[0].socket = connected;
         let now = generator.now();
         generator.retry(now.saturating_sub(RETRY_NANOS));
         assert_eq!(generator.tally.counts().sent, 0, "not at once");
         generator.retry(now + RETRY_NANOS);
-        assert_eq!((generator.tally.counts().sent, generator.clients[0].owed), (1, 0));
+        assert_eq!((generator.tally.counts().sent, generator.clients[0].refused.len()), (1, 0));
         assert!(server.recv(&mut [0; 64]).is_ok());
+    }
+
+    #[test]
+    fn a_request_that_is_refused_several_times_is_offered_once_and_waits_from_its_first_due_time_on() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let plan = LoadPlan {
+            warm_up: std::time::Duration::ZERO,
+            arrival: ArrivalProcess::Closed(40),
+            ..LoadPlan::new(server.local_addr().unwrap())
+        };
+        let mut generator = Generator::new(&plan).unwrap();
+        let connected = std::mem::replace(&mut generator.clients[0].socket, UdpSocket::bind("127.0.0.1:0").unwrap());
+        generator.clients[0].owed = 40;
+        let before = generator.now();
+        generator.send_owed(0);
+        let after = generator.now();
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            generator.retry(generator.now());
+        }
+        let counts = generator.tally.counts();
+        assert_eq!((counts.offered, counts.unsent, counts.sent), (0, 160, 0));
+        generator.clients[0].socket = connected;
+        generator.clients[0].owed += 1;
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let later = generator.now();
+        generator.retry(later);
+        let counts = generator.tally.counts();
+        assert_eq!((counts.offered, counts.unsent, counts.sent, generator.clients[0].refused.len()), (41, 160, 41, 0));
+        let dues: Vec<u64> = (0..41).filter_map(|number| Some(generator.ledger.get_mut(number)?.due)).collect();
+        assert!(dues[..40].iter().all(|due| (before..=after).contains(due)) && dues[40] >= later, "{dues:?}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// The requests that were sent, in the order of their numbers and of the times they were due.
+/// The requests that were sent, in the order of their numbers and, but for those that the system refused at first, of the times they were
+/// due.
 pub(super) struct Ledger {
     entries: VecDeque<Entry>,
     /// Number of the first entry.

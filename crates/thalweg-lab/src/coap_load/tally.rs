@@ -80,6 +80,11 @@ impl Tally {
         }
     }
 
+    /// The system refused a request of a closed loop, which is tried again and offered once it leaves.
+    pub(super) fn handle_refusal(&mut self, due: u64) {
+        self.counts.unsent += u64::from(self.is_counted(due));
+    }
+
     /// The first answer to a request came in time.
     pub(super) fn handle_answer(&mut self, due: u64, now: u64, code: Code, verdict: Verdict) {
         if verdict == Verdict::Right && self.is_counted(now) {

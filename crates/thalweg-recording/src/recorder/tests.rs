@@ -34,7 +34,7 @@ fn announce(recording: &Recording, writer: Guid, qos: &thalweg::qos::WriterQos) 
     let demand = Demand { is_reliable: true, is_durable: true, ownership: Ownership::Shared, partition: Vec::new() };
     recording.writers().insert(
         writer,
-        AnnouncedWriter { demand, qos: RecordedQos::of(qos), after: SequenceNumber::ZERO, is_gone: false },
+        AnnouncedWriter { demand, qos: RecordedQos::of(qos), taken: NumberSet::default(), is_gone: false },
     );
 }
 
@@ -222,18 +222,74 @@ fn a_writer_that_changes_its_partition_is_recorded_on() {
     assert_eq!([Durability::Volatile, Durability::TransientLocal].map(recorded_of_a_writer_that_moves), [20, 20]);
 }
 
-#[test]
-fn samples_of_a_writer_that_nobody_has_looked_at_are_taken_from_one_reader() {
-    let recording = recording();
-    let demand =
-        |is_reliable| Demand { is_reliable, is_durable: false, ownership: Ownership::Shared, partition: Vec::new() };
-    let (lesser, own) = (demand(false), demand(true));
-    let takes = |demand: &Demand, sequence| recording.is_for(demand, guid(1), SequenceNumber(sequence));
-    assert!(takes(&lesser, 1) && !takes(&own, 1) && !takes(&own, 2) && takes(&lesser, 2));
-    // It is looked at: the reader for it goes on where the other one was.
-    let after = recording.taken_early(guid(1), &own);
+fn demand(is_reliable: bool, is_durable: bool) -> Demand {
+    Demand { is_reliable, is_durable, ownership: Ownership::Shared, partition: Vec::new() }
+}
+
+/// Makes a writer known that asks for a reader of its own.
+fn look_at(recording: &Recording, writer: Guid, demand: &Demand) {
+    let taken = recording.taken_early(writer);
     let qos = RecordedQos::of(&thalweg::qos::WriterQos::default());
-    recording.writers().insert(guid(1), AnnouncedWriter { demand: own.clone(), qos, after, is_gone: false });
-    assert!(!takes(&lesser, 3) && !takes(&own, 2) && takes(&own, 3));
+    let announced = AnnouncedWriter { demand: demand.clone(), qos, taken, is_gone: false };
+    recording.writers().insert(writer, announced);
+}
+
+#[test]
+fn samples_of_a_writer_that_nobody_has_looked_at_are_taken_once_from_whoever_brings_them() {
+    let recording = recording();
+    let (lesser, own) = (demand(false, false), demand(true, false));
+    let takes = |demand: &Demand, sequence| recording.is_for(demand, guid(1), SequenceNumber(sequence));
+    assert!(takes(&lesser, 1) && !takes(&own, 1) && takes(&own, 2) && !takes(&lesser, 2));
+    // It is looked at: the reader for it goes on where both were.
+    look_at(&recording, guid(1), &own);
+    assert!(!takes(&lesser, 3) && !takes(&own, 1) && !takes(&own, 2) && takes(&own, 3));
+    assert!(recording.early().is_empty());
+}
+
+#[test]
+fn what_a_new_writer_kept_is_recorded_though_another_reader_has_got_a_later_sample() {
+    let (volatile, durable) = (demand(true, false), demand(true, true));
+    for is_looked_at_before in [true, false] {
+        let recording = recording();
+        let takes = |demand: &Demand, sequence| recording.is_for(demand, guid(1), SequenceNumber(sequence));
+        assert!(takes(&volatile, 101));
+        if is_looked_at_before {
+            look_at(&recording, guid(1), &durable);
+        }
+        assert!((1..=100).all(|sequence| takes(&durable, sequence)), "looked at before: {is_looked_at_before}");
+        if !is_looked_at_before {
+            look_at(&recording, guid(1), &durable);
+        }
+        assert!(!takes(&durable, 101) && takes(&durable, 102) && !takes(&volatile, 103));
+    }
+}
+
+#[test]
+fn what_one_reader_missed_of_a_new_writer_is_recorded_from_another_one() {
+    let recording = recording();
+    let (lesser, own) = (demand(false, false), demand(true, false));
+    let takes = |demand: &Demand, sequence| recording.is_for(demand, guid(1), SequenceNumber(sequence));
+    assert!([1, 2, 4, 5].into_iter().all(|sequence| takes(&lesser, sequence)));
+    look_at(&recording, guid(1), &own);
+    assert_eq!([1, 2, 3, 4, 5, 6].map(|sequence| takes(&own, sequence)), [false, false, true, false, false, true]);
+}
+
+#[test]
+fn what_came_of_a_writer_during_a_look_is_known_to_the_next_one() {
+    let recording = recording();
+    let (lesser, own) = (demand(false, false), demand(true, true));
+    let takes = |demand: &Demand, sequence| recording.is_for(demand, guid(1), SequenceNumber(sequence));
+    // The look began before anybody knew of the writer.
+    assert!(takes(&lesser, 1));
+    recording.forget_early(&HashSet::new());
+    look_at(&recording, guid(1), &own);
+    assert!(!takes(&own, 1) && takes(&own, 2));
+    // One that is seen in between is not gone.
+    assert!(recording.is_for(&lesser, guid(2), SequenceNumber(1)));
+    for present in [HashSet::new(), HashSet::from([guid(2)]), HashSet::new()] {
+        recording.forget_early(&present);
+        assert!(!recording.is_for(&lesser, guid(2), SequenceNumber(1)));
+    }
+    recording.forget_early(&HashSet::new());
     assert!(recording.early().is_empty());
 }

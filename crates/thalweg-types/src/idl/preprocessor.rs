@@ -140,9 +140,9 @@ impl Preprocessor {
 
     /// Whether the condition of an `#if` is not zero.
     fn holds(&self, condition: &str) -> Result<bool, String> {
-        let mut tokens = Vec::new();
-        self.expand(condition, &mut Vec::new(), &mut tokens)?;
-        let mut condition = Condition { tokens: tokens.into_iter().peekable(), depth: 0 };
+        let mut expanded = Expanded::default();
+        self.expand(condition, &mut Vec::new(), &mut expanded)?;
+        let mut condition = Condition { tokens: expanded.tokens.into_iter().peekable(), depth: 0 };
         let value = condition.choice(true)?;
         match condition.tokens.next() {
             None => Ok(value != 0),
@@ -151,7 +151,7 @@ impl Preprocessor {
     }
 
     /// The tokens of a condition, with macros in the place of their names.
-    fn expand(&self, text: &str, hidden: &mut Vec<String>, into: &mut Vec<String>) -> Result<(), String> {
+    fn expand(&self, text: &str, hidden: &mut Vec<String>, into: &mut Expanded) -> Result<(), String> {
         let mut tokens = tokens(text)?.into_iter().peekable();
         while let Some(token) = tokens.next() {
             if token == "defined" {
@@ -161,18 +161,19 @@ impl Preprocessor {
                 if is_enclosed && tokens.next_if_eq(")").is_none() {
                     return Err(format!("defined({name} without \")\""));
                 }
-                into.push(u8::from(is_known).to_string());
+                into.tokens.push(u8::from(is_known).to_string());
                 continue;
             }
             match self.macros.get(&token) {
                 Some(Macro::Text(text)) if !hidden.contains(&token) && hidden.len() < NESTING_MAX => {
+                    into.macros += 1;
                     hidden.push(token);
                     self.expand(text, hidden, into)?;
                     hidden.pop();
                 }
-                _ => into.push(token),
+                _ => into.tokens.push(token),
             }
-            if into.len() > TOKENS_MAX {
+            if into.tokens.len() + into.macros > TOKENS_MAX {
                 return Err(format!("a condition of more than {TOKENS_MAX} tokens"));
             }
         }
@@ -180,7 +181,15 @@ impl Preprocessor {
     }
 }
 
-/// Most tokens of a condition whose macros stand for others; chosen by us.
+/// The tokens of a condition whose macros are replaced.
+#[derive(Default)]
+struct Expanded {
+    tokens: Vec<String>,
+    /// The macros that were replaced.
+    macros: usize,
+}
+
+/// Most tokens of a condition whose macros stand for others, with those macros; chosen by us.
 const TOKENS_MAX: usize = 4_096;
 
 /// The tokens of a condition that are not read yet.
@@ -323,8 +332,7 @@ fn plain(line: &str) -> String {
             rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
             continue;
         } else if first == '"' || first == '\'' {
-            // An apostrophe in the words of an #error opens nothing.
-            super::words::quoted_length(rest, first).unwrap_or(1)
+            super::words::quoted_on_line(rest, first).unwrap_or(1)
         } else {
             first.len_utf8()
         };

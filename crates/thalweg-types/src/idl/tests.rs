@@ -308,3 +308,38 @@ fn macros_stand_for_their_text_and_never_for_themselves() {
     assert!(names("", &["1=2"]).unwrap_err().contains("defines no macro"));
     assert_eq!(names("# 1 \"file.idl\" 2\n#pragma once\n#\nstruct T { long x; };", &[]).unwrap(), ["T"]);
 }
+
+#[test]
+fn a_comment_sign_within_a_comment_or_a_quoted_text_opens_nothing() {
+    let definitions = "struct A { long x; };\nstruct B { long x; }; /* more */\nstruct C { string<N> x; };";
+    for line in [
+        "#define N 4 // see msgs/*",
+        "#define N 4 // see msgs/* \\\n and srv/*",
+        "#include \"msgs/*.idl\"\n#define N 4",
+        "#include \"geometry.idl\" // replaces common/*.idl\n#define N 4",
+        "#define N 4 /* over // two\n lines */ // and msgs/*",
+        "#define N /* \"one\" */ 4 // it's in msgs/*",
+        "#define N 4 \\\n // \"msgs/*",
+        "#pragma don't /* over\n lines */\n#define N 4",
+    ] {
+        let text = format!("{line}\n{definitions}");
+        assert_eq!(names(&text, &[]).as_deref(), Ok(&["A", "B", "C"].map(str::to_owned)[..]), "{line}");
+    }
+    let skipped = "#if 0\nconst string FILES = \"msgs/*\"; // don't\nit's \"open // \\\n#else\nstruct A { long x; };\n#endif\nstruct B { long x; };";
+    assert_eq!(names(skipped, &[]).unwrap(), ["A", "B"]);
+}
+
+#[test]
+fn macros_that_stand_for_nothing_end_as_well() {
+    let chain: String = (0..60).map(|level| format!("#define A{level} A{0} A{0}\n", level + 1)).collect();
+    for (use_of_it, problem) in
+        [("struct T { A0 long x; };", "macros stand for more than"), ("#if A0 1\n#endif", "a condition of more than")]
+    {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let text = format!("{chain}#define A60\n{use_of_it}");
+        std::thread::spawn(move || sender.send(names(&text, &[])));
+        let read = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("it ends");
+        let error = read.expect_err(problem);
+        assert!(error.contains(problem), "{error}");
+    }
+}

@@ -148,11 +148,11 @@ struct Scan<'a> {
     read: BTreeSet<PathBuf>,
     /// Bytes of all texts.
     bytes: usize,
-    /// Words that macros stand for.
+    /// Macros that were replaced, and the words that they stand for.
     expanded: usize,
 }
 
-/// Most words that macros may stand for in all; chosen by us, for those that stand for several of others.
+/// Most words that macros may stand for in all, with those that are macros; chosen by us, for those that stand for several of others.
 const EXPANDED_MAX: usize = 1 << 20;
 
 impl<'a> Scan<'a> {
@@ -211,7 +211,10 @@ impl<'a> Scan<'a> {
             let is_skipped = self.preprocessor.skips();
             let length = match is_directive {
                 true => directive_length(rest),
-                false if is_skipped && comment_length(rest).is_none() => first.len_utf8(),
+                false if is_skipped && comment_length(rest).is_none() => match first {
+                    '"' | '\'' => quoted_on_line(rest, first).unwrap_or(1),
+                    _ => first.len_utf8(),
+                },
                 false => piece_length(rest).map_err(|what| error_at(Some(&here()), format!("a {what} without end")))?,
             };
             let piece = &rest[..length];
@@ -237,6 +240,10 @@ impl<'a> Scan<'a> {
     /// Adds a word, or those that it stands for; `hidden` are the macros whose text it comes from.
     fn push(&mut self, piece: &str, place: &Word, hidden: &mut Vec<String>) -> Result<(), IdlError> {
         let meaning = self.preprocessor.find(piece).filter(|_| !hidden.iter().any(|hidden| hidden == piece)).cloned();
+        self.expanded += usize::from(meaning.is_some() || !hidden.is_empty());
+        if self.expanded > EXPANDED_MAX {
+            return Err(error_at(Some(place), format!("macros stand for more than {EXPANDED_MAX} words")));
+        }
         match meaning {
             Some(Macro::Text(text)) => {
                 if hidden.len() >= MACROS_MAX {
@@ -260,10 +267,6 @@ impl<'a> Scan<'a> {
                 return Err(error_at(Some(place), problem));
             }
             None => {}
-        }
-        self.expanded += usize::from(!hidden.is_empty());
-        if self.expanded > EXPANDED_MAX {
-            return Err(error_at(Some(place), format!("macros stand for more than {EXPANDED_MAX} words")));
         }
         let word = |text: &str| Word { text: text.into(), ..place.clone() };
         // `sequence<sequence<long>>` ends two types.
@@ -319,21 +322,41 @@ fn is_shift(words: &[Word]) -> bool {
     open < 2
 }
 
-/// A preprocessor line, with those that a backslash or a comment continues it on.
+/// The length of a preprocessor line, with those that a backslash or a comment continues it on.
 fn directive_length(rest: &str) -> usize {
     let mut length = 0;
-    for line in rest.split_inclusive('\n') {
-        length += line.len();
-        let so_far = &rest[..length];
-        let is_in_comment = so_far.rfind("/*").is_some_and(|begin| !so_far[begin..].contains("*/"));
-        if !is_in_comment && !line.trim_end_matches(['\n', '\r']).ends_with('\\') {
-            break;
-        }
+    while let Some(first) = rest[length..].chars().next().filter(|first| *first != '\n') {
+        let here = &rest[length..];
+        length += match first {
+            '\\' => continuation_length(here).unwrap_or(1),
+            '/' if here.starts_with("//") => line_length(here),
+            '/' if here.starts_with("/*") => here.find("*/").map_or(here.len(), |end| end + 2),
+            '"' | '\'' => quoted_on_line(here, first).unwrap_or(1),
+            _ => first.len_utf8(),
+        };
     }
-    length - usize::from(rest[..length].ends_with('\n'))
+    length
 }
 
-pub(super) fn quoted_length(rest: &str, quote: char) -> Option<usize> {
+/// The length of a line without its end, with those that a backslash continues it on.
+fn line_length(rest: &str) -> usize {
+    let is_end = |(at, sign): &(usize, char)| {
+        *sign == '\n' && !rest[..*at].strip_suffix('\r').unwrap_or(&rest[..*at]).ends_with('\\')
+    };
+    rest.char_indices().find(is_end).map_or(rest.len(), |(at, _)| at)
+}
+
+/// The length of a backslash that continues a line, with that line's end.
+fn continuation_length(rest: &str) -> Option<usize> {
+    ["\\\n", "\\\r\n"].into_iter().find(|end| rest.starts_with(end)).map(str::len)
+}
+
+/// The length of the quoted text that a text begins with, if it ends on its line: an apostrophe in the words of an `#error` opens nothing.
+pub(super) fn quoted_on_line(rest: &str, quote: char) -> Option<usize> {
+    quoted_length(&rest[..line_length(rest)], quote)
+}
+
+fn quoted_length(rest: &str, quote: char) -> Option<usize> {
     let mut characters = rest.char_indices().skip(1);
     while let Some((at, character)) = characters.next() {
         match character {

@@ -44,11 +44,36 @@ pub fn refuse_shared(
 }
 
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
-    let covers = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    let scope = |address: SocketAddr| match address {
+        SocketAddr::V6(address) => address.scope_id(),
+        SocketAddr::V4(_) => 0,
+    };
+    // A link-local address is another one on each interface; 0 names none.
+    let shares_scope = scope(one) == scope(other) || scope(one) == 0 || scope(other) == 0;
+    let covers = (one.ip() == other.ip() && shares_scope) || one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.is_ipv4() == other.is_ipv4() && covers
 }
 
 fn shared(one: &str, other: &str, address: SocketAddr) -> Failure {
     let both = if one == other { format!("{one}, of both paths,") } else { format!("{one} and {other}") };
     Failure::Usage(format!("{both} would share {address}; give --rtcp mux, or other ports"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_local_addresses_of_two_interfaces_are_two() {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let [first, second, anywhere] = ["[fe80::1%1]:5000", "[fe80::1%2]:5000", "[::]:5000"].map(address);
+        let check = |picture: &[SocketAddr], sound: &[SocketAddr]| {
+            refuse_shared((picture, ControlPort::Next), Some((sound, ControlPort::Next))).is_ok()
+        };
+        let apart = address("[fe80::1%1]:6000");
+        assert!(check(&[first, second], &[apart]), "two paths");
+        assert!(check(&[first], &[second]));
+        assert!(!check(&[first], &[first]) && !check(&[first], &[anywhere]) && !check(&[anywhere], &[second]));
+        assert!(!check(&[address("[fe80::1]:5000")], &[second]), "over any interface");
+    }
 }

@@ -375,7 +375,7 @@ fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, SeenNumbers>) -> bool 
     if writer.writer.is_empty() {
         return false;
     }
-    seen.entry(writer_key(writer, channel.id)).or_default().is_repeated(*sequence)
+    !seen.entry(writer_key(writer, channel.id)).or_default().insert(*sequence)
 }
 
 /// The numbers of a writer, which have 32 bits in files.
@@ -387,11 +387,12 @@ struct SeenNumbers {
 }
 
 impl SeenNumbers {
-    fn is_repeated(&mut self, sequence: u32) -> bool {
+    /// Adds a number; false when it was there already.
+    fn insert(&mut self, sequence: u32) -> bool {
         let last = *self.last.get_or_insert(i64::from(sequence));
         let number = last + i64::from(sequence.wrapping_sub(last as u32).cast_signed());
         self.last = Some(last.max(number));
-        !self.numbers.insert(SequenceNumber(number))
+        self.numbers.insert(SequenceNumber(number))
     }
 }
 
@@ -483,12 +484,12 @@ mod tests {
     fn what_a_durable_writer_kept_is_replayed_behind_a_later_sample_and_once() {
         let mut seen = SeenNumbers::default();
         let order = [101, 1, 2, 3, 102, 2, 101, 102, 103];
-        let is_new = order.map(|number| !seen.is_repeated(number));
+        let is_new = order.map(|number| seen.insert(number));
         assert_eq!(is_new, [true, true, true, true, true, false, false, false, true]);
         let mut seen = SeenNumbers::default();
         assert_eq!(
-            [u32::MAX - 1, u32::MAX, 0, 1, u32::MAX].map(|number| seen.is_repeated(number)),
-            [false, false, false, false, true]
+            [u32::MAX - 1, u32::MAX, 0, 1, u32::MAX].map(|number| seen.insert(number)),
+            [true, true, true, true, false]
         );
     }
 }

@@ -238,7 +238,8 @@ fn a_late_reader_gets_what_a_killed_persistent_writer_stored() {
     let (store, file) = (place.with_extension("store"), place.with_extension("toml"));
     let configuration = format!("[participant]\nstore = {:?}\n", store.display().to_string());
     let start = |words: &str| thalweg::start_configured((&file, &configuration), domain, words);
-    let values = "RED,1,2,3 RED,2,2,3 BLUE,3,4,5";
+    // So many that the first one does not come again before the writer is killed.
+    let values = format!("RED,1,2,3 RED,2,2,3{}", " BLUE,3,4,5".repeat(100));
     let publisher =
         start(&format!("pub Square --type ShapeType --readers 0 --rate 10 --qos durability=persistent {values}"));
     std::thread::sleep(Duration::from_secs(2));

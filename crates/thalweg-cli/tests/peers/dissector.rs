@@ -78,7 +78,9 @@ impl Packets {
     /// Fails when a packet is malformed or the dissector calls anything in it an error.
     #[track_caller]
     pub fn check_well_formed(&self) {
-        let fields = ["frame.number", "_ws.col.Info", "_ws.expert.message", "_ws.expert.severity"];
+        let about = ["ip.src", "udp.srcport", "udp.payload"];
+        let fields = [["frame.number", "_ws.col.Info", "_ws.expert.message", "_ws.expert.severity"].as_slice(), &about];
+        let fields = fields.concat();
         let suspicious = self.rows("_ws.malformed || _ws.expert.severity == error", &fields);
         let is_wrong = |row: &&Vec<String>| {
             let mut remarks = row[2].split('|').zip(row[3].split('|'));
@@ -87,7 +89,8 @@ impl Packets {
                 severity >= WARNING && !YOUNG_OPTIONS.contains(&text)
             })
         };
-        let wrong: Vec<_> = suspicious.iter().filter(is_wrong).take(10).collect();
+        let wrong = suspicious.iter().filter(|row| !is_several_empty_messages(&row[6])).filter(is_wrong);
+        let wrong: Vec<_> = wrong.take(10).collect();
         assert!(wrong.is_empty(), "{}: malformed packets {wrong:#?}", self.file.display());
     }
 
@@ -116,6 +119,13 @@ static GUESSED: LazyLock<Vec<String>> = LazyLock::new(|| {
     let guesses = rows.filter(|row| row.len() > 2 && row[0] == "udp" && row[1] != "rtps" && row[2] == "T");
     guesses.map(|row| row[1].to_owned()).collect()
 });
+
+/// Whether a payload in hexadecimal is several empty CoAP acknowledgements or resets: what the kernel cuts into datagrams when it leaves
+/// (UDP_SEGMENT) is captured whole on loopback.
+fn is_several_empty_messages(payload: &str) -> bool {
+    let is_empty_message = |message: &[u8]| message.starts_with(b"6000") || message.starts_with(b"7000");
+    payload.len() > 8 && payload.len().is_multiple_of(8) && payload.as_bytes().chunks(8).all(is_empty_message)
+}
 
 fn tshark() -> String {
     std::env::var("THALWEG_TSHARK").expect("no packet dissector: run `cargo xtask test`")

@@ -31,8 +31,10 @@ fn free_address() -> SocketAddr {
 /// Captures what goes to and from a server on loopback.
 #[track_caller]
 fn capture(name: &str, server: SocketAddr) -> Capture {
-    let port = server.port();
-    Capture::start(None, "lo", &format!("coap-{name}"), &format!("udp port {port}")).decode_as(port, "coap")
+    // Other tests may have the port at other addresses.
+    let (address, port) = (server.ip(), server.port());
+    Capture::start(None, "lo", &format!("coap-{name}"), &format!("host {address} and udp port {port}"))
+        .decode_as(port, "coap")
 }
 
 /// Fails unless all packets are CoAP, none is malformed, and there are so many of them.

@@ -47,7 +47,8 @@ pub enum RunFate {
     Full(u32),
 }
 
-/// All answers. The oldest makes room, and counts until those before it have ended: answers to non-confirmable requests end earlier.
+/// All answers, in the order in which they were sent; the oldest makes room. One whose time is over gives its bytes back when all in front
+/// of it are over as well: those to non-confirmable requests end earlier.
 ///
 /// A client repeats a request for a while only. Until that is over its answer stays: what a request of another client would
 /// need its room for is refused before it runs.

@@ -46,7 +46,7 @@ pub struct Times {
     /// When a request without answer fails (MAX_TRANSMIT_WAIT). Default 93 s.
     pub transmit_wait: Duration,
     /// Time in which a duplicate of a confirmable message can arrive (EXCHANGE_LIFETIME), and time limit of a handler: after it no
-    /// client waits any more. Default 247 s. Of a non-confirmable one it is NON_LIFETIME, 145 s then.
+    /// client waits any more. Default 247 s. For a duplicate of a non-confirmable one the time is NON_LIFETIME: 145 s with these defaults.
     pub exchange_lifetime: Duration,
     /// Time for which a message ID is not used again for the same peer. Default 247 s; a shorter one allows more requests a
     /// second (65,536 in this time) where the network holds no datagram that long.

@@ -315,11 +315,8 @@ fn ratios_within_the_noise_of_their_bound_are_not_judged() {
     assert_eq!(result.ratios[0].reason.as_deref(), Some("runs of the same cell lie as far apart"));
 }
 
-#[test]
-fn lost_samples_are_counted_and_failures_are_none() {
-    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
-    let mut result = example(&plan, |_, _| Some(1_000.0));
-    let file = RunFile {
+fn file_without_outcomes() -> RunFile {
+    RunFile {
         work: String::new(),
         contender: String::new(),
         version: String::new(),
@@ -327,7 +324,14 @@ fn lost_samples_are_counted_and_failures_are_none() {
         remarks: Vec::new(),
         frames_lost: 0,
         outcomes: Outcomes::Each(Vec::new()),
-    };
+    }
+}
+
+#[test]
+fn lost_samples_are_counted_and_failures_are_none() {
+    let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
+    let mut result = example(&plan, |_, _| Some(1_000.0));
+    let file = file_without_outcomes();
     let moved = result.samples_moved();
     result.cells[0].runs[0] = BenchmarkRun::of(&Outcome::Lost { lost: 5_000, due: 20_000 }, 0, &file);
     result.cells[1].runs[0] = BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 0, &file);
@@ -434,15 +438,7 @@ fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
     assert!(reason.contains("more than 2 s") && given_up(result.of_work("streams")[0], 1).is_none(), "{reason}");
     assert_eq!(given_up(slow, 0), None, "another attempt at the same run measures it as well");
     let mut again = slow.clone();
-    let file = RunFile {
-        work: String::new(),
-        contender: String::new(),
-        version: String::new(),
-        conditions: Conditions::default(),
-        remarks: Vec::new(),
-        frames_lost: 0,
-        outcomes: Outcomes::Each(Vec::new()),
-    };
+    let file = file_without_outcomes();
     again.runs.push(BenchmarkRun::of(&Outcome::LeftOut(reason.clone()), 1, &file));
     assert_eq!((again.runs[1].sent, again.runs[1].lost), (0, 0));
     assert_eq!(given_up(&again, 2), Some(reason), "nor has it a third");

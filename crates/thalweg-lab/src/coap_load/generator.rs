@@ -415,15 +415,19 @@ mod tests {
         (counts.served, counts.rejected + counts.wrong + counts.unexpected + counts.duplicates)
     }
 
+    fn closed_loop(server: &UdpSocket, requests: u32) -> LoadPlan {
+        LoadPlan {
+            warm_up: std::time::Duration::ZERO,
+            arrival: ArrivalProcess::Closed(requests),
+            ..LoadPlan::new(server.local_addr().unwrap())
+        }
+    }
+
     #[test]
     fn a_refused_request_of_a_closed_loop_is_owed_again() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         server.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
-        let plan = LoadPlan {
-            warm_up: std::time::Duration::ZERO,
-            arrival: ArrivalProcess::Closed(1),
-            ..LoadPlan::new(server.local_addr().unwrap())
-        };
+        let plan = closed_loop(&server, 1);
         let mut generator = Generator::new(&plan).unwrap();
         // A socket without a peer takes nothing.
         let connected = std::mem::replace(&mut generator.clients[0].socket, UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -442,11 +446,7 @@ mod tests {
     #[test]
     fn a_request_that_is_refused_several_times_is_offered_once_and_waits_from_its_first_due_time_on() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let plan = LoadPlan {
-            warm_up: std::time::Duration::ZERO,
-            arrival: ArrivalProcess::Closed(40),
-            ..LoadPlan::new(server.local_addr().unwrap())
-        };
+        let plan = closed_loop(&server, 40);
         let mut generator = Generator::new(&plan).unwrap();
         let connected = std::mem::replace(&mut generator.clients[0].socket, UdpSocket::bind("127.0.0.1:0").unwrap());
         generator.clients[0].owed = 40;

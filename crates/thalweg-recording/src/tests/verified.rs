@@ -84,6 +84,19 @@ fn files_that_lack_what_was_counted_are_faulty() {
 }
 
 #[test]
+fn what_a_durable_writer_kept_may_stand_behind_a_later_sample() {
+    let folder = Folder::new("behind");
+    let files = record(&folder, &durable(), &[(&[4, 1, 2, 3, 5], counts(1, 5, 5, 0))]);
+    let found = verify(&files);
+    check_whole(&found);
+    let one = &found.writers[NAME];
+    assert_eq!((one.found, one.unordered, one.absent, (one.first, one.last)), (5, 3, 0, (1, 5)));
+    let folder = Folder::new("behind-twice");
+    let files = record(&folder, &durable(), &[(&[4, 1, 2, 3, 3], counts(1, 4, 4, 0))]);
+    check_fault(&verify(&files), "4 samples were recorded since the beginning, and the files up to here have 5");
+}
+
+#[test]
 fn samples_that_later_files_repeat_count_once() {
     let folder = Folder::new("repeated");
     let parts: [(&[i64], RecordingSummary); 3] =

@@ -1,9 +1,10 @@
 //! One request of a peer, from its arrival to its response.
 
 use super::asked::Asked;
+use super::pending::Registration;
 use super::timers::TimerId;
 use super::{Confirmability, Endpoint, ExchangeId};
-use crate::message::{Code, MessageId, OptionNumber, RequestBuf, Response, Token};
+use crate::message::{Code, MessageId, OptionNumber, Response, Token};
 use crate::oscore::ServerAssociation;
 
 /// A request whose handler works.
@@ -25,8 +26,8 @@ pub(super) struct Exchange {
     pub is_refused: bool,
     /// Until the request is acknowledged by itself.
     pub timer: Option<TimerId>,
-    /// The request, if its client wants to observe.
-    pub registration: Option<Box<RequestBuf>>,
+    /// Of a client that wants to observe.
+    pub registration: Option<Box<Registration>>,
     /// The protection of the response.
     pub protection: Option<Box<ServerAssociation>>,
     /// The second in which its handler was asked.

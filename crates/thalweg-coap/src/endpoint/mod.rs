@@ -51,6 +51,7 @@ mod observers;
 mod outbox;
 mod peer;
 mod peers;
+mod pending;
 mod probing;
 mod protected;
 mod receive;

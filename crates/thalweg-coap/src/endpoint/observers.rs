@@ -10,6 +10,7 @@ use super::encode::{Head, ResponsePart};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
+use super::pending::Registration;
 use super::registrations::{Applicant, PlaceFate, Standing};
 use super::response::NUMBER_HALF;
 use super::timers::TimerId;
@@ -19,6 +20,8 @@ use crate::oscore::ServerAssociation;
 
 /// Bytes of a registration that is kept: path, query, and what FETCH says of it. A longer one gets a plain answer.
 const REGISTRATION_BYTES_MAX: usize = 1024;
+/// After this a notification that was put off is tried again.
+pub(super) const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A client that is told about a resource.
 #[derive(Debug)]
@@ -77,6 +80,16 @@ fn number_at(now: Instant) -> u32 {
 /// Numbers have 24 bits (RFC 7641 §2).
 const NUMBER_MASK: u32 = 0xff_ffff;
 
+/// A registration that is about to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Registered {
+    pub observer: u64,
+    /// The number of the answer.
+    pub number: u32,
+    /// The resource changed since its handler was asked.
+    pub is_outdated: bool,
+}
+
 /// The state that the client knows, and the one under way.
 #[derive(Debug, Default)]
 struct Progress {
@@ -102,6 +115,7 @@ impl Endpoint {
     /// The resource at `path` (such as `/a/b`) changed: asks for its state on behalf of each observer, by
     /// [`EndpointEvent::Request`]. An observer that is being told waits, and then gets the latest state only.
     pub fn notify(&mut self, now: Instant, path: &str) {
+        self.server.pending.note_change(path);
         let ids = self.server.observers.of_path(path).to_vec();
         ids.into_iter().for_each(|id| self.ask_for_observer(now, id));
     }
@@ -111,15 +125,14 @@ impl Endpoint {
         self.server.observers.of_path(path).len()
     }
 
-    /// Registers the client of an exchange if it wants to and the handler accepts; gives the observer's id and the number of
-    /// the response.
+    /// Registers the client of an exchange if it wants to and the handler accepts.
     pub(super) fn register(
         &mut self,
         now: Instant,
         exchange: &mut Exchange,
         response: &Response,
-    ) -> Option<(u64, u32)> {
-        let request = exchange.registration.take()?;
+    ) -> Option<Registered> {
+        let Registration { request, path, is_outdated, .. } = *exchange.registration.take()?;
         if !response.code.is_success() || response.observe.is_none() {
             self.forget_registration(exchange);
             return None;
@@ -134,9 +147,9 @@ impl Endpoint {
             let is_same = known.asked.representation == exchange.asked.representation && exchange.protection.is_none();
             if is_same && request.capacity() <= REGISTRATION_BYTES_MAX {
                 // The client may know other entity tags by now (RFC 7641 §3.3.2).
-                known.request = *request;
+                known.request = request;
                 known.asked.payload = exchange.asked.payload;
-                return Some((id, known.count(now)));
+                return Some(Registered { observer: id, number: known.count(now), is_outdated });
             }
             self.forget_registration(exchange);
         }
@@ -145,11 +158,10 @@ impl Endpoint {
             return None;
         }
         let applicant = self.apply(exchange.peer)?;
-        let path = request.view().path();
         let observer = Observer {
             peer: exchange.peer,
             token: exchange.token,
-            request: *request,
+            request,
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
             standing: Standing::default(),
@@ -168,7 +180,7 @@ impl Endpoint {
         if count == 1 {
             self.events.push_back(EndpointEvent::Observers { path, count });
         }
-        Some((id, number))
+        Some(Registered { observer: id, number, is_outdated })
     }
 
     /// Finds a place for one more registration of a peer.
@@ -223,7 +235,7 @@ impl Endpoint {
     }
 
     /// Asks the handler for the state that an observer should know.
-    fn ask_for_observer(&mut self, now: Instant, id: u64) {
+    pub(super) fn ask_for_observer(&mut self, now: Instant, id: u64) {
         let Some(observer) = self.server.observers.observers.get_mut(id) else { return };
         if observer.protection.as_ref().is_some_and(|association| association.context().is_retired()) {
             return self.remove_observer(id);
@@ -257,10 +269,16 @@ impl Endpoint {
         self.ask(now, exchange, request);
     }
 
-    /// Leaves a notification out; the next change is notified again.
-    pub(super) fn abandon_notification(&mut self, place: u32, id: u64) {
+    /// Puts a notification off, for which its handler has no time: the client is to know the state in the end (RFC 7641 §1.3).
+    pub(super) fn put_off(&mut self, now: Instant, place: u32, id: u64) {
         match self.server.observers.observers.get_mut(id) {
-            Some(observer) => observer.progress.is_asked = false,
+            Some(observer) => {
+                observer.progress.is_asked = false;
+                if let Some(timer) = observer.timer.take() {
+                    self.timers.cancel(timer);
+                }
+                observer.timer = Some(self.timers.set(now + NOTIFY_AGAIN_AFTER, Due::Observer(id)));
+            }
             None => self.server.observers.forget_orphan(),
         }
         self.peers.release(place);

@@ -13,6 +13,7 @@ use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::Owner;
 use super::peers::Peers;
+use super::pending::PendingRegistrations;
 use super::registrations::Observers;
 use super::secret::{EndpointSecret, TableState};
 use super::seen::MessageFate;
@@ -45,6 +46,7 @@ pub(super) struct Server {
     /// Responses that are fetched block by block, by representation and peer.
     pub bodies: BoundedMap<Response>,
     pub observers: Observers,
+    pub pending: PendingRegistrations,
 }
 
 impl Server {
@@ -62,6 +64,7 @@ impl Server {
             uploads: BoundedMap::new(limits.transfer_bytes_max),
             bodies: BoundedMap::new(limits.transfer_bytes_max),
             observers: Observers::new(config.observe.observers_max, limits.peers_max),
+            pending: PendingRegistrations::default(),
         }
     }
 
@@ -86,21 +89,25 @@ impl Endpoint {
     /// Takes a request away from its handler.
     #[inline]
     fn take_exchange(&mut self, id: ExchangeId) -> Option<Exchange> {
-        let exchange = self.server.exchanges.remove(id.0)?;
+        let mut exchange = self.server.exchanges.remove(id.0)?;
         self.peers.get_mut(exchange.peer).exchanges -= 1;
         self.server.request_bytes -= exchange.held_bytes as usize;
+        if let Some(registration) = &mut exchange.registration {
+            self.server.pending.end(registration);
+        }
         Some(exchange)
     }
 
     /// Leaves a request without a response, as if the network had lost it: right for a non-confirmable one that there is no
-    /// time for. Nothing happens when it was answered before.
+    /// time for. A notification is put off: its resource is asked again after a second, or with its next change. Nothing happens
+    /// when it was answered before.
     pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
         let Some(mut exchange) = self.take_exchange(exchange) else { return };
         if let Some(timer) = exchange.timer.take() {
             self.timers.cancel(timer);
         }
         match exchange.kind {
-            Kind::Notification(id) => self.abandon_notification(exchange.peer, id),
+            Kind::Notification(id) => self.put_off(now, exchange.peer, id),
             Kind::Confirmable | Kind::Acknowledged | Kind::NonConfirmable | Kind::Multicast => {
                 exchange.kind = Kind::NonConfirmable;
                 self.close(now, &exchange);
@@ -254,9 +261,9 @@ impl Endpoint {
         let is_repeatable = exchange.is_repeatable();
         let wants = exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe();
         if wants && matches!(kind, Kind::Confirmable | Kind::NonConfirmable) {
-            exchange.registration = Some(Box::new(request.clone()));
+            exchange.registration = Some(self.server.pending.begin(request.clone()));
         }
-        let held_bytes = request.capacity() + exchange.registration.as_ref().map_or(0, |copy| copy.capacity());
+        let held_bytes = request.capacity() + exchange.registration.as_ref().map_or(0, |copy| copy.bytes());
         exchange.held_bytes = held_bytes as u32;
         self.server.request_bytes += exchange.held_bytes as usize;
         let is_once = exchange.runs_once();
@@ -374,7 +381,7 @@ impl Endpoint {
             return self.close(now, &exchange);
         }
         let registered = self.register(now, &mut exchange, &response);
-        let challenged = registered.map(|(id, _)| id).filter(|id| self.is_to_prove(exchange.peer, *id));
+        let challenged = registered.map(|one| one.observer).filter(|id| self.is_to_prove(exchange.peer, *id));
         if challenged.is_some() && exchange.kind == Kind::Confirmable {
             // Then the response is a message of its own, whose acknowledgement proves the address.
             exchange.kind = Kind::Acknowledged;
@@ -383,7 +390,7 @@ impl Endpoint {
         }
         let exponent = self.config.block_exponent;
         let mut part = self.part(now, &exchange, &mut response, exponent);
-        part.observe = registered.map(|(_, number)| number);
+        part.observe = registered.map(|one| one.number);
         let mut head = self.head(now, &exchange);
         if challenged.is_some() {
             head.message_type = MessageType::Confirmable;
@@ -396,8 +403,8 @@ impl Endpoint {
         if self.is_amplified(&exchange, &part, len) {
             self.shrink(now, &mut exchange, &head, &mut response, &mut part);
         }
-        if let Some((observer, _)) = registered {
-            self.note_answered(observer);
+        if let Some(one) = registered {
+            self.note_answered(one.observer);
         }
         if let Some(observer) = challenged {
             let backoff = self.backoff_for(&exchange);
@@ -407,6 +414,9 @@ impl Endpoint {
             self.repeat_until_acknowledged(now, exchange.peer, head.id, Owner::Response, backoff);
         }
         self.close(now, &exchange);
+        if let Some(one) = registered.filter(|one| one.is_outdated) {
+            self.ask_for_observer(now, one.observer);
+        }
     }
 
     fn head(&mut self, now: Instant, exchange: &Exchange) -> Head {

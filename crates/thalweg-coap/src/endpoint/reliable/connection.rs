@@ -77,11 +77,15 @@ pub(super) struct ConnectionTimes {
     pub sent: Instant,
     /// A ping without an answer.
     pub pinged: Option<Instant>,
+    /// When notifications that were put off are to be tried again.
+    pub notify_again: Option<Instant>,
 }
 
 /// A registration for notifications.
 #[derive(Debug)]
 pub(super) struct Observation {
+    /// Never used twice: what was asked for before its client registered again is not told any more.
+    pub serial: u64,
     pub path: String,
     pub request: RequestBuf,
     pub asked: Asked,

@@ -6,6 +6,7 @@
 mod ask;
 mod connection;
 mod frame;
+mod observe;
 mod receive;
 mod room;
 mod serve;
@@ -171,7 +172,14 @@ impl ReliableEndpoint {
         self.now = now;
         self.serial = self.serial.wrapping_add(1).max(1);
         let peer = Peer { session: self.serial, ..Peer::from(caller.address) };
-        let times = ConnectionTimes { opened: now, heard: now, partial_since: None, sent: now, pinged: None };
+        let times = ConnectionTimes {
+            opened: now,
+            heard: now,
+            partial_since: None,
+            sent: now,
+            pinged: None,
+            notify_again: None,
+        };
         let connection = Connection {
             caller,
             peer,
@@ -276,7 +284,8 @@ impl ReliableEndpoint {
         self.timers.next()
     }
 
-    /// Ends connections that are too slow or silent for too long, and asks silent ones whether they are there.
+    /// Ends connections that are too slow or silent for too long, asks silent ones whether they are there, and tries notifications
+    /// again that were put off.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         while let Some(id) = self.timers.fire(now) {
@@ -305,6 +314,7 @@ impl ReliableEndpoint {
                 connection.times.pinged = Some(now);
                 self.signal(id, signal::PING, Token::EMPTY, &[], "");
             }
+            self.ask_stale_observations(now, id);
             self.plan(id);
         }
     }
@@ -347,6 +357,9 @@ impl ReliableEndpoint {
         }
         if let Some(since) = times.partial_since {
             at = at.min(since + limits.message_time_max);
+        }
+        if let Some(again) = times.notify_again {
+            at = at.min(again);
         }
         if connection.stage.is_over() {
             at = times.sent + limits.message_time_max;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::connection::{ConnectionStage, Observation};
+use super::connection::ConnectionStage;
 use super::frame::ReliableMessage;
 use super::signal::Capabilities;
 use super::{ConnectionId, ReliableEndpoint};
@@ -14,6 +14,7 @@ use crate::endpoint::asked::{Asked, OptionRefusal};
 use crate::endpoint::bounded::BoundedMap;
 use crate::endpoint::cutting::whole;
 use crate::endpoint::encode::{OutOfRange, ResponsePart, cut};
+use crate::endpoint::pending::{PendingRegistrations, Registration};
 use crate::endpoint::slab::Slab;
 use crate::endpoint::spare::Spare;
 use crate::endpoint::{Confirmability, EndpointEvent, ExchangeGone, ExchangeId};
@@ -29,9 +30,12 @@ pub(super) struct Serving {
     uploads: BoundedMap<Vec<u8>>,
     /// Responses that are fetched block by block, by representation and connection.
     bodies: BoundedMap<Response>,
-    by_path: HashMap<String, BTreeSet<(ConnectionId, Token)>>,
+    pub by_path: HashMap<String, BTreeSet<(ConnectionId, Token)>>,
+    pub pending: PendingRegistrations,
     pub observers: usize,
-    number: u32,
+    pub number: u32,
+    /// How many registrations there were.
+    pub registrations: u64,
     pub spare: Spare,
 }
 
@@ -42,8 +46,10 @@ impl Serving {
             uploads: BoundedMap::new(transfer_bytes_max),
             bodies: BoundedMap::new(transfer_bytes_max),
             by_path: HashMap::new(),
+            pending: PendingRegistrations::default(),
             observers: 0,
             number: 0,
+            registrations: 0,
             spare: Spare::default(),
         }
     }
@@ -53,19 +59,20 @@ impl Serving {
 #[derive(Debug)]
 pub(super) struct ReliableExchange {
     pub connection: ConnectionId,
-    token: Token,
-    asked: Asked,
-    code: Code,
+    pub token: Token,
+    pub asked: Asked,
+    pub code: Code,
     /// The blocks that were asked for are joined ones (BERT).
-    blocks: JoinedBlocks,
-    /// The request, if its client wants to observe.
-    registration: Option<Box<RequestBuf>>,
-    is_notification: bool,
+    pub blocks: JoinedBlocks,
+    /// Of a client that wants to observe.
+    pub registration: Option<Box<Registration>>,
+    /// The registration that asks, for a notification.
+    pub notifies: Option<u64>,
 }
 
 /// Which Block options had the exponent 7 (RFC 8323 §6).
 #[derive(Clone, Copy, Debug, Default)]
-struct JoinedBlocks {
+pub(super) struct JoinedBlocks {
     request: bool,
     response: bool,
 }
@@ -77,17 +84,26 @@ impl ReliableEndpoint {
     /// When it was answered before, or its connection is gone.
     pub fn respond(&mut self, now: Instant, exchange: ExchangeId, response: Response) -> Result<(), ExchangeGone> {
         self.now = now;
-        let exchange = self.serving.exchanges.remove(exchange.0).ok_or(ExchangeGone)?;
+        let exchange = self.take_exchange(exchange).ok_or(ExchangeGone)?;
         let id = exchange.connection;
         let connection = self.connections.get(id.0).ok_or(ExchangeGone)?;
         let was_full = !self.has_room(connection);
-        if exchange.is_notification {
-            self.finish_notification(now, &exchange, response);
+        if let Some(serial) = exchange.notifies {
+            self.finish_notification(now, &exchange, serial, response);
         } else {
             self.finish(now, exchange, response);
         }
         self.settle(now, id, was_full);
         Ok(())
+    }
+
+    /// Takes a request away from its handler.
+    pub(super) fn take_exchange(&mut self, id: ExchangeId) -> Option<ReliableExchange> {
+        let mut exchange = self.serving.exchanges.remove(id.0)?;
+        if let Some(registration) = &mut exchange.registration {
+            self.serving.pending.end(registration);
+        }
+        Some(exchange)
     }
 
     /// Whether requests with a critical option that is not understood but safe to forward reach the driver, as with
@@ -109,19 +125,16 @@ impl ReliableEndpoint {
 
     /// As [`Endpoint::is_notification`](crate::endpoint::Endpoint::is_notification).
     pub fn is_notification(&self, exchange: ExchangeId) -> bool {
-        self.serving.exchanges.get(exchange.0).is_some_and(|exchange| exchange.is_notification)
+        self.serving.exchanges.get(exchange.0).is_some_and(|exchange| exchange.notifies.is_some())
     }
 
-    /// Leaves a request without a response: its client is told 5.03, since on a connection nothing gets lost.
+    /// Leaves a request without a response: its client is told 5.03, since on a connection nothing gets lost. A notification is put
+    /// off: its resource is asked again within a second, or with its next change.
     pub fn abandon(&mut self, now: Instant, exchange: ExchangeId) {
-        let _ = self.respond(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
-    }
-
-    /// The resource at `path` (such as `/a/b`) changed: asks for its state on behalf of each observer.
-    pub fn notify(&mut self, now: Instant, path: &str) {
-        for (id, token) in self.serving.by_path.get(path).cloned().unwrap_or_default() {
-            self.ask_for_observation(now, id, token);
+        if self.is_notification(exchange) {
+            return self.put_off(now, exchange);
         }
+        let _ = self.respond(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
     }
 
     pub(super) fn handle_request(&mut self, now: Instant, id: ConnectionId, message: &ReliableMessage<'_>) {
@@ -136,14 +149,16 @@ impl ReliableEndpoint {
             code: message.code,
             blocks: blocks.unwrap_or_default(),
             registration: None,
-            is_notification: false,
+            notifies: None,
         };
         if message.code == Code::FETCH && exchange.asked.block1.is_none() {
             exchange.asked.payload = self.payload_hash(message.payload);
         }
         let refusal = match asked {
+            Ok(asked) if asked.is_for_proxy && !self.proxying => Some(Response::new(Code::PROXYING_NOT_SUPPORTED)),
+            Ok(_) if message.code > Code::IPATCH => Some(Response::new(Code::METHOD_NOT_ALLOWED)),
             // What is protected for the other server is passed on unopened.
-            Ok(asked) if asked.is_for_proxy && self.proxying => None,
+            Ok(asked) if asked.is_for_proxy => None,
             Err(OptionRefusal::BadOption(OptionNumber::OSCORE))
             | Ok(Asked { unread: Some(OptionNumber::OSCORE), .. }) => {
                 Some(Response::error(Code::BAD_OPTION, "OSCORE is not supported over reliable transports"))
@@ -152,8 +167,6 @@ impl ReliableEndpoint {
                 Some(Response::error(Code::BAD_OPTION, format!("{number} is not understood")))
             }
             Err(OptionRefusal::BadRequest(reason)) => Some(Response::error(Code::BAD_REQUEST, reason)),
-            Ok(asked) if asked.is_for_proxy => Some(Response::new(Code::PROXYING_NOT_SUPPORTED)),
-            Ok(_) if message.code > Code::IPATCH => Some(Response::new(Code::METHOD_NOT_ALLOWED)),
             Ok(_) => None,
         };
         let is_releasing = self.connections.get(id.0).is_some_and(|one| one.stage == ConnectionStage::Releasing);
@@ -180,10 +193,10 @@ impl ReliableEndpoint {
     }
 
     /// Passes a request to its handler.
-    fn ask(&mut self, mut exchange: ReliableExchange, request: RequestBuf) {
+    pub(super) fn ask(&mut self, mut exchange: ReliableExchange, request: RequestBuf) {
         let Some(connection) = self.connections.get_mut(exchange.connection.0) else { return };
-        if exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe() && !exchange.is_notification {
-            exchange.registration = Some(Box::new(request.clone()));
+        if exchange.asked.observe == Some(Observe::Register) && exchange.code.is_safe() && exchange.notifies.is_none() {
+            exchange.registration = Some(self.serving.pending.begin(request.clone()));
         }
         connection.exchanges += 1;
         let peer = connection.peer;
@@ -193,7 +206,7 @@ impl ReliableEndpoint {
     }
 
     /// A handler is done with a request of a connection.
-    fn settle(&mut self, now: Instant, id: ConnectionId, was_full: bool) {
+    pub(super) fn settle(&mut self, now: Instant, id: ConnectionId, was_full: bool) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.exchanges -= 1;
         self.close_if_released(id);
@@ -212,11 +225,20 @@ impl ReliableEndpoint {
         if is_unwanted {
             return;
         }
-        let observe = self.register(&mut exchange, &response);
-        self.push(now, &exchange, response, observe);
+        let registered = self.register(&mut exchange, &response);
+        self.push(now, &exchange, response, registered.map(|one| one.number));
+        if registered.is_some_and(|one| one.is_outdated) {
+            self.ask_for_observation(exchange.connection, exchange.token);
+        }
     }
 
-    fn push(&mut self, now: Instant, exchange: &ReliableExchange, mut response: Response, observe: Option<u32>) {
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        exchange: &ReliableExchange,
+        mut response: Response,
+        observe: Option<u32>,
+    ) {
         let Some(connection) = self.connections.get(exchange.connection.0) else { return };
         let capabilities = connection.capabilities.unwrap_or(Capabilities::BASE);
         let mut part = self.part(now, exchange, &mut response, &capabilities);
@@ -334,113 +356,6 @@ impl ReliableEndpoint {
         request.refill(exchange.code, options, &[]);
         request.set_payload(body);
         self.ask(exchange, request);
-    }
-
-    /// Registers the client of an exchange if it wants to and the handler accepts; gives the number of the response.
-    fn register(&mut self, exchange: &mut ReliableExchange, response: &Response) -> Option<u32> {
-        let request = exchange.registration.take()?;
-        let (id, token) = (exchange.connection, exchange.token);
-        self.forget_observation(id, token);
-        if !response.code.is_success() || response.observe.is_none() {
-            return None;
-        }
-        let connection = self.connections.get_mut(id.0)?;
-        let is_full = self.serving.observers >= self.limits.observers_max
-            || connection.observations.len() >= self.limits.observers_per_connection_max;
-        if is_full {
-            return None;
-        }
-        let path = request.view().path();
-        let asked = Asked { observe: None, ..exchange.asked };
-        let request = *request;
-        let observation =
-            Observation { path: path.clone(), request, asked, is_asked: false, is_stale: false, is_queued: false };
-        connection.observations.insert(token, observation);
-        self.serving.observers += 1;
-        let of_path = self.serving.by_path.entry(path.clone()).or_default();
-        of_path.insert((id, token));
-        if of_path.len() == 1 {
-            self.events.push_back(EndpointEvent::Observers { path, count: 1 });
-        }
-        self.next_number()
-    }
-
-    /// Notifications arrive in their order; the number is for whoever passes them on.
-    fn next_number(&mut self) -> Option<u32> {
-        self.serving.number = (self.serving.number + 1) & 0x00ff_ffff;
-        Some(self.serving.number)
-    }
-
-    fn forget_observation(&mut self, id: ConnectionId, token: Token) {
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        if let Some(observation) = connection.observations.remove(&token) {
-            if observation.is_queued {
-                connection.stale.retain(|other| *other != token);
-            }
-            self.forget_path(id, token, &observation.path);
-        }
-    }
-
-    pub(super) fn forget_path(&mut self, id: ConnectionId, token: Token, path: &str) {
-        self.serving.observers -= 1;
-        let Some(of_path) = self.serving.by_path.get_mut(path) else { return };
-        of_path.remove(&(id, token));
-        if of_path.is_empty() {
-            self.serving.by_path.remove(path);
-            self.events.push_back(EndpointEvent::Observers { path: path.to_owned(), count: 0 });
-        }
-    }
-
-    /// Asks the handler for the state that an observer should know; later, while the other end takes nothing.
-    fn ask_for_observation(&mut self, _now: Instant, id: ConnectionId, token: Token) {
-        let Some(has_room) = self.connections.get(id.0).map(|connection| self.has_room(connection)) else { return };
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let Some(observation) = connection.observations.get_mut(&token) else { return };
-        if observation.is_asked || !has_room {
-            observation.is_stale = true;
-            // The answer to the one who was asked asks again by itself.
-            if !observation.is_asked && !std::mem::replace(&mut observation.is_queued, true) {
-                connection.stale.push_back(token);
-            }
-            return;
-        }
-        observation.is_asked = true;
-        observation.is_stale = false;
-        let (asked, view) = (observation.asked, observation.request.view());
-        let (code, mut request) = (view.code, self.serving.spare.request());
-        request.refill(view.code, view.options, view.payload);
-        let blocks = JoinedBlocks::default();
-        let exchange =
-            ReliableExchange { connection: id, token, asked, code, blocks, registration: None, is_notification: true };
-        self.ask(exchange, request);
-    }
-
-    pub(super) fn ask_stale_observations(&mut self, now: Instant, id: ConnectionId) {
-        while self.connections.get(id.0).is_some_and(|connection| self.has_room(connection)) {
-            let Some(connection) = self.connections.get_mut(id.0) else { return };
-            let Some(token) = connection.stale.pop_front() else { return };
-            let Some(observation) = connection.observations.get_mut(&token) else { continue };
-            observation.is_queued = false;
-            if observation.is_stale && !observation.is_asked {
-                self.ask_for_observation(now, id, token);
-            }
-        }
-    }
-
-    fn finish_notification(&mut self, now: Instant, exchange: &ReliableExchange, response: Response) {
-        let (id, token) = (exchange.connection, exchange.token);
-        let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let Some(observation) = connection.observations.get_mut(&token) else { return };
-        observation.is_asked = false;
-        let is_stale = observation.is_stale;
-        let goes_on = response.code.is_success() && response.observe.is_some();
-        let number = self.next_number().filter(|_| goes_on);
-        self.push(now, exchange, response, number);
-        match (goes_on, is_stale) {
-            (false, _) => self.forget_observation(id, token),
-            (true, true) => self.ask_for_observation(now, id, token),
-            (true, false) => {}
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod blocks;
 mod bounds;
 mod client;
+mod latest_state;
 mod observe;
 mod protected;
 mod server;

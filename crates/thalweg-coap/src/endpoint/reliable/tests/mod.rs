@@ -1,4 +1,5 @@
 mod crowds;
+mod latest_state;
 
 use std::net::SocketAddr;
 
@@ -409,6 +410,18 @@ fn a_body_that_is_too_large_gets_an_answer_and_ends_nothing() {
     let events = pair.run();
     let is_refused = matches!(events[..], [EndpointEvent::Failed { error: RequestError::BodyTooLarge, .. }]);
     assert!(is_refused, "{events:?}");
+}
+
+#[test]
+fn a_method_that_is_not_known_is_refused_by_a_proxy_as_well() {
+    for proxying in [false, true] {
+        let mut pair = Pair::new(Framing::Stream, ReliableLimits::default());
+        pair.server.set_proxying(proxying);
+        let request = RequestBuf::new(Code::from_byte(Code::IPATCH.byte() + 1), "");
+        let answer = pair.ask(request.with_option(OptionNumber::PROXY_URI, b"coap://192.0.2.9/a"));
+        let expect = if proxying { Code::METHOD_NOT_ALLOWED } else { Code::PROXYING_NOT_SUPPORTED };
+        assert_eq!(answer.code, expect);
+    }
 }
 
 #[test]

@@ -66,15 +66,13 @@ impl Adapter {
     pub(super) fn handle_inbox(&mut self, now: Instant, endpoint: &mut impl RequestSource, counts: &mut LoopCounts) {
         self.homes[self.home].take(&mut self.inbox);
         for (job, response) in self.inbox.answers.drain(..) {
-            match response {
-                // The client may have given up meanwhile; then the answer is dropped.
-                Some(response) => {
-                    counts.answers.note(response.code);
-                    endpoint.answer(now, job.exchange, response);
-                }
-                None => endpoint.abandon(now, job.exchange),
-            }
+            counts.answers.note(response.code);
+            // The client may have given up meanwhile; then the answer is dropped.
+            endpoint.answer(now, job.exchange, response);
             endpoint.recycle(job.request);
+        }
+        for refused in self.inbox.expired.drain(..) {
+            turn_away(now, endpoint, refused, counts);
         }
         for path in self.inbox.changed.drain(..) {
             endpoint.notify(now, &path);
@@ -145,19 +143,8 @@ impl Adapter {
             self.handle_request(now, endpoint, Arrived { exchange, peer, rank, request }, counts);
         }
         for line in self.lines.iter_mut().filter(|line| line.is_busy()) {
-            for Refused { job, retry_after } in line.end_batch(now) {
-                match refusal(job.rank, retry_after) {
-                    Some(response) => {
-                        counts.unavailable += 1;
-                        counts.answers.note(response.code);
-                        endpoint.answer(now, job.exchange, response);
-                    }
-                    None => {
-                        counts.dropped += 1;
-                        endpoint.abandon(now, job.exchange);
-                    }
-                }
-                endpoint.recycle(job.request);
+            for refused in line.end_batch(now) {
+                refuse(now, endpoint, refused, counts);
             }
         }
         self.inline.end_batch(now);
@@ -206,24 +193,14 @@ impl Adapter {
         }
         let home = self.home;
         match self.line(target) {
-            Some(_) if !endpoint.may_wait(exchange) => {
-                match refusal(rank, Duration::from_secs(1)) {
-                    Some(response) => {
-                        counts.unavailable += 1;
-                        counts.answers.note(response.code);
-                        endpoint.answer(now, exchange, response);
-                    }
-                    None => {
-                        counts.dropped += 1;
-                        endpoint.abandon(now, exchange);
-                    }
-                }
-                endpoint.recycle(request);
-            }
             Some(line) => {
-                counts.pooled += 1;
                 let bytes = size_of::<Job>() + request.capacity();
-                line.offer(JobOffer { rank, bytes, job: Job { home, exchange, rank, target, request, caller } });
+                let job = Job { home, exchange, rank, target, request, caller };
+                if !endpoint.may_wait(exchange) {
+                    return refuse(now, endpoint, Refused { job, retry_after: Duration::from_secs(1) }, counts);
+                }
+                counts.pooled += 1;
+                line.offer(JobOffer { rank, bytes, job });
             }
             None => {
                 counts.inline += 1;
@@ -266,6 +243,32 @@ impl Inline {
             self.suspicious = SUSPICIOUS_CALLS;
         }
     }
+}
+
+/// Turns a request away at the entrance of its pool.
+fn refuse(now: Instant, endpoint: &mut impl RequestSource, refused: Refused<Job>, counts: &mut LoopCounts) {
+    if !endpoint.is_notification(refused.job.exchange) {
+        match refused.job.rank {
+            AdmissionRank::Kept => counts.unavailable += 1,
+            AdmissionRank::Droppable => counts.dropped += 1,
+        }
+    }
+    turn_away(now, endpoint, refused, counts);
+}
+
+/// Answers a request for which there is no time. A notification is put off instead: the answer would end the observation.
+fn turn_away(now: Instant, endpoint: &mut impl RequestSource, refused: Refused<Job>, counts: &mut LoopCounts) {
+    let Refused { job, retry_after } = refused;
+    let is_notification = endpoint.is_notification(job.exchange);
+    counts.put_off += u64::from(is_notification);
+    match refusal(job.rank, retry_after).filter(|_| !is_notification) {
+        Some(response) => {
+            counts.answers.note(response.code);
+            endpoint.answer(now, job.exchange, response);
+        }
+        None => endpoint.abandon(now, job.exchange),
+    }
+    endpoint.recycle(job.request);
 }
 
 fn not_understood(number: OptionNumber) -> Response {
@@ -331,10 +334,12 @@ mod tests {
                 Response::new(Code::CONTENT)
             };
             let inline = |_: &CoapRequest<'_>| Response::new(Code::CONTENT);
+            let seen = |_: &CoapRequest<'_>| Response::new(Code::CONTENT).observable();
             let routes = Routes::new()
                 .add("/gate", Function::pooled(ClassId::BLOCKING, block))
                 .add("/secret/gate", Function::pooled(ClassId::BLOCKING, inline))
                 .add("/inline", Function::inline(inline))
+                .add("/seen", Function::pooled(ClassId::BLOCKING, seen))
                 .protect("/secret");
             let routes = Arc::new(routes);
             let scheduler = Scheduler::start(SchedulerConfig::default()).unwrap();
@@ -405,6 +410,40 @@ mod tests {
         world.began.recv().unwrap();
         assert!(!world.batch(NON, "gate", None), "there is room again");
         assert!(!world.adapter.has_refused());
+    }
+
+    #[test]
+    fn a_notification_that_finds_no_room_is_put_off_and_ends_no_observation() {
+        let mut world = World::new();
+        world.batch(CON, "seen", Some(OptionNumber::OBSERVE));
+        let is_observed = |world: &mut World| {
+            world.adapter.handle_inbox(clock::now(), &mut world.endpoint, &mut world.counts);
+            world.endpoint.observers("/seen") == 1
+        };
+        while !is_observed(&mut world) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        world.batch(CON, "gate", None);
+        world.began.recv().unwrap();
+        world.batch(CON, "gate", None);
+        let now = clock::now();
+        world.endpoint.notify(now, "/seen");
+        world.adapter.handle_events(now, &mut world.endpoint, &mut world.counts);
+        assert_eq!((world.counts.put_off, world.counts.unavailable), (1, 0));
+        assert!(is_observed(&mut world));
+        for _ in 0..2 {
+            world.go_on.send(()).unwrap();
+        }
+        world.began.recv().unwrap();
+        world.endpoint.handle_timeout(now + Duration::from_secs(2));
+        let before = world.counts.answers.success;
+        world.adapter.handle_events(clock::now(), &mut world.endpoint, &mut world.counts);
+        // Both of the gate, and the notification.
+        while world.counts.answers.success < before + 3 {
+            assert!(is_observed(&mut world));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(world.counts.put_off, 1);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct LoopCounts {
     pub unavailable: u64,
     /// Non-confirmable requests dropped for the same reason.
     pub dropped: u64,
+    /// Notifications that were put off, because they would have waited too long, or did.
+    pub put_off: u64,
     /// Requests answered 4.29 Too Many Requests.
     pub limited: u64,
     /// Datagrams of peers for which there was no place.
@@ -105,6 +107,7 @@ impl AddAssign for LoopCounts {
         self.pooled += other.pooled;
         self.unavailable += other.unavailable;
         self.dropped += other.dropped;
+        self.put_off += other.put_off;
         self.limited += other.limited;
         self.peers_refused += other.peers_refused;
         self.observers_refused += other.observers_refused;

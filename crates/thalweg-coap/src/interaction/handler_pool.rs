@@ -33,12 +33,11 @@ pub(super) struct Handlers {
 impl Crew<Job> for Handlers {
     fn work(&self, job: Job) {
         let response = self.routes.handle(job.target, &job.request.view().of(&job.caller));
-        self.homes[job.home].answer(job, Some(response));
+        self.homes[job.home].answer(job, response);
     }
 
     fn expire(&self, refused: Refused<Job>) {
-        let response = refusal(refused.job.rank, refused.retry_after);
-        self.homes[refused.job.home].answer(refused.job, response);
+        self.homes[refused.job.home].expire(refused);
     }
 
     fn flush(&self) {

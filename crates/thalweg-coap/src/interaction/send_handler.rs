@@ -7,6 +7,7 @@ use thalweg_transport::batch::Waker;
 
 use super::handler_pool::Job;
 use crate::message::Response;
+use crate::scheduler::queue::Refused;
 
 /// News of other threads for one loop. Bounded by the loop's own jobs: a job has one answer, a resource is noted once.
 pub(super) struct SendHandler {
@@ -38,15 +39,16 @@ impl From<Waker> for LoopWaker {
 /// News since the loop last took them.
 #[derive(Default)]
 pub(super) struct Inbox {
-    /// Jobs with their answers; `None` for one that shall get none.
-    pub(super) answers: Vec<(Job, Option<Response>)>,
+    pub(super) answers: Vec<(Job, Response)>,
+    /// Jobs that waited too long.
+    pub(super) expired: Vec<Refused<Job>>,
     /// Paths of resources that changed, each once.
     pub(super) changed: Vec<Arc<str>>,
 }
 
 impl Inbox {
     fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.changed.is_empty()
+        self.answers.is_empty() && self.expired.is_empty() && self.changed.is_empty()
     }
 }
 
@@ -56,8 +58,13 @@ impl SendHandler {
     }
 
     /// Leaves an answer for the loop; it goes out with the next [`SendHandler::flush`] at the latest.
-    pub(super) fn answer(&self, job: Job, response: Option<Response>) {
+    pub(super) fn answer(&self, job: Job, response: Response) {
         self.inbox().answers.push((job, response));
+    }
+
+    /// Gives a job back that waited too long; the loop knows with the next [`SendHandler::flush`] at the latest.
+    pub(super) fn expire(&self, refused: Refused<Job>) {
+        self.inbox().expired.push(refused);
     }
 
     /// Tells the loop that a resource changed.

@@ -16,7 +16,7 @@ pub(super) trait RequestSource {
     /// Answers a request; a client that has given up meanwhile gets nothing.
     fn answer(&mut self, now: Instant, exchange: ExchangeId, response: Response);
 
-    /// Leaves a request without an answer.
+    /// Leaves a request without an answer, and puts a notification off.
     fn abandon(&mut self, now: Instant, exchange: ExchangeId);
 
     /// Takes the buffers of a request back.

@@ -61,6 +61,7 @@ fn loops(total: &LoopCounts) -> Document {
         ("unavailable", number(total.unavailable)),
         ("limited", number(total.limited)),
         ("dropped", number(total.dropped)),
+        ("put_off", number(total.put_off)),
         ("filtered", number(total.filtered)),
         ("kernel_drops", number(total.kernel_drops)),
         ("truncated", number(total.truncated)),

@@ -79,7 +79,9 @@ impl Exposition {
             (vec![("reason", "protection")], self.sum(|one| one.protected_refused)),
             (vec![("reason", "malformed")], self.sum(|one| one.malformed)),
         ];
-        counters(encoder, "refused", "Requests and datagrams that were refused", &refused)
+        counters(encoder, "refused", "Requests and datagrams that were refused", &refused)?;
+        let put_off = [(Vec::new(), total.put_off)];
+        counters(encoder, "notifications_put_off", "Notifications that were put off for want of time", &put_off)
     }
 
     fn encode_protocol(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

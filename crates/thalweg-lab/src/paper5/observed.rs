@@ -19,6 +19,9 @@ pub struct ServerLine {
     pub unavailable: u64,
     /// Non-confirmable requests dropped for the same reason.
     pub dropped: u64,
+    /// Notifications that were put off for the same reason.
+    #[serde(default)]
+    pub put_off: u64,
     /// Requests answered 4.29.
     pub limited: u64,
     /// Datagrams that found the receive buffer full.

@@ -98,14 +98,22 @@ impl Cache {
         self.entries.get(now, key.request).and_then(|cached| cached.response.etag)
     }
 
-    /// Keeps a response, or, for 2.03 Valid, gives the one that the server confirmed.
-    pub fn update(&mut self, now: Instant, key: CacheKey, response: Response) -> Response {
-        if response.code == Code::VALID {
-            let Some(mut cached) = self.entries.take(now, key.request) else { return response };
-            cached.response.max_age = response.max_age;
-            cached.response.etag = response.etag.or(cached.response.etag);
-            return self.insert(now, key, cached.response);
+    /// The response that the server confirms by 2.03 Valid, whose options take the place of its own (RFC 7252 §5.9.1.3); `None` when
+    /// it is not kept any more.
+    pub fn confirm(&mut self, now: Instant, key: CacheKey, valid: &Response) -> Option<Response> {
+        let mut confirmed = self.entries.get(now, key.request)?.response.clone();
+        if valid.etag.is_some_and(|etag| confirmed.etag != Some(etag)) {
+            return None;
         }
+        confirmed.max_age = valid.max_age;
+        confirmed.options.retain(|(number, _)| valid.options.iter().all(|(new, _)| new != number));
+        confirmed.options.extend(valid.options.iter().cloned());
+        confirmed.options.sort_by_key(|(number, _)| *number);
+        Some(self.insert(now, key, confirmed))
+    }
+
+    /// Keeps a response.
+    pub fn keep(&mut self, now: Instant, key: CacheKey, response: Response) -> Response {
         let is_kept = response.code == Code::CONTENT && (response.etag.is_some() || !max_age(&response).is_zero());
         if is_kept { self.insert(now, key, response) } else { response }
     }

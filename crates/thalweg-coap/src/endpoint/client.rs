@@ -48,6 +48,8 @@ pub(super) struct Outgoing {
     /// Number and time of the last notification.
     pub latest: Option<(u32, Instant)>,
     pub cache_key: Option<CacheKey>,
+    /// It asks whether a response that was kept is still right.
+    pub is_validating: bool,
     /// The server has requested a proof of the address.
     pub is_challenged: bool,
     pub timer: Option<TimerId>,
@@ -256,6 +258,7 @@ impl Endpoint {
             transfer,
             latest: None,
             cache_key: None,
+            is_validating: false,
             is_challenged: false,
             timer: None,
             protection: None,
@@ -312,6 +315,7 @@ impl Endpoint {
         let message_type = if is_confirmable { MessageType::Confirmable } else { MessageType::NonConfirmable };
         let etag = outgoing.cache_key.filter(|_| outgoing.transfer.is_first());
         let etag = etag.and_then(|key| self.client.cache.etag(now, key));
+        outgoing.is_validating = etag.is_some();
         let (options, range) = outgoing.transfer.compose(&outgoing.request, etag);
         let token = Token::from_u64(outgoing.tokens.current);
         let view = outgoing.request.view();

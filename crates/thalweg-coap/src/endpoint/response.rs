@@ -156,8 +156,16 @@ impl Endpoint {
         if response.code == Code::TOO_MANY_REQUESTS {
             self.peers.get_mut(place).requests.paused_until = now + cache::max_age(&response);
         }
-        if let Some(key) = outgoing.cache_key {
-            response = self.client.cache.update(now, key, response);
+        let key = outgoing.cache_key;
+        if std::mem::take(&mut outgoing.is_validating) && response.code == Code::VALID {
+            let Some(confirmed) = key.and_then(|key| self.client.cache.confirm(now, key, &response)) else {
+                // What it confirms is not kept any more.
+                outgoing.transfer.reset();
+                return self.continue_request(now, id);
+            };
+            response = confirmed;
+        } else if let Some(key) = key {
+            response = self.client.cache.keep(now, key, response);
         } else if !view.code.is_safe() && response.code.is_success() && self.client.cache.is_on() {
             let target = cache::target(&self.secret, peer, &view);
             self.client.invalidate(target);

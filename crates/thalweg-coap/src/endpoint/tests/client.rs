@@ -405,3 +405,53 @@ fn a_response_from_before_a_change_is_told_and_not_kept() {
     get(&mut client, "/a", Confirmability::Confirmable);
     assert_eq!(client.lines(), ["CON 0.01 /a"]);
 }
+
+/// A request for `/a` whose kept response is not fresh any more, and the answer "v1 is still right" to it, which is not here yet.
+fn validated_later() -> (Host, Host, Vec<Vec<u8>>) {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(Config::default()));
+    get(&mut client, "/a", Confirmability::NonConfirmable);
+    exchange(&mut client, &mut server, tagged(b"v1"));
+    client.events();
+    client.pass(Duration::from_secs(11));
+    get(&mut client, "/a", Confirmability::NonConfirmable);
+    client.sent().iter().for_each(|bytes| server.receive(CLIENT, bytes));
+    server.serve(tagged(b"v1"));
+    let late = server.sent();
+    assert_eq!(describe(&late[0]), "NON 2.03 ETag Max-Age=10");
+    (client, server, late)
+}
+
+/// A handler whose state is its own tag.
+fn tagged(state: &'static [u8]) -> impl Fn(&CoapRequest<'_>) -> Response {
+    let tag = ETag::new(state).unwrap();
+    move |request| match request.etags().any(|found| found == tag) {
+        true => Response::new(Code::VALID).with_etag(tag).with_max_age(10),
+        false => Response::content(state, 0).with_etag(tag).with_max_age(10),
+    }
+}
+
+#[test]
+fn a_confirmation_of_what_is_not_kept_any_more_is_followed_by_a_whole_answer() {
+    let (mut client, mut server, late) = validated_later();
+    let put = RequestBuf::put("/a", "v2");
+    client.endpoint.request(client.now, peer(SERVER), put, Confirmability::NonConfirmable).unwrap();
+    exchange(&mut client, &mut server, |_| Response::new(Code::CHANGED));
+    client.events();
+    client.receive(SERVER, &late[0]);
+    assert!(client.events().is_empty(), "2.03 alone says nothing to who named no tag");
+    assert_eq!(exchange(&mut client, &mut server, tagged(b"v2"))[0], "> NON 0.01 /a");
+    assert_eq!(&*response(&mut client).payload, b"v2");
+}
+
+#[test]
+fn a_confirmation_of_an_older_state_does_not_confirm_the_newer_one_that_was_kept_meanwhile() {
+    let (mut client, mut server, late) = validated_later();
+    get(&mut client, "/a", Confirmability::NonConfirmable);
+    exchange(&mut client, &mut server, tagged(b"v2"));
+    assert_eq!(&*response(&mut client).payload, b"v2");
+    client.receive(SERVER, &late[0]);
+    assert!(client.events().is_empty(), "it is not about what is kept");
+    exchange(&mut client, &mut server, tagged(b"v2"));
+    let answer = response(&mut client);
+    assert_eq!((&*answer.payload, answer.etag), (&b"v2"[..], ETag::new(b"v2")));
+}

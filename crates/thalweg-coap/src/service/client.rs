@@ -147,7 +147,9 @@ impl Drop for CoapRemote {
     fn drop(&mut self) {
         self.shared.inbox().is_over = true;
         self.shared.wake();
-        if let Some(thread) = self.thread.take() {
+        // A completion may hold the last of it: then its thread is this one, and ends by itself.
+        let is_own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| !is_own(thread)) {
             // A panic there has been reported there.
             let _ = thread.join();
         }

@@ -41,21 +41,27 @@ type Waiter = SyncSender<Result<Tagged, ResourceError>>;
 #[derive(Clone)]
 pub(super) struct Network {
     remote: Arc<dyn Remote>,
+    known: Known,
+}
+
+/// What is known of other things. Answers that are under way hold this alone: the way to the things may go before they come.
+#[derive(Clone)]
+struct Known {
     store: Arc<Mutex<NetworkStore<Waiter>>>,
     clock: Clock,
 }
 
 impl Network {
     pub(super) fn new(remote: Arc<dyn Remote>, store_bytes_max: usize, clock: Clock) -> Network {
-        Network { remote, store: Arc::new(Mutex::new(NetworkStore::new(store_bytes_max))), clock }
+        Network { remote, known: Known { store: Arc::new(Mutex::new(NetworkStore::new(store_bytes_max))), clock } }
     }
 
     /// A representation: from the store while it is fresh, else from the one request that is under way.
     pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<Tagged, ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let asked = {
-            let mut store = self.store();
-            store.handle_request((self.clock)(), key, || sender)
+            let mut store = self.known.store();
+            store.handle_request((self.known.clock)(), key, || sender)
         };
         match asked {
             RemoteAsked::Known(known) => return Ok(known),
@@ -70,8 +76,8 @@ impl Network {
                 if let Some(etag) = etag {
                     request = request.with_option(OptionNumber::ETAG, &etag);
                 }
-                let (network, answered) = (self.clone(), key.clone());
-                let completion = move |outcome| network.handle_answer(flight, &answered.name, outcome);
+                let (known, answered) = (self.known.clone(), key.clone());
+                let completion = move |outcome| known.handle_answer(flight, &answered.name, outcome);
                 self.remote.request(&key.name.thing, request, Box::new(completion));
             }
         }
@@ -84,9 +90,9 @@ impl Network {
     /// Sends a request that changes state, and drops the stored representations of its resource.
     pub(super) fn put(&self, name: &RemoteName, request: RequestBuf, patience: Duration) -> Result<(), ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
-        let (network, changed) = (self.clone(), name.clone());
+        let (known, changed) = (self.known.clone(), name.clone());
         let completion = move |outcome| {
-            network.store().handle_action(&changed);
+            known.store().handle_action(&changed);
             // The receiver is gone when it took too long.
             let _ = sender.send(outcome);
         };
@@ -102,11 +108,11 @@ impl Network {
         key: &RemoteKey,
         mut listener: impl FnMut(Result<ResourceRepresentation, ResourceError>) + Send + 'static,
     ) -> Box<dyn RemoteObservation> {
-        let (network, observed) = (self.clone(), key.clone());
+        let (known, observed) = (self.known.clone(), key.clone());
         self.watch(key, move |outcome| {
             let told = outcome.map(|(representation, etag)| {
-                let now = (network.clock)();
-                network.store().handle_notification(now, &observed, representation.clone(), etag);
+                let now = (known.clock)();
+                known.store().handle_notification(now, &observed, representation.clone(), etag);
                 representation
             });
             listener(told);
@@ -133,18 +139,20 @@ impl Network {
     }
 
     pub(super) fn forget(&self, name: &RemoteName) {
-        self.store().handle_action(name);
+        self.known.store().handle_action(name);
     }
 
     pub(super) fn forgetter(&self, name: &RemoteName) -> impl FnOnce() + Send + use<> {
-        let (store, name) = (Arc::clone(&self.store), name.clone());
+        let (store, name) = (Arc::clone(&self.known.store), name.clone());
         move || store.lock().unwrap_or_else(PoisonError::into_inner).handle_action(&name)
     }
 
     pub(super) fn counters(&self) -> NetworkStoreCounters {
-        self.store().counters()
+        self.known.store().counters()
     }
+}
 
+impl Known {
     fn handle_answer(&self, flight: FlightId, name: &RemoteName, outcome: Result<Response, ResourceError>) {
         let fetched = outcome.and_then(|response| match response.code {
             Code::CONTENT => {

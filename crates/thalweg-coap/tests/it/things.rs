@@ -1,5 +1,6 @@
 //! Two things that use each other's resources over UDP.
 
+use std::net::UdpSocket;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use thalweg_coap::interaction::server::{ClassConfig, Server, ServerConfig};
 use thalweg_coap::message::{RequestBuf, Response, content_format};
 use thalweg_coap::resource::{ChannelPolicy, LocalStore, Sampler, Sampling, add_devices, system_clock};
 use thalweg_coap::scheduler::controller::ControlLaw;
+use thalweg_coap::scheduler::priority::Priorities;
+use thalweg_coap::scheduler::thread_pool::ThreadPoolManager;
 use thalweg_coap::service::{CoapRemote, Remote, Things};
 
 /// Longer than anything takes on a loaded machine; nothing waits for it when all is well.
@@ -148,4 +151,53 @@ fn as_many_requests_are_under_way_as_nstart_says() {
         let answer = answers.recv_timeout(PATIENCE).expect("they meet").expect("answered");
         assert_eq!(&*answer.payload, b"met");
     }
+}
+
+/// Threads for clients, and the address of a thing that never answers as long as the socket lives.
+fn silence() -> (Arc<ThreadPoolManager>, UdpSocket, String) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let address = socket.local_addr().expect("an address").to_string();
+    (Arc::new(ThreadPoolManager::new(8, Priorities::default())), socket, address)
+}
+
+#[test]
+fn a_client_ends_while_its_requests_wait() {
+    let (threads, _socket, silent) = silence();
+    let remote = Arc::new(CoapRemote::start(Config::default(), &threads).expect("started"));
+    let there = Arc::downgrade(&remote);
+    let patience = Duration::from_millis(50);
+    let things = Things::new(LocalStore::new(), remote, 100_000, system_clock()).with_patience(patience);
+    let name = format!("coap://{silent}/a");
+    things.request(&name).expect_err("no answer");
+    things.set(&name, &Value::Real(1.0)).expect_err("no answer");
+    drop(things);
+    assert!(there.upgrade().is_none(), "requests that wait hold it");
+}
+
+#[test]
+fn a_completion_may_hold_the_last_of_its_client() {
+    let (threads, _socket, silent) = silence();
+    let handler = Function::inline(|_| Response::content("here", content_format::TEXT));
+    let routes = Routes::new().add("/here", handler);
+    let server = Server::start(&ServerConfig::new(([127, 0, 0, 1], 0).into()), routes).expect("started");
+    let remote = Arc::new(CoapRemote::start(Config::default(), &threads).expect("started"));
+    let (sender, answers) = mpsc::channel();
+    let waits = sender.clone();
+    remote.request(
+        &silent,
+        RequestBuf::get("/a"),
+        Box::new(move |outcome| waits.send(outcome.is_ok()).expect("the test waits")),
+    );
+    let (go_on, last) = mpsc::channel();
+    let held = Arc::clone(&remote);
+    let completion = move |outcome: Result<Response, _>| {
+        last.recv_timeout(PATIENCE).expect("the test goes on");
+        sender.send(outcome.is_ok()).expect("the test waits");
+        drop(held);
+    };
+    remote.request(&server.address().to_string(), RequestBuf::get("/here"), Box::new(completion));
+    drop(remote);
+    go_on.send(()).expect("the completion waits");
+    let told: Vec<bool> = (0..2).map(|_| answers.recv_timeout(PATIENCE).expect("each is told")).collect();
+    assert_eq!(told, [true, false], "an answer, and the end of the client");
 }

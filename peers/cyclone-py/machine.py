@@ -56,6 +56,7 @@ class Machine(IdlStruct, typename="kinds::Machine"):
     path: types.sequence[Point, 4]
     grid: types.array[types.array[types.int16, 3], 2]
     pairs: types.sequence[types.array[str, 2]]
+    vectors: types.sequence[types.array[types.float32, 3]]
     settings: Settings
     lights: Lights
     load: Load
@@ -76,6 +77,7 @@ def machine(index):
         path=[Point(x=1.0, y=-1.0)] * (index % 3),
         grid=[[index, 2, 3], [4, 5, -6]],
         pairs=[["a", "bc"], ["", f"{index}"]],
+        vectors=[[0.5, index, -1.0]] * (index % 3),
         settings=Settings(label="ü", scale=None if index % 2 else 0.1, steps=[1, 2]),
         lights=Lights(left=index % 2 == 1, right=True),
         load=Load(discriminator=2, value=index + 0.25) if index % 2 else Load(what="much"),
@@ -99,6 +101,7 @@ def machine_as_json(data):
         "path": [point(one) for one in data.path],
         "grid": [list(row) for row in data.grid],
         "pairs": [list(pair) for pair in data.pairs],
+        "vectors": [list(vector) for vector in data.vectors],
         "settings": {"label": settings.label, "scale": settings.scale, "steps": list(settings.steps)},
         "lights": [name for name in ("left", "right") if getattr(data.lights, name)],
         "load": {"discriminator": load.discriminator, "value": load.value},

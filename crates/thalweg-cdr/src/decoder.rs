@@ -100,6 +100,15 @@ impl<'a> Decoder<'a> {
         self.position >= self.bytes.len()
     }
 
+    /// Whether the innermost frame ends before a member of an appendable type that takes so many bytes at least: then the member has its
+    /// default. In XCDR1 nothing tells an older sender's last member from the padding behind it, which fills a payload up to four bytes
+    /// (RTPS 2.5 §9.4.1).
+    #[inline]
+    pub fn ends_before(&self, bytes_min: usize) -> bool {
+        let remaining = self.remaining();
+        remaining == 0 || (remaining < bytes_min.min(PADDING_END) && self.representation == Representation::Xcdr1)
+    }
+
     /// Whether the payload holds key members only.
     pub fn is_key_only(&self) -> bool {
         self.key_only
@@ -404,3 +413,5 @@ impl<'a> Decoder<'a> {
 }
 
 const PADDING_MASK: u8 = 0b11;
+/// Payloads are filled up to a multiple of so many bytes.
+const PADDING_END: usize = 4;

@@ -18,6 +18,9 @@ pub use once::once;
 pub use recursive::{Component, Recursive};
 pub use tie::{COMPONENT_TYPES_MAX, TieError, is_open, tie};
 
+/// Types that [`Type::bytes_min`] looks at; chosen by us, more than have ever been nested without a length.
+pub const LOOKS_MAX: usize = 64;
+
 /// A type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -164,31 +167,48 @@ impl Type {
         }
     }
 
-    /// Whether collections of it have no length in front in XCDR2; names and dimensions of an array are looked through.
+    /// Whether it is a primitive type, under whatever name: sequences and maps of others have their length in front in XCDR2
+    /// (DDS-XTypes 1.3 §7.4.3.5.3).
     pub fn is_primitive(&self) -> bool {
-        match self {
-            Type::Primitive(_) => true,
-            Type::Array { element, .. } => element.is_primitive(),
-            Type::Alias(alias) => alias.aliased.is_primitive(),
+        matches!(self.resolved(), Type::Primitive(_))
+    }
+
+    /// Whether it is an array of primitive elements, in one dimension or several: such a one has no length in front in XCDR2. Names
+    /// between the dimensions are looked through.
+    pub fn is_primitive_array(&self) -> bool {
+        match self.resolved() {
+            Type::Array { element, .. } => element.is_primitive() || element.is_primitive_array(),
             _ => false,
         }
     }
 
-    /// The fewest bytes that a value takes.
+    /// The fewest bytes that a value takes, or fewer: it looks at [`LOOKS_MAX`] types at most, so that a type that others made costs no
+    /// more than one of ours.
     pub fn bytes_min(&self) -> usize {
+        let mut looks = LOOKS_MAX;
+        self.bytes_within(&mut looks)
+    }
+
+    fn bytes_within(&self, looks: &mut usize) -> usize {
+        if *looks == 0 {
+            return 0;
+        }
+        *looks -= 1;
         match self {
             Type::Primitive(primitive) => primitive.size_bytes(),
             Type::Enumeration(enumeration) => enumeration.holder_bytes(),
             Type::Bitmask(bitmask) => bitmask.holder_bytes(),
             Type::Bitset(bitset) => bitset.holder_bytes(),
-            Type::Alias(alias) => alias.aliased.bytes_min(),
+            Type::Alias(alias) => alias.aliased.bytes_within(looks),
             Type::String { .. } | Type::WString { .. } | Type::Sequence { .. } | Type::Map { .. } => 4,
-            Type::Array { element, count } => element.bytes_min().saturating_mul(*count),
+            Type::Array { element, count } => element.bytes_within(looks).saturating_mul(*count),
             Type::Structure(structure) if structure.extensibility == crate::Extensibility::Final => {
-                let required = structure.members.iter().filter(|member| !member.is_optional);
-                required.map(|member| member.member_type.bytes_min()).fold(0, usize::saturating_add)
+                let required = structure.members.iter().filter(|member| !member.is_optional).take(LOOKS_MAX);
+                required.map(|member| member.member_type.bytes_within(looks)).fold(0, usize::saturating_add)
             }
-            Type::Union(union) if union.extensibility == crate::Extensibility::Final => union.discriminator.bytes_min(),
+            Type::Union(union) if union.extensibility == crate::Extensibility::Final => {
+                union.discriminator.bytes_within(looks)
+            }
             // A use of a type that contains itself is bounded by what it costs, not by the bytes that it claims.
             Type::Structure(_) | Type::Union(_) | Type::Recursive(_) => 0,
         }

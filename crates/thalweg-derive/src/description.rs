@@ -102,7 +102,7 @@ pub fn of_enumeration(cdr: &Path, name: &str, bits: usize, variants: &[(&Variant
             literals: ::std::vec![#(#literals),*],
             default: #default,
             bit_bound: #bit_bound,
-            extensibility: #cdr::Extensibility::Final,
+            extensibility: ::core::option::Option::Some(#cdr::Extensibility::Final),
         }))
     };
     function(cdr, made)

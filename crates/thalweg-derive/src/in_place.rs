@@ -49,8 +49,8 @@ impl DerivedStructure<'_> {
             match self.extensibility {
                 // A key member is never missing: what names an instance cannot be guessed.
                 ExtensibilityAttribute::Appendable if !member.key => {
-                    let missing = member.default_value(cdr);
-                    quote!(if decoder.is_at_end() { self.#field = #missing; } else { #present })
+                    let (missing, bytes_min) = (member.default_value(cdr), member.bytes_min(cdr));
+                    quote!(if decoder.ends_before(#bytes_min) { self.#field = #missing; } else { #present })
                 }
                 _ => present,
             }

@@ -40,6 +40,12 @@ impl DerivedMember {
         Ok(members)
     }
 
+    /// The fewest bytes that it takes in XCDR1: an optional one has a header there.
+    pub fn bytes_min(&self, cdr: &Path) -> TokenStream {
+        let value_type = &self.value_type;
+        if self.optional { quote!(4) } else { quote!(<#value_type as #cdr::Layout>::MIN_BYTES) }
+    }
+
     fn parse(field: &Field, next_id: u32) -> Result<Self> {
         let attributes = MemberAttributes::parse(&field.attrs)?;
         let Some(ident) = field.ident.clone() else {

@@ -313,8 +313,8 @@ impl DerivedStructure<'_> {
         match self.extensibility {
             // A key member is never missing: what names an instance cannot be guessed.
             ExtensibilityAttribute::Appendable if !member.key => {
-                let missing = member.default_value(self.cdr);
-                quote!(if decoder.is_at_end() { #missing } else { #present })
+                let (missing, bytes_min) = (member.default_value(self.cdr), member.bytes_min(self.cdr));
+                quote!(if decoder.ends_before(#bytes_min) { #missing } else { #present })
             }
             _ => present,
         }
@@ -398,7 +398,10 @@ impl DerivedStructure<'_> {
             false => quote!(<#value_type as #cdr::Decode>::skip(decoder)#named?;),
         };
         match self.extensibility {
-            ExtensibilityAttribute::Appendable => quote!(if !decoder.is_at_end() { #skipped }),
+            ExtensibilityAttribute::Appendable => {
+                let bytes_min = member.bytes_min(cdr);
+                quote!(if !decoder.ends_before(#bytes_min) { #skipped })
+            }
             _ => skipped,
         }
     }

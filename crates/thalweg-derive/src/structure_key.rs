@@ -106,7 +106,8 @@ fn transfer_in_order(structure: &DerivedStructure<'_>) -> TokenStream {
                     return transferred;
                 }
                 let missing = encode_default(structure, member);
-                return quote!(if decoder.is_at_end() { #missing } else { #transferred });
+                let bytes_min = member.bytes_min(cdr);
+                return quote!(if decoder.ends_before(#bytes_min) { #missing } else { #transferred });
             }
             let skipped = structure.skip_member(member);
             quote!(if !decoder.is_key_only() { #skipped })

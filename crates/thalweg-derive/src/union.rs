@@ -211,7 +211,11 @@ impl DerivedUnion<'_> {
             let value = branch.value.as_ref()?;
             let (read, missing) = (value.read(cdr, function), value.default_value(cdr));
             Some(match self.extensibility {
-                ExtensibilityAttribute::Appendable => quote!(if decoder.is_at_end() { #missing } else { #read }),
+                ExtensibilityAttribute::Appendable => {
+                    let of_type = value.of_type;
+                    let bytes_min = quote!(<#of_type as #cdr::Layout>::MIN_BYTES);
+                    quote!(if decoder.ends_before(#bytes_min) { #missing } else { #read })
+                }
                 _ => read,
             })
         });

@@ -1,13 +1,17 @@
 //! Whether samples of a writer's type fit the type of a reader (DDS-XTypes 1.3 §7.2.4).
 
-use std::collections::BTreeSet;
+mod places;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{Bitmask, Enumeration, Primitive, Structure, StructureMember, Type, Union, UnionCase};
+use thalweg_cdr::description::{
+    Bitmask, Enumeration, Literal, Primitive, Structure, StructureMember, Type, Union, UnionCase,
+};
 
-use crate::type_object::name_hash;
+use places::{Places, first_id, hash_of};
 
 /// The differences that a reader permits (DDS-XTypes 1.3 §7.6.3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,14 +22,23 @@ pub struct Permitted {
     pub string_bounds: bool,
     /// Members of one id may have different names.
     pub member_names: bool,
-    /// The writer's type may lack members of the reader's.
+    /// One type may lack members of the other that are not optional, and cases of a union.
     pub widening: bool,
+    /// Appendable types within others may differ in their members: where samples are in XCDR2, whose lengths tell where a type ends. In
+    /// XCDR1 they are not delimited (DDS-XTypes 1.3 §7.2.4.2).
+    pub nested_differences: bool,
 }
 
 impl Default for Permitted {
     /// As a reader that announces nothing.
     fn default() -> Permitted {
-        Permitted { sequence_bounds: true, string_bounds: true, member_names: false, widening: true }
+        Permitted {
+            sequence_bounds: true,
+            string_bounds: true,
+            member_names: false,
+            widening: true,
+            nested_differences: true,
+        }
     }
 }
 
@@ -53,13 +66,15 @@ impl fmt::Display for TypeDifference {
 /// The first difference that the rules do not permit.
 pub fn check(writer: &Type, reader: &Type, permitted: Permitted) -> Result<(), TypeDifference> {
     let mut comparing =
-        Comparing { permitted, keys: Keys::Marked, path: Vec::new(), assumed: BTreeSet::new(), levels: 0 };
+        Comparing { permitted, keys: Keys::Marked, ends: true, path: Vec::new(), assumed: BTreeSet::new(), levels: 0 };
     comparing.types(writer, reader).map_err(|why| TypeDifference { path: comparing.path.concat(), why })
 }
 
 struct Comparing {
     permitted: Permitted,
     keys: Keys,
+    /// Something tells where a value ends even in XCDR1: the end of the sample, or the header of its member.
+    ends: bool,
     /// The way to what is compared, as it is written.
     path: Vec<String>,
     /// Pairs of types that fit, or are being compared: those that contain themselves fit unless something else differs.
@@ -79,7 +94,7 @@ enum Keys {
 }
 
 /// Two types, and what is permitted of their parts.
-type Pair = (Place, Place, Permitted, Keys);
+type Pair = (Place, Place, Permitted, Keys, bool);
 /// Where a type is in memory: its address and 0, or that of its component and its place there, counted from 1.
 type Place = (usize, usize);
 
@@ -103,9 +118,31 @@ impl Comparing {
         Ok(())
     }
 
+    /// Compares a part of a value.
+    fn part(&mut self, ends: bool, compare: impl FnOnce(&mut Self) -> Fits) -> Fits {
+        let outer = std::mem::replace(&mut self.ends, ends);
+        let fits = compare(self);
+        self.ends = outer;
+        fits
+    }
+
+    /// Compares elements of a collection.
+    fn elements(&mut self, compare: impl FnOnce(&mut Self) -> Fits) -> Fits {
+        self.part(false, |comparing| comparing.within("[]", compare))
+    }
+
+    /// Whether a type may have other members at the other side.
+    fn may_differ(&self, extensibility: Extensibility) -> bool {
+        match extensibility {
+            Extensibility::Final => false,
+            Extensibility::Appendable => self.ends || self.permitted.nested_differences,
+            Extensibility::Mutable => true,
+        }
+    }
+
     fn once<T>(&mut self, writer: &Arc<T>, reader: &Arc<T>, compare: impl FnOnce(&mut Self) -> Fits) -> Fits {
         let place = |of: &Arc<T>| (Arc::as_ptr(of).addr(), 0);
-        let pair = (place(writer), place(reader), self.permitted, self.keys);
+        let pair = (place(writer), place(reader), self.permitted, self.keys, self.ends);
         if pair.0 == pair.1 || !self.assumed.insert(pair) {
             return Ok(());
         }
@@ -119,7 +156,7 @@ impl Comparing {
             _ => None,
         };
         if let (Some(one), Some(other)) = (place(writer), place(reader))
-            && !self.assumed.insert((one, other, self.permitted, self.keys))
+            && !self.assumed.insert((one, other, self.permitted, self.keys, self.ends))
         {
             return Ok(());
         }
@@ -152,20 +189,20 @@ impl Comparing {
             }
             (Type::Sequence { element: one, bound: most }, Type::Sequence { element: other, bound: room }) => {
                 bounds(*most, *room, self.permitted.sequence_bounds, "a sequence")?;
-                self.within("[]", |comparing| comparing.types(one, other))
+                self.elements(|comparing| comparing.types(one, other))
             }
             (Type::Array { element: one, count }, Type::Array { element: other, count: wanted }) => {
                 if count != wanted {
                     return differ(format!("the writer has {count} elements, the reader {wanted}"));
                 }
-                self.within("[]", |comparing| comparing.types(one, other))
+                self.elements(|comparing| comparing.types(one, other))
             }
             (
                 Type::Map { key: key_one, element: one, bound: most },
                 Type::Map { key: key_other, element: other, bound: room },
             ) => {
                 bounds(*most, *room, self.permitted.sequence_bounds, "a map")?;
-                self.within("[]", |comparing| {
+                self.elements(|comparing| {
                     comparing.types(key_one, key_other)?;
                     comparing.types(one, other)
                 })
@@ -197,35 +234,26 @@ impl Comparing {
             return self.keys_of(writer, reader);
         }
         let mut common = 0;
+        let ours = Places::of(reader.members.iter().map(|member| (member.id, &*member.name)));
+        let theirs: BTreeSet<u32> = writer.members.iter().map(|member| member.id).collect();
         for member in &writer.members {
-            let by_id = reader.members.iter().find(|other| other.id == member.id);
-            let by_name = reader.members.iter().find(|other| same_name(&other.name, &member.name));
             self.within(&member.name, |comparing| {
                 if !comparing.permitted.member_names {
-                    if let Some(other) = by_id.filter(|other| !same_name(&other.name, &member.name)) {
-                        return differ(format!("the reader calls member {} {:?}", member.id, other.name));
-                    }
-                    if let Some(other) = by_name.filter(|other| other.id != member.id) {
-                        return differ(format!("it has the id {}, that of the reader {}", member.id, other.id));
-                    }
+                    ours.check(member.id, &member.name, 0)?;
                 }
-                match by_id {
-                    Some(other) => {
+                match ours.with_id(member.id) {
+                    Some(place) => {
                         common += 1;
-                        comparing.members(writer, member, other)
+                        comparing.members(writer, member, &reader.members[place])
                     }
-                    None => missing_in_reader(writer, member, comparing.keys),
+                    None => comparing.missing("reader", writer, member),
                 }
             })?;
         }
-        for member in &reader.members {
-            if writer.members.iter().all(|other| other.id != member.id) {
-                self.within(&member.name, |comparing| {
-                    missing_in_writer(reader, member, comparing.permitted, comparing.keys)
-                })?;
-            }
+        for member in reader.members.iter().filter(|member| !theirs.contains(&member.id)) {
+            self.within(&member.name, |comparing| comparing.missing("writer", reader, member))?;
         }
-        if writer.extensibility == Extensibility::Appendable {
+        if writer.extensibility != Extensibility::Mutable {
             let pairs = writer.members.iter().zip(&reader.members);
             if let Some((one, other)) = pairs.into_iter().find(|(one, other)| one.id != other.id) {
                 return differ(format!("where the writer has {:?}, the reader has {:?}", one.name, other.name));
@@ -239,16 +267,25 @@ impl Comparing {
 
     /// The members that name an instance: all of a structure without key members.
     fn keys_of(&mut self, writer: &Structure, reader: &Structure) -> Fits {
-        let counts = |of: &Structure, member: &StructureMember| member.is_key || !of.is_keyed();
-        for member in writer.members.iter().filter(|member| counts(writer, member)) {
-            let other = reader.members.iter().find(|other| other.id == member.id && counts(reader, other));
+        let keys = |of: &'_ Structure| -> Vec<usize> {
+            let is_keyed = of.is_keyed();
+            let counts = |place: &usize| of.members[*place].is_key || !is_keyed;
+            (0..of.members.len()).filter(counts).collect()
+        };
+        let (theirs, ours) = (keys(writer), keys(reader));
+        let by_id = |of: &Structure, keys: &[usize]| -> BTreeMap<u32, usize> {
+            keys.iter().rev().map(|place| (of.members[*place].id, *place)).collect()
+        };
+        let (their_ids, our_ids) = (by_id(writer, &theirs), by_id(reader, &ours));
+        for member in theirs.iter().map(|place| &writer.members[*place]) {
+            let other = our_ids.get(&member.id).map(|place| &reader.members[*place]);
             self.within(&member.name, |comparing| match other {
                 Some(other) => comparing.types(&member.member_type, &other.member_type),
                 None => differ("it is a part of the key at the writer alone"),
             })?;
         }
-        for member in reader.members.iter().filter(|member| counts(reader, member)) {
-            if !writer.members.iter().any(|other| other.id == member.id && counts(writer, other)) {
+        for member in ours.iter().map(|place| &reader.members[*place]) {
+            if !their_ids.contains_key(&member.id) {
                 return self.within(&member.name, |_| differ("it is a part of the key at the reader alone"));
             }
         }
@@ -269,17 +306,40 @@ impl Comparing {
             let who = if writer.is_optional { "writer" } else { "reader" };
             return differ(format!("it is optional at the {who} alone"));
         }
-        let outer = (self.permitted, self.keys);
-        self.keys = Keys::Ignored;
-        let mut fits = self.types(&writer.member_type, &reader.member_type);
-        if fits.is_ok() && has_keys && writer.is_key {
-            // What names an instance is never cut: the reader's key has room for all of the writer's.
-            self.permitted = Permitted { sequence_bounds: false, string_bounds: false, ..self.permitted };
-            self.keys = Keys::Alone;
-            fits = self.types(&writer.member_type, &reader.member_type);
+        let has_header = !has_marks || writer.is_optional;
+        self.part(has_header, |comparing| {
+            let outer = (comparing.permitted, comparing.keys);
+            comparing.keys = Keys::Ignored;
+            let mut fits = comparing.types(&writer.member_type, &reader.member_type);
+            if fits.is_ok() && has_keys && writer.is_key {
+                // What names an instance is never cut: the reader's key has room for all of the writer's.
+                let permitted = Permitted { sequence_bounds: false, string_bounds: false, ..comparing.permitted };
+                (comparing.permitted, comparing.keys) = (permitted, Keys::Alone);
+                fits = comparing.types(&writer.member_type, &reader.member_type);
+            }
+            (comparing.permitted, comparing.keys) = outer;
+            fits
+        })
+    }
+
+    /// Whether one side's type may have a member that `who` lacks.
+    fn missing(&self, who: &str, of: &Structure, member: &StructureMember) -> Fits {
+        if of.extensibility == Extensibility::Final {
+            return differ(format!("the {who}'s final type lacks it"));
         }
-        (self.permitted, self.keys) = outer;
-        fits
+        if !self.may_differ(of.extensibility) {
+            return differ(format!("the {who} lacks it, and XCDR1 does not tell where a type within another ends"));
+        }
+        if member.is_key && self.keys == Keys::Marked {
+            return differ(format!("it is a key, and the {who} lacks it"));
+        }
+        if member.must_understand && !member.is_optional {
+            return differ(format!("it must be understood, and the {who} lacks it"));
+        }
+        if !self.permitted.widening && !member.is_optional {
+            return differ(format!("the {who} lacks it, and the reader prevents widening"));
+        }
+        Ok(())
     }
 
     fn unions(&mut self, writer: &Union, reader: &Union) -> Fits {
@@ -292,28 +352,41 @@ impl Comparing {
             return Ok(());
         }
         self.case_names(writer, reader)?;
-        let labels = |union: &Union| -> BTreeSet<i32> {
-            union.cases.iter().flat_map(|case| case.labels.iter().copied()).collect()
+        let labels = |union: &Union| -> BTreeMap<i32, usize> {
+            let cases = union.cases.iter().enumerate().rev();
+            cases.flat_map(|(place, case)| case.labels.iter().map(move |label| (*label, place))).collect()
         };
         let (theirs, ours) = (labels(writer), labels(reader));
         let of_rest = |union: &'_ Union| union.cases.iter().position(|case| case.is_default);
         let (rest, our_rest) = (of_rest(writer), of_rest(reader));
-        if writer.extensibility == Extensibility::Final && (theirs != ours || rest.is_some() != our_rest.is_some()) {
+        let is_same = theirs.keys().eq(ours.keys()) && rest.is_some() == our_rest.is_some();
+        if writer.extensibility == Extensibility::Final && !is_same {
             return differ("the labels of a final union differ");
         }
+        if !self.may_differ(writer.extensibility) && !is_same {
+            return differ("the labels differ, and XCDR1 does not tell where a union within another ends");
+        }
+        if !self.permitted.widening && !is_same {
+            return differ("the labels differ, and the reader prevents widening");
+        }
         // What each label selects on both sides, and what all others do.
-        for label in theirs.union(&ours) {
-            let selected = |union: &'_ Union| union.cases.iter().position(|case| case.labels.contains(label));
-            let pair = (selected(writer).or(rest), selected(reader).or(our_rest));
+        let selected = |label: &i32| (theirs.get(label).copied().or(rest), ours.get(label).copied().or(our_rest));
+        let has_header = writer.extensibility == Extensibility::Mutable;
+        let pairs: BTreeSet<_> = theirs.keys().chain(ours.keys()).map(selected).collect();
+        for pair in pairs {
             if let (Some(case), Some(other)) = pair {
-                self.cases(&writer.cases[case], &reader.cases[other])?;
+                self.cases(has_header, &writer.cases[case], &reader.cases[other])?;
             }
         }
         if let (Some(case), Some(other)) = (rest, our_rest) {
-            self.cases(&writer.cases[case], &reader.cases[other])?;
+            self.cases(has_header, &writer.cases[case], &reader.cases[other])?;
         }
         let has_labels = !(theirs.is_empty() && ours.is_empty());
-        if has_labels && theirs.is_disjoint(&ours) { differ("they have no case in common") } else { Ok(()) }
+        if has_labels && !theirs.keys().any(|label| ours.contains_key(label)) {
+            differ("they have no case in common")
+        } else {
+            Ok(())
+        }
     }
 
     /// Cases of one name have one id, and the other way round.
@@ -321,56 +394,20 @@ impl Comparing {
         if self.permitted.member_names {
             return Ok(());
         }
-        for case in &writer.cases {
-            let by_id = reader.cases.iter().find(|other| other.id == case.id);
-            let by_name = reader.cases.iter().find(|other| same_name(&other.name, &case.name));
-            self.within(&case.name, |_| {
-                if let Some(other) = by_id.filter(|other| !same_name(&other.name, &case.name)) {
-                    return differ(format!("the reader calls member {} {:?}", case.id, other.name));
-                }
-                match by_name.filter(|other| other.id != case.id) {
-                    Some(other) => differ(format!("it has the id {}, that of the reader {}", case.id, other.id)),
-                    None => Ok(()),
-                }
-            })?;
+        let ours = Places::of(reader.cases.iter().map(|case| (case.id, case.name.as_str())));
+        let shift = first_id(reader) - first_id(writer);
+        let counted_alike = |case: &UnionCase| ours.check(case.id, &case.name, shift);
+        if shift != 0 && writer.cases.iter().all(|case| counted_alike(case).is_ok()) {
+            return Ok(());
         }
-        Ok(())
+        writer.cases.iter().try_for_each(|case| self.within(&case.name, |_| ours.check(case.id, &case.name, 0)))
     }
 
-    fn cases(&mut self, writer: &UnionCase, reader: &UnionCase) -> Fits {
+    fn cases(&mut self, has_header: bool, writer: &UnionCase, reader: &UnionCase) -> Fits {
         let octet = Type::Primitive(Primitive::Byte);
-        self.within(&writer.name, |comparing| {
-            let (one, other) =
-                (writer.case_type.as_ref().unwrap_or(&octet), reader.case_type.as_ref().unwrap_or(&octet));
-            comparing.types(one, other)
-        })
+        let [one, other] = [writer, reader].map(|case| case.case_type.as_ref().unwrap_or(&octet));
+        self.part(has_header, |comparing| comparing.within(&writer.name, |comparing| comparing.types(one, other)))
     }
-}
-
-fn missing_in_reader(of: &Structure, member: &StructureMember, keys: Keys) -> Fits {
-    if of.extensibility == Extensibility::Final {
-        return differ("the reader's final type lacks it");
-    }
-    if member.is_key && keys == Keys::Marked {
-        return differ("it is a key, and the reader lacks it");
-    }
-    if member.must_understand && !member.is_optional {
-        return differ("it must be understood, and the reader lacks it");
-    }
-    Ok(())
-}
-
-fn missing_in_writer(of: &Structure, member: &StructureMember, permitted: Permitted, keys: Keys) -> Fits {
-    if of.extensibility == Extensibility::Final {
-        return differ("the writer's final type lacks it");
-    }
-    if member.is_key && keys == Keys::Marked {
-        return differ("it is a key, and the writer lacks it");
-    }
-    if member.must_understand && !member.is_optional {
-        return differ("it must be understood, and the writer lacks it");
-    }
-    if permitted.widening { Ok(()) } else { differ("the writer lacks it, and the reader prevents widening") }
 }
 
 fn same_extensibility(writer: Extensibility, reader: Extensibility) -> Fits {
@@ -398,19 +435,26 @@ fn enumerations(writer: &Enumeration, reader: &Enumeration, keys: Keys) -> Fits 
     if writer.bit_bound != reader.bit_bound {
         return differ(format!("an enumeration of {} bits is not one of {}", writer.bit_bound, reader.bit_bound));
     }
-    same_extensibility(writer.extensibility, reader.extensibility)?;
+    if let (Some(one), Some(other)) = (writer.extensibility, reader.extensibility) {
+        same_extensibility(one, other)?;
+    }
+    // Of one that does not tell, the other one's is taken.
+    let is_final = writer.extensibility.or(reader.extensibility) == Some(Extensibility::Final);
     let mut common = 0;
+    let places = |key: &dyn Fn(&Literal) -> i64| -> BTreeMap<i64, usize> {
+        reader.literals.iter().enumerate().rev().map(|(place, literal)| (key(literal), place)).collect()
+    };
+    let hash = |literal: &Literal| i64::from(u32::from_be_bytes(hash_of(&literal.name)));
+    let (values, names) = (places(&|literal| literal.value.into()), places(&hash));
     for literal in &writer.literals {
-        let by_value = reader.literals.iter().find(|other| other.value == literal.value);
-        let by_name = reader.literals.iter().find(|other| same_name(&other.name, &literal.name));
-        match (by_value, by_name) {
-            (Some(one), Some(other)) if std::ptr::eq(one, other) => common += 1,
-            (None, None) if writer.extensibility != Extensibility::Final && keys != Keys::Alone => {}
+        match (values.get(&literal.value.into()), names.get(&hash(literal))) {
+            (Some(one), Some(other)) if one == other => common += 1,
+            (None, None) if !is_final && keys != Keys::Alone => {}
             (None, None) => return differ(format!("the reader lacks the literal {}", literal.name)),
             _ => return differ(format!("the literal {} has another value or name at the reader", literal.name)),
         }
     }
-    if writer.extensibility == Extensibility::Final && common != reader.literals.len() {
+    if is_final && common != reader.literals.len() {
         return differ("the writer lacks a literal of the reader");
     }
     if common == 0 { differ("they have no literal in common") } else { Ok(()) }
@@ -421,15 +465,6 @@ fn holds(number: Primitive, mask: &Bitmask) -> bool {
         (number, mask.holder_bytes()),
         (Primitive::UInt8, 1) | (Primitive::UInt16, 2) | (Primitive::UInt32, 4) | (Primitive::UInt64, 8)
     )
-}
-
-/// Compares names by their hashes, which are all that a minimal type object has.
-fn same_name(one: &str, other: &str) -> bool {
-    let hash = |name: &str| match name.strip_prefix('#').and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
-        Some(hash) => hash.to_be_bytes(),
-        None => name_hash(name),
-    };
-    one == other || hash(one) == hash(other)
 }
 
 fn kind(of: &Type) -> String {

@@ -316,6 +316,7 @@ fn label_text(discriminator: &Type, label: i32, within: &str) -> String {
             .ok()
             .and_then(char::from_u32)
             .map_or_else(|| label.to_string(), |label| format!("{label:?}")),
+        Type::Primitive(Primitive::UInt32) => label.cast_unsigned().to_string(),
         _ => label.to_string(),
     }
 }

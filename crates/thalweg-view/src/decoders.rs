@@ -190,11 +190,12 @@ fn misread_in_xcdr1(root: Extensibility, place: &Place<'_>) -> Option<&'static s
 /// types of other extensibility in a type have before them is taken from the encoding of the whole sample.
 fn misread_in_xcdr2(root: Extensibility, place: &Place<'_>) -> Option<&'static str> {
     let Place::Member { owner, of, .. } = place else { return None };
-    let element = match of.resolved() {
-        Type::Sequence { element, .. } | Type::Array { element, .. } => Some(element_of(element)),
+    let framed = match of.resolved() {
+        Type::Sequence { element, .. } if !element.is_primitive() => Some(element_of(element)),
+        array @ Type::Array { element, .. } if !array.is_primitive_array() => Some(element_of(element)),
         _ => None,
     };
-    if let Some(element) = element.filter(|element| !element.is_primitive()) {
+    if let Some(element) = framed {
         if *owner != Extensibility::Mutable {
             return Some("collections of other than primitive values");
         }

@@ -43,7 +43,7 @@ impl Type {
             | Type::Map { .. } => KeySize::OVER,
             Type::Array { .. } => {
                 let elements = self.key_size_of_elements(uses);
-                if self.is_primitive() { elements } else { KeySize::number(4).then(elements) }
+                if self.is_primitive_array() { elements } else { KeySize::number(4).then(elements) }
             }
             Type::Structure(structure) => structure.key_size(uses),
             Type::Union(union) if union.is_keyed => union.discriminator.key_size(uses),

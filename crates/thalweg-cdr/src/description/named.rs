@@ -16,8 +16,9 @@ pub struct Enumeration {
     pub default: usize,
     /// Its bits, 1 to 32: the wire has 1, 2 or 4 bytes.
     pub bit_bound: u16,
-    /// Permitted differences of its versions; never mutable.
-    pub extensibility: Extensibility,
+    /// Permitted differences of its versions; never mutable. `None` where nobody tells, as Fast DDS does not: no flag is defined for it
+    /// (DDS-XTypes 1.3 Annex B, EnumTypeFlag).
+    pub extensibility: Option<Extensibility>,
 }
 
 /// A literal of an enumeration.
@@ -255,9 +256,18 @@ impl Structure {
 }
 
 impl Union {
+    /// The value of the discriminator that a label stands for. Labels are `long` in type objects, which turns those of an
+    /// `unsigned long` negative from 2³¹ on.
+    pub fn selecting(&self, label: i32) -> i64 {
+        match self.discriminator.resolved() {
+            Type::Primitive(Primitive::UInt32) => label.cast_unsigned().into(),
+            _ => label.into(),
+        }
+    }
+
     /// The case that a value of the discriminator selects.
     pub fn case_of(&self, label: i64) -> Option<&UnionCase> {
-        let is_label = |case: &&UnionCase| case.labels.iter().any(|other| i64::from(*other) == label);
+        let is_label = |case: &&UnionCase| case.labels.iter().any(|other| self.selecting(*other) == label);
         self.cases.iter().find(is_label).or_else(|| self.cases.iter().find(|case| case.is_default))
     }
 }

@@ -218,7 +218,7 @@ impl Union {
         if let Some(case) = self.case_of(own) {
             return (own, Some(case));
         }
-        let first = self.cases.first().and_then(|case| case.labels.first()).map_or(own, |label| i64::from(*label));
+        let first = self.cases.first().and_then(|case| case.labels.first()).map_or(own, |label| self.selecting(*label));
         (first, self.case_of(first))
     }
 }

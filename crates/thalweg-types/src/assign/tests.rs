@@ -111,7 +111,115 @@ fn names_and_widening_are_the_readers_choice() {
     let narrow = Permitted { widening: false, ..Permitted::default() };
     let (old, new) = ("@appendable struct T { long a; };", "@appendable struct T { long a; long b; };");
     check_as(old, new, narrow, "b: the writer lacks it, and the reader prevents widening");
-    check_as(new, old, narrow, "");
+    check_as(new, old, narrow, "b: the reader lacks it, and the reader prevents widening");
+    let optional = "@appendable struct T { long a; @optional long b; };";
+    check_as(old, optional, narrow, "");
+    check_as(optional, old, narrow, "");
+    let union = |cases: &str| format!("@appendable union T switch (long) {{ case 1: long a; {cases} }};");
+    check_as(&union("case 2: long b;"), &union(""), narrow, "the labels differ, and the reader prevents widening");
+    check_as(&union("case 2: long b;"), &union(""), Permitted::default(), "");
+}
+
+#[test]
+fn members_of_a_final_type_stand_in_the_same_places() {
+    let text = |members: &str| format!("@final struct T {{ {members} }};");
+    fits(
+        &text("@id(0) long a; @id(1) long b;"),
+        &text("@id(1) long b; @id(0) long a;"),
+        "where the writer has \"a\", the reader has \"b\"",
+    );
+}
+
+#[test]
+fn cases_are_counted_from_0_or_from_1_and_their_ids_do_not_travel() {
+    let of = |extensibility: &str, first: &str, second: &str| {
+        format!("@{extensibility} union T switch (long) {{ case 1: {first} long x; case 2: {second} short y; }};")
+    };
+    for extensibility in ["final", "appendable"] {
+        let (from_0, from_1) = (of(extensibility, "", ""), of(extensibility, "@id(1)", "@id(2)"));
+        fits(&from_0, &from_1, "");
+        fits(&from_1, &from_0, "");
+        fits(&from_0, &of(extensibility, "@id(1)", "@id(7)"), "x: it has the id 0, that of the reader 1");
+        let renamed =
+            format!("@{extensibility} union T switch (long) {{ case 1: @id(1) long x; case 2: @id(2) short z; }};");
+        fits(&from_0, &renamed, "x: it has the id 0, that of the reader 1");
+    }
+    fits(
+        &of("mutable", "@id(1)", "@id(2)"),
+        &of("mutable", "@id(2)", "@id(3)"),
+        "x: it has the id 1, that of the reader 2",
+    );
+}
+
+#[test]
+fn an_enumeration_that_does_not_tell_its_extensibility_has_that_of_the_other() {
+    let of = |extensibility, count: i32| {
+        let literals = (0..count).map(|value| Literal { name: format!("L{value}"), value }).collect();
+        let enumeration = Enumeration { name: "E".to_owned(), literals, default: 0, bit_bound: 32, extensibility };
+        Type::Enumeration(Arc::new(enumeration))
+    };
+    let check = |one: &Type, other: &Type| check(one, other, Permitted::default()).is_ok();
+    let [is_final, is_appendable] = [Some(Extensibility::Final), Some(Extensibility::Appendable)];
+    assert!(check(&of(None, 2), &of(is_final, 2)) && check(&of(is_final, 2), &of(None, 2)));
+    assert!(!check(&of(None, 2), &of(is_final, 3)) && !check(&of(is_final, 3), &of(None, 2)));
+    assert!(check(&of(None, 2), &of(is_appendable, 3)) && check(&of(None, 2), &of(None, 3)));
+    assert!(!check(&of(is_final, 2), &of(is_appendable, 2)));
+}
+
+#[test]
+fn in_xcdr1_only_what_tells_its_end_may_have_other_members() {
+    let xcdr1 = Permitted { nested_differences: false, ..Permitted::default() };
+    let text = |more: &str, within: &str| {
+        format!(
+            "@appendable struct I {{ long a; {more} }}; @appendable union U switch (long) {{ case 1: I i; }};
+             @mutable struct M {{ @id(7) I i; }}; {within}"
+        )
+    };
+    let why = "the reader lacks it, and XCDR1 does not tell where a type within another ends";
+    for (within, path) in [
+        ("@appendable struct T { I i; long z; };", "i.b: "),
+        ("@final struct T { sequence<I> i; };", "i[].b: "),
+        ("@final struct T { I i[2]; };", "i[].b: "),
+        ("@appendable struct T { map<long, I> i; };", "i[].b: "),
+        ("@final struct T { U u; };", "u.i.b: "),
+        ("@mutable struct T { @id(3) sequence<I> i; };", "i[].b: "),
+    ] {
+        let (new, old) = (text("long b;", within), text("", within));
+        check_as(&new, &old, xcdr1, &format!("{path}{why}"));
+        check_as(&old, &new, xcdr1, &format!("{path}{}", why.replace("reader", "writer")));
+        check_as(&new, &old, Permitted::default(), "");
+    }
+    for within in [
+        "@appendable struct T { @optional I i; long z; };",
+        "@mutable struct T { @id(3) I i; };",
+        "@final struct T { M m; };",
+        "@final struct T { sequence<M> m; };",
+    ] {
+        check_as(&text("long b;", within), &text("", within), xcdr1, "");
+    }
+    let (new, old) = ("@appendable struct T { long a; long b; };", "@appendable struct T { long a; };");
+    check_as(new, old, xcdr1, "");
+    let union = |cases: &str| {
+        format!("@appendable union U switch (long) {{ case 1: long a; {cases} }}; @final struct T {{ U u; }};")
+    };
+    let why = "u: the labels differ, and XCDR1 does not tell where a union within another ends";
+    check_as(&union("case 2: long b;"), &union(""), xcdr1, why);
+    check_as(&union("case 2: long b;"), &union(""), Permitted::default(), "");
+}
+
+#[test]
+fn types_of_many_members_are_compared_at_once() {
+    let count = 5_000;
+    let members = |from: usize| (from..from + count).map(|id| format!("@id({id}) long m{id};")).collect::<String>();
+    let text = |from| format!("@mutable struct T {{ {} }};", members(from));
+    // Minutes, if each member were looked for among all others.
+    fits(&text(0), &text(count - 1), "");
+    let cases = (0..count).map(|label| format!("case {label}: long m{label};")).collect::<String>();
+    let union = format!("@appendable union T switch (long) {{ {cases} }};");
+    fits(&union, &union, "");
+    let literals = (0..count).map(|value| format!("L{value}")).collect::<Vec<_>>().join(", ");
+    let enumeration = format!("@appendable enum E {{ {literals} }}; @final struct T {{ E e; }};");
+    fits(&enumeration, &enumeration, "");
 }
 
 #[test]

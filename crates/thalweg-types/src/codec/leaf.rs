@@ -56,7 +56,7 @@ pub(super) fn number_of(of: &Type, value: &Document) -> Result<i64, EncodeError>
 
 /// Writes what [`number_of`] gives.
 pub(super) fn write_number(of: &Type, number: i64, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-    let size_bytes = of.bytes_min();
+    let size_bytes = of.resolved().bytes_min();
     let is_signed = match of.resolved() {
         Type::Enumeration(enumeration) => enumeration.literals.iter().any(|literal| literal.value < 0),
         Type::Primitive(primitive) => is_signed(*primitive),

@@ -47,6 +47,9 @@ pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -
         Extensibility::Final => members(of, decoder, part),
         Extensibility::Appendable => decoder.appendable_type(|decoder| members(of, decoder, part)),
         Extensibility::Mutable => {
+            if part.is_element {
+                decoder.charge(of.members.len(), 1)?;
+            }
             let mut found: Vec<Option<Document>> = vec![None; of.members.len()];
             decoder.mutable_type(|decoder, id| {
                 let Some(index) = of.members.iter().position(|member| member.id == id) else {
@@ -75,7 +78,11 @@ pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> 
     let mut found = Vec::with_capacity(if decoder.is_at_end() { 0 } else { of.members.len() });
     for member in of.members.iter().filter(|member| is_all || member.is_key) {
         // An older sender's type ends before the newer members; where it may not, reading them finds that they are missing.
-        let value = match decoder.is_at_end() && (member.is_optional || of.extensibility != Extensibility::Final) {
+        let ends = || match member.is_optional {
+            true => decoder.ends_before(4),
+            false => ends_before(&member.member_type, decoder, part),
+        };
+        let value = match (member.is_optional || of.extensibility != Extensibility::Final) && ends() {
             true if member.is_optional => None,
             true => Some(part.default_of(&member.member_type, decoder)?),
             false if member.is_optional => {
@@ -119,7 +126,9 @@ pub(super) fn union(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result
 pub(super) fn label_and_case(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     let (at, label) = read_label(of, decoder)?;
     let case = selected(of, label, at)?;
-    let ends = of.extensibility != Extensibility::Final && decoder.is_at_end();
+    let case_type = case.and_then(|case| case.case_type.as_ref());
+    let ends = of.extensibility != Extensibility::Final
+        && case_type.map_or(decoder.is_at_end(), |of| ends_before(of, decoder, part));
     case_document(of, label, case, decoder, if ends { Found::Nowhere } else { Found::Here }, part)
 }
 
@@ -155,7 +164,7 @@ fn case_document(
 /// The discriminator, and the offset at which it stands.
 fn read_label(of: &Union, decoder: &mut Decoder<'_>) -> Result<(usize, i64), DecodeError> {
     let label = read_number(&of.discriminator, decoder)?;
-    Ok((decoder.offset() - of.discriminator.bytes_min(), label))
+    Ok((decoder.offset() - of.discriminator.resolved().bytes_min(), label))
 }
 
 /// The case of a label; an enumeration without default case need not have one for each literal.
@@ -190,8 +199,18 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
             Ok(Document::Text(text))
         }
         Type::Enumeration(enumeration) => read_literal(enumeration, of, decoder),
-        Type::Bitmask(bitmask) => Ok(of_flags(bitmask, read_number(of, decoder)?.cast_unsigned())),
-        Type::Bitset(bitset) => Ok(of_fields(bitset, read_number(of, decoder)?.cast_unsigned())),
+        Type::Bitmask(bitmask) => {
+            let bits = read_number(of, decoder)?.cast_unsigned();
+            // Flags as a number take no more memory than the input deserves.
+            let is_deserved = decoder.charge(1, flag_bytes(bitmask, bits)).is_ok();
+            Ok(if is_deserved { of_flags(bitmask, bits) } else { Document::Integer(bits.into()) })
+        }
+        Type::Bitset(bitset) => {
+            let names: usize = bitset.fields.iter().map(|field| field.name.len()).sum();
+            decoder.charge(bitset.fields.len(), size_of::<(MapKey, Document)>())?;
+            decoder.charge(1, names)?;
+            Ok(of_fields(bitset, read_number(of, decoder)?.cast_unsigned()))
+        }
         Type::Alias(alias) => read_value(&alias.aliased, decoder, part),
         Type::Structure(nested) => decoder.nested(|decoder| structure(nested, decoder, part)),
         Type::Union(nested) => decoder.nested(|decoder| union(nested, decoder, part)),
@@ -202,7 +221,7 @@ fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Docume
             bounded(count, *bound, at)?;
             read_elements(element, count, decoder, |decoder| read_value(element, decoder, part.of_element()))
         }),
-        Type::Array { .. } => decoder.collection(of.is_primitive(), |decoder| read_dimension(of, decoder, part)),
+        Type::Array { .. } => decoder.collection(of.is_primitive_array(), |decoder| read_dimension(of, decoder, part)),
         Type::Map { key, element, bound } => {
             decoder.collection(key.is_primitive() && element.is_primitive(), |decoder| {
                 let at = decoder.offset();
@@ -245,6 +264,12 @@ fn read_recursive<'b>(
 /// The fewest bytes of an element; of a structure in a key, some members are not there.
 fn bytes_min(of: &Type, part: Part) -> usize {
     if part.is_key { 0 } else { of.bytes_min() }
+}
+
+/// Whether the input ends before a value, which then has its default.
+fn ends_before(of: &Type, decoder: &Decoder<'_>, part: Part) -> bool {
+    // Only at the end the bytes of a value are of interest.
+    decoder.is_at_end() || (decoder.remaining() < 4 && decoder.ends_before(bytes_min(of, part)))
 }
 
 /// A key of a map as JSON has it.
@@ -321,7 +346,7 @@ fn read_number(of: &Type, decoder: &mut Decoder<'_>) -> Result<i64, DecodeError>
         Type::Primitive(primitive) => is_signed(*primitive),
         _ => false,
     };
-    Ok(match (of.bytes_min(), is_signed) {
+    Ok(match (of.resolved().bytes_min(), is_signed) {
         (1, true) => i8::decode(decoder)?.into(),
         (1, false) => u8::decode(decoder)?.into(),
         (2, true) => i16::decode(decoder)?.into(),
@@ -352,9 +377,19 @@ pub(super) fn of_number(of: &Type, number: i64) -> Document {
 fn read_literal(enumeration: &Enumeration, of: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
     let at = decoder.offset();
     match of_number(of, read_number(of, decoder)?) {
-        literal @ Document::Text(_) => Ok(literal),
+        Document::Text(literal) => {
+            decoder.charge(1, literal.len())?;
+            Ok(Document::Text(literal))
+        }
         _ => Err(DecodeError::new(at, format!("a literal of {}", enumeration.name))),
     }
+}
+
+/// The memory that the names of the flags that are set take.
+fn flag_bytes(of: &Bitmask, bits: u64) -> usize {
+    let is_set = |position: u16| 1_u64.checked_shl(position.into()).is_some_and(|bit| bits & bit != 0);
+    let set = of.flags.iter().filter(|(_, position)| is_set(*position));
+    set.map(|(name, _)| size_of::<Document>() + name.len()).sum()
 }
 
 /// The names of the flags that are set; a number where some of them have no name.
@@ -448,6 +483,6 @@ pub(super) fn default_case(of: &Union) -> (i64, Option<&UnionCase>) {
     }
     let levels = |case: &&UnionCase| case.case_type.as_ref().map_or(0, Type::levels_min);
     let Some(least) = of.cases.iter().min_by_key(levels) else { return (label, None) };
-    let own = least.labels.first().map_or_else(|| free_label(of), |label| Ok(i64::from(*label)));
+    let own = least.labels.first().map_or_else(|| free_label(of), |label| Ok(of.selecting(*label)));
     own.map_or((label, None), |label| (label, Some(least)))
 }

@@ -99,7 +99,7 @@ fn enumeration(dice: &mut Dice) -> Type {
     let count = 1 + dice.below(4) as i32;
     let literals = (0..count).map(|index| Literal { name: format!("L{index}"), value: first + index }).collect();
     let default = dice.below(count as u64) as usize;
-    let extensibility = Extensibility::Appendable;
+    let extensibility = Some(Extensibility::Appendable);
     Type::Enumeration(Arc::new(Enumeration { name: "Enum".to_owned(), literals, default, bit_bound, extensibility }))
 }
 

@@ -132,7 +132,7 @@ fn chosen<'a>(
     let label = match (value.member(DISCRIMINATOR), named) {
         (Some(given), _) => number_of(&of.discriminator, given).map_err(|error| error.below_member(DISCRIMINATOR))?,
         (None, Some(case)) => match case.labels.first() {
-            Some(label) => i64::from(*label),
+            Some(label) => of.selecting(*label),
             None => free_label(of)?,
         },
         (None, None) => return Err(EncodeError::new(format!("{DISCRIMINATOR:?} or a member is missing"))),
@@ -151,7 +151,7 @@ fn chosen<'a>(
 /// A value of the discriminator that selects the default case.
 pub(super) fn free_label(of: &Union) -> Result<i64, EncodeError> {
     let is_free =
-        |label: &i64| of.cases.iter().all(|case| !case.labels.iter().any(|other| i64::from(*other) == *label));
+        |label: &i64| of.cases.iter().all(|case| !case.labels.iter().any(|other| of.selecting(*other) == *label));
     let free = match of.discriminator.resolved() {
         Type::Enumeration(enumeration) => {
             enumeration.literals.iter().map(|literal| i64::from(literal.value)).find(is_free)
@@ -228,7 +228,7 @@ fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Par
             })
         }
         Type::Array { .. } => {
-            encoder.collection(of.is_primitive(), |encoder| write_dimension(of, value, encoder, part))
+            encoder.collection(of.is_primitive_array(), |encoder| write_dimension(of, value, encoder, part))
         }
         Type::Map { key, element, bound } => {
             let Document::Map(pairs) = value else { return Err(needed("an object of keys and values", value)) };
@@ -364,11 +364,10 @@ fn length_code(of: &Type) -> LengthCode {
                 8 => LengthCode::OwnEights,
                 _ => LengthCode::Stated,
             },
-            element if element.is_primitive() => LengthCode::Stated,
             _ => LengthCode::OwnBytes,
         },
         Type::Map { key, element, .. } if key.is_primitive() && element.is_primitive() => LengthCode::Stated,
-        array @ Type::Array { .. } if array.is_primitive() => LengthCode::Stated,
+        array @ Type::Array { .. } if array.is_primitive_array() => LengthCode::Stated,
         Type::Map { .. } | Type::Array { .. } => LengthCode::OwnBytes,
         Type::Structure(_) | Type::Union(_) | Type::Alias(_) => LengthCode::Stated,
         Type::Recursive(used) => used.definition().map_or(LengthCode::Stated, |of| length_code(&of)),

@@ -218,8 +218,13 @@ impl Parser {
                 .ok_or_else(|| self.words.error_before(format!("{last} is no literal of {}", enumeration.name)));
         }
         match expression(&mut self.words, &self.names)? {
-            Constant::Integer(label) => i32::try_from(label)
-                .map_err(|_| self.words.error_before(format!("the label {label} does not fit into 32 bits"))),
+            Constant::Integer(label) => {
+                let fitting = match discriminator.resolved() {
+                    Type::Primitive(Primitive::UInt32) => u32::try_from(label).map(u32::cast_signed),
+                    _ => i32::try_from(label),
+                };
+                fitting.map_err(|_| self.words.error_before(format!("the label {label} does not fit into 32 bits")))
+            }
             _ => Err(self.words.error_before("a label is a value of the discriminator".to_owned())),
         }
     }

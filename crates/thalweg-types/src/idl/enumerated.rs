@@ -40,7 +40,7 @@ impl Parser {
             let problem = format!("an enumeration of {bit_bound} bits; 1 to 32 are allowed");
             return Err(self.words.error_before(problem));
         }
-        let extensibility = self.of_enumerated(applied)?;
+        let extensibility = Some(self.of_enumerated(applied)?);
         let name_of_all = self.names.qualified(&name);
         let default = default.unwrap_or(0);
         let enumeration = Enumeration { name: name_of_all, literals, default, bit_bound, extensibility };

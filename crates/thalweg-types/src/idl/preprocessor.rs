@@ -106,7 +106,8 @@ impl Preprocessor {
             "include" => return included(rest).map(Some),
             "error" => return Err(format!("#error {rest}")),
             // What compilers leave behind begins with the number of a line.
-            "" | "pragma" | "line" | "warning" | "ident" => {}
+            "pragma" => refuse_key_list(rest)?,
+            "" | "line" | "warning" | "ident" => {}
             number if number.starts_with(|first: char| first.is_ascii_digit()) => {}
             other => return Err(format!("#{other} is no directive")),
         }
@@ -179,6 +180,16 @@ impl Preprocessor {
         }
         Ok(())
     }
+}
+
+/// Pragmas with which older tools mark keys; without them the type would be another one.
+fn refuse_key_list(pragma: &str) -> Result<(), String> {
+    let (name, list) = split_word(pragma);
+    let (of, members) = split_word(list.trim_start_matches('"'));
+    if ["keylist", "DCPS_DATA_KEY"].contains(&name) && !(name == "keylist" && members.is_empty()) {
+        return Err(format!("#pragma {name} is not followed; mark the key members of {of} with @key"));
+    }
+    Ok(())
 }
 
 /// The tokens of a condition whose macros are replaced.

@@ -343,3 +343,17 @@ fn macros_that_stand_for_nothing_end_as_well() {
         assert!(error.contains(problem), "{error}");
     }
 }
+
+#[test]
+fn keys_that_older_tools_mark_are_not_lost_in_silence() {
+    let with = |pragma: &str| format!("struct Msg {{ long id; string text; }};\n{pragma}\n");
+    refused(
+        &with("#pragma keylist Msg id"),
+        2,
+        "#pragma keylist is not followed; mark the key members of Msg with @key",
+    );
+    refused(&with("#pragma DCPS_DATA_KEY \"Msg id\""), 2, "mark the key members of Msg with @key");
+    for pragma in ["#pragma keylist Msg", "#pragma once", "#pragma DCPS_DATA_TYPE \"Msg\""] {
+        assert!(parse(&with(pragma)).is_ok(), "{pragma}");
+    }
+}

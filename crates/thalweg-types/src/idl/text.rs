@@ -269,6 +269,7 @@ fn label_text(discriminator: &Type, label: i32) -> String {
             enumeration.literal_of(label).map_or_else(|| label.to_string(), |literal| escaped(&literal.name))
         }
         Type::Primitive(Primitive::Boolean) => if label == 0 { "FALSE" } else { "TRUE" }.to_owned(),
+        Type::Primitive(Primitive::UInt32) => label.cast_unsigned().to_string(),
         _ => label.to_string(),
     }
 }
@@ -288,7 +289,8 @@ fn of_enumeration(enumeration: &Enumeration, name: &str) -> String {
         .collect();
     let bits =
         if enumeration.bit_bound == 32 { String::new() } else { format!("@bit_bound({}) ", enumeration.bit_bound) };
-    format!("{bits}{} enum {name} {{\n{}\n}};", word(enumeration.extensibility), literals.join(",\n"))
+    let extensibility = enumeration.extensibility.map(|told| format!("{} ", word(told))).unwrap_or_default();
+    format!("{bits}{extensibility}enum {name} {{\n{}\n}};", literals.join(",\n"))
 }
 
 fn of_bitset(bitset: &Bitset, name: &str) -> String {

@@ -238,7 +238,7 @@ impl Describing {
         });
         let mut literals: Vec<_> = literals.collect();
         literals.sort_by_key(|(value, _, _)| *value);
-        let flags = type_flags(enumeration.extensibility, false, false);
+        let flags = enumeration.extensibility.map_or(0, |told| type_flags(told, false, false));
         (flags, ObjectBody::Enumeration { bit_bound: enumeration.bit_bound, literals })
     }
 

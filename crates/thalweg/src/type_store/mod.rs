@@ -14,7 +14,7 @@ use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::participant::{
     BuiltinService, Participant, ServiceBounds, ServicePeers, ServiceRefusal, TypeDirectory, TypeVerdict,
 };
-use thalweg_rtps::qos::TypeConsistency;
+use thalweg_rtps::qos::{Representation, TypeConsistency};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{EntityId, GuidPrefix};
@@ -262,7 +262,7 @@ impl State {
         &mut self,
         writer: (GuidPrefix, &TypeInformation),
         reader: (GuidPrefix, &TypeInformation),
-        consistency: TypeConsistency,
+        (consistency, representation): (TypeConsistency, Representation),
     ) -> TypeVerdict {
         let (one, other) = (better(writer.1), better(reader.1));
         let is_same = one.of.identifier == other.of.identifier
@@ -281,6 +281,7 @@ impl State {
             string_bounds: consistency.ignores_string_bounds,
             member_names: consistency.ignores_member_names,
             widening: !consistency.prevents_widening,
+            nested_differences: representation != Representation::Xcdr1,
         };
         let key = (one.of.identifier.clone(), other.of.identifier.clone(), permitted);
         if let Some(known) = self.verdicts.get(&key) {
@@ -322,6 +323,7 @@ impl TypeDirectory for TypeStore {
             return TypeVerdict::ByName;
         };
         let (from_writer, from_reader) = (writer.guid.prefix, reader.guid.prefix);
-        self.state().verdict((from_writer, &one), (from_reader, &other), reader.qos.type_consistency)
+        let rules = (reader.qos.type_consistency, writer.qos.representation());
+        self.state().verdict((from_writer, &one), (from_reader, &other), rules)
     }
 }

@@ -10,8 +10,8 @@ use thalweg_cdr::description::{
 };
 
 use super::super::convert::{
-    IS_AUTOID_HASH, IS_DEFAULT, IS_EXTERNAL, IS_FINAL, IS_KEY, IS_MUST_UNDERSTAND, IS_MUTABLE, IS_NESTED, IS_OPTIONAL,
-    TRY_CONSTRUCT,
+    IS_APPENDABLE, IS_AUTOID_HASH, IS_DEFAULT, IS_EXTERNAL, IS_FINAL, IS_KEY, IS_MUST_UNDERSTAND, IS_MUTABLE,
+    IS_NESTED, IS_OPTIONAL, TRY_CONSTRUCT,
 };
 use super::super::identifier::{TypeHash, TypeIdentifier, primitive_of};
 use super::super::object::{MemberName, ObjectBody, ObjectMember, TypeObject};
@@ -125,7 +125,7 @@ impl<'a> Resolving<'a> {
         if count == 0 {
             return refused("an array without elements");
         }
-        let count = if element.is_primitive() { count / 32 + 1 } else { count };
+        let count = if element.is_primitive() || element.is_primitive_array() { count / 32 + 1 } else { count };
         let array = |element, bound: &u32| Type::Array { element: Box::new(element), count: *bound as usize };
         Ok((bounds.iter().rev().fold(element, array), leaves.saturating_mul(count)))
     }
@@ -178,7 +178,7 @@ impl<'a> Resolving<'a> {
                 (Type::Union(Arc::new(union)), leaves)
             }
             ObjectBody::Enumeration { bit_bound, literals } => {
-                (enumeration(name, extensibility, *bit_bound, literals)?, 1)
+                (enumeration(name, told_extensibility(object.flags), *bit_bound, literals)?, 1)
             }
             ObjectBody::Bitmask { bit_bound, flags } => {
                 if !(1..=64).contains(bit_bound) || flags.iter().any(|(position, ..)| position >= bit_bound) {
@@ -276,7 +276,7 @@ fn check_discriminator(discriminator: &Type) -> Result<(), LibraryError> {
 
 fn enumeration(
     name: String,
-    extensibility: Extensibility,
+    extensibility: Option<Extensibility>,
     bit_bound: u16,
     literals: &[(i32, u16, MemberName)],
 ) -> Result<Type, LibraryError> {
@@ -314,6 +314,11 @@ fn extensibility(flags: u16) -> Extensibility {
         IS_MUTABLE => Extensibility::Mutable,
         _ => Extensibility::Appendable,
     }
+}
+
+/// That of an enumeration, if its sender tells it.
+fn told_extensibility(flags: u16) -> Option<Extensibility> {
+    (flags & (IS_FINAL | IS_APPENDABLE | IS_MUTABLE) != 0).then(|| extensibility(flags))
 }
 
 fn try_construct(flags: u16) -> TryConstruct {

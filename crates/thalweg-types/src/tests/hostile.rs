@@ -1,0 +1,75 @@
+//! Bytes and types that others made so that reading them costs much.
+
+use super::*;
+
+#[test]
+fn hostile_bytes_cost_no_memory() {
+    let structure = structure("thalweg::Bytes");
+    let huge = [0, 1, 0, 0, 0xff, 0xff, 0xff, 0x7f];
+    assert!(codec::decode(&structure, &huge).is_err());
+    let mut types = Types::default();
+    types.add_idl("struct E { @optional long a; }; struct Many { sequence<E> e; };").expect("IDL");
+    let xcdr2 = [0, 7, 0, 0, 0, 0, 0, 0x10, 0xff, 0xff, 0xff, 0x7f];
+    assert!(codec::decode(types.find("Many").expect("the type"), &xcdr2).is_err());
+    // Elements of which nothing is there would each have the default of their type.
+    let mut types = Types::default();
+    let idl = "struct P { string names[100]; }; struct Deep { sequence<P> ps; }; struct Named { map<octet, P> ps; };
+         union Q switch (octet) { case 0: P p; }; struct Chosen { sequence<Q> qs; };";
+    types.add_idl(idl).expect("IDL");
+    let short = [0, 1, 0, 0, 0, 0x7d, 0, 0];
+    assert!(codec::decode(types.find("Deep").expect("the type"), &short).is_err());
+    for (name, element) in
+        [("Deep", &[0; 4][..]), ("Named", &[1, 0, 0, 0, 0, 0, 0, 0]), ("Chosen", &[1, 0, 0, 0, 0, 0, 0, 0])]
+    {
+        let count = 32_000_usize;
+        let len = count * element.len();
+        let words = [len + 8, len + 4, count].map(|word| u32::try_from(word).expect("few").to_le_bytes());
+        let bytes = [&[0, 9, 0, 0][..], &words.concat(), &element.repeat(count)].concat();
+        let error = codec::decode(types.find(name).expect("the type"), &bytes).expect_err(name).to_string();
+        assert!(error.contains("for an input of this size"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn names_of_flags_and_literals_cost_no_memory_that_the_input_does_not_deserve() {
+    let mut types = Types::default();
+    let long = "a".repeat(200);
+    let idl = format!(
+        "@bit_bound(8) bitmask M {{ {long}0, {long}1, {long}2, {long}3, {long}4, {long}5, {long}6, {long}7 }};
+         @bit_bound(8) enum E {{ {long} }};
+         bitset B {{ bitfield<1> {long}0; bitfield<1> {long}1; bitfield<1> {long}2; bitfield<1> {long}3; }};
+         @final struct Masks {{ sequence<M> of; }}; @final struct Enums {{ sequence<E> of; }};
+         @final struct Sets {{ sequence<B> of; }};"
+    );
+    types.add_idl(&idl).expect("IDL");
+    let read = |name: &str, octet: u8| {
+        let count = 100_000_u32;
+        let bytes = [&[0, 7, 0, 0][..], &(count + 4).to_le_bytes(), &count.to_le_bytes(), &vec![octet; count as usize]];
+        codec::decode(types.find(name).expect("the type"), &bytes.concat())
+    };
+    let masks = read("Masks", 0xff).expect("flags may be read as a number");
+    let item = |index| masks.member("of").and_then(|of| of.item(index)).expect("it is there").into_owned();
+    assert!(matches!(item(0), Document::Array(names) if names.len() == 8));
+    assert_eq!(item(99_999), Document::Integer(0xff));
+    for (name, octet) in [("Enums", 0), ("Sets", 0)] {
+        let error = read(name, octet).expect_err(name).to_string();
+        assert!(error.contains("for an input of this size"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_type_of_many_parts_costs_no_more_for_each_sequence_of_it() {
+    // Each structure is twice the one before: the whole has 2^17 members without a byte of its own.
+    let mut idl = "@appendable struct S0 {}; ".to_owned();
+    for level in 1..=17 {
+        idl += &format!("@final struct S{level} {{ S{} a; S{} b; }}; ", level - 1, level - 1);
+    }
+    idl += "@final struct Inner { sequence<S17> of; }; @final struct Many { sequence<Inner> of; };";
+    let mut types = Types::default();
+    types.add_idl(&idl).expect("IDL");
+    let count = 100_000_u32;
+    let bytes = [&[0, 1, 0, 0][..], &count.to_le_bytes(), &vec![0; 4 * count as usize]].concat();
+    // Hours, if each of them looked at all members.
+    let read = codec::decode(types.find("Many").expect("the type"), &bytes).expect("empty sequences");
+    assert!(read.member("of").and_then(|of| of.item(99_999)).is_some());
+}

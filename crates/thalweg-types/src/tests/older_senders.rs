@@ -1,0 +1,62 @@
+//! Samples of senders whose types lack the newer members.
+
+use super::*;
+
+#[test]
+fn an_older_sender_leaves_newer_members_at_their_default() {
+    let mut types = Types::default();
+    types.add_idl("struct Old { long a; }; struct New { long a; string b; sequence<octet> c; };").expect("IDL");
+    let [old, new] = ["Old", "New"].map(|name| types.find(name).expect("the type"));
+    let document = Document::from_json(br#"{"a":1}"#).expect("JSON");
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let bytes = codec::encode(old, &document, representation).expect("encoded");
+        let read = codec::decode(new, &bytes).expect("decoded").to_json().expect("JSON");
+        assert_eq!(String::from_utf8(read).expect("text"), r#"{"a":1,"b":"","c":"0x"}"#);
+    }
+}
+
+#[test]
+fn elements_of_an_older_sender_have_their_defaults() {
+    let mut types = Types::default();
+    let idl = "struct Old { long a; }; struct Olds { sequence<Old> of; };
+         struct New { long a; string b; long c[3]; }; struct News { sequence<New> of; };";
+    types.add_idl(idl).expect("IDL");
+    let [old, new] = ["Olds", "News"].map(|name| types.find(name).expect("the type"));
+    let elements = vec![Document::Map(vec![("a".into(), Document::Integer(1))]); 10_000];
+    let document = Document::Map(vec![("of".into(), Document::Array(elements))]);
+    let bytes = codec::encode(old, &document, Representation::Xcdr2).expect("encoded");
+    let read = codec::decode(new, &bytes).expect("decoded");
+    let last = read.member("of").and_then(|of| of.item(9_999)).expect("it is there").to_json().expect("JSON");
+    assert_eq!(last, br#"{"a":1,"b":"","c":[0,0,0]}"#);
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr", extensibility = "appendable")]
+struct Text {
+    s: String,
+    #[topic(default = 7)]
+    x: i32,
+    y: Option<i16>,
+    z: Vec<i32>,
+}
+
+#[test]
+fn the_padding_of_an_older_sender_is_no_member() {
+    let mut types = Types::default();
+    let idl = "struct OldText { string s; }; struct Text { string s; long x; @optional short y; sequence<long> z; };";
+    types.add_idl(idl).expect("IDL");
+    let [old, new] = ["OldText", "Text"].map(|name| types.find(name).expect("the type"));
+    for length in 0..9 {
+        let text = "abcdefghi"[..length].to_owned();
+        let document = Document::Map(vec![("s".into(), Document::Text(text.clone()))]);
+        let mut bytes = codec::encode(old, &document, Representation::Xcdr1).expect("encoded");
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        let read = codec::decode(new, &bytes).expect("decoded").to_json().expect("JSON");
+        assert_eq!(String::from_utf8(read).expect("text"), format!(r#"{{"s":"{text}","x":0,"z":[]}}"#));
+        let mut derived = Text { s: String::new(), x: 1, y: Some(1), z: vec![1] };
+        let expect = Text { s: text, x: 7, y: None, z: Vec::new() };
+        assert_eq!(cdr::decode::<Text>(&bytes).expect("decoded"), expect);
+        cdr::decode_into(&mut derived, &bytes).expect("decoded");
+        assert_eq!(derived, expect);
+    }
+}

@@ -36,7 +36,7 @@ fn what_a_machine_does_not_carry_is_left_out_and_said() {
 }
 
 #[test]
-fn the_default_form_has_all_of_the_paper_within_a_hundred_minutes_and_runs_enough_for_verdicts() {
+fn the_default_form_has_all_of_the_paper_within_two_hours_and_runs_enough_for_verdicts() {
     let plan = Paper2Plan::new(5, 2).with_peers(&[PeerProgram::Cyclone, PeerProgram::FastDds]);
     let parts = plan.parts();
     let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
@@ -58,15 +58,16 @@ fn the_default_form_has_all_of_the_paper_within_a_hundred_minutes_and_runs_enoug
             scenarios.iter().flat_map(|scenario| &scenario.cells).filter(|cell| cell.is_closed_loop() == is_closed);
         own.filter(|cell| cell.destination == Addressing::Unicast).count()
     };
-    for comparisons in [groups(true), groups(false)] {
+    // Three numbers about the predicted crossover are compared with the others, and a run may be disturbed.
+    for comparisons in [groups(true), groups(false) + 3] {
         assert!(
-            scenarios.iter().all(|scenario| scenario.schedule.runs.min as usize >= runs_needed(comparisons)),
+            scenarios.iter().all(|scenario| scenario.schedule.runs.min as usize > runs_needed(comparisons)),
             "{comparisons}"
         );
     }
     let seconds =
         scenarios.iter().map(|scenario| scenario.duration().as_secs()).sum::<u64>() + plan.later_duration().as_secs();
-    assert!(seconds < 6_000, "{seconds}");
+    assert!(seconds < 7_200, "{seconds}");
 }
 
 #[test]

@@ -20,12 +20,12 @@ use crate::outcome::Failure;
 /// Options of `lab run paper2`.
 #[derive(Args, Debug)]
 pub struct Paper2Options {
-    /// Make ten short runs of each cell, and fewer cells: about half an hour (default: ten short runs for every table and figure, in at
-    /// most 100 minutes).
+    /// Make twelve short runs of each cell, and fewer cells: about 35 minutes (default: twelve short runs for every table and figure, in
+    /// at most two hours).
     #[arg(long)]
     pub quick: bool,
 
-    /// Make twelve runs of 20 s of all that this machine carries: about seven hours (default: at most 100 minutes).
+    /// Make twelve runs of 20 s of all that this machine carries: about seven hours (default: at most two hours).
     #[arg(long, conflicts_with = "quick")]
     pub full: bool,
 
@@ -44,7 +44,7 @@ pub struct Paper2Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = peer_names(told().map(PeerProgram::name)))]
     pub peers: Vec<String>,
 
-    /// Make N runs of each cell, 3 to 1000 (default: 10, with --full 12).
+    /// Make N runs of each cell, 3 to 1000 (default: 12).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_000))]
     pub runs: Option<u32>,
 

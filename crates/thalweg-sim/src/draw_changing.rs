@@ -1,4 +1,4 @@
-//! Draws worlds whose publishers write coherent sets over several topics, and whose endpoints change their partitions.
+//! Draws worlds whose publishers write coherent sets over several topics, and whose endpoints change policies.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::draw::{draw_households, draw_sends, milliseconds, pick};
 use crate::draw_policies::{draw_any_topics, draw_frame, draw_group, draw_topic, draw_trouble};
 use crate::draw_wide::{draw_links, draw_pause};
 use crate::plan::{
-    EarlierPartition, Ending, Habits, InstanceSharing, Plan, ProcessPlan, SetTimes, StoreTimes, WriterPlan,
+    EarlierPolicies, Ending, Habits, InstanceSharing, Plan, ProcessPlan, SetTimes, StoreTimes, TopicPlan, WriterPlan,
 };
 
 /// Worlds of this seed and higher ones have coherent sets of publishers and partitions that change.
@@ -148,11 +148,29 @@ fn draw_moves(rng: &mut Rng, plan: &mut Plan) {
     for reader in &mut topic.readers {
         (reader.qos.partition, reader.earlier) = draw_partitions(rng);
     }
+    draw_budgets(&mut Rng::new(plan.seed ^ 0x6275_6467), &mut topic);
     plan.topics.push(topic);
 }
 
+/// LATENCY_BUDGETs that change with the partitions, in half of the worlds: what a reader requests is often less than a writer offers.
+fn draw_budgets(rng: &mut Rng, topic: &mut TopicPlan) {
+    if rng.chance(0.5) {
+        return;
+    }
+    let offered = |rng: &mut Rng| Duration::from_millis(pick(rng, [0, 0, 10, 40]));
+    let requested = |rng: &mut Rng| Duration::from_millis(pick(rng, [0, 10, 20, 80]));
+    for writer in &mut topic.writers {
+        writer.qos.timing.latency_budget = offered(rng);
+        writer.earlier.iter_mut().for_each(|earlier| earlier.latency_budget = offered(rng));
+    }
+    for reader in &mut topic.readers {
+        reader.qos.timing.latency_budget = requested(rng);
+        reader.earlier.iter_mut().for_each(|earlier| earlier.latency_budget = requested(rng));
+    }
+}
+
 /// The last partitions of an endpoint, and earlier ones.
-fn draw_partitions(rng: &mut Rng) -> (Vec<String>, Option<EarlierPartition>) {
+fn draw_partitions(rng: &mut Rng) -> (Vec<String>, Option<EarlierPolicies>) {
     let mut names = || {
         let names: &[&str] = pick(rng, [&[][..], &["a"], &["a"], &["b"], &["a", "b"], &["*"]]);
         names.iter().map(ToString::to_string).collect::<Vec<String>>()
@@ -160,7 +178,8 @@ fn draw_partitions(rng: &mut Rng) -> (Vec<String>, Option<EarlierPartition>) {
     let (last, first) = (names(), names());
     let until = milliseconds(500 + rng.below(3_000));
     let changes = rng.chance(0.7);
-    (last, changes.then_some(EarlierPartition { names: first, until }))
+    let latency_budget = Duration::ZERO;
+    (last, changes.then_some(EarlierPolicies { partition: first, latency_budget, until }))
 }
 
 #[cfg(test)]
@@ -173,6 +192,16 @@ mod tests {
         let sets = plans.iter().filter(|plan| plan.processes.iter().any(|process| process.sets.is_some())).count();
         let moves = |plan: &&Plan| plan.writers().any(|(_, writer)| writer.earlier.is_some());
         let moves = plans.iter().filter(moves).count();
+        let refuses = |plan: &&Plan| {
+            let budget = |writer: &WriterPlan| writer.qos.timing.latency_budget;
+            let pairs = plan.topics.iter().flat_map(|topic| {
+                let budgets = topic.readers.iter().map(|reader| reader.qos.timing.latency_budget);
+                topic.writers.iter().flat_map(move |writer| budgets.clone().map(move |asked| budget(writer) > asked))
+            });
+            pairs.into_iter().any(|refuses| refuses)
+        };
+        let refused = plans.iter().filter(refuses).count();
+        assert!(refused >= 5, "{refused} with a LATENCY_BUDGET that is not met");
         let stores = plans.iter().filter(|plan| plan.processes.iter().any(|process| process.store.is_some())).count();
         let counts = [sets, moves, stores];
         assert!(counts.iter().all(|count| (25..70).contains(count)), "{counts:?} with sets, changes and stores");

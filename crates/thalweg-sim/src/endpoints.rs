@@ -12,7 +12,7 @@ use thalweg_rtps::writer::WriterOptions;
 
 use crate::application::stamp;
 use crate::calls::{Call, Then};
-use crate::plan::{EarlierPartition, Pace, Plan, Selection};
+use crate::plan::{Pace, Plan, Selection};
 use crate::record::{TakenRecord, WrittenRecord};
 use crate::sample::SimulatedSample;
 use crate::simulation::{Happening, Simulation};
@@ -62,8 +62,7 @@ impl Simulation {
         let index = self.writers[number].record.index;
         let topic = &self.plan.topics[index.topic];
         let plan = &topic.writers[index.place];
-        let mut qos = plan.qos.clone();
-        qos.partition = EarlierPartition::at(self.now, plan.earlier.as_ref(), &qos.partition);
+        let qos = plan.qos_at(self.now);
         WriterConfig {
             topic_name: topic.name.clone(),
             type_name: Plan::TYPE_NAME.to_string(),
@@ -77,8 +76,7 @@ impl Simulation {
         let index = self.readers[number].record.index;
         let topic = &self.plan.topics[index.topic];
         let plan = &topic.readers[index.place];
-        let mut qos = plan.qos.clone();
-        qos.partition = EarlierPartition::at(self.now, plan.earlier.as_ref(), &qos.partition);
+        let qos = plan.qos_at(self.now);
         let config = ReaderConfig {
             topic_name: topic.name.clone(),
             type_name: Plan::TYPE_NAME.to_string(),

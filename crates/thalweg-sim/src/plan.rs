@@ -13,10 +13,10 @@ use thalweg_rtps::types::{Keyed, SequenceNumber};
 
 pub use crate::calls::SendTimes;
 use crate::clock::HostClock;
+pub use crate::earlier::EarlierPolicies;
 use crate::lane::HostLink;
 use crate::network::{GroupFilter, IpVersion, Weather};
 pub use crate::publisher::SetTimes;
-pub use crate::repartition::EarlierPartition;
 pub use crate::store::StoreTimes;
 pub use crate::trouble::{Cut, IntruderPlan, MovePlan, PathPlan, PausePlan, SplitPlan};
 
@@ -130,8 +130,8 @@ pub struct WriterPlan {
     pub deleted: Option<Instant>,
     /// Its QoS.
     pub qos: WriterQos,
-    /// The partitions that it has before.
-    pub earlier: Option<EarlierPartition>,
+    /// The policies that it has before.
+    pub earlier: Option<EarlierPolicies>,
     /// When it writes the first sample.
     pub first_write: Instant,
     /// How many samples it writes.
@@ -195,8 +195,8 @@ pub struct ReaderPlan {
     pub deleted: Option<Instant>,
     /// Its QoS.
     pub qos: ReaderQos,
-    /// The partitions that it has before.
-    pub earlier: Option<EarlierPartition>,
+    /// The policies that it has before.
+    pub earlier: Option<EarlierPolicies>,
     /// When it takes what has arrived.
     pub pace: Pace,
     /// Its content filter.
@@ -313,7 +313,7 @@ impl Plan {
         self.meet(writer.process, reader.process) && self.match_of(topic, writer, reader) == MatchResult::Match
     }
 
-    /// Whether they are to do so at some time: before or after they change their partitions.
+    /// Whether they are to do so at some time: before or after they change their policies.
     pub fn may_match(&self, topic: &TopicPlan, writer: &WriterPlan, reader: &ReaderPlan) -> bool {
         let readers: Vec<ReaderPlan> = [Some(reader.clone()), reader.before()].into_iter().flatten().collect();
         let mut writers = [Some(writer.clone()), writer.before()].into_iter().flatten();

@@ -6,9 +6,10 @@ use thalweg_rtps::qos::{Durability, History, ReaderQos, Reliability, ResourceLim
 use thalweg_rtps::time::Instant;
 use thalweg_rtps::types::{Keyed, SequenceNumber};
 
+use crate::earlier::told;
 use crate::lane::{HostLink, Lane};
 use crate::network::GroupFilter;
-use crate::plan::{EarlierPartition, Ending, Habits, Plan, ProcessPlan, ReaderPlan, SendTimes, TopicPlan, WriterPlan};
+use crate::plan::{EarlierPolicies, Ending, Habits, Plan, ProcessPlan, ReaderPlan, SendTimes, TopicPlan, WriterPlan};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,8 +133,10 @@ fn write_reader(f: &mut fmt::Formatter<'_>, number: usize, topic: &TopicPlan, re
     write_policies_of_reader(f, reader)
 }
 
-fn write_earlier(f: &mut fmt::Formatter<'_>, earlier: Option<&EarlierPartition>) -> fmt::Result {
-    earlier.map_or(Ok(()), |earlier| write!(f, ", until {} {:?}", seconds(earlier.until), earlier.names))
+fn write_earlier(f: &mut fmt::Formatter<'_>, earlier: Option<&EarlierPolicies>) -> fmt::Result {
+    earlier.map_or(Ok(()), |earlier| {
+        write!(f, ", until {} {}", seconds(earlier.until), told(&earlier.partition, earlier.latency_budget))
+    })
 }
 
 /// The policies that differ from their defaults.

@@ -59,6 +59,7 @@ impl Arrivals {
             }
             let taken = self.receiver.handle_datagram_from(self.now, path, datagram);
             is_stream |= taken != PacketArrival::Refused;
+            // Those that were sent again come when they are asked for.
             if let PacketArrival::Placed(place) = taken {
                 // A frame has at most FRAME_OCTETS_MAX octets.
                 self.jitter.handle_packet(self.now, place.timestamp, place.octets_before as u32);
@@ -114,7 +115,7 @@ impl Arrivals {
             .collect()
     }
 
-    /// What reports say: what was sent again counts as lost, since it came in another stream (RFC 4588 §5).
+    /// What reports say: what was sent again in a stream of its own counts as lost (RFC 4588 §5).
     pub(super) fn received(&self) -> Option<ReceivedStream> {
         let (expected, received) = self.receiver.source_packets();
         Some(ReceivedStream {
@@ -151,3 +152,76 @@ fn figures(histogram: &Histogram<u64>) -> IntervalFigures {
 const ACTIVE: f64 = 0.96;
 /// The longest latency that is told apart: longer than eight frames at one a second.
 const LATENCY_MAX_NANOS: u64 = 10_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use thalweg_transport::stream::StreamArrival;
+
+    use super::*;
+    use crate::format::{Field, FrameRate, PixelFormat, Scan, VideoFormat};
+    use crate::receiver::Repair;
+    use crate::rfc4175::{Continuation, LINE_HEADER_OCTETS, LineHeader};
+    use crate::rtp::RtpHeader;
+
+    /// The time of a packet: 48 in 96 % of a frame time of 40 ms.
+    const SPACING: Duration = Duration::from_micros(800);
+    /// The packet that does not come.
+    const LOST: u16 = 100;
+
+    fn hear(arrivals: &mut Arrivals, arrived: Instant, bytes: &[u8]) {
+        let source = "192.0.2.1:5004".parse().unwrap();
+        let segment_bytes = bytes.len();
+        let message = StreamArrival { bytes, segment_bytes, source, destination: None, kernel_drops: 0, arrived };
+        let arrival = MediaArrival { path: 0, protocol: Some(Protocol::Media), message };
+        assert!(arrivals.handle_message(&arrival, |_, _, _, _| None));
+    }
+
+    /// What is told after four frames of 24 lines a field came as they are planned, a line in each packet, but for one line that
+    /// came again later if `is_repaired`. The second fields have time stamps later by `field_ticks`.
+    fn hear_frames(field_ticks: u32, is_repaired: bool) -> ReceiveTimes {
+        let format = VideoFormat::new(PixelFormat::Yuv422Bits8, (8, 48), FrameRate::PAL, Scan::Interlaced).unwrap();
+        let config = ReceiverConfig { repair: Repair::by_retransmission(97), ..ReceiverConfig::new(format) };
+        let mut arrivals = Arrivals::new(config).unwrap();
+        let mut again = Vec::new();
+        for sequence in 0..4 * 48 {
+            let (frame, place) = (sequence / 48, sequence % 48);
+            let (field, line) = if place < 24 { (Field::First, place) } else { (Field::Second, place - 24) };
+            let mut header = [0; LINE_HEADER_OCTETS];
+            LineHeader { length: 16, field, line, offset: 0 }.write(Continuation::Last, &mut header);
+            let payload = [&[0; 2][..], &header, &[7; 16]].concat();
+            let field_ticks = u32::from(field.bit()) * field_ticks;
+            let timestamp = 3600 * u32::from(frame) + field_ticks;
+            let header = RtpHeader { marker: false, payload_type: 96, sequence, timestamp, ssrc: 1 };
+            let before = if field_ticks == 0 { place } else { line };
+            let sampled = Duration::from_secs(1) * timestamp / CLOCK_HZ;
+            let at = Instant::from_nanos(1 << 40) + sampled + SPACING * u32::from(before);
+            if sequence == LOST {
+                let header = RtpHeader { payload_type: 97, sequence: 9, ssrc: 2, ..header };
+                again = [&header.to_octets()[..], &sequence.to_be_bytes(), &payload].concat();
+                continue;
+            }
+            // The packet before has shown what is missing.
+            if is_repaired && sequence == LOST + 2 {
+                hear(&mut arrivals, at - SPACING / 2, &again);
+            }
+            hear(&mut arrivals, at, &[&header.to_octets()[..], &payload].concat());
+        }
+        assert_eq!(arrivals.counters().packets.recovered, u64::from(is_repaired));
+        arrivals.times()
+    }
+
+    #[test]
+    fn fields_that_come_as_planned_show_no_jitter() {
+        for field_ticks in [0, 1800] {
+            let jitter = hear_frames(field_ticks, false).jitter_schedule;
+            assert!(jitter < Duration::from_micros(1), "{jitter:?} with fields {field_ticks} ticks apart");
+        }
+    }
+
+    #[test]
+    fn packets_that_are_sent_again_show_no_jitter() {
+        let (calm, repaired) = (hear_frames(0, false), hear_frames(0, true));
+        assert_eq!(repaired.jitter_schedule, calm.jitter_schedule);
+        assert_eq!(repaired.jitter_rfc3550, calm.jitter_rfc3550);
+    }
+}

@@ -1,6 +1,6 @@
 //! The place of a packet's pixels within the frame.
 
-use crate::format::{Field, VideoFormat};
+use crate::format::VideoFormat;
 
 /// The pieces of a packet within the frame.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,12 +11,10 @@ pub(super) struct FramePiece {
 }
 
 impl FramePiece {
-    /// The octets of the frame that are sent before it.
-    pub fn octets_before(self, format: VideoFormat, field: Field) -> usize {
-        let start = usize::from(field.bit()) * format.field_octets();
+    /// The octets of its field that are sent before it.
+    pub fn octets_before(self, format: VideoFormat) -> usize {
         let lines = usize::from(self.line / format.scan().fields());
-        start
-            + lines * format.line_octets()
-            + usize::from(self.first_group) * usize::from(format.pixels().group().octets)
+        let group = usize::from(format.pixels().group().octets);
+        lines * format.line_octets() + usize::from(self.first_group) * group
     }
 }

@@ -4,7 +4,9 @@
 //! count, to find what is missing and to ask for it. Frames are presented in their order at fixed times after the
 //! earliest arrival, complete or concealed, and never before the first complete one.
 
+mod arrival;
 mod assembler;
+mod bits;
 mod conceal;
 mod config;
 mod counters;
@@ -29,6 +31,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
+pub use arrival::{NetworkPath, PacketArrival, PicturePlace};
 pub use assembler::{AssemblerConfig, FRAMES_FILLING_MAX, FrameAssembler, SliceArrival, SliceHead};
 pub use conceal::Concealment;
 pub use config::{Paths, ReceiverConfig, ReceiverError, Repair};
@@ -55,44 +58,10 @@ use repair::Repairs;
 use sequence::Seen;
 use slots::{NumberOrder, Slot, SlotPlace, Slots};
 
-/// Packets of a frame after which its first arrival counts for the playout: one alone may be damaged or forged.
+/// Packets of a frame after which its first arrival may make frames due earlier: one alone may be damaged or forged.
 const CREDIBLE_PACKETS: u32 = 8;
 /// Packets that may be lost where a sender changes its number.
 const CONTINUED_PACKETS_MAX: u16 = 1000;
-/// One of two paths of a stream (ST 2022-7); the first where there is only one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkPath {
-    /// The first path.
-    First,
-    /// The second path.
-    Second,
-}
-
-/// What became of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketArrival {
-    /// Its pixels are in their frame.
-    Placed(PicturePlace),
-    /// It came before.
-    Duplicate,
-    /// Its frame is gone.
-    Late,
-    /// It counts, and its place is not known yet.
-    Unplaced,
-    /// It is not of this stream; see [`RefusalCounters`].
-    Refused,
-}
-
-/// Where a packet belongs, as measurements of jitter need it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PicturePlace {
-    /// The time stamp of the packet.
-    pub timestamp: u32,
-    /// The field of its first piece.
-    pub field: Field,
-    /// The octets of the frame that are sent before it, in the order of the scan.
-    pub octets_before: usize,
-}
 
 /// The receiver of one picture stream.
 #[derive(Debug)]
@@ -172,7 +141,8 @@ impl VideoReceiver {
         counters
     }
 
-    /// Numbers of the current source that were expected, and those of them that came in its stream (RFC 3550 §6.4.1, A.3).
+    /// Numbers of the current source that were expected, and those of them that came in its stream, sent again or not (RFC
+    /// 3550 §6.4.1, A.3).
     pub fn source_packets(&self) -> (u64, u64) {
         let (expected, received) = self.expected_and_received();
         let before = self.before_source;
@@ -181,7 +151,9 @@ impl VideoReceiver {
 
     fn expected_and_received(&self) -> (u64, u64) {
         let packets = self.counters().packets;
-        (packets.expected, packets.received)
+        let has_own_stream = self.config.repair.retransmission().is_some();
+        let again = if has_own_stream { 0 } else { packets.recovered };
+        (packets.expected, packets.received + again)
     }
 
     /// The counts of one path; `None` where there is only one.
@@ -324,14 +296,17 @@ impl VideoReceiver {
                 other
             }
         };
-        self.place(now, &packet.header, &payload, &located, (number, seen))
+        match self.place(now, &packet.header, &payload, &located, (number, seen)) {
+            PacketArrival::Placed(_) => PacketArrival::Repaired,
+            other => other,
+        }
     }
 
     /// Counts a packet of the stream, and notes what is missing before it.
     fn count(&mut self, now: Instant, path: NetworkPath, header: &RtpHeader, extended: u16) -> (u64, Seen) {
         let timestamp = self.slots.extend(header.timestamp);
-        let times = (timestamp, self.slots.newest());
-        let (number, seen) = self.numbers.insert(path, header, extended, times);
+        let since_newest = self.slots.since_newest(now, timestamp);
+        let (number, seen) = self.numbers.insert(path, header, extended, since_newest);
         if let (Seen::New(gap), Some(repairs)) = (&seen, &mut self.repairs) {
             if gap.is_empty() && self.config.repair.retransmission().is_none() {
                 self.numbers.window.count_if_asked(number);
@@ -390,19 +365,20 @@ impl VideoReceiver {
                 return PacketArrival::Unplaced;
             }
         };
-        let slot = self.slots.get_mut(index);
-        slot.add(now, payload, &pieces[..payload.piece_count()], self.config.format);
+        let (format, slot) = (self.config.format, self.slots.get_mut(index));
+        slot.add(now, payload, &pieces[..payload.piece_count()], format);
         if is_new {
             let (lowest, highest) = slot.numbers.unwrap_or((number, number));
             slot.numbers = Some((lowest.min(number), highest.max(number)));
         }
         if slot.packets == 1 || slot.packets == CREDIBLE_PACKETS || slot.completed == Some(now) {
-            let (arrival, timestamp, packets) = (slot.first_arrival, slot.timestamp, slot.packets);
-            if packets >= CREDIBLE_PACKETS || slot.completed.is_some() || self.playout.deadline(timestamp).is_none() {
+            let (arrival, timestamp) = (slot.first_arrival, slot.timestamp);
+            let is_credible = slot.packets >= CREDIBLE_PACKETS || slot.completed.is_some();
+            if is_credible || !self.playout.is_early(arrival, timestamp) {
                 self.playout.record(arrival, timestamp);
             }
         }
-        let octets_before = pieces[0].octets_before(self.config.format, field);
+        let octets_before = slot.octets_before((header.timestamp, field), format) + pieces[0].octets_before(format);
         PacketArrival::Placed(PicturePlace { timestamp: header.timestamp, field, octets_before })
     }
 
@@ -433,7 +409,10 @@ impl VideoReceiver {
             self.close_oldest();
             place -= 1;
         }
-        self.numbers.note_opening(first, number);
+        // A number that is not believed says nothing of how many packets a frame has.
+        if is_new {
+            self.numbers.note_opening(first, number);
+        }
         self.slots.open(now, first, place);
         Ok(place)
     }

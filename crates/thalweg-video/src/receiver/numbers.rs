@@ -11,6 +11,10 @@ use crate::rtp::RtpHeader;
 const PACKET_OCTETS_USUAL: usize = 1000;
 /// Frame times within which the number of packets is reckoned from their usual number.
 const FRAMES_FAR_MAX: u64 = 1000;
+/// Packets that a frame has at most.
+const FRAME_PACKETS_MAX: u64 = 2 * PACKETS_MAX as u64;
+/// So many numbers after the newest one, one follows it though more time has passed: packets may be lost and reordered there.
+const FOLLOWING_MAX: u16 = 64;
 
 /// The numbers of packets, of the stream and of each path, and how many a frame has.
 #[derive(Debug)]
@@ -22,30 +26,55 @@ pub(super) struct Numbers {
     opening: Option<(i64, u64)>,
     /// Packets of a frame as the last ones show it; 0 before.
     frame_packets: u64,
+    /// The most of them that any frame had.
+    frame_packets_max: u64,
+    /// Whether a number that is held can be reached in its time.
+    is_held_in_time: bool,
 }
 
 impl Numbers {
     pub(super) fn new(config: &ReceiverConfig) -> Numbers {
         let packets = config.format.frame_octets() / PACKET_OCTETS_USUAL * (config.slots() + 3);
         let paths = (config.paths == Paths::Two).then(|| Box::new([packets; 2].map(SequenceWindow::new)));
-        let frame_ticks = i64::from(config.format.rate().frame_ticks());
-        Numbers { window: SequenceWindow::new(packets), paths, frame_ticks, opening: None, frame_packets: 0 }
+        Numbers {
+            window: SequenceWindow::new(packets),
+            paths,
+            frame_ticks: i64::from(config.format.rate().frame_ticks()),
+            opening: None,
+            frame_packets: 0,
+            frame_packets_max: 0,
+            is_held_in_time: false,
+        }
     }
 
-    /// Notes a packet of the stream; `newest` is the newest frame's time stamp so far.
+    /// Notes a packet of the stream, whose frame is `since_newest` ticks later than the newest one so far; `None` where its time
+    /// tells nothing.
     pub(super) fn insert(
         &mut self,
         path: NetworkPath,
         header: &RtpHeader,
         extended_sequence: u16,
-        (timestamp, newest): (i64, Option<i64>),
+        since_newest: Option<i64>,
     ) -> (u64, Seen) {
-        let around = self.expected(timestamp, newest);
+        let around = self.expected(header.sequence, since_newest);
         let number = self.window.number(header.sequence, extended_sequence, around);
-        if let Some(paths) = &mut self.paths {
-            paths[path as usize].insert(number);
+        if !self.is_held_in_time && self.window.is_confirmed_by(number) {
+            self.window.begin_beside(number);
+            self.opening = None;
         }
-        (number, self.window.insert(number))
+        if let Some(paths) = &mut self.paths {
+            let path = &mut paths[path as usize];
+            // The sender began anew since this path brought something.
+            if path.newest() < self.window.oldest() && path.is_confirmed_by(number) {
+                path.begin_beside(number);
+            }
+            path.insert(number);
+        }
+        let seen = self.window.insert(number);
+        if seen == Seen::Held {
+            self.is_held_in_time = self.is_in_time(number, since_newest);
+        }
+        (number, seen)
     }
 
     /// Notes that the first packet of a frame came.
@@ -56,7 +85,8 @@ impl Numbers {
         };
         let distance = timestamp - before;
         if (distance - self.frame_ticks).abs() <= 2 {
-            self.frame_packets = number.saturating_sub(first).min(2 * PACKETS_MAX as u64);
+            self.frame_packets = number.saturating_sub(first).min(FRAME_PACKETS_MAX);
+            self.frame_packets_max = self.frame_packets_max.max(self.frame_packets);
         }
         if distance > 0 {
             self.opening = Some((timestamp, number));
@@ -112,13 +142,27 @@ impl Numbers {
         })
     }
 
-    /// The number that a packet of this time should have about: after a long gap 16 bits alone do not tell it.
-    fn expected(&self, timestamp: i64, newest: Option<i64>) -> Option<u64> {
+    /// The number that a packet of this time should have about: after a long gap 16 bits alone do not tell it. One that follows
+    /// the newest one is that of a sender that paused (RFC 3550 §A.1).
+    fn expected(&self, sequence: u16, since_newest: Option<i64>) -> Option<u64> {
         let number = self.window.newest()?;
-        match u64::try_from((timestamp - newest?) / self.frame_ticks) {
-            Ok(frames @ 2..=FRAMES_FAR_MAX) => Some(number + frames * self.frame_packets),
+        // The lower half is what packets carry.
+        let follows = (1..=FOLLOWING_MAX).contains(&sequence.wrapping_sub(number as u16));
+        match u64::try_from(since_newest? / self.frame_ticks) {
+            Ok(frames @ 2..=FRAMES_FAR_MAX) if !follows => Some(number + frames * self.frame_packets),
             _ => Some(number),
         }
+    }
+
+    /// Whether the sender can have come to a number far ahead in the time since the newest frame: a new beginning elsewhere is no
+    /// loss (RFC 3550 §A.1).
+    fn is_in_time(&self, number: u64, since_newest: Option<i64>) -> bool {
+        let Some((newest, ticks)) = self.window.newest().zip(since_newest) else { return false };
+        let frames = u64::try_from(ticks / self.frame_ticks).unwrap_or(0);
+        // Frame times in ticks are rounded, and the frames at both ends count as well.
+        let frames = frames + frames / 100 + 2;
+        let packets = if self.frame_packets_max == 0 { FRAME_PACKETS_MAX } else { self.frame_packets_max };
+        number <= newest.saturating_add(frames.saturating_mul(packets))
     }
 }
 
@@ -127,19 +171,37 @@ mod tests {
     use super::*;
     use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
 
-    /// High definition in 4,320 packets a frame, whose numbers have 16 bits (FFmpeg, GStreamer) or 32; then `silence` frames
-    /// are lost. The packets that are counted as lost.
-    fn lost(extends: bool, silence: u64) -> u64 {
+    /// What a sender does for a while.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Meanwhile {
+        /// It sends, and all is lost.
+        Sends,
+        Pauses,
+        /// Its numbers begin elsewhere.
+        BeginsAnew,
+    }
+
+    /// High definition in 4,320 packets a frame, whose numbers have 16 bits (FFmpeg, GStreamer) or 32; nothing comes for so many
+    /// frame times. The packets that are counted as lost.
+    fn lost(extends: bool, meanwhile: Meanwhile, silence: u64) -> u64 {
         let size = (1920, 1080);
         let format = VideoFormat::new(PixelFormat::Yuv422Bits10, size, FrameRate::NTSC, Scan::Progressive).unwrap();
         let mut numbers = Numbers::new(&ReceiverConfig::new(format));
         let mut newest = None;
-        for frame in (0..3).chain(3 + silence..5 + silence) {
-            let timestamp = 3003 * i64::try_from(frame).unwrap();
+        let skipped = match meanwhile {
+            Meanwhile::Sends => 4320 * silence,
+            Meanwhile::Pauses => 0,
+            Meanwhile::BeginsAnew => 2_000_010_000,
+        };
+        for frame in 0..5 {
+            let (time, before) = if frame < 3 { (frame, 0) } else { (frame + silence, skipped) };
+            let timestamp = 3003 * i64::try_from(time).unwrap();
             for packet in 4320 * frame..4320 * (frame + 1) {
-                let header = RtpHeader { sequence: packet as u16, ..RtpHeader::default() };
-                let extended = if extends { (packet >> 16) as u16 } else { 0 };
-                let (number, _) = numbers.insert(NetworkPath::First, &header, extended, (timestamp, newest));
+                let sent = packet + before;
+                let header = RtpHeader { sequence: sent as u16, ..RtpHeader::default() };
+                let extended = if extends { (sent >> 16) as u16 } else { 0 };
+                let since_newest = newest.map(|newest| timestamp - newest);
+                let (number, _) = numbers.insert(NetworkPath::First, &header, extended, since_newest);
                 if newest != Some(timestamp) {
                     numbers.note_opening(timestamp, number);
                     newest = Some(timestamp);
@@ -150,14 +212,31 @@ mod tests {
         let mut packets = PacketCounters::default();
         numbers.total(&mut packets);
         assert_eq!((packets.received, packets.implausible, packets.stale), (5 * 4320, 0, 0));
+        assert!(packets.are_consistent());
         packets.lost
     }
 
     #[test]
     fn an_outage_is_counted_though_sixteen_bits_turn_within_half_a_second() {
         for silence in [1, 7, 8, 15, 16, 30, 300] {
-            assert_eq!(lost(false, silence), silence * 4320, "{silence} frames, by the time");
-            assert_eq!(lost(true, silence), silence * 4320, "{silence} frames");
+            let expect = silence * 4320;
+            assert_eq!(lost(false, Meanwhile::Sends, silence), expect, "{silence} frames, by the time");
+            assert_eq!(lost(true, Meanwhile::Sends, silence), expect, "{silence} frames");
+        }
+    }
+
+    #[test]
+    fn a_pause_of_the_sender_loses_nothing() {
+        for silence in [1, 7, 8, 15, 16, 30, 300] {
+            assert_eq!(lost(false, Meanwhile::Pauses, silence), 0, "{silence} frames, of numbers of 16 bits");
+            assert_eq!(lost(true, Meanwhile::Pauses, silence), 0, "{silence} frames");
+        }
+    }
+
+    #[test]
+    fn a_new_beginning_farther_away_than_the_time_allows_loses_nothing() {
+        for silence in [1, 30, 300] {
+            assert_eq!(lost(true, Meanwhile::BeginsAnew, silence), 0, "{silence} frames");
         }
     }
 }

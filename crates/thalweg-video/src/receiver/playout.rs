@@ -41,7 +41,7 @@ impl Playout {
 
     /// Notes that the first packet of a frame came.
     pub(super) fn record(&mut self, arrival: Instant, timestamp: i64) {
-        let difference = signed(arrival).saturating_sub(nanos_of(timestamp));
+        let difference = difference(arrival, timestamp);
         let number = arrival.as_nanos() / nanos(BUCKET);
         match self.buckets.back_mut() {
             Some(newest) if newest.number >= number => {
@@ -59,6 +59,11 @@ impl Playout {
         let oldest = number.saturating_sub(nanos(BASE_WINDOW) / nanos(BUCKET));
         let recent = self.buckets.iter().rev().take_while(|bucket| bucket.number > oldest || bucket.number == number);
         self.base = recent.map(|bucket| bucket.difference).min();
+    }
+
+    /// Whether a frame that began at `arrival` would make others due earlier.
+    pub(super) fn is_early(&self, arrival: Instant, timestamp: i64) -> bool {
+        self.base.is_some_and(|base| difference(arrival, timestamp) < base)
     }
 
     /// When the frame of a time stamp is presented; `None` before any arrival.
@@ -93,6 +98,11 @@ impl Playout {
         self.buckets.clear();
         self.base = None;
     }
+}
+
+/// An arrival minus its time stamp in nanoseconds.
+fn difference(arrival: Instant, timestamp: i64) -> i64 {
+    signed(arrival).saturating_sub(nanos_of(timestamp))
 }
 
 /// Nanoseconds of a time stamp of 90 kHz that is counted on beyond 32 bits.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::bits::Bits;
+
 /// Packets that a window remembers at most: 8 frames of 8K UHD in small packets.
 const CAPACITY_MAX: usize = 1 << 20;
 /// Packets that a window remembers at least.
@@ -100,6 +102,11 @@ impl SequenceWindow {
         (self.next > self.first).then(|| self.next - 1)
     }
 
+    /// The lowest number so far.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        (self.next > self.first).then_some(self.first)
+    }
+
     /// The number of a packet of the stream: the one closest to `around` that ends in the 16 bits of RTP, or in 32 bits
     /// once the upper half has proved to count (senders that do not count send 0).
     pub(crate) fn number(&mut self, sequence: u16, extended: u16, around: Option<u64>) -> u64 {
@@ -133,7 +140,7 @@ impl SequenceWindow {
         if number < self.lowest() {
             return self.insert_behind(number);
         }
-        if number > self.next + JUMP_MAX {
+        if self.is_far_ahead(number) {
             return self.insert_ahead(number);
         }
         self.behind.1 = 0;
@@ -142,6 +149,21 @@ impl SequenceWindow {
             self.totals.implausible += 1;
         }
         seen
+    }
+
+    /// Whether a number confirms the one far ahead that is held.
+    pub(crate) fn is_confirmed_by(&self, number: u64) -> bool {
+        let confirms = |held: u64| held != number && held.abs_diff(number) <= CONFIRM_MAX;
+        self.is_far_ahead(number) && self.ahead.is_some_and(confirms)
+    }
+
+    /// Begins anew with the number that is held, if it is beside this one.
+    pub(crate) fn begin_beside(&mut self, number: u64) {
+        let held = self.ahead.take_if(|held| held.abs_diff(number) <= CONFIRM_MAX);
+        self.finish();
+        if let Some(held) = held {
+            self.insert(held);
+        }
     }
 
     /// Notes the arrival of a packet that was sent again. It says nothing of numbers that are not known yet.
@@ -158,8 +180,10 @@ impl SequenceWindow {
         (self.floor..self.next).contains(&number) && !self.arrived.get(number)
     }
 
-    /// How many numbers of a range have not come; those that left the window count as such.
+    /// How many numbers of a range have not come; those that left the window count as such, and those before the first one do
+    /// not.
     pub(crate) fn count_missing(&self, range: Range<u64>) -> u64 {
+        let range = range.start.max(self.first)..range.end;
         let inside = range.start.clamp(self.floor, self.next)..range.end.clamp(self.floor, self.next);
         let came = inside.filter(|number| self.arrived.get(*number)).count() as u64;
         range.end.saturating_sub(range.start) - came
@@ -194,6 +218,10 @@ impl SequenceWindow {
     fn lowest(&self) -> u64 {
         let capacity = self.arrived.capacity();
         if self.floor == self.first { self.next.saturating_sub(capacity) } else { self.floor }
+    }
+
+    fn is_far_ahead(&self, number: u64) -> bool {
+        number > self.next + JUMP_MAX
     }
 
     fn insert_near(&mut self, number: u64, way: Way) -> Seen {
@@ -315,49 +343,6 @@ fn closest(value: u64, bits: u32, around: u64) -> u64 {
     let ahead = value.wrapping_sub(around) & (span - 1);
     let forward = around.saturating_add(ahead);
     if ahead < span / 2 { forward } else { forward.checked_sub(span).unwrap_or(forward) }
-}
-
-/// A ring of bits for consecutive numbers.
-#[derive(Clone, Debug)]
-struct Bits {
-    words: Box<[u64]>,
-}
-
-impl Bits {
-    fn new(capacity: usize) -> Bits {
-        Bits { words: vec![0; capacity / 64].into() }
-    }
-
-    fn capacity(&self) -> u64 {
-        64 * self.words.len() as u64
-    }
-
-    /// The word and the bit of a number.
-    fn place(&self, number: u64) -> (usize, u64) {
-        ((number / 64) as usize & (self.words.len() - 1), 1 << (number % 64))
-    }
-
-    fn get(&self, number: u64) -> bool {
-        let (word, bit) = self.place(number);
-        self.words[word] & bit != 0
-    }
-
-    fn set(&mut self, number: u64) {
-        let (word, bit) = self.place(number);
-        self.words[word] |= bit;
-    }
-
-    /// Clears a bit and tells what it was.
-    fn take(&mut self, number: u64) -> bool {
-        let (word, bit) = self.place(number);
-        let was_set = self.words[word] & bit != 0;
-        self.words[word] &= !bit;
-        was_set
-    }
-
-    fn clear_all(&mut self) {
-        self.words.fill(0);
-    }
 }
 
 #[cfg(test)]

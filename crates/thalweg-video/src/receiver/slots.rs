@@ -68,6 +68,17 @@ impl Slot {
         self.note_added(now);
     }
 
+    /// The octets of the frame that are sent before a field with the same time stamp: none where fields have their own.
+    pub(super) fn octets_before(&self, (timestamp, field): (u32, Field), format: VideoFormat) -> usize {
+        if field == Field::First {
+            return 0;
+        }
+        // The lower half is what packets carry.
+        let later = i64::from(timestamp.wrapping_sub(self.timestamp as u32) as i32);
+        let has_own_time = later > i64::from(format.rate().frame_ticks()) / 4;
+        if has_own_time { 0 } else { format.field_octets() }
+    }
+
     fn note_added(&mut self, now: Instant) {
         self.packets = self.packets.saturating_add(1);
         if self.completed.is_none() && self.coverage.is_complete() {
@@ -153,6 +164,12 @@ impl Slots {
     /// The newest time stamp, counted on beyond 32 bits.
     pub(super) fn newest(&self) -> Option<i64> {
         self.newest
+    }
+
+    /// Ticks from the newest frame to a time stamp that was counted on; `None` without any frame, and for one that is not to
+    /// be believed at once.
+    pub(super) fn since_newest(&self, now: Instant, timestamp: i64) -> Option<i64> {
+        self.newest.filter(|_| !self.is_far(now, timestamp)).map(|newest| timestamp - newest)
     }
 
     /// A time stamp counted on beyond its 32 bits: the closest to the newest one.
@@ -269,10 +286,10 @@ impl Slots {
 
     /// Whether a time stamp is not to be believed at once.
     fn is_far(&self, now: Instant, timestamp: i64) -> bool {
-        let passed = now.since(self.newest_arrival).as_nanos() * 9 / 100_000;
-        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+        let passed = || i64::try_from(now.since(self.newest_arrival).as_nanos() * 9 / 100_000).unwrap_or(i64::MAX);
         self.newest.is_some_and(|newest| {
-            timestamp < newest - FAR_TICKS || timestamp > newest.saturating_add(passed).saturating_add(FAR_TICKS)
+            let ahead = timestamp - newest;
+            ahead < -FAR_TICKS || (ahead > FAR_TICKS && ahead - FAR_TICKS > passed())
         })
     }
 

@@ -1,4 +1,5 @@
 mod forged;
+mod numbers;
 
 use super::*;
 use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
@@ -322,22 +323,25 @@ fn memory_is_used_again_once_the_user_lets_go() {
 
 #[test]
 fn arrivals_tell_where_they_belong() {
-    let mut peer = Peer::new(ST_2110, Scan::Interlaced);
-    let mut receiver = peer.receiver(|_| {});
-    let frame = peer.frame(1);
-    let places: Vec<usize> = frame
-        .iter()
-        .map(|packet| match receiver.handle_datagram(at(0), packet) {
-            PacketArrival::Placed(place) => place.octets_before,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(places, (0..48).map(|line| 16 * line).collect::<Vec<_>>(), "in the order of sending");
-    assert_eq!(receiver.handle_datagram(at(0), &frame[3]), PacketArrival::Duplicate);
-    exchange(&mut receiver, 3, &[]);
-    let late = peer.packet(peer.timestamp.wrapping_sub(FRAME), Field::First, &[0], 5);
-    assert_eq!(receiver.handle_datagram(at(3), &late), PacketArrival::Late);
-    assert_eq!(receiver.counters().packets.late, 1);
+    // By time stamp: that of the frame, or one of each field.
+    for (second_field, lines) in [(0, 48), (1501, 24)] {
+        let mut peer = Peer::new(Dialect { second_field, ..ST_2110 }, Scan::Interlaced);
+        let mut receiver = peer.receiver(|_| {});
+        let frame = peer.frame(1);
+        let places: Vec<usize> = frame
+            .iter()
+            .map(|packet| match receiver.handle_datagram(at(0), packet) {
+                PacketArrival::Placed(place) => place.octets_before,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(places, (0..48).map(|line| 16 * (line % lines)).collect::<Vec<_>>(), "in the order of sending");
+        assert_eq!(receiver.handle_datagram(at(0), &frame[3]), PacketArrival::Duplicate);
+        exchange(&mut receiver, 3, &[]);
+        let late = peer.packet(peer.timestamp.wrapping_sub(FRAME), Field::First, &[0], 5);
+        assert_eq!(receiver.handle_datagram(at(3), &late), PacketArrival::Late);
+        assert_eq!(receiver.counters().packets.late, 1);
+    }
 }
 
 #[test]

@@ -168,9 +168,35 @@ fn one_packet_does_not_end_the_trust_in_the_numbers() {
         if index == 10 { vec![other.packet(u32::MAX - 5000, Field::First, &[3], 99)] } else { Vec::new() }
     });
     let before = receiver.counters().packets;
-    // More than 16 bits can tell are lost, in the time of one frame.
-    peer.sequence += 100_000;
-    play(&mut peer, &mut receiver, 20..23, nothing);
+    // More is lost than 16 bits can tell.
+    peer.sequence += 2100 * 48;
+    peer.timestamp = peer.timestamp.wrapping_add(2100 * FRAME);
+    play(&mut peer, &mut receiver, 2120..2123, nothing);
     let packets = receiver.counters().packets;
-    assert_eq!(packets.lost + packets.outstanding - before.lost - before.outstanding, 100_000, "{packets:?}");
+    assert_eq!(packets.lost + packets.outstanding - before.lost - before.outstanding, 2100 * 48, "{packets:?}");
+}
+
+#[test]
+fn a_delay_that_grows_beyond_the_playout_is_followed() {
+    let playout = 2 * FrameRate::NTSC.time_of(1);
+    for step in [Duration::from_millis(100), playout - Duration::from_micros(1)] {
+        let mut peer = Peer::new(ST_2110, Scan::Progressive);
+        let mut receiver = peer.receiver(|_| {});
+        play(&mut peer, &mut receiver, 0..30, nothing);
+        let mut pictures = Vec::new();
+        for index in 30..300 {
+            let mut now = at(index) + step;
+            // Fewer packets at once than show a frame.
+            for packets in peer.frame(index as u8).chunks(7) {
+                for packet in packets {
+                    receiver.handle_datagram(now, packet);
+                }
+                now += Duration::from_micros(2);
+                pictures.extend(std::iter::from_fn(|| receiver.poll_frame(now)));
+            }
+        }
+        let late = pictures.iter().filter(|picture| !picture.is_complete()).count();
+        assert!((120..=165).contains(&late), "{late} in 5 s or half a second less");
+        assert_eq!(complete(&pictures[pictures.len() - 50..]), 50, "{step:?} later");
+    }
 }

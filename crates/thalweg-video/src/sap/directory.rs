@@ -21,6 +21,9 @@ const LIFETIME_MIN: Duration = Duration::from_secs(3600);
 /// as long each time. Chosen by us: it is more than the 1,024 s of a full group at the usual bandwidth.
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
+/// The longest line `o=` that is remembered, in octets. Chosen by us: one with the longest name of a host has half of it.
+const ORIGIN_OCTETS_MAX: usize = 512;
+
 /// A session that someone announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SapSession {
@@ -60,11 +63,36 @@ struct Entry {
     hash: u16,
     /// The address that the announcement came from.
     from: IpAddr,
+    /// None where the payload has no line `o=`.
+    origin: Option<Origin>,
     /// None for sessions without streams that this crate knows; they count for the interval.
     description: Option<SessionDescription>,
     last_heard: Instant,
     /// The longest time between two announcements.
     interval: Duration,
+}
+
+/// What the line `o=` of a payload tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Origin {
+    /// All that names the session: the line without the version (RFC 8866 §5.2).
+    session: String,
+    version: u64,
+}
+
+impl Origin {
+    fn of(payload: &[u8]) -> Option<Origin> {
+        let line = payload.split(|octet| *octet == b'\n').find_map(|line| line.strip_prefix(b"o="))?;
+        let line = str::from_utf8(line).ok().filter(|line| line.len() <= ORIGIN_OCTETS_MAX)?;
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [user, id, version, network, family, address] = words[..] else { return None };
+        Some(Origin { session: [user, id, network, family, address].join(" "), version: version.parse().ok()? })
+    }
+
+    /// Whether it names what `old` named, or a later version of it.
+    fn is_version_of(&self, old: &Origin) -> bool {
+        self.session == old.session && self.version >= old.version
+    }
 }
 
 impl Entry {
@@ -93,10 +121,16 @@ impl SapDirectory {
         datagram: &[u8],
     ) -> Result<Option<SapEvent>, SapError> {
         let packet = SapPacket::parse(datagram)?;
-        let is_same = |entry: &Entry| (entry.from, entry.source, entry.hash) == (from, packet.source, packet.hash);
+        // A hash of zero names nothing: the payload counts (RFC 2974 §6).
+        let origin = Origin::of(packet.description).filter(|_| packet.hash == 0 && packet.kind == SapKind::Deletion);
+        let is_named = |entry: &Entry| match (packet.hash, &origin, &entry.origin) {
+            (0, Some(deleted), Some(known)) => deleted.is_version_of(known),
+            (hash, ..) => hash != 0 && entry.hash == hash,
+        };
+        let is_same = |entry: &Entry| (entry.from, entry.source) == (from, packet.source) && is_named(entry);
         let index = self.entries.iter().position(is_same);
         match (packet.kind, index) {
-            (SapKind::Announcement, Some(index)) if packet.hash != 0 => {
+            (SapKind::Announcement, Some(index)) => {
                 let entry = &mut self.entries[index];
                 entry.interval = entry.interval.max(now.since(entry.last_heard)).min(INTERVAL_MAX);
                 entry.last_heard = now;
@@ -158,12 +192,16 @@ impl SapDirectory {
             source: packet.source,
             hash: packet.hash,
             from,
+            origin: Origin::of(packet.description),
             description,
             last_heard: now,
             interval: Duration::ZERO,
         };
         let is_same = |entry: &Entry| match (&entry.description, &new.description) {
             (Some(old), Some(new)) => old.id == new.id && old.origin == new.origin,
+            _ if packet.hash == 0 => {
+                new.origin.as_ref().zip(entry.origin.as_ref()).is_some_and(|(new, old)| new.session == old.session)
+            }
             _ => entry.hash == packet.hash,
         };
         let before =

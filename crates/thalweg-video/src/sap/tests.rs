@@ -229,3 +229,42 @@ fn a_rare_announcement_does_not_live_for_ever() {
         now = now + life - Duration::from_secs(1);
     }
 }
+
+#[test]
+fn without_a_hash_a_session_is_deleted_by_its_origin() {
+    let mut directory = SapDirectory::default();
+    let host = ip("192.0.2.1");
+    for id in [7, 8] {
+        directory.handle_datagram(at(0), host, &forged(SapKind::Announcement, 0, id, "192.0.2.1")).unwrap();
+    }
+    let deletion = |line: &str| {
+        let mut out = Vec::new();
+        let description = line.as_bytes();
+        SapPacket { kind: SapKind::Deletion, hash: 0, source: host, description }.write(&mut out);
+        out
+    };
+    for foreign in ["o=- 9 1 IN IP4 192.0.2.1", "o=- 8 1 IN IP4 192.0.2.9", "o=- 8 0 IN IP4 192.0.2.1", "o=- 8", "v=0"]
+    {
+        assert_eq!(directory.handle_datagram(at(1), host, &deletion(foreign)), Ok(None), "{foreign}");
+    }
+    let event = directory.handle_datagram(at(2), host, &deletion("o=- 8 1 IN IP4 192.0.2.1\r\n"));
+    assert!(matches!(event, Ok(Some(SapEvent::Deleted(session))) if session.description.id == 8));
+    let event = directory.handle_datagram(at(3), host, &deletion("v=0\r\no=- 7 2 IN IP4 192.0.2.1\r\ns=x\r\n"));
+    assert!(matches!(event, Ok(Some(SapEvent::Deleted(session))) if session.description.id == 7), "a later version");
+    assert!(directory.is_empty());
+}
+
+#[test]
+fn without_a_hash_an_unknown_session_does_not_take_the_place_of_another() {
+    let mut directory = SapDirectory::default();
+    let host = ip("192.0.2.1");
+    directory.handle_datagram(at(0), host, &forged(SapKind::Announcement, 0, 7, "192.0.2.1")).unwrap();
+    for id in [8, 9, 8] {
+        let text = format!("v=0\r\no=- {id} 1 IN IP4 192.0.2.1\r\ns=Talk\r\nt=0 0\r\n");
+        let mut out = Vec::new();
+        let description = text.as_bytes();
+        SapPacket { kind: SapKind::Announcement, hash: 0, source: host, description }.write(&mut out);
+        assert_eq!(directory.handle_datagram(at(1), host, &out), Ok(None));
+    }
+    assert_eq!((directory.len(), directory.sessions().count()), (3, 1));
+}

@@ -141,6 +141,106 @@ fn ctrl_c_ends_the_search_for_a_session() {
     receiver.finish().expect_code(130);
 }
 
+/// A description of one picture by two paths, each with its sources; `second` is what the second one has in addition.
+fn two_paths(port: u16, second: &str) -> String {
+    let media = |group: &str, sources: &str, mid: &str, more: &str| {
+        format!(
+            "m=video {port} RTP/AVP 96\r\nc=IN IP4 {group}/4\r\na=source-filter: incl IN IP4 {group} {sources}\r\n\
+             a=rtpmap:96 raw/90000\r\na=fmtp:96 sampling=RGB; width=16; height=8; depth=8\r\na=framerate:25\r\n\
+             a=mid:{mid}\r\n{more}"
+        )
+    };
+    let head = "v=0\r\no=- 7 1 IN IP4 127.0.0.1\r\ns=Two\r\nt=0 0\r\na=group:DUP one two\r\n";
+    let first = media("239.77.4.1", "127.0.0.1 127.0.0.3", "one", "");
+    [head, &first, &media("239.77.4.2", "127.0.0.2", "two", second)].concat()
+}
+
+#[test]
+fn two_paths_have_sources_of_their_own_and_a_path_several() {
+    let (folder, sockets) = (TestFolder::new(), ports_in_a_row(2));
+    let port = port_of(&sockets[0]);
+    drop(sockets);
+    folder.write("two.sdp", &two_paths(port, ""));
+    let file = folder.path("two.sdp");
+    let explained = run(&["video", "sdp", "--explain", &file]).expect_code(0).stdout;
+    for part in ["239.77.4.1", ", from 127.0.0.1 and 127.0.0.3 alone", ", from 127.0.0.2 alone", "recv` receives it"] {
+        assert!(explained.contains(part), "{part} in {explained}");
+    }
+    for command in [&["recv", "--sink", "null"][..], &["analyse", "--bind", &format!("239.77.4.1:{port}")]] {
+        let options = ["--sdp", &file, "--interface", "lo", "--seconds", "0.3"];
+        let said = run(&[&["video"], command, &options].concat()).expect_code(3);
+        assert!(said.stderr.contains("no packet came"), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn what_is_not_received_is_explained_in_the_words_of_the_receiver() {
+    let folder = TestFolder::new();
+    folder.write("two.sdp", &two_paths(5004, "a=rtcp-mux\r\n"));
+    let reason = "RTCP of the two paths goes to ports of two kinds";
+    let file = folder.path("two.sdp");
+    let said = run(&["video", "recv", "--sdp", &file, "--interface", "lo", "--seconds", "0.3"]).expect_code(1);
+    assert!(said.stderr.contains(reason), "{}", said.stderr);
+    let explained = run(&["video", "sdp", "--explain", &file]).expect_code(0).stdout;
+    assert!(explained.contains("not received here") && explained.contains(reason), "{explained}");
+}
+
+#[test]
+fn rtcp_at_the_port_of_rtp_is_that_of_the_sound_too() {
+    let (folder, sockets) = (TestFolder::new(), ports_in_a_row(4));
+    let to = format!("127.0.0.1:{}", port_of(&sockets[0]));
+    folder.write("both.sdp", &description(&["--to", &to, "--sound", "tone"]));
+    // The ports beside those of RTP stay taken.
+    let taken: Vec<UdpSocket> = sockets.into_iter().skip(1).step_by(2).collect();
+    let file = folder.path("both.sdp");
+    let said = run(&["video", "recv", "--sdp", &file, "--rtcp", "mux", "--seconds", "0.3"]).expect_code(3);
+    assert!(said.stderr.contains("no packet came") && taken.len() == 2, "{}", said.stderr);
+}
+
+#[test]
+fn sound_that_is_larger_than_the_mtu_is_refused() {
+    let sound = ["--to", "127.0.0.1:5004", "--sound", "tone", "--channels", "8", "--mtu"];
+    for command in ["send", "sdp"] {
+        let with = |options: &[&str], part: &str| check_refused(&[&[command], &sound[..], options].concat(), part);
+        with(&["600"], "1164 octets, and --mtu 600 has room for 572; give --packet-time 125us, fewer");
+        with(&["1191"], "--mtu 1192 or more");
+        with(&["1200", "--sound-to", "[::1]:5006"], "--mtu 1212 or more");
+        with(&["180", "--packet-time", "125us"], "give fewer channels");
+    }
+    for fitting in [&["1192"][..], &["600", "--packet-time", "125us"]] {
+        assert!(description(&[&sound[..], fitting].concat()).contains("L24/48000/8"), "{fitting:?}");
+    }
+}
+
+#[test]
+fn options_of_a_stream_to_be_made_are_refused_beside_one_to_explain() {
+    let options: [&[&str]; 17] = [
+        &["--size", "320x180"],
+        &["--rate", "25"],
+        &["--format", "rgb8"],
+        &["--scan", "psf"],
+        &["--mtu", "1500"],
+        &["--packing", "fill"],
+        &["--batching", "lan"],
+        &["--repair", "off"],
+        &["--rtcp", "mux"],
+        &["--dscp", "34"],
+        &["--ttl", "4"],
+        &["--vocabulary", "4175"],
+        &["--sound", "tone"],
+        &["--sound", "tone", "--channels", "2"],
+        &["--sound", "tone", "--sound-to", "127.0.0.1:5006"],
+        &["--sound", "tone", "--packet-time", "1ms"],
+        &["--out", "x.sdp"],
+    ];
+    for option in options {
+        for command in [["sdp", "--explain", "x.sdp"], ["sdp", "--listen", "1"]] {
+            check_refused(&[&command[..], option].concat(), "cannot be used with");
+        }
+    }
+    check_refused(&["sdp", "--explain", "x.sdp", "--interface", "lo"], "cannot be used with");
+}
+
 /// Whether a process has its handlers of SIGINT and of SIGTERM, signal 15, which is the later one.
 fn catches_interrupts(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::rtp::HEADER_OCTETS;
 use crate::sdp::{AudioDescription, AudioEncoding};
 
 /// Samples a second of each channel; also the rate of time stamps.
@@ -125,6 +126,11 @@ impl AudioFormat {
     /// Time in a packet.
     pub const fn packet_time(&self) -> PacketTime {
         self.packet_time
+    }
+
+    /// Octets of a packet with its header of RTP.
+    pub const fn datagram_octets(&self) -> usize {
+        HEADER_OCTETS + self.packet_time.frames() * self.frame_octets()
     }
 
     /// Octets of one sample of every channel.

@@ -160,6 +160,8 @@ pub struct AudioReceiver {
     timeline: Timeline,
     source: Source,
     stream: Option<Stream>,
+    /// Packets of the streams before it, expected and received.
+    before_stream: (u64, u64),
     /// The picture's times and the clock of the audio, as they were set.
     picture: Option<(WallClock, MediaClock)>,
     /// Steps of the times that playing has followed.
@@ -178,8 +180,18 @@ struct Stream {
     jump: Option<u32>,
     is_playing: bool,
     ssrc: u32,
+    before_ssrc: Baseline,
     numbers: Numbers,
     jitter: JitterMeter,
+}
+
+/// What a stream counted under other numbers of its sender; reports do not tell it (RFC 3550 §8.2: a new source).
+#[derive(Clone, Copy, Debug, Default)]
+struct Baseline {
+    /// Wraps of the sequence number, in the upper half.
+    wraps: u32,
+    expected: u64,
+    received: u64,
 }
 
 impl AudioReceiver {
@@ -190,7 +202,17 @@ impl AudioReceiver {
         let timeline = Timeline::new(config.delay);
         let counters = AudioCounters::default();
         let source = Source::new(None);
-        AudioReceiver { config, track, timeline, source, stream: None, picture: None, steps_followed: 0, counters }
+        AudioReceiver {
+            config,
+            track,
+            timeline,
+            source,
+            stream: None,
+            before_stream: (0, 0),
+            picture: None,
+            steps_followed: 0,
+            counters,
+        }
     }
 
     /// Takes in a datagram; nothing is copied but samples that are new.
@@ -293,18 +315,26 @@ impl AudioReceiver {
         self.timeline.steps()
     }
 
-    /// What was received, for a receiver report: each packet once, though a second path brings it again.
+    /// What was received under the sender's present number, for a receiver report: each packet once, though a second path brings it
+    /// again.
     pub fn received(&self) -> Option<ReceivedStream> {
         self.stream.as_ref().map(|stream| {
-            let totals = stream.numbers.totals();
+            let (totals, before) = (stream.numbers.totals(), stream.before_ssrc);
             ReceivedStream {
                 ssrc: stream.ssrc,
-                highest_sequence: stream.numbers.highest(),
-                expected: totals.expected,
-                received: totals.received,
+                highest_sequence: stream.numbers.highest().wrapping_sub(before.wraps),
+                expected: totals.expected.saturating_sub(before.expected),
+                received: totals.received.saturating_sub(before.received),
                 jitter: stream.jitter.rfc3550_ticks(),
             }
         })
+    }
+
+    /// Packets expected and received until now, of all streams and under all numbers.
+    pub fn packets(&self) -> (u64, u64) {
+        let (expected, received) = self.before_stream;
+        let totals = self.stream.as_ref().map(|stream| stream.numbers.totals()).unwrap_or_default();
+        (expected + totals.expected, received + totals.received)
     }
 
     /// Samples of each channel that wait to be played.
@@ -328,12 +358,20 @@ impl AudioReceiver {
             && packet.header.timestamp.wrapping_sub(last) <= SAMPLE_RATE_HZ / 10;
         if continues {
             stream.ssrc = packet.header.ssrc;
+            let totals = stream.numbers.totals();
+            stream.before_ssrc = Baseline {
+                wraps: stream.numbers.highest().wrapping_add(u32::from(ahead)) & 0xffff_0000,
+                // Packets lost in between are of neither number.
+                expected: totals.expected + u64::from(ahead) - 1,
+                received: totals.received,
+            };
         }
         continues
     }
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {
         let packets = frames_held(&self.config) / self.config.format.packet_time().frames();
+        self.before_stream = self.packets();
         self.stream = Some(Stream {
             first_timestamp: packet.header.timestamp,
             last: 0,
@@ -341,6 +379,7 @@ impl AudioReceiver {
             jump: None,
             is_playing: true,
             ssrc: packet.header.ssrc,
+            before_ssrc: Baseline::default(),
             numbers: Numbers::new(packets),
             jitter: JitterMeter::new(SAMPLE_RATE_HZ, 0.0),
         });

@@ -40,13 +40,23 @@ pub struct AudioSender {
     /// Samples of each channel that were sent or dropped.
     frames_done: u64,
     packets: u64,
+    /// Those of them that were sent under other numbers.
+    packets_before: u64,
     packets_dropped: u64,
 }
 
 impl AudioSender {
     /// A sender whose first sample is taken at `start`.
     pub fn new(start: Instant, config: AudioSenderConfig) -> AudioSender {
-        AudioSender { config, start, pending: VecDeque::new(), frames_done: 0, packets: 0, packets_dropped: 0 }
+        AudioSender {
+            config,
+            start,
+            pending: VecDeque::new(),
+            frames_done: 0,
+            packets: 0,
+            packets_before: 0,
+            packets_dropped: 0,
+        }
     }
 
     /// Takes samples of 24 bits, the channels in turn; returns how many it took. It takes whole sets of channels, and no more than
@@ -116,14 +126,21 @@ impl AudioSender {
     /// Another source takes this one's number: packets have `ssrc` from now on (RFC 3550 §8.2).
     pub fn set_ssrc(&mut self, ssrc: u32) {
         self.config.ssrc = ssrc;
+        self.packets_before = self.packets;
     }
 
-    /// What was sent, for a sender report.
+    /// Packets sent.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// What was sent under the present number, for a sender report (RFC 3550 §6.4.1).
     pub fn sent(&self, wall_clock: &WallClock) -> SentStream {
         let packet = self.config.format.packet_time().frames() * self.config.format.frame_octets();
+        let packets = self.packets - self.packets_before;
         SentStream {
-            packets: self.packets,
-            octets: self.packets * packet as u64,
+            packets,
+            octets: packets * packet as u64,
             clock: MediaClock { ntp: wall_clock.ntp(self.start), rtp: self.config.timestamp, rate_hz: SAMPLE_RATE_HZ },
         }
     }

@@ -96,8 +96,8 @@ impl Control {
         self.session.poll_event()
     }
 
-    /// Takes in a datagram that came on a path. What cannot be read is counted by the session. Returns who has left by it: packets
-    /// behind it may be the same sender's under another number.
+    /// Takes in a datagram that came on a path. What cannot be read is counted by the session. Returns who has left by it, of several the
+    /// one whose media came: packets behind it may be the same sender's under another number.
     pub(super) fn handle_datagram(
         &mut self,
         now: Instant,
@@ -105,14 +105,17 @@ impl Control {
         from: SocketAddr,
         datagram: &[u8],
     ) -> Option<u32> {
+        let before = self.session.events().len();
         self.session.handle_datagram(now, from, datagram).ok()?;
         if let Some(peer) = self.peers.get_mut(path) {
             *peer = peer.hearing(from);
         }
-        match self.session.newest_event() {
-            Some(RtcpEvent::Left { ssrc, .. }) => Some(*ssrc),
+        let left = self.session.events().skip(before).filter_map(|event| match event {
+            RtcpEvent::Left { ssrc, .. } => Some(*ssrc),
             _ => None,
-        }
+        });
+        // A sender's repetitions leave with it.
+        left.max_by_key(|ssrc| self.sources.iter().flatten().any(|(source, _)| source == ssrc))
     }
 
     /// Notes whose RTP comes on a path, and which port of RTCP its sender has by the rule: reports go there until its own come. The
@@ -121,6 +124,12 @@ impl Control {
         let (Some(peer), Some(source)) = (self.peers.get_mut(path), self.sources.get_mut(path)) else { return };
         let before = source.replace((ssrc, control));
         *peer = peer.after_media(before, (ssrc, control));
+    }
+
+    /// Whether a sender whose last packet came at `heard` is gone without a farewell: neither packets nor reports of it came for
+    /// [`RtcpConfig::peer_timeout`] (RFC 3550 §6.3.5).
+    pub(super) fn is_silent(&self, now: Instant, ssrc: u32, heard: Instant) -> bool {
+        now.since(heard) >= self.session.config().peer_timeout && self.peer(ssrc).is_none()
     }
 
     /// The participant with an SSRC.
@@ -255,6 +264,37 @@ mod tests {
         control.handle_media_source(0, 9, address("192.0.2.1:7005"));
         assert_eq!(control.peers[0].address(), Some(address("192.0.2.1:7005")), "it has other ports");
         assert_eq!(hear(&mut control, "192.0.2.1:8000"), Some(address("192.0.2.1:8000")));
+    }
+
+    #[test]
+    fn of_a_sender_that_leaves_with_its_repetitions_the_picture_counts() {
+        let now = clock::now();
+        let from = address("192.0.2.1:5005");
+        for sources in [[7, 8], [8, 7]] {
+            let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown]);
+            control.handle_media_source(0, 7, from);
+            let (mut hello, mut bye) = (Vec::new(), Vec::new());
+            sources.iter().for_each(|source| CompoundWriter::new(&mut hello).receiver_report(*source, &[]));
+            assert_eq!(control.handle_datagram(now, 0, from, &hello), None);
+            CompoundWriter::new(&mut bye).receiver_report(7, &[]);
+            CompoundWriter::new(&mut bye).bye(&sources, "");
+            assert_eq!(control.handle_datagram(now, 0, from, &bye), Some(7), "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn a_sender_is_gone_once_neither_its_packets_nor_its_reports_come() {
+        let (now, from) = (clock::now(), address("192.0.2.1:5005"));
+        let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown]);
+        let after = |seconds| now + Duration::from_secs(seconds);
+        assert!(!control.is_silent(after(24), 7, now) && control.is_silent(after(25), 7, now), "it never reported");
+        let mut report = Vec::new();
+        CompoundWriter::new(&mut report).receiver_report(7, &[]);
+        control.handle_datagram(after(20), 0, from, &report);
+        control.send_report(after(44), &[], &LocalStreams::default());
+        assert!(!control.is_silent(after(44), 7, now), "it pauses and reports");
+        control.send_report(after(45), &[], &LocalStreams::default());
+        assert!(control.is_silent(after(45), 7, now) && !control.is_silent(after(45), 7, after(30)));
     }
 
     #[test]

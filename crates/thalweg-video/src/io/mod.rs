@@ -23,4 +23,5 @@ pub use send::{PeerReport, SendError, SendReport, SendSecond, run_sender};
 pub use socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
 pub use sound_receive::{PictureTimes, SoundReceiveOptions, SoundReceiveReport, SoundReceiver, run_sound_receiver};
 pub use sound_send::{SoundSendOptions, SoundSendReport, SoundSender, StreamStart, run_sound_sender};
+pub use thalweg_transport::stream::payload_max;
 pub use windows::Windows;

@@ -98,8 +98,8 @@ pub struct ReceiveOptions {
     pub bind: Vec<SocketAddr>,
     /// Where RTCP is heard. Default: at the next port.
     pub control: ControlPort,
-    /// Whom a group is heard from. Default: from everybody.
-    pub group_source: Option<IpAddr>,
+    /// Whom the group at each address of `bind` is heard from. Default, and where there is nobody: from everybody.
+    pub group_sources: Vec<Vec<IpAddr>>,
     /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
     pub group_interface: u32,
     /// Of every socket.
@@ -121,13 +121,13 @@ pub struct ReceiveOptions {
     pub frames_max: u64,
     /// Time after which it ends. Default: never.
     pub duration: Duration,
-    /// What a sender's farewell means. Default: the end.
+    /// What a sender's farewell means, or its silence for the time after which a peer is forgotten. Default: the end.
     pub farewell: Farewell,
     /// Tells the receiver of the sound when pictures are shown. Default: nobody.
     pub picture: Option<PictureTimes>,
 }
 
-/// What follows when the sender of the stream says that it leaves.
+/// What follows when the sender of the stream says that it leaves, or is gone without it (RFC 3550 §6.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Farewell {
     /// Its last frames are presented, and receiving ends.
@@ -147,7 +147,7 @@ impl ReceiveOptions {
         Ok(ReceiveOptions {
             bind: vec![bind],
             control: ControlPort::Next,
-            group_source: None,
+            group_sources: Vec::new(),
             group_interface: 0,
             stream: StreamOptions::default(),
             gathering: GATHERING,

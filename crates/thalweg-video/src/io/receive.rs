@@ -81,8 +81,8 @@ pub struct ReceiveSecond {
     pub report: ReceiveReport,
 }
 
-/// Receives frames and gives them to `sink` until the sender leaves, a limit of `options` is reached or `stop` is set; calls
-/// `each_second` on the calling thread while threads of its own receive and feed the sink.
+/// Receives frames and gives them to `sink` until the sender leaves or falls silent, a limit of `options` is reached or `stop` is set;
+/// calls `each_second` on the calling thread while threads of its own receive and feed the sink.
 ///
 /// # Errors
 /// The sockets cannot be opened, a number of the configuration is outside its range, the sink fails, or the system's timers do.
@@ -128,8 +128,8 @@ fn feed_sink(
 }
 
 pub(super) fn open_paths(options: &ReceiveOptions) -> io::Result<Vec<MediaSocket>> {
-    let ReceiveOptions { bind, stream, control, group_source, group_interface, .. } = options;
-    open_sockets(bind, *stream, *control, *group_source, *group_interface)
+    let ReceiveOptions { bind, stream, control, group_sources, group_interface, .. } = options;
+    open_sockets(bind, *stream, *control, group_sources, *group_interface)
 }
 
 /// Opens the sockets of a receiver, one path for each address of `bind`, and joins those that are groups.
@@ -137,20 +137,21 @@ pub(super) fn open_sockets(
     bind: &[SocketAddr],
     mut stream: StreamOptions,
     control: ControlPort,
-    group_source: Option<IpAddr>,
+    group_sources: &[Vec<IpAddr>],
     group_interface: u32,
 ) -> io::Result<Vec<MediaSocket>> {
-    let mut open = |bind: &SocketAddr| {
+    let mut open = |(place, bind): (usize, &SocketAddr)| {
         if bind.ip().is_multicast() {
             stream.sharing = PortSharing::Shared;
         }
         let socket = MediaSocket::bind(*bind, &MediaOptions { stream, control })?;
         if bind.ip().is_multicast() {
-            socket.join(bind.ip(), group_source, group_interface)?;
+            let sources = group_sources.get(place).map_or(&[][..], Vec::as_slice);
+            socket.join(bind.ip(), sources, group_interface)?;
         }
         Ok(socket)
     };
-    bind.iter().map(&mut open).collect()
+    bind.iter().enumerate().map(&mut open).collect()
 }
 
 /// The thread that receives.
@@ -178,6 +179,8 @@ struct Tally {
     sink_missed: u64,
     late_max: Duration,
     round_trip: Option<Duration>,
+    /// When the last packet of the stream came.
+    heard: Instant,
     /// When receiving ends in any case.
     ends: Instant,
     /// The sender that has left; what still waits is presented until then.
@@ -220,6 +223,7 @@ impl<'options> Receiving<'options> {
             sink_missed: 0,
             late_max: Duration::ZERO,
             round_trip: None,
+            heard: now,
             ends: now + options.duration,
             left: None,
         };
@@ -260,6 +264,7 @@ impl<'options> Receiving<'options> {
                 .handle_message(&arrival, |path, from, at, datagram| control.handle_datagram(at, path, from, datagram))
             {
                 begin(tally, &arrival);
+                tally.heard = tally.heard.max(arrival.message.arrived);
                 note_source(control, options.control, arrivals.ssrc(), &arrival);
             }
         };
@@ -268,6 +273,7 @@ impl<'options> Receiving<'options> {
         while let Some(event) = self.control.poll_event() {
             self.handle_event(&event);
         }
+        self.note_silence();
         match (is_more, has_come) {
             (true, _) => Turn::Go,
             (false, true) if !self.options.gathering.is_zero() => Turn::Gather,
@@ -281,15 +287,25 @@ impl<'options> Receiving<'options> {
                 self.tally.round_trip = Some(*round_trip);
                 self.arrivals.handle_round_trip(*round_trip);
             }
-            RtcpEvent::Left { ssrc, .. }
-                if self.options.farewell == Farewell::End && self.arrivals.ssrc() == Some(*ssrc) =>
-            {
-                // Packets that were sent before it may still be on their way, and frames wait for their times.
-                let last = clock::now() + self.options.receiver.playout + self.options.receiver.format.frame_time();
-                self.tally.left = Some((*ssrc, last));
-            }
+            RtcpEvent::Left { ssrc, .. } if self.arrivals.ssrc() == Some(*ssrc) => self.handle_departure(*ssrc),
             RtcpEvent::Collision { .. } => _ = self.control.take_new_identity(clock::now(), &self.paths),
             _ => {}
+        }
+    }
+
+    fn handle_departure(&mut self, ssrc: u32) {
+        if self.options.farewell == Farewell::End {
+            // Packets that were sent before it may still be on their way, and frames wait for their times.
+            let last = clock::now() + self.options.receiver.playout + self.options.receiver.format.frame_time();
+            self.tally.left = Some((ssrc, last));
+        }
+    }
+
+    /// A sender that says nothing more has left.
+    fn note_silence(&mut self) {
+        let silent = self.arrivals.ssrc().filter(|ssrc| self.control.is_silent(clock::now(), *ssrc, self.tally.heard));
+        if let Some(ssrc) = silent.filter(|_| self.tally.left.is_none()) {
+            self.handle_departure(ssrc);
         }
     }
 
@@ -344,7 +360,8 @@ impl<'options> Receiving<'options> {
     fn report_due(&mut self, now: Instant) {
         if self.control.is_due(now) {
             let received = self.received();
-            self.control.send_report(now, &self.paths, &LocalStreams { sent: None, received: received.as_slice() });
+            let local = LocalStreams { received: received.as_slice(), ..LocalStreams::default() };
+            self.control.send_report(now, &self.paths, &local);
         }
         if now >= self.tally.window.end() {
             let (fps, processors) = self.tally.window.finish(now, self.tally.presented);
@@ -390,7 +407,7 @@ impl<'options> Receiving<'options> {
         }
         let report = self.report(now);
         let received = self.received();
-        let local = LocalStreams { sent: None, received: received.as_slice() };
+        let local = LocalStreams { received: received.as_slice(), ..LocalStreams::default() };
         self.control.send_bye(now, &self.paths, &local, "receiver ends");
         report
     }

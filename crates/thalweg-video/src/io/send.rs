@@ -18,7 +18,9 @@ use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, Medi
 use super::windows::{Seconds, Windows};
 use crate::rfc4175::{PacketPlan, PlanError};
 use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpEvent, SentStream};
-use crate::sender::{FRAMES_KEPT, FrameRefusal, PacketBatch, SenderCounters, SenderError, VideoSender};
+use crate::sender::{
+    FRAMES_KEPT, FrameRefusal, PacketBatch, Resend, SenderCounters, SenderError, SentCounts, VideoSender,
+};
 use crate::source::{FrameSource, SourceError};
 
 /// What a sender did until a moment.
@@ -295,7 +297,7 @@ impl<'options> Sending<'options> {
 
     fn report_due(&mut self, now: Instant, waits: &Waits) {
         if self.control.is_due(now) {
-            let local = LocalStreams { sent: self.sent(), received: &[] };
+            let local = self.streams();
             self.control.send_report(now, &self.paths, &local);
         }
         if now >= self.tally.window.end() {
@@ -354,13 +356,18 @@ impl<'options> Sending<'options> {
         }
     }
 
-    fn sent(&self) -> Option<SentStream> {
-        let counters = self.sender.counters();
+    /// What reports tell.
+    fn streams(&self) -> LocalStreams<'static> {
         // One right after the other: time between the two readings would shift sound against the picture.
         let (now, wall_clock) = (clock::now(), clock::wall_clock());
         let ntp = NtpTime::from_unix(wall_clock.to_unix());
-        let clock = MediaClock::new(ntp, self.sender.timestamp_at(now), CLOCK_HZ)?;
-        Some(SentStream { packets: counters.packets_sent, octets: counters.payload_octets_sent, clock })
+        let clock = MediaClock { ntp, rtp: self.sender.timestamp_at(now), rate_hz: CLOCK_HZ };
+        let stream = |SentCounts { packets, octets }| SentStream { packets, octets, clock };
+        let repetitions = match self.sender.config().resend {
+            Resend::Retransmission { ssrc, .. } => Some((ssrc, stream(self.sender.repeated()))),
+            Resend::Never | Resend::Same => None,
+        };
+        LocalStreams { sent: Some(stream(self.sender.sent())), repetitions, received: &[] }
     }
 
     fn report(&self, now: Instant, lateness: Lateness) -> SendReport {
@@ -382,7 +389,7 @@ impl<'options> Sending<'options> {
     }
 
     fn leave(mut self, now: Instant) {
-        let local = LocalStreams { sent: self.sent(), received: &[] };
+        let local = self.streams();
         self.control.send_bye(now, &self.paths, &local, "end of stream");
     }
 }

@@ -1,5 +1,6 @@
 //! The sockets of one path of a stream: RTP and RTCP on their ports, or both on one.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -107,15 +108,19 @@ impl MediaSocket {
         Ok(MediaSocket { media, control })
     }
 
-    /// Hears a multicast group on the interface with this index (0: the system's choice), from everybody or from `source`
-    /// alone.
+    /// Hears a multicast group on the interface with this index (0: the system's choice), from `sources` alone, or from everybody
+    /// where there is none.
     ///
     /// # Errors
-    /// As [`StreamSocket::join`].
-    pub fn join(&self, group: IpAddr, source: Option<IpAddr>, interface: u32) -> io::Result<()> {
-        let join = |socket: &StreamSocket| match source {
-            Some(source) => socket.join_source(group, source, interface),
-            None => socket.join(group, interface),
+    /// As [`StreamSocket::join`]; each source takes a place of `igmp_max_msf` or `mld_max_msf`.
+    pub fn join(&self, group: IpAddr, sources: &[IpAddr], interface: u32) -> io::Result<()> {
+        // The kernel refuses a source that it has.
+        let sources: BTreeSet<IpAddr> = sources.iter().copied().collect();
+        let join = |socket: &StreamSocket| {
+            if sources.is_empty() {
+                return socket.join(group, interface);
+            }
+            sources.iter().try_for_each(|source| socket.join_source(group, *source, interface))
         };
         join(&self.media)?;
         self.control.as_ref().map_or(Ok(()), join)
@@ -263,9 +268,12 @@ mod tests {
     use std::time::Duration;
 
     use thalweg_transport::clock;
-    use thalweg_transport::stream::StreamScratch;
+    use thalweg_transport::stream::{PortSharing, StreamScratch};
 
     use super::*;
+
+    /// The index of the loopback interface in every network namespace.
+    const LOOPBACK: u32 = 1;
 
     fn bind(control: ControlPort) -> MediaSocket {
         let stream = StreamOptions { receive_buffer_bytes: 1 << 20, ..StreamOptions::default() };
@@ -333,6 +341,33 @@ mod tests {
         let mut receiver = MediaReceiver::new(&paths).unwrap();
         send(here.media(), to[1], &[&[9, 96]]);
         assert_eq!(receive(&mut receiver), [(1, Protocol::Media, 9)]);
+    }
+
+    #[test]
+    fn a_group_is_heard_from_its_sources_alone() {
+        let stream = StreamOptions { sharing: PortSharing::Shared, ..StreamOptions::default() };
+        let here = |from: [u8; 4]| {
+            let stream = StreamOptions { multicast_interface: Some(LOOPBACK), ..stream };
+            let options = MediaOptions { stream, control: ControlPort::Multiplexed };
+            MediaSocket::bind(SocketAddr::new(from.into(), 0), &options).unwrap()
+        };
+        let [first, second, third] = [1, 2, 3].map(|host| here([127, 0, 0, host]));
+        let options = MediaOptions { stream, control: ControlPort::Multiplexed };
+        let free = here([127, 0, 0, 1]).media().local_address().port();
+        let group = SocketAddr::new([239, 77, 3, 1].into(), free);
+        // Two paths of one group and port, as RFC 7104 has them, each with its sources.
+        let paths = [(); 2].map(|()| MediaSocket::bind(group, &options).unwrap());
+        let [one, two, three] = [1, 2, 3].map(|host| IpAddr::from([127, 0, 0, host]));
+        paths[0].join(group.ip(), &[two, one, two], LOOPBACK).unwrap();
+        paths[1].join(group.ip(), &[three], LOOPBACK).unwrap();
+        let mut receiver = MediaReceiver::new(&paths).unwrap();
+        for (from, octet) in [(&first, 1), (&second, 2), (&third, 3)] {
+            send(from.media(), group, &[&[octet, 96]]);
+        }
+        let mut all = receive(&mut receiver);
+        all.sort_by_key(|(path, _, octet)| (*path, *octet));
+        let media = Protocol::Media;
+        assert_eq!(all, [(0, media, 1), (0, media, 2), (1, media, 3)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::{ReceiveCounts, StreamOptions};
 
 use super::control::{Control, ControlPeer};
-use super::options::{TOOL, random_words};
+use super::options::{Farewell, TOOL, random_words};
 use super::receive::{ReceiveError, note_source, open_sockets};
 use super::send::STOP_DELAY;
 use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
@@ -48,8 +48,8 @@ pub struct SoundReceiveOptions {
     pub bind: Vec<SocketAddr>,
     /// Where RTCP is heard. Default: at the next port.
     pub control: ControlPort,
-    /// Whom a group is heard from. Default: from everybody.
-    pub group_source: Option<IpAddr>,
+    /// Whom the group at each address of `bind` is heard from. Default, and where there is nobody: from everybody.
+    pub group_sources: Vec<Vec<IpAddr>>,
     /// The interface that groups are joined on, by its index; 0 (default) leaves it to the system.
     pub group_interface: u32,
     /// Of every socket. Default: 1 MiB of receive buffer, half a second of eight channels.
@@ -60,6 +60,9 @@ pub struct SoundReceiveOptions {
     pub ssrc: u32,
     /// Names and times of reports.
     pub rtcp: RtcpConfig,
+    /// What a sender's farewell means, or, of sound without a picture, its silence for the time after which a peer is forgotten: sound
+    /// with a picture may pause, and ends with that. Default: the end.
+    pub farewell: Farewell,
     /// When the pictures of the same sender are shown; none by default.
     pub picture: Option<PictureTimes>,
 }
@@ -74,12 +77,13 @@ impl SoundReceiveOptions {
         Ok(SoundReceiveOptions {
             bind: vec![bind],
             control: ControlPort::Next,
-            group_source: None,
+            group_sources: Vec::new(),
             group_interface: 0,
             stream: StreamOptions { receive_buffer_bytes: 1 << 20, ..StreamOptions::default() },
             receiver,
             ssrc,
             rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
+            farewell: Farewell::End,
             picture: None,
         })
     }
@@ -92,7 +96,7 @@ pub struct SoundReceiveReport {
     pub counters: AudioCounters,
     /// Samples of each channel that came and were not played.
     pub frames_waiting: u64,
-    /// Packets by number; `None` before the first one.
+    /// The last stream, with the packets of all; `None` before the first one.
     pub stream: Option<ReceivedStream>,
     /// What the sockets counted, of all paths.
     pub sockets: ReceiveCounts,
@@ -104,7 +108,7 @@ pub struct SoundReceiveReport {
     pub round_trip: Option<Duration>,
 }
 
-/// Receives sound and gives it to `sink` until `stop` is set or the sender leaves, and plays what is left.
+/// Receives sound and gives it to `sink` until `stop` is set or the sender leaves for good, and plays what is left.
 ///
 /// Blocks are handed over once their time has come. A thread that the processors served late hands over what arrived in time all the
 /// same: its sinks are files and checks, and no loudspeakers.
@@ -132,8 +136,8 @@ impl<'options> SoundReceiver<'options> {
     /// # Errors
     /// They cannot be opened.
     pub fn open(options: &'options SoundReceiveOptions) -> Result<SoundReceiver<'options>, ReceiveError> {
-        let SoundReceiveOptions { bind, stream, control, group_source, group_interface, .. } = options;
-        let paths = open_sockets(bind, *stream, *control, *group_source, *group_interface);
+        let SoundReceiveOptions { bind, stream, control, group_sources, group_interface, .. } = options;
+        let paths = open_sockets(bind, *stream, *control, group_sources, *group_interface);
         let paths = paths.map_err(ReceiveError::Socket)?;
         let receiver = MediaReceiver::new(&paths).map_err(ReceiveError::Socket)?;
         Ok(SoundReceiver { options, paths, receiver })
@@ -154,7 +158,7 @@ impl<'options> SoundReceiver<'options> {
             receiver,
             told: None,
             round_trip: None,
-            ends: Instant::NEVER,
+            heard: Instant::ZERO,
             left: None,
             block: Vec::new(),
         };
@@ -171,9 +175,10 @@ struct SoundReceiving<'options> {
     /// What the sound was last brought together with.
     told: Option<PictureTime>,
     round_trip: Option<Duration>,
-    ends: Instant,
-    /// The sender that has left.
-    left: Option<u32>,
+    /// When the last packet of the stream came.
+    heard: Instant,
+    /// The sender that has left, and when packets behind it are no longer those that were on their way.
+    left: Option<(u32, Instant)>,
     block: Vec<i32>,
 }
 
@@ -181,10 +186,10 @@ impl SoundReceiving<'_> {
     fn run(mut self, sink: &mut dyn SoundSink, stop: &AtomicBool) -> Result<SoundReceiveReport, ReceiveError> {
         loop {
             let now = clock::now();
-            if stop.load(Ordering::Relaxed) || now >= self.ends {
+            if stop.load(Ordering::Relaxed) || now >= self.ends() {
                 break;
             }
-            let due = self.next_due().min(self.control.poll_timeout()).min(self.ends).min(now + STOP_DELAY);
+            let due = self.next_due().min(self.control.poll_timeout()).min(self.ends()).min(now + STOP_DELAY);
             self.receiver.wait_until(due).map_err(ReceiveError::Socket)?;
             while self.hear() {}
             self.follow_picture();
@@ -196,43 +201,58 @@ impl SoundReceiving<'_> {
         sink.finish().map_err(ReceiveError::Sink)?;
         let now = clock::now();
         let received = self.audio.received();
-        let local = LocalStreams { sent: None, received: received.as_slice() };
+        let local = LocalStreams { received: received.as_slice(), ..LocalStreams::default() };
         self.control.send_bye(now, &self.paths, &local, "receiver ends");
         Ok(self.report())
     }
 
     /// Takes what arrived; returns whether more may be queued.
     fn hear(&mut self) -> bool {
-        let SoundReceiving { receiver, control, audio, options, .. } = self;
+        let SoundReceiving { receiver, control, audio, options, heard, .. } = self;
         let is_more = receiver.receive(|arrival: MediaArrival<'_>| {
             let (path, message) = (arrival.path, arrival.message);
             for (protocol, datagram) in arrival.datagrams() {
                 if protocol == Protocol::Control {
                     let departed = control.handle_datagram(message.arrived, path, message.source, datagram);
                     departed.into_iter().for_each(|ssrc| audio.handle_departure(ssrc));
-                } else if audio.handle_datagram(message.arrived, datagram).is_ok() {
-                    // What is no sound is counted.
+                    continue;
+                }
+                let packets = audio.counters().packets;
+                // What is no sound is counted.
+                if audio.handle_datagram(message.arrived, datagram).is_ok() {
                     note_source(control, options.control, audio.received().map(|stream| stream.ssrc), &arrival);
+                }
+                if audio.counters().packets > packets {
+                    *heard = message.arrived.max(*heard);
                 }
             }
         });
         let current = self.audio.received().map(|stream| stream.ssrc);
-        if self.left.is_some_and(|left| current != Some(left)) {
-            // Another sender goes on, or the same under another number.
-            (self.left, self.ends) = (None, Instant::NEVER);
+        if self.left.is_some_and(|(left, end)| current != Some(left) || self.heard > end) {
+            // Another sender goes on, the same under another number, or one that was only silent.
+            self.left = None;
         }
         while let Some(event) = self.control.poll_event() {
             match event {
                 RtcpEvent::RoundTrip { round_trip, .. } => self.round_trip = Some(round_trip),
                 RtcpEvent::Left { ssrc, .. } if current == Some(ssrc) => {
-                    // What it sent before may still be on its way.
-                    (self.left, self.ends) = (Some(ssrc), clock::now() + LINGER);
+                    self.left = Some((ssrc, clock::now() + LINGER))
                 }
                 RtcpEvent::Collision { .. } => _ = self.control.take_new_identity(clock::now(), &self.paths),
                 _ => {}
             }
         }
+        if self.left.is_none() && self.options.picture.is_none() {
+            let silent = current.filter(|ssrc| self.control.is_silent(clock::now(), *ssrc, self.heard));
+            self.left = silent.map(|ssrc| (ssrc, clock::now() + LINGER));
+        }
         is_more
+    }
+
+    /// When receiving ends, as far as it is known.
+    fn ends(&self) -> Instant {
+        let last = self.left.filter(|_| self.options.farewell == Farewell::End);
+        last.map_or(Instant::NEVER, |(_, end)| end)
     }
 
     /// Brings the sound together with the picture of the same sender.
@@ -284,16 +304,17 @@ impl SoundReceiving<'_> {
     fn report_due(&mut self, now: Instant) {
         if self.control.is_due(now) {
             let received = self.audio.received();
-            let local = LocalStreams { sent: None, received: received.as_slice() };
+            let local = LocalStreams { received: received.as_slice(), ..LocalStreams::default() };
             self.control.send_report(now, &self.paths, &local);
         }
     }
 
     fn report(&self) -> SoundReceiveReport {
+        let (expected, received) = self.audio.packets();
         SoundReceiveReport {
             counters: self.audio.counters(),
             frames_waiting: self.audio.frames_waiting(),
-            stream: self.audio.received(),
+            stream: self.audio.received().map(|stream| ReceivedStream { expected, received, ..stream }),
             sockets: self.receiver.counts(),
             behind_picture_millis: self.audio.picture_offset_millis(),
             steps: self.audio.steps(),

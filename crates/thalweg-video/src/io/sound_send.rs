@@ -181,9 +181,8 @@ impl SoundSending<'_> {
             while self.hear() {}
         }
         let now = clock::now();
-        let sent = self.sender.sent(&wall_clock(now));
-        let local = LocalStreams { sent: Some(sent), received: &[] };
-        self.report.packets = sent.packets;
+        let local = LocalStreams { sent: Some(self.sender.sent(&wall_clock(now))), ..LocalStreams::default() };
+        self.report.packets = self.sender.packets();
         self.report.packets_dropped = self.sender.packets_dropped();
         self.control.send_bye(now, &self.paths, &local, "end of stream");
         Ok(self.report)
@@ -217,7 +216,7 @@ impl SoundSending<'_> {
         if self.control.is_due(now) {
             // One right after the other: time between the two readings would shift sound against the picture.
             let sent = self.sender.sent(&wall_clock(clock::now()));
-            let local = LocalStreams { sent: Some(sent), received: &[] };
+            let local = LocalStreams { sent: Some(sent), ..LocalStreams::default() };
             self.control.send_report(now, &self.paths, &local);
         }
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::clock::MediaClock;
+use super::clock::{MediaClock, NtpTime};
 use super::losses::ReceivedStream;
 use super::packet::{NackEntry, ReportBlock, SenderInfo};
 
@@ -38,12 +38,21 @@ impl RtcpConfig {
 /// What this end sent until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentStream {
-    /// Packets sent.
+    /// Packets sent under the present SSRC.
     pub packets: u64,
-    /// Octets of payload sent.
+    /// Octets of payload sent under it.
     pub octets: u64,
     /// How the stream's time stamps map to our wall clock.
     pub clock: MediaClock,
+}
+
+impl SentStream {
+    /// As a sender report at `ntp` tells it.
+    pub(super) fn info(&self, ntp: NtpTime) -> SenderInfo {
+        // The fields hold the lower 32 bits of the counts.
+        let (packets, octets) = (self.packets as u32, self.octets as u32);
+        SenderInfo { ntp, rtp: self.clock.rtp_of(ntp), packets, octets }
+    }
 }
 
 /// What this end sends and receives, for a report.
@@ -51,7 +60,9 @@ pub struct SentStream {
 pub struct LocalStreams<'a> {
     /// The stream that it sends, under the session's SSRC.
     pub sent: Option<SentStream>,
-    /// The streams that it receives; the first 16 are reported.
+    /// Repetitions that have a stream of their own, with its SSRC; it has the canonical name of the session (RFC 4588 §5.2).
+    pub repetitions: Option<(u32, SentStream)>,
+    /// The streams that it receives; the first 16 are reported, fewer where a long name comes twice.
     pub received: &'a [ReceivedStream],
 }
 

@@ -9,7 +9,7 @@ use thalweg_base::time::Instant;
 use super::clock::{WallClock, compact_nanos, to_compact};
 use super::event::{LocalStreams, RtcpConfig, RtcpCounters, RtcpEvent};
 use super::losses::{LossHistory, ReceivedStream};
-use super::packet::{NackEntry, ReportBlock, RtcpPacket, SDES_CNAME, SDES_TOOL, SenderInfo, XrBlock};
+use super::packet::{Dlrr, NackEntry, ReportBlock, RtcpPacket, SDES_CNAME, SDES_TOOL, XrBlock};
 use super::peers::{PeerTable, RtcpPeer, Speaker};
 use super::read::{RtcpError, RtcpPackets, SdesItem};
 use super::write::CompoundWriter;
@@ -27,6 +27,12 @@ const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Reported streams and answered reference times in one compound, so that it fits a datagram of 1,472 octets with the longest
 /// names and a farewell.
 const BLOCKS_MAX: usize = 16;
+/// Octets that such a datagram has left.
+const SPARE_OCTETS: usize = 68;
+/// Octets of a sender report without blocks, and of a number in a BYE: what repetitions add, beside their name.
+const REPETITIONS_OCTETS: usize = 28 + 4;
+/// The longest canonical name that is written (RFC 3550 §6.5).
+const NAME_OCTETS_MAX: usize = 255;
 
 /// Canonical names that are looked at in a datagram: as many as a description holds.
 const NAMES_MAX: usize = 31;
@@ -127,7 +133,8 @@ impl RtcpSession {
     /// Appends the last report and a BYE to `out`; the session reports no more.
     pub fn create_bye(&mut self, now: Instant, local: &LocalStreams<'_>, reason: &str, out: &mut Vec<u8>) {
         self.write_report(now, local, out);
-        CompoundWriter::new(out).bye(&[self.ssrc], reason);
+        let sources = [self.ssrc].into_iter().chain(local.repetitions.map(|(ssrc, _)| ssrc));
+        CompoundWriter::new(out).bye(&sources.collect::<Vec<u32>>(), reason);
         self.next_report = Instant::NEVER;
     }
 
@@ -141,7 +148,7 @@ impl RtcpSession {
         writer.bye(&[self.ssrc], "SSRC collision");
         self.ssrc = ssrc;
         self.has_collided = false;
-        self.reports = ReportLog::default();
+        self.reports = ReportLog { repetitions: self.reports.repetitions, ..ReportLog::default() };
         self.next_report = now;
     }
 
@@ -150,14 +157,19 @@ impl RtcpSession {
         self.events.pop_front()
     }
 
-    /// The last thing that the session learned, as long as it waits to be fetched.
-    pub fn newest_event(&self) -> Option<&RtcpEvent> {
-        self.events.back()
+    /// What [`RtcpSession::poll_event`] will give, the oldest first.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = &RtcpEvent> {
+        self.events.iter()
     }
 
     /// When to call [`RtcpSession::poll_report`]; [`Instant::NEVER`] after the BYE when no peers are left.
     pub fn poll_timeout(&self) -> Instant {
         self.next_report.min(self.peers.next_expiry(self.config.peer_timeout, self.config.interval))
+    }
+
+    /// How it reports.
+    pub fn config(&self) -> &RtcpConfig {
+        &self.config
     }
 
     /// Our SSRC.
@@ -305,28 +317,39 @@ impl RtcpSession {
 
     fn write_report(&mut self, now: Instant, local: &LocalStreams<'_>, out: &mut Vec<u8>) {
         let ntp = self.wall_clock.ntp(now);
-        let received = &local.received[..local.received.len().min(BLOCKS_MAX)];
+        let blocks_max = if local.repetitions.is_some() { self.blocks_beside_repetitions() } else { BLOCKS_MAX };
+        let received = &local.received[..local.received.len().min(blocks_max)];
         let blocks: Vec<ReportBlock> = received.iter().map(|stream| self.report_block(now, stream)).collect();
         self.losses.record(received);
-        let sending = local.sent.filter(|sent| self.reports.note_packets(sent.packets));
+        let ReportLog { packets, repetitions, .. } = &mut self.reports;
+        let sending = local.sent.filter(|sent| note_packets(packets, sent.packets));
+        let repeating = local.repetitions.filter(|(_, sent)| note_packets(repetitions, sent.packets));
         self.reports.record(now, ntp.compact());
         let mut writer = CompoundWriter::new(out);
         match sending {
-            Some(sent) => {
-                // The fields hold the lower 32 bits of the counts.
-                let (packets, octets) = (sent.packets as u32, sent.octets as u32);
-                let info = SenderInfo { ntp, rtp: sent.clock.rtp_of(ntp), packets, octets };
-                writer.sender_report(self.ssrc, &info, &blocks);
-            }
+            Some(sent) => writer.sender_report(self.ssrc, &sent.info(ntp), &blocks),
             None => writer.receiver_report(self.ssrc, &blocks),
+        }
+        if let Some((ssrc, sent)) = repeating {
+            writer.sender_report(ssrc, &sent.info(ntp), &[]);
         }
         let items = [(SDES_CNAME, self.config.cname.as_str()), (SDES_TOOL, self.config.tool.as_str())];
         let count = if self.config.tool.is_empty() { 1 } else { 2 };
-        writer.description(self.ssrc, &items[..count]);
+        let own = [(self.ssrc, &items[..count])];
+        let sources = own.into_iter().chain(local.repetitions.map(|(ssrc, _)| (ssrc, &items[..1])));
+        writer.descriptions(&sources.collect::<Vec<_>>());
         // A sender learns its round trips from receiver reports.
         let reference = sending.is_none().then_some(ntp);
-        writer.extended_report(self.ssrc, reference, &self.peers.take_answers(now, BLOCKS_MAX));
+        writer.extended_report(self.ssrc, reference, &self.peers.take_answers(now, blocks_max));
         self.counters.reports_sent += 1;
+    }
+
+    /// As [`BLOCKS_MAX`], where the canonical name comes a second time.
+    fn blocks_beside_repetitions(&self) -> usize {
+        // SSRC, kind, length, and one to four zero octets behind the name.
+        let description = (4 + 2 + self.config.cname.len().min(NAME_OCTETS_MAX) + 1).next_multiple_of(4);
+        let missing = (REPETITIONS_OCTETS + description).saturating_sub(SPARE_OCTETS);
+        BLOCKS_MAX - missing.div_ceil(ReportBlock::OCTETS + Dlrr::OCTETS)
     }
 
     fn report_block(&self, now: Instant, stream: &ReceivedStream) -> ReportBlock {
@@ -361,6 +384,16 @@ struct ReportLog {
     sent: VecDeque<(u32, Instant)>,
     /// Packets sent at the last report and at the one before it.
     packets: [u64; 2],
+    /// The same of repetitions with a stream of their own.
+    repetitions: [u64; 2],
+}
+
+/// Takes the packets of a stream sent until a report; returns whether some were sent since the report before the last one, so that its
+/// source counts as a sender (RFC 3550 §6.4).
+fn note_packets(reported: &mut [u64; 2], packets: u64) -> bool {
+    let is_sender = packets > reported[1];
+    *reported = [packets, reported[0]];
+    is_sender
 }
 
 impl ReportLog {
@@ -369,14 +402,6 @@ impl ReportLog {
             self.sent.pop_front();
         }
         self.sent.push_back((compact, now));
-    }
-
-    /// Takes the packets sent until a report; returns whether some were sent since the report before the last one, so that this
-    /// end counts as a sender (RFC 3550 §6.4).
-    fn note_packets(&mut self, packets: u64) -> bool {
-        let is_sender = packets > self.packets[1];
-        self.packets = [packets, self.packets[0]];
-        is_sender
     }
 
     fn sent_at(&self, compact: u32) -> Option<Instant> {

@@ -58,15 +58,25 @@ impl<'a> CompoundWriter<'a> {
 
     /// A description of one source by items of kind and text, such as [`SDES_CNAME`](super::SDES_CNAME).
     pub fn description(&mut self, ssrc: u32, items: &[(u8, &str)]) {
-        self.packet(PT_SDES, 1, |out| {
-            put(out, ssrc);
-            for (kind, text) in items {
-                let text = cut(text);
-                out.push(*kind);
-                put_text(out, text);
+        self.descriptions(&[(ssrc, items)]);
+    }
+
+    /// Descriptions of up to 31 sources in one packet.
+    pub fn descriptions(&mut self, sources: &[(u32, &[(u8, &str)])]) {
+        let sources = &sources[..sources.len().min(COUNT_MAX)];
+        self.packet(PT_SDES, sources.len(), |out| {
+            for (ssrc, items) in sources {
+                let start = out.len();
+                put(out, *ssrc);
+                for (kind, text) in *items {
+                    let text = cut(text);
+                    out.push(*kind);
+                    put_text(out, text);
+                }
+                // The list of a source ends with one to four zero octets.
+                out.push(0);
+                fill(out, start);
             }
-            // The list ends with at least one zero octet; the packet's filling adds the rest.
-            out.push(0);
         });
     }
 
@@ -126,9 +136,7 @@ impl<'a> CompoundWriter<'a> {
         let start = self.out.len();
         self.out.extend([0x80 | count as u8, packet_type, 0, 0]);
         write(self.out);
-        while !(self.out.len() - start).is_multiple_of(4) {
-            self.out.push(0);
-        }
+        fill(self.out, start);
         // The longest packet is a NACK of 1,036 octets.
         let words = ((self.out.len() - start) / 4 - 1) as u16;
         self.out[start + 2..start + 4].copy_from_slice(&words.to_be_bytes());
@@ -137,6 +145,13 @@ impl<'a> CompoundWriter<'a> {
 
 fn put(out: &mut Vec<u8>, word: u32) {
     out.extend(word.to_be_bytes());
+}
+
+/// Adds zero octets until what begins at `start` is a multiple of four octets.
+fn fill(out: &mut Vec<u8>, start: usize) {
+    while !(out.len() - start).is_multiple_of(4) {
+        out.push(0);
+    }
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {

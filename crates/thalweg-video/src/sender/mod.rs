@@ -98,10 +98,21 @@ pub struct SenderCounters {
     pub payload_octets_sent: u64,
     /// Packets given out again.
     pub packets_resent: u64,
+    /// Octets of RTP payload given out again, their original numbers included.
+    pub payload_octets_resent: u64,
     /// Packets asked for that were sent too long ago, or never.
     pub requests_unknown: u64,
     /// Packets asked for again before they were sent again, or beyond [`RESEND_QUEUE_MAX`].
     pub requests_refused: u64,
+}
+
+/// What a sender report counts of one stream (RFC 3550 §6.4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCounts {
+    /// Packets given out.
+    pub packets: u64,
+    /// Octets of RTP payload given out.
+    pub octets: u64,
 }
 
 /// The sender of one picture stream.
@@ -120,6 +131,8 @@ pub struct VideoSender {
     headers: Headers,
     next_sequence: u32,
     counters: SenderCounters,
+    /// What was sent under other numbers.
+    before_ssrc: SentCounts,
 }
 
 /// A frame that is not begun.
@@ -164,6 +177,7 @@ impl VideoSender {
             progress: None,
             next_sequence: config.first_sequence,
             counters: SenderCounters::default(),
+            before_ssrc: SentCounts::default(),
             batches,
             pacer,
             plan,
@@ -208,6 +222,20 @@ impl VideoSender {
     /// Another source takes this one's number: packets have `ssrc` from now on (RFC 3550 §8.2).
     pub fn set_ssrc(&mut self, ssrc: u32) {
         self.config.ssrc = ssrc;
+        let SenderCounters { packets_sent, payload_octets_sent, .. } = self.counters;
+        self.before_ssrc = SentCounts { packets: packets_sent, octets: payload_octets_sent };
+    }
+
+    /// What was sent under the present number, without what has a stream of its own.
+    pub fn sent(&self) -> SentCounts {
+        let SenderCounters { packets_sent, payload_octets_sent, .. } = self.counters;
+        let SentCounts { packets, octets } = self.before_ssrc;
+        SentCounts { packets: packets_sent - packets, octets: payload_octets_sent - octets }
+    }
+
+    /// What was sent again; of use where that has a stream of its own, whose number stays.
+    pub fn repeated(&self) -> SentCounts {
+        SentCounts { packets: self.counters.packets_resent, octets: self.counters.payload_octets_resent }
     }
 
     /// What was done so far.
@@ -359,6 +387,7 @@ impl VideoSender {
             self.headers.push_again(&self.plan, &self.config, frame, place, resend_sequence);
         });
         self.counters.packets_resent += self.headers.count();
+        self.counters.payload_octets_resent += self.headers.payload_octets();
         self.headers.batch(&self.frames.get(index).octets)
     }
 }

@@ -304,8 +304,25 @@ fn packets_asked_for_come_again_in_their_own_stream() {
         assert_eq!(&again.payload[2..], original.payload);
     }
     assert_eq!((again.len(), sender.counters().packets_resent), (3, 3));
+    let octets: usize = again.iter().map(|datagram| datagram.len() - HEADER_OCTETS).sum();
+    assert_eq!(sender.repeated(), SentCounts { packets: 3, octets: octets as u64 });
     sender.handle_nack([number(130)]);
     assert!(sender.poll_batch(now).is_some(), "it may be asked for again once it was sent again");
+}
+
+#[test]
+fn under_another_number_reports_count_anew() {
+    let (mut sender, sent, now) = halfway(Resend::Never);
+    let counters = sender.counters();
+    let before = SentCounts { packets: sent.len() as u64, octets: counters.payload_octets_sent };
+    assert_eq!(sender.sent(), before);
+    sender.set_ssrc(77);
+    assert_eq!(sender.sent(), SentCounts::default());
+    let end = at(0) + FrameRate::NTSC.time_of(6);
+    let rest: Vec<Vec<u8>> = run(&mut sender, now, end).into_iter().flat_map(|(_, list)| list).collect();
+    let octets: usize = rest.iter().map(|datagram| datagram.len() - HEADER_OCTETS).sum();
+    assert_eq!((rest.len(), sender.sent()), (8, SentCounts { packets: 8, octets: octets as u64 }));
+    assert_eq!(sender.counters().packets_sent, 240, "the totals go on");
 }
 
 #[test]

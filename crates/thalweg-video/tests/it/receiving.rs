@@ -1,7 +1,7 @@
 //! Both drivers, with a network between them that the tests spoil.
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::{StreamOptions, StreamReceiver, StreamScratch, StreamSocket};
 use thalweg_video::format::{Scan, VideoFormat};
 use thalweg_video::io::{
-    ControlPort, ReceiveError, ReceiveOptions, ReceiveReport, SendOptions, SendReport, run_receiver, run_sender,
+    ControlPort, Farewell, ReceiveError, ReceiveOptions, ReceiveReport, SendOptions, SendReport, run_receiver,
+    run_sender,
 };
 use thalweg_video::receiver::{Concealment, ReceivedPicture, ReceiverConfig, Repair};
 use thalweg_video::rtcp::{CompoundWriter, SDES_CNAME};
@@ -315,6 +316,54 @@ fn members_of_a_group_all_receive() {
         let all = [received, other.join().unwrap()];
         assert_eq!(all.map(|received| received.receiver.frames.complete), [sent.sender.frames_sent; 2]);
     });
+}
+
+#[test]
+fn each_path_is_heard_from_its_own_sources() {
+    let format = small(Scan::Progressive);
+    let group = |last: u8| SocketAddr::new([239, 77, 2, last].into(), free().port());
+    let mut receive = receive_options(format, group(2));
+    receive.bind.push(group(3));
+    receive.group_interface = LOOPBACK;
+    let sources: [IpAddr; 2] = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
+    let mut send = send_options(receive.bind[0]);
+    send.to.clone_from(&receive.bind);
+    send.stream.multicast_interface = Some(LOOPBACK);
+    send.from = sources.map(|source| SocketAddr::new(source, 0)).to_vec();
+    for (second, share) in [(sources[1], 1), (sources[0], 0)] {
+        receive.group_sources = vec![vec![[127, 0, 0, 9].into(), sources[0]], vec![second]];
+        let (sent, received) = exchange(15, &mut Checking::new(format), &receive, &send);
+        let packets = received.paths.iter().map(|path| path.packets_received).collect::<Vec<u64>>();
+        assert_eq!(packets, [sent.sender.packets_sent, share * sent.sender.packets_sent]);
+    }
+}
+
+#[test]
+fn a_sender_that_falls_silent_has_left_without_a_farewell() {
+    let format = small(Scan::Progressive);
+    for (farewell, seconds) in [(Farewell::End, 20), (Farewell::Continue, 3)] {
+        let mut receive = receive_options(format, free());
+        (receive.farewell, receive.duration) = (farewell, Duration::from_secs(seconds));
+        receive.rtcp.peer_timeout = Duration::from_millis(500);
+        let relay = Relay::new(receive.bind[0]);
+        let send = send_options(relay.address());
+        let stop = AtomicBool::new(false);
+        let (_, received) = std::thread::scope(|scope| {
+            scope.spawn(|| relay.run(&stop, |_| false));
+            scope.spawn(|| {
+                // The network is gone before the stream ends.
+                std::thread::sleep(Duration::from_millis(600));
+                stop.store(true, Ordering::Relaxed);
+            });
+            exchange(60, &mut Checking::new(format), &receive, &send)
+        });
+        assert!(received.receiver.frames.complete > 5, "{received:?}");
+        let stays = received.elapsed > Duration::from_millis(2500);
+        assert!(
+            stays == (farewell == Farewell::Continue) && received.elapsed < Duration::from_secs(10),
+            "{received:?}"
+        );
+    }
 }
 
 #[test]

@@ -128,10 +128,25 @@ fn packets_that_a_receiver_asks_for_come_again() {
             datagram
         })
     };
-    let (report, heard, _) = exchange(format, 20, ControlPort::Next, change, ask);
+    let (report, heard, options) = exchange(format, 20, ControlPort::Next, change, ask);
     let again: Vec<&Packet> = heard.packets.iter().filter(|packet| packet.payload_type == REPETITIONS).collect();
     assert!(!again.is_empty() && again.len() as u64 == report.sender.packets_resent, "{report:?}");
     assert!(again.iter().all(|packet| packet.ssrc == 77));
+    let (mut named, mut reported, mut left) = (0, Vec::new(), Vec::new());
+    for packet in heard.control.iter().flat_map(|datagram| RtcpPackets::parse(datagram).unwrap()) {
+        match packet.unwrap() {
+            RtcpPacket::SourceDescription(items) => {
+                let cname = options.rtcp.cname.as_bytes();
+                named += items.filter(|item| (item.ssrc, item.kind, item.text) == (77, SDES_CNAME, cname)).count();
+            }
+            RtcpPacket::SenderReport { ssrc: 77, info, .. } => reported.push(u64::from(info.packets)),
+            RtcpPacket::Bye { sources, .. } => left.extend(sources),
+            _ => {}
+        }
+    }
+    assert_eq!(named, heard.control.len(), "each report names the source of repetitions");
+    assert_eq!(reported.last(), Some(&report.sender.packets_resent));
+    assert_eq!(left, [options.sender.ssrc, 77]);
     check_frames(&heard, format, heard.packets[0].timestamp);
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use thalweg_video::audio::{AudioFormat, AudioReceiverConfig, PacketTime};
 use thalweg_video::format::Scan;
 use thalweg_video::io::{
-    ControlPort, PictureTimes, ReceiveOptions, SendOptions, SoundReceiveOptions, SoundReceiveReport, SoundSendOptions,
-    SoundSendReport, StreamStart, run_receiver, run_sender, run_sound_receiver, run_sound_sender,
+    ControlPort, Farewell, PictureTimes, ReceiveOptions, SendOptions, SoundReceiveOptions, SoundReceiveReport,
+    SoundSendOptions, SoundSendReport, StreamStart, run_receiver, run_sender, run_sound_receiver, run_sound_sender,
 };
 use thalweg_video::receiver::ReceiverConfig;
+use thalweg_video::rtp::RtpHeader;
 use thalweg_video::sdp::AudioEncoding;
 use thalweg_video::sink::{NullSink, ToneSink, ToneSummary};
 use thalweg_video::source::ToneSource;
@@ -73,5 +74,73 @@ fn sound_is_proved_sample_by_sample_and_played_with_its_picture() {
         assert!(tone.wrong == 0 && tone.proved > 24_000, "{tone:?} {counters:?}");
         let behind = heard.behind_picture_millis.expect("reports of both came");
         assert!(behind.abs() < 20.0 && heard.steps > 0, "{behind} ms behind, {} steps", heard.steps);
+    }
+}
+
+/// How sound of these tests is heard at a free port.
+fn hear_options(format: AudioFormat) -> SoundReceiveOptions {
+    let mut hear = SoundReceiveOptions::new(free(), AudioReceiverConfig::new(format, 98)).unwrap();
+    (hear.control, hear.rtcp.first_report) = (ControlPort::Multiplexed, Duration::from_millis(20));
+    hear
+}
+
+/// Sends the tone for a while.
+fn sound(to: SocketAddr, format: AudioFormat) -> SoundSendReport {
+    let mut send = SoundSendOptions::new(to, format, 98).unwrap();
+    (send.control, send.rtcp.first_report) = (ControlPort::Multiplexed, Duration::from_millis(20));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| run_sound_sender(&mut ToneSource::new(2), &send, &stop).unwrap());
+        std::thread::sleep(Duration::from_millis(300));
+        stop.store(true, Ordering::Relaxed);
+        sending.join().unwrap()
+    })
+}
+
+#[test]
+fn another_sender_of_sound_is_heard_where_a_farewell_is_not_the_end() {
+    let format = AudioFormat::new(AudioEncoding::L24, 2, PacketTime::Millisecond).unwrap();
+    for farewell in [Farewell::Continue, Farewell::End] {
+        let mut hear = hear_options(format);
+        hear.farewell = farewell;
+        let stop = AtomicBool::new(false);
+        let (sent, heard) = std::thread::scope(|scope| {
+            let hearing = scope.spawn(|| run_sound_receiver(&mut NullSink, &hear, &stop).unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            let first = sound(hear.bind[0], format);
+            // Longer than packets are on their way, and shorter than the silence behind which another one is taken.
+            std::thread::sleep(Duration::from_millis(400));
+            let second = sound(hear.bind[0], format);
+            std::thread::sleep(Duration::from_millis(100));
+            stop.store(true, Ordering::Relaxed);
+            ([first.packets, second.packets], hearing.join().unwrap())
+        });
+        let (count, starts) = if farewell == Farewell::Continue { (2, 2) } else { (1, 1) };
+        let received = heard.stream.expect("packets came").received;
+        assert_eq!((received, heard.counters.starts), (sent[..count].iter().sum(), starts), "{farewell:?}: {heard:?}");
+    }
+}
+
+#[test]
+fn sound_alone_ends_with_a_sender_that_falls_silent() {
+    let format = AudioFormat::new(AudioEncoding::L24, 2, PacketTime::Millisecond).unwrap();
+    for (is_alone, ends) in [(true, true), (false, false)] {
+        let mut hear = hear_options(format);
+        hear.rtcp.peer_timeout = Duration::from_millis(300);
+        hear.picture = (!is_alone).then(PictureTimes::default);
+        let stop = AtomicBool::new(false);
+        let has_ended = std::thread::scope(|scope| {
+            let hearing = scope.spawn(|| run_sound_receiver(&mut NullSink, &hear, &stop).unwrap());
+            std::thread::sleep(Duration::from_millis(100));
+            let header = RtpHeader { marker: false, payload_type: 98, sequence: 1, timestamp: 2, ssrc: 3 };
+            let packet = [&header.to_octets()[..], &[0; 48 * 6]].concat();
+            UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&packet, hear.bind[0]).unwrap();
+            std::thread::sleep(Duration::from_millis(1500));
+            let has_ended = hearing.is_finished();
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(hearing.join().unwrap().counters.packets, 1);
+            has_ended
+        });
+        assert_eq!(has_ended, ends, "alone: {is_alone}");
     }
 }

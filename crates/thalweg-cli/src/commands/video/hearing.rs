@@ -10,7 +10,7 @@ use thalweg_video::receiver::{ReceiverConfig, Repair};
 use thalweg_video::sdp::SessionDescription;
 
 use super::description::read;
-use super::offered::first_picture;
+use super::offered::{first_picture, sources_at};
 use super::path::{RETRANSMISSION, control_port};
 use super::picture::PictureOptions;
 use crate::interrupt::Interrupt;
@@ -103,7 +103,8 @@ impl HearingOptions {
         let mut receive = ReceiveOptions::new(*first, config).map_err(Failure::from_cause)?;
         receive.bind.clone_from(bind);
         receive.control = self.rtcp.or(offered.as_ref().map(|offered| offered.control)).unwrap_or_default();
-        receive.group_source = offered.and_then(|offered| offered.source);
+        receive.group_sources =
+            offered.as_ref().map_or_else(Vec::new, |offered| sources_at(bind, &offered.to, &offered.sources));
         receive.group_interface = self.interface_index()?;
         if let Some(bytes) = self.buffer {
             receive.stream.receive_buffer_bytes = bytes as usize;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_video::audio::{AudioFormat, AudioReceiverConfig, PacketTime};
-use thalweg_video::io::{PictureTimes, ReceiveOptions, SoundReceiveOptions};
+use thalweg_video::io::{ControlPort, PictureTimes, ReceiveOptions, SoundReceiveOptions};
 use thalweg_video::sdp::{AudioEncoding, SessionDescription};
 use thalweg_video::sink::{NullSink, SoundSink, ToneSink, ToneSummary, WavSink};
 
 use super::ends::after;
-use super::offered::first_sound;
+use super::offered::{first_sound, sources_at};
 use super::ports::sound_control;
 use super::sound::SOUND_PAYLOAD_TYPE;
 use crate::outcome::Failure;
@@ -51,14 +51,15 @@ pub enum OpenSoundSink {
 }
 
 impl ListeningOptions {
-    /// How the driver hears sound beside the picture of `picture`, which is told to say when it shows its frames; `None` where there is no
-    /// sound.
+    /// How the driver hears sound beside the picture of `picture`, which is told to say when it shows its frames, with RTCP where the user
+    /// said with `rtcp`; `None` where there is no sound.
     ///
     /// # Errors
     /// The options do not fit each other or the session description.
     pub fn driver_options(
         &self,
         session: Option<&SessionDescription>,
+        rtcp: Option<ControlPort>,
         picture: &mut ReceiveOptions,
     ) -> Result<Option<SoundReceiveOptions>, Failure> {
         if self.sound_sink == Some(SoundSinkName::Off) {
@@ -107,9 +108,16 @@ impl ListeningOptions {
         let config = AudioReceiverConfig { delay, ..AudioReceiverConfig::new(format, payload_type) };
         let mut hear = SoundReceiveOptions::new(*first, config).map_err(Failure::from_cause)?;
         hear.bind.clone_from(told);
-        hear.control = offered.as_ref().map_or(sound_control(picture.control), |offered| offered.control);
-        hear.group_source = offered.as_ref().map_or(picture.group_source, |offered| offered.source);
+        // A port is the picture's alone.
+        let rtcp = rtcp.filter(|rtcp| !matches!(rtcp, ControlPort::At(_)));
+        let described = offered.as_ref().map(|offered| offered.control);
+        hear.control = rtcp.or(described).unwrap_or_else(|| sound_control(picture.control));
+        hear.group_sources = match &offered {
+            Some(offered) => sources_at(told, &offered.to, &offered.sources),
+            None => sources_at(told, &picture.bind, &picture.group_sources),
+        };
         hear.group_interface = picture.group_interface;
+        hear.farewell = picture.farewell;
         let times = PictureTimes::default();
         (hear.picture, picture.picture) = (Some(times.clone()), Some(times));
         Ok(Some(hear))

@@ -3,10 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use thalweg_video::audio::AudioFormat;
-use thalweg_video::format::VideoFormat;
+use thalweg_video::format::{FrameRate, VideoFormat};
 use thalweg_video::io::ControlPort;
 use thalweg_video::receiver::Repair;
-use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription, StreamPath};
+use thalweg_video::sdp::{
+    AudioDescription, MediaDescription, SessionDescription, StreamDescription, StreamPath, VideoDescription,
+};
 
 use super::picture::PictureOptions;
 use crate::outcome::Failure;
@@ -18,7 +20,8 @@ pub struct OfferedPicture {
     pub payload_type: u8,
     pub to: Vec<SocketAddr>,
     pub control: ControlPort,
-    pub source: Option<IpAddr>,
+    /// Whom each of `to` is heard from; empty for everybody.
+    pub sources: Vec<Vec<IpAddr>>,
     pub repair: Repair,
 }
 
@@ -29,7 +32,8 @@ pub struct OfferedSound {
     pub payload_type: u8,
     pub to: Vec<SocketAddr>,
     pub control: ControlPort,
-    pub source: Option<IpAddr>,
+    /// Whom each of `to` is heard from; empty for everybody.
+    pub sources: Vec<Vec<IpAddr>>,
 }
 
 /// The first sound of a session; `None` without any.
@@ -41,15 +45,18 @@ pub fn first_sound(session: &SessionDescription) -> Result<Option<OfferedSound>,
         MediaDescription::Audio(audio) => Some((stream, audio)),
         MediaDescription::Video(_) => None,
     });
-    let Some((stream, audio)) = found else { return Ok(None) };
-    let refused = |error| Failure::Failed(format!("{error}; give --sound-sink off to do without it"));
-    Ok(Some(OfferedSound {
-        format: AudioFormat::from_description(audio).map_err(refused)?,
+    let refused = |reason| Failure::Failed(format!("{reason}; give --sound-sink off to do without it"));
+    found.map(|(stream, audio)| sound_of(stream, audio).map_err(refused)).transpose()
+}
+
+fn sound_of(stream: &StreamDescription, audio: &AudioDescription) -> Result<OfferedSound, String> {
+    Ok(OfferedSound {
+        format: AudioFormat::from_description(audio).map_err(|error| error.to_string())?,
         payload_type: stream.payload_type,
         to: stream.paths.iter().map(|path| path.destination).collect(),
         control: control_of(&stream.paths)?,
-        source: source_of(&stream.paths)?,
-    }))
+        sources: sources_of(&stream.paths),
+    })
 }
 
 /// The first picture of a session.
@@ -70,18 +77,39 @@ pub fn first_picture(session: &SessionDescription, picture: &PictureOptions) -> 
     if video.rate.is_some() {
         PictureOptions { rate: picture.rate, ..PictureOptions::default() }.refuse_beside("the session description")?;
     }
-    let format = video.to_format(picture.rate()).map_err(Failure::from_cause)?;
+    picture_of(stream, video, picture.rate()).map_err(Failure::Failed)
+}
+
+fn picture_of(stream: &StreamDescription, video: &VideoDescription, rate: FrameRate) -> Result<OfferedPicture, String> {
     Ok(OfferedPicture {
-        format,
+        format: video.to_format(rate).map_err(|error| error.to_string())?,
         payload_type: stream.payload_type,
         to: stream.paths.iter().map(|path| path.destination).collect(),
         control: control_of(&stream.paths)?,
-        source: source_of(&stream.paths)?,
+        sources: sources_of(&stream.paths),
         repair: repair_of(stream),
     })
 }
 
-fn control_of(paths: &[StreamPath]) -> Result<ControlPort, Failure> {
+/// Why a stream is not received, at whatever rate; `None` where it is.
+pub fn refusal_of(stream: &StreamDescription) -> Option<String> {
+    match &stream.media {
+        MediaDescription::Video(video) => picture_of(stream, video, FrameRate::NTSC).err(),
+        MediaDescription::Audio(audio) => sound_of(stream, audio).err(),
+    }
+}
+
+/// Whom each of the addresses `bind` is heard from: as the description says of its group, or else of the path at its place.
+pub fn sources_at(bind: &[SocketAddr], to: &[SocketAddr], sources: &[Vec<IpAddr>]) -> Vec<Vec<IpAddr>> {
+    let at = |(place, bind): (usize, &SocketAddr)| {
+        let is_its = |path: &usize| to.get(*path).is_some_and(|to| to.ip() == bind.ip());
+        let path = [place].into_iter().chain(0..to.len()).find(is_its).unwrap_or(place);
+        sources.get(path).cloned().unwrap_or_default()
+    };
+    bind.iter().enumerate().map(at).collect()
+}
+
+fn control_of(paths: &[StreamPath]) -> Result<ControlPort, String> {
     let of = |path: &StreamPath| match path.rtcp_port {
         port if port == path.destination.port() => ControlPort::Multiplexed,
         port if Some(port) == path.destination.port().checked_add(1) => ControlPort::Next,
@@ -89,21 +117,13 @@ fn control_of(paths: &[StreamPath]) -> Result<ControlPort, Failure> {
     };
     let first = paths.first().map_or(ControlPort::Next, of);
     if paths.iter().any(|path| of(path) != first) {
-        return Err(Failure::Failed("RTCP of the two paths goes to ports of two kinds, which is not built".to_owned()));
+        return Err("RTCP of the two paths goes to ports of two kinds, which is not built".to_owned());
     }
     Ok(first)
 }
 
-/// Whom groups are heard from.
-fn source_of(paths: &[StreamPath]) -> Result<Option<IpAddr>, Failure> {
-    let first = paths.first().and_then(|path| path.sources.first()).copied();
-    let are_equal = paths.iter().all(|path| path.sources.first().copied() == first && path.sources.len() < 2);
-    if !are_equal {
-        return Err(Failure::Failed(
-            "the session description names several sources of a group; one for all paths is built".to_owned(),
-        ));
-    }
-    Ok(first)
+fn sources_of(paths: &[StreamPath]) -> Vec<Vec<IpAddr>> {
+    paths.iter().map(|path| path.sources.clone()).collect()
 }
 
 fn repair_of(stream: &StreamDescription) -> Repair {

@@ -104,7 +104,7 @@ enum OpenSink {
 pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let session = options.hearing.find_session(interrupt)?;
     let mut receive = options.driver_options(session.as_ref())?;
-    let hear = options.sound.driver_options(session.as_ref(), &mut receive)?;
+    let hear = options.sound.driver_options(session.as_ref(), options.hearing.rtcp, &mut receive)?;
     refuse_shared((&receive.bind, receive.control), hear.as_ref().map(|hear| (&hear.bind[..], hear.control)))?;
     let mut sink = options.open_sink(receive.receiver.format)?;
     let proves = options.sink == SinkName::Verify;

@@ -1,19 +1,18 @@
 //! `thalweg video sdp`: writes session descriptions, and explains them.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use thalweg_video::audio::AudioFormat;
-use thalweg_video::format::FrameRate;
 use thalweg_video::io::{hear_sessions, interface_index};
 use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription, VideoDescription};
 use thalweg_video::source::AtEnd;
 
 use super::description::{OfferedStream, read};
+use super::offered::refusal_of;
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
 use super::ports::{refuse_shared, sound_control};
@@ -29,11 +28,11 @@ pub struct VideoDescribeOptions {
     pub to: Vec<SocketAddr>,
 
     /// Explain the session description in FILE, and what of it is received here (default: one is written).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = DESCRIBING, conflicts_with = "interface")]
     pub explain: Option<PathBuf>,
 
     /// Listen for SECONDS to sessions that are announced by SAP, and explain them (default: one is written).
-    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds, conflicts_with = "explain")]
+    #[arg(long, value_name = "SECONDS", value_parser = crate::parse::seconds, conflicts_with_all = DESCRIBING, conflicts_with = "explain")]
     pub listen: Option<Duration>,
 
     /// Write into FILE (default: standard output).
@@ -73,6 +72,8 @@ struct ExplainedStream {
     payload_type: u8,
     /// Where packets go, and where RTCP does.
     to: Vec<SocketAddr>,
+    /// Whom each is heard from; empty for everybody.
+    sources: Vec<Vec<IpAddr>>,
     rtcp_ports: Vec<u16>,
     /// The payload type of repetitions; null when they come in the stream or not at all.
     retransmission: Option<u8>,
@@ -93,14 +94,13 @@ pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), 
         return listen(options, duration, interrupt);
     }
     if let Some(path) = &options.explain {
-        options.picture.refuse_beside("the session description")?;
         let explanation = Explanation::of(&read(path)?);
         return print_either(options.json, &explanation, explanation.to_text());
     }
     let format = options.picture.format()?;
     let send = options.packets.driver_options(&options.to)?;
     let plan = send.plan(format).map_err(from_send)?;
-    let sound = options.sound.open(&options.to, AtEnd::Stop)?;
+    let sound = options.sound.open(&send, AtEnd::Stop)?;
     let control = sound_control(send.control);
     refuse_shared((&send.to, send.control), sound.as_ref().map(|sound| (&sound.to[..], control)))?;
     let sound = sound.as_ref().map(|sound| (sound.format, &sound.to[..], control));
@@ -114,7 +114,6 @@ pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), 
 
 /// Explains what is announced.
 fn listen(options: &VideoDescribeOptions, duration: Duration, interrupt: &Interrupt) -> Result<(), Failure> {
-    options.picture.refuse_beside("an announcement")?;
     let index = options.packets.interface.as_deref().map_or(Ok(0), interface_index);
     let index = index.map_err(|error| Failure::Usage(error.to_string()))?;
     let sessions = hear_sessions(index, duration, &interrupt.flag())
@@ -145,30 +144,34 @@ impl Explanation {
 
 impl ExplainedStream {
     fn of(stream: &StreamDescription) -> ExplainedStream {
-        let (media, rate, pacing, refusal) = match &stream.media {
+        let (media, rate, pacing) = match &stream.media {
             MediaDescription::Video(video) => explain_video(video),
             MediaDescription::Audio(audio) => {
-                let text = format!("{} {} Hz, {} channels", audio.encoding.word(), audio.rate_hz, audio.channels);
-                (text, None, None, AudioFormat::from_description(audio).err().map(|error| error.to_string()))
+                (format!("{} {} Hz, {} channels", audio.encoding.word(), audio.rate_hz, audio.channels), None, None)
             }
         };
         ExplainedStream {
             media,
             payload_type: stream.payload_type,
             to: stream.paths.iter().map(|path| path.destination).collect(),
+            sources: stream.paths.iter().map(|path| path.sources.clone()).collect(),
             rtcp_ports: stream.paths.iter().map(|path| path.rtcp_port).collect(),
             retransmission: stream.retransmission.map(|again| again.payload_type),
             accepts_nack: stream.accepts_nack,
             pacing,
             mbit_per_s: rate,
-            refusal,
+            refusal: refusal_of(stream),
         }
     }
 
     fn to_text(&self) -> String {
         let mut text = format!("{}, payload type {}", self.media, self.payload_type);
-        for (to, rtcp) in self.to.iter().zip(&self.rtcp_ports) {
+        for ((to, rtcp), sources) in self.to.iter().zip(&self.rtcp_ports).zip(&self.sources) {
             let _ = write!(text, "\n  to {to}, RTCP at port {rtcp}");
+            let sources: Vec<String> = sources.iter().map(IpAddr::to_string).collect();
+            if !sources.is_empty() {
+                let _ = write!(text, ", from {} alone", sources.join(" and "));
+            }
         }
         let _ = write!(
             text,
@@ -195,7 +198,7 @@ impl ExplainedStream {
     }
 }
 
-fn explain_video(video: &VideoDescription) -> (String, Option<f64>, Option<&'static str>, Option<String>) {
+fn explain_video(video: &VideoDescription) -> (String, Option<f64>, Option<&'static str>) {
     let rate = video.rate.map_or_else(|| "untold rate".to_owned(), |rate| rate.to_string());
     let text = format!(
         "{} with {} bits, {}x{}, {rate}, {}",
@@ -206,8 +209,26 @@ fn explain_video(video: &VideoDescription) -> (String, Option<f64>, Option<&'sta
         video.scan
     );
     let pacing = video.studio.as_ref().and_then(|studio| studio.pacing).map(|pacing| pacing.word());
-    match video.to_format(FrameRate::NTSC) {
-        Err(error) => (text, None, pacing, Some(error.to_string())),
-        Ok(format) => (text, video.rate.map(|_| format.octets_per_second() * 8e-6), pacing, None),
-    }
+    let format = video.rate.and_then(|rate| video.to_format(rate).ok());
+    (text, format.map(|format| format.octets_per_second() * 8e-6), pacing)
 }
+
+/// The options that tell of a stream what a description says of it; `--interface` is of use to a listener too.
+const DESCRIBING: [&str; 16] = [
+    "size",
+    "rate",
+    "format",
+    "scan",
+    "mtu",
+    "packing",
+    "batching",
+    "repair",
+    "rtcp",
+    "dscp",
+    "ttl",
+    "vocabulary",
+    "sound",
+    "channels",
+    "sound_to",
+    "packet_time",
+];

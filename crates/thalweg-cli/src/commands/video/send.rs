@@ -85,7 +85,7 @@ pub enum SourceName {
 pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut source = options.open_source()?;
     let mut send = options.driver_options()?;
-    let mut sound = options.sound.open(&options.to, options.at_end())?;
+    let mut sound = options.sound.open(&send, options.at_end())?;
     let sound_send = sound.as_ref().map(|sound| sound.driver_options(&mut send)).transpose()?;
     refuse_shared((&send.to, send.control), None)?;
     let opened = sound_send.as_ref().map(SoundSender::open).transpose().map_err(from_send)?;

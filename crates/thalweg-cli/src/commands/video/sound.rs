@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use thalweg_video::audio::{AudioFormat, CHANNELS_MAX, PacketTime};
-use thalweg_video::io::{SendOptions, SoundSendOptions, StreamStart};
+use thalweg_video::io::{SendOptions, SoundSendOptions, StreamStart, payload_max};
 use thalweg_video::sdp::AudioEncoding;
 use thalweg_video::source::{AtEnd, SoundSource, ToneSource, WavSource};
 
@@ -52,11 +52,11 @@ pub struct OpenSound {
 }
 
 impl SoundOptions {
-    /// Opens the source of sound, if there is to be any beside a picture that goes to `picture`.
+    /// Opens the source of sound, if there is to be any beside the picture of `picture`.
     ///
     /// # Errors
     /// The options do not fit, or the file cannot be sent.
-    pub fn open(&self, picture: &[SocketAddr], at_end: AtEnd) -> Result<Option<OpenSound>, Failure> {
+    pub fn open(&self, picture: &SendOptions, at_end: AtEnd) -> Result<Option<OpenSound>, Failure> {
         let source: Box<dyn SoundSource> = match &self.sound {
             None => return Ok(None),
             Some(SoundName::Tone) => Box::new(ToneSource::new(self.channels.unwrap_or(2))),
@@ -66,7 +66,7 @@ impl SoundOptions {
             Some(SoundName::Wav(path)) => Box::new(WavSource::open(path, at_end).map_err(Failure::from_cause)?),
         };
         let to = match self.sound_to.is_empty() {
-            true => picture.iter().map(beside).collect::<Result<Vec<_>, _>>()?,
+            true => picture.to.iter().map(beside).collect::<Result<Vec<_>, _>>()?,
             false => self.sound_to.clone(),
         };
         if to.len() > 2 {
@@ -78,6 +78,7 @@ impl SoundOptions {
         let packet_time = self.packet_time.unwrap_or(PacketTime::Millisecond);
         let format = AudioFormat::new(AudioEncoding::L24, source.channels(), packet_time);
         let format = format.map_err(|error| Failure::Usage(error.to_string()))?;
+        picture.mtu.map_or(Ok(()), |mtu| refuse_oversize(format, &to, mtu))?;
         Ok(Some(OpenSound { source, format, to }))
     }
 }
@@ -101,6 +102,22 @@ impl OpenSound {
         (send.start, picture.start) = (Some(start.clone()), Some(start));
         Ok(send)
     }
+}
+
+/// Refuses sound whose packets do not fit the MTU that the user told: a packet holds a time of all channels, and is not cut.
+fn refuse_oversize(format: AudioFormat, to: &[SocketAddr], mtu: u32) -> Result<(), Failure> {
+    let octets = format.datagram_octets();
+    let room = to.iter().map(|to| payload_max(mtu, to.ip())).min().unwrap_or(octets);
+    if octets <= room {
+        return Ok(());
+    }
+    let (channels, time) = (format.channels(), format.packet_time().duration());
+    let shorter = if format.packet_time() == PacketTime::Millisecond { "--packet-time 125us, " } else { "" };
+    let needed = mtu as usize + octets - room;
+    Err(Failure::Usage(format!(
+        "{time:?} of sound of {channels} channels is a datagram of {octets} octets, and --mtu {mtu} has room for {room}; give {shorter}\
+         fewer channels, or --mtu {needed} or more"
+    )))
 }
 
 /// Where sound goes beside a picture: its RTCP has the port between.

@@ -86,6 +86,18 @@ fn a_packet_is_sent_once_its_last_sample_was_taken() {
 }
 
 #[test]
+fn under_another_number_reports_count_anew() {
+    let mut sender = sender(AudioEncoding::L24, 2, PacketTime::Millisecond);
+    sender.handle_samples(at(0), &[5; 96 * 5]);
+    let send = |sender: &mut AudioSender, millis: u64| assert!(sender.poll_packet(at(millis * 1000), &mut Vec::new()));
+    (1..=3).for_each(|millis| send(&mut sender, millis));
+    sender.set_ssrc(8);
+    (4..=5).for_each(|millis| send(&mut sender, millis));
+    let sent = sender.sent(&WallClock::new(at(0), NtpTime(1 << 40)));
+    assert_eq!((sent.packets, sent.octets, sender.packets()), (2, 576, 5));
+}
+
+#[test]
 fn a_late_sender_drops_packets_and_a_pause_is_passed_over() {
     let mut sender = sender(AudioEncoding::L16, 1, PacketTime::Millisecond);
     sender.handle_samples(at(0), &vec![1; 48 * 200]);

@@ -12,7 +12,11 @@ fn receiver() -> AudioReceiver {
 
 /// A millisecond of sound with these numbers.
 fn packet(sequence: u16, timestamp: u32) -> Vec<u8> {
-    let header = RtpHeader { marker: false, payload_type: 97, sequence, timestamp, ssrc: 1 };
+    packet_of(1, sequence, timestamp)
+}
+
+fn packet_of(ssrc: u32, sequence: u16, timestamp: u32) -> Vec<u8> {
+    let header = RtpHeader { marker: false, payload_type: 97, sequence, timestamp, ssrc };
     [&header.to_octets()[..], &[1; 96]].concat()
 }
 
@@ -81,4 +85,23 @@ fn an_outage_is_lost_as_long_as_time_and_numbers_agree() {
         hear(&mut receiver, 10 + gap, 10, |index| sent_at(10 + gap + index));
         check(&receiver, 20 + gap, 20);
     }
+}
+
+#[test]
+fn a_sender_under_another_number_is_counted_anew_in_reports() {
+    let mut receiver = receiver();
+    let sent = |ssrc, index: u64| packet_of(ssrc, 65_500_u16.wrapping_add(index as u16), index as u32 * 48);
+    // The last packet under the first number is lost, the first one under the second, and another one later.
+    hear(&mut receiver, 0, 50, |index| sent(1, index));
+    hear(&mut receiver, 51, 9, |index| sent(1, 51 + index));
+    receiver.handle_departure(1);
+    hear(&mut receiver, 62, 10, |index| sent(2, 62 + index));
+    hear(&mut receiver, 73, 10, |index| sent(2, 73 + index));
+    let stream = receiver.received().unwrap();
+    assert_eq!((stream.ssrc, stream.highest_sequence), (2, 46), "no wrap under this number");
+    check(&receiver, 21, 20);
+    assert_eq!((receiver.packets(), receiver.counters().starts), ((83, 79), 1));
+    hear(&mut receiver, 2000, 5, |index| packet_of(3, index as u16, index as u32 * 48));
+    check(&receiver, 5, 5);
+    assert_eq!((receiver.packets(), receiver.counters().starts), ((88, 84), 2), "another sender");
 }

@@ -21,7 +21,12 @@ fn session(ssrc: u32, cname: &str) -> RtcpSession {
 
 fn sent(packets: u64) -> LocalStreams<'static> {
     let clock = MediaClock::new(NtpTime::from_unix(Duration::from_secs(1_800_000_007)), 90_000, 90_000).unwrap();
-    LocalStreams { sent: Some(SentStream { packets, octets: packets * 1200, clock }), received: &[] }
+    LocalStreams { sent: Some(SentStream { packets, octets: packets * 1200, clock }), ..LocalStreams::default() }
+}
+
+/// As [`sent`], with so many repetitions under the SSRC 9.
+fn sent_again(packets: u64, repetitions: u64) -> LocalStreams<'static> {
+    LocalStreams { repetitions: sent(repetitions).sent.map(|sent| (9, sent)), ..sent(packets) }
 }
 
 fn events(session: &mut RtcpSession) -> Vec<RtcpEvent> {
@@ -51,7 +56,7 @@ fn types(datagram: &[u8]) -> Vec<u8> {
 fn both_ends_measure_the_round_trip() {
     let (mut sender, mut receiver) = (session(1, "camera"), session(2, "screen"));
     let received = [ReceivedStream { ssrc: 1, highest_sequence: 19, expected: 10, received: 10, jitter: 3 }];
-    let receives = LocalStreams { sent: None, received: &received };
+    let receives = LocalStreams { received: &received, ..LocalStreams::default() };
     // The way there takes 5 ms, the way back 15 ms.
     let first = report(&mut sender, at(100), &sent(10));
     receiver.handle_datagram(at(105), address(5005), &first).unwrap();
@@ -77,7 +82,7 @@ fn a_step_of_the_wall_clock_does_not_change_the_round_trip() {
     receiver.handle_datagram(at(105), address(5005), &report(&mut sender, at(100), &sent(10))).unwrap();
     sender.set_wall_clock(WallClock::new(at(110), NtpTime::from_unix(Duration::from_secs(1_000_000_000))));
     let received = [ReceivedStream { ssrc: 1, ..ReceivedStream::default() }];
-    let answer = report(&mut receiver, at(160), &LocalStreams { sent: None, received: &received });
+    let answer = report(&mut receiver, at(160), &LocalStreams { received: &received, ..LocalStreams::default() });
     sender.handle_datagram(at(165), address(6005), &answer).unwrap();
     let round_trip = sender.peer(2).unwrap().round_trip.unwrap();
     assert!(round_trip.abs_diff(Duration::from_millis(10)) < Duration::from_micros(50), "{round_trip:?}");
@@ -105,7 +110,7 @@ fn losses_are_told_since_the_report_before_and_since_the_start() {
             received,
             jitter: 7,
         };
-        let datagram = report(receiver, at(millis), &LocalStreams { sent: None, received: &[stream] });
+        let datagram = report(receiver, at(millis), &LocalStreams { received: &[stream], ..LocalStreams::default() });
         let packet = RtcpPackets::parse(&datagram).unwrap().next().unwrap().unwrap();
         let RtcpPacket::ReceiverReport { mut reports, .. } = packet else { panic!("{packet:?}") };
         let block = reports.next().unwrap();
@@ -140,6 +145,40 @@ fn a_sender_that_pauses_becomes_a_receiver() {
     assert_eq!(first(report(&mut sender, at(1100), &sent(5))), 200);
     assert_eq!(first(report(&mut sender, at(2100), &sent(5))), 200, "it sent within two intervals");
     assert_eq!(first(report(&mut sender, at(3100), &sent(5))), 201);
+}
+
+#[test]
+fn repetitions_have_the_name_of_their_stream_reports_and_a_farewell() {
+    let (mut sender, mut receiver) = (session(1, "camera"), session(2, "screen"));
+    let mut hear = |datagram: &[u8], millis| {
+        receiver.handle_datagram(at(millis), address(5005), datagram).unwrap();
+        let told: Vec<RtcpEvent> = std::iter::from_fn(|| receiver.poll_event()).collect();
+        (told, receiver.peer(9).map(|peer| (peer.cname.clone(), peer.sender_report.map(|(info, _)| info))))
+    };
+    let named = Some("camera".to_owned());
+    let first = report(&mut sender, at(100), &sent_again(10, 0));
+    assert_eq!(types(&first), [200, 202], "none was sent yet");
+    assert_eq!(hear(&first, 105).1, Some((named.clone(), None)));
+    let second = report(&mut sender, at(1100), &sent_again(20, 3));
+    assert_eq!(types(&second), [200, 200, 202]);
+    let (told, _) = hear(&second, 1105);
+    let infos: Vec<(u32, u32, u32)> = told
+        .iter()
+        .filter_map(|event| match event {
+            RtcpEvent::SenderReport { ssrc, info } => Some((*ssrc, info.packets, info.octets)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(infos, [(1, 20, 20 * 1200), (9, 3, 3 * 1200)]);
+    assert_eq!(types(&report(&mut sender, at(2100), &sent_again(30, 3))), [200, 200, 202]);
+    assert_eq!(types(&report(&mut sender, at(3100), &sent_again(40, 3))), [200, 202], "none was sent for a while");
+    let mut bye = Vec::new();
+    sender.create_bye(at(3200), &sent_again(40, 3), "end", &mut bye);
+    let left = hear(&bye, 3205).0.into_iter().filter_map(|event| match event {
+        RtcpEvent::Left { ssrc, .. } => Some(ssrc),
+        _ => None,
+    });
+    assert_eq!(left.collect::<Vec<u32>>(), [1, 9]);
 }
 
 #[test]
@@ -265,6 +304,26 @@ fn the_longest_report_fits_a_datagram() {
     sender.create_bye(at(2), &local, &"r".repeat(300), &mut out);
     assert_eq!(types(&out), [200, 202, 207, 203]);
     assert!((1300..=1472).contains(&out.len()), "{}", out.len());
+}
+
+#[test]
+fn the_longest_report_with_repetitions_fits_as_well() {
+    let octets = |cname: usize| {
+        let config = RtcpConfig { tool: "t".repeat(300), ..RtcpConfig::new("c".repeat(cname)) };
+        let mut sender = RtcpSession::new(at(0), 1, WallClock::new(at(0), NtpTime(1)), config);
+        for ssrc in 100..140 {
+            let mut datagram = Vec::new();
+            CompoundWriter::new(&mut datagram).extended_report(ssrc, Some(NtpTime(7)), &[]);
+            sender.handle_datagram(at(1), address(6005), &datagram).unwrap();
+        }
+        let received = [ReceivedStream::default(); 40];
+        let mut out = Vec::new();
+        sender.create_bye(at(2), &LocalStreams { received: &received, ..sent_again(5, 5) }, &"r".repeat(300), &mut out);
+        assert_eq!(types(&out), [200, 200, 202, 207, 203]);
+        out.len()
+    };
+    let longest = (0..300).map(octets).max().unwrap();
+    assert!((1400..=1472).contains(&longest), "{longest}");
 }
 
 #[test]

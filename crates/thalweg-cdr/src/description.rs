@@ -19,7 +19,7 @@ pub use recursive::{Component, Recursive};
 pub use tie::{COMPONENT_TYPES_MAX, TieError, is_open, tie};
 
 /// Types that [`Type::bytes_min`] looks at; chosen by us, more than have ever been nested without a length.
-pub const LOOKS_MAX: usize = 64;
+const LOOKS_MAX: usize = 64;
 
 /// A type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Type {
         }
     }
 
-    /// The fewest bytes that a value takes, or fewer: it looks at [`LOOKS_MAX`] types at most, so that a type that others made costs no
+    /// The fewest bytes that a value takes, or fewer: it looks at 64 types at most, so that a type that others made costs no
     /// more than one of ours.
     pub fn bytes_min(&self) -> usize {
         let mut looks = LOOKS_MAX;

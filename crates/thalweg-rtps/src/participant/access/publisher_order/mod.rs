@@ -297,13 +297,18 @@ impl PublisherOrder {
             let is_finished = progress.finished >= set;
             match open.parts.get(pair) {
                 Some(part) if part.has_ended || is_finished => {}
-                None if open.is_whole => {}
+                None if open.is_whole || (is_finished && self.has_passed(open)) => {}
                 // The pair was matched after its part.
                 None if is_finished => return Wholeness::Late,
                 _ => wholeness = Wholeness::Open,
             }
         }
         wholeness
+    }
+
+    /// Whether other parts of a set were handed over before a pair came that is owed its own.
+    fn has_passed(&self, open: &OpenSet) -> bool {
+        open.samples.first().is_some_and(|first| first.0 <= self.accounted)
     }
 
     /// The number up to which nothing more can come of any pair.

@@ -211,6 +211,32 @@ fn a_reader_that_came_in_the_midst_of_a_set_has_lost_nothing() {
 }
 
 #[test]
+fn a_pair_that_comes_when_the_others_have_got_their_parts_gets_its_own() {
+    for presentation in [COHERENT, BOTH] {
+        let mut publisher = Publisher::new(presentation, 2);
+        publisher.order.remove_pair((writer(1), reader(1)));
+        publisher.begin();
+        let [first, second] = [0, 1].map(|at| publisher.next(at, false));
+        let [end, other_end] = <[_; 2]>::try_from(publisher.end()).expect("two");
+        publisher.put(first);
+        publisher.put(end);
+        assert_eq!(publisher.released(), (vec![reader(0)], 0));
+        publisher.order.add_pair((writer(1), reader(1)), false);
+        publisher.put(second);
+        assert_eq!(publisher.released(), (vec![], 0));
+        publisher.put(other_end);
+        assert_eq!(publisher.released(), (vec![reader(1)], 0));
+        // And goes on with all of the next one.
+        publisher.begin();
+        let samples = [1, 0].map(|at| publisher.next(at, false));
+        samples.into_iter().for_each(|sample| publisher.put(sample));
+        publisher.end().into_iter().for_each(|end| publisher.put(end));
+        assert_eq!(publisher.released(), (vec![reader(1), reader(0)], 0));
+        assert!(publisher.order.sets.is_empty() && publisher.order.waiting.is_empty());
+    }
+}
+
+#[test]
 fn a_set_whose_writer_dies_before_its_end_is_dropped_although_others_have_ended_it() {
     for has_samples in [true, false] {
         let mut publisher = Publisher::new(COHERENT, 2);

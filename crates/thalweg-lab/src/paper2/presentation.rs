@@ -45,7 +45,8 @@ pub fn page(result: &Paper2Result) -> Page {
         sections.extend((part.name == CROSSOVER).then(|| crossover::section(result)).flatten());
     }
     let choices = result.choices();
-    let holding = choices.iter().filter(|check| check.answer == AutoAnswer::Yes).count();
+    let count = |answer| choices.iter().filter(|check| check.answer == answer).count();
+    let holding = count(AutoAnswer::Yes);
     let tile = Tile {
         figure: format!("{holding} of {}", choices.len()),
         meaning: "times auto is surely within 5 % of the better of two ways that differ".to_owned(),
@@ -56,8 +57,11 @@ pub fn page(result: &Paper2Result) -> Page {
         cards: vec![Card {
             standing: standing(&choices),
             headline: format!(
-                "auto is within 5 % of the better way in {holding} of {} comparisons in which the ways are not equivalent",
-                choices.len()
+                "Of {} comparisons in which the ways are not equivalent, auto is surely within 5 % of the better way in {holding} and surely not \
+                 in {}; in {} the runs do not tell",
+                choices.len(),
+                count(AutoAnswer::No),
+                count(AutoAnswer::Open)
             ),
             details: choices.iter().filter(|check| check.answer == AutoAnswer::No).map(|check| told(check)).collect(),
         }],

@@ -20,10 +20,12 @@ impl ReadingPack {
         ReadingPack { path, root, store }
     }
 
-    /// Resources below the root, without packs.
+    /// Resources below the root, without packs: two that contain each other would have no end.
     fn paths(&self) -> Vec<String> {
         let below = format!("{}/", self.root);
-        let of = |path: &String| (path.starts_with(&below) || *path == self.root) && *path != self.path;
+        let is_pack =
+            |path: &String| self.store.find(path).is_ok_and(|resource| resource.link().attribute("if") == Some(PACK));
+        let of = |path: &String| (path.starts_with(&below) || *path == self.root) && !is_pack(path);
         self.store.paths().into_iter().filter(of).collect()
     }
 }
@@ -34,7 +36,7 @@ impl Resource for ReadingPack {
     }
 
     fn link(&self) -> WebLink {
-        link_of(&self.path, "", "", "core.b", &FORMATS)
+        link_of(&self.path, "", "", PACK, &FORMATS)
     }
 
     fn blocks(&self) -> bool {
@@ -89,5 +91,26 @@ impl Resource for ReadingPack {
     }
 }
 
+/// The interface of packs: a batch (core.interfaces).
+const PACK: &str = "core.b";
 const FORMATS: [u16; 2] = [content_format::SENML_JSON, content_format::SENML_CBOR];
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn packs_that_contain_each_other_have_an_end() {
+        let store = LocalStore::new();
+        for path in ["s/a", "s/b", "s"] {
+            let pack = ReadingPack::new(path.to_owned(), "s".to_owned(), store.clone());
+            store.insert(Arc::new(pack)).expect("a place");
+        }
+        let ask = Get { accept: None, queries: &[] };
+        let error = store.find("s/a").expect("there").get(&ask).expect_err("no reading");
+        assert!(matches!(error, ResourceError::Unavailable(..)), "{error}");
+    }
+}

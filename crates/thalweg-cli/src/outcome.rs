@@ -128,7 +128,8 @@ impl fmt::Write for Escaping<'_, '_> {
         let mut rest = text;
         while let Some((place, letter)) = rest.char_indices().find(|(_, letter)| is_command(*letter)) {
             self.0.write_str(&rest[..place])?;
-            write!(self.0, "{}", letter.escape_default())?;
+            // As JSON has it, in which these letters may stand as they are.
+            write!(self.0, "\\u{:04x}", u32::from(letter))?;
             rest = &rest[place + letter.len_utf8()..];
         }
         self.0.write_str(rest)
@@ -147,6 +148,12 @@ mod tests {
     #[test]
     fn nothing_that_is_shown_commands_the_terminal() {
         let name = "a\u{1b}]0;title\u{7}\u{9b}2Jb\tc\n\u{e9}";
-        assert_eq!(Shown(name).to_string(), "a\\u{1b}]0;title\\u{7}\\u{9b}2Jb\tc\n\u{e9}");
+        assert_eq!(Shown(name).to_string(), "a\\u001b]0;title\\u0007\\u009b2Jb\tc\n\u{e9}");
+        let json = serde_json::to_string("a\u{7f}b\u{9b}").expect("JSON");
+        let shown = Shown(&json).to_string();
+        assert!(
+            shown.is_ascii() && serde_json::from_str::<String>(&shown).expect("JSON") == "a\u{7f}b\u{9b}",
+            "{shown}"
+        );
     }
 }

@@ -259,6 +259,26 @@ fn a_topic_that_nobody_has_is_told_with_the_way_out() {
     assert!(said.stderr.contains("has no key that names one"), "{}", said.stderr);
 }
 
+#[test]
+fn a_type_of_ros_has_the_name_of_the_wire_however_it_is_spelled() {
+    for spelling in ["demo/msg/Text", "demo::msg::dds_::Text_"] {
+        let (tag, folder) = (tag(), TestFolder::new());
+        std::fs::create_dir_all(folder.path("demo/msg")).expect("a folder");
+        folder.write("demo/msg/Text.msg", "string data");
+        let (share, network) = (folder.path(""), ["--domain-tag", &tag, "--patience", "50"]);
+        let start = |words: &[&str]| Running::start(command(&[words, &network[..]].concat()));
+        let sample = r#"{"data":"x"}"#;
+        let words = ["topic", "pub", "/text", sample, "--type", spelling, "--share", &share, "--rate", "20"];
+        let publisher = start(&[&words[..], &["--wait-matching", "0"]].concat());
+        let echo = start(&["topic", "echo", "/text", "--json", "--count", "1", "--timeout", "50"]);
+        let said = echo.finish().expect_code(0);
+        assert_eq!(said.stdout.trim(), sample, "{spelling}");
+        assert!(said.stderr.contains("demo::msg::dds_::Text_"), "{spelling}: {}", said.stderr);
+        publisher.signal("INT");
+        publisher.finish().expect_code(0);
+    }
+}
+
 const IDL: &str = "module all {
   enum Color { RED, @value(5) GREEN }; @bit_bound(12) bitmask Mask { A, @position(7) B };
   bitset Bits { bitfield<3> a; bitfield<9, short> b; };

@@ -139,7 +139,9 @@ fn destination(
     if let Some((type_name, of)) = known {
         // Nobody needs to have the topic yet: the first spelling is the name on the wire.
         let name = spellings(&options.topic).swap_remove(0);
-        return Ok(PublishedTopic { name, type_name: type_name.clone(), of });
+        // ROS packages know a type by several spellings, of which the wire has one.
+        let type_name = of.name().unwrap_or(type_name).to_owned();
+        return Ok(PublishedTopic { name, type_name, of });
     }
     let found = find(participant, &options.topic, Side::Readers, options.source.patience, interrupt);
     let found = found.map_err(|failure| match failure {

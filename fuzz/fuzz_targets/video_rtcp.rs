@@ -76,8 +76,10 @@ fn check_session(mut bytes: &[u8]) {
         packets += u64::from(*wait % 3);
         let _ = session.handle_datagram(now, SocketAddr::from(([127, 0, 0, 1], 5000 + u16::from(port % 2))), datagram);
         let sent = (port % 3 != 0).then_some(SentStream { packets, octets: packets * 1200, clock });
+        let again = SentStream { packets: packets / 2, octets: packets * 600, clock };
+        let repetitions = (port % 5 == 0).then_some((OWN + 1, again));
         let mut out = Vec::new();
-        if session.poll_report(now, &LocalStreams { sent, received: &received }, &mut out) {
+        if session.poll_report(now, &LocalStreams { sent, repetitions, received: &received }, &mut out) {
             assert!(out.len() <= 1500, "a report fits a datagram");
             assert!(RtcpPackets::parse(&out).expect("a report is RTCP").all(|packet| packet.is_ok()));
         }

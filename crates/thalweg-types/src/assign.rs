@@ -11,7 +11,7 @@ use thalweg_cdr::description::{
     Bitmask, Enumeration, Literal, Primitive, Structure, StructureMember, Type, Union, UnionCase,
 };
 
-use places::{Places, first_id, hash_of};
+use places::{MemberPlaces, first_id, hash_of};
 
 /// The differences that a reader permits (DDS-XTypes 1.3 §7.6.3.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -234,7 +234,7 @@ impl Comparing {
             return self.keys_of(writer, reader);
         }
         let mut common = 0;
-        let ours = Places::of(reader.members.iter().map(|member| (member.id, &*member.name)));
+        let ours = MemberPlaces::of(reader.members.iter().map(|member| (member.id, &*member.name)));
         let theirs: BTreeSet<u32> = writer.members.iter().map(|member| member.id).collect();
         for member in &writer.members {
             self.within(&member.name, |comparing| {
@@ -394,7 +394,7 @@ impl Comparing {
         if self.permitted.member_names {
             return Ok(());
         }
-        let ours = Places::of(reader.cases.iter().map(|case| (case.id, case.name.as_str())));
+        let ours = MemberPlaces::of(reader.cases.iter().map(|case| (case.id, case.name.as_str())));
         let shift = first_id(reader) - first_id(writer);
         let counted_alike = |case: &UnionCase| ours.check(case.id, &case.name, shift);
         if shift != 0 && writer.cases.iter().all(|case| counted_alike(case).is_ok()) {

@@ -1,7 +1,7 @@
 //! One request of a peer, from its arrival to its response.
 
 use super::asked::Asked;
-use super::pending::Registration;
+use super::pending::PendingRegistration;
 use super::timers::TimerId;
 use super::{Confirmability, Endpoint, ExchangeId};
 use crate::message::{Code, MessageId, OptionNumber, Response, Token};
@@ -27,7 +27,7 @@ pub(super) struct Exchange {
     /// Until the request is acknowledged by itself.
     pub timer: Option<TimerId>,
     /// Of a client that wants to observe.
-    pub registration: Option<Box<Registration>>,
+    pub registration: Option<Box<PendingRegistration>>,
     /// The protection of the response.
     pub protection: Option<Box<ServerAssociation>>,
     /// The second in which its handler was asked.

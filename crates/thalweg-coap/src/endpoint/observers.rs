@@ -10,7 +10,7 @@ use super::encode::{Head, ResponsePart};
 use super::exchange::{Exchange, Kind};
 use super::ids::seconds;
 use super::in_flight::{Backoff, Owner, Use};
-use super::pending::Registration;
+use super::pending::PendingRegistration;
 use super::registrations::{Applicant, PlaceFate, Standing};
 use super::response::NUMBER_HALF;
 use super::timers::TimerId;
@@ -132,7 +132,7 @@ impl Endpoint {
         exchange: &mut Exchange,
         response: &Response,
     ) -> Option<Registered> {
-        let Registration { request, path, is_outdated, .. } = *exchange.registration.take()?;
+        let PendingRegistration { request, path, is_outdated, .. } = *exchange.registration.take()?;
         if !response.code.is_success() || response.observe.is_none() {
             self.forget_registration(exchange);
             return None;

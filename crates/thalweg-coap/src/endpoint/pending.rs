@@ -18,7 +18,7 @@ struct PendingPath {
 
 /// A request to observe.
 #[derive(Debug)]
-pub(super) struct Registration {
+pub(super) struct PendingRegistration {
     pub request: RequestBuf,
     pub path: String,
     /// Those of its resource before its handler was asked.
@@ -27,7 +27,7 @@ pub(super) struct Registration {
     pub is_outdated: bool,
 }
 
-impl Registration {
+impl PendingRegistration {
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
         self.request.capacity() + self.path.capacity()
@@ -36,11 +36,11 @@ impl Registration {
 
 impl PendingRegistrations {
     /// A handler is asked.
-    pub fn begin(&mut self, request: RequestBuf) -> Box<Registration> {
+    pub fn begin(&mut self, request: RequestBuf) -> Box<PendingRegistration> {
         let path = request.view().path();
         let of_path = self.0.entry(path.clone()).or_default();
         of_path.open += 1;
-        Box::new(Registration { request, path, changes: of_path.changes, is_outdated: false })
+        Box::new(PendingRegistration { request, path, changes: of_path.changes, is_outdated: false })
     }
 
     /// A resource changed.
@@ -51,7 +51,7 @@ impl PendingRegistrations {
     }
 
     /// The handler is done.
-    pub fn end(&mut self, registration: &mut Registration) {
+    pub fn end(&mut self, registration: &mut PendingRegistration) {
         let Some(of_path) = self.0.get_mut(&registration.path) else { return };
         registration.is_outdated = of_path.changes > registration.changes;
         of_path.open -= 1;

@@ -41,19 +41,22 @@ type Waiter = SyncSender<Result<Tagged, ResourceError>>;
 #[derive(Clone)]
 pub(super) struct Network {
     remote: Arc<dyn Remote>,
-    known: Known,
+    known: RemoteKnowledge,
 }
 
 /// What is known of other things. Answers that are under way hold this alone: the way to the things may go before they come.
 #[derive(Clone)]
-struct Known {
+struct RemoteKnowledge {
     store: Arc<Mutex<NetworkStore<Waiter>>>,
     clock: Clock,
 }
 
 impl Network {
     pub(super) fn new(remote: Arc<dyn Remote>, store_bytes_max: usize, clock: Clock) -> Network {
-        Network { remote, known: Known { store: Arc::new(Mutex::new(NetworkStore::new(store_bytes_max))), clock } }
+        Network {
+            remote,
+            known: RemoteKnowledge { store: Arc::new(Mutex::new(NetworkStore::new(store_bytes_max))), clock },
+        }
     }
 
     /// A representation: from the store while it is fresh, else from the one request that is under way.
@@ -152,7 +155,7 @@ impl Network {
     }
 }
 
-impl Known {
+impl RemoteKnowledge {
     fn handle_answer(&self, flight: FlightId, name: &RemoteName, outcome: Result<Response, ResourceError>) {
         let fetched = outcome.and_then(|response| match response.code {
             Code::CONTENT => {

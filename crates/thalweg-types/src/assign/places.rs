@@ -9,14 +9,14 @@ use super::{Fits, differ};
 use crate::type_object::name_hash;
 
 /// Where members or cases stand, by their ids and by the hashes of their names.
-pub(super) struct Places<'a> {
+pub(super) struct MemberPlaces<'a> {
     by_id: BTreeMap<u32, (usize, [u8; 4], &'a str)>,
     by_name: BTreeMap<[u8; 4], u32>,
 }
 
-impl<'a> Places<'a> {
-    pub(super) fn of(members: impl Iterator<Item = (u32, &'a str)>) -> Places<'a> {
-        let mut places = Places { by_id: BTreeMap::new(), by_name: BTreeMap::new() };
+impl<'a> MemberPlaces<'a> {
+    pub(super) fn of(members: impl Iterator<Item = (u32, &'a str)>) -> MemberPlaces<'a> {
+        let mut places = MemberPlaces { by_id: BTreeMap::new(), by_name: BTreeMap::new() };
         for (place, (id, name)) in members.enumerate() {
             let hash = hash_of(name);
             places.by_id.entry(id).or_insert((place, hash, name));

@@ -212,7 +212,7 @@ fn types_of_many_members_are_compared_at_once() {
     let count = 5_000;
     let members = |from: usize| (from..from + count).map(|id| format!("@id({id}) long m{id};")).collect::<String>();
     let text = |from| format!("@mutable struct T {{ {} }};", members(from));
-    // Minutes, if each member were looked for among all others.
+    // Each of them is looked up, and not looked for among all others.
     fits(&text(0), &text(count - 1), "");
     let cases = (0..count).map(|label| format!("case {label}: long m{label};")).collect::<String>();
     let union = format!("@appendable union T switch (long) {{ {cases} }};");

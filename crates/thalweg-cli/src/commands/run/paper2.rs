@@ -20,7 +20,7 @@ use crate::outcome::Failure;
 /// Options of `lab run paper2`.
 #[derive(Args, Debug)]
 pub struct Paper2Options {
-    /// Make twelve short runs of each cell, and fewer cells: about 35 minutes (default: twelve short runs for every table and figure, in
+    /// Make twelve short runs of each cell, and fewer cells: about half an hour (default: twelve short runs for every table and figure, in
     /// at most two hours).
     #[arg(long)]
     pub quick: bool,

@@ -7,13 +7,13 @@ use super::serve::{JoinedBlocks, ReliableExchange};
 use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::Asked;
 use crate::endpoint::observers::NOTIFY_AGAIN_AFTER;
-use crate::endpoint::pending::Registration;
+use crate::endpoint::pending::PendingRegistration;
 use crate::endpoint::{EndpointEvent, ExchangeId};
 use crate::message::{Response, Token};
 
 /// A registration that is about to be answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Registered {
+pub(super) struct NewObservation {
     /// The number of the answer.
     pub number: u32,
     /// The resource changed since its handler was asked.
@@ -31,8 +31,8 @@ impl ReliableEndpoint {
     }
 
     /// Registers the client of an exchange if it wants to and the handler accepts.
-    pub(super) fn register(&mut self, exchange: &mut ReliableExchange, response: &Response) -> Option<Registered> {
-        let Registration { request, path, is_outdated, .. } = *exchange.registration.take()?;
+    pub(super) fn register(&mut self, exchange: &mut ReliableExchange, response: &Response) -> Option<NewObservation> {
+        let PendingRegistration { request, path, is_outdated, .. } = *exchange.registration.take()?;
         let (id, token) = (exchange.connection, exchange.token);
         self.forget_observation(id, token);
         if !response.code.is_success() || response.observe.is_none() {
@@ -55,7 +55,7 @@ impl ReliableEndpoint {
         if of_path.len() == 1 {
             self.events.push_back(EndpointEvent::Observers { path, count: 1 });
         }
-        Some(Registered { number: self.next_number(), is_outdated })
+        Some(NewObservation { number: self.next_number(), is_outdated })
     }
 
     /// Notifications arrive in their order; the number is for whoever passes them on.

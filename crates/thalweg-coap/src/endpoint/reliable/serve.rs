@@ -14,7 +14,7 @@ use crate::endpoint::asked::{Asked, OptionRefusal};
 use crate::endpoint::bounded::BoundedMap;
 use crate::endpoint::cutting::whole;
 use crate::endpoint::encode::{OutOfRange, ResponsePart, cut};
-use crate::endpoint::pending::{PendingRegistrations, Registration};
+use crate::endpoint::pending::{PendingRegistration, PendingRegistrations};
 use crate::endpoint::slab::Slab;
 use crate::endpoint::spare::Spare;
 use crate::endpoint::{Confirmability, EndpointEvent, ExchangeGone, ExchangeId};
@@ -65,7 +65,7 @@ pub(super) struct ReliableExchange {
     /// The blocks that were asked for are joined ones (BERT).
     pub blocks: JoinedBlocks,
     /// Of a client that wants to observe.
-    pub registration: Option<Box<Registration>>,
+    pub registration: Option<Box<PendingRegistration>>,
     /// The registration that asks, for a notification.
     pub notifies: Option<u64>,
 }

@@ -229,7 +229,6 @@ impl WriterProxy {
         if self.doubt.newest.is_none_or(|newest| is_newer(heartbeat.count, newest)) {
             self.doubt.newest = Some(heartbeat.count);
         }
-        self.window.trim();
         self.announced = last.max(self.window.highest()).max(self.reassembly.highest());
         ask_at
     }

@@ -27,6 +27,7 @@ mod hold;
 mod identify;
 #[cfg(test)]
 mod lifespan_tests;
+mod number_ring;
 mod outcome;
 mod policies;
 mod reassembly;

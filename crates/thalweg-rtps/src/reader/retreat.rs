@@ -1,15 +1,13 @@
 //! A window that went on because of a lie comes back: nothing beyond the writer's last number is skipped or held.
 
 use super::skips::{RANGES_MAX, Skips};
-use super::window::{NUMBERS_MAX, Slot, Window};
+use super::window::{Arrived, NUMBERS_MAX, Window};
 use crate::types::SequenceNumber;
 
 impl Window {
     /// The first number beyond `last` that was skipped or is held although the writer has not got so far. `None`: all is well.
     pub(super) fn first_beyond(&self, last: SequenceNumber) -> Option<SequenceNumber> {
-        let from = usize::try_from(last.next() - self.next).unwrap_or(0);
-        let ahead = || self.slots.iter().skip(from).position(|slot| !slot.is_missing());
-        self.skips.first_beyond(last).or_else(|| ahead().map(|index| self.next + (from + index) as i64))
+        self.skips.first_beyond(last).or_else(|| self.settled.first_from(last.next().max(self.next)))
     }
 
     /// The first number that was neither delivered nor skipped with the knowledge of a writer whose last number is `last`.
@@ -30,19 +28,10 @@ impl Window {
     /// skipped from `first` on are expected again, since the same lie may have skipped them; samples held beyond `last` were made up.
     /// Delivered samples are not delivered again. Returns whether the window changed.
     pub(super) fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) -> bool {
-        let keep = usize::try_from(last.next() - self.next).unwrap_or(0);
-        let mut changes = false;
-        while self.slots.len() > keep {
-            match self.slots.pop_back() {
-                Some(Slot::Missing) => self.missing -= 1,
-                Some(Slot::Held(sample) | Slot::AwaitsKey(sample, _)) => {
-                    self.held_bytes -= sample.payload.len();
-                    changes = true;
-                }
-                Some(Slot::Irrelevant | Slot::Unwanted) => changes = true,
-                None => break,
-            }
-        }
+        let end = last.next().max(self.next);
+        let changes = self.settled.remove_from(end);
+        let beyond = self.arrived.split_off(&end);
+        self.held_bytes -= beyond.values().map(Arrived::bytes).sum::<usize>();
         let undone = self.skips.take_beyond(last.min(first.previous()));
         let Some((start, _)) = undone.first().copied() else { return changes };
         let ends = undone.iter().map(|range| range.1);
@@ -57,24 +46,13 @@ impl Window {
 
     /// Expects everything from `start` on again.
     fn reopen(&mut self, start: SequenceNumber) {
-        let reopened = self.next - start;
-        if reopened + self.slots.len() as i64 > NUMBERS_MAX {
-            self.slots.clear();
-            (self.missing, self.held_bytes) = (0, 0);
-        }
-        if !self.slots.is_empty() {
-            (0..reopened).for_each(|_| self.slots.push_front(Slot::Missing));
-            self.missing += reopened as usize;
+        if self.highest() - start >= NUMBERS_MAX {
+            self.settled.clear();
+            self.arrived.clear();
+            self.held_bytes = 0;
         }
         self.next = start;
         self.lost_below = self.lost_below.min(start);
-    }
-
-    /// Forgets the numbers at the end that are missing: what lay behind them is gone.
-    pub(super) fn trim(&mut self) {
-        while self.slots.pop_back_if(|slot| slot.is_missing()).is_some() {
-            self.missing -= 1;
-        }
     }
 
     /// A sample has come that was skipped last, beyond the number up to which a writer has told what it has: it was wrong to skip
@@ -92,18 +70,11 @@ impl Window {
     pub(super) fn pass_done(&mut self) {
         while let Some((_, end)) = self.done.first().copied().filter(|range| range.0 <= self.next) {
             self.done.remove(0);
-            while self.next < end {
-                match self.slots.pop_front() {
-                    Some(Slot::Missing) => self.missing -= 1,
-                    Some(Slot::Held(sample) | Slot::AwaitsKey(sample, _)) => self.held_bytes -= sample.payload.len(),
-                    Some(Slot::Irrelevant | Slot::Unwanted) => {}
-                    None => {
-                        self.next = end;
-                        break;
-                    }
-                }
-                self.next = self.next.next();
-            }
+            self.next = self.next.max(end);
+            self.settled.remove_below(self.next);
+            let kept = self.arrived.split_off(&self.next);
+            let passed = std::mem::replace(&mut self.arrived, kept);
+            self.held_bytes -= passed.values().map(Arrived::bytes).sum::<usize>();
         }
     }
 
@@ -195,7 +166,7 @@ mod tests {
         window.mark_irrelevant(number(7), number(1 << 40));
         assert_eq!(window.first_beyond(number(3)), Some(number(5)));
         assert!(window.retreat(number(3), number(3)));
-        assert_eq!(window.load(), (3, 4));
+        assert_eq!(window.load(), (2, 4));
         assert!(!window.retreat(number(3), number(3)));
         window.place(sample(1));
         assert_eq!(drain(&mut window), [1, 2]);

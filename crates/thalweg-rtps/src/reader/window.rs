@@ -1,7 +1,8 @@
-//! Samples that arrived ahead of a missing one: a ring that starts at the number expected next.
+//! Samples that arrived ahead of a missing one: which numbers have come, and what has come under them.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
+use super::number_ring::NumberRing;
 use super::skips::{Range, Skips};
 use crate::history::CachedSample;
 use crate::types::{KeyHash, SequenceNumber};
@@ -20,21 +21,23 @@ const REMEMBERED_MIN: i64 = 16;
 const BUILTIN_NUMBERS_MAX: i64 = 8_192;
 const BUILTIN_HELD_BYTES_MAX: usize = 1 << 20;
 
+/// What came under a number.
 #[derive(Debug)]
-pub(super) enum Slot {
-    Missing,
-    /// It will never come.
-    Irrelevant,
-    /// It has come and is not handed over.
+pub(super) enum Arrived {
+    /// It is not handed over.
     Unwanted,
     Held(CachedSample),
     /// Its instance is not known yet; the hint of the wire does if its key cannot be computed.
     AwaitsKey(CachedSample, Option<KeyHash>),
 }
 
-impl Slot {
-    pub(super) fn is_missing(&self) -> bool {
-        matches!(self, Slot::Missing)
+impl Arrived {
+    /// Payload bytes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Arrived::Unwanted => 0,
+            Arrived::Held(sample) | Arrived::AwaitsKey(sample, _) => sample.payload.len(),
+        }
     }
 }
 
@@ -52,11 +55,12 @@ pub(super) enum Placed {
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) next: SequenceNumber,
-    pub(super) slots: VecDeque<Slot>,
-    /// How many of the slots are missing.
-    pub(super) missing: usize,
+    /// Numbers from `next` on that have come or will never come.
+    pub(super) settled: NumberRing,
+    /// What has come of them.
+    pub(super) arrived: BTreeMap<SequenceNumber, Arrived>,
     pub(super) held_bytes: usize,
-    /// Numbers missing below this were counted as lost; nothing else remembers those beyond the slots.
+    /// Numbers missing below this were counted as lost; nothing else remembers those beyond the settled ones.
     pub(super) lost_below: SequenceNumber,
     /// Numbers skipped below `next`.
     pub(super) skips: Skips,
@@ -70,8 +74,8 @@ impl Window {
     pub(super) fn new(next: SequenceNumber) -> Window {
         Window {
             next,
-            slots: VecDeque::new(),
-            missing: 0,
+            settled: NumberRing::default(),
+            arrived: BTreeMap::new(),
             held_bytes: 0,
             lost_below: next,
             skips: Skips::default(),
@@ -92,22 +96,27 @@ impl Window {
 
     /// Highest number that is kept, or the one before `next`.
     pub(super) fn highest(&self) -> SequenceNumber {
-        self.next + (self.slots.len() as i64 - 1)
+        self.settled.last().unwrap_or(self.next.previous())
     }
 
     /// Numbers kept, and the bytes that the samples among them are charged.
     pub(super) fn load(&self) -> (usize, usize) {
-        (self.slots.len(), self.held_bytes)
+        (self.len() as usize, self.held_bytes)
+    }
+
+    /// How many numbers lie from `next` up to the highest one that is kept.
+    fn len(&self) -> i64 {
+        self.settled.last().map_or(0, |last| last - self.next + 1)
     }
 
     /// True when nothing waits for a missing sample.
     pub(super) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.settled.is_empty()
     }
 
     /// `next` was delivered without detour; only for an empty window.
     pub(super) fn advance(&mut self) {
-        debug_assert!(self.slots.is_empty());
+        debug_assert!(self.is_empty());
         self.next = self.next.next();
         if !self.done.is_empty() {
             self.pass_done();
@@ -116,7 +125,7 @@ impl Window {
 
     /// As [`Window::mark_irrelevant`] up to below `end`, of which the last number has come and those from `start` on are not skipped.
     pub(super) fn pass(&mut self, start: SequenceNumber, end: SequenceNumber) {
-        if !self.slots.is_empty() {
+        if !self.is_empty() {
             return self.mark_irrelevant(self.highest().next(), end);
         }
         if start - self.next >= REMEMBERED_MIN {
@@ -129,9 +138,7 @@ impl Window {
     }
 
     pub(super) fn is_new(&self, sequence: SequenceNumber) -> bool {
-        sequence >= self.next
-            && self.slot(sequence).is_none_or(Slot::is_missing)
-            && (self.done.is_empty() || !self.is_done(sequence))
+        sequence >= self.next && !self.settled.contains(sequence) && (self.done.is_empty() || !self.is_done(sequence))
     }
 
     /// True when `sequence` is not beyond what is kept track of.
@@ -141,83 +148,62 @@ impl Window {
 
     /// True when nothing from `first` to `last` is missing.
     pub(super) fn has_all(&self, first: SequenceNumber, last: SequenceNumber) -> bool {
-        let from = (first - self.next).max(0);
-        let to = (last - self.next).saturating_add(1);
-        let slots = self.slots.len() as i64;
-        to <= from || to <= slots && self.slots.range(from as usize..to as usize).all(|slot| !slot.is_missing())
-    }
-
-    fn slot(&self, sequence: SequenceNumber) -> Option<&Slot> {
-        usize::try_from(sequence - self.next).ok().and_then(|index| self.slots.get(index))
+        self.settled.first_missing(first.max(self.next)) > last
     }
 
     pub(super) fn place(&mut self, sample: CachedSample) -> Placed {
-        self.occupy(sample.sequence, sample.payload.len(), Slot::Held(sample))
+        self.occupy(sample.sequence, Arrived::Held(sample))
     }
 
     /// `sequence` has come and is not handed over.
     pub(super) fn pass_over(&mut self, sequence: SequenceNumber) -> Placed {
-        if self.slots.is_empty() && sequence == self.next {
+        if self.is_empty() && sequence == self.next {
             self.advance();
             return Placed::Stored;
         }
-        self.occupy(sequence, 0, Slot::Unwanted)
+        self.occupy(sequence, Arrived::Unwanted)
     }
 
     /// As [`Window::place`] for a sample that [`Window::identify`] is to complete; nothing behind it is delivered before.
     pub(super) fn place_awaiting_key(&mut self, sample: CachedSample, hint: Option<KeyHash>) -> Placed {
-        self.occupy(sample.sequence, sample.payload.len(), Slot::AwaitsKey(sample, hint))
+        self.occupy(sample.sequence, Arrived::AwaitsKey(sample, hint))
     }
 
-    fn occupy(&mut self, sequence: SequenceNumber, bytes: usize, slot: Slot) -> Placed {
-        let distance = sequence - self.next;
+    fn occupy(&mut self, sequence: SequenceNumber, arrived: Arrived) -> Placed {
+        let (distance, bytes) = (sequence - self.next, arrived.bytes());
         if distance < 0 || !self.done.is_empty() && self.is_done(sequence) {
             return Placed::Duplicate;
         }
         if distance >= self.bounds.0 || self.held_bytes + bytes > self.bounds.1 && distance > 0 {
             return Placed::TooFar;
         }
-        let index = distance as usize;
-        self.extend_to(index + 1);
-        if !self.slots[index].is_missing() {
+        if self.settled.insert(sequence, sequence) == 0 {
             return Placed::Duplicate;
         }
         self.held_bytes += bytes;
-        self.missing -= 1;
-        self.slots[index] = slot;
+        self.arrived.insert(sequence, arrived);
         Placed::Stored
-    }
-
-    fn extend_to(&mut self, len: usize) {
-        while self.slots.len() < len {
-            self.slots.push_back(Slot::Missing);
-            self.missing += 1;
-        }
     }
 
     /// The first samples to be identified, so far as nothing in front of them is missing; looks at `max` numbers.
     pub(super) fn awaiting_keys(&self, max: usize) -> impl Iterator<Item = &CachedSample> {
-        let in_order = self.slots.iter().take(max).take_while(|slot| !slot.is_missing());
-        in_order.filter_map(|slot| if let Slot::AwaitsKey(sample, _) = slot { Some(sample) } else { None })
+        let end = self.settled.first_missing(self.next).min(self.next + max as i64);
+        self.arrived.range(self.next..end).filter_map(|(_, arrived)| match arrived {
+            Arrived::AwaitsKey(sample, _) => Some(sample),
+            _ => None,
+        })
     }
 
     /// Gives a sample its instance: what was computed, else the hint. False when there is neither: the number is used up.
     pub(super) fn identify(&mut self, sequence: SequenceNumber, computed: Option<KeyHash>) -> bool {
-        let index = usize::try_from(sequence - self.next).ok();
-        let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else { return true };
-        let (mut sample, hint) = match std::mem::replace(slot, Slot::Unwanted) {
-            Slot::AwaitsKey(sample, hint) => (sample, hint),
-            other => {
-                *slot = other;
-                return true;
-            }
-        };
+        let Some(arrived @ Arrived::AwaitsKey(..)) = self.arrived.get_mut(&sequence) else { return true };
+        let Arrived::AwaitsKey(mut sample, hint) = std::mem::replace(arrived, Arrived::Unwanted) else { return true };
         let Some(instance) = computed.or(hint) else {
             self.held_bytes -= sample.payload.len();
             return false;
         };
         sample.instance = instance;
-        *slot = Slot::Held(sample);
+        *arrived = Arrived::Held(sample);
         true
     }
 
@@ -226,40 +212,19 @@ impl Window {
         if end <= self.next || end <= start {
             return;
         }
-        if start <= self.next && self.slots.is_empty() {
+        if start <= self.next && self.is_empty() {
             self.skip_to(end);
             return;
         }
-        let from = (start - self.next).max(0);
-        let to = (end - self.next).min(self.bounds.0);
-        if start <= self.next && end - self.next > self.slots.len() as i64 {
-            // The range reaches beyond everything kept: keep what is held, let the end be `next` once it is delivered.
-            self.mark_slots(0, self.slots.len());
-            self.skip_after_slots(end);
+        let last = end.min(self.next + self.bounds.0).previous();
+        if start > self.next || end <= self.highest().next() {
+            self.settled.insert(start.max(self.next), last);
             return;
         }
-        if from < to {
-            self.extend_to(to as usize);
-            self.mark_slots(from as usize, to as usize);
-        }
-    }
-
-    fn mark_slots(&mut self, from: usize, to: usize) {
-        for slot in self.slots.range_mut(from..to) {
-            if slot.is_missing() {
-                *slot = Slot::Irrelevant;
-                self.missing -= 1;
-            }
-        }
-    }
-
-    fn skip_after_slots(&mut self, end: SequenceNumber) {
-        let to = (end - self.next).min(self.bounds.0) as usize;
-        let from = self.slots.len();
-        self.extend_to(to);
-        self.mark_slots(from, to);
+        // The range reaches beyond everything kept: keep what is held, let the end be `next` once it is delivered.
+        self.settled.insert(self.next, last);
         self.drop_irrelevant();
-        if self.slots.is_empty() {
+        if self.is_empty() {
             self.skip_to(end);
         }
     }
@@ -273,17 +238,26 @@ impl Window {
     }
 
     fn drop_irrelevant(&mut self) {
-        let mut skipped_from = self.next;
-        while let Some(slot @ (Slot::Irrelevant | Slot::Unwanted)) = self.slots.front() {
-            let has_come = matches!(slot, Slot::Unwanted);
-            if has_come {
-                self.skips.record(skipped_from, self.next);
-                skipped_from = self.next.next();
-            }
-            self.slots.pop_front();
-            self.next = self.next.next();
+        let missing = self.settled.first_missing(self.next);
+        if missing == self.next {
+            return;
         }
-        self.skips.record(skipped_from, self.next);
+        loop {
+            let first = self.arrived.first_key_value().filter(|(number, _)| **number < missing);
+            let Some((number, arrived)) = first.map(|(number, arrived)| (*number, arrived)) else {
+                self.skips.record(self.next, missing);
+                self.next = missing;
+                break;
+            };
+            self.skips.record(self.next, number);
+            self.next = number;
+            if !matches!(arrived, Arrived::Unwanted) {
+                break;
+            }
+            self.arrived.pop_first();
+            self.next = number.next();
+        }
+        self.settled.remove_below(self.next);
         if self.done.first().is_some_and(|range| range.0 <= self.next) {
             self.pass_done();
             self.drop_irrelevant();
@@ -304,53 +278,50 @@ impl Window {
 
     /// How many of the numbers from `start`, which is not below `next`, to below `end` have not arrived.
     fn missing_between(&self, start: SequenceNumber, end: SequenceNumber) -> u64 {
-        let slots = self.slots.len() as i64;
-        let (from, to) = ((start - self.next).min(slots), (end - self.next).min(slots));
-        let missing = self.slots.range(from as usize..to as usize).filter(|slot| slot.is_missing()).count() as u64;
-        missing + ((end - start) - (to - from)) as u64
+        (end - start) as u64 - self.settled.count_between(start, end) as u64
+    }
+
+    /// What stands at `next`.
+    fn front(&self) -> Option<&Arrived> {
+        self.arrived.first_key_value().filter(|(number, _)| **number == self.next).map(|(_, arrived)| arrived)
     }
 
     /// The sample that can be delivered next, without removing it.
     pub(super) fn ready(&mut self) -> Option<&CachedSample> {
         self.drop_irrelevant();
-        match self.slots.front() {
-            Some(Slot::Held(sample)) => Some(sample),
+        match self.front() {
+            Some(Arrived::Held(sample)) => Some(sample),
             _ => None,
         }
     }
 
     /// True when the next sample is here but for its key.
     pub(super) fn awaits_key(&self) -> bool {
-        matches!(self.slots.front(), Some(Slot::AwaitsKey(..)))
+        matches!(self.front(), Some(Arrived::AwaitsKey(..)))
     }
 
     /// True when the next sample is here, or will never come.
     pub(super) fn moves_on(&self) -> bool {
-        matches!(self.slots.front(), Some(Slot::Held(_) | Slot::Irrelevant | Slot::Unwanted))
+        self.settled.contains(self.next) && !self.awaits_key()
     }
 
     /// True when the next sample is here and waits for room only.
     pub(super) fn is_ready(&self) -> bool {
-        matches!(self.slots.front(), Some(Slot::Held(_)))
+        matches!(self.front(), Some(Arrived::Held(_)))
     }
 
     /// Removes the sample that [`Window::ready`] showed.
     pub(super) fn take_ready(&mut self) -> Option<CachedSample> {
-        match self.slots.pop_front() {
-            Some(Slot::Held(sample)) => {
-                self.held_bytes -= sample.payload.len();
-                self.next = self.next.next();
-                if !self.done.is_empty() {
-                    self.pass_done();
-                }
-                Some(sample)
-            }
-            Some(other) => {
-                self.slots.push_front(other);
-                None
-            }
-            None => None,
+        let front = self.arrived.first_entry().filter(|front| *front.key() == self.next)?;
+        let Arrived::Held(_) = front.get() else { return None };
+        let Arrived::Held(sample) = front.remove() else { return None };
+        self.held_bytes -= sample.payload.len();
+        self.next = self.next.next();
+        self.settled.remove_below(self.next);
+        if !self.done.is_empty() {
+            self.pass_done();
         }
+        Some(sample)
     }
 
     /// The missing numbers up to `last`, as ACKNACK asks for them; `is_partial` exempts samples of which fragments arrived.
@@ -359,7 +330,7 @@ impl Window {
         let count = (last - self.next).saturating_add(1).clamp(0, 256);
         for offset in 0..count {
             let sequence = self.next + offset;
-            let is_missing = matches!(self.slot(sequence), None | Some(Slot::Missing)) && !is_partial(sequence);
+            let is_missing = !self.settled.contains(sequence) && !is_partial(sequence);
             if is_missing && (self.done.is_empty() || !self.is_done(sequence)) {
                 set.insert(sequence);
             }
@@ -369,11 +340,11 @@ impl Window {
 
     /// True when something is missing in front of what is kept.
     pub(super) fn has_gaps(&self) -> bool {
-        self.missing > 0
+        self.len() > self.settled.count() as i64
     }
 
     /// True when a number up to `last` is missing.
     pub(super) fn misses_any(&self, last: SequenceNumber) -> bool {
-        last > self.highest() || self.missing > 0
+        last > self.highest() || self.has_gaps()
     }
 }

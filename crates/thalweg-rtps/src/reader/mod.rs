@@ -7,6 +7,7 @@ mod admission_tests;
 mod arrival;
 mod batches;
 mod best_effort;
+mod budget;
 mod coherence;
 #[cfg(test)]
 mod coherence_tests;
@@ -53,6 +54,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use arrival::{Arrival, BatchRange, FragmentedSample, Received};
+pub use budget::ReassemblyBudget;
 pub use coherence::CoherentSets;
 pub use explanation::ReaderExplanation;
 pub use footprint::ReaderFootprint;

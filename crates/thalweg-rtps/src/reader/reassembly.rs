@@ -1,46 +1,15 @@
 //! Large samples from their fragments (RTPS 2.5 §8.4.14.1), within a budget of memory.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::budget::{Claim, ReassemblyBudget, STUCK_AFTER, Standing};
 use super::{FragmentedSample, Received};
 use crate::payload::{Payload, PayloadPool};
 use crate::time::Instant;
-use crate::types::SequenceNumber;
+use crate::types::{GuidPrefix, SequenceNumber};
 use crate::wire::{DataFrag, FragmentSet};
-
-/// Memory that unfinished samples of one participant may take together. One remote writer gets at most seven eighths, so
-/// that it cannot starve the others.
-#[derive(Clone, Debug)]
-pub struct ReassemblyBudget {
-    used: Arc<AtomicUsize>,
-    bytes_max: usize,
-}
-
-impl ReassemblyBudget {
-    /// A budget of `bytes_max` bytes.
-    pub fn new(bytes_max: usize) -> ReassemblyBudget {
-        ReassemblyBudget { used: Arc::new(AtomicUsize::new(0)), bytes_max }
-    }
-
-    /// Bytes reserved now.
-    pub fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn reserve(&self, held_by_writer: usize, bytes: usize) -> bool {
-        if held_by_writer.saturating_add(bytes) > self.bytes_max / 8 * 7 {
-            return false;
-        }
-        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
-    }
-
-    fn release(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
 
 /// Unfinished samples kept for each remote writer.
 const UNFINISHED_MAX: usize = 32;
@@ -63,11 +32,14 @@ pub(super) struct Reassembly {
     /// The bitmap of the sample completed last, for the next one.
     spare: Vec<u64>,
     budget: ReassemblyBudget,
+    /// The participant of the writer.
+    holder: GuidPrefix,
 }
 
 #[derive(Debug)]
 struct Unfinished {
     sequence: SequenceNumber,
+    claim: Claim,
     head: FragmentedSample,
     fragment_size: u16,
     /// Bytes of the sample; the buffer may be larger.
@@ -90,20 +62,22 @@ struct Unfinished {
     progressed_at: Instant,
 }
 
-/// A sample of which no fragment has come for so long is not on its way: longer than requests are repeated.
-const STUCK_AFTER: Duration = Duration::from_secs(4);
-
-/// How often a sample's fragments may become smaller at once: each time costs time in proportion to its size. A path seldom turns out
-/// to be narrower even twice.
+/// How often a sample's fragments may become smaller at once. A path seldom turns out to be narrower even twice.
 const RENUMBERED_MAX: u8 = 8;
+
+/// Fragments of a sample, where they are smaller than [`FRAGMENT_BYTES_MIN`]: what is noted of each must cost little beside its bytes.
+const SMALL_FRAGMENTS_MAX: u32 = 8_192;
+/// Chosen by Thalweg: the least datagram that IPv4 has to carry has 576 bytes.
+const FRAGMENT_BYTES_MIN: u16 = 256;
 
 /// Fragments that add nothing for so long, though they are repeated on request, are counted otherwise than the reader counts: the writer
 /// has found a path for larger ones.
 const STALLED_AFTER: Duration = Duration::from_secs(1);
 
 impl Reassembly {
-    pub(super) fn new(budget: ReassemblyBudget) -> Reassembly {
-        Reassembly { unfinished: Vec::new(), spare: Vec::new(), budget }
+    /// For the samples of a writer of the remote participant `holder`.
+    pub(super) fn new(budget: ReassemblyBudget, holder: GuidPrefix) -> Reassembly {
+        Reassembly { unfinished: Vec::new(), spare: Vec::new(), budget, holder }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -131,9 +105,13 @@ impl Reassembly {
         head: FragmentedSample,
         pool: &mut PayloadPool,
     ) -> Assembled {
+        if fragments.fragment_size < FRAGMENT_BYTES_MIN && fragments.fragments_total() > SMALL_FRAGMENTS_MAX {
+            return Assembled::Refused;
+        }
+        self.unfinished.retain_mut(|unfinished| unfinished.claim.look() == Standing::Held);
         let index = match self.position(fragments.sequence) {
             Ok(index) if self.is_contested(index, fragments.sample_size) => {
-                self.budget.release(self.unfinished.remove(index).bytes);
+                self.unfinished.remove(index);
                 self.start(now, index, fragments, head, pool)
             }
             Ok(index) => Some(index),
@@ -146,6 +124,7 @@ impl Reassembly {
             return Assembled::Refused;
         }
         (unfinished.rival, unfinished.grown_at) = (None, now);
+        unfinished.claim.note_growth(now);
         unfinished.count_as(now, fragments.fragment_size);
         let missing = unfinished.missing;
         unfinished.fill(fragments, bytes);
@@ -156,7 +135,6 @@ impl Reassembly {
             return Assembled::Unfinished;
         }
         let complete = self.unfinished.remove(index);
-        self.budget.release(complete.bytes);
         pool.remember(&complete.buffer);
         self.spare = complete.received;
         let FragmentedSample { timestamp, kind, instance, content_kind, coherent_set, related } = complete.head;
@@ -201,14 +179,7 @@ impl Reassembly {
 
     /// Forgets what [`Reassembly::first_beyond`] finds.
     pub(super) fn forget_beyond(&mut self, last: SequenceNumber, now: Instant) {
-        let budget = &self.budget;
-        self.unfinished.retain(|unfinished| {
-            let stays = !unfinished.is_beyond(last, now);
-            if !stays {
-                budget.release(unfinished.bytes);
-            }
-            stays
-        });
+        self.unfinished.retain(|unfinished| !unfinished.is_beyond(last, now));
     }
 
     /// Makes room for one more sample; the lowest numbers matter most, they are what delivery waits for.
@@ -224,21 +195,23 @@ impl Reassembly {
             if index == self.unfinished.len() {
                 return None;
             }
-            self.drop_last();
+            self.unfinished.pop();
         }
         let bytes = fragments.sample_size as usize;
-        while !self.budget.reserve(self.held_bytes(), bytes) {
-            if index >= self.unfinished.len() {
-                return None;
-            }
-            self.drop_last();
-        }
+        let claim = loop {
+            match self.budget.claim(now, self.holder, bytes) {
+                Some(claim) => break claim,
+                None if index >= self.unfinished.len() => return None,
+                None => self.unfinished.pop(),
+            };
+        };
         let total = fragments.fragments_total();
         let mut received = std::mem::take(&mut self.spare);
         received.clear();
         received.resize(total.div_ceil(64) as usize, 0);
         let unfinished = Unfinished {
             sequence: fragments.sequence,
+            claim,
             head,
             fragment_size: fragments.fragment_size,
             bytes,
@@ -258,37 +231,19 @@ impl Reassembly {
         Some(index)
     }
 
-    fn held_bytes(&self) -> usize {
-        self.unfinished.iter().map(|unfinished| unfinished.bytes).sum()
-    }
-
-    fn drop_last(&mut self) {
-        if let Some(last) = self.unfinished.pop() {
-            self.budget.release(last.bytes);
-        }
-    }
-
     /// Forgets samples that are not `wanted` any more.
     #[inline]
     pub(super) fn retain(&mut self, mut wanted: impl FnMut(SequenceNumber) -> bool) {
         if self.unfinished.is_empty() {
             return;
         }
-        self.unfinished.retain(|unfinished| {
-            let keeps = wanted(unfinished.sequence);
-            if !keeps {
-                self.budget.release(unfinished.bytes);
-            }
-            keeps
-        });
+        self.unfinished.retain(|unfinished| wanted(unfinished.sequence));
     }
 
     /// Best effort: a newer sample has begun, the oldest unfinished ones will hardly complete.
     pub(super) fn keep_newest(&mut self, count: usize) -> usize {
         let surplus = self.unfinished.len().saturating_sub(count);
-        for unfinished in self.unfinished.drain(..surplus) {
-            self.budget.release(unfinished.bytes);
-        }
+        self.unfinished.drain(..surplus);
         surplus
     }
 
@@ -303,12 +258,11 @@ impl Reassembly {
         let unfinished = &self.unfinished[self.position(sequence).ok()?];
         let last = known.unwrap_or(unfinished.highest).min(unfinished.total);
         let start = from.max(unfinished.first_missing + 1);
-        let mut numbers = (start..=last).filter(|number| !unfinished.has(number - 1));
-        let mut set = FragmentSet::new(numbers.next()?);
-        set.insert(set.base());
-        for number in numbers {
-            if !set.insert(number) {
-                break;
+        let first = (start..=last).find(|number| !unfinished.has(number - 1))?;
+        let mut set = FragmentSet::new(first);
+        for number in first..=last.min(first.saturating_add(255)) {
+            if !unfinished.has(number - 1) {
+                set.insert(number);
             }
         }
         Some(set)
@@ -328,14 +282,6 @@ fn buffer_bytes(sample_bytes: usize) -> usize {
 
 /// Larger buffers are not recycled.
 const ROUNDED_MAX: usize = 64 << 20;
-
-impl Drop for Reassembly {
-    fn drop(&mut self) {
-        for unfinished in &self.unfinished {
-            self.budget.release(unfinished.bytes);
-        }
-    }
-}
 
 impl Unfinished {
     fn is_stuck(&self, now: Instant) -> bool {
@@ -367,13 +313,10 @@ impl Unfinished {
         self.total = u32::try_from(self.bytes.div_ceil(new)).unwrap_or(u32::MAX);
         self.received.resize(self.total.div_ceil(64) as usize, 0);
         (self.missing, self.highest, self.first_missing) = (self.total, 0, 0);
-        let has = |index: usize| before[index / 64] & (1 << (index % 64)) != 0;
-        for index in 0..self.total {
-            let start = index as usize * new;
-            let end = (start + new).min(self.bytes);
-            if (start / old..end.div_ceil(old)).all(has) {
-                self.mark(index);
-            }
+        for run in runs(&before) {
+            let (start, end) = (run.start * old, (run.end * old).min(self.bytes));
+            let (first, last) = self.within(start, end);
+            (first..last).for_each(|index| self.mark(index));
         }
         self.advance();
     }
@@ -418,4 +361,26 @@ impl Unfinished {
         let last = if end == self.bytes { self.total as usize } else { end / size };
         (u32::try_from(offset.div_ceil(size)).unwrap_or(u32::MAX), u32::try_from(last).unwrap_or(u32::MAX))
     }
+}
+
+/// The bits of a map that are set, in ranges; what is not set costs a step for 64.
+fn runs(words: &[u64]) -> impl Iterator<Item = Range<usize>> {
+    let next = |from: usize, is_set: bool| -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for (place, word) in words.iter().enumerate().skip(from / 64) {
+            let found = if is_set { *word } else { !*word } & mask;
+            if found != 0 {
+                return Some(64 * place + found.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    };
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = next(from, true)?;
+        let end = next(start, false).unwrap_or(64 * words.len());
+        from = end;
+        Some(start..end)
+    })
 }

@@ -1,9 +1,12 @@
 //! Samples from their fragments, whatever size those have.
 
+use std::time::Duration;
+
+use super::budget::ReassemblyBudget;
 use super::reassembly::*;
 use super::*;
 use crate::history::{ChangeKind, PayloadKind};
-use crate::types::{EntityId, KeyHash};
+use crate::types::{EntityId, GuidPrefix, KeyHash};
 
 fn fragment(sequence: i64, first_fragment: u32, fragments: u16, sample_size: u32) -> DataFrag<'static> {
     DataFrag {
@@ -39,7 +42,7 @@ fn insert_at(now: Instant, reassembly: &mut Reassembly, fragment: &DataFrag<'_>,
 #[test]
 fn fragments_in_any_order_make_the_sample() {
     let budget = ReassemblyBudget::new(1000);
-    let mut reassembly = Reassembly::new(budget.clone());
+    let mut reassembly = Reassembly::new(budget.clone(), GuidPrefix([1; 12]));
     assert!(matches!(insert(&mut reassembly, &fragment(1, 3, 1, 25), &[3; 5]), Assembled::Unfinished));
     assert!(matches!(insert(&mut reassembly, &fragment(1, 3, 1, 25), &[9; 5]), Assembled::Unfinished));
     assert_eq!(budget.used(), 25);
@@ -55,14 +58,14 @@ fn fragments_in_any_order_make_the_sample() {
 #[test]
 fn the_budget_holds_and_the_lowest_number_wins() {
     let budget = ReassemblyBudget::new(125);
-    let mut reassembly = Reassembly::new(budget.clone());
+    let mut reassembly = Reassembly::new(budget.clone(), GuidPrefix([1; 12]));
     assert!(matches!(insert(&mut reassembly, &fragment(5, 1, 1, 90), &[0; 10]), Assembled::Unfinished));
     assert!(matches!(insert(&mut reassembly, &fragment(6, 1, 1, 90), &[0; 10]), Assembled::Refused));
     assert!(matches!(insert(&mut reassembly, &fragment(4, 1, 1, 90), &[0; 10]), Assembled::Unfinished));
     assert!(!reassembly.contains(SequenceNumber(5)));
     assert_eq!(budget.used(), 90);
     assert!(matches!(insert(&mut reassembly, &fragment(3, 1, 1, 1 << 30), &[0; 10]), Assembled::Refused));
-    let mut other = Reassembly::new(budget.clone());
+    let mut other = Reassembly::new(budget.clone(), GuidPrefix([2; 12]));
     assert!(matches!(insert(&mut other, &fragment(1, 1, 1, 35), &[0; 10]), Assembled::Unfinished));
     drop(other);
     drop(reassembly);
@@ -71,7 +74,7 @@ fn the_budget_holds_and_the_lowest_number_wins() {
 
 #[test]
 fn fragments_that_become_smaller_keep_what_arrived() {
-    let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
+    let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000), GuidPrefix([1; 12]));
     let sized = |first, fragments, size| DataFrag { fragment_size: size, ..fragment(1, first, fragments, 45) };
     let missing = |reassembly: &Reassembly| -> Vec<u32> {
         reassembly.missing(SequenceNumber(1), 1, Some(99)).map_or_else(Vec::new, |set| set.iter().collect())
@@ -90,7 +93,7 @@ fn fragments_that_become_smaller_keep_what_arrived() {
 /// A writer that had lost its reader cuts the sample for the path as it is now.
 #[test]
 fn fragments_that_stay_larger_are_counted_as_the_writer_counts() {
-    let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
+    let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000), GuidPrefix([1; 12]));
     let sized = |first, fragments, size| DataFrag { fragment_size: size, ..fragment(1, first, fragments, 45) };
     let missing = |reassembly: &Reassembly| -> Vec<u32> {
         reassembly.missing(SequenceNumber(1), 1, Some(99)).map_or_else(Vec::new, |set| set.iter().collect())
@@ -109,7 +112,86 @@ fn fragments_that_stay_larger_are_counted_as_the_writer_counts() {
 
 #[test]
 fn a_sample_does_not_change_its_size() {
-    let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000));
+    let mut reassembly = Reassembly::new(ReassemblyBudget::new(1000), GuidPrefix([1; 12]));
     assert!(matches!(insert(&mut reassembly, &fragment(1, 1, 1, 25), &[3; 10]), Assembled::Unfinished));
     assert!(matches!(insert(&mut reassembly, &fragment(1, 1, 1, 35), &[3; 10]), Assembled::Refused));
+}
+
+/// Two writers of one participant, or one writer and two readers, are one holder.
+#[test]
+fn a_participant_gets_seven_eighths_with_all_its_writers() {
+    let budget = ReassemblyBudget::new(1 << 20);
+    let [mut one, mut other, mut honest] =
+        [[1; 12], [1; 12], [2; 12]].map(|prefix| Reassembly::new(budget.clone(), GuidPrefix(prefix)));
+    let sized = |bytes| DataFrag { fragment_size: 1_000, ..fragment(1, 1, 1, bytes) };
+    assert!(matches!(insert(&mut one, &sized(7 << 17), &[0; 1_000]), Assembled::Unfinished));
+    assert!(matches!(insert(&mut other, &sized(1 << 17), &[0; 1_000]), Assembled::Refused));
+    assert!(matches!(insert(&mut honest, &sized(1 << 17), &[0; 1_000]), Assembled::Unfinished));
+}
+
+/// Whoever begins samples and falls silent does not keep the memory of those that arrive.
+#[test]
+fn samples_that_do_not_grow_make_room_for_others() {
+    let budget = ReassemblyBudget::new(1 << 20);
+    let mut silent = [[1; 12], [2; 12]].map(|prefix| Reassembly::new(budget.clone(), GuidPrefix(prefix)));
+    let mut honest = Reassembly::new(budget.clone(), GuidPrefix([3; 12]));
+    let sized = |first, bytes| DataFrag { fragment_size: 1_000, ..fragment(1, first, 1, bytes) };
+    assert!(matches!(insert(&mut silent[0], &sized(1, 7 << 17), &[0; 1_000]), Assembled::Unfinished));
+    assert!(matches!(insert(&mut silent[1], &sized(1, 1 << 17), &[0; 1_000]), Assembled::Unfinished));
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    assert!(matches!(insert_at(at(4), &mut honest, &sized(1, 2_000), &[0; 1_000]), Assembled::Refused));
+    // The first one goes on, the second one does not.
+    assert!(matches!(insert_at(at(4), &mut silent[0], &sized(2, 7 << 17), &[0; 1_000]), Assembled::Unfinished));
+    assert!(matches!(insert_at(at(6), &mut honest, &sized(1, 2_000), &[0; 1_000]), Assembled::Unfinished));
+    assert_eq!(budget.used(), (7 << 17) + 2_000);
+    assert!(matches!(insert_at(at(6), &mut honest, &sized(2, 2_000), &[0; 1_000]), Assembled::Complete(_)));
+    assert!(matches!(insert_at(at(7), &mut silent[1], &sized(2, 1 << 17), &[0; 1_000]), Assembled::Unfinished));
+    let missing = silent[1].missing(SequenceNumber(1), 1, Some(3)).expect("it begins anew");
+    assert_eq!(missing.iter().collect::<Vec<_>>(), [1, 3]);
+    drop((silent, honest));
+    assert_eq!(budget.used(), 0);
+}
+
+/// A sample of a GiB in fragments of a byte would cost much memory for what is noted of them, and minutes where they are counted anew,
+/// which is also done here.
+#[test]
+fn many_fragments_are_not_small() {
+    let mut reassembly = Reassembly::new(ReassemblyBudget::new(5 << 28), GuidPrefix([1; 12]));
+    let sized = |sequence, first, size| DataFrag { fragment_size: size, ..fragment(sequence, first, 1, 1 << 30) };
+    for size in [1, 255] {
+        assert!(matches!(insert(&mut reassembly, &sized(1, 1, size), &vec![0; size.into()]), Assembled::Refused));
+    }
+    for size in (256..264).rev() {
+        for sequence in 1..200 {
+            insert(&mut reassembly, &sized(sequence % 2, 2, size), &vec![0; size.into()]);
+        }
+    }
+    let small = DataFrag { fragment_size: 8, ..fragment(9, 1, 1, 8 * 8_192) };
+    assert!(matches!(insert(&mut reassembly, &small, &[0; 8]), Assembled::Unfinished));
+}
+
+#[test]
+fn a_sample_in_fragments_of_many_sizes_is_whole_when_all_of_its_bytes_came() {
+    let (mut rng, mut whole) = (crate::rng::Rng::new(5), 0);
+    for _ in 0..300 {
+        let bytes = 1 + rng.below(3_000) as usize;
+        let mut has = vec![false; bytes];
+        let mut size = 60 + rng.below(200) as usize;
+        let mut reassembly = Reassembly::new(ReassemblyBudget::new(1 << 16), GuidPrefix([1; 12]));
+        for _ in 0..200 {
+            size -= if rng.chance(0.03) { rng.below(5) as usize } else { 0 };
+            let first = rng.below(bytes.div_ceil(size) as u64) as usize;
+            let range = first * size..((first + 1) * size).min(bytes);
+            let fragment = DataFrag { fragment_size: size as u16, ..fragment(1, first as u32 + 1, 1, bytes as u32) };
+            let content: Vec<u8> = range.clone().map(|place| (place % 251) as u8).collect();
+            has[range].fill(true);
+            if let Assembled::Complete(sample) = insert(&mut reassembly, &fragment, &content) {
+                assert!(has.iter().all(|has| *has), "it was whole before everything had come");
+                assert!(sample.content.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8));
+                whole += 1;
+                break;
+            }
+        }
+    }
+    assert!(whole > 100, "{whole}");
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::arrival::{BatchRange, Received};
 use super::batches::Batches;
+use super::budget::ReassemblyBudget;
 use super::departed::LeftOff;
 use super::doubt::{Doubt, QUESTION_REPEAT};
-use super::reassembly::{Reassembly, ReassemblyBudget};
+use super::reassembly::Reassembly;
 use super::window::{NUMBERS_MAX, Window};
 use super::{REPEAT_MAX, REPEAT_MIN};
 use crate::count::{CountFilter, is_newer};
@@ -139,7 +140,7 @@ impl WriterProxy {
         crowd: Duration,
     ) -> WriterProxy {
         // Thalweg's writers declare a GAP over what a volatile reader does not want, others may repeat it on request.
-        let is_builtin = matched.guid.entity.is_builtin();
+        let (is_builtin, holder) = (matched.guid.entity.is_builtin(), matched.guid.prefix);
         let window = if is_builtin { Window::of_builtin } else { Window::new }(SequenceNumber::FIRST);
         let skip_history = !wants_history && matched.keeps_history() && matched.vendor != VendorId::THALWEG;
         WriterProxy {
@@ -155,7 +156,7 @@ impl WriterProxy {
             matched,
             window,
             batches: Batches::new(),
-            reassembly: Reassembly::new(budget),
+            reassembly: Reassembly::new(budget, holder),
             announced: SequenceNumber::ZERO,
             announced_by_heartbeat: None,
             heartbeat_counts: CountFilter::default(),

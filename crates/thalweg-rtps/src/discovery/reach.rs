@@ -63,7 +63,8 @@ impl Reach {
         Reach::within(local, host, data, source, None)
     }
 
-    /// As [`Reach::new`], among addresses that have answered, and this host's own if the participant runs here.
+    /// As [`Reach::new`], among addresses that have answered, and this host's own if the participant runs here: it says so itself, and
+    /// one of those that have answered is this host's.
     pub fn within(
         local: &LocalAddresses,
         host: [u8; 16],
@@ -71,10 +72,11 @@ impl Reach {
         source: SocketAddr,
         proved: Option<Vec<IpAddr>>,
     ) -> Reach {
-        let on_this_host = match data.host {
-            Some(theirs) => theirs == host,
+        let is_here = match &proved {
+            Some(proved) => proved.iter().any(|ip| is_own(local, *ip)),
             None => is_own(local, source.ip()),
         };
+        let on_this_host = is_here && data.host.is_none_or(|theirs| theirs == host);
         let mut reach = Reach { on_this_host, source: Some(source.ip()), proved, ..Reach::default() };
         reach.senders = Senders::new(data);
         reach.metatraffic = reach.choose(local, &data.locators.metatraffic_unicast);
@@ -328,6 +330,24 @@ mod tests {
         check(&LAN, "10.0.0.1:9", &["10.0.0.1:7411", "127.0.0.1:7411"], &["127.0.0.1:7411"]);
         check(&LAN, "10.0.0.1:9", &["192.168.9.9:7411", "10.0.0.1:7411"], &["10.0.0.1:7411"]);
         check(&[("127.0.0.1", 8)], "127.0.0.1:9", &["127.0.0.1:7411"], &["127.0.0.1:7411"]);
+    }
+
+    /// The identity of a host is no secret: whoever hears announcements can repeat it.
+    #[test]
+    fn a_participant_elsewhere_that_claims_this_host_is_not_reached_by_loopback() {
+        let interfaces = LAN.iter().map(|(ip, bits)| (ip.parse().expect("an address"), *bits)).collect();
+        let local = LocalAddresses { interfaces, ..LocalAddresses::default() };
+        let mut data = ParticipantData { host: Some([0; 16]), ..ParticipantData::new(GuidPrefix([1; 12])) };
+        data.locators.default_unicast = locators(&["127.0.0.1:22", "10.0.0.1:22", "10.0.0.2:7411"]);
+        let proved = |ip: &str| Some(vec![ip.parse().expect("an address")]);
+        let reach =
+            |source: &str, proved| Reach::within(&local, [0; 16], &data, source.parse().expect("an address"), proved);
+        for source in ["10.0.0.2:9", "127.0.0.1:9"] {
+            let elsewhere = reach(source, proved("10.0.0.2"));
+            assert_eq!((elsewhere.on_this_host, elsewhere.user), (false, locators(&["10.0.0.2:7411"])), "{source}");
+        }
+        let here = reach("10.0.0.2:9", proved("10.0.0.1"));
+        assert_eq!((here.on_this_host, here.user), (true, locators(&["127.0.0.1:22"])));
     }
 
     #[test]

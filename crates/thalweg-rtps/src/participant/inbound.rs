@@ -5,7 +5,7 @@ mod arrivals;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::beside::{change_of, related_of};
+use super::beside::{Said, change_of, kind_of, related_of};
 use super::{KeyOf, KeySource, SampleFilter};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::{Payload, PayloadPool};
@@ -234,12 +234,14 @@ impl Inbound {
     /// Appends a DATA_BATCH.
     pub(super) fn push_batch(&mut self, batch: &DataBatch<'_>) {
         let mut expected = batch.first;
+        // Read once: the list may be long, and the samples many.
+        let said_of_all = Said::of(batch.inline_qos.as_ref(), self.writer);
         for sample in batch.samples {
             if sample.sequence > expected {
                 self.gathered.pieces.push(Piece::Irrelevant { start: expected, end: sample.sequence });
             }
             expected = sample.sequence.next();
-            self.push_batch_sample(batch, sample);
+            self.push_batch_sample(batch, sample, &said_of_all);
         }
         if batch.last >= expected {
             self.gathered.pieces.push(Piece::Irrelevant { start: expected, end: batch.last.next() });
@@ -248,18 +250,20 @@ impl Inbound {
         self.gathered.pieces.push(Piece::BatchEnd(BatchRange { batch, first, last }));
     }
 
-    fn push_batch_sample(&mut self, batch: &DataBatch<'_>, sample: BatchSample<'_>) {
+    fn push_batch_sample(&mut self, batch: &DataBatch<'_>, sample: BatchSample<'_>, said_of_all: &Said) {
         let sequence = sample.sequence;
         let content_kind = if sample.key { PayloadKind::Key } else { PayloadKind::Data };
-        let inline_qos = sample.inline_qos.as_ref().or(batch.inline_qos.as_ref());
-        let (kind, hint) = change_of(inline_qos, content_kind);
+        let Said { change, hint, related } = match &sample.inline_qos {
+            Some(list) => Said::of(Some(list), self.writer),
+            None => said_of_all.clone(),
+        };
+        let kind = kind_of(change, content_kind);
         let says_nothing = sample.key && sample.bytes.is_empty() && hint.is_none();
         if !sample.valid || says_nothing {
             return self.gathered.pieces.push(Piece::Irrelevant { start: sequence, end: sequence.next() });
         }
         let lacks_header = (!sample.key || !sample.bytes.is_empty()).then_some(batch.encapsulation);
         let head = Head::new(sequence, sample.timestamp, kind, content_kind, hint);
-        let related = related_of(inline_qos, self.writer).map(Arc::new);
         self.push(Head { lacks_header, moves: lacks_header.is_some(), related, ..head }, sample.bytes);
     }
 

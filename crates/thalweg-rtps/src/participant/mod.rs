@@ -244,8 +244,12 @@ impl Participant {
         self.endpoints.set_wall_clock(now, wall_clock);
     }
 
-    /// The interfaces have changed: uses and announces the new addresses.
+    /// The interfaces have changed: uses and announces the new addresses. The system tells of much that changes nothing for anybody, such
+    /// as a renewed lease or a scan for wireless networks.
     pub fn set_addresses(&mut self, now: Instant, addresses: LocalAddresses) {
+        if addresses == self.config.addresses {
+            return;
+        }
         self.config.addresses = addresses;
         self.describe_self();
         self.look_around();

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::time::Duration;
 
 use super::MatchedWriter;
 use crate::history::{
     CachedSample, ChangeKind, DeadlineMissed, Deadlines, InstanceState, PeriodWatch, RejectReason, SampleCache,
 };
 use crate::qos::{DestinationOrder, Ownership, ReaderQos, WriterOwnership};
-use crate::time::{Instant, Timestamp};
+use crate::time::{EpochOffset, Instant, Timestamp};
 use crate::types::{Guid, KeyHash};
 
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Admission {
     /// Writers by which instances are owned, where ownership is exclusive.
     owners: Option<BTreeMap<Guid, Rank>>,
     by_source: bool,
+    /// The wall clock, where it is known.
+    epoch: Option<EpochOffset>,
     separation: Option<Separation>,
     deadlines: Option<Deadlines>,
     instances: BTreeMap<KeyHash, Standing>,
@@ -114,6 +117,10 @@ pub(super) enum Verdict {
     Wait,
 }
 
+/// How far the clocks of source and reader may differ, where they do not agree that a sample has been written yet. Chosen by Thalweg as
+/// RTI Connext has it by default.
+const SOURCE_TIME_TOLERANCE: Duration = Duration::from_secs(30);
+
 /// Instances remembered beside twice those that the cache knows.
 const STANDINGS_SPARE: usize = 64;
 
@@ -123,12 +130,18 @@ impl Admission {
         Box::new(Admission {
             owners: None,
             by_source: false,
+            epoch: None,
             separation: None,
             deadlines: None,
             instances: BTreeMap::new(),
             ignores_unknown_ends: false,
             withheld: 0,
         })
+    }
+
+    /// The wall clock, where it is known.
+    pub(super) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
+        self.epoch = epoch;
     }
 
     /// The ends of instances that the cache does not know are withheld.
@@ -141,6 +154,7 @@ impl Admission {
         let admission = Admission {
             owners: (qos.ownership == Ownership::Exclusive).then(BTreeMap::new),
             by_source: qos.destination_order == DestinationOrder::BySource,
+            epoch: None,
             separation: Separation::new(qos),
             deadlines: Deadlines::new(qos.timing.deadline),
             ..*Admission::of_everything()
@@ -239,7 +253,8 @@ impl Admission {
             // Only the owner deletes; a weaker writer can but give up.
             kind = ChangeKind::Unregister;
         }
-        let older = |standing: &Standing| standing.newest().is_some_and(|newest| is_older(head, newest));
+        let precedes = |newest: (Timestamp, Guid)| is_older(head, newest) && !self.is_astray(now, head, newest.0);
+        let older = |standing: &Standing| standing.newest().is_some_and(precedes);
         if self.by_source && kind != ChangeKind::Unregister && standing.is_some_and(older) {
             if !kind.unregisters() {
                 return Verdict::Withhold;
@@ -256,6 +271,14 @@ impl Admission {
             }
             _ => Verdict::Admit(kind),
         }
+    }
+
+    /// Whether the newest sample of an instance bears a time that cannot be, while that of the next one can: the clock of its source
+    /// was wrong, or somebody made it up. Nothing would follow it otherwise.
+    fn is_astray(&self, now: Instant, head: &Head, newest: Timestamp) -> bool {
+        let is_beyond =
+            |stamp: Timestamp| self.epoch.is_some_and(|epoch| epoch.instant(stamp) > now + SOURCE_TIME_TOLERANCE);
+        is_beyond(newest) && !head.timestamp.is_some_and(is_beyond)
     }
 
     /// Whether `writer` may update an instance with this owner: it owns it, or is stronger than the owner, or of equal strength and

@@ -6,7 +6,7 @@ use crate::history::ReadFilter;
 use crate::history::{ChangeKind, InstanceState, PayloadKind};
 use crate::payload::Payload;
 use crate::qos::{DestinationOrder, History, Ownership, ReaderTiming, Reliability, WriterOwnership, WriterQos};
-use crate::time::Timestamp;
+use crate::time::{EpochOffset, Timestamp};
 use crate::types::{EntityId, GuidPrefix};
 
 const SPAN: Duration = Duration::from_millis(100);
@@ -192,6 +192,27 @@ fn samples_older_at_their_source_are_dropped_and_all_readers_end_with_the_same_v
     assert_eq!(stage.taken(), [(1, 1), (1, 2), (2, 3)]);
     stage.put(3, 7, ChangeKind::Dispose, Some(5));
     assert_eq!(stage.state(7), Some(InstanceState::Alive), "an older end ends nothing");
+}
+
+/// A board with a wrong clock, or whoever makes a sample up, does not silence an instance for good.
+#[test]
+fn a_sample_from_the_future_is_followed_by_those_of_today() {
+    let mut stage = reader_of(|qos| qos.destination_order = DestinationOrder::BySource);
+    let (today, year) = (50 * 31_536_000_000_000_000_u64, 31_536_000_000_000_000_u64);
+    let put = |stage: &mut Stage, stamp: u64| {
+        stage.put(1, 1, ChangeKind::Write, Some(stamp));
+        stage.taken().len()
+    };
+    assert_eq!(put(&mut stage, today + 20 * year), 1);
+    assert_eq!(put(&mut stage, today), 0, "nobody knows what time it is");
+    stage.reader.set_epoch(Some(EpochOffset::new(stage.now, Timestamp::from_unix(Duration::from_nanos(today)))));
+    assert_eq!(put(&mut stage, today + 1), 1);
+    assert_eq!(put(&mut stage, today), 0, "it is older");
+    assert_eq!(put(&mut stage, today + 20_000_000_000), 1);
+    assert_eq!(put(&mut stage, today + 2), 0, "clocks differ a little");
+    // Where the reader's own clock is wrong, sources that agree keep their order.
+    stage.reader.set_epoch(Some(EpochOffset::new(stage.now, Timestamp::from_unix(Duration::from_nanos(year)))));
+    assert_eq!(put(&mut stage, today + 3), 0);
 }
 
 fn separated(reliability: Reliability) -> Stage {

@@ -62,7 +62,6 @@ pub(crate) use group_inbox::GroupShare;
 pub use group_inbox::{GroupArrival, GroupMark};
 pub use identify::{Identified, KeyRequest};
 pub use outcome::{ReaderCounters, ReaderOutcome, TakeOutcome};
-pub use reassembly::ReassemblyBudget;
 pub use shortfall::{LossReason, Losses, Rejections, StatusNews};
 pub use writer_proxy::MatchedWriter;
 
@@ -203,6 +202,9 @@ impl Reader {
     #[inline]
     pub(crate) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
         self.handover.epoch = epoch;
+        if let Some(admission) = &mut self.handover.admission {
+            admission.set_epoch(epoch);
+        }
     }
 
     /// Does what is due at `now` besides answers: samples expire, and others take their room.
@@ -453,7 +455,7 @@ impl Reader {
         }
         let proxy = &mut self.writers[index];
         let end = proxy.believed_end(gap.list.base());
-        let is_believed = end == gap.list.base();
+        let (is_believed, next) = (end == gap.list.base(), proxy.window.next());
         proxy.heard(SequenceNumber::ZERO);
         proxy.window.mark_irrelevant(gap.start, end);
         for sequence in gap.list.iter().take_while(|_| is_believed) {
@@ -461,7 +463,10 @@ impl Reader {
         }
         self.counters.doubted += u64::from(!is_believed);
         let delivered = self.handover.drain(now, &mut self.writers[index]);
-        self.note_repaired(now, index);
+        // Others come by themselves, among the samples of an instance that was overwritten.
+        if self.writers[index].window.next() > next {
+            self.note_repaired(now, index);
+        }
         self.outcome(now, index, delivered > 0)
     }
 

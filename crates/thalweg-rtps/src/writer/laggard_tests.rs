@@ -59,6 +59,17 @@ fn a_reader_that_is_behind_on_its_path_gets_nothing_but_repairs_until_it_has_cau
     assert_eq!(writer.counters().left_to_repairs, 2);
 }
 
+/// A reader may announce any buffer and never answer.
+#[test]
+fn the_buffer_of_a_reader_that_is_behind_does_not_bound_what_is_sent_to_the_others() {
+    let mut writer = with_a_laggard();
+    writer.readers.at_mut(1).matched.receive_buffer_bytes = Some(1);
+    writer.readers_changed();
+    assert_eq!(writer.flow.window(), Some((1 << 24) * 2 / 3));
+    answer(&mut writer, 41, &[]);
+    assert_eq!(writer.flow.window(), Some(16_384), "it follows");
+}
+
 #[test]
 fn where_nobody_follows_what_is_new_goes_to_readers_that_are_behind() {
     let mut writer = with_a_laggard();

@@ -388,7 +388,6 @@ impl Writer {
     fn readers_changed(&mut self) {
         self.readmit_where_none_follows(self.flow.sent_at());
         let together = *self.readers.summary();
-        self.flow.set_receive_buffer(together.receive_buffer);
         self.flow.set_unacknowledged_buffer(lowest(together.unacknowledged_buffer, together.given_up_buffer));
         self.paths_changed();
         let awaited = together.awaited_count as usize;

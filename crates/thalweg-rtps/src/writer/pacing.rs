@@ -8,7 +8,9 @@ use crate::time::Instant;
 impl Writer {
     /// A path changed, or which of them count.
     pub(super) fn paths_changed(&mut self) {
-        let PathBounds { window, interval, paced } = self.readers.summary().shared_paths();
+        let together = self.readers.summary();
+        let PathBounds { window, interval, paced } = together.shared_paths();
+        self.flow.set_receive_buffer(together.shared_buffer());
         self.flow.bound_for_paths(window, interval, paced);
     }
 

@@ -32,6 +32,8 @@ pub(super) struct ReaderSummary {
     pub following_paths: PathBounds,
     /// The smallest receive buffer of an awaited reader, in bytes.
     pub receive_buffer: Option<u32>,
+    /// The smallest receive buffer of one that is up to date, in bytes.
+    pub following_buffer: Option<u32>,
     /// The smallest receive buffer of a reader that does not acknowledge, in bytes.
     pub unacknowledged_buffer: Option<u32>,
     /// The smallest receive buffer of a reader that was given up, in bytes.
@@ -127,6 +129,7 @@ impl ReaderSummary {
             paths,
             following_paths: if follows { paths } else { PathBounds::default() },
             receive_buffer: awaited.then_some(buffer),
+            following_buffer: follows.then_some(buffer),
             unacknowledged_buffer: (!matched.reliable).then_some(buffer),
             given_up_buffer: reader.is_given_up().then_some(buffer),
             awaited_count: u32::from(awaited),
@@ -154,6 +157,11 @@ impl ReaderSummary {
     pub(super) fn shared_paths(&self) -> PathBounds {
         if self.following.is_some() { self.following_paths } else { self.paths }
     }
+
+    /// The receive buffer, in bytes, that what is sent for the first time has to respect, likewise; `None` where none is awaited.
+    pub(super) fn shared_buffer(&self) -> Option<u32> {
+        self.following_buffer.or(self.receive_buffer)
+    }
 }
 
 impl Summary for ReaderSummary {
@@ -167,6 +175,7 @@ impl Summary for ReaderSummary {
             paths: self.paths.join(other.paths),
             following_paths: self.following_paths.join(other.following_paths),
             receive_buffer: lowest(self.receive_buffer, other.receive_buffer),
+            following_buffer: lowest(self.following_buffer, other.following_buffer),
             unacknowledged_buffer: lowest(self.unacknowledged_buffer, other.unacknowledged_buffer),
             given_up_buffer: lowest(self.given_up_buffer, other.given_up_buffer),
             awaited_count: self.awaited_count + other.awaited_count,

@@ -63,6 +63,7 @@ fn check(set: &ReaderSet) {
     assert_eq!(told.following, following().map(|reader| reader.acknowledged).min());
     assert_eq!(told.round_trip, awaited().map(|reader| reader.round_trip.estimate()).max().unwrap_or_default());
     assert_eq!(told.receive_buffer, awaited().map(buffer).min());
+    assert_eq!(told.shared_buffer(), following().map(buffer).min().or(awaited().map(buffer).min()));
     assert_eq!(told.unacknowledged_buffer, all().filter(|reader| !reader.matched.reliable).map(buffer).min());
     assert_eq!(told.awaited_count as usize, awaited().count());
     assert_eq!(told.any.given_up, all().any(ReaderProxy::is_given_up));

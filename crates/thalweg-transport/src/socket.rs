@@ -177,6 +177,15 @@ impl UdpSocket {
         }
     }
 
+    /// Leaves the discovery group on the interface with this index, which may be gone: a socket keeps its memberships there, and the
+    /// kernel counts them (`igmp_max_memberships`, 20 by default).
+    pub(crate) fn leave_discovery(&self, interface: u32) {
+        _ = match self.family {
+            Family::V4 => self.socket.leave_multicast_v4_n(&GROUP_V4, &InterfaceIndexOrAddress::Index(interface)),
+            Family::V6 => self.socket.leave_multicast_v6(&GROUP_V6, interface),
+        };
+    }
+
     /// Takes part in the multicast group `group` on the interface with this index.
     pub(crate) fn join(&self, group: IpAddr, interface: u32) -> io::Result<()> {
         match group {

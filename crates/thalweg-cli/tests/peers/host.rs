@@ -147,6 +147,20 @@ impl Host {
         }
     }
 
+    /// A link to nowhere comes up.
+    pub fn plug_in(&self, link: &str, address: &str) {
+        let name = self.0.name();
+        let peer = format!("{link}-peer");
+        run(&["ip", "-n", name, "link", "add", link, "type", "veth", "peer", "name", &peer]);
+        run(&["ip", "-n", name, "address", "add", address, "dev", link]);
+        [link, &peer].iter().for_each(|end| run(&["ip", "-n", name, "link", "set", end, "up"]));
+    }
+
+    /// A link goes.
+    pub fn unplug(&self, link: &str) {
+        run(&["ip", "-n", self.0.name(), "link", "delete", link]);
+    }
+
     /// Passes on what is for others.
     pub fn forward(&self) {
         for name in ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"] {

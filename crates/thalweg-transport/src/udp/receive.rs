@@ -56,6 +56,8 @@ pub struct Receiver {
     slabs: SlabPool,
     copies: PayloadPool,
     selection: InterfaceSelection,
+    /// Indices of the interfaces where groups were joined.
+    joined: Vec<u32>,
 }
 
 impl Receiver {
@@ -73,6 +75,7 @@ impl Receiver {
             slabs: SlabPool::new(SLAB_BYTES, SLABS_MAX),
             copies: PayloadPool::new(COPY_POOL_BYTES),
             selection: config.interfaces.clone(),
+            joined: indices(interfaces),
         };
         receiver.accept_only(interfaces);
         Ok(receiver)
@@ -121,16 +124,19 @@ impl Receiver {
         self.intake.waker()
     }
 
-    /// Lists the interfaces anew after a change, joins the groups on new ones and lets `sender` use them.
+    /// Lists the interfaces anew after a change, leaves the groups on those that are gone, joins them on new ones and lets `sender` use
+    /// them.
     ///
     /// # Errors
     /// When they cannot be listed; everything then stays as it was.
     pub fn refresh_interfaces(&mut self, sender: &Sender) -> io::Result<(Vec<Interface>, Vec<Notice>)> {
         let interfaces = interfaces::enumerate(&self.selection)?;
-        let mut notices = Vec::new();
+        let (mut notices, present) = (Vec::new(), indices(&interfaces));
         for socket in self.intake.sockets().filter(|socket| socket.is_shared()) {
+            self.joined.iter().filter(|index| !present.contains(index)).for_each(|gone| socket.leave_discovery(*gone));
             join_all(socket, &interfaces, &mut notices);
         }
+        self.joined = present;
         self.accept_only(&interfaces);
         sender.set_interfaces(&interfaces);
         Ok((interfaces, notices))
@@ -148,8 +154,8 @@ impl Receiver {
     }
 
     fn accept_only(&mut self, interfaces: &[Interface]) {
-        let indices = || interfaces.iter().map(|interface| interface.index).collect();
-        self.intake.hear_only((!self.selection.is_everything()).then(indices));
+        let present = || indices(interfaces);
+        self.intake.hear_only((!self.selection.is_everything()).then(present));
     }
 
     fn receive_from(&mut self, place: usize, into: &mut Vec<Datagram>) {
@@ -198,4 +204,8 @@ impl Receiver {
         self.slabs.remember(&filled);
         Payload::new(filled).slice(0..bytes)
     }
+}
+
+fn indices(interfaces: &[Interface]) -> Vec<u32> {
+    interfaces.iter().map(|interface| interface.index).collect()
 }

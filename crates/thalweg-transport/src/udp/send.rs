@@ -96,7 +96,8 @@ impl Sender {
         sender
     }
 
-    /// Sends multicast through `interfaces` from now on, and tries GSO anew, since the paths are new as well.
+    /// Sends multicast through `interfaces` from now on, and tries GSO and ranks anew, since the paths are new as well: what the kernel
+    /// refuses with an address that is gone says nothing about its age.
     pub fn set_interfaces(&self, interfaces: &[Interface]) {
         let mut exits = Vec::new();
         for interface in interfaces.iter().filter(|interface| interface.multicast) {
@@ -109,6 +110,7 @@ impl Sender {
         self.connections.clear();
         self.segment_max_loopback.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
         self.segment_max_network.store(MESSAGE_MAX_BYTES as u32, Ordering::Relaxed);
+        self.ranks.store(true, Ordering::Relaxed);
     }
 
     /// Never cuts messages by GSO again until the interfaces change; for comparing and for kernels that do it badly.

@@ -1,6 +1,6 @@
 //! Links that are cut and processes that stand still: what was written meanwhile arrives afterwards, and Ok means that it did.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::host::{Addresses, Host};
 use crate::program::{Program, Said};
@@ -99,4 +99,34 @@ fn everything_crosses_a_link_that_loses_most_packets() {
         check_everything(&reader.finish().well(), &format!("reader {number}"));
     }
     publisher.finish().well();
+}
+
+/// Whether somebody listens to the group of discovery on a link.
+fn is_in_group(host: &Host, link: &str) -> bool {
+    let listed = host.command("cat").arg("/proc/net/igmp").output().expect("read");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let devices = listed.lines().skip_while(|line| !line.contains(link));
+    devices.skip(1).take_while(|line| line.starts_with('\t')).any(|line| line.contains("0100FFEF"))
+}
+
+/// The kernel lets a socket take part in 20 groups, and counts those on links that are gone.
+#[test]
+fn links_that_come_and_go_leave_room_for_the_next_ones() {
+    let host = Host::new("guests");
+    let reader = thalweg::start(Some(&host), 0, "sub chatter --json --count 1 --timeout 80");
+    for number in 0..30 {
+        host.plug_in("guest", &format!("10.78.{number}.1/24"));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !is_in_group(&host, "guest") {
+            assert!(
+                Instant::now() < deadline,
+                "the group is not joined on the link that came as number {}",
+                number + 1
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        host.unplug("guest");
+    }
+    thalweg::start(Some(&host), 0, "pub chatter --count 1 --readers 1 hello").finish().well();
+    reader.finish().well();
 }

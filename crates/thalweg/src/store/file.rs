@@ -129,7 +129,11 @@ pub(super) struct StoreFile {
 impl StoreFile {
     /// Opens the store at `path`, or creates it, and reads everything that it holds.
     pub(super) fn open(path: &Path) -> Result<(StoreFile, Vec<Found>), StoreError> {
-        let file = KeptFile::open(path)?;
+        StoreFile::open_kept(KeptFile::open(path)?)
+    }
+
+    /// As [`StoreFile::open`], of a file that is open.
+    pub(super) fn open_kept(file: KeptFile) -> Result<(StoreFile, Vec<Found>), StoreError> {
         let database = open_database(&file, Checked::Whole)?;
         let transaction = database.begin_write()?;
         {

@@ -13,14 +13,31 @@ use redb::{BackendError, DatabaseError, StorageBackend, StorageError};
 /// What a database does with its file, but that closing the database leaves its locks: a store that is opened again after an error
 /// must not find that another process had it meanwhile. They end with the last clone.
 #[derive(Clone)]
-pub(super) struct KeptFile(Arc<FileBackend>);
+pub(super) struct KeptFile(Arc<dyn StorageBackend>);
 
 impl KeptFile {
-    /// Opens the file at `path`, or creates it.
+    /// Opens the file at `path`, or creates it so that its name outlives a loss of power.
     pub(super) fn open(path: &Path) -> Result<KeptFile, DatabaseError> {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let file = file.map_err(|error| DatabaseError::Storage(StorageError::Io(error)))?;
+        let failed = |error| DatabaseError::Storage(StorageError::Io(error));
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        sync_name(path).map_err(failed)?;
         Ok(KeptFile(Arc::new(FileBackend::new(file)?)))
+    }
+
+    /// A file that is kept elsewhere.
+    #[cfg(test)]
+    pub(super) fn on(backend: Arc<dyn StorageBackend>) -> KeptFile {
+        KeptFile(backend)
+    }
+}
+
+/// Writes the directory entry of a file to the disk: syncing the file alone need not do that (fsync(2)).
+fn sync_name(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(directory)?.sync_all() {
+        // The file system has no such call.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
     }
 }
 

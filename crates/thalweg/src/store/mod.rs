@@ -7,6 +7,8 @@
 mod file;
 mod kept;
 mod page;
+#[cfg(test)]
+mod power_loss;
 mod record;
 #[cfg(test)]
 mod tests;

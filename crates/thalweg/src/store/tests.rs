@@ -125,10 +125,10 @@ fn records_that_are_cut_short_are_no_records() {
 }
 
 /// What a file should hold: the changes of each history.
-type Model = BTreeMap<u32, BTreeMap<SequenceNumber, StoredChange>>;
+pub(super) type Model = BTreeMap<u32, BTreeMap<SequenceNumber, StoredChange>>;
 
 /// A commit of a history: changes of all sizes, and some that go, the oldest or any.
-fn random_group(
+pub(super) fn random_group(
     rng: &mut Rng,
     number: u32,
     next: &mut i64,
@@ -156,12 +156,21 @@ fn random_group(
     HistoryChange { number: HistoryNumber(number), description: Some(description("n")), records, reserved }
 }
 
+/// What was found in a file.
+pub(super) fn model_of(found: Vec<Found>) -> Model {
+    let changes = |found: Found| found.changes.into_iter().map(|change| (change.sequence, change)).collect();
+    found.into_iter().map(|found| (found.number.0, changes(found))).collect()
+}
+
+/// What becomes of a file by a commit.
+pub(super) fn follow(model: &mut Model, group: &HistoryChange) {
+    let held = model.entry(group.number.0).or_default();
+    held.extend(group.records.added.iter().map(|change| (change.sequence, change.clone())));
+    group.records.removed.iter().for_each(|gone| _ = held.remove(gone));
+}
+
 fn assert_holds(found: Vec<Found>, model: &Model, seed: u64) {
-    let found: Model = found
-        .into_iter()
-        .map(|found| (found.number.0, found.changes.into_iter().map(|change| (change.sequence, change)).collect()))
-        .collect();
-    assert!(found == *model, "seed {seed}: the file holds something else");
+    assert!(model_of(found) == *model, "seed {seed}: the file holds something else");
 }
 
 #[test]
@@ -178,8 +187,7 @@ fn a_store_follows_what_it_is_told_through_crashes_and_repetitions() {
             if file.commit(std::slice::from_ref(&group)).is_err() {
                 file.commit(std::slice::from_ref(&group)).unwrap();
             }
-            held.extend(group.records.added.iter().map(|change| (change.sequence, change.clone())));
-            group.records.removed.iter().for_each(|gone| _ = held.remove(gone));
+            follow(&mut model, &group);
             if rng.chance(0.05) {
                 file.remove(HistoryNumber(number)).unwrap();
                 model.remove(&number);

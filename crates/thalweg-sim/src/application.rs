@@ -22,6 +22,8 @@ pub(crate) struct WriterApplication {
     /// Number over all topics.
     pub(crate) number: usize,
     pub(crate) handle: Option<Shared<Writer>>,
+    /// Its protocol writer, which serves readers after the application deleted it (DURABILITY).
+    pub(crate) retained: Option<Shared<Writer>>,
     /// The send call that one of its threads is in.
     pub(crate) call: Option<Call>,
     pub(crate) record: WriterRecord,
@@ -53,6 +55,7 @@ impl WriterApplication {
         WriterApplication {
             number,
             handle: None,
+            retained: None,
             call: None,
             record,
             pending: None,

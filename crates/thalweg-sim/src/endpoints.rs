@@ -120,6 +120,9 @@ impl Simulation {
         if let Some(participant) = self.processes[process].participant.as_mut() {
             participant.delete_writer(now, entity);
         }
+        let index = self.writers[number].record.index;
+        let outlives_itself = self.plan.topics[index.topic].writers[index.place].outlives_itself();
+        self.writers[number].retained = outlives_itself.then_some(handle);
         self.note(process, format!("deletes writer {number}"));
         self.drive(process);
     }

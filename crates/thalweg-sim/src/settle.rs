@@ -30,8 +30,15 @@ impl Simulation {
         let mut left = Vec::new();
         self.unmatched(&mut left);
         for writer in &self.writers {
-            let Some(handle) = &writer.handle else { continue };
             let index = writer.record.index;
+            let Some(handle) = &writer.handle else {
+                let is_served = self.processes[writer.record.process].participant.is_some();
+                let retained = writer.retained.as_ref().filter(|_| is_served);
+                if retained.is_some_and(|retained| self.has_late_readers(&retained.lock(), index.topic)) {
+                    left.push(format!("readers lack what is left of writer {}", writer.number));
+                }
+                continue;
+            };
             let plan = &self.plan.topics[index.topic].writers[index.place];
             if !writer.is_done(plan) {
                 left.push(format!(

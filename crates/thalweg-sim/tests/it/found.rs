@@ -447,3 +447,9 @@ fn a_timer_that_can_do_nothing_does_not_run_out_again_and_again() {
     plan.processes[0].sends = SendTimes { datagram, interrupted: 0.5, interruption };
     check(plan);
 }
+
+/// The world counted as settled while a deleted writer's history was still being repaired.
+#[test]
+fn a_history_whose_writer_is_gone_is_repaired_to_its_end() {
+    World::new(2_000_000_665_428).run().check_all();
+}

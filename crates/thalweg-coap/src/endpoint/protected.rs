@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
-use super::asked::{Asked, OptionRefusal, refused_option};
+use super::asked::{Asked, refused_option};
 use super::cutting::whole;
 use super::encode::{Head, ResponsePart, write_response};
 use super::exchange::{Exchange, Kind};
@@ -36,7 +36,8 @@ impl Endpoint {
     }
 
     /// Sends a request as [`Endpoint::request`] does, protected with the keys of `context`. Its responses come from the
-    /// peer of the context, or there are none; none is kept for other requests.
+    /// peer of the context, or there are none; none is kept for other requests. With Proxy-Scheme, Uri-Host and Uri-Port, which
+    /// stay readable, a proxy passes it on to the server that has the keys.
     ///
     /// # Errors
     /// As [`Endpoint::request`], and for groups, which need keys of another kind (Group OSCORE, which is not built).
@@ -64,7 +65,7 @@ impl Endpoint {
         Ok(RequestId(id))
     }
 
-    /// Handles a request with an OSCORE option, of a peer that is held while this runs.
+    /// Handles a request with an OSCORE option that names no other server, of a peer that is held while this runs.
     #[cold]
     pub(super) fn handle_protected_request(
         &mut self,
@@ -73,7 +74,6 @@ impl Endpoint {
         message: &CoapMessage<'_>,
         len: usize,
         reach: Reach,
-        asked: Result<Asked, OptionRefusal>,
     ) {
         let Some(keyring) = self.keyring.clone().filter(|_| reach == Reach::Unicast) else { return };
         // Before anything else: a repetition is the same message and would look like a replay. What it asks for is not known yet.
@@ -82,11 +82,6 @@ impl Endpoint {
         if is_duplicate(self, true) || is_duplicate(self, false) {
             self.counters.duplicates += 1;
             return;
-        }
-        let verified = keyring.verify(message);
-        // What none of the keys here opens is for the server that the request names (RFC 8613 §10).
-        if verified.is_err() && self.config.proxying && asked.is_ok_and(|asked| asked.is_for_proxy) {
-            return self.handle_plain_request(now, place, message, len, reach, asked);
         }
         self.peers.hold_again(place);
         let is_confirmable = message.message_type == MessageType::Confirmable;
@@ -106,7 +101,7 @@ impl Endpoint {
             asked_at: seconds(now),
             protection: None,
         };
-        let verified = match verified {
+        let verified = match keyring.verify(message) {
             Ok(verified) => verified,
             Err(refusal) => {
                 self.counters.protected_refused += 1;

@@ -131,11 +131,16 @@ impl Endpoint {
         reach: Reach,
     ) {
         let asked = Asked::read(message.code, message.options, &self.table, self.config.forwarding);
-        match asked.map_or_else(OptionRefusal::number, |asked| asked.unread) {
-            Some(OptionNumber::OSCORE) if self.keyring.is_some() => {
-                self.handle_protected_request(now, place, message, len, reach, asked);
-            }
-            _ => self.handle_plain_request(now, place, message, len, reach, asked),
+        // One that names another server is for that one to open (RFC 8613 §10): whoever wrote the name must not decide where
+        // what is opened here goes.
+        let is_protected = match asked {
+            Ok(asked) => asked.unread == Some(OptionNumber::OSCORE) && !asked.is_for_proxy,
+            Err(refusal) => refusal.number() == Some(OptionNumber::OSCORE),
+        };
+        if is_protected && self.keyring.is_some() {
+            self.handle_protected_request(now, place, message, len, reach);
+        } else {
+            self.handle_plain_request(now, place, message, len, reach, asked);
         }
     }
 

@@ -76,7 +76,7 @@ impl<'a> CoapRequest<'a> {
         })
     }
 
-    /// The host that the client addressed, where it said so.
+    /// The host that the client addressed, where it said so. In a request under OSCORE it may have been changed on the way.
     pub fn host(&self) -> Option<&'a str> {
         texts(self.options, OptionNumber::URI_HOST).next()
     }

@@ -12,7 +12,7 @@ enum Class {
     Inner,
     /// U: readable and changeable on the way.
     Outer,
-    /// Inside for the peer and outside for proxies.
+    /// Inside for the peer and outside for proxies: the peer ignores the latter, changed or removed (RFC 8613 Appendix D.5.2).
     Both,
 }
 
@@ -72,18 +72,33 @@ pub(super) fn check_outer(options: Options<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The readable options that count beside the encrypted ones. Whoever touched the message last wrote them, so they say at most
+/// under which host and port this end was asked and how often the request may go on, and nothing that the sender said inside.
+/// Proxy-Uri and Proxy-Scheme count inside alone: no one else decides where what was opened goes (RFC 8613 §4.1.3.2).
+fn counting<'a>(inner: Options<'a>, outer: Options<'a>) -> impl Iterator<Item = (OptionNumber, &'a [u8])> {
+    const SERVER: [OptionNumber; 4] =
+        [OptionNumber::URI_HOST, OptionNumber::URI_PORT, OptionNumber::PROXY_URI, OptionNumber::PROXY_SCHEME];
+    let names_server = SERVER.iter().any(|number| inner.value(*number).is_some());
+    let limits_hops = inner.value(OptionNumber::HOP_LIMIT).is_some();
+    outer.filter(move |(number, _)| match *number {
+        OptionNumber::URI_HOST | OptionNumber::URI_PORT => !names_server,
+        OptionNumber::HOP_LIMIT => !limits_hops,
+        _ => false,
+    })
+}
+
 /// A message whose protection was taken off.
 #[derive(Debug)]
 pub struct Opened {
     code: Code,
-    /// The encrypted options, and the readable ones that the peer may rely on.
+    /// The encrypted options, and the readable ones that count.
     options: Vec<u8>,
     plaintext: Vec<u8>,
     payload: usize,
 }
 
 impl Opened {
-    /// Reads the plaintext of a message whose readable options are `outer`. Of those the encrypted ones count only inside.
+    /// Reads the plaintext of a message with the readable options `outer`, few of which count.
     pub(super) fn read(plaintext: Vec<u8>, outer: Options<'_>) -> Result<Opened, Refusal> {
         let malformed = |_: MessageError| Refusal::Malformed;
         let (&code, rest) = plaintext.split_first().ok_or(Refusal::Malformed)?;
@@ -97,8 +112,7 @@ impl Opened {
         if inner.value(OptionNumber::OSCORE).is_some() {
             return Err(Refusal::Malformed);
         }
-        let readable = |number: OptionNumber| class(number) == Class::Outer && number != OptionNumber::OSCORE;
-        let mut all: Vec<_> = inner.chain(outer.filter(|(number, _)| readable(*number))).collect();
+        let mut all: Vec<_> = inner.chain(counting(inner, outer)).collect();
         all.sort_by_key(|(number, _)| *number);
         let mut options = Vec::with_capacity(len);
         let mut last = OptionNumber(0);

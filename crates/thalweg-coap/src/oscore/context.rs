@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::classes::{self, Opened};
 use super::header::OscoreHeader;
-use super::keys::{Keys, RequestName, Sealed};
+use super::keys::{CommonName, Keys, RequestName, Sealed, common_name};
 use super::replay::ReplayWindow;
 use super::sequence::{Sequence, SequenceError, SequenceStore};
 use super::{ContextParameters, PartialIv, Refusal};
@@ -19,6 +19,7 @@ pub struct Context {
     recipient_id: Vec<u8>,
     id_context: Option<Vec<u8>>,
     replay_window: u32,
+    common_name: CommonName,
     keys: Keys,
     state: Mutex<State>,
     /// It was taken away from its peer.
@@ -72,7 +73,8 @@ pub(super) enum Nonce {
 
 impl Context {
     /// A context that uses sequence numbers from `next` on and has `store` remember them. With the same parameters `next`
-    /// must never be lower than the stored value.
+    /// must never be lower than the stored value. Contexts with one master secret, master salt and ID context must have no ID
+    /// in common (RFC 8613 §3.3); [`Keyring`](super::Keyring) and [`file`](super::file) see to it for theirs.
     pub fn new(parameters: &ContextParameters, next: u64, store: Box<dyn SequenceStore>, past: Past) -> Arc<Context> {
         let requests = match past {
             Past::Unused => Requests::Known(ReplayWindow::new(parameters.replay_window())),
@@ -83,10 +85,16 @@ impl Context {
             recipient_id: parameters.recipient_id().to_vec(),
             id_context: parameters.id_context().map(<[u8]>::to_vec),
             replay_window: parameters.replay_window(),
+            common_name: common_name(parameters),
             keys: Keys::derive(parameters),
             state: Mutex::new(State { sequence: Sequence::new(next, store), requests }),
             is_retired: AtomicBool::new(false),
         })
+    }
+
+    /// This end's ID.
+    pub fn sender_id(&self) -> &[u8] {
+        &self.sender_id
     }
 
     /// The peer's ID.
@@ -97,6 +105,11 @@ impl Context {
     /// The ID context, which distinguishes contexts with the same IDs.
     pub fn id_context(&self) -> Option<&[u8]> {
         self.id_context.as_deref()
+    }
+
+    /// The same for all contexts with which this one must share no ID.
+    pub(super) fn common_name(&self) -> &CommonName {
+        &self.common_name
     }
 
     /// Whether its peer is not to hear anything more under it.

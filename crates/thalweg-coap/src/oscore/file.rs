@@ -19,18 +19,21 @@
 //! relative to the file of keys) can be left out.
 //!
 //! The file of state must never be deleted, copied back from a backup or shared while the keys live: it is what keeps a
-//! nonce from being used twice.
+//! nonce from being used twice. For the same reason no two contexts with one master secret, master salt and ID context may have
+//! an ID in common (RFC 8613 §3.3): a server with several peers has an ID of its own for each of them, or a secret.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::{Map, Value};
 use thalweg_transport::entropy;
 use zeroize::Zeroizing;
 
+use super::keyring::Names;
+use super::owners::IdOwners;
 use super::{Context, ContextParameters, Keyring, Past, SequenceStore};
 
 /// Why security contexts cannot be read.
@@ -57,9 +60,10 @@ impl std::error::Error for FileError {}
 /// Reads the contexts of a server.
 ///
 /// # Errors
-/// When the file cannot be read or understood, or another process uses the state of one of its contexts.
+/// When the file cannot be read or understood, two of its contexts cannot be used beside each other, or another process uses the
+/// state of one of them.
 pub fn load_keyring(path: &Path) -> Result<Keyring, FileError> {
-    let contexts = load(path, &[])?.into_iter().map(|opened| opened.context);
+    let contexts = load(path, &[], &Mutex::default())?.into_iter().map(|opened| opened.context);
     Keyring::new(contexts).map_err(|error| FileError::new(path, error))
 }
 
@@ -68,7 +72,7 @@ pub fn load_keyring(path: &Path) -> Result<Keyring, FileError> {
 /// # Errors
 /// As [`load_keyring`], and when the file holds several contexts.
 pub fn load_context(path: &Path) -> Result<Arc<Context>, FileError> {
-    load(path, &[]).and_then(|contexts| only(path, contexts)).map(|opened| opened.context)
+    load(path, &[], &Mutex::default()).and_then(|contexts| only(path, contexts)).map(|opened| opened.context)
 }
 
 fn only(path: &Path, mut contexts: Vec<OpenedContext>) -> Result<OpenedContext, FileError> {
@@ -82,6 +86,7 @@ fn only(path: &Path, mut contexts: Vec<OpenedContext>) -> Result<OpenedContext, 
 #[derive(Default)]
 pub struct ClientContexts {
     known: Vec<KnownContext>,
+    owners: Arc<Mutex<IdOwners>>,
 }
 
 /// A context for one server; it is free for another one when this is dropped.
@@ -117,12 +122,12 @@ impl ClientContexts {
     /// Reads the context in a file. While a request still uses the one that was read from it before, that goes on with its numbers.
     ///
     /// # Errors
-    /// As [`load_context`], when another server has the context, and when the file has another secret but the state of a context that
-    /// is still in use.
+    /// As [`load_context`], when another server has the context or one that cannot be used beside it, and when the file has another
+    /// secret but the state of a context that is still in use.
     pub fn load(&mut self, path: &Path) -> Result<HeldContext, FileError> {
         self.known.retain(|known| known.context.strong_count() > 0);
         let before: Vec<OpenedContext> = self.known.iter().filter_map(KnownContext::opened).collect();
-        let OpenedContext { parameters, state, context } = only(path, load(path, &before)?)?;
+        let OpenedContext { parameters, state, context } = only(path, load(path, &before, &self.owners)?)?;
         if self.known.iter().any(|known| known.state == state && known.holder.strong_count() > 0) {
             return Err(FileError::new(path, "another server has this context; give both of them keys of their own"));
         }
@@ -146,6 +151,14 @@ pub struct KeyringFile {
     path: PathBuf,
     keyring: Arc<Keyring>,
     opened: Vec<OpenedContext>,
+    owners: Arc<Mutex<IdOwners>>,
+}
+
+/// Contexts that were read, for [`KeyringFile::take_over`].
+pub(crate) struct ReadContexts {
+    path: PathBuf,
+    opened: Vec<OpenedContext>,
+    names: Names,
 }
 
 /// Shows the keyring, which shows no keys.
@@ -161,14 +174,20 @@ impl KeyringFile {
     /// # Errors
     /// As [`load_keyring`].
     pub fn load(path: &Path) -> Result<KeyringFile, FileError> {
-        let opened = load(path, &[])?;
+        let owners: Arc<Mutex<IdOwners>> = Arc::default();
+        let opened = load(path, &[], &owners)?;
         let keyring = Keyring::new(contexts(&opened)).map_err(|error| FileError::new(path, error))?;
-        Ok(KeyringFile { path: path.to_owned(), keyring: Arc::new(keyring), opened })
+        Ok(KeyringFile { path: path.to_owned(), keyring: Arc::new(keyring), opened, owners })
     }
 
     /// The contexts.
     pub fn keyring(&self) -> &Arc<Keyring> {
         &self.keyring
+    }
+
+    /// The contexts of a client in the same process, none yet: no context of the client and of this server share an ID.
+    pub fn client_contexts(&self) -> ClientContexts {
+        ClientContexts { known: Vec::new(), owners: Arc::clone(&self.owners) }
     }
 
     /// Reads the file at `path`, which is this one or another, and replaces the contexts in the keyring. Those that stay the same
@@ -178,10 +197,22 @@ impl KeyringFile {
     /// As [`load_keyring`], and when a context has another secret but the state of the one before, whose numbers are in use; the
     /// contexts before hold then.
     pub fn reload(&mut self, path: &Path) -> Result<(), FileError> {
-        let opened = load(path, &self.opened)?;
-        self.keyring.replace(contexts(&opened)).map_err(|error| FileError::new(path, error))?;
-        (self.path, self.opened) = (path.to_owned(), opened);
+        let read = self.read(path)?;
+        self.take_over(read);
         Ok(())
+    }
+
+    /// The first half of [`reload`](Self::reload), after which nothing is different yet.
+    pub(crate) fn read(&self, path: &Path) -> Result<ReadContexts, FileError> {
+        let opened = load(path, &self.opened, &self.owners)?;
+        let names = Names::new(contexts(&opened)).map_err(|error| FileError::new(path, error))?;
+        Ok(ReadContexts { path: path.to_owned(), opened, names })
+    }
+
+    /// The second half, which cannot fail.
+    pub(crate) fn take_over(&mut self, read: ReadContexts) {
+        self.keyring.set(read.names);
+        (self.path, self.opened) = (read.path, read.opened);
     }
 
     /// Retires all contexts.
@@ -203,8 +234,8 @@ struct OpenedContext {
     context: Arc<Context>,
 }
 
-/// Reads a file; contexts that are among those `before` are taken over.
-fn load(path: &Path, before: &[OpenedContext]) -> Result<Vec<OpenedContext>, FileError> {
+/// Reads a file; contexts that are among those `before` are taken over. All become owners of their IDs.
+fn load(path: &Path, before: &[OpenedContext], owners: &Mutex<IdOwners>) -> Result<Vec<OpenedContext>, FileError> {
     let failed = |reason: &dyn fmt::Display| FileError::new(path, reason);
     let text = Zeroizing::new(fs::read_to_string(path).map_err(|error| failed(&error))?);
     let entries = match serde_json::from_str(&text).map_err(|error| failed(&error))? {
@@ -217,7 +248,11 @@ fn load(path: &Path, before: &[OpenedContext]) -> Result<Vec<OpenedContext>, Fil
         };
         open(path, entry, before).map_err(|reason| failed(&format_args!("context {}: {reason}", number + 1)))
     };
-    entries.into_iter().enumerate().map(context).collect()
+    let opened: Vec<OpenedContext> = entries.into_iter().enumerate().map(context).collect::<Result<_, _>>()?;
+    let mut owners = owners.lock().unwrap_or_else(PoisonError::into_inner);
+    owners.forget_unused();
+    opened.iter().try_for_each(|one| owners.add(&one.context, Some(path))).map_err(|error| failed(&error))?;
+    Ok(opened)
 }
 
 /// Makes the context of one entry, with its state.

@@ -10,6 +10,7 @@ use super::association::{ServerAssociation, Verified};
 use super::classes;
 use super::context::Context;
 use super::header::OscoreHeader;
+use super::owners::{Hex, IdOwners, SharedId};
 use crate::message::{CoapMessage, OptionNumber};
 
 /// Security contexts by the IDs of their peers. Finding one costs the same for one and for a million. They may be replaced
@@ -19,7 +20,7 @@ pub struct Keyring(RwLock<Names>);
 
 /// Contexts by their names.
 #[derive(Debug, Default)]
-struct Names {
+pub(super) struct Names {
     contexts: HashMap<Name, Arc<Context>>,
     /// The only context with an ID, for requests that leave the ID context out; `None` for an ID that several have.
     by_kid: HashMap<Vec<u8>, Option<Arc<Context>>>,
@@ -28,29 +29,39 @@ struct Names {
 /// ID of a peer and ID context.
 type Name = (Vec<u8>, Option<Vec<u8>>);
 
-/// Two contexts have the same peer ID and the same ID context, so that requests could not be told apart.
+/// Why contexts cannot be used beside each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SameName {
-    /// The ID that both have as the peer's.
-    pub recipient_id: Vec<u8>,
+pub enum KeyringError {
+    /// Two have the same peer ID and the same ID context, so that requests could not be told apart.
+    SameName {
+        /// The ID that both have as the peer's.
+        recipient_id: Vec<u8>,
+    },
+    /// Two would use the same nonces with one key.
+    SharedId(SharedId),
 }
 
-impl fmt::Display for SameName {
+impl fmt::Display for KeyringError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("two OSCORE contexts have the recipient_id \"")?;
-        self.recipient_id.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))?;
-        formatter.write_str("\" and the same id_context; give each peer its own")
+        match self {
+            KeyringError::SameName { recipient_id } => {
+                let id = Hex(recipient_id);
+                write!(formatter, "two OSCORE contexts have the recipient_id \"{id}\" and the same id_context; ")?;
+                formatter.write_str("give each peer its own")
+            }
+            KeyringError::SharedId(error) => fmt::Display::fmt(error, formatter),
+        }
     }
 }
 
-impl std::error::Error for SameName {}
+impl std::error::Error for KeyringError {}
 
 impl Keyring {
     /// A keyring of these contexts.
     ///
     /// # Errors
-    /// When two have the same peer ID and ID context.
-    pub fn new(contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<Keyring, SameName> {
+    /// When two have the same peer ID and ID context, or one master secret, master salt, ID context and ID (RFC 8613 §3.3).
+    pub fn new(contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<Keyring, KeyringError> {
         Ok(Keyring(RwLock::new(Names::new(contexts)?)))
     }
 
@@ -59,13 +70,17 @@ impl Keyring {
     ///
     /// # Errors
     /// As [`Keyring::new`]; the ones before hold then.
-    pub fn replace(&self, contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<(), SameName> {
-        let names = Names::new(contexts)?;
+    pub fn replace(&self, contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<(), KeyringError> {
+        self.set(Names::new(contexts)?);
+        Ok(())
+    }
+
+    /// Replaces the contexts by some that may be used beside each other.
+    pub(super) fn set(&self, names: Names) {
         let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *held, names);
         let stays = |name: &Name, context| held.contexts.get(name).is_some_and(|other| Arc::ptr_eq(context, other));
         before.contexts.iter().filter(|(name, context)| !stays(name, context)).for_each(|(_, gone)| gone.retire());
-        Ok(())
     }
 
     fn find(&self, kid: &[u8], kid_context: Option<&[u8]>) -> Option<Arc<Context>> {
@@ -75,7 +90,8 @@ impl Keyring {
         exact.or_else(only).cloned()
     }
 
-    /// Takes the protection off a request that has an OSCORE option.
+    /// Takes the protection off a request that has an OSCORE option. Of its readable options Uri-Host, Uri-Port and Hop-Limit
+    /// count at most, and where nothing encrypted says otherwise.
     ///
     /// # Errors
     /// Why it is not believed; [`Refusal::response`] is the answer.
@@ -94,9 +110,11 @@ impl Keyring {
 }
 
 impl Names {
-    fn new(contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<Names, SameName> {
-        let mut names = Names::default();
+    /// Contexts that may be used beside each other.
+    pub(super) fn new(contexts: impl IntoIterator<Item = Arc<Context>>) -> Result<Names, KeyringError> {
+        let (mut names, mut owners) = (Names::default(), IdOwners::default());
         for context in contexts {
+            owners.add(&context, None).map_err(KeyringError::SharedId)?;
             let kid = context.recipient_id().to_vec();
             let name = (kid.clone(), context.id_context().map(<[u8]>::to_vec));
             match names.by_kid.entry(kid) {
@@ -108,7 +126,7 @@ impl Names {
                 }
             }
             if let Some(before) = names.contexts.insert(name, context) {
-                return Err(SameName { recipient_id: before.recipient_id().to_vec() });
+                return Err(KeyringError::SameName { recipient_id: before.recipient_id().to_vec() });
             }
         }
         Ok(names)

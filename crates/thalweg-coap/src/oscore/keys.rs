@@ -100,6 +100,16 @@ impl Keys {
     }
 }
 
+/// The same for all contexts with one master secret, master salt and ID context, and for no others. It tells nothing about a key.
+pub(super) type CommonName = [u8; 16];
+
+/// The name of what a context has in common with others.
+pub(super) fn common_name(parameters: &ContextParameters) -> CommonName {
+    let mut name = [0; 16];
+    expand(parameters, &[], "Name", &mut name);
+    name
+}
+
 /// Derives the value of one purpose from the master secret, as long as `out`.
 pub(super) fn expand(parameters: &ContextParameters, id: &[u8], purpose: &str, out: &mut [u8]) {
     let info = info(id, parameters.id_context(), purpose, out.len() as u8); // At most 16.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::*;
-use crate::message::Observe;
+use crate::message::{MessageWriter, Observe};
 use crate::oscore::{Context, ContextParameters, Keyring, OneRun, Past};
 
 const CHALLENGE: [u8; 8] = *b"as drawn";
@@ -28,6 +28,21 @@ fn ends(past: Past) -> (Host, Host, Arc<Context>) {
 
 fn ask(client: &mut Host, context: &Arc<Context>, request: RequestBuf) -> RequestId {
     client.endpoint.request_protected(client.now, peer(SERVER), request, Confirmability::Confirmable, context).unwrap()
+}
+
+/// A datagram whose readable options somebody changed on the way.
+fn changed<'a>(datagram: &'a [u8], change: impl FnOnce(&mut Vec<(OptionNumber, &'a [u8])>)) -> Vec<u8> {
+    let message = CoapMessage::parse(datagram).unwrap();
+    let mut options: Vec<_> = message.options.collect();
+    change(&mut options);
+    options.sort_by_key(|(number, _)| *number);
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::new(&mut bytes, message.message_type, message.code, message.id, &message.token);
+    for (number, value) in options {
+        writer.option(number, value);
+    }
+    writer.payload(message.payload);
+    bytes
 }
 
 #[track_caller]
@@ -63,6 +78,49 @@ fn the_endpoint_knows_what_was_protected() {
     let exchanges = server.exchanges();
     assert_eq!(exchanges.len(), 2);
     assert_eq!(exchanges.iter().map(|one| server.endpoint.is_protected(*one)).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn a_request_that_names_another_server_stays_closed_whoever_wrote_the_name() {
+    let (mut client, _, context) = ends(Past::Unused);
+    ask(&mut client, &context, RequestBuf::put("/door", "open"));
+    let request = client.sent().remove(0);
+    for (number, value) in
+        [(OptionNumber::PROXY_SCHEME, &b"coap"[..]), (OptionNumber::PROXY_URI, &b"coap://evil.example"[..])]
+    {
+        let led_away = changed(&request, |options| options.push((number, value)));
+        for proxying in [true, false] {
+            let mut server = Host::new(Config { proxying, ..trusting() });
+            server.endpoint.set_keyring(Arc::new(Keyring::new([context_of_server()]).unwrap()));
+            server.receive(CLIENT, &led_away);
+            if proxying {
+                let served = server.serve(|_| Response::new(Code::CHANGED));
+                let view = served[0].view();
+                assert!(view.options.value(OptionNumber::OSCORE).is_some() && view.path() == "/", "{served:?}");
+                assert_eq!(view.payload, CoapMessage::parse(&request).unwrap().payload);
+                assert_eq!(server.lines(), ["ACK 2.04"], "nor is the answer protected here");
+            } else {
+                assert_eq!(server.serve(nobody).len(), 0);
+                assert_eq!(server.lines(), ["ACK 5.05"]);
+            }
+            // Its number is not used up.
+            server.receive(CLIENT + 1, &request);
+            assert_eq!(server.serve(hello)[0].view().path(), "/door");
+        }
+    }
+}
+
+#[test]
+fn a_readable_host_keeps_no_request_from_its_answer() {
+    let (mut client, mut server, context) = ends(Past::Unused);
+    let request =
+        RequestBuf::get("/a").with_option(OptionNumber::URI_HOST, b"house").with_uint(OptionNumber::URI_PORT, 9);
+    ask(&mut client, &context, request.clone());
+    let datagram = client.sent().remove(0);
+    server.receive(CLIENT, &datagram);
+    assert_eq!(server.serve(hello), [request]);
+    server.sent().iter().for_each(|bytes| client.receive(SERVER, bytes));
+    assert_eq!(&*response(&mut client).payload, b"hello world");
 }
 
 #[test]
@@ -184,6 +242,29 @@ fn notifications_are_protected_and_end_when_the_client_says_so() {
     client.endpoint.cancel(client.now, id);
     exchange(&mut client, &mut server, hello);
     assert_eq!(server.endpoint.observers("/a"), 0);
+}
+
+/// RFC 8613 §4.1.3.5.1, §8.2, Appendix D.5.2: the endpoints ignore the readable option.
+#[test]
+fn only_the_encrypted_observe_option_registers_whatever_becomes_of_the_readable_one() {
+    let (mut client, mut server, context) = ends(Past::Unused);
+    let state = |_: &CoapRequest<'_>| Response::content("0", 0).observable();
+    let without_observe =
+        |datagram: &[u8]| changed(datagram, |options| options.retain(|(number, _)| *number != OptionNumber::OBSERVE));
+    ask(&mut client, &context, RequestBuf::get("/a").with_observe(Observe::Register));
+    server.receive(CLIENT, &without_observe(&client.sent().remove(0)));
+    server.serve(state);
+    assert_eq!(server.endpoint.observers("/a"), 1);
+    client.receive(SERVER, &without_observe(&server.sent().remove(0)));
+    assert!(response(&mut client).observe.is_some());
+    ask(&mut client, &context, RequestBuf::get("/b"));
+    let registered = changed(&client.sent().remove(0), |options| options.push((OptionNumber::OBSERVE, &[])));
+    server.receive(CLIENT, &registered);
+    server.serve(state);
+    assert_eq!(server.endpoint.observers("/b"), 0);
+    let answer = changed(&server.sent().remove(0), |options| options.push((OptionNumber::OBSERVE, &[9])));
+    client.receive(SERVER, &answer);
+    assert!(response(&mut client).observe.is_none());
 }
 
 #[test]

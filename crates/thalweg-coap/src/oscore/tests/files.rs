@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::message::{CoapMessage, MessageId, MessageType, RequestBuf, Token};
-use crate::oscore::file::{ClientContexts, KeyringFile, load_context, load_keyring};
+use crate::oscore::file::{ClientContexts, FileError, KeyringFile, load_context, load_keyring};
 use crate::oscore::{ClientAssociation, Context, ContextParameters, OneRun, OscoreHeader, Past, Refusal};
 
 /// A directory that is gone at the end.
@@ -31,6 +31,8 @@ impl Drop for Directory {
 }
 
 const KEYS: &str = r#"{"master_secret": "0102030405060708090a0b0c0d0e0f10", "sender_id": "", "recipient_id": "01"}"#;
+/// With the same secret and other IDs.
+const OTHER: &str = r#"{"master_secret": "0102030405060708090a0b0c0d0e0f10", "sender_id": "03", "recipient_id": "02"}"#;
 
 /// The number in the next request of a client.
 fn next_number(client: &mut ClientAssociation) -> u64 {
@@ -110,7 +112,7 @@ fn files_that_cannot_be_used_are_told_what_is_wrong() {
     check("hkdf", &with(r#""hkdf": "HKDF-SHA-512""#), "use HKDF-SHA-256");
     check("unknown", &with(r#""master_secert": """#), "master_secert is no key");
     check("window", &with(r#""replay_window": 0"#), "from 1 to 64");
-    check("several", &format!("[{KEYS}, {}]", KEYS.replace("\"01\"", "\"02\"")), "exactly one context");
+    check("several", &format!("[{KEYS}, {OTHER}]"), "exactly one context");
     check("none", "[]", "exactly one context");
     check("state", &with(r#""state": "nowhere/x""#), "nowhere/x");
     let directory = Directory::new("damaged");
@@ -129,18 +131,55 @@ fn everything_that_can_be_said_is_understood() {
     let context = load_context(&directory.write("keys.json", all)).unwrap();
     assert_eq!((context.recipient_id(), context.id_context()), (&[1][..], Some(&super::bytes("37cbf3210017a2d3")[..])));
     assert!(directory.0.join("my.state").exists());
-    let two = format!("[{KEYS}, {}]", KEYS.replace("\"01\"", "\"02\""));
-    assert!(load_keyring(&directory.write("two.json", &two)).is_ok());
-    let same = format!("[{KEYS}, {}]", KEYS.replace("\"sender_id\": \"\"", "\"sender_id\": \"03\""));
+    assert!(load_keyring(&directory.write("two.json", &format!("[{KEYS}, {OTHER}]"))).is_ok());
+    let same = format!("[{KEYS}, {}]", KEYS.replace("0102", "ffff").replace(": \"\"", ": \"03\""));
     let error = load_keyring(&directory.write("same.json", &same)).unwrap_err().to_string();
     assert!(error.contains("same id_context"), "{error}");
 }
 
 #[test]
+fn contexts_with_one_secret_have_no_id_in_common_wherever_they_stand() {
+    let directory = Directory::new("ids");
+    let with = |sender: &str, recipient: &str| {
+        let secret = "0102030405060708090a0b0c0d0e0f10";
+        format!(r#"{{"master_secret": "{secret}", "sender_id": "{sender}", "recipient_id": "{recipient}"}}"#)
+    };
+    let check = |error: FileError, names: [&str; 2]| {
+        let error = error.to_string();
+        assert!(names.iter().all(|name| error.contains(name)) && error.contains("used twice"), "{error}");
+    };
+    let names = ["sender_id \"\" and recipient_id \"01\"", "sender_id \"\" and recipient_id \"02\""];
+    let keys = |first: &str, second: &str| directory.write("keys.json", &format!("[{first}, {second}]"));
+    check(load_keyring(&keys(KEYS, &with("", "02"))).unwrap_err(), names);
+    // The peers have a key in common, and this end has that of a peer.
+    check(load_keyring(&keys(KEYS, &with("03", "01"))).unwrap_err(), [names[0], "recipient_id \"01\" in"]);
+    check(load_keyring(&keys(KEYS, &with("01", "02"))).unwrap_err(), [names[0], "sender_id \"01\" and"]);
+    for beside in [with("03", "02"), with("", "02").replace("0102", "ffff"), with("01", "")] {
+        assert!(load_keyring(&keys(KEYS, &beside)).is_ok(), "{beside}");
+    }
+    let id_context = with("", "02").replace('}', ", \"id_context\": \"aa\"}");
+    assert!(load_keyring(&keys(KEYS, &id_context)).is_ok());
+    // Nor in files of their own, of a server and of a client beside it, now and when they are read again.
+    let mut server = KeyringFile::load(&directory.write("server.json", KEYS)).unwrap();
+    let mut contexts = server.client_contexts();
+    let thing = directory.write("thing.json", &with("", "02"));
+    check(contexts.load(&thing).unwrap_err(), ["server.json", "thing.json"]);
+    directory.write("thing.json", &with("05", "06"));
+    let held = contexts.load(&thing).unwrap();
+    let second = directory.write("second.json", &with("05", "07"));
+    check(contexts.load(&second).unwrap_err(), ["thing.json", "second.json"]);
+    let path = directory.write("server.json", &format!("[{KEYS}, {}]", with("05", "07")));
+    check(server.reload(&path).unwrap_err(), ["thing.json", "server.json"]);
+    drop(held);
+    assert!(server.reload(&path).is_ok(), "nobody uses it any more");
+    let moved = format!("[{}]", KEYS.replace('}', ", \"state\": \"moved\"}"));
+    check(server.reload(&directory.write("server.json", &moved)).unwrap_err(), [names[0], names[0]]);
+}
+
+#[test]
 fn a_file_that_is_read_again_keeps_contexts_that_stay_and_retires_those_that_are_gone() {
     let directory = Directory::new("again");
-    let other = KEYS.replace("\"01\"", "\"02\"");
-    let path = directory.write("keys.json", &format!("[{KEYS}, {other}]"));
+    let path = directory.write("keys.json", &format!("[{KEYS}, {OTHER}]"));
     let mut file = KeyringFile::load(&path).unwrap();
     let keyring = std::sync::Arc::clone(file.keyring());
     let secret: Vec<u8> = (1..=16).collect();
@@ -165,7 +204,7 @@ fn a_file_that_is_read_again_keeps_contexts_that_stay_and_retires_those_that_are
     let error = file.reload(&path).unwrap_err().to_string();
     assert!(error.contains("needs another state"), "{error}");
     assert!(said(&request()).is_ok(), "the contexts before hold");
-    directory.write("keys.json", &format!("[{other}]"));
+    directory.write("keys.json", &format!("[{OTHER}]"));
     file.reload(&path).unwrap();
     assert_eq!(said(&request()).unwrap_err(), Refusal::UnknownContext);
     assert!(association.context().is_retired());

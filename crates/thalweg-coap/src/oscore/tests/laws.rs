@@ -1,12 +1,14 @@
 //! Laws of protection under any message, any bit flipped, any order.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::{bytes, ends};
 use crate::message::{CoapMessage, Code, MessageId, MessageType, OptionNumber, RequestBuf, Token};
 use crate::oscore::{
-    Age, ClientAssociation, Context, ContextParameters, Keyring, OneRun, Opened, OscoreHeader, PartialIv, Past,
-    Refusal, ServerAssociation,
+    Age, ClientAssociation, Context, ContextParameters, Keyring, KeyringError, OneRun, Opened, OscoreHeader, PartialIv,
+    Past, Refusal, ServerAssociation,
 };
 
 const TOKEN: [u8; 4] = [1, 2, 3, 4];
@@ -200,6 +202,29 @@ fn what_is_decrypted_has_to_be_a_message_without_protection_of_its_own() {
 }
 
 #[test]
+fn what_is_readable_leads_what_was_opened_nowhere() {
+    let outer = RequestBuf::get("/outer")
+        .with_option(OptionNumber::URI_HOST, b"evil")
+        .with_uint(OptionNumber::URI_PORT, 9)
+        .with_option(OptionNumber::PROXY_URI, b"coap://evil/")
+        .with_option(OptionNumber::PROXY_SCHEME, b"coap")
+        .with_option(OptionNumber::HOP_LIMIT, &[3]);
+    let check = |plaintext: &str, expect: &[(OptionNumber, &[u8])]| {
+        let opened = Opened::read(bytes(plaintext), outer.view().options).unwrap();
+        let options: Vec<_> = opened.view().options.collect();
+        assert_eq!(options, expect, "{plaintext}");
+    };
+    let (host, port, scheme) = (OptionNumber::URI_HOST, OptionNumber::URI_PORT, OptionNumber::PROXY_SCHEME);
+    let hops = OptionNumber::HOP_LIMIT;
+    // Nothing, a host, a port, a scheme, and a number of hops that are encrypted.
+    check("01", &[(host, b"evil"), (port, &[9]), (hops, &[3])]);
+    check("013168", &[(host, b"h"), (hops, &[3])]);
+    check("017107", &[(port, &[7]), (hops, &[3])]);
+    check("01d41a636f6170", &[(hops, &[3]), (scheme, b"coap")]);
+    check("01d10305", &[(host, b"evil"), (port, &[9]), (hops, &[5])]);
+}
+
+#[test]
 fn what_proxies_must_not_read_is_not_readable() {
     let (context, _) = ends(Past::Unused);
     let request = RequestBuf::put("/door?key=1", "open").with_option(OptionNumber::URI_HOST, b"house");
@@ -292,8 +317,34 @@ fn contexts_are_found_by_id_and_id_context() {
         let found = association.context();
         assert_eq!((found.recipient_id(), found.id_context()), (id, id_context));
     }
-    let twice = [with(b"s", b"a", None), with(b"t", b"a", None)];
-    assert!(Keyring::new(twice).unwrap_err().to_string().contains("\"61\""));
+    let other_secret = ContextParameters::new(&[8; 16], b"t", b"a").unwrap();
+    let twice = [with(b"s", b"a", None), Context::new(&other_secret, 0, Box::new(OneRun), Past::Unused)];
+    assert_eq!(Keyring::new(twice).unwrap_err(), KeyringError::SameName { recipient_id: b"a".to_vec() });
+}
+
+#[test]
+fn contexts_that_would_use_a_nonce_twice_are_refused() {
+    let context = |sender: &[u8], recipient: &[u8], salt: &[u8]| {
+        let parameters = ContextParameters::new(&[7; 16], sender, recipient).unwrap().with_salt(salt);
+        Context::new(&parameters, 0, Box::new(OneRun), Past::Unused)
+    };
+    let first = context(b"s", b"a", b"");
+    for (sender, recipient, id) in [(b"s", b"b", b"s"), (b"t", b"a", b"a"), (b"a", b"b", b"a"), (b"t", b"s", b"s")] {
+        // No salt is one of zeros (RFC 5869 §2.2).
+        for salt in [&b""[..], &[0; 4]] {
+            let error = Keyring::new([Arc::clone(&first), context(sender, recipient, salt)]).unwrap_err();
+            let KeyringError::SharedId(shared) = &error else { panic!("{error}") };
+            assert_eq!(shared.id, id);
+            let said = error.to_string();
+            assert!(said.contains("\"73\" and recipient_id \"61\"") && said.contains("used twice"), "{said}");
+        }
+        assert!(Keyring::new([Arc::clone(&first), context(sender, recipient, b"salt")]).is_ok() || recipient == b"a");
+    }
+    assert!(Keyring::new([context(b"s", b"a", b""), context(b"a", b"s", b"")]).is_ok(), "both ends of one pair");
+    let keyring = Keyring::new([Arc::clone(&first)]).unwrap();
+    assert!(keyring.replace([Arc::clone(&first), context(b"s", b"b", b"")]).is_err());
+    let request = protect(&mut ClientAssociation::new(context(b"a", b"s", b"")), &RequestBuf::get("/"));
+    assert!(verify(&keyring, &request).is_ok(), "the one before holds");
 }
 
 #[test]

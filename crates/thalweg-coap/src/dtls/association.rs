@@ -71,21 +71,13 @@ impl DtlsAssociation {
         datagram: &[u8],
     ) -> Result<DtlsAssociation, DtlsError> {
         let (dtls, began_with) = (side.open(origin.moment(now)), hello.random.try_into().ok());
-        let mut association = DtlsAssociation { dtls, origin, began_with, is_preshared: side.opens_by_key() };
-        let cookie: [u8; 32] = hello.cookie.try_into().map_err(|_| DtlsError("it has no cookie".to_owned()))?;
+        let association = DtlsAssociation { dtls, origin, began_with, is_preshared: side.opens_by_key() };
         let mut first = Vec::with_capacity(datagram.len());
         hello.write_without_cookie(&mut first);
-        cookie::believing(cookie, || {
-            association.handle(now, &first)?;
-            let mut unsent = [0; RECORD_MAX];
-            // The client has it: its cookie came back.
-            while !matches!(association.poll(&mut unsent), DtlsStep::Idle(_)) {}
-            association.handle(now, datagram)
-        })?;
-        Ok(association)
+        association.begin(now, hello.cookie, &first, datagram)
     }
 
-    /// The server's end for a ClientHello of DTLS 1.3, which asks for a cookie by itself.
+    /// The same for a client of DTLS 1.3, whose first datagram was `first`.
     ///
     /// # Errors
     /// When the ClientHello cannot be agreed with.
@@ -93,12 +85,53 @@ impl DtlsAssociation {
         side: &ServerSide,
         origin: ClockOrigin,
         now: Instant,
+        hello: &ClientHello<'_>,
+        (first, datagram): (&[u8], &[u8]),
+    ) -> Result<DtlsAssociation, DtlsError> {
+        let (dtls, began_with) = (side.open13(origin.moment(now))?, hello.random.try_into().ok());
+        let association = DtlsAssociation { dtls, origin, began_with, is_preshared: false };
+        association.begin(now, hello.retry_cookie.unwrap_or_default(), first, datagram)
+    }
+
+    /// Takes the datagram that a client sent first and the one with the cookie that it was asked for.
+    fn begin(
+        mut self,
+        now: Instant,
+        cookie: &[u8],
+        first: &[u8],
         datagram: &[u8],
     ) -> Result<DtlsAssociation, DtlsError> {
-        let dtls = side.open13(origin.moment(now))?;
+        let cookie: [u8; 32] = cookie.try_into().map_err(|_| DtlsError("it has no cookie".to_owned()))?;
+        cookie::believing(cookie, || {
+            self.handle(now, first)?;
+            let mut unsent = [0; RECORD_MAX];
+            // The client has it: its cookie came back.
+            while !matches!(self.poll(&mut unsent), DtlsStep::Idle(_)) {}
+            self.handle(now, datagram)
+        })?;
+        Ok(self)
+    }
+
+    /// The datagram that asks the client of DTLS 1.3 that sent `first` to send it again with `cookie` (HelloRetryRequest), in
+    /// `buffer`; nothing is kept.
+    ///
+    /// # Errors
+    /// When the ClientHello cannot be agreed with.
+    pub fn ask_again<'a>(
+        side: &ServerSide,
+        origin: ClockOrigin,
+        now: Instant,
+        first: &[u8],
+        cookie: [u8; 32],
+        buffer: &'a mut [u8; RECORD_MAX],
+    ) -> Result<&'a [u8], DtlsError> {
+        let dtls = side.open_asking(origin.moment(now))?;
         let mut association = DtlsAssociation { dtls, origin, began_with: None, is_preshared: false };
-        association.handle(now, datagram)?;
-        Ok(association)
+        cookie::believing(cookie, || association.handle(now, first))?;
+        match association.poll(buffer) {
+            DtlsStep::Send(bytes) => Ok(bytes),
+            _ => Err(DtlsError("it is no ClientHello".to_owned())),
+        }
     }
 
     /// The client's end; its first datagram waits to be sent.
@@ -189,6 +222,8 @@ pub const RECORD_MAX: usize = (1 << 14) + 256;
 pub struct ServerSide {
     preshared: Option<Arc<Config>>,
     certified: Option<(Arc<Config>, DtlsCertificate)>,
+    /// For connections of DTLS 1.3 that only ask for a cookie.
+    asking: Option<Arc<Config>>,
     /// One for all handshakes, also those that began with other keys.
     resolver: Arc<Resolver>,
     keys: PresharedKeys,
@@ -239,12 +274,14 @@ impl ServerSide {
             let config = builder().require_client_certificate(asks_clients).build()?;
             Ok::<_, DtlsError>((Arc::new(config), dtls_certificate(own)?))
         });
+        let asking = certificate.map(|_| builder().with_crypto_provider(cookie::asking_provider()).build());
+        let asking = asking.transpose()?.map(Arc::new);
         let preshared = preshared.transpose()?.map(Arc::new);
         let certified = certified.transpose()?;
         if preshared.is_none() && certified.is_none() {
             return Err(DtlsError("a server of DTLS needs pre-shared keys or a certificate".to_owned()));
         }
-        Ok(ServerSide { preshared, certified, resolver, keys: keys.clone(), uses_key: false })
+        Ok(ServerSide { preshared, certified, asking, resolver, keys: keys.clone(), uses_key: false })
     }
 
     /// Whether a ClientHello can lead to a connection; chooses the key or the certificate for the next one.
@@ -291,6 +328,12 @@ impl ServerSide {
         let (config, certificate) =
             self.certified.as_ref().ok_or_else(|| DtlsError("DTLS 1.3 needs a certificate".to_owned()))?;
         Ok(Dtls::new_13(Arc::clone(config), certificate.clone(), moment))
+    }
+
+    fn open_asking(&self, moment: std::time::Instant) -> Result<Dtls, DtlsError> {
+        let config = self.asking.as_ref().ok_or_else(|| DtlsError("DTLS 1.3 needs a certificate".to_owned()))?;
+        let certificate = DtlsCertificate { certificate: Vec::new(), private_key: Vec::new() };
+        Ok(Dtls::new_13(Arc::clone(config), certificate, moment))
     }
 }
 

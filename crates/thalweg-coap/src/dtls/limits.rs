@@ -7,12 +7,17 @@ use std::time::Duration;
 pub struct SessionLimits {
     /// Sessions; the one that was silent longest makes room. Default 16,384, as many as peers of an endpoint.
     pub sessions_max: usize,
-    /// Handshakes under way; the oldest makes room. Default 1,024: at 100 µs each they are done in 0.1 s.
+    /// Sessions of one host (an IPv4 address, or 64 bits of an IPv6 one); its own that was silent longest makes room. Default
+    /// 4,096: a quarter, so that no single host takes the places of others.
+    pub sessions_per_host_max: usize,
+    /// Handshakes under way, all of clients that proved their addresses; the oldest makes room. Default 1,024: at 100 µs each
+    /// they are done in 0.1 s.
     pub handshakes_max: usize,
-    /// Handshakes of one host (an IPv4 address, or 64 bits of an IPv6 one) whose address is proved; its own oldest makes room.
-    /// Default 256: a quarter, so that no single host takes the places of others.
+    /// The same of one host; its own oldest makes room. Default 256, a quarter.
     pub handshakes_per_host_max: usize,
-    /// Handshakes of DTLS 1.3 among them whose client has not proved its address. Default 128.
+    /// First messages of DTLS 1.3 that are kept of addresses without proof, of 2 KiB at most each, a quarter of them for one
+    /// host; the oldest makes room. A client needs its own only if its second message differs in more than cookie and padding,
+    /// such as in a key share that it was asked for. Default 128.
     pub unproved_max: usize,
     /// The longest silence of a session. Default 1 h.
     pub idle_max: Duration,
@@ -24,6 +29,7 @@ impl Default for SessionLimits {
     fn default() -> SessionLimits {
         SessionLimits {
             sessions_max: 16_384,
+            sessions_per_host_max: 4096,
             handshakes_max: 1024,
             handshakes_per_host_max: 256,
             unproved_max: 128,
@@ -36,7 +42,7 @@ impl Default for SessionLimits {
 /// Numbers about sessions: the first ones since the server began, the last two at present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// Datagrams that asked for a cookie.
+    /// First messages of clients, which were asked for a cookie.
     pub challenged: u64,
     /// Handshakes that were completed.
     pub established: u64,

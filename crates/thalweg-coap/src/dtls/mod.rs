@@ -5,10 +5,10 @@
 //! (RFC 7250), connection IDs (RFC 9146) and resumption are not built.
 
 mod association;
+mod challenges;
 mod client;
 mod cookie;
 mod hello;
-mod hosts;
 mod limits;
 mod recency;
 mod record;

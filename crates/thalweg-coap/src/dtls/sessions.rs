@@ -1,5 +1,6 @@
 //! The DTLS sessions of a server's socket.
 
+mod hellos;
 mod renewal;
 
 use std::collections::HashMap;
@@ -9,9 +10,8 @@ use thalweg_base::time::Instant;
 
 use super::DtlsError;
 use super::association::{ClockOrigin, DtlsAssociation, DtlsStep, RECORD_MAX, ServerSide};
-use super::cookie::Cookies;
+use super::challenges::Challenges;
 use super::hello::{self, ClientHello};
-use super::hosts::HostCounts;
 use super::limits::{SessionCounts, SessionLimits};
 use super::recency::Recency;
 use super::record::RecordKind;
@@ -27,14 +27,11 @@ pub struct Sessions {
     trust: Option<Trust>,
     limits: SessionLimits,
     origin: ClockOrigin,
-    cookies: Cookies,
+    challenges: Challenges,
     entries: Slab<Entry>,
     places: HashMap<Peer, Places>,
     established: Recency,
     handshakes: Recency,
-    /// Handshakes of each host.
-    hosts: HostCounts,
-    unproved: usize,
     timers: Timers<u64>,
     serial: u32,
     counts: SessionCounts,
@@ -63,8 +60,7 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Its address may be forged.
-    Unproved,
+    /// Its client has proved its address.
     Handshake,
     /// The last messages of the handshake may have been lost.
     Established,
@@ -74,7 +70,7 @@ enum Stage {
 
 impl Stage {
     fn is_handshake(self) -> bool {
-        matches!(self, Stage::Unproved | Stage::Handshake)
+        self == Stage::Handshake
     }
 }
 
@@ -112,13 +108,11 @@ impl Sessions {
             trust,
             limits,
             origin,
-            cookies: Cookies::new(secret),
+            challenges: Challenges::new(secret, limits.unproved_max),
             entries: Slab::new(),
             places: HashMap::new(),
-            established: Recency::new(),
-            handshakes: Recency::new(),
-            hosts: HostCounts::default(),
-            unproved: 0,
+            established: Recency::default(),
+            handshakes: Recency::default(),
             timers: Timers::new(),
             serial: 0,
             counts: SessionCounts::default(),
@@ -149,7 +143,7 @@ impl Sessions {
         if kind == RecordKind::PlainHandshake
             && let Some(hello) = ClientHello::parse(bytes)
         {
-            return self.handle_hello(now, from, places, &hello, bytes);
+            return self.handle_hello(now, from, &hello, bytes);
         }
         let session = places.session.filter(|id| match self.entries.get(*id).map(|entry| entry.stage) {
             Some(Stage::Established) => true,
@@ -215,9 +209,7 @@ impl Sessions {
             entry.timer = None;
             let is_idle = !entry.stage.is_handshake() && now.since(entry.used_at) >= self.limits.idle_max;
             if is_idle {
-                entry.association.close();
-                let _ = self.pump(now, id);
-                self.end(id, &Over::Closed);
+                self.retire(now, id);
                 continue;
             }
             let turn = match entry.association.handle_timeout(now) {
@@ -241,97 +233,6 @@ impl Sessions {
     fn session_of(&self, peer: Peer) -> Option<u64> {
         let id = self.places.get(&peer.place())?.session?;
         self.entries.get(id).filter(|entry| entry.peer == peer).map(|_| id)
-    }
-
-    /// A client wants a session, or wants another one.
-    fn handle_hello(&mut self, now: Instant, from: Peer, places: Places, hello: &ClientHello<'_>, bytes: &[u8]) {
-        if hello.offers_dtls13 && self.side.has_dtls13() {
-            // The cookie of DTLS 1.3 is checked by the handshake that gave it.
-            return match places.handshake {
-                Some(id) => self.feed(now, id, bytes),
-                None => self.begin(now, from, Stage::Unproved, |side, origin| {
-                    DtlsAssociation::accept13(side, origin, now, bytes)
-                }),
-            };
-        }
-        if !self.cookies.is_valid(now, from.address, hello) {
-            self.counts.challenged += 1;
-            let cookie = self.cookies.make(now, from.address, hello);
-            self.outbox.push(from, |out| hello::write_verify_request(out, hello, &cookie));
-            return;
-        }
-        if let Some(id) = places.handshake.filter(|id| self.is_of_handshake(*id, hello)) {
-            return self.feed(now, id, bytes);
-        }
-        if !self.side.choose(hello) {
-            self.counts.failed += 1;
-            return self.alert(from, HANDSHAKE_FAILURE);
-        }
-        if let Some(id) = places.handshake {
-            self.end(id, &Over::Failed);
-        }
-        self.begin(now, from, Stage::Handshake, |side, origin| {
-            DtlsAssociation::accept(side, origin, now, hello, bytes)
-        });
-    }
-
-    /// Whether a ClientHello is the one that a handshake began with.
-    fn is_of_handshake(&self, id: u64, hello: &ClientHello<'_>) -> bool {
-        self.entries.get(id).is_some_and(|entry| entry.association.is_of(hello))
-    }
-
-    fn begin(
-        &mut self,
-        now: Instant,
-        from: Peer,
-        stage: Stage,
-        open: impl FnOnce(&ServerSide, ClockOrigin) -> Result<DtlsAssociation, DtlsError>,
-    ) {
-        self.make_room(from.host(), stage);
-        let association = match open(&self.side, self.origin).map(Box::new) {
-            Ok(association) => association,
-            Err(error) => {
-                tracing::debug!(from = %from.address, %error, "a DTLS handshake failed at its beginning");
-                self.counts.failed += 1;
-                if stage != Stage::Unproved {
-                    self.alert(from, HANDSHAKE_FAILURE);
-                }
-                return;
-            }
-        };
-        self.serial = self.serial.wrapping_add(1).max(1);
-        let peer = Peer { session: self.serial, ..from };
-        let id = self.entries.insert(Entry { association, peer, stage, identity: None, timer: None, used_at: now });
-        self.handshakes.insert(index_of(id));
-        self.hosts.add(peer.host());
-        self.unproved += usize::from(stage == Stage::Unproved);
-        self.places.entry(from).or_default().handshake = Some(id);
-        if let Turn::Over(over) = self.pump(now, id) {
-            self.end(id, &over);
-        }
-    }
-
-    /// Lets the oldest handshake go, if there is no room for another one: that of the same host, where it has as many as it may.
-    fn make_room(&mut self, host: PeerHost, stage: Stage) {
-        let is_unproved = stage == Stage::Unproved;
-        let oldest = if is_unproved && self.unproved >= self.limits.unproved_max.max(1) {
-            self.oldest_handshake(|entry| entry.stage == Stage::Unproved)
-        } else if !is_unproved && self.hosts.of(host) >= self.limits.handshakes_per_host_max.max(1) {
-            self.oldest_handshake(|entry| entry.peer.host() == host)
-        } else if self.handshakes.len() >= self.limits.handshakes_max.max(1) {
-            self.oldest_handshake(|_| true)
-        } else {
-            return;
-        };
-        if let Some(id) = oldest {
-            self.counts.evicted += 1;
-            self.remove(id);
-        }
-    }
-
-    fn oldest_handshake(&self, is_meant: impl Fn(&Entry) -> bool) -> Option<u64> {
-        let mut entries = self.handshakes.oldest_first().filter_map(|place| self.entries.at(place));
-        entries.find(|(_, entry)| is_meant(entry)).map(|(id, _)| id)
     }
 
     fn feed(&mut self, now: Instant, id: u64, bytes: &[u8]) {
@@ -369,7 +270,7 @@ impl Sessions {
                     entry.used_at = now;
                     let peer = entry.peer;
                     self.plain.push(peer, |out| out.extend_from_slice(bytes));
-                    self.established.touch(index_of(id));
+                    self.established.touch(peer.host(), index_of(id));
                 }
                 DtlsStep::Certificate(der) => {
                     let checked = self.trust.as_ref().map(|trust| trust.check_client(der));
@@ -394,26 +295,44 @@ impl Sessions {
     /// The handshake is complete: the session takes the place of one before it.
     fn establish(&mut self, now: Instant, id: u64) {
         let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.stage.is_handshake()) else { return };
-        self.unproved -= usize::from(entry.stage == Stage::Unproved);
         entry.stage = Stage::Established;
         entry.used_at = now;
-        self.handshakes.remove(index_of(id));
-        let host = entry.peer.host();
-        let places = self.places.entry(entry.peer.place()).or_default();
+        let (place, host) = (entry.peer.place(), entry.peer.host());
+        self.handshakes.remove(host, index_of(id));
+        let places = self.places.entry(place).or_default();
         places.handshake = None;
         let before = places.session.replace(id);
         self.counts.established += 1;
         if let Some(before) = before.filter(|before| self.entries.remove(*before).is_some()) {
-            self.established.remove(index_of(before));
+            self.established.remove(host, index_of(before));
         }
-        if self.established.len() >= self.limits.sessions_max.max(1)
-            && let Some((oldest, _)) = self.established.oldest().and_then(|place| self.entries.at(place))
-        {
+        self.make_room_for_session(now, host);
+        self.established.insert(host, index_of(id));
+    }
+
+    /// Ends the session that was silent longest, if there is no room for another one: that of the same host, where it has as
+    /// many as it may.
+    fn make_room_for_session(&mut self, now: Instant, host: PeerHost) {
+        let oldest = if self.established.len_of(host) >= self.limits.sessions_per_host_max.max(1) {
+            self.established.oldest_of(host)
+        } else if self.established.len() >= self.limits.sessions_max.max(1) {
+            self.established.oldest()
+        } else {
+            return;
+        };
+        if let Some((id, _)) = oldest.and_then(|place| self.entries.at(place)) {
             self.counts.evicted += 1;
-            self.remove(oldest);
+            self.retire(now, id);
         }
-        self.established.insert(index_of(id));
-        self.hosts.release(host);
+    }
+
+    /// Ends a session and says so: its client would go on with it.
+    fn retire(&mut self, now: Instant, id: u64) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
+        entry.association.close();
+        // Whatever it says, it is over.
+        let _ = self.pump(now, id);
+        self.remove(id);
     }
 
     /// Sets the timer of a connection to the next thing that is due.
@@ -434,14 +353,14 @@ impl Sessions {
     fn end(&mut self, id: u64, over: &Over) {
         let Some(entry) = self.entries.get(id) else { return };
         let place = entry.peer.place();
-        if entry.stage == Stage::Handshake && matches!(over, Over::Failed) {
+        if entry.stage.is_handshake() && matches!(over, Over::Failed) {
             self.alert(place, HANDSHAKE_FAILURE);
         }
         self.counts.failed += u64::from(matches!(over, Over::Failed));
         self.remove(id);
     }
 
-    /// Tells a client whose address is proved that there will be no session.
+    /// Tells a client that there will be no session, by a datagram shorter than any ClientHello.
     fn alert(&mut self, to: Peer, description: u8) {
         self.outbox.push(to, |out| hello::write_alert(out, description));
     }
@@ -451,13 +370,8 @@ impl Sessions {
         if let Some((timer, _)) = entry.timer {
             self.timers.cancel(timer);
         }
-        self.unproved -= usize::from(entry.stage == Stage::Unproved);
-        if entry.stage.is_handshake() {
-            self.handshakes.remove(index_of(id));
-            self.hosts.release(entry.peer.host());
-        } else {
-            self.established.remove(index_of(id));
-        }
+        let order = if entry.stage.is_handshake() { &mut self.handshakes } else { &mut self.established };
+        order.remove(entry.peer.host(), index_of(id));
         let Some(places) = self.places.get_mut(&entry.peer.place()) else { return };
         for place in [&mut places.session, &mut places.handshake] {
             place.take_if(|held| *held == id);

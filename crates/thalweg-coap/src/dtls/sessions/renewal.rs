@@ -31,14 +31,11 @@ impl Sessions {
         };
         let gone: Vec<u64> = self.entries.iter().filter(|(_, entry)| is_gone(entry)).map(|(id, _)| id).collect();
         for id in gone {
-            let Some(entry) = self.entries.get_mut(id) else { continue };
-            if entry.stage.is_handshake() {
-                self.end(id, &Over::Failed);
-                continue;
+            match self.entries.get(id).map(|entry| entry.stage.is_handshake()) {
+                Some(true) => self.end(id, &Over::Failed),
+                Some(false) => self.retire(now, id),
+                None => {}
             }
-            entry.association.close();
-            let _ = self.pump(now, id);
-            self.end(id, &Over::Closed);
         }
         Ok(())
     }

@@ -388,18 +388,24 @@ impl Server {
     /// # Errors
     /// When they cannot be used by a transport that it serves; the ones before hold then.
     pub fn set_credentials(&self, credentials: &Credentials) -> Result<(), ServerError> {
+        self.check_credentials(credentials)?;
+        let renewals = self.renewals.secure.iter().chain(&self.renewals.streams);
+        if renewals.filter(|renewal| renewal.renew(credentials)).count() > 0 {
+            self.homes.iter().for_each(SendHandler::wake);
+        }
+        Ok(())
+    }
+
+    /// Whether every transport that it serves can use other credentials.
+    pub(crate) fn check_credentials(&self, credentials: &Credentials) -> Result<(), ServerError> {
         let refused = |transport: &str, error: io::Error| {
             ServerError::new(format!("use the credentials for {transport}"), "the ones before hold")(error)
         };
         if self.secure_address.is_some() {
             Sessions::check(credentials).map_err(|error| refused("DTLS", io::Error::other(error)))?;
         }
-        if self.stream_addresses.iter().any(|(transport, _)| transport.is_secure()) {
-            TlsServer::new(credentials).map_err(|error| refused("TLS", error))?;
-        }
-        let renewals = self.renewals.secure.iter().chain(&self.renewals.streams);
-        if renewals.filter(|renewal| renewal.renew(credentials)).count() > 0 {
-            self.homes.iter().for_each(SendHandler::wake);
+        if let Some((transport, _)) = self.stream_addresses.iter().find(|(transport, _)| transport.is_secure()) {
+            TlsServer::new(credentials, *transport).map_err(|error| refused("TLS", error))?;
         }
         Ok(())
     }

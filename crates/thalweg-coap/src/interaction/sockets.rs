@@ -49,7 +49,7 @@ pub(super) fn open_streams(config: &StreamsConfig) -> Result<Streams, ServerErro
     for (transport, address) in config.listeners.iter().copied().take(LISTENERS_MAX) {
         let unusable = ServerError::new(format!("listen for {transport}"), "give it other credentials");
         let is_possible = transport.is_reliable();
-        let tls = transport.is_secure().then(|| TlsServer::new(&config.credentials));
+        let tls = transport.is_secure().then(|| TlsServer::new(&config.credentials, transport));
         let tls = if is_possible { tls.transpose() } else { Err(io::Error::other("it has no connections")) };
         let tls = tls.map_err(unusable)?;
         let taken =

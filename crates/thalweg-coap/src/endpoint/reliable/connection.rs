@@ -37,6 +37,18 @@ pub(super) struct Connection {
     pub is_dirty: bool,
 }
 
+impl Connection {
+    /// Bytes of messages that are not whole, here and in the transport.
+    pub fn inbound_bytes(&self) -> usize {
+        self.inbound.len() + self.share.held_bytes
+    }
+
+    /// Lets what has arrived go; returns how much it was.
+    pub fn drop_inbound(&mut self) -> usize {
+        std::mem::take(&mut self.inbound).len() + std::mem::take(&mut self.share.held_bytes)
+    }
+}
+
 /// What a connection takes of what all share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionShare {
@@ -45,6 +57,8 @@ pub(super) struct ConnectionShare {
     /// The last turn in which it brought messages, and how many.
     pub turn: u64,
     pub taken: usize,
+    /// What the transport holds of messages that it has not given.
+    pub held_bytes: usize,
 }
 
 /// How far a connection is.

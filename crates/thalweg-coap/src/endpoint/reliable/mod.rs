@@ -49,7 +49,7 @@ impl ConnectionId {
 pub struct ReliableLimits {
     /// The longest message that is taken. Default 66,560 bytes: 64 blocks of 1024, and options.
     pub message_bytes_max: usize,
-    /// Bytes of messages that are not whole, of all connections. Default 64 MiB.
+    /// Bytes of messages that are not whole, of all connections; above it ends the one that has most. Default 64 MiB.
     pub inbound_bytes_max: usize,
     /// Bytes that wait for one other end, above which nothing more is read from it and it is not notified. Default 64 KiB.
     pub outbound_bytes_max: usize,
@@ -211,7 +211,7 @@ impl ReliableEndpoint {
         if let Some((timer, _)) = connection.timer {
             self.timers.cancel(timer);
         }
-        self.counts.inbound_bytes -= connection.inbound.len();
+        self.counts.inbound_bytes -= connection.inbound_bytes();
         self.counts.outbound_bytes -= connection.outbound.len();
         for (token, observation) in &connection.observations {
             self.forget_path(id, *token, &observation.path);
@@ -413,7 +413,7 @@ impl ReliableEndpoint {
             return;
         };
         connection.stage = ConnectionStage::Over;
-        self.counts.inbound_bytes -= std::mem::take(&mut connection.inbound).len();
+        self.counts.inbound_bytes -= connection.drop_inbound();
         self.mark_dirty(id);
         self.plan(id);
     }

@@ -17,7 +17,10 @@ impl ReliableEndpoint {
         match connection.framing {
             Framing::Messages if bytes.len() > self.limits.message_bytes_max => self.abort(id, TOO_LONG, None),
             // One message more than there is room for is answered; the driver reads no further.
-            Framing::Messages => self.handle_one(now, id, bytes),
+            Framing::Messages => {
+                connection.times.partial_since = None;
+                self.handle_one(now, id, bytes);
+            }
             Framing::Stream => {
                 let mut inbound = std::mem::take(&mut connection.inbound);
                 self.counts.inbound_bytes -= inbound.len();
@@ -25,6 +28,31 @@ impl ReliableEndpoint {
                 self.handle_stream(now, id, inbound);
             }
         }
+        self.plan(id);
+    }
+
+    /// Where the transport keeps messages apart, it holds so many bytes for those that it has not given, since they are not whole
+    /// or there is no room for them; 0 when it has given all. To be told after whatever has arrived: what is not whole is bounded
+    /// as in a stream, by [`inbound_bytes_max`] and [`message_time_max`].
+    ///
+    /// [`inbound_bytes_max`]: super::ReliableLimits::inbound_bytes_max
+    /// [`message_time_max`]: super::ReliableLimits::message_time_max
+    pub fn handle_partial(&mut self, now: Instant, id: ConnectionId, bytes: usize) {
+        let wants_input = self.wants_input(id);
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let is_meant = connection.framing == Framing::Messages && !connection.stage.is_over();
+        if !is_meant || (bytes == 0 && connection.share.held_bytes == 0) {
+            return;
+        }
+        self.now = now;
+        let before = std::mem::replace(&mut connection.share.held_bytes, bytes);
+        self.counts.inbound_bytes = self.counts.inbound_bytes - before + bytes;
+        if bytes == 0 {
+            connection.times.partial_since = None;
+        } else if wants_input {
+            connection.times.partial_since.get_or_insert(now);
+        } // What waits for room may have arrived whole.
+        self.bound_inbound();
         self.plan(id);
     }
 

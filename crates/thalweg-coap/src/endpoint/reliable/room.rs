@@ -85,7 +85,7 @@ impl ReliableEndpoint {
         if self.counts.inbound_bytes <= self.limits.inbound_bytes_max {
             return;
         }
-        let most = self.connections.iter().max_by_key(|(_, one)| one.inbound.len()).map(|(id, _)| ConnectionId(id));
+        let most = self.connections.iter().max_by_key(|(_, one)| one.inbound_bytes()).map(|(id, _)| ConnectionId(id));
         if let Some(id) = most {
             self.abort(id, "too many unfinished messages", None);
         }
@@ -102,7 +102,8 @@ impl ReliableEndpoint {
 
 impl ConnectionShare {
     /// That of a connection which has brought nothing yet.
-    pub(super) const NEW: ConnectionShare = ConnectionShare { answer_bytes: ANSWER_BYTES, turn: 0, taken: 0 };
+    pub(super) const NEW: ConnectionShare =
+        ConnectionShare { answer_bytes: ANSWER_BYTES, turn: 0, taken: 0, held_bytes: 0 };
 }
 
 /// What an answer is reckoned with before there was one: 64 of them may be under way.

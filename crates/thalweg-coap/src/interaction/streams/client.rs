@@ -31,7 +31,8 @@ impl StreamClient {
     /// Connects to the server that the client calls `host`, in at most `time`.
     ///
     /// # Errors
-    /// When it cannot be reached, does not speak the protocols of `transport`, or is not believed.
+    /// When it cannot be reached, does not speak the protocols of `transport`, or is not believed. A server of `coaps+tcp` at
+    /// another port than 5684 has to agree on the protocol `coap` (ALPN, RFC 8323 §8.2).
     ///
     /// # Panics
     /// When `transport` is not reliable.
@@ -46,7 +47,8 @@ impl StreamClient {
         let deadline = clock::now() + time;
         let limits = ReliableLimits::default();
         let connect = || {
-            let tls = transport.is_secure().then(|| TlsLayer::connect(credentials, host)).transpose()?;
+            let tls = || TlsLayer::connect(credentials, host, transport, server.port());
+            let tls = transport.is_secure().then(tls).transpose()?;
             let authority = if host.contains(':') {
                 format!("[{host}]:{}", server.port())
             } else {
@@ -64,7 +66,13 @@ impl StreamClient {
         let framing = conduit.framing();
         let connection = endpoint.open(clock::now(), Caller::anonymous(server, transport), framing);
         let mut client = StreamClient { socket, conduit, endpoint, connection, outgoing: Vec::new(), is_ended: false };
-        client.shake_hands(deadline).map_err(ClientError::System)?;
+        if let Err(error) = client.shake_hands(deadline) {
+            // An end that is not believed, or of another protocol, hears nothing of CoAP.
+            client.is_ended = true;
+            client.conduit.close();
+            let _ = client.flush_layers();
+            return Err(ClientError::System(error));
+        }
         Ok(client)
     }
 
@@ -200,6 +208,7 @@ impl StreamClient {
                 self.endpoint.handle_bytes(clock::now(), self.connection, &bytes);
             }
         }
+        self.endpoint.handle_partial(clock::now(), self.connection, self.conduit.waiting_bytes());
         handled.map(|()| true)
     }
 }

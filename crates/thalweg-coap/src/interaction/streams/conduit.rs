@@ -89,6 +89,11 @@ impl Conduit {
         }
     }
 
+    /// Bytes that are held for messages which have not arrived whole, or wait to be taken, where messages are kept apart.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.web.as_ref().map_or(0, WebLayer::waiting_bytes)
+    }
+
     /// How many bytes may be wrapped at a time: a stream can be cut anywhere, a message is whole.
     pub(super) fn part_max(&self) -> usize {
         if self.web.is_some() { usize::MAX } else { STREAM_PART_MAX }

@@ -7,7 +7,10 @@ mod client;
 mod conduit;
 mod link;
 mod server_loop;
+#[cfg(test)]
+mod tests;
 mod tls;
+mod unfinished;
 mod web;
 
 use std::net::SocketAddr;

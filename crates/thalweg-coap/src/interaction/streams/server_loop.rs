@@ -196,7 +196,7 @@ impl StreamLoop {
     /// Uses other credentials for new connections. Where others are believed, those with TLS end and prove themselves anew.
     fn set_credentials(&mut self, credentials: Credentials) {
         for listener in self.listeners.iter_mut().filter(|listener| listener.tls.is_some()) {
-            match TlsServer::new(&credentials) {
+            match TlsServer::new(&credentials, listener.transport) {
                 Ok(tls) => listener.tls = Some(tls),
                 Err(error) => tracing::warn!(%error, "the new credentials of TLS cannot be used; the old ones hold"),
             }
@@ -344,12 +344,11 @@ impl StreamLoop {
         if handled.is_ok() { fate } else { Fate::Ends }
     }
 
-    /// Passes on what layers have opened, while the connection wants it.
+    /// Passes on what layers have opened, while the connection wants it, and tells what they still hold.
     fn pass_on(&mut self, now: Instant, id: u64) -> Fate {
-        while let Some(link) = self.links.get_mut(id) {
-            let Some(connection) = link.connection.filter(|connection| self.endpoint.wants_input(*connection)) else {
-                break;
-            };
+        let Some(link) = self.links.get_mut(id) else { return Fate::Stays };
+        let Some(connection) = link.connection else { return Fate::Stays };
+        while self.endpoint.wants_input(connection) {
             let Ok(heard) = link.conduit.next() else { return Fate::Ends };
             let before = self.endpoint.counts().received;
             match heard {
@@ -359,6 +358,7 @@ impl StreamLoop {
             }
             self.counts.received += self.endpoint.counts().received - before;
         }
+        self.endpoint.handle_partial(now, connection, link.conduit.waiting_bytes());
         Fate::Stays
     }
 

@@ -11,6 +11,7 @@ use tungstenite::protocol::{WebSocket, WebSocketConfig};
 use tungstenite::{ClientRequestBuilder, Error, Message};
 
 use super::conduit::Heard;
+use super::unfinished::Unfinished;
 
 /// The bytes of both directions.
 #[derive(Debug, Default)]
@@ -42,20 +43,23 @@ impl Write for Pipe {
 /// WebSocket of one connection.
 pub(super) struct WebLayer {
     state: State,
+    head: HeadEnd,
+    unfinished: Unfinished,
 }
 
 enum State {
     Accepting(MidHandshake<ServerHandshake<Pipe, CoapOnly>>),
     Connecting(MidHandshake<ClientHandshake<Pipe>>),
     Open(Box<WebSocket<Pipe>>),
-    Failed,
+    /// What still comes is of no interest.
+    Failed(Pipe),
 }
 
 impl WebLayer {
     /// The server's end.
     pub(super) fn accept(message_bytes_max: usize) -> WebLayer {
         let handshake = ServerHandshake::start(Pipe::default(), CoapOnly, Some(config(message_bytes_max)));
-        WebLayer { state: State::Accepting(handshake) }
+        WebLayer::new(State::Accepting(handshake), message_bytes_max)
     }
 
     /// The client's end, to the server at `authority`.
@@ -65,7 +69,11 @@ impl WebLayer {
         let request = tungstenite::client::IntoClientRequest::into_client_request(request).map_err(io::Error::other)?;
         let config = Some(config(message_bytes_max));
         let handshake = ClientHandshake::start(Pipe::default(), request, config).map_err(io::Error::other)?;
-        Ok(WebLayer { state: State::Connecting(handshake) })
+        Ok(WebLayer::new(State::Connecting(handshake), message_bytes_max))
+    }
+
+    fn new(state: State, message_bytes_max: usize) -> WebLayer {
+        WebLayer { state, head: HeadEnd::default(), unfinished: Unfinished::new(message_bytes_max) }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -74,18 +82,44 @@ impl WebLayer {
 
     /// Takes bytes of the transport; messages in them come from [`WebLayer::next_message`].
     pub(super) fn handle(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.state {
-            State::Accepting(handshake) => handshake.get_mut().get_mut().incoming.extend(bytes),
-            State::Connecting(handshake) => handshake.get_mut().get_mut().incoming.extend(bytes),
-            State::Open(socket) => socket.get_mut().incoming.extend(bytes),
-            State::Failed => {}
+        if !self.is_handshaking() {
+            self.take_frames(bytes);
+            return Ok(());
         }
-        self.go_on()
+        let (head, frames) = bytes.split_at(self.head.count(bytes)?);
+        self.pipe().incoming.extend(head);
+        self.go_on()?;
+        // Frames are followed from the first one.
+        if self.is_handshaking() == self.head.is_whole() {
+            return Err(io::Error::other("the handshake does not end with its HTTP message"));
+        }
+        self.take_frames(frames);
+        Ok(())
+    }
+
+    fn take_frames(&mut self, bytes: &[u8]) {
+        self.unfinished.take(bytes);
+        self.pipe().incoming.extend(bytes);
+    }
+
+    fn pipe(&mut self) -> &mut Pipe {
+        match &mut self.state {
+            State::Accepting(handshake) => handshake.get_mut().get_mut(),
+            State::Connecting(handshake) => handshake.get_mut().get_mut(),
+            State::Open(socket) => socket.get_mut(),
+            State::Failed(pipe) => pipe,
+        }
+    }
+
+    /// Bytes of messages that have not arrived whole, or were not read; 0 when there are none.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        let State::Open(socket) = &self.state else { return 0 };
+        self.unfinished.bytes() + socket.get_ref().incoming.len()
     }
 
     /// Goes on with the handshake.
     pub(super) fn go_on(&mut self) -> io::Result<()> {
-        self.state = match std::mem::replace(&mut self.state, State::Failed) {
+        self.state = match std::mem::replace(&mut self.state, State::Failed(Pipe::default())) {
             State::Accepting(handshake) => match handshake.handshake() {
                 Ok(socket) => State::Open(Box::new(socket)),
                 Err(HandshakeError::Interrupted(handshake)) => State::Accepting(handshake),
@@ -126,13 +160,7 @@ impl WebLayer {
 
     /// Appends what is to be sent.
     pub(super) fn take(&mut self, out: &mut Vec<u8>) {
-        let pipe = match &mut self.state {
-            State::Accepting(handshake) => handshake.get_mut().get_mut(),
-            State::Connecting(handshake) => handshake.get_mut().get_mut(),
-            State::Open(socket) => socket.get_mut(),
-            State::Failed => return,
-        };
-        out.append(&mut pipe.outgoing);
+        out.append(&mut self.pipe().outgoing);
     }
 
     /// Says goodbye.
@@ -142,6 +170,37 @@ impl WebLayer {
             let _ = socket.close(None);
             let _ = socket.flush();
         }
+    }
+}
+
+/// Finds where the head of an HTTP message ends that comes in parts.
+#[derive(Debug, Default)]
+struct HeadEnd {
+    /// How much of the end has just been seen.
+    seen: usize,
+    bytes: usize,
+}
+
+impl HeadEnd {
+    /// How many of these bytes belong to the head.
+    fn count(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut count = 0;
+        for byte in bytes {
+            if self.is_whole() {
+                break;
+            }
+            self.seen = if *byte == HEAD_END[self.seen] { self.seen + 1 } else { usize::from(*byte == HEAD_END[0]) };
+            count += 1;
+        }
+        self.bytes += count;
+        if self.bytes > HEAD_BYTES_MAX {
+            return Err(io::Error::other("the HTTP message of the handshake is too long"));
+        }
+        Ok(count)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.seen == HEAD_END.len()
     }
 }
 
@@ -180,6 +239,9 @@ fn config(message_bytes_max: usize) -> WebSocketConfig {
     config.read_buffer_size(4096).write_buffer_size(0)
 }
 
+const HEAD_END: &[u8; 4] = b"\r\n\r\n";
+/// Bytes of the handshake of one end, as many as servers of HTTP take at least; they are not counted as messages are.
+const HEAD_BYTES_MAX: usize = 8192;
 const PATH: &str = "/.well-known/coap";
 const PROTOCOL: &str = "coap";
 const PROTOCOL_HEADER: &str = "sec-websocket-protocol";

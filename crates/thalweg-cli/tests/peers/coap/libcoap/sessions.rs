@@ -1,5 +1,6 @@
 //! libcoap over DTLS, TCP and TLS, by OpenSSL and by GnuTLS.
 
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use thalweg_coap::interaction::client::ClientError;
 use thalweg_coap::interaction::requester::Requester;
 use thalweg_coap::message::{Code, Observe, RequestBuf, Response};
 
+use super::super::body;
 use super::super::serving::{IDENTITY, KEY, Serving, certificate};
-use super::super::{body, free_address};
 use crate::program::{PATIENCE, Program};
 
 const LIBRARIES: [&str; 2] = ["openssl", "gnutls"];
@@ -74,8 +75,10 @@ fn its_client_uses_our_server_over_tcp_and_tls() {
     }
 }
 
-fn client(transport: Transport, port: u16, key: &str) -> Result<Requester, ClientError> {
-    let server = ([127, 0, 0, 1], port).into();
+/// A client of libcoap's server at the port of a URI without one: by GnuTLS, that server does not agree on a protocol (ALPN),
+/// which port 5684 alone allows (RFC 8323 §8.2).
+fn client(server: Ipv4Addr, transport: Transport, key: &str) -> Result<Requester, ClientError> {
+    let server = (server, transport.default_port()).into();
     let credentials = match transport {
         Transport::Dtls => {
             let key = PresharedKey { identity: IDENTITY.into(), key: key.as_bytes().to_vec().into() };
@@ -98,10 +101,10 @@ fn ask(client: &mut Requester, request: RequestBuf) -> Response {
 
 /// Waits until a server of libcoap that says nothing when it listens takes connections.
 #[track_caller]
-fn connect(transport: Transport, port: u16) -> Requester {
+fn connect(server: Ipv4Addr, transport: Transport) -> Requester {
     let start = std::time::Instant::now();
     loop {
-        match client(transport, port, KEY) {
+        match client(server, transport, KEY) {
             Ok(client) => return client,
             Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
         }
@@ -111,14 +114,15 @@ fn connect(transport: Transport, port: u16) -> Requester {
 
 #[test]
 fn our_client_uses_its_server_over_dtls_tcp_and_tls() {
-    for library in LIBRARIES {
-        let port = free_address().port();
+    for (number, library) in LIBRARIES.into_iter().enumerate() {
+        // An address of this host alone, where nothing else has these ports.
+        let address = Ipv4Addr::new(127, 83, 23, 1 + number as u8);
         let mut command = Command::new(format!("coap-server-{library}"));
-        command.args(["-A", "127.0.0.1", "-p", &port.to_string(), "-d", "10", "-k", KEY]);
+        command.args(["-A", &address.to_string(), "-d", "10", "-k", KEY]);
         command.arg("-c").arg(certificate("server.pem")).arg("-j").arg(certificate("server-key.pem"));
         let server = Program::start("coap-server", &command);
-        for (transport, port) in [(Transport::Tcp, port), (Transport::Dtls, port + 1), (Transport::Tls, port + 1)] {
-            let mut client = connect(transport, port);
+        for transport in [Transport::Tcp, Transport::Dtls, Transport::Tls] {
+            let mut client = connect(address, transport);
             let greeting = ask(&mut client, RequestBuf::get("/"));
             assert!(
                 String::from_utf8_lossy(&greeting.payload).contains("libcoap"),
@@ -140,7 +144,7 @@ fn our_client_uses_its_server_over_dtls_tcp_and_tls() {
                 assert!(matches!(event, Some(EndpointEvent::Response { .. })), "{event:?}");
             }
         }
-        let refused = client(Transport::Dtls, port + 1, "wrong")
+        let refused = client(address, Transport::Dtls, "wrong")
             .and_then(|mut client| client.exchange(RequestBuf::get("/"), Confirmability::Confirmable, PATIENCE));
         assert!(refused.is_err(), "{refused:?}");
         server.interrupt();

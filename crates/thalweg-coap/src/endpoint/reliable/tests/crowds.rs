@@ -133,3 +133,76 @@ fn messages_of_a_layer_count_into_the_part_of_a_turn() {
     server.begin_turn(at(0));
     assert!(server.wants_input(ends[0]));
 }
+
+/// A server with this many connections over a transport that keeps messages apart.
+fn server_of_messages(connections: usize, limits: ReliableLimits) -> (ReliableEndpoint, Vec<ConnectionId>) {
+    let mut server = ReliableEndpoint::new(limits, [3, 4]);
+    let ends: Vec<ConnectionId> = (0..connections).map(|_| server.open(at(0), caller(), Framing::Messages)).collect();
+    for end in &ends {
+        server.handle_bytes(at(0), *end, &[0x00, 0xe1]);
+        let sent = server.outgoing(*end).len();
+        server.handle_sent(at(0), *end, sent);
+    }
+    (server, ends)
+}
+
+#[test]
+fn what_a_transport_holds_of_messages_has_the_bound_of_those_in_a_stream() {
+    let limits = ReliableLimits { inbound_bytes_max: 100_000, ..ReliableLimits::default() };
+    let (mut server, ends) = server_of_messages(10, limits);
+    for end in &ends {
+        server.handle_partial(at(0), *end, 20_000);
+        server.handle_partial(at(0), *end, 30_000);
+        assert!(server.counts().inbound_bytes <= 100_000);
+    }
+    assert_eq!(ends.iter().filter(|end| server.is_over(**end)).count(), 7);
+    ends.iter().for_each(|end| server.handle_partial(at(0), *end, 0));
+    assert_eq!(server.counts().inbound_bytes, 0);
+    ends.iter().for_each(|end| server.handle_partial(at(0), *end, 10));
+    assert_eq!(server.counts().inbound_bytes, 30, "those that are over count no more");
+    ends.iter().for_each(|end| server.handle_end(*end));
+    assert_eq!(server.counts().inbound_bytes, 0);
+}
+
+#[test]
+fn a_message_of_a_transport_that_stays_unfinished_is_given_up_however_it_drips() {
+    let (mut server, ends) = server_of_messages(2, ReliableLimits::default());
+    for second in 1..=30 {
+        server.begin_turn(at(second));
+        server.handle_partial(at(second), ends[0], second as usize);
+        // The other one begins a message with each that it ends.
+        server.handle_bytes(at(second), ends[1], &[0x00, 0x00]);
+        server.handle_partial(at(second), ends[1], 1);
+        server.handle_timeout(at(second));
+        assert!(!server.is_over(ends[0]), "{second}");
+    }
+    server.handle_timeout(at(32));
+    assert!(server.is_over(ends[0]) && !server.is_over(ends[1]));
+    assert_eq!((server.counts().timed_out, server.counts().inbound_bytes), (1, 1));
+}
+
+#[test]
+fn what_waits_for_room_is_not_taken_for_a_message_that_drips() {
+    let limits = ReliableLimits { exchanges_per_connection_max: 1, ..ReliableLimits::default() };
+    let (mut server, ends) = server_of_messages(1, limits);
+    let mut request = Vec::new();
+    let get = RequestBuf::get("/body");
+    let view = get.view();
+    let message = ReliableMessage { code: Code::GET, token: Token::EMPTY, options: view.options, payload: &[] };
+    FrameWriter::default().message(&mut request, Framing::Messages, &message);
+    server.handle_bytes(at(0), ends[0], &request);
+    assert!(!server.wants_input(ends[0]));
+    for second in 0..60 {
+        server.handle_partial(at(second), ends[0], 10);
+        server.handle_timeout(at(second));
+    }
+    assert!(!server.is_over(ends[0]));
+    answer_all(&mut server, 10);
+    server.handle_partial(at(60), ends[0], 10);
+    let sent = server.outgoing(ends[0]).len();
+    server.handle_sent(at(60), ends[0], sent);
+    server.handle_timeout(at(89));
+    assert!(!server.is_over(ends[0]));
+    server.handle_timeout(at(91));
+    assert!(server.is_over(ends[0]), "now nothing but the rest is missing");
+}

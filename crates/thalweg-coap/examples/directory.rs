@@ -14,9 +14,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut directory = ResourceDirectory::new();
     let links = br#"</sensors/temp>;rt="temperature";ct=110,</light>;rt="lamp""#;
     let query = ["ep=node1", "lt=600", "base=coap://[2001:db8::1]"];
-    let (number, _) = directory.handle_registration(now, query.into_iter(), links, None)?;
-    println!("registered as /rd/{number}");
-    let found = directory.find_resources(["rt=temperature"].into_iter())?;
+    // Requests of this program itself have no caller.
+    let (location, _) = directory.handle_registration(now, None, query.into_iter(), links)?;
+    println!("registered as {location}");
+    let found = directory.find_resources(None, ["rt=temperature"].into_iter())?;
     println!("{}", link_format::encode(found.iter()));
 
     let readings = [

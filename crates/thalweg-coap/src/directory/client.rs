@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::link_format;
 use crate::message::{Code, OptionNumber, RequestBuf, Response, content_format};
+use crate::proxy;
 use crate::resource::ResourceError;
 use crate::service::{Remote, ServiceStop, Things};
 
@@ -18,7 +19,8 @@ pub struct RegistrationPlan {
     pub endpoint: String,
     /// The sector, `d`; empty for the default one.
     pub sector: String,
-    /// The URI of this server; `None` lets the directory take the address that the request comes from.
+    /// The URI of this server. `None` lets the directory take the address that the request comes from; that is right only
+    /// where requests leave by the port of the server (RFC 9176 §5).
     pub base: Option<String>,
     /// Lifetime, from 60 s; refreshed after three quarters of it.
     pub lifetime: Duration,
@@ -29,7 +31,7 @@ pub struct RegistrationPlan {
 pub struct Registration {
     plan: RegistrationPlan,
     remote: Arc<dyn Remote>,
-    /// The path of the registration, while there is one.
+    /// The path of the newest registration, unless the directory has forgotten it.
     location: Option<String>,
     registered_links: String,
 }
@@ -44,25 +46,22 @@ impl Registration {
     /// or why not.
     pub fn run(mut self, things: &Things, stop: &ServiceStop, tell: &dyn Fn(&Result<String, ResourceError>)) {
         let mut pause = RETRY_MIN;
+        let mut is_registered = false;
         loop {
-            let links = link_format::encode(things.local().links().iter());
-            let was_registered = self.location.is_some();
-            let outcome =
-                if was_registered && links == self.registered_links { self.refresh() } else { self.register(links) };
-            match &outcome {
+            match self.renew(link_format::encode(things.local().links().iter())) {
                 Ok(()) => {
-                    if !was_registered {
+                    if !is_registered {
                         tell(&Ok(self.location.clone().unwrap_or_default()));
                     }
-                    pause = RETRY_MIN;
+                    (is_registered, pause) = (true, RETRY_MIN);
                     let due = self.plan.lifetime.mul_f64(REFRESH_PART);
                     if self.wait_for_change(things, stop, due) {
                         break;
                     }
                 }
                 Err(error) => {
-                    self.location = None;
-                    tell(&Err(error.clone()));
+                    is_registered = false;
+                    tell(&Err(error));
                     if stop.wait(pause) {
                         break;
                     }
@@ -92,6 +91,22 @@ impl Registration {
         false
     }
 
+    /// Refreshes the registration, or makes it anew: for other links, and where the directory refuses to refresh it. Other
+    /// links come after a refresh: where this host has another address, a directory may refuse them before it.
+    pub(super) fn renew(&mut self, links: String) -> Result<(), ResourceError> {
+        if self.location.is_some() {
+            match self.refresh() {
+                Ok(()) if links == self.registered_links => return Ok(()),
+                Ok(()) => {}
+                // The path may become that of another registration.
+                Err(ResourceError::Refused(Code::NOT_FOUND, _)) => self.location = None,
+                Err(ResourceError::Refused(..)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.register(links)
+    }
+
     fn register(&mut self, links: String) -> Result<(), ResourceError> {
         let mut target = format!("/rd?ep={}&lt={}", escaped(&self.plan.endpoint), self.plan.lifetime.as_secs());
         if !self.plan.sector.is_empty() {
@@ -107,7 +122,7 @@ impl Registration {
         }
         let segments = response.options.iter().filter(|(number, _)| *number == OptionNumber::LOCATION_PATH);
         let location: String =
-            segments.map(|(_, segment)| format!("/{}", escaped(&String::from_utf8_lossy(segment)))).collect();
+            segments.map(|(_, segment)| format!("/{}", proxy::escaped(&String::from_utf8_lossy(segment)))).collect();
         if location.is_empty() {
             return Err(ResourceError::BadAnswer(format!("{} told no location", self.plan.directory)));
         }
@@ -139,7 +154,7 @@ impl Registration {
     }
 }
 
-/// A value in a query or a segment in a path.
+/// A value in a query.
 fn escaped(value: &str) -> String {
     let escape = |byte: u8| match byte.is_ascii_alphanumeric() || b"-._~:[]/".contains(&byte) {
         true => char::from(byte).to_string(),

@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use super::DirectoryError;
 use super::registrations::{Entry, ResourceDirectory};
-use crate::link_format::WebLink;
+use crate::identity::Caller;
+use crate::link_format::{WebLink, resolve};
 
 /// What is looked up: filters that all have to hold, and the page.
 #[derive(Debug, Default)]
 struct Wanted<'a> {
     filters: Vec<&'a str>,
-    page: usize,
+    page: Option<usize>,
     count: Option<usize>,
 }
 
@@ -22,19 +23,20 @@ impl<'a> Wanted<'a> {
         };
         for argument in queries {
             match argument.split_once('=') {
-                Some(("page", value)) => wanted.page = number("page", value)?,
+                Some(("page", value)) => wanted.page = Some(number("page", value)?),
                 Some(("count", value)) => wanted.count = Some(number("count", value)?),
                 _ => wanted.filters.push(argument),
             }
+        }
+        if wanted.page.is_some() && wanted.count.is_none() {
+            return Err(DirectoryError::Bad("page needs count: the number of links of a page".to_owned()));
         }
         Ok(wanted)
     }
 
     fn page_of(&self, links: impl Iterator<Item = WebLink>) -> Result<Vec<WebLink>, DirectoryError> {
-        let (skipped, most) = match self.count {
-            Some(count) => (self.page.saturating_mul(count), count),
-            None => (0, if self.page > 0 { 0 } else { usize::MAX }),
-        };
+        let most = self.count.unwrap_or(usize::MAX);
+        let skipped = self.page.unwrap_or(0).saturating_mul(most);
         let (mut page, mut bytes) = (Vec::new(), 0);
         for link in links.skip(skipped).take(most) {
             bytes += footprint(&link);
@@ -48,39 +50,50 @@ impl<'a> Wanted<'a> {
 }
 
 impl ResourceDirectory {
-    /// Links that pass the query, with absolute targets and anchors (RFC 9176 §6.1). A filter by `ep`, `d`, `base` or an
-    /// attribute of the endpoint passes all its links that have no such attribute themselves.
+    /// Links that pass the query, with absolute targets and anchors (RFC 9176 §6.1). Each filter has to be passed by the link or
+    /// by its endpoint, whose `href` is the path of the registration (RFC 9176 §6.2). Links of an endpoint with a link-local
+    /// address are shown to a `caller` on its link.
     ///
     /// # Errors
-    /// When `page` or `count` is no number, or the links are more than one answer has.
-    pub fn find_resources<'a>(&self, queries: impl Iterator<Item = &'a str>) -> Result<Vec<WebLink>, DirectoryError> {
+    /// When `page` or `count` is no number, `page` comes without `count`, or the links are more than one answer has.
+    pub fn find_resources<'a>(
+        &self,
+        caller: Option<&Caller>,
+        queries: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<WebLink>, DirectoryError> {
         let wanted = Wanted::read(queries)?;
-        let links = self.entries().flat_map(|(number, entry)| {
+        let links = self.entries_for(caller).flat_map(|(number, entry)| {
             let of_endpoint = Rc::new(endpoint_link(number, entry));
             entry.links.iter().map(move |link| (resolved(link, entry), Rc::clone(&of_endpoint)))
         });
         let passes = |(link, endpoint): &(WebLink, Rc<WebLink>)| {
-            wanted.filters.iter().all(|filter| {
-                let own = link.matches(filter);
-                own || (!filter.starts_with("href=") && endpoint.matches(filter))
-            })
+            wanted.filters.iter().all(|filter| link.matches(filter) || endpoint.matches(filter))
         };
         wanted.page_of(links.filter(passes).map(|(link, _)| link))
     }
 
-    /// Endpoints that pass the query, themselves or by one of their links (RFC 9176 §6.2).
+    /// Endpoints that pass the query, themselves or by one of their links (RFC 9176 §6.2), as far as they are shown to
+    /// `caller`.
     ///
     /// # Errors
     /// As [`find_resources`](Self::find_resources).
-    pub fn find_endpoints<'a>(&self, queries: impl Iterator<Item = &'a str>) -> Result<Vec<WebLink>, DirectoryError> {
+    pub fn find_endpoints<'a>(
+        &self,
+        caller: Option<&Caller>,
+        queries: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<WebLink>, DirectoryError> {
         let wanted = Wanted::read(queries)?;
         let passes = |entry: &Entry, endpoint: &WebLink| {
             wanted.filters.iter().all(|filter| {
                 endpoint.matches(filter) || entry.links.iter().any(|link| resolved(link, entry).matches(filter))
             })
         };
-        let found = self.entries().map(|(number, entry)| (entry, endpoint_link(number, entry)));
+        let found = self.entries_for(caller).map(|(number, entry)| (entry, endpoint_link(number, entry)));
         wanted.page_of(found.filter(|(entry, link)| passes(entry, link)).map(|(_, link)| link))
+    }
+
+    fn entries_for(&self, caller: Option<&Caller>) -> impl Iterator<Item = (u64, &Entry)> {
+        self.entries().filter(move |(_, entry)| entry.base.is_shown_to(caller))
     }
 }
 
@@ -94,23 +107,19 @@ fn footprint(link: &WebLink) -> usize {
 fn endpoint_link(number: u64, entry: &Entry) -> WebLink {
     let link = WebLink::new(format!("/rd/{number}")).with("ep", &entry.name.endpoint);
     let link = if entry.name.sector.is_empty() { link } else { link.with("d", &entry.name.sector) };
-    let link = link.with("base", &entry.base).with("rt", "core.rd-ep");
+    let link = link.with("base", &entry.base.uri).with("rt", "core.rd-ep");
     entry.attributes.iter().fold(link, |link, (name, value)| match value.is_empty() {
         true => link.with_flag(name),
         false => link.with(name, value),
     })
 }
 
-/// A link as it is seen from elsewhere: references that begin with a slash belong to the base.
+/// A link as it is seen from elsewhere: target and anchor are resolved against the base, and the rest stays as it is.
 fn resolved(link: &WebLink, entry: &Entry) -> WebLink {
-    let absolute = |reference: &str| match reference.starts_with('/') {
-        true => format!("{}{reference}", entry.base),
-        false => reference.to_owned(),
-    };
-    let mut resolved = WebLink::new(absolute(&link.target));
+    let mut resolved = WebLink::new(resolve(&entry.base.uri, &link.target));
     for (name, value) in &link.attributes {
         let value = match (name.as_str(), value) {
-            ("anchor", Some(anchor)) => Some(absolute(anchor)),
+            ("anchor", Some(anchor)) => Some(resolve(&entry.base.uri, anchor)),
             (_, value) => value.clone(),
         };
         resolved.attributes.push((name.clone(), value));

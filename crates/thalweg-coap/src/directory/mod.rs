@@ -2,14 +2,31 @@
 //!
 //! [`ResourceDirectory`] is the registrations alone, without clock and network; [`DirectoryHandler`] serves one, and
 //! [`Registration`] keeps the resources of this thing registered at another's.
+//!
+//! # To whom a registration belongs
+//!
+//! First come, first remembered (RFC 9176 §7.5): a name in its sector is free until somebody registers it, and again when that
+//! registration ends. Until then:
+//!
+//! | the registrant proved | who may register the name anew | who may refresh and remove it |
+//! |---|---|---|
+//! | the key of an identity, a certificate or an OSCORE context | who proves all the same | the same, at the location |
+//! | nothing | who asks from the same address, or proves an identity | who knows the location |
+//!
+//! A client that proves nothing where a proof is needed is answered 4.01, and another one 4.03. The location has a part that
+//! nobody can guess and no lookup tells. It stands for the address, which may change while a registration lasts (RFC 9176
+//! §8.2). Over plain UDP an address may be forged, and a location overheard: names that matter are registered under keys.
 
+mod base;
 mod client;
 mod lookup;
+mod parameters;
+mod registrant;
 mod registrations;
 mod server;
 #[cfg(test)]
 mod tests;
 
 pub use client::{Registration, RegistrationPlan};
-pub use registrations::{DirectoryCounts, DirectoryError, EndpointName, ResourceDirectory};
+pub use registrations::{DirectoryCounts, DirectoryError, EndpointName, RegistrationLocation, ResourceDirectory};
 pub use server::DirectoryHandler;

@@ -2,18 +2,28 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
+use super::base::RegistrationBase;
+use super::parameters::{Parameters, check_count};
+use super::registrant::Registrant;
+use crate::identity::Caller;
 use crate::link_format::{self, WebLink};
 
 /// The registrations of a directory. No clock, no network.
+///
+/// A registration belongs to the client that made it until it ends; [the module](crate::directory) has the rules. A request
+/// without a `caller` is one of this program itself.
 #[derive(Debug, Default)]
 pub struct ResourceDirectory {
     /// By their number, which is a part of their path.
     entries: BTreeMap<u64, Entry>,
     by_name: HashMap<EndpointName, u64>,
+    /// Makes the keys of locations.
+    keys: RandomState,
     /// Bytes that the registrations take in memory.
     bytes: usize,
     next: u64,
@@ -29,13 +39,19 @@ pub struct EndpointName {
     pub sector: String,
 }
 
+/// Where a registration is refreshed and removed: `/rd/NUMBER/KEY`. Lookups tell the number alone, and nobody can guess the
+/// key, which is none of an earlier run of the directory either.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RegistrationLocation {
+    number: u64,
+    key: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub name: EndpointName,
-    /// The URI that relative links are resolved against.
-    pub base: String,
-    /// Whether the endpoint named it; else it is where its last request came from.
-    names_base: bool,
+    pub base: RegistrationBase,
+    registrant: Registrant,
     pub lifetime: Duration,
     pub expires: Instant,
     /// Further attributes of the endpoint.
@@ -44,16 +60,47 @@ pub(super) struct Entry {
     bytes: usize,
 }
 
+impl RegistrationLocation {
+    /// The part of its path that lookups tell.
+    pub(super) fn number(&self) -> String {
+        self.number.to_string()
+    }
+
+    /// The part of its path that nobody else is told.
+    pub(super) fn key(&self) -> String {
+        format!("{:016x}", self.key)
+    }
+}
+
+impl fmt::Display for RegistrationLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/rd/{}/{}", self.number(), self.key())
+    }
+}
+
+/// Without the key, which is no matter of logs.
+impl fmt::Debug for RegistrationLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RegistrationLocation({})", self.number)
+    }
+}
+
 impl Entry {
     /// Bytes in memory: those of the texts, and of what holds them.
-    fn footprint(base: &str, attributes: &[(String, String)], links: &[WebLink]) -> usize {
+    fn footprint(
+        base: &RegistrationBase,
+        registrant: &Registrant,
+        attributes: &[(String, String)],
+        links: &[WebLink],
+    ) -> usize {
         let of_attributes: usize = attributes.iter().map(|(name, value)| TEXTS_BYTES + name.len() + value.len()).sum();
         let of_link = |link: &WebLink| {
             let texts = link.attributes.iter();
             let texts = texts.map(|(name, value)| TEXTS_BYTES + name.len() + value.as_ref().map_or(0, String::len));
             TEXTS_BYTES + link.target.len() + texts.sum::<usize>()
         };
-        ENTRY_BYTES + base.len() + of_attributes + links.iter().map(of_link).sum::<usize>()
+        let of_links = links.iter().map(of_link).sum::<usize>();
+        ENTRY_BYTES + base.uri.len() + registrant.bytes() + of_attributes + of_links
     }
 }
 
@@ -64,6 +111,10 @@ pub enum DirectoryError {
     Bad(String),
     /// There is no such registration.
     Unknown,
+    /// The registration belongs to a client that proved an identity, and this one proved none.
+    Unauthorized,
+    /// The registration belongs to another client.
+    Forbidden,
     /// The directory is full; ask again after this time, when the first registration ends.
     Full(Duration),
     /// More links pass than one answer has.
@@ -86,6 +137,12 @@ impl fmt::Display for DirectoryError {
         match self {
             DirectoryError::Bad(reason) => f.write_str(reason),
             DirectoryError::Unknown => f.write_str("there is no such registration; register anew"),
+            DirectoryError::Unauthorized => {
+                f.write_str("the registration needs the identity that made it: DTLS, TLS or OSCORE")
+            }
+            DirectoryError::Forbidden => {
+                f.write_str("the registration is another client's until it ends, and is changed at its location alone")
+            }
             DirectoryError::Full(_) => f.write_str("the directory is full"),
             DirectoryError::Long => f.write_str("more than 2 MiB of links; ask with page and count, or for less"),
         }
@@ -94,91 +151,39 @@ impl fmt::Display for DirectoryError {
 
 impl std::error::Error for DirectoryError {}
 
-/// The parameters of a registration (RFC 9176 §5).
-#[derive(Debug, Default)]
-struct Parameters {
-    name: Option<EndpointName>,
-    base: Option<String>,
-    lifetime: Option<Duration>,
-    attributes: Vec<(String, String)>,
-}
-
-impl Parameters {
-    fn read<'a>(queries: impl Iterator<Item = &'a str>) -> Result<Parameters, DirectoryError> {
-        let bad = |reason: String| DirectoryError::Bad(reason);
-        let mut read = Parameters::default();
-        let (mut endpoint, mut sector) = (None, None);
-        for argument in queries {
-            let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-            match name {
-                "ep" | "d" => {
-                    if value.is_empty() || value.len() > NAME_MAX_BYTES || value.chars().any(char::is_control) {
-                        return Err(bad(format!("{name} is a name of 1 to {NAME_MAX_BYTES} bytes")));
-                    }
-                    let place = if name == "ep" { &mut endpoint } else { &mut sector };
-                    if place.replace(value.to_owned()).is_some() {
-                        return Err(bad(format!("{name} stands there twice")));
-                    }
-                }
-                "lt" => {
-                    let seconds = value.parse::<u32>().ok().filter(|seconds| *seconds > 0);
-                    let seconds =
-                        seconds.ok_or_else(|| bad("lt is a number of seconds, 1 to 4294967295".to_owned()))?;
-                    read.lifetime = Some(Duration::from_secs(seconds.into()));
-                }
-                "base" => {
-                    let is_uri = ["coap://", "coaps://", "coap+tcp://", "coaps+tcp://", "coap+ws://", "coaps+ws://"]
-                        .iter()
-                        .any(|scheme| value.len() > scheme.len() && value.starts_with(scheme));
-                    if !is_uri || value.contains(['<', '>', '"', ' ', '?', '#']) {
-                        return Err(bad("base is a URI of CoAP such as coap://[2001:db8::1]:61616".to_owned()));
-                    }
-                    read.base = Some(value.trim_end_matches('/').to_owned());
-                }
-                _ if !link_format::is_attribute_name(name) => {
-                    return Err(bad(format!("{name:?} is no name of an attribute")));
-                }
-                _ if value.contains(['"', '\\']) || value.chars().any(char::is_control) => {
-                    return Err(bad(format!("{name} has letters that no attribute has")));
-                }
-                _ => read.attributes.push((name.to_owned(), value.to_owned())),
-            }
-        }
-        check_count(&read.attributes)?;
-        let sector = sector.unwrap_or_default();
-        read.name = endpoint.map(|endpoint| EndpointName { endpoint, sector });
-        Ok(read)
-    }
-}
-
 impl ResourceDirectory {
     /// A directory without registrations.
     pub fn new() -> ResourceDirectory {
         ResourceDirectory::default()
     }
 
-    /// Registers links, or replaces those of the same endpoint, which keeps its number. `source` is the base of a
-    /// registration that names none. Returns the number of the registration and whether it is new.
+    /// Registers links, or replaces those of the same endpoint, which keeps its location. Where the query names no base, it is
+    /// the address of `caller` (RFC 9176 §5). Returns the location and whether it is new.
     ///
     /// # Errors
-    /// What is wrong with the parameters or the links, or that there is no room.
+    /// What is wrong with the parameters or the links, that there is no room, or that the registration belongs to another.
     pub fn handle_registration<'a>(
         &mut self,
         now: Instant,
+        caller: Option<&Caller>,
         queries: impl Iterator<Item = &'a str>,
         payload: &[u8],
-        source: Option<&str>,
-    ) -> Result<(u64, bool), DirectoryError> {
+    ) -> Result<(RegistrationLocation, bool), DirectoryError> {
         self.handle_timeout(now);
-        let Parameters { name, base, lifetime, attributes } = Parameters::read(queries)?;
-        let name = name.ok_or_else(|| DirectoryError::Bad("ep is needed: the endpoint's name".to_owned()))?;
-        let names_base = base.is_some();
-        let base = base.or_else(|| source.map(str::to_owned));
-        let base = base.ok_or_else(|| DirectoryError::Bad("base is needed: the endpoint's URI".to_owned()))?;
-        let links = read_links(payload)?;
+        let parameters = Parameters::read(queries)?;
+        let name = parameters.name()?;
         let known = self.by_name.get(&name).copied();
-        let old_bytes = known.and_then(|number| self.entries.get(&number)).map_or(0, |entry| entry.bytes);
-        let bytes = Entry::footprint(&base, &attributes, &links);
+        let (registrant, old_bytes) = match known.and_then(|number| self.entries.get(&number)) {
+            Some(entry) => (admitted(&entry.registrant, caller, Registrant::admit)?, entry.bytes),
+            None => (Registrant::of(caller), 0),
+        };
+        let base = match (parameters.base, caller) {
+            (Some(uri), _) => RegistrationBase::named(uri, caller)?,
+            (None, Some(caller)) => RegistrationBase::of_source(caller),
+            (None, None) => return Err(DirectoryError::Bad("base is needed: the endpoint's URI".to_owned())),
+        };
+        let (attributes, links) = (parameters.attributes, read_links(payload)?);
+        let bytes = Entry::footprint(&base, &registrant, &attributes, &links);
         let is_full = known.is_none() && self.entries.len() >= REGISTRATIONS_MAX;
         if is_full || self.bytes - old_bytes + bytes > BYTES_MAX {
             return Err(self.refuse(now));
@@ -188,47 +193,50 @@ impl ResourceDirectory {
             self.next
         });
         self.bytes = self.bytes - old_bytes + bytes;
-        let lifetime = lifetime.unwrap_or(LIFETIME);
+        let lifetime = parameters.lifetime.unwrap_or(LIFETIME);
         self.by_name.insert(name.clone(), number);
         let expires = now + lifetime;
-        let entry = Entry { name, base, names_base, lifetime, expires, attributes, links, bytes };
+        let entry = Entry { name, base, registrant, lifetime, expires, attributes, links, bytes };
         self.entries.insert(number, entry);
-        Ok((number, known.is_none()))
+        Ok((self.location_of(number), known.is_none()))
     }
 
-    /// Refreshes a registration, with another lifetime, base or attributes if they are given; `source` is its base if none ever was (RFC
-    /// 9176 §5.3.1).
+    /// Refreshes a registration, with another lifetime, base or attributes if they are given; its base is the address of
+    /// `caller` if none ever was named (RFC 9176 §5.3.1).
     ///
     /// # Errors
-    /// When there is no such registration, a parameter is wrong, or there is no room.
+    /// When there is no such registration, it belongs to another, a parameter is wrong, or there is no room.
     pub fn handle_update<'a>(
         &mut self,
         now: Instant,
-        number: u64,
+        caller: Option<&Caller>,
+        location: RegistrationLocation,
         queries: impl Iterator<Item = &'a str>,
-        source: Option<&str>,
     ) -> Result<(), DirectoryError> {
         self.handle_timeout(now);
         let parameters = Parameters::read(queries)?;
-        if parameters.name.is_some() {
+        let entry = self.located(location)?;
+        let registrant = admitted(&entry.registrant, caller, Registrant::admit_at_location)?;
+        if parameters.has_name() {
             return Err(DirectoryError::Bad("ep and d cannot be changed; register anew".to_owned()));
         }
-        let entry = self.entries.get(&number).ok_or(DirectoryError::Unknown)?;
-        let names_base = entry.names_base || parameters.base.is_some();
-        let source = source.filter(|_| !names_base).map(str::to_owned);
-        let base = parameters.base.or(source).unwrap_or_else(|| entry.base.clone());
+        let base = match (parameters.base, caller) {
+            (Some(uri), _) => RegistrationBase::named(uri, caller)?,
+            (None, Some(caller)) if !entry.base.is_named => RegistrationBase::of_source(caller),
+            (None, _) => entry.base.clone(),
+        };
         let is_kept = |(known, _): &&(String, String)| parameters.attributes.iter().all(|(name, _)| name != known);
         let mut attributes: Vec<(String, String)> = entry.attributes.iter().filter(is_kept).cloned().collect();
         attributes.extend(parameters.attributes);
         check_count(&attributes)?;
-        let bytes = Entry::footprint(&base, &attributes, &entry.links);
+        let bytes = Entry::footprint(&base, &registrant, &attributes, &entry.links);
         let old_bytes = entry.bytes;
         if self.bytes - old_bytes + bytes > BYTES_MAX {
             return Err(self.refuse(now));
         }
-        let entry = self.entries.get_mut(&number).ok_or(DirectoryError::Unknown)?;
+        let entry = self.entries.get_mut(&location.number).ok_or(DirectoryError::Unknown)?;
         entry.lifetime = parameters.lifetime.unwrap_or(entry.lifetime);
-        (entry.base, entry.names_base) = (base, names_base);
+        (entry.base, entry.registrant) = (base, registrant);
         (entry.attributes, entry.bytes) = (attributes, bytes);
         entry.expires = now + entry.lifetime;
         self.bytes = self.bytes - old_bytes + bytes;
@@ -238,10 +246,16 @@ impl ResourceDirectory {
     /// Ends a registration.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn handle_removal(&mut self, now: Instant, number: u64) -> Result<(), DirectoryError> {
+    /// When there is none, or it belongs to another.
+    pub fn handle_removal(
+        &mut self,
+        now: Instant,
+        caller: Option<&Caller>,
+        location: RegistrationLocation,
+    ) -> Result<(), DirectoryError> {
         self.handle_timeout(now);
-        self.forget(number).map(drop).ok_or(DirectoryError::Unknown)
+        admitted(&self.located(location)?.registrant, caller, Registrant::admit_at_location)?;
+        self.forget(location.number).map(drop).ok_or(DirectoryError::Unknown)
     }
 
     /// Forgets registrations whose lifetime is over.
@@ -260,8 +274,22 @@ impl ResourceDirectory {
         self.entries.iter().map(|(number, entry)| (*number, entry))
     }
 
-    pub(super) fn entry(&self, number: u64) -> Option<&Entry> {
-        self.entries.get(&number)
+    pub(super) fn entry(&self, location: RegistrationLocation) -> Option<&Entry> {
+        self.entries.get(&location.number)
+    }
+
+    /// Where the registration of this number is kept up, if there is one.
+    pub(super) fn location(&self, number: u64) -> Option<RegistrationLocation> {
+        self.entries.contains_key(&number).then(|| self.location_of(number))
+    }
+
+    fn location_of(&self, number: u64) -> RegistrationLocation {
+        RegistrationLocation { number, key: self.keys.hash_one(number) }
+    }
+
+    fn located(&self, location: RegistrationLocation) -> Result<&Entry, DirectoryError> {
+        let found = self.entries.get(&location.number).filter(|_| self.location_of(location.number) == location);
+        found.ok_or(DirectoryError::Unknown)
     }
 
     fn refuse(&mut self, now: Instant) -> DirectoryError {
@@ -278,12 +306,15 @@ impl ResourceDirectory {
     }
 }
 
-fn check_count(attributes: &[(String, String)]) -> Result<(), DirectoryError> {
-    if attributes.len() > ATTRIBUTES_MAX {
-        let reason = format!("at most {ATTRIBUTES_MAX} attributes are registered, not {}", attributes.len());
-        return Err(DirectoryError::Bad(reason));
-    }
-    Ok(())
+/// Who is remembered of a registration from now on, if its registrant admits this client.
+fn admitted(
+    registrant: &Registrant,
+    caller: Option<&Caller>,
+    admit: impl FnOnce(&Registrant, &Registrant) -> Result<(), DirectoryError>,
+) -> Result<Registrant, DirectoryError> {
+    let client = Registrant::of(caller);
+    admit(registrant, &client)?;
+    Ok(registrant.followed_by(client))
 }
 
 fn read_links(payload: &[u8]) -> Result<Vec<WebLink>, DirectoryError> {
@@ -301,8 +332,6 @@ fn read_links(payload: &[u8]) -> Result<Vec<WebLink>, DirectoryError> {
 
 /// Of a registration that names none (RFC 9176 §5).
 const LIFETIME: Duration = Duration::from_secs(90_000);
-/// RFC 9176 §5: names of up to 63 bytes.
-const NAME_MAX_BYTES: usize = 63;
 /// Chosen by us: with [`BYTES_MAX`] this bounds memory, also for endpoints without links.
 const REGISTRATIONS_MAX: usize = 16_384;
 const BYTES_MAX: usize = 16 << 20;
@@ -311,4 +340,3 @@ const ENTRY_BYTES: usize = 512;
 /// Bytes of what holds a name and its value, or a target, beside their letters.
 const TEXTS_BYTES: usize = size_of::<(String, Option<String>)>();
 const LINKS_MAX: usize = 1024;
-const ATTRIBUTES_MAX: usize = 32;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{DirectoryCounts, DirectoryError, ResourceDirectory};
+use super::{DirectoryCounts, DirectoryError, RegistrationLocation, ResourceDirectory};
 use crate::link_format::{self, WebLink};
 use crate::message::{CoapRequest, Code, OptionNumber, Response, content_format};
 use crate::resource::Clock;
@@ -33,26 +33,24 @@ impl DirectoryHandler {
 
     /// Whether a request is to one of its interfaces.
     pub fn has(&self, request: &CoapRequest<'_>) -> bool {
-        let segments: Vec<&str> = request.path_segments().take(3).collect();
-        matches!(segments.as_slice(), ["rd"] | ["rd", _] | ["rd-lookup", "res" | "ep"])
+        let segments: Vec<&str> = request.path_segments().take(4).collect();
+        matches!(segments.as_slice(), ["rd"] | ["rd", _] | ["rd", _, _] | ["rd-lookup", "res" | "ep"])
     }
 
-    /// Answers a request to one of its interfaces; `None` for any other path. `source` is the URI of the client, the base
-    /// of a registration that names none; without it such a registration is refused.
-    pub fn handle(&self, request: &CoapRequest<'_>, source: Option<&str>) -> Option<Response> {
-        let segments: Vec<&str> = request.path_segments().take(3).collect();
+    /// Answers a request to one of its interfaces; `None` for any other path. The address of the request's caller is the base
+    /// of a registration that names none.
+    pub fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
+        let segments: Vec<&str> = request.path_segments().take(4).collect();
         Some(match segments.as_slice() {
-            ["rd"] => self.register(request, source),
-            ["rd", number] => match number.parse() {
-                Ok(number) => self.registration(number, request, source),
-                Err(_) => Response::error(Code::NOT_FOUND, DirectoryError::Unknown.to_string()),
-            },
+            ["rd"] => self.register(request),
+            ["rd", number] => self.registration(number, None, request),
+            ["rd", number, key] => self.registration(number, Some(*key), request),
             ["rd-lookup", kind @ ("res" | "ep")] => self.look_up(kind, request),
             _ => return None,
         })
     }
 
-    fn register(&self, request: &CoapRequest<'_>, source: Option<&str>) -> Response {
+    fn register(&self, request: &CoapRequest<'_>) -> Response {
         if request.code != Code::POST {
             return Response::error(Code::METHOD_NOT_ALLOWED, "/rd understands POST");
         }
@@ -60,28 +58,36 @@ impl DirectoryHandler {
             return Response::error(Code::UNSUPPORTED_CONTENT_FORMAT, "links come in link format (40)");
         }
         let now = (self.clock)();
-        match self.directory().handle_registration(now, request.queries(), request.payload, source) {
-            Ok((number, _)) => Response::new(Code::CREATED)
-                .with_option(OptionNumber::LOCATION_PATH, b"rd")
-                .with_option(OptionNumber::LOCATION_PATH, number.to_string().as_bytes()),
+        match self.directory().handle_registration(now, request.caller, request.queries(), request.payload) {
+            Ok((location, _)) => created(location),
             Err(error) => refusal(&error),
         }
     }
 
-    fn registration(&self, number: u64, request: &CoapRequest<'_>, source: Option<&str>) -> Response {
-        let now = (self.clock)();
+    /// Anybody may read a registration; it is changed where its registrant was told, by the key.
+    fn registration(&self, number: &str, key: Option<&str>, request: &CoapRequest<'_>) -> Response {
+        let (now, caller) = ((self.clock)(), request.caller);
         let mut directory = self.directory();
-        let done = match request.code {
-            Code::POST => {
-                directory.handle_update(now, number, request.queries(), source).map(|()| Response::new(Code::CHANGED))
-            }
-            Code::DELETE => directory.handle_removal(now, number).map(|()| Response::new(Code::DELETED)),
-            Code::GET => {
-                directory.handle_timeout(now);
-                let links = directory.entry(number).map(|entry| link_format::encode(entry.links.iter()));
-                let links = links.ok_or(DirectoryError::Unknown);
+        directory.handle_timeout(now);
+        let found = number.parse::<u64>().ok().and_then(|number| directory.location(number));
+        let Some(location) = found.filter(|found| key.is_none_or(|key| key == found.key())) else {
+            return refusal(&DirectoryError::Unknown);
+        };
+        let done = match (request.code, key) {
+            (Code::GET, _) => {
+                let entry = directory.entry(location).ok_or(DirectoryError::Unknown);
+                let links = entry.map(|entry| link_format::encode(entry.links.iter()));
                 links.map(|links| Response::content(links, content_format::LINK_FORMAT))
             }
+            (Code::POST | Code::DELETE, None) => Err(DirectoryError::Forbidden),
+            (Code::POST, _) if !request.payload.is_empty() => {
+                Err(DirectoryError::Bad("an update has no payload; register anew for other links".to_owned()))
+            }
+            (Code::POST, _) => {
+                let updated = directory.handle_update(now, caller, location, request.queries());
+                updated.map(|()| Response::new(Code::CHANGED))
+            }
+            (Code::DELETE, _) => directory.handle_removal(now, caller, location).map(|()| Response::new(Code::DELETED)),
             _ => return Response::error(Code::METHOD_NOT_ALLOWED, "a registration understands GET, POST and DELETE"),
         };
         done.unwrap_or_else(|error| refusal(&error))
@@ -97,8 +103,8 @@ impl DirectoryHandler {
         let mut directory = self.directory();
         directory.handle_timeout((self.clock)());
         let found = match kind {
-            "res" => directory.find_resources(request.queries()),
-            _ => directory.find_endpoints(request.queries()),
+            "res" => directory.find_resources(request.caller, request.queries()),
+            _ => directory.find_endpoints(request.caller, request.queries()),
         };
         drop(directory);
         match found {
@@ -114,9 +120,18 @@ impl DirectoryHandler {
     }
 }
 
+fn created(location: RegistrationLocation) -> Response {
+    let segments = ["rd".to_owned(), location.number(), location.key()];
+    let add =
+        |response: Response, segment: &String| response.with_option(OptionNumber::LOCATION_PATH, segment.as_bytes());
+    segments.iter().fold(Response::new(Code::CREATED), add)
+}
+
 fn refusal(error: &DirectoryError) -> Response {
     match error {
         DirectoryError::Bad(_) | DirectoryError::Long => Response::error(Code::BAD_REQUEST, error.to_string()),
+        DirectoryError::Unauthorized => Response::error(Code::UNAUTHORIZED, error.to_string()),
+        DirectoryError::Forbidden => Response::error(Code::FORBIDDEN, error.to_string()),
         DirectoryError::Unknown => Response::error(Code::NOT_FOUND, error.to_string()),
         DirectoryError::Full(time) => {
             let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1);

@@ -1,6 +1,10 @@
 //! The CoRE link format: lists of links with attributes (RFC 6690).
 
+mod reference;
+
 use std::fmt::Write;
+
+pub(crate) use reference::{UriReference, resolve};
 
 /// One link: `</sensors/temp>;rt="temperature";ct=0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +57,7 @@ impl WebLink {
     }
 
     /// Whether the link passes one argument of a query to `/.well-known/core`: `href=/a*`, `rt=light`, `obs`
-    /// (RFC 6690 §4.1). A value that ends with `*` asks for a prefix; `rt`, `if`, `rel` and `ct` hold several
+    /// (RFC 6690 §4.1). A value that ends with `*` asks for a prefix; `rt`, `if`, `rel`, `rev` and `ct` hold several
     /// values, one of which is enough. An argument without `=` asks that the attribute is there.
     pub fn matches(&self, argument: &str) -> bool {
         let Some((name, pattern)) = argument.split_once('=') else {
@@ -74,8 +78,8 @@ impl WebLink {
     }
 }
 
-/// Attributes whose value is a list with spaces between its members (RFC 6690 §3.1, RFC 7252 §7.2.1).
-const LISTS: [&str; 4] = ["rt", "if", "rel", "ct"];
+/// Attributes whose value is a list with spaces between its members (RFC 6690 §2, RFC 7252 §7.2.1).
+const LISTS: [&str; 5] = ["rt", "if", "rel", "rev", "ct"];
 
 /// Whether a text can be the name of an attribute, so that it is read again as it was written.
 pub(crate) fn is_attribute_name(text: &str) -> bool {

@@ -62,9 +62,9 @@ fn filters_select_links() {
 
 #[test]
 fn one_of_several_values_is_enough() {
-    let link = WebLink::new("/a").with("rt", "temperature light-lux").with_flag("obs");
+    let link = WebLink::new("/a").with("rt", "temperature light-lux").with_flag("obs").with("rev", "up next");
     assert!(link.matches("rt=light-lux") && link.matches("rt=light*") && link.matches("rt=temperature light-lux"));
-    assert!(!link.matches("rt=lux") && link.matches("obs") && !link.matches("obs=1"));
+    assert!(!link.matches("rt=lux") && link.matches("obs") && !link.matches("obs=1") && link.matches("rev=next"));
 }
 
 fn link() -> impl Strategy<Value = WebLink> {

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Code(u8);
 
 /// Codes with their names, for people.
-const NAMES: [(Code, &str); 34] = [
+const NAMES: [(Code, &str); 35] = [
     (Code::EMPTY, "Empty"),
     (Code::GET, "GET"),
     (Code::POST, "POST"),
@@ -42,6 +42,7 @@ const NAMES: [(Code, &str); 34] = [
     (Code::SERVICE_UNAVAILABLE, "Service Unavailable"),
     (Code::GATEWAY_TIMEOUT, "Gateway Timeout"),
     (Code::PROXYING_NOT_SUPPORTED, "Proxying Not Supported"),
+    (Code::HOP_LIMIT_REACHED, "Hop Limit Reached"),
 ];
 
 impl Code {
@@ -113,6 +114,8 @@ impl Code {
     pub const GATEWAY_TIMEOUT: Code = Code::new(5, 4);
     /// 5.05
     pub const PROXYING_NOT_SUPPORTED: Code = Code::new(5, 5);
+    /// 5.08: the request has passed too many proxies (RFC 8768 §6.1).
+    pub const HOP_LIMIT_REACHED: Code = Code::new(5, 8);
 
     /// The code `class.detail`; the class keeps three bits, the detail five.
     pub const fn new(class: u8, detail: u8) -> Code {

@@ -1,5 +1,6 @@
 //! The way of a request to another thing and back.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -17,14 +18,23 @@ pub struct Relay {
     things: Things,
     remote: Arc<dyn Remote>,
     patience: Duration,
+    /// The name of this proxy where a request passed too many.
+    identifier: Arc<str>,
 }
 
 impl Relay {
     /// Answers come from the network store of `things` while they are fresh, else by `remote`, for which a request waits no
-    /// longer than `patience`.
+    /// longer than `patience`. It goes by a name that is drawn by lot, such as `thalweg-4f5a09be`.
     pub fn new(things: Things, remote: Arc<dyn Remote>, patience: Duration) -> Relay {
         let things = things.with_patience(patience);
-        Relay { things, remote, patience }
+        let lot = RandomState::new().hash_one(()) >> 32;
+        Relay { things, remote, patience, identifier: format!("thalweg-{lot:08x}").into() }
+    }
+
+    /// The same by another name, which the answer 5.08 tells (RFC 8768 §4). Spaces in it become hyphens.
+    #[must_use]
+    pub fn with_identifier(self, identifier: &str) -> Relay {
+        Relay { identifier: identifier.replace(' ', "-").into(), ..self }
     }
 
     /// Answers a request with what the resource `name` answers. Options that are not understood go along, there and back, if
@@ -34,23 +44,43 @@ impl Relay {
         if let Some((number, _)) = foreign.find(|(number, _)| number.is_unsafe()) {
             return Response::error(Code::BAD_OPTION, format!("{number} is not understood and not safe to forward"));
         }
-        let hops = match request.options.value(OptionNumber::HOP_LIMIT) {
-            Some([hops]) => *hops,
-            _ => HOPS,
-        };
-        // RFC 8768 §3: the last proxy of a loop says so.
-        let Some(hops) = hops.checked_sub(1).filter(|hops| *hops > 0) else {
-            return Response::error(HOP_LIMIT_REACHED, "the request has passed too many proxies");
+        let hops = match hops_left(request) {
+            Some(0) => return Response::error(Code::HOP_LIMIT_REACHED, self.identifier.to_string()),
+            Some(hops) => hops,
+            None => return Response::error(Code::BAD_REQUEST, "Hop-Limit is a number from 1 to 255"),
         };
         let answer = match request.code {
-            Code::GET if !is_conditional(request) => self.get(name, request),
+            Code::GET if !is_conditional(request) => self.get(name, request, hops),
             _ => self.send(name, request, hops),
         };
-        answer.unwrap_or_else(|error| refusal(&error))
+        match answer {
+            Ok(response) if response.code == Code::HOP_LIMIT_REACHED => {
+                self.hop_limit_reached(&String::from_utf8_lossy(&response.payload))
+            }
+            Ok(response) => response,
+            Err(ResourceError::HopLimitReached(proxies)) => self.hop_limit_reached(&proxies),
+            Err(error) => refusal(&error),
+        }
     }
 
-    fn get(&self, name: &RemoteName, request: &CoapRequest<'_>) -> Result<Response, ResourceError> {
-        let (representation, etag) = self.things.relay(name, request.accept())?;
+    /// Tells of the proxies that a request passed, and of this one (RFC 8768 §4). One that is among them already must not tell
+    /// so.
+    fn hop_limit_reached(&self, proxies: &str) -> Response {
+        if proxies.split(' ').any(|proxy| proxy == &*self.identifier) {
+            return Response::error(
+                Code::BAD_GATEWAY,
+                format!("the request goes round in a loop of proxies: {proxies}"),
+            );
+        }
+        let said = match self.identifier.len() + 1 + proxies.len() > IDENTIFIERS_MAX_BYTES {
+            true => proxies.to_owned(),
+            false => format!("{} {proxies}", self.identifier).trim_end().to_owned(),
+        };
+        Response::error(Code::HOP_LIMIT_REACHED, said)
+    }
+
+    fn get(&self, name: &RemoteName, request: &CoapRequest<'_>, hops: u8) -> Result<Response, ResourceError> {
+        let (representation, etag) = self.things.relay_within(name, request.accept(), hops)?;
         let max_age = u32::try_from(representation.max_age.as_secs()).unwrap_or(u32::MAX);
         let is_known = etag.is_some_and(|etag| request.etags().any(|known| known == etag));
         let options = representation.options.clone();
@@ -105,6 +135,15 @@ fn is_conditional(request: &CoapRequest<'_>) -> bool {
 fn foreign<'a>(request: &CoapRequest<'a>) -> impl Iterator<Item = (OptionNumber, &'a [u8])> + use<'a> {
     let is_ours = |number: OptionNumber| PASSED_ON.contains(&number) || number == OptionNumber::HOP_LIMIT;
     request.options.not_understood().filter(move |(number, _)| !is_ours(*number))
+}
+
+/// The Hop-Limit with which a request goes on; `None` for one that must be rejected (RFC 8768 §3).
+fn hops_left(request: &CoapRequest<'_>) -> Option<u8> {
+    match request.options.value(OptionNumber::HOP_LIMIT) {
+        None => Some(HOPS - 1),
+        Some([hops]) => hops.checked_sub(1),
+        Some(_) => None,
+    }
 }
 
 fn refusal(error: &ResourceError) -> Response {
@@ -164,6 +203,8 @@ pub struct ReverseProxy {
     root: Vec<String>,
     /// The thing, and the path there without slashes at its ends.
     target: RemoteName,
+    /// The segments of that path.
+    target_path: Vec<Vec<u8>>,
 }
 
 impl ReverseProxy {
@@ -171,7 +212,9 @@ impl ReverseProxy {
     pub fn new(relay: Relay, root: &str, target: RemoteName) -> ReverseProxy {
         let root = root.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect();
         let target = RemoteName { path: target.path.trim_matches('/').to_owned(), ..target };
-        ReverseProxy { relay, root, target }
+        let at_target = RequestBuf::get(&format!("/{}", target.path));
+        let target_path = at_target.view().path_bytes().map(<[u8]>::to_vec).collect();
+        ReverseProxy { relay, root, target, target_path }
     }
 
     /// Whether a request is for its path or below.
@@ -188,7 +231,34 @@ impl ReverseProxy {
         let rest = resource_of(request, self.root.len());
         let joint = if self.target.path.is_empty() || rest.is_empty() || rest.starts_with('?') { "" } else { "/" };
         let path = format!("{}{joint}{rest}", self.target.path);
-        Some(self.relay.pass(&RemoteName { thing: self.target.thing.clone(), path }, request))
+        let response = self.relay.pass(&RemoteName { thing: self.target.thing.clone(), path }, request);
+        Some(self.with_own_location(response))
+    }
+
+    /// The response with the location that the resource has here; without one where it is none of those that this proxy stands
+    /// for (RFC 7252 §5.10.7).
+    fn with_own_location(&self, response: Response) -> Response {
+        let (location, options): (Vec<_>, Vec<_>) =
+            response.options.into_iter().partition(|(number, _)| LOCATION.contains(number));
+        let response = Response { options, ..response };
+        let of = |wanted: OptionNumber| {
+            location.iter().filter(move |(number, _)| *number == wanted).map(|(_, value)| value.as_slice())
+        };
+        let path: Vec<&[u8]> = of(OptionNumber::LOCATION_PATH).collect();
+        let is_below = path.len() >= self.target_path.len() && path.iter().zip(&self.target_path).all(|(a, b)| *a == b);
+        let has_dots = path.iter().any(|segment| matches!(*segment, b"." | b".."));
+        // A query alone is one of the path that was asked for.
+        let path: Vec<&[u8]> = match path.is_empty() {
+            true => Vec::new(),
+            false if !is_below || has_dots => return response,
+            false => {
+                self.root.iter().map(String::as_bytes).chain(path[self.target_path.len()..].iter().copied()).collect()
+            }
+        };
+        let add = |response: Response, segment: &[u8]| response.with_option(OptionNumber::LOCATION_PATH, segment);
+        let response = path.into_iter().fold(response, add);
+        of(OptionNumber::LOCATION_QUERY)
+            .fold(response, |response, argument| response.with_option(OptionNumber::LOCATION_QUERY, argument))
     }
 
     /// The path, without the slash in front.
@@ -205,7 +275,9 @@ const PASSED_ON: [OptionNumber; 5] = [
     OptionNumber::CONTENT_FORMAT,
     OptionNumber::ACCEPT,
 ];
+/// The options that together are the location of what was created (RFC 7252 §5.10.7).
+const LOCATION: [OptionNumber; 2] = [OptionNumber::LOCATION_PATH, OptionNumber::LOCATION_QUERY];
 /// Of a request that has none (RFC 8768 §3).
 const HOPS: u8 = 16;
-/// 5.08 (RFC 8768 §4).
-const HOP_LIMIT_REACHED: Code = Code::new(5, 8);
+/// Bytes of the names of proxies in an answer, so that it stays one message (RFC 8768 §4).
+const IDENTIFIERS_MAX_BYTES: usize = 1024;

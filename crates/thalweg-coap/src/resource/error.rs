@@ -27,8 +27,10 @@ pub enum ResourceError {
     NoAnswer(String),
     /// Another thing's answer makes no sense.
     BadAnswer(String),
-    /// Another thing answered with this error.
+    /// Another thing answered with this error, or access rules did.
     Refused(Code, String),
+    /// The request passed too many proxies, which are named here with spaces between them, the nearest one first (RFC 8768 §4).
+    HopLimitReached(String),
 }
 
 impl ResourceError {
@@ -45,6 +47,7 @@ impl ResourceError {
             ResourceError::NoAnswer(_) => Code::GATEWAY_TIMEOUT,
             ResourceError::BadAnswer(_) => Code::BAD_GATEWAY,
             ResourceError::Refused(code, _) => *code,
+            ResourceError::HopLimitReached(_) => Code::HOP_LIMIT_REACHED,
         }
     }
 }
@@ -67,6 +70,7 @@ impl fmt::Display for ResourceError {
             ResourceError::NotFound(path) => write!(f, "there is no resource /{path}"),
             ResourceError::NotAcceptable => f.write_str("there is no representation of that format"),
             ResourceError::UnsupportedFormat => f.write_str("the payload's format is not understood here"),
+            ResourceError::HopLimitReached(proxies) => write!(f, "the request passed too many proxies: {proxies}"),
             ResourceError::NotAllowed(reason)
             | ResourceError::BadRequest(reason)
             | ResourceError::Unavailable(reason, _)

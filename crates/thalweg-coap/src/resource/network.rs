@@ -39,7 +39,8 @@ pub enum Fetched {
 /// Resources of other things within a budget of bytes; the one that was not requested for longest leaves first. `W` is the one that
 /// waits for an answer.
 ///
-/// Requests for the same resource at the same time become one.
+/// Requests for the same resource at the same time become one, unless they may pass different numbers of proxies: one of
+/// them may then be the other, that came back in a loop, and would wait for its own answer (RFC 8768).
 #[derive(Debug)]
 pub struct NetworkStore<W> {
     bytes_max: usize,
@@ -52,7 +53,7 @@ pub struct NetworkStore<W> {
     /// Bytes of what the flights validate.
     validated_bytes: usize,
     /// The flights that newcomers may join.
-    current: BTreeMap<RemoteKey, FlightId>,
+    current: BTreeMap<FlightKey, FlightId>,
     next_flight: u64,
     counters: NetworkStoreCounters,
 }
@@ -84,9 +85,12 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FlightId(u64);
 
+/// What is asked for, and the Hop-Limit of the request if it has one.
+type FlightKey = (RemoteKey, Option<u8>);
+
 #[derive(Debug)]
 struct Flight<W> {
-    key: RemoteKey,
+    place: FlightKey,
     waiters: Vec<W>,
     /// What its tag is of, which may leave the store meanwhile.
     validates: Option<Validated>,
@@ -144,11 +148,23 @@ impl<W> NetworkStore<W> {
 
     /// Handles a request for a resource. `waiter` makes the receiver of a later answer; it is called only if the request has to wait.
     pub fn handle_request(&mut self, now: Instant, key: &RemoteKey, waiter: impl FnOnce() -> W) -> RemoteAsked {
+        self.handle_relayed(now, key, None, waiter)
+    }
+
+    /// The same for a request of a client behind this one, which goes on with `hops` as its Hop-Limit (RFC 8768).
+    pub fn handle_relayed(
+        &mut self,
+        now: Instant,
+        key: &RemoteKey,
+        hops: Option<u8>,
+        waiter: impl FnOnce() -> W,
+    ) -> RemoteAsked {
         if let Some(known) = self.fresh(now, key) {
             self.counters.hits += 1;
             return RemoteAsked::Known(known);
         }
-        let current = self.current.get(key);
+        let place = (key.clone(), hops);
+        let current = self.current.get(&place);
         if let Some(flight) = current.and_then(|id| self.flights.get_mut(id)) {
             if flight.waiters.len() >= WAITERS_MAX {
                 return RemoteAsked::Refused;
@@ -165,8 +181,8 @@ impl<W> NetworkStore<W> {
         let validates = self.validates(key);
         self.validated_bytes += validated_bytes(key, &validates);
         let etag = validates.as_ref().map(|(_, etag)| *etag);
-        self.flights.insert(flight, Flight { key: key.clone(), waiters: vec![waiter()], validates });
-        self.current.insert(key.clone(), flight);
+        self.flights.insert(flight, Flight { place: place.clone(), waiters: vec![waiter()], validates });
+        self.current.insert(place, flight);
         self.counters.requests += 1;
         RemoteAsked::Begin { flight, etag }
     }
@@ -178,11 +194,12 @@ impl<W> NetworkStore<W> {
         flight: FlightId,
         outcome: Result<Fetched, ResourceError>,
     ) -> RemoteAnswer<W> {
-        let Some(Flight { key, waiters, validates }) = self.flights.remove(&flight) else {
+        let Some(Flight { place, waiters, validates }) = self.flights.remove(&flight) else {
             let outcome = Err(ResourceError::BadAnswer("the request has ended before".to_owned()));
             return RemoteAnswer { waiters: Vec::new(), outcome };
         };
-        self.validated_bytes -= validated_bytes(&key, &validates);
+        let key = &place.0;
+        self.validated_bytes -= validated_bytes(key, &validates);
         let outcome = match (outcome, validates) {
             (Ok(Fetched::Content(representation, etag)), _) => Ok((representation, etag)),
             (Ok(Fetched::Valid(max_age, options)), Some((mut representation, etag))) => {
@@ -200,10 +217,10 @@ impl<W> NetworkStore<W> {
             (Err(error), _) => Err(error),
         };
         // The resource may have been told something meanwhile: then the answer may be old.
-        if self.current.get(&key) == Some(&flight) {
-            self.current.remove(&key);
+        if self.current.get(&place) == Some(&flight) {
+            self.current.remove(&place);
             if let Ok((representation, etag)) = &outcome {
-                self.store(now, &key, representation.clone(), *etag);
+                self.store(now, key, representation.clone(), *etag);
             }
         }
         RemoteAnswer { waiters, outcome }
@@ -223,9 +240,9 @@ impl<W> NetworkStore<W> {
     /// The resource was written: its stored representations are stale, and so are answers that are under way (RFC 7252 §5.6).
     pub fn handle_action(&mut self, name: &RemoteName) {
         let first = RemoteKey { name: name.clone(), accept: None };
-        let under_way = self.current.range(first.clone()..).map(|(key, _)| key).take_while(|key| key.name == *name);
-        let under_way: Vec<RemoteKey> = under_way.cloned().collect();
-        under_way.iter().for_each(|key| _ = self.current.remove(key));
+        let under_way = self.current.range((first.clone(), None)..).map(|(place, _)| place);
+        let under_way: Vec<FlightKey> = under_way.take_while(|(key, _)| key.name == *name).cloned().collect();
+        under_way.iter().for_each(|place| _ = self.current.remove(place));
         let old: Vec<RemoteKey> =
             self.entries.range(first..).map(|(key, _)| key).take_while(|key| key.name == *name).cloned().collect();
         old.iter().for_each(|key| self.forget(key));
@@ -358,6 +375,26 @@ mod tests {
         assert_eq!(answer, RemoteAnswer { waiters: (0..100).collect(), outcome: Err(failed) });
         // A failure is not kept.
         begun(store.handle_request(at(1), &key("a"), || 0));
+    }
+
+    #[test]
+    fn a_request_that_may_be_another_in_a_loop_does_not_wait_for_it() {
+        let mut store = NetworkStore::new(10_000);
+        let ask = |store: &mut NetworkStore<u32>, hops: Option<u8>, waiter: u32| {
+            store.handle_relayed(at(0), &key("a"), hops, || waiter)
+        };
+        let (first, _) = begun(ask(&mut store, Some(15), 0));
+        assert_eq!(ask(&mut store, Some(15), 1), RemoteAsked::Joined);
+        let (second, _) = begun(ask(&mut store, Some(13), 2));
+        begun(ask(&mut store, None, 3));
+        store.handle_action(&key("a").name);
+        let (new, _) = begun(ask(&mut store, Some(15), 4));
+        let answer = |text: &str| Ok(Fetched::Content(content(text, 60), None));
+        assert_eq!(store.handle_answer(at(0), second, answer("old")).waiters, [2]);
+        assert_eq!(store.handle_answer(at(0), first, answer("old")).waiters, [0, 1]);
+        assert_eq!(ask(&mut store, Some(15), 5), RemoteAsked::Joined, "no answer from before the action is kept");
+        assert_eq!(store.handle_answer(at(0), new, answer("new")).waiters, [4, 5]);
+        assert_eq!(ask(&mut store, Some(13), 6), RemoteAsked::Known((content("new", 60), None)));
     }
 
     #[test]

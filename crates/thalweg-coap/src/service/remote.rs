@@ -59,12 +59,13 @@ impl Network {
         }
     }
 
-    /// A representation: from the store while it is fresh, else from the one request that is under way.
-    pub(super) fn get(&self, key: &RemoteKey, patience: Duration) -> Result<Tagged, ResourceError> {
+    /// A representation: from the store while it is fresh, else from the one request that is under way. `hops` is the Hop-Limit
+    /// with which the request of a client goes on (RFC 8768).
+    pub(super) fn get(&self, key: &RemoteKey, hops: Option<u8>, patience: Duration) -> Result<Tagged, ResourceError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let asked = {
             let mut store = self.known.store();
-            store.handle_request((self.known.clock)(), key, || sender)
+            store.handle_relayed((self.known.clock)(), key, hops, || sender)
         };
         match asked {
             RemoteAsked::Known(known) => return Ok(known),
@@ -78,6 +79,9 @@ impl Network {
                 let mut request = get_request(key).forwarded();
                 if let Some(etag) = etag {
                     request = request.with_option(OptionNumber::ETAG, &etag);
+                }
+                if let Some(hops) = hops {
+                    request = request.with_option(OptionNumber::HOP_LIMIT, &[hops]);
                 }
                 let (known, answered) = (self.known.clone(), key.clone());
                 let completion = move |outcome| known.handle_answer(flight, &answered.name, outcome);
@@ -220,6 +224,9 @@ fn no_answer(name: &RemoteName) -> ResourceError {
 
 fn refused(name: &RemoteName, response: &Response) -> ResourceError {
     let text = String::from_utf8_lossy(&response.payload);
+    if response.code == Code::HOP_LIMIT_REACHED {
+        return ResourceError::HopLimitReached(text.into_owned());
+    }
     let reason = format!("{} answered {:?} to /{} {text}", name.thing, response.code, name.path);
     ResourceError::Refused(response.code, reason.trim_end().to_owned())
 }

@@ -63,7 +63,7 @@ impl Things {
         match parsed(name)? {
             ResourceName::Own(path) => self.get_own(&path, accept),
             ResourceName::Other(name) => {
-                let (representation, _) = self.network.get(&RemoteKey { name, accept }, self.patience)?;
+                let (representation, _) = self.network.get(&RemoteKey { name, accept }, None, self.patience)?;
                 // For a proxy the network lets them pass (RFC 7252 §5.4.1).
                 let mut numbers = representation.options.iter().map(|(number, _)| *number);
                 match numbers.find(|number| number.is_critical()) {
@@ -92,7 +92,17 @@ impl Things {
         name: &RemoteName,
         accept: Option<u16>,
     ) -> Result<(ResourceRepresentation, Option<ETag>), ResourceError> {
-        self.network.get(&RemoteKey { name: name.clone(), accept }, self.patience)
+        self.network.get(&RemoteKey { name: name.clone(), accept }, None, self.patience)
+    }
+
+    /// The same with this Hop-Limit (RFC 8768), for proxies.
+    pub(crate) fn relay_within(
+        &self,
+        name: &RemoteName,
+        accept: Option<u16>,
+        hops: u8,
+    ) -> Result<(ResourceRepresentation, Option<ETag>), ResourceError> {
+        self.network.get(&RemoteKey { name: name.clone(), accept }, Some(hops), self.patience)
     }
 
     /// Forgets what is known of a resource of another thing: something may have changed it.

@@ -237,22 +237,8 @@ fn a_protected_request_passes_a_forward_proxy_unopened() {
     check_protected(None);
     check_protected(Some(Keyring::new([context(b"p", b"other", 9)]).expect("keys")));
     check_protected(Some(Keyring::new([context(b"s", b"c", 9)]).expect("keys")));
-}
-
-#[test]
-fn a_protected_request_under_the_keys_of_the_proxy_is_opened_there() {
-    let origin = origin();
-    let proxy = proxy(origin, Some(Keyring::new([context(b"s", b"c", 7)]).expect("keys")));
-    let mut client = Client::open(proxy.address(), Config::default()).expect("a socket");
-    client.protect(context(b"c", b"s", 7));
-    let request = RequestBuf::get("/2052")
-        .with_option(OptionNumber::PROXY_SCHEME, b"coap")
-        .with_option(OptionNumber::URI_HOST, b"127.0.0.1")
-        .with_uint(OptionNumber::URI_PORT, origin.port().into())
-        .with_option(CRITICAL, b"x");
-    let response = client.exchange(proxy.address(), request, Confirmability::Confirmable, PATIENCE);
-    let response = response.expect("an answer");
-    assert_eq!((shown(&response), response.options), ("2.05 2049=x".to_owned(), vec![(ELECTIVE, b"back".to_vec())]));
+    // Not even under the proxy's own keys: somebody on the way may have written where it goes.
+    check_protected(Some(Keyring::new([context(b"s", b"c", 7)]).expect("keys")));
 }
 
 #[test]

@@ -96,15 +96,22 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
     assert_eq!(ask("get", &tcp, "/name", &[]).expect_code(0).stdout, "old\n");
     check_refused(ask("get", &tls, "/name", &["--trust", &trust]), "4.01");
 
-    // What cannot be read leaves the keys before in force, and another address needs a restart.
+    // Keys that cannot be read leave those before in force, and the rules that go with them.
     folder.write("keys.json", "{");
+    write_plan(&folder, &plan("\"/name get any\""));
+    gateway.running.signal("HUP");
+    let told = wait_for_line(&mut gateway.errors, "goes on as before");
+    assert!(told.contains("credentials: ") && told.contains("keys.json cannot be used"), "{told}");
+    assert_eq!(ask("get", &secure, "/name", &["--psk", &guest]).expect_code(0).stdout, "old\n");
+    check_refused(ask("get", &plain, "/name", &[]), "4.01");
+
+    // Another address needs a restart.
+    folder.write("keys.json", &format!("[{}]", key("guest", "02")));
     write_plan(
         &folder,
         &plan("\"/name get any\"").replace("[dtls]\nbind = \"127.0.0.1:0\"", "[dtls]\nbind = \"127.0.0.1:1\""),
     );
     gateway.reload();
-    let told = wait_for_line(&mut gateway.errors, "credentials");
-    assert!(told.contains("keys.json cannot be used"), "{told}");
     wait_for_line(&mut gateway.errors, "dtls.bind changes with a restart only");
     assert_eq!(ask("get", &secure, "/name", &["--psk", &guest]).expect_code(0).stdout, "old\n");
     assert_eq!(ask("get", &plain, "/name", &[]).expect_code(0).stdout, "old\n");
@@ -114,9 +121,9 @@ fn sessions_and_connections_are_under_the_rules_and_keys_of_the_file_as_it_is_no
 #[test]
 fn a_thing_with_keys_is_asked_under_them_and_nobody_borrows_them() {
     let folder = TestFolder::new();
-    folder.write("far.json", &format!("[{}, {}]", context("00", "01"), context("00", "02")));
+    folder.write("far.json", &format!("[{}, {}]", context("00", "01"), context("03", "02")));
     folder.write("near.json", &context("01", "00"));
-    folder.write("own.json", &context("02", "00"));
+    folder.write("own.json", &context("02", "03"));
     let far = TestFolder::new();
     std::fs::rename(folder.path("far.json"), far.path("far.json")).expect("moved");
     write_plan(

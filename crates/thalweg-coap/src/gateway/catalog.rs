@@ -3,23 +3,25 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::directory::DirectoryHandler;
+use crate::interaction::guard::Guard;
 use crate::interaction::handler::{Catalog, CatalogAttachment, Class, Terms};
 use crate::interaction::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Response};
 use crate::proxy::ReverseProxy;
-use crate::resource::{LocalStore, system_clock};
+use crate::resource::{LocalStore, respond, system_clock};
 
 /// Parts of the catalog that change while the server runs.
 pub(super) struct GatewayCatalog {
     store: LocalStore,
     directory: RwLock<Option<DirectoryHandler>>,
     reverse: RwLock<Vec<Arc<ReverseProxy>>>,
+    guard: Arc<Guard>,
 }
 
 impl GatewayCatalog {
-    pub(super) fn new(store: LocalStore) -> GatewayCatalog {
-        GatewayCatalog { store, directory: RwLock::default(), reverse: RwLock::default() }
+    pub(super) fn new(store: LocalStore, guard: Arc<Guard>) -> GatewayCatalog {
+        GatewayCatalog { store, directory: RwLock::default(), reverse: RwLock::default(), guard }
     }
 
     /// Serves a directory, or none; one that goes on keeps its registrations.
@@ -52,15 +54,21 @@ impl Catalog for GatewayCatalog {
 
     fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(answer) = directory.and_then(|directory| directory.handle(request, None)) {
-            return Some(answer);
-        }
         // Cloned, so that no lock is held while another thing is asked.
         let reverse = self.reverse.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let resource = self.store.find(request.path().trim_start_matches('/')).ok();
+        // What was found may be newer than the rules that let the request in.
+        let refusal = request.caller.and_then(|caller| self.guard.refuse(request, caller));
+        if refusal.is_some() {
+            return refusal;
+        }
+        if let Some(answer) = directory.and_then(|directory| directory.handle(request)) {
+            return Some(answer);
+        }
         if let Some(answer) = reverse.iter().find_map(|proxy| proxy.handle(request)) {
             return Some(answer);
         }
-        Catalog::handle(&self.store, request)
+        resource.map(|resource| respond(&*resource, request))
     }
 
     fn links(&self) -> Vec<WebLink> {

@@ -27,6 +27,7 @@
 
 mod catalog;
 mod entrances;
+mod forward;
 mod kept;
 mod mirror;
 mod pack;
@@ -41,14 +42,15 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use crate::credentials::Credentials;
 use crate::endpoint::Config;
 use crate::identity::Transport;
-use crate::interaction::guard::GuardRules;
+use crate::interaction::guard::{Guard, GuardRules};
 use crate::interaction::rate_limit::PeerRate;
 use crate::interaction::routes::Routes;
 use crate::interaction::server::{GroupRequests, Server, ServerConfig};
-use crate::oscore::file::KeyringFile;
-use crate::proxy::{Destinations, ForwardProxy, Relay};
+use crate::oscore::file::{ClientContexts, KeyringFile, ReadContexts};
+use crate::proxy::Relay;
 use crate::resource::{LocalStore, Sampler, system_clock};
 use crate::scheduler::thread_pool::ThreadPoolManager;
 use crate::service::{CoapRemote, Remote, Things};
@@ -56,6 +58,7 @@ use crate::statistics::{self, FigureSource, Figures, MetricsServer};
 
 use catalog::GatewayCatalog;
 pub use entrances::{CredentialFiles, EntrancesPlan};
+use forward::GatewayProxy;
 use parts::Parts;
 pub use plan::{
     BridgePlan, DevicePlan, DriverPlan, GatewayPlan, LawPlan, PackPlan, RemotePlan, ReversePlan, ServerPlan,
@@ -70,7 +73,8 @@ pub struct Gateway {
     figures: FigureSource,
     _metrics: Option<MetricsServer>,
     _sampler: Sampler,
-    forward: Arc<ForwardProxy>,
+    forward: Arc<GatewayProxy>,
+    guard: Arc<Guard>,
     store: LocalStore,
     server: Arc<Server>,
     metrics_address: Option<SocketAddr>,
@@ -78,7 +82,15 @@ pub struct Gateway {
     keyring: Option<KeyringFile>,
 }
 
-/// Why a gateway cannot be started.
+/// What clients have to prove, besides rules.
+struct Proofs {
+    /// Of transports that the plan has; those of others stay until a restart closes their sockets.
+    credentials: Option<Credentials>,
+    /// Contexts of OSCORE for a keyring that there is.
+    contexts: Option<ReadContexts>,
+}
+
+/// Why a gateway cannot be started, or a plan not be taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayError(String);
 
@@ -126,16 +138,17 @@ impl Gateway {
         let things = Things::new(store.clone(), Arc::clone(&as_remote), plan.server.cache_bytes, system_clock());
         let relay = Relay::new(things.clone(), Arc::clone(&as_remote), PROXY_PATIENCE);
         let destinations = plan.forward.clone().unwrap_or_default();
-        let forward = Arc::new(ForwardProxy::new(relay.clone(), destinations));
-        let catalog = Arc::new(GatewayCatalog::new(store.clone()));
-        let mut routes = Routes::new().with_catalog(Arc::clone(&catalog) as _);
+        let guard = Arc::new(Guard::default());
+        guard.set(guard_rules(&plan));
+        let forward = Arc::new(GatewayProxy::new(relay.clone(), destinations, Arc::clone(&guard)));
+        let catalog = Arc::new(GatewayCatalog::new(store.clone(), Arc::clone(&guard)));
+        let mut routes = Routes::new().with_guard(Arc::clone(&guard)).with_catalog(Arc::clone(&catalog) as _);
         if plan.forward.is_some() {
             routes = routes.with_proxy(Arc::clone(&forward) as _);
         }
         if plan.server.statistics {
             routes = statistics::add_resources(routes, &figures);
         }
-        routes.set_guard(guard_rules(&plan));
         let server = Server::start_among(&config, routes, threads).map_err(|error| GatewayError(error.to_string()))?;
         let server = Arc::new(server);
         figures.set(&server, &store, Some(&things), Some(&remote));
@@ -154,7 +167,9 @@ impl Gateway {
             catalog,
             devices: server.devices().clone(),
             threads: Arc::clone(manager),
-            contexts: Mutex::default(),
+            guard: Arc::clone(&guard),
+            contexts: Mutex::new(keyring.as_ref().map_or_else(ClientContexts::default, KeyringFile::client_contexts)),
+            address: server.address(),
         });
         let metrics_address = metrics.as_ref().map(MetricsServer::address);
         Ok(Gateway {
@@ -164,6 +179,7 @@ impl Gateway {
             _metrics: metrics,
             _sampler: sampler,
             forward,
+            guard,
             store,
             server,
             metrics_address,
@@ -174,27 +190,30 @@ impl Gateway {
     /// Starts the parts of the plan; the result says what began and what could not.
     pub fn start_parts(&mut self) -> GatewayChanges {
         let mut changes = GatewayChanges::default();
-        self.parts.adopt(&self.plan, &mut changes);
+        let held = self.parts.end(&self.plan, &mut changes);
+        self.parts.begin(&self.plan, &mut changes);
+        drop(held);
         // The parts know their own plans.
         self.plan.remotes = Vec::new();
         changes
     }
 
-    /// Takes over another plan. Peers, observers and parts that stay the same are not disturbed.
-    pub fn reload(&mut self, plan: GatewayPlan) -> GatewayChanges {
+    /// Takes over another plan. Peers, observers and parts that stay the same are not disturbed. Nothing answers without its rules
+    /// meanwhile: what is gone ends under the rules and keys before, and what is new begins under its own.
+    ///
+    /// # Errors
+    /// When keys or certificates of the plan cannot be read or used. Nothing changes then: rules are worth what keys prove.
+    pub fn reload(&mut self, plan: GatewayPlan) -> Result<GatewayChanges, GatewayError> {
+        let proofs = self.read_proofs(&plan)?;
         let mut changes = GatewayChanges { needs_restart: self.fixed_differences(&plan), ..GatewayChanges::default() };
-        self.reload_proofs(&plan, &mut changes);
         let laws = [("blocking", plan.laws.blocking), ("device", plan.laws.device), ("resource", plan.laws.resource)];
         for (pool, law) in laws {
             self.server.scheduler().set_law(pool, law);
         }
-        if plan.forward.is_some() == self.plan.forward.is_some() {
-            self.forward.set_destinations(plan.forward.clone().unwrap_or_default());
-        } else if plan.forward.is_none() {
-            // The proxy stays and goes nowhere.
-            self.forward.set_destinations(Destinations::default());
-        }
-        self.parts.adopt(&plan, &mut changes);
+        let held = self.parts.end(&plan, &mut changes);
+        self.take_over_proofs(&plan, proofs, &mut changes);
+        self.parts.begin(&plan, &mut changes);
+        drop(held);
         let server = self.plan.server.clone();
         let forward = self.plan.forward.clone();
         self.plan = plan;
@@ -203,26 +222,41 @@ impl Gateway {
         if self.plan.forward.is_some() != forward.is_some() {
             self.plan.forward = forward;
         }
-        changes
+        Ok(changes)
     }
 
-    /// Takes over what clients have to prove: rules, keys and certificates. Files that cannot be read leave the old ones in force.
-    fn reload_proofs(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) {
-        self.server.set_guard(guard_rules(plan));
-        let entrances = &plan.server.entrances;
-        let credentials = entrances.files.load().map_err(|error| error.to_string());
-        let used = credentials
-            .and_then(|credentials| self.server.set_credentials(&credentials).map_err(|error| error.to_string()));
-        changes.failed.extend(used.err().map(|reason| format!("credentials: {reason}")));
-        let Some(keyring) = &mut self.keyring else { return };
-        let read = match &plan.server.oscore {
-            Some(path) => keyring.reload(path),
-            None => {
-                keyring.clear();
-                Ok(())
-            }
+    /// Reads what clients have to prove by another plan; nothing is different yet.
+    fn read_proofs(&self, plan: &GatewayPlan) -> Result<Proofs, GatewayError> {
+        let failed = |what: &str, reason: &dyn fmt::Display| GatewayError(format!("{what}: {reason}"));
+        let files = &plan.server.entrances.files;
+        let credentials = (*files != CredentialFiles::default()).then(|| files.load()).transpose();
+        let credentials = credentials.map_err(|error| failed("credentials", &error))?;
+        let checked = credentials.iter().try_for_each(|credentials| self.server.check_credentials(credentials));
+        checked.map_err(|error| failed("credentials", &error))?;
+        let contexts = match (&self.keyring, &plan.server.oscore) {
+            (Some(keyring), Some(path)) => Some(keyring.read(path).map_err(|error| failed("oscore", &error))?),
+            // The first contexts need a restart.
+            _ => None,
         };
-        changes.failed.extend(read.err().map(|error| format!("oscore: {error}")));
+        Ok(Proofs { credentials, contexts })
+    }
+
+    /// Takes over rules, keys, certificates and the destinations of the proxy.
+    fn take_over_proofs(&mut self, plan: &GatewayPlan, proofs: Proofs, changes: &mut GatewayChanges) {
+        // Whichever keys a request has meanwhile, it passes the rules that go with them.
+        self.guard.add(guard_rules(plan));
+        let used = proofs.credentials.iter().try_for_each(|credentials| self.server.set_credentials(credentials));
+        changes.failed.extend(used.err().map(|error| format!("credentials: {error}")));
+        match (&mut self.keyring, proofs.contexts) {
+            (Some(keyring), Some(contexts)) => keyring.take_over(contexts),
+            (Some(keyring), None) => keyring.clear(),
+            (None, _) => {}
+        }
+        // Without a new [proxy], which needs a restart, the proxy stays and goes nowhere.
+        if self.plan.forward.is_some() || plan.forward.is_none() {
+            self.forward.set_destinations(plan.forward.clone().unwrap_or_default());
+        }
+        self.guard.set(guard_rules(plan));
     }
 
     /// Looks at what changes by itself: topics of the data space. To be called some times a second.

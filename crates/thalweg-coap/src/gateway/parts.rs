@@ -1,5 +1,6 @@
 //! The parts of a running gateway.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::DomainParticipant;
@@ -17,9 +18,12 @@ use crate::data_space::{Bridge, Exporter, Types};
 use crate::device::drivers::{Kit, System, Thermal};
 use crate::device::{DevicePool, Finder, Linker};
 use crate::directory::{Registration, RegistrationPlan};
+use crate::interaction::guard::Guard;
 use crate::oscore::file::{ClientContexts, HeldContext};
 use crate::proxy::{Relay, ReverseProxy};
-use crate::resource::{ChannelPolicy, LocalStore, Property, RemoteName, Resource, add_devices, system_clock};
+use crate::resource::{
+    ChannelPolicy, HeldChanges, LocalStore, Property, RemoteName, Resource, add_devices, system_clock,
+};
 use crate::scheduler::thread_pool::ThreadPoolManager;
 use crate::service::{CoapRemote, Remote, Services, Things};
 
@@ -32,8 +36,12 @@ pub(super) struct Surroundings {
     pub catalog: Arc<GatewayCatalog>,
     pub devices: DevicePool,
     pub threads: Arc<ThreadPoolManager>,
+    /// The rules in force.
+    pub guard: Arc<Guard>,
     /// Keys of other things, which requests under way may use beyond the end of their part.
     pub contexts: Mutex<ClientContexts>,
+    /// Where the server listens for plain datagrams.
+    pub address: SocketAddr,
 }
 
 /// All parts that a plan may have, by kind.
@@ -118,11 +126,11 @@ impl Parts {
         }
     }
 
-    /// Ends what the plan does not have, and begins what is new in it.
-    pub(super) fn adopt(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) {
+    /// Ends what the plan does not have. Observers hear of changes when the result is dropped, so that those of a resource that is
+    /// replaced hear of its new state alone.
+    pub(super) fn end(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) -> HeldChanges {
+        let held = self.surroundings.store.hold_changes();
         let bridges: Vec<BridgePlan> = plan.bridge.iter().cloned().collect();
-        // Observers of a resource that is replaced hear of its new state alone.
-        let _held = self.surroundings.store.hold_changes();
         // Who uses others ends before them.
         self.bridge.end(&bridges, bridge_name, changes);
         self.running_services.end(&plan.services, |one| one.name.clone(), changes);
@@ -132,9 +140,18 @@ impl Parts {
         self.values.end(&plan.resources, |one| one.path.clone(), changes);
         self.devices.end(&plan.devices, device_name, changes);
         self.reverse.end(&plan.reverse, |one| one.path.clone(), changes);
-
+        let proxies = self.reverse.holders().map(|proxy| Arc::clone(proxy)).collect();
+        self.surroundings.catalog.set_reverse(proxies);
+        if !plan.serves_directory {
+            self.surroundings.catalog.set_directory(false);
+        }
         self.things.end(&plan.things, |one| one.thing.clone(), changes);
+        held
+    }
 
+    /// Begins what is new in the plan.
+    pub(super) fn begin(&mut self, plan: &GatewayPlan, changes: &mut GatewayChanges) {
+        let bridges: Vec<BridgePlan> = plan.bridge.iter().cloned().collect();
         let around = &self.surroundings;
         around.remote.set_protected(plan.things.iter().map(|thing| thing.thing.as_str()));
         self.things.begin(&plan.things, |one| one.thing.clone(), changes, |one| around.add_keys(one));
@@ -162,7 +179,8 @@ impl Parts {
             },
         );
         self.registrations.begin(&plan.registrations, registration_name, changes, |one| {
-            let registration = Registration::new(one.clone(), Arc::clone(&around.remote) as Arc<dyn Remote>);
+            let plan = RegistrationPlan { base: Some(around.base_of(one)?), ..one.clone() };
+            let registration = Registration::new(plan, Arc::clone(&around.remote) as Arc<dyn Remote>);
             let directory = one.directory.clone();
             let tell = move |outcome: &Result<String, _>| match outcome {
                 Ok(location) => tracing::info!("registered at {directory} as {location}"),
@@ -182,6 +200,17 @@ impl Parts {
 }
 
 impl Surroundings {
+    /// Where things find this server. The directory cannot tell: requests leave by another port (RFC 9176 §5).
+    fn base_of(&self, plan: &RegistrationPlan) -> Result<String, String> {
+        match &plan.base {
+            Some(base) => Ok(base.clone()),
+            None if self.address.ip().is_unspecified() => {
+                Err("base is needed, such as coap://192.0.2.7, since the server listens at every address".to_owned())
+            }
+            None => Ok(format!("coap://{}", self.address)),
+        }
+    }
+
     fn add_devices(&self, plan: &DevicePlan) -> Result<StoredPaths, String> {
         let finder = match &plan.driver {
             DriverPlan::Thermal => Finder::new().with(Thermal::default()),
@@ -233,7 +262,8 @@ impl Surroundings {
     }
 
     fn add_pack(&self, plan: &PackPlan) -> Result<StoredPaths, String> {
-        let pack = ReadingPack::new(plan.path.clone(), plan.root.clone(), self.store.clone());
+        let (path, root) = (plan.path.clone(), plan.root.clone());
+        let pack = ReadingPack::new(path, root, self.store.clone(), Arc::clone(&self.guard));
         self.add(vec![Arc::new(pack)])
     }
 

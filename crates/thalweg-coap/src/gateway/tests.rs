@@ -1,9 +1,12 @@
+use std::time::Duration;
+
 use super::*;
-use crate::device::Value;
-use crate::interaction::handler::Catalog;
-use crate::message::RequestBuf;
-use crate::proxy::ReverseProxy;
-use crate::resource::{Get, RemoteName};
+use crate::device::{Unit, Value};
+use crate::identity::{AccessRules, Caller};
+use crate::interaction::handler::{Catalog, Handler};
+use crate::message::{Code, OptionNumber, RequestBuf, content_format};
+use crate::proxy::{Destinations, ReverseProxy};
+use crate::resource::{Get, Property, RemoteName, Resource, respond};
 use crate::scheduler::priority::Priorities;
 
 /// What a file is refused with.
@@ -86,7 +89,7 @@ fn another_plan_changes_what_differs_and_nothing_else() {
     led.put(&crate::resource::Put { content_format: None, payload: b"on", queries: &[] }).expect("it shines");
     let other =
         format!("{hall}{}[laws]\nblocking = \"fixed:3\"\n[[pack]]\npath = \"all\"\nroot = \"sensors\"\n", name("b"));
-    let changes = gateway.reload(plan(&other));
+    let changes = gateway.reload(plan(&other)).expect("taken over");
     assert_eq!(changes.ended, ["resource name"]);
     assert_eq!(changes.started, ["resource name", "pack all"]);
     assert_eq!((changes.failed, changes.needs_restart), (vec![], vec![]));
@@ -94,10 +97,10 @@ fn another_plan_changes_what_differs_and_nothing_else() {
     assert_eq!(value(&gateway, "sensors/hall/light"), Some(Value::Boolean(true)), "it was not touched");
     let laws: Vec<String> = gateway.figures().server.scheduler.pools.iter().map(|pool| pool.law.to_string()).collect();
     assert_eq!(laws[0], "fixed:3");
-    let changes = gateway.reload(plan("[priorities]\nresource = 9\n[proxy]\nforward = \"*\"\n"));
+    let changes = gateway.reload(plan("[priorities]\nresource = 9\n[proxy]\nforward = \"*\"\n")).expect("taken over");
     assert_eq!(changes.needs_restart, ["priorities", "proxy"]);
     assert_eq!(gateway.store().paths(), Vec::<String>::new());
-    assert_eq!(gateway.reload(plan("")).needs_restart, Vec::<String>::new());
+    assert_eq!(gateway.reload(plan("")).expect("taken over").needs_restart, Vec::<String>::new());
 }
 
 #[test]
@@ -109,6 +112,16 @@ fn a_part_that_cannot_begin_costs_the_others_nothing() {
     assert_eq!(changes.failed.len(), 1);
     assert!(changes.failed[0].starts_with("resource x/a/light: there is a resource /x/a/light already"), "{changes:?}");
     assert_eq!(value(&gateway, "y"), Some(Value::Real(2.0)));
+}
+
+#[test]
+fn a_registration_of_a_server_at_every_address_needs_a_base() {
+    let lines = "[[registration]]\ndirectory = \"coap://127.0.0.1:9\"\nendpoint = \"a\"\n";
+    let text = format!("schema = \"thalweg.gateway/1\"\nserver = {{ bind = \"0.0.0.0:0\" }}\n{lines}");
+    let mut gateway = Gateway::start(GatewayPlan::parse("g.toml", &text).expect("a plan")).expect("started");
+    let changes = gateway.start_parts();
+    let said = "registration a at 127.0.0.1:9: base is needed, such as coap://192.0.2.7";
+    assert!(changes.failed.len() == 1 && changes.failed[0].starts_with(said), "{changes:?}");
 }
 
 #[test]
@@ -139,17 +152,144 @@ fn a_pack_holds_all_readings_and_drives_what_it_names() {
     assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)), "nothing moved");
 }
 
+/// A client that has proved nothing, at this address.
+fn caller(address: &str) -> Caller {
+    Caller::anonymous(format!("{address}:5683").parse().expect("an address"), Transport::Udp)
+}
+
 #[test]
-fn only_what_reverse_proxies_answer_goes_on_to_another_thing() {
+fn a_pack_gives_and_drives_for_a_client_what_it_may_read_and_drive_itself() {
+    let lines = "[[device]]\ndriver = \"kit\"\nname = \"l\"\nmodel = \"led\"\ncount = 2\n\
+        [[pack]]\npath = \"all\"\nroot = \"sensors\"\n[access]\n\
+        allow = [\"/sensors/l-2 get net:192.0.2.1/32\", \"/sensors/l-2 post net:192.0.2.2/32\"]\n";
+    let mut gateway = Gateway::start(plan(lines)).expect("started");
+    assert_eq!(gateway.start_parts().failed, Vec::<String>::new());
+    let pack = gateway.store().find("all").expect("there");
+    let ask = |request: &RequestBuf, address: &str| {
+        let caller = caller(address);
+        let response = respond(&*pack, &request.view().of(&caller));
+        format!("{} {}", response.code, String::from_utf8_lossy(&response.payload))
+    };
+    let get = RequestBuf::get("/all");
+    let put = |records: &str| RequestBuf::put("/all", records).with_content_format(content_format::SENML_JSON);
+    let read = ask(&get, "192.0.2.1");
+    assert!(read.starts_with("2.05") && read.matches("light").count() == 2, "{read}");
+    for (request, address) in [(&get, "192.0.2.2"), (&get, "192.0.2.3"), (&put(BOTH), "192.0.2.1")] {
+        let refused = ask(request, address);
+        assert!(refused.starts_with("4.01 /sensors/l-2/light is in the pack: access needs"), "{address} {refused}");
+    }
+    assert_eq!(value(&gateway, "sensors/l-1/light"), Some(Value::Boolean(false)), "nothing moved");
+    // A tag is compared for those alone who may read what has it.
+    let tagged = get.clone().with_option(OptionNumber::ETAG, &pack_tag(&pack));
+    assert!(ask(&tagged, "192.0.2.1").starts_with("2.03") && ask(&tagged, "192.0.2.3").starts_with("4.01"));
+    assert!(ask(&put(r#"[{"n":"sensors/l-1/light","vb":true}]"#), "192.0.2.3").starts_with("2.04"));
+    assert!(ask(&put(BOTH), "192.0.2.2").starts_with("2.04"));
+    assert_eq!(value(&gateway, "sensors/l-2/light"), Some(Value::Boolean(true)));
+    // The gateway itself, and its services, are no clients.
+    assert!(pack.get(&Get::default()).is_ok());
+}
+
+/// Orders for both lights.
+const BOTH: &str = r#"[{"bn":"sensors/l-","n":"1/light","vb":true},{"n":"2/light","vb":true}]"#;
+
+fn pack_tag(pack: &Arc<dyn Resource>) -> crate::message::ETag {
+    pack.get(&Get::default()).expect("a pack").etag()
+}
+
+fn rules(access: &str) -> GuardRules {
+    GuardRules { access: AccessRules::new([access.parse().expect("a rule")]), ..GuardRules::default() }
+}
+
+#[test]
+fn a_request_that_waited_passes_the_rules_that_go_with_what_it_finds() {
+    let (store, guard) = (LocalStore::new(), Arc::new(Guard::default()));
+    let catalog = GatewayCatalog::new(store.clone(), Arc::clone(&guard));
+    // It was let in when there was neither a rule nor a resource.
+    let (request, caller) = (RequestBuf::get("/new"), caller("192.0.2.1"));
+    guard.set(rules("/new any known"));
+    let new = Property::pushed("new", "", Unit::NONE, Duration::from_secs(60), system_clock());
+    new.push(Value::Boolean(true));
+    store.insert(Arc::new(new)).expect("a place");
+    let code = |caller: &Caller| catalog.handle(&request.view().of(caller)).expect("an answer").code;
+    assert_eq!(code(&caller), Code::UNAUTHORIZED);
+    guard.set(GuardRules::default());
+    assert_eq!(code(&caller), Code::CONTENT);
+}
+
+#[test]
+fn a_request_that_waited_for_the_proxy_passes_the_rules_that_go_with_its_destinations() {
+    let guard = Arc::new(Guard::default());
+    let destinations = |text: &str| Destinations::new([text]).expect("destinations");
+    let proxy = GatewayProxy::new(relay(), destinations("192.0.2.9"), Arc::clone(&guard));
+    let request = RequestBuf::get("/").with_option(OptionNumber::PROXY_URI, b"coap://lamp.example/");
+    let caller = caller("192.0.2.1");
+    let said = || String::from_utf8_lossy(&proxy.handle(&request.view().of(&caller)).payload).into_owned();
+    assert!(said().contains("does not go to lamp.example"), "{}", said());
+    guard.set(rules("proxy any none"));
+    proxy.set_destinations(destinations("*"));
+    assert!(said().starts_with("access needs an identity"), "{}", said());
+}
+
+#[test]
+fn what_ends_does_so_under_the_rules_before_and_what_begins_waits_for_its_own() {
+    let lines =
+        |name: &str| format!("[[resource]]\npath = \"{name}\"\nvalue = 1\n[access]\nallow = [\"/{name} any none\"]\n");
+    let mut gateway = Gateway::start(plan(&lines("old"))).expect("started");
+    gateway.start_parts();
+    let (guard, store) = (Arc::clone(&gateway.guard), gateway.store().clone());
+    let (hold, is_held) = std::sync::mpsc::channel();
+    let watch = move || {
+        guard.hold(|| {
+            hold.send(()).expect("the test waits");
+            let start = std::time::Instant::now();
+            while store.find("old").is_ok() {
+                assert!(start.elapsed() < Duration::from_secs(30), "it does not end before its rules do");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            store.paths()
+        })
+    };
+    let watching = std::thread::spawn(watch);
+    is_held.recv().expect("the rules are held");
+    let changes = gateway.reload(plan(&lines("new"))).expect("taken over");
+    assert_eq!((changes.ended, changes.started), (vec!["resource old".to_owned()], vec!["resource new".to_owned()]));
+    assert_eq!(watching.join().expect("it ended"), Vec::<String>::new());
+    let refused = |path: &str| gateway.guard.refuse(&RequestBuf::get(path).view(), &caller("192.0.2.1")).is_some();
+    assert_eq!(["/old", "/new"].map(refused), [false, true]);
+}
+
+#[test]
+fn keys_that_cannot_be_read_leave_everything_as_it_was() {
+    let name = |text: &str| format!("[[resource]]\npath = \"name\"\nvalue = \"{text}\"\n");
+    let closed = format!("{}[access]\nallow = [\"/name any none\"]\n", name("a"));
+    let mut gateway = Gateway::start(plan(&closed)).expect("started");
+    gateway.start_parts();
+    let before = gateway.guard.in_force();
+    let open = format!("[dtls]\n[credentials]\npsk = \"/nonexistent/keys.json\"\n{}", name("b"));
+    let error = gateway.reload(plan(&open)).expect_err("no keys").to_string();
+    assert!(error.starts_with("credentials: ") && error.contains("/nonexistent/keys.json"), "{error}");
+    assert_eq!(gateway.guard.in_force(), before);
+    assert_eq!(value(&gateway, "name"), Some(Value::Text("a".to_owned())));
+    let changes = gateway.reload(plan(&closed)).expect("taken over");
+    assert_eq!((changes.ended, changes.started), (vec![], vec![]));
+}
+
+/// A relay that has nobody to ask yet.
+fn relay() -> Relay {
     let threads = Arc::new(ThreadPoolManager::new(4, Priorities::default()));
     let remote: Arc<dyn Remote> = Arc::new(CoapRemote::start(Config::default(), &threads).expect("a socket"));
     let things = Things::new(LocalStore::new(), Arc::clone(&remote), 1000, system_clock());
-    let relay = Relay::new(things, remote, PROXY_PATIENCE);
+    Relay::new(things, remote, PROXY_PATIENCE)
+}
+
+#[test]
+fn only_what_reverse_proxies_answer_goes_on_to_another_thing() {
+    let relay = relay();
     let reverse = |root: &str| {
         let target = RemoteName { thing: "lamp:5683".to_owned(), path: String::new() };
         vec![Arc::new(ReverseProxy::new(relay.clone(), root, target))]
     };
-    let catalog = GatewayCatalog::new(LocalStore::new());
+    let catalog = GatewayCatalog::new(LocalStore::new(), Arc::default());
     let forwards = |path: &str| catalog.terms(&RequestBuf::get(path).view()).forwards;
     catalog.set_reverse(reverse("far"));
     assert_eq!(["/far", "/far/a", "/fa", "/rd"].map(forwards), [true, true, false, false]);

@@ -110,7 +110,10 @@ impl Who {
                 Some(SessionIdentity::Certificate { subject }) => subject == name || is_common_name(subject, name),
                 _ => false,
             },
-            Who::Oscore(id) => caller.oscore.as_ref().is_some_and(|context| context.recipient_id() == id),
+            // Another client may have the ID of one whose context was taken away while its request waited.
+            Who::Oscore(id) => {
+                caller.oscore.as_ref().is_some_and(|context| context.recipient_id() == id && !context.is_retired())
+            }
             Who::Transport(transport) => caller.transport == *transport,
             Who::Network(address, bits) => has_prefix(caller.address.ip(), *address, *bits),
         }

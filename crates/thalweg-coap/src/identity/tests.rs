@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::message::{Code, OptionNumber, RequestBuf};
+use crate::oscore::{ContextParameters, OneRun, Past};
 
 fn caller(session: Option<SessionIdentity>) -> Caller {
     let address: SocketAddr = "192.0.2.7:40000".parse().unwrap();
@@ -84,6 +85,18 @@ fn clients_are_told_by_what_they_proved() {
     check(&["/ any transport:coap"], Code::GET, "/x", None, "4.01");
     check(&["/ any net:192.0.2.0/24"], Code::GET, "/x", None, "allowed");
     check(&["/ any net:192.0.3.0/24"], Code::GET, "/x", None, "4.01");
+}
+
+#[test]
+fn an_oscore_context_that_was_taken_away_proves_no_id_any_more() {
+    let parameters = ContextParameters::new(&[7; 16], b"s", &[5]).unwrap();
+    let context = Context::new(&parameters, 0, Box::new(OneRun), Past::Unused);
+    let rules = AccessRules::new(["/ any oscore:05".parse::<AccessRule>().unwrap()]);
+    let caller = Caller { oscore: Some(Arc::clone(&context)), ..caller(None) };
+    let is_refused = || rules.refuse(&RequestBuf::get("/x").view(), &caller).is_some();
+    assert!(!is_refused());
+    context.retire();
+    assert!(is_refused());
 }
 
 #[test]

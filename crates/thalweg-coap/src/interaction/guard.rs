@@ -22,6 +22,14 @@ impl GuardRules {
         self.protected.is_empty() && self.access.is_empty()
     }
 
+    /// The answer to a request that must not reach a handler.
+    pub(crate) fn refuse(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
+        if caller.oscore.is_none() && self.needs_protection(request) {
+            return Some(Refusal::Unprotected.response());
+        }
+        self.access.refuse(request, caller)
+    }
+
     /// Whether a request must be protected.
     fn needs_protection(&self, request: &CoapRequest<'_>) -> bool {
         match request.is_for_proxy() {
@@ -37,8 +45,9 @@ impl GuardRules {
 
 /// The rules in force.
 #[derive(Debug)]
-pub(super) struct Guard {
-    rules: RwLock<Arc<GuardRules>>,
+pub(crate) struct Guard {
+    /// A request has to pass all of them: one, but in the middle of a change.
+    rules: RwLock<Vec<Arc<GuardRules>>>,
     /// Whether there are no rules, so that most servers need no lock for a request.
     is_open: AtomicBool,
 }
@@ -51,39 +60,92 @@ impl Default for Guard {
 
 impl Guard {
     /// Replaces the rules.
-    pub(super) fn set(&self, rules: GuardRules) {
-        let mut held = self.rules.write().unwrap_or_else(PoisonError::into_inner);
-        self.is_open.store(rules.is_empty(), Ordering::Relaxed);
-        *held = Arc::new(rules);
+    pub(crate) fn set(&self, rules: GuardRules) {
+        self.change(|held| *held = vec![Arc::new(rules)]);
     }
 
-    /// The rules.
-    pub(super) fn rules(&self) -> Arc<GuardRules> {
-        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    /// Puts rules in force beside those before, until some are [`set`](Self::set): while what they are about changes, a request
+    /// has to pass both.
+    pub(crate) fn add(&self, rules: GuardRules) {
+        self.change(|held| held.push(Arc::new(rules)));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<GuardRules>>)) {
+        let mut held = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut held);
+        self.is_open.store(held.iter().all(|rules| rules.is_empty()), Ordering::Relaxed);
+    }
+
+    /// The rules; in the middle of a change the new ones.
+    pub(crate) fn rules(&self) -> Arc<GuardRules> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).last().cloned().unwrap_or_default()
+    }
+
+    /// All rules that a request has to pass now.
+    pub(crate) fn in_force(&self) -> Vec<Arc<GuardRules>> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps the rules as they are while `run` runs.
+    #[cfg(test)]
+    pub(crate) fn hold<T>(&self, run: impl FnOnce() -> T) -> T {
+        let _held = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        run()
     }
 
     /// The answer to a request that must not reach a handler.
     #[inline]
-    pub(super) fn refuse(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
+    pub(crate) fn refuse(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
         if self.is_open.load(Ordering::Relaxed) { None } else { self.refuse_by_rules(request, caller) }
     }
 
     fn refuse_by_rules(&self, request: &CoapRequest<'_>, caller: &Caller) -> Option<Response> {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        if caller.oscore.is_none() && rules.needs_protection(request) {
-            return Some(Refusal::Unprotected.response());
-        }
-        rules.access.refuse(request, caller)
+        let held = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        held.iter().find_map(|rules| rules.refuse(request, caller))
     }
 
     /// Whether an unprotected request has to be refused. Allocates nothing.
     pub(super) fn needs_protection(&self, request: &CoapRequest<'_>) -> bool {
-        let is_open = self.is_open.load(Ordering::Relaxed);
-        !is_open && self.rules.read().unwrap_or_else(PoisonError::into_inner).needs_protection(request)
+        if self.is_open.load(Ordering::Relaxed) {
+            return false;
+        }
+        let held = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        held.iter().any(|rules| rules.needs_protection(request))
     }
 
     /// Whether a path requires protected requests.
     pub(super) fn protects_path(&self, path: &str) -> bool {
         self.rules().protects(|| std::iter::once(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Transport;
+    use crate::message::RequestBuf;
+
+    #[test]
+    fn in_the_middle_of_a_change_a_request_passes_both_rules_or_none() {
+        let rules = |protected: &[&str], access: &str| GuardRules {
+            protected: protected.iter().map(|path| (*path).to_owned()).collect(),
+            access: AccessRules::new([access.parse().unwrap()]),
+        };
+        let caller = Caller::anonymous("192.0.2.1:5683".parse().unwrap(), Transport::Udp);
+        let guard = Guard::default();
+        let open = || {
+            let is_open = |path: &&str| guard.refuse(&RequestBuf::get(path).view(), &caller).is_none();
+            ["/a", "/b", "/c", "/d"].into_iter().filter(is_open).collect::<String>()
+        };
+        assert_eq!(open(), "/a/b/c/d");
+        guard.set(rules(&["a"], "/b any none"));
+        assert_eq!(open(), "/c/d");
+        guard.add(rules(&["c"], "/b any any"));
+        assert_eq!(open(), "/d");
+        assert!(["/a", "/c"].iter().all(|path| guard.needs_protection(&RequestBuf::get(path).view())));
+        guard.set(rules(&["c"], "/b any any"));
+        assert_eq!(open(), "/a/b/d");
+        guard.set(GuardRules::default());
+        assert_eq!(open(), "/a/b/c/d");
     }
 }

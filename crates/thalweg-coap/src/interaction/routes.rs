@@ -22,7 +22,7 @@ pub struct Routes {
     catalog: Option<Arc<dyn Catalog>>,
     /// Answers requests that name another server.
     proxy: Option<Arc<dyn Handler>>,
-    guard: Guard,
+    guard: Arc<Guard>,
     turns: Turns,
 }
 
@@ -86,6 +86,11 @@ impl Routes {
     pub fn with_proxy(mut self, proxy: Arc<dyn Handler>) -> Routes {
         self.proxy = Some(proxy);
         self
+    }
+
+    /// Takes the rules that others ask as well.
+    pub(crate) fn with_guard(self, guard: Arc<Guard>) -> Routes {
+        Routes { guard, ..self }
     }
 
     /// Whether there is a proxy.

@@ -84,7 +84,7 @@ fn existence(resource: &dyn Resource, request: &CoapRequest<'_>) -> Existence {
     let wanted = request.if_match().any(|tag| !tag.is_empty());
     let representations = formats
         .filter(|_| wanted)
-        .filter_map(|format| resource.get(&Get { accept: Some(format), queries: &queries }).ok());
+        .filter_map(|format| resource.get_for(&Get { accept: Some(format), queries: &queries }, request.caller).ok());
     Existence::Present(representations.map(|representation| representation.etag()).collect())
 }
 
@@ -102,7 +102,7 @@ pub fn respond(resource: &dyn Resource, request: &CoapRequest<'_>) -> Response {
 
 fn get(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<ResourceRepresentation, ResourceError> {
     let queries: Vec<&str> = request.queries().collect();
-    resource.get(&Get { accept: request.accept(), queries: &queries })
+    resource.get_for(&Get { accept: request.accept(), queries: &queries }, request.caller)
 }
 
 fn content(resource: &dyn Resource, request: &CoapRequest<'_>, representation: ResourceRepresentation) -> Response {
@@ -120,7 +120,7 @@ fn content(resource: &dyn Resource, request: &CoapRequest<'_>, representation: R
 fn put(resource: &dyn Resource, request: &CoapRequest<'_>) -> Result<Response, ResourceError> {
     let queries: Vec<&str> = request.queries().collect();
     let (content_format, payload) = (request.content_format(), request.payload);
-    resource.put(&Put { content_format, payload, queries: &queries })?;
+    resource.put_for(&Put { content_format, payload, queries: &queries }, request.caller)?;
     Ok(Response::new(Code::CHANGED))
 }
 

@@ -57,6 +57,10 @@ impl Resource for Instruction {
         Err(ResourceError::NotAllowed(format!("/{} is an instruction and has no state", self.path)))
     }
 
+    fn has_state(&self) -> bool {
+        false
+    }
+
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
         self.act(to_value(request.content_format, request.payload, self.kind)?)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
+use crate::identity::Caller;
 use crate::link_format::WebLink;
 use crate::resource::{ResourceError, ResourceRepresentation, SensingReport};
 
@@ -32,6 +33,27 @@ pub trait Resource: Send + Sync {
     /// # Errors
     /// The reason why it did not change, for the client.
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError>;
+
+    /// Its present state for a client, whose rights count where it has states of others in it. By default it is the same for all.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), and when `caller` may not read all that is in it.
+    fn get_for(&self, request: &Get<'_>, _caller: Option<&Caller>) -> Result<ResourceRepresentation, ResourceError> {
+        self.get(request)
+    }
+
+    /// Changes its state for a client, whose rights count where that changes others. By default it is the same for all.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), and when `caller` may not change all of them; none is changed then.
+    fn put_for(&self, request: &Put<'_>, _caller: Option<&Caller>) -> Result<(), ResourceError> {
+        self.put(request)
+    }
+
+    /// Whether it can ever have a state to read. By default it can.
+    fn has_state(&self) -> bool {
+        true
+    }
 
     /// Deletes its state, or the parts of it that the query names. By default a resource cannot be deleted.
     ///

@@ -47,9 +47,10 @@ pub fn run(options: &GatewayOptions, interrupt: &Interrupt) -> Result<(), Failur
     while !interrupt.came() {
         std::thread::sleep(LOOK_PERIOD);
         if hangup.came() {
-            match GatewayPlan::load(&options.file) {
-                Ok(plan) => {
-                    tell(&gateway.reload(plan));
+            let plan = GatewayPlan::load(&options.file);
+            match plan.and_then(|plan| gateway.reload(plan).map_err(|error| error.to_string())) {
+                Ok(changes) => {
+                    tell(&changes);
                     print_line(format_args!("reloaded {}", options.file.display()))?;
                 }
                 Err(reason) => remark(format_args!("{reason}; the gateway goes on as before")),

@@ -8,7 +8,9 @@ use thalweg::types::Keyed;
 use crate::qos::RecordedQos;
 use crate::schema::{OMGIDL, TypeSchema, shown_topic, wire_topic};
 
-/// The channel of notices that an instance ended: JSON of an [`InstanceEnd`](crate::read::InstanceEnd).
+/// The channel of notices that an instance ended, as JSON of an [`InstanceEnd`](crate::read::InstanceEnd), in files that have it: other
+/// programs refuse one whose channels are not encoded alike, so that notices are written as
+/// [private records](crate::files::RecordingFiles::write_end).
 pub const INSTANCES: &str = "thalweg/instances";
 
 /// The encoding of samples.
@@ -96,6 +98,8 @@ impl RecordedWriter {
         };
         let is_ros = schema.as_ref().is_none_or(|schema| schema.encoding != OMGIDL);
         let topic = metadata.get(TOPIC).cloned();
+        // Without an encoding, it is the name of a type that nobody describes.
+        let schema = schema.filter(|schema| !schema.encoding.is_empty());
         Ok(RecordedWriter {
             topic: topic.unwrap_or_else(|| if is_ros { wire_topic(name) } else { name.to_owned() }),
             type_name,

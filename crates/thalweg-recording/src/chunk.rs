@@ -1,6 +1,6 @@
 //! A chunk of a file: its records, once all of it is there.
 
-use mcap::records::{Record, op};
+use mcap::records::op;
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 
 use crate::error::RecordingError;
@@ -38,7 +38,7 @@ impl Chunk {
     ///
     /// # Errors
     /// It cannot be unpacked, or contradicts itself.
-    pub fn next_record(&mut self) -> Result<Option<Record<'static>>, RecordingError> {
+    pub fn next_record(&mut self) -> Result<Option<Found>, RecordingError> {
         loop {
             match self.reader.next_event() {
                 None => return Ok(None),
@@ -50,8 +50,9 @@ impl Chunk {
                     self.place += count;
                 }
                 Some(Ok(LinearReadEvent::Record { opcode, data })) => {
-                    if let Found::Record(record) = records::parse(opcode, data)? {
-                        return Ok(Some(record));
+                    let found = records::parse(opcode, data)?;
+                    if matches!(found, Found::Record(_) | Found::InstanceEnd(_)) {
+                        return Ok(Some(found));
                     }
                 }
                 Some(Err(error)) => return Err(records::broken(error)),

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcap::records::{MessageHeader, Metadata};
+use mcap::write::PrivateRecordOptions;
 use mcap::{WriteOptions, Writer};
 
-use crate::channel::{CDR, INSTANCES, RecordedWriter};
+use crate::channel::{CDR, RecordedWriter};
 use crate::error::RecordingError;
+use crate::records;
+use crate::schema::TypeSchema;
 use crate::summary::{RecordingSummary, SUMMARY};
 
 /// How chunks are compressed.
@@ -69,7 +72,10 @@ struct OpenFile {
     repeated_bytes: u64,
     /// The channels of writers, by their numbers.
     channels: BTreeMap<usize, u16>,
-    instances: Option<u16>,
+    /// Bytes of private records since the last flush, which end no chunk.
+    private_bytes: u64,
+    /// Whether the chunk that is written has messages.
+    has_messages: bool,
     /// Whether there are messages that no chunk in the file has.
     is_dirty: bool,
 }
@@ -144,22 +150,19 @@ impl RecordingFiles {
         open.put(channel, message)
     }
 
-    /// Writes that an instance ended: `json` is an [`InstanceEnd`](crate::read::InstanceEnd).
+    /// Writes that an instance ended: the data are the JSON of an [`InstanceEnd`](crate::read::InstanceEnd).
+    ///
+    /// Notices are private records (MCAP, *Records*), in the chunks where these have messages. Other programs skip them: a channel of them
+    /// would be a topic that `ros2 bag` refuses with the whole file. Such a record has the opcode 0x80, the text `thalweg.instance_end` behind its length in 32
+    /// bits, the times of reception and of the end in 64 bits each, in nanoseconds since 1970, and the JSON; numbers are little-endian.
     ///
     /// # Errors
     /// As [`RecordingFiles::write`].
     pub fn write_end(&mut self, message: &RecordedMessage<'_>) -> Result<(), RecordingError> {
+        let chunk_bytes = self.options.chunk_bytes;
         let open = self.open()?;
-        let channel = match open.instances {
-            Some(channel) => channel,
-            None => {
-                let added = open.writer.add_channel(0, INSTANCES, "json", &BTreeMap::new());
-                let channel = added.map_err(|error| RecordingError::of_content(&open.path, error))?;
-                open.instances = Some(channel);
-                channel
-            }
-        };
-        open.put(channel, message)
+        open.put_end(message)?;
+        if open.private_bytes > chunk_bytes { self.flush() } else { Ok(()) }
     }
 
     /// Ends the current chunk, so that a file that is cut off later is read up to here.
@@ -171,6 +174,8 @@ impl RecordingFiles {
             None => Ok(()),
             Some(open) => {
                 open.is_dirty = false;
+                open.private_bytes = 0;
+                open.has_messages = false;
                 open.writer.flush().map_err(|error| RecordingError::of_content(&open.path, error))
             }
         }
@@ -226,7 +231,8 @@ impl RecordingFiles {
             bytes,
             repeated_bytes: 0,
             channels: BTreeMap::new(),
-            instances: None,
+            private_bytes: 0,
+            has_messages: false,
             is_dirty: false,
         })
     }
@@ -235,14 +241,10 @@ impl RecordingFiles {
 impl OpenFile {
     fn add_channel(&mut self, writer: &RecordedWriter) -> Result<u16, RecordingError> {
         let failed = |error| RecordingError::of_content(&self.path, error);
-        let schema = match &writer.schema {
-            // Without a schema, only its name is known.
-            None => 0,
-            Some(schema) => {
-                let added = self.writer.add_schema(&schema.name, &schema.encoding, schema.text.as_bytes());
-                added.map_err(failed)?
-            }
-        };
+        // `ros2 bag` refuses a file with a channel that has no schema.
+        let undescribed = || Arc::new(TypeSchema::undescribed(&writer.type_name));
+        let schema = writer.schema.clone().unwrap_or_else(undescribed);
+        let schema = self.writer.add_schema(&schema.name, &schema.encoding, schema.text.as_bytes()).map_err(failed)?;
         self.writer.add_channel(schema, &writer.channel_name(), CDR, &writer.to_metadata()).map_err(failed)
     }
 
@@ -254,7 +256,18 @@ impl OpenFile {
             publish_time: message.publish_time_ns,
         };
         self.is_dirty = true;
+        self.has_messages = true;
         let written = self.writer.write_to_known_channel(&header, message.data);
+        written.map_err(|error| RecordingError::of_content(&self.path, error))
+    }
+
+    fn put_end(&mut self, message: &RecordedMessage<'_>) -> Result<(), RecordingError> {
+        let record = records::instance_end(message.log_time_ns, message.publish_time_ns, message.data);
+        self.is_dirty = true;
+        self.private_bytes += record.len() as u64;
+        // The index tells of a chunk without messages that it begins in 1970, and viewers believe that of the file.
+        let place = if self.has_messages { PrivateRecordOptions::IncludeInChunks.into() } else { Default::default() };
+        let written = self.writer.write_private_record(records::PRIVATE, &record, place);
         written.map_err(|error| RecordingError::of_content(&self.path, error))
     }
 

@@ -28,7 +28,8 @@ pub struct Latched {
 
 impl Latched {
     /// Keeps a sample in place of the oldest of its instance beyond `depth`, unless it is older than all of them: what came of a new writer
-    /// may come in front of what the writer kept. Returns whether there was room: else it is not repeated.
+    /// may come in front of what the writer kept. Where the memory is full, it takes the place of further ones of its instance. Returns whether
+    /// there was room: else it is not repeated.
     pub fn keep(&mut self, writer: Guid, instance: KeyHash, depth: usize, sample: Kept) -> bool {
         let samples = self.instances.entry((writer, instance)).or_default();
         // Numbers have 32 bits here.
@@ -41,6 +42,13 @@ impl Latched {
             self.bytes -= samples.pop_front().map_or(0, |oldest| bytes_of(&oldest));
         }
         let bytes = bytes_of(&sample);
+        // The newest one counts most, above all where it is not known how many its writer keeps.
+        while newer == 0
+            && self.bytes + bytes > BYTES_MAX
+            && let Some(oldest) = samples.pop_front()
+        {
+            self.bytes -= bytes_of(&oldest);
+        }
         let has_room = self.bytes + bytes <= BYTES_MAX;
         if has_room {
             self.bytes += bytes;
@@ -113,5 +121,17 @@ mod tests {
         assert_eq!(kept(1, &[101, 100]), [101]);
         assert_eq!(kept(3, &[101, 98, 99, 100, 102]), [100, 101, 102]);
         assert_eq!(kept(2, &[1, u32::MAX, 0]), [0, 1], "numbers have 32 bits");
+    }
+
+    #[test]
+    fn what_is_too_large_for_the_memory_keeps_its_newest_samples() {
+        let mut latched = Latched::default();
+        for sequence in 1..=5 {
+            let payload = Payload::from(vec![0; 20 << 20]);
+            let sample = Kept { sequence, log_time_ns: 0, publish_time_ns: 0, payload };
+            assert!(latched.keep(Guid::UNKNOWN, KeyHash::default(), 10, sample), "{sequence}");
+        }
+        let numbers: Vec<u32> = latched.samples().iter().map(|(_, kept)| kept.sequence).collect();
+        assert_eq!(numbers, [3, 4, 5]);
     }
 }

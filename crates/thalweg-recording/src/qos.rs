@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg::discovery::PublicationData;
 use thalweg::qos::{
     DestinationOrder, Durability, History, Liveliness, LivelinessKind, Reliability, Representation, WriterOwnership,
     WriterQos,
 };
-use thalweg::types::INFINITE;
+use thalweg::types::{INFINITE, VendorId};
 
 /// What a writer offered. Periods are nanoseconds; none means infinite.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,7 +17,7 @@ use thalweg::types::INFINITE;
 pub struct RecordedQos {
     reliable: bool,
     transient_local: bool,
-    /// `None` for KEEP_ALL.
+    /// `None` for KEEP_ALL, 0 where the writer did not tell it.
     depth: Option<u32>,
     deadline_ns: Option<u64>,
     lifespan_ns: Option<u64>,
@@ -71,7 +72,17 @@ impl RecordedQos {
         }
     }
 
-    /// The QoS of a writer that replays it. The history is that of the recorded writer; a write waits up to ten seconds for room.
+    /// What a writer announces. Its history may not be known: HISTORY is none of the data of a publication (DDS 1.4 §2.2.5), and Fast DDS
+    /// and others announce none. Thalweg and Cyclone DDS leave it out for the default, KEEP_LAST 1, alone.
+    pub fn announced(data: &PublicationData) -> RecordedQos {
+        let qos = RecordedQos::of(&data.qos);
+        let tells_history = [VendorId::THALWEG, VendorId::CYCLONE].contains(&data.guid.prefix.vendor());
+        let depth = if qos.depth == Some(1) && !tells_history { Some(UNKNOWN) } else { qos.depth };
+        RecordedQos { depth, ..qos }
+    }
+
+    /// The QoS of a writer that replays it. The history is that of the recorded writer, and KEEP_LAST 10 where that is not known, as with
+    /// `ros2 bag play`; a write waits up to ten seconds for room.
     pub fn to_writer_qos(&self) -> WriterQos {
         let mut qos = WriterQos {
             reliability: if self.reliable {
@@ -80,7 +91,7 @@ impl RecordedQos {
                 Reliability::BestEffort
             },
             durability: if self.transient_local { Durability::TransientLocal } else { Durability::Volatile },
-            history: self.depth.map_or(History::KeepAll, |depth| History::KeepLast(depth.max(1))),
+            history: self.kept().map_or(History::KeepAll, History::KeepLast),
             liveliness: Liveliness {
                 kind: match self.liveliness {
                     Asserting::Automatic => LivelinessKind::Automatic,
@@ -104,15 +115,25 @@ impl RecordedQos {
         qos
     }
 
-    /// How many samples of an instance late readers get; `None` for none. KEEP_ALL counts as the last thousand.
+    /// How many samples of an instance late readers get; `None` for none. KEEP_ALL counts as the last thousand, a history that is not known
+    /// as the last ten.
     pub fn kept_for_late_readers(&self) -> Option<usize> {
-        self.transient_local.then(|| self.depth.map_or(KEPT_MAX, |depth| (depth as usize).min(KEPT_MAX)))
+        self.transient_local.then(|| self.kept().map_or(KEPT_MAX, |depth| (depth as usize).min(KEPT_MAX)))
+    }
+
+    /// How many samples of an instance are kept; `None` for all.
+    fn kept(&self) -> Option<u32> {
+        self.depth.map(|depth| if depth == UNKNOWN { DEFAULT_DEPTH } else { depth })
     }
 
     /// As rosbag2 writes it in `offered_qos_profiles`: a list of one profile in YAML, policies by number.
     pub fn to_profiles(&self) -> String {
         let mut text = String::new();
-        let history = if self.depth.is_some() { 1 } else { 2 };
+        let history = match self.depth {
+            Some(UNKNOWN) => 3,
+            Some(_) => 1,
+            None => 2,
+        };
         let period = |of: Option<u64>| {
             // ROS 2 writes an infinite period as the greatest one.
             let nanoseconds = of.unwrap_or(i64::MAX as u64);
@@ -136,7 +157,7 @@ impl RecordedQos {
     /// The first profile of such a text, by number or by name; what it does not say is as ROS 2's default: reliable, volatile, depth 10.
     /// Periods are not taken: replay at another rate would break them.
     pub fn from_profiles(text: &str) -> RecordedQos {
-        let mut qos = RecordedQos { reliable: true, depth: Some(10), ..RecordedQos::default() };
+        let mut qos = RecordedQos { reliable: true, depth: Some(DEFAULT_DEPTH), ..RecordedQos::default() };
         let mut history = String::new();
         let mut profiles = 0;
         for line in text.lines() {
@@ -148,17 +169,18 @@ impl RecordedQos {
             let value = value.trim();
             match key {
                 "history" => history = value.to_owned(),
-                "depth" => qos.depth = value.parse().ok(),
+                "depth" => qos.depth = value.parse().ok().or(Some(UNKNOWN)),
                 "reliability" => qos.reliable = !matches!(value, "2" | "best_effort"),
                 "durability" => qos.transient_local = matches!(value, "1" | "transient_local"),
                 _ => {}
             }
         }
-        if matches!(history.as_str(), "2" | "keep_all") {
-            qos.depth = None;
-        } else {
-            qos.depth = Some(qos.depth.unwrap_or(10).max(1));
-        }
+        // A depth of 0 is the default of ROS 2.
+        qos.depth = match history.as_str() {
+            "2" | "keep_all" => None,
+            "3" | "unknown" | "0" | "system_default" => Some(UNKNOWN),
+            _ => qos.depth,
+        };
         qos
     }
 }
@@ -171,6 +193,10 @@ fn duration(nanoseconds: Option<u64>) -> Duration {
     nanoseconds.map_or(INFINITE, Duration::from_nanos)
 }
 
+/// The depth that stands for a history that is not known.
+const UNKNOWN: u32 = 0;
+/// The depth of ROS 2's default, and that of rosbag2 for all that it plays.
+const DEFAULT_DEPTH: u32 = 10;
 /// Samples of an instance that a recorder repeats, chosen by us.
 const KEPT_MAX: usize = 1_000;
 /// Longest wait of a replayed write for room: as `thalweg pub`.

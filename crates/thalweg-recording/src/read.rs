@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::{CDR, INSTANCES, RecordedWriter};
 use crate::chunk::Chunk;
 use crate::error::RecordingError;
-use crate::records::{self, END_BYTES, Found};
+use crate::records::{self, END_BYTES, EndRecord, Found};
 use crate::schema::TypeSchema;
 use crate::structure::FileStructure;
 use crate::summary::{RecordingSummary, SUMMARY};
@@ -68,7 +68,7 @@ pub enum Entry {
     Summary(RecordingSummary),
 }
 
-/// The end of an instance, as a message of [`INSTANCES`] in JSON.
+/// The end of an instance, in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceEnd {
     /// The topic on the wire.
@@ -192,7 +192,7 @@ impl<R: Read> RecordingReader<R> {
     fn step(&mut self) -> Result<Step, RecordingError> {
         if let Some(chunk) = &mut self.chunk {
             match chunk.next_record()? {
-                Some(record) => return self.keep(record),
+                Some(found) => return self.take(found),
                 None => self.chunk = None,
             }
         }
@@ -204,13 +204,13 @@ impl<R: Read> RecordingReader<R> {
                 if let Some(structure) = &mut self.structure {
                     structure.see(opcode, data);
                 }
-                match records::parse(opcode, data)? {
-                    Found::Nothing => {}
-                    Found::ChannelCount(count) => self.channels_told = Some(count),
-                    Found::Chunk => self.chunk = Some(Chunk::new(data, self.record_bytes_max)?),
-                    Found::Record(record) => return self.keep(record),
-                }
-                return Ok(Step::More);
+                return match records::parse(opcode, data)? {
+                    Found::Chunk => {
+                        self.chunk = Some(Chunk::new(data, self.record_bytes_max)?);
+                        Ok(Step::More)
+                    }
+                    found => self.take(found),
+                };
             }
             Some(Err(McapError::UnexpectedEof)) if self.has_begun => {
                 self.cut_off = Some("it ends before its end: it was not closed, or its end was cut off".to_owned());
@@ -231,6 +231,20 @@ impl<R: Read> RecordingReader<R> {
         };
         self.reader.notify_read(count);
         Ok(Step::More)
+    }
+
+    fn take(&mut self, found: Found) -> Result<Step, RecordingError> {
+        match found {
+            Found::Nothing | Found::Chunk => Ok(Step::More),
+            Found::ChannelCount(count) => {
+                self.channels_told = Some(count);
+                Ok(Step::More)
+            }
+            Found::Record(record) => self.keep(record),
+            Found::InstanceEnd(EndRecord { end, log_time_ns, publish_time_ns }) => {
+                Ok(Step::Entry(Entry::InstanceEnd { end, log_time_ns, publish_time_ns }))
+            }
+        }
     }
 
     fn keep(&mut self, record: Record<'static>) -> Result<Step, RecordingError> {
@@ -274,8 +288,7 @@ impl<R: Read> RecordingReader<R> {
                 };
                 let (log_time_ns, publish_time_ns) = (header.log_time, header.publish_time);
                 if channel.has_instance_ends() {
-                    let end = serde_json::from_slice(&data)
-                        .map_err(|error| RecordingError::new(format!("a message of {INSTANCES}: {error}")))?;
+                    let end = records::read_end(&data)?;
                     return Ok(Step::Entry(Entry::InstanceEnd { end, log_time_ns, publish_time_ns }));
                 }
                 let (channel, sequence, data) = (Arc::clone(channel), header.sequence, data.into_owned());

@@ -4,6 +4,7 @@ use mcap::McapError;
 use mcap::records::{Record, op};
 
 use crate::error::RecordingError;
+use crate::read::InstanceEnd;
 
 /// What a record is to a reader of recordings.
 pub enum Found {
@@ -14,6 +15,14 @@ pub enum Found {
     /// How many channels the file has.
     ChannelCount(usize),
     Record(Record<'static>),
+    InstanceEnd(EndRecord),
+}
+
+/// The end of an instance.
+pub struct EndRecord {
+    pub end: InstanceEnd,
+    pub log_time_ns: u64,
+    pub publish_time_ns: u64,
 }
 
 /// Parses a record.
@@ -25,12 +34,40 @@ pub fn parse(opcode: u8, record: &[u8]) -> Result<Found, RecordingError> {
         op::CHUNK => return Ok(Found::Chunk),
         op::STATISTICS => return Ok(channel_count(record).map_or(Found::Nothing, Found::ChannelCount)),
         op::SCHEMA | op::CHANNEL | op::MESSAGE | op::METADATA => {}
+        PRIVATE => return Ok(end_record(record)?.map_or(Found::Nothing, Found::InstanceEnd)),
         _ => return Ok(Found::Nothing),
     }
     if !has_its_texts(opcode, record) {
         return Err(RecordingError::new("its content is broken: a text is longer than its record"));
     }
     Ok(Found::Record(mcap::parse_record(opcode, record).map_err(broken)?.into_owned()))
+}
+
+/// The private record of the end of an instance, whose JSON this is; see [`write_end`](crate::files::RecordingFiles::write_end).
+pub fn instance_end(log_time_ns: u64, publish_time_ns: u64, json: &[u8]) -> Vec<u8> {
+    let name_bytes = (INSTANCE_END.len() as u32).to_le_bytes();
+    let (log_time, publish_time) = (log_time_ns.to_le_bytes(), publish_time_ns.to_le_bytes());
+    [&name_bytes[..], INSTANCE_END.as_bytes(), &log_time, &publish_time, json].concat()
+}
+
+/// The end of an instance in a private record; `None` in one of another program.
+fn end_record(record: &[u8]) -> Result<Option<EndRecord>, RecordingError> {
+    let rest = after_text(record).filter(|rest| record[4..record.len() - rest.len()] == *INSTANCE_END.as_bytes());
+    let times = rest.and_then(|rest| {
+        let (log_time, rest) = rest.split_first_chunk()?;
+        let (publish_time, json) = rest.split_first_chunk()?;
+        Some((u64::from_le_bytes(*log_time), u64::from_le_bytes(*publish_time), json))
+    });
+    let Some((log_time_ns, publish_time_ns, json)) = times else { return Ok(None) };
+    Ok(Some(EndRecord { end: read_end(json)?, log_time_ns, publish_time_ns }))
+}
+
+/// Reads the JSON of an end of an instance.
+///
+/// # Errors
+/// It is not understood.
+pub fn read_end(json: &[u8]) -> Result<InstanceEnd, RecordingError> {
+    serde_json::from_slice(json).map_err(|error| RecordingError::new(format!("an end of an instance: {error}")))
 }
 
 /// What the format's parser does not understand.
@@ -116,6 +153,10 @@ fn after_map(bytes: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
+/// The opcode of our private records (0x80 to 0xff are those of applications).
+pub const PRIVATE: u8 = 0x80;
+/// What those records begin with, since another program may use the same opcode.
+const INSTANCE_END: &str = "thalweg.instance_end";
 /// Bytes of a record's opcode and length.
 pub const HEAD_BYTES: u64 = 1 + 8;
 /// Bytes of the footer with its opcode and length, and of the magic behind it.

@@ -11,7 +11,7 @@ use thalweg_types::{Primitive, Structure, Type, idl};
 pub struct TypeSchema {
     /// The type's name as the encoding has it: `std_msgs/msg/String`, `sensors::Reading`.
     pub name: String,
-    /// `ros2msg` or `omgidl` of MCAP's registry; in files of others also `ros2idl`, or anything else.
+    /// `ros2msg` or `omgidl` of MCAP's registry, empty where there is no definition; in files of others also `ros2idl`, or anything else.
     pub encoding: String,
     /// The definition with all that it needs.
     pub text: String,
@@ -31,6 +31,12 @@ impl TypeSchema {
             return TypeSchema { name, encoding: ROS2MSG.to_owned(), text };
         }
         TypeSchema { name: type_name.to_owned(), encoding: OMGIDL.to_owned(), text: idl_text(of) }
+    }
+
+    /// The name alone, of a type that nobody describes: the empty encoding says that there is no definition.
+    pub fn undescribed(type_name: &str) -> TypeSchema {
+        let name = ros_type(type_name).unwrap_or_else(|| type_name.to_owned());
+        TypeSchema { name, encoding: String::new(), text: String::new() }
     }
 
     /// The name that the type has on the wire.

@@ -2,7 +2,8 @@
 //!
 //! A channel of a file is one writer, with its QoS and GUID in the channel's metadata and its sequence numbers (the low 32 bits) in the
 //! messages: what is missing can be computed from the file alone. Messages are the serialized samples, log times their reception,
-//! publish times their source time stamps. The end of an instance is a message of the channel [`INSTANCES`](channel::INSTANCES).
+//! publish times their source time stamps. The end of an instance is a private record that other programs skip
+//! ([`write_end`](files::RecordingFiles::write_end)).
 #![forbid(unsafe_code)]
 
 pub mod arrival;
@@ -16,8 +17,10 @@ pub mod files;
 pub mod instance;
 pub mod latched;
 mod ledger;
-mod numbers;
+mod members;
+pub mod numbers;
 pub mod order;
+mod pace;
 pub mod player;
 pub mod qos;
 pub mod queue;
@@ -28,11 +31,14 @@ pub mod schema;
 mod selection;
 mod structure;
 mod summary;
+mod timeline;
+pub mod type_identity;
 pub mod type_search;
 pub mod verify;
 
 pub use error::RecordingError;
-pub use selection::TopicSelection;
+pub use members::Joining;
+pub use selection::{TopicSelection, Withheld};
 pub use summary::{ChannelSummary, RecordingSummary};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Replays recordings: writers with the recorded QoS, samples at the recorded distances.
 
-use std::collections::{BTreeMap, btree_map};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
@@ -9,22 +9,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg::types::{Keyed, SequenceNumber};
-use thalweg::{DataWriter, DomainParticipant, KeyOf, Payload, Raw, Type};
+use thalweg::{DataWriter, KeyOf, Payload, Raw, Type};
 
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::instance::instance_of;
+use crate::members::{Joining, Members, WrittenType};
 use crate::numbers::NumberSet;
 use crate::order::LookAhead;
+use crate::pace::Pace;
 use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
 use crate::schema::{shown_topic, wire_topic};
-use crate::selection::TopicSelection;
+use crate::selection::{TopicSelection, Withheld};
+use crate::timeline::{Stamps, Timeline};
 use crate::type_search::TypeSource;
 
 /// What is replayed, and how.
 #[derive(Clone, Debug)]
 pub struct PlayerOptions {
-    /// The topics, by their recorded names.
+    /// The topics, by their recorded names; some only where they are chosen by name ([`TopicSelection::withheld`]), or renamed.
     pub topics: TopicSelection,
     /// How many times as fast as recorded; more than 0.
     pub rate: f64,
@@ -58,43 +61,57 @@ pub struct PlayerCounts {
     pub disordered: u64,
     /// The greatest distance of a write from its due time.
     pub lateness_most: Duration,
+    /// Recorded time that was left out: what is beyond a second of silences of more than an hour.
+    pub skipped: Duration,
 }
 
 impl fmt::Display for PlayerCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let late = self.lateness_most.as_secs_f64() * 1e3;
-        let PlayerCounts { written, refused, keyless, disordered, .. } = self;
+        let PlayerCounts { written, refused, keyless, disordered, skipped, .. } = self;
         write!(
             f,
             "wrote {written} samples, {refused} refused, {disordered} out of order, {keyless} ends without a key, at most {late:.3} ms late"
-        )
+        )?;
+        if skipped.is_zero() { Ok(()) } else { write!(f, ", {} s of silence left out", skipped.as_secs()) }
     }
 }
 
 /// Writers of a recording.
 pub struct Player<'a> {
-    participant: &'a DomainParticipant,
+    // Writers end before their participants.
+    writers: BTreeMap<String, DataWriter<Raw>>,
+    members: Members<'a>,
     types: &'a TypeSource<'a>,
     options: PlayerOptions,
-    writers: BTreeMap<String, DataWriter<Raw>>,
     counts: PlayerCounts,
+    /// Topics that are replayed by name only, as ROS 2 shows them.
+    withheld: BTreeMap<String, Withheld>,
     /// Why the first sample was refused.
     refusal: Option<String>,
 }
 
 impl<'a> Player<'a> {
-    /// Creates a writer for each writer of the files.
+    /// Creates a writer for each writer of the files, in a participant that `join` makes; in further ones where writers of a topic have
+    /// other definitions of its type.
     ///
     /// # Errors
     /// A file cannot be read, or one of its chosen channels cannot be written to a topic.
     pub fn open(
-        participant: &'a DomainParticipant,
+        join: &'a Joining<'a>,
         files: &[PathBuf],
         options: PlayerOptions,
         types: &'a TypeSource<'a>,
     ) -> Result<Player<'a>, RecordingError> {
-        let counts = PlayerCounts::default();
-        let mut player = Player { participant, types, options, writers: BTreeMap::new(), counts, refusal: None };
+        let mut player = Player {
+            writers: BTreeMap::new(),
+            members: Members::new(join),
+            types,
+            options,
+            counts: PlayerCounts::default(),
+            withheld: BTreeMap::new(),
+            refusal: None,
+        };
         let mut refusals = Vec::new();
         for path in files {
             for channel in crate::read::channels_of(path)? {
@@ -107,10 +124,17 @@ impl<'a> Player<'a> {
             let refusals = refusals.join("; ");
             return Err(RecordingError::new(format!("cannot be replayed: {refusals}; choose other topics")));
         }
-        if player.writers.is_empty() {
-            return Err(RecordingError::new("the files have none of the chosen topics"));
+        if !player.writers.is_empty() {
+            return Ok(player);
         }
-        Ok(player)
+        let withheld: Vec<&str> = player.withheld.keys().map(String::as_str).collect();
+        let but = if withheld.is_empty() { "" } else { ", but those that are replayed by name only: " };
+        Err(RecordingError::new(format!("the files have none of the chosen topics{but}{}", withheld.join(", "))))
+    }
+
+    /// The topics that are left out since they are replayed by name only, as ROS 2 shows them.
+    pub fn withheld(&self) -> &BTreeMap<String, Withheld> {
+        &self.withheld
     }
 
     /// Names of the topics that are written, as ROS 2 shows them.
@@ -137,27 +161,34 @@ impl<'a> Player<'a> {
     /// # Errors
     /// A file cannot be read further.
     pub fn play(&mut self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<String>, RecordingError> {
-        let mut pace = Pace { rate: self.options.rate, begun: Instant::now(), first_ns: None };
+        let mut pace = Pace::new(self.options.rate);
+        let cut_off = self.play_at(&mut pace, files, stop);
+        self.counts.skipped += pace.skipped();
+        cut_off
+    }
+
+    fn play_at(
+        &mut self,
+        pace: &mut Pace,
+        files: &[PathBuf],
+        stop: &AtomicBool,
+    ) -> Result<Vec<String>, RecordingError> {
         let mut ahead = LookAhead::new(LOOK_AHEAD, LOOK_AHEAD_BYTES);
-        let mut begin_ns = None;
-        let mut clocks = SourceClocks::default();
+        let mut line = Timeline::new(self.options.clock);
         let mut seen = BTreeMap::new();
         let mut cut_off = Vec::new();
         for path in files {
             let file = File::open(path).map_err(|error| RecordingError::of_file(path, error))?;
             let mut reader = RecordingReader::new(file);
+            line.begin_file();
             while let Some(entry) = reader.read_entry().map_err(|error| RecordingError::of_file(path, error))? {
-                let Some((log_time_ns, source_ns, bytes)) = times(&entry) else { continue };
+                let Some((stamps, bytes)) = stamps_of(&entry) else { continue };
                 if is_repeated(&entry, &mut seen) {
                     continue;
                 }
-                let begin = *begin_ns.get_or_insert(log_time_ns);
-                let time_ns = match self.options.clock {
-                    ReplayClock::Reception => log_time_ns,
-                    ReplayClock::Source => clocks.set(writer_of(&entry), source_ns, log_time_ns).max(begin),
-                };
+                let time_ns = line.place(writer_of(&entry), stamps);
                 while !ahead.has_room() {
-                    self.write_next(&mut ahead, &mut pace, stop);
+                    self.write_next(&mut ahead, pace, stop);
                 }
                 if stop.load(Ordering::Relaxed) {
                     return Ok(cut_off);
@@ -168,7 +199,7 @@ impl<'a> Player<'a> {
                 cut_off.push(format!("{}: {reason}", path.display()));
             }
         }
-        while self.write_next(&mut ahead, &mut pace, stop) && !stop.load(Ordering::Relaxed) {}
+        while self.write_next(&mut ahead, pace, stop) && !stop.load(Ordering::Relaxed) {}
         self.counts.disordered += ahead.late();
         Ok(cut_off)
     }
@@ -199,7 +230,7 @@ impl<'a> Player<'a> {
     /// Writes the next entry once it is due; false when there is none.
     fn write_next(&mut self, ahead: &mut LookAhead<Entry>, pace: &mut Pace, stop: &AtomicBool) -> bool {
         let Some((time_ns, entry)) = ahead.take() else { return false };
-        let due = pace.due(time_ns);
+        let due = pace.due(time_ns, Instant::now());
         loop {
             let rest = due.saturating_duration_since(Instant::now());
             if stop.load(Ordering::Relaxed) {
@@ -248,6 +279,11 @@ impl<'a> Player<'a> {
         if channel.has_instance_ends() || !self.options.topics.has(recorded_name) {
             return Ok(());
         }
+        let withheld = self.options.topics.withheld(recorded_name);
+        if let Some(reason) = withheld.filter(|_| self.renamed(recorded_name).is_none()) {
+            self.withheld.insert(shown_topic(recorded_name), reason);
+            return Ok(());
+        }
         let recorded = channel.writer.clone()?;
         let key = writer_key(&recorded, channel.id);
         if self.writers.contains_key(&key) {
@@ -265,59 +301,22 @@ impl<'a> Player<'a> {
                 return Err(format!("it has a key, and the file does not describe its type {}", recorded.type_name));
             }
         };
-        let name = self.new_name(&recorded.topic);
-        let mut topic = self.participant.create_raw_topic(&name, &recorded.type_name, recorded.keyed, key_of);
+        let name = self.renamed(&recorded.topic).map_or_else(|| recorded.topic.clone(), |name| wire_topic(name));
+        let written = WrittenType::new(&recorded.type_name, recorded.keyed, of.as_ref());
+        let participant = self.members.writing(&name, written)?;
+        let mut topic = participant.create_raw_topic(&name, &recorded.type_name, recorded.keyed, key_of);
         if let Some(of) = &of {
             topic = topic.described_as(of).map_err(|error| error.to_string())?;
         }
-        let writer = self.participant.create_writer(&topic, recorded.qos.to_writer_qos());
+        let writer = participant.create_writer(&topic, recorded.qos.to_writer_qos());
         self.writers.insert(key, writer.map_err(|error| error.to_string())?);
         Ok(())
     }
 
-    fn new_name(&self, recorded: &str) -> String {
+    /// The new name that was given for a topic.
+    fn renamed(&self, recorded: &str) -> Option<&String> {
         let renamed = &self.options.renamed;
-        let given = renamed.get(recorded).or_else(|| renamed.get(&shown_topic(recorded)));
-        given.map_or_else(|| recorded.to_owned(), |name| wire_topic(name))
-    }
-}
-
-/// How far the clocks of writers are behind the recorder's, at most: the time that the quickest of the latest samples took is in it. Clocks
-/// are set while they run, and a stamp may be anything: what is older tells nothing of what comes now.
-#[derive(Default)]
-struct SourceClocks(BTreeMap<String, SourceClock>);
-
-/// How far a writer's clock was behind, at least.
-struct SourceClock {
-    /// The number of the period of reception.
-    period: u64,
-    least: i128,
-    /// The least of the period before.
-    before: Option<i128>,
-}
-
-impl SourceClocks {
-    /// A source time by the recorder's clock; never after the reception.
-    fn set(&mut self, writer: String, source_ns: u64, log_time_ns: u64) -> u64 {
-        let behind = i128::from(log_time_ns) - i128::from(source_ns);
-        let period = log_time_ns / CLOCK_PERIOD_NS;
-        let fresh = SourceClock { period, least: behind, before: None };
-        let clock = match self.0.entry(writer) {
-            btree_map::Entry::Vacant(place) => place.insert(fresh),
-            btree_map::Entry::Occupied(place) => {
-                let clock = place.into_mut();
-                if period == clock.period + 1 {
-                    *clock = SourceClock { before: Some(clock.least), ..fresh };
-                } else if period.abs_diff(clock.period) > 1 {
-                    *clock = fresh;
-                } else {
-                    clock.least = clock.least.min(behind);
-                }
-                clock
-            }
-        };
-        let least = clock.before.map_or(clock.least, |before| before.min(clock.least));
-        u64::try_from(i128::from(source_ns) + least).unwrap_or(log_time_ns)
+        renamed.get(recorded).or_else(|| renamed.get(&shown_topic(recorded)))
     }
 }
 
@@ -333,35 +332,19 @@ fn writer_of(entry: &Entry) -> String {
     }
 }
 
-/// When entries are due.
-struct Pace {
-    rate: f64,
-    begun: Instant,
-    /// The time of the first entry.
-    first_ns: Option<u64>,
-}
-
-impl Pace {
-    fn due(&mut self, time_ns: u64) -> Instant {
-        let first = match self.first_ns {
-            Some(first) => first,
-            None => {
-                self.begun = Instant::now();
-                *self.first_ns.insert(time_ns)
-            }
-        };
-        let after_s = time_ns.saturating_sub(first) as f64 / 1e9 / self.rate;
-        self.begun + Duration::try_from_secs_f64(after_s).unwrap_or(LONGEST).min(LONGEST)
-    }
-}
-
-/// Reception, source time and bytes of what is to be written.
-fn times(entry: &Entry) -> Option<(u64, u64, usize)> {
+/// What an entry that is to be written says of its time, and its bytes.
+fn stamps_of(entry: &Entry) -> Option<(Stamps, usize)> {
     match entry {
-        Entry::Message { log_time_ns, publish_time_ns, data, .. } => Some((*log_time_ns, *publish_time_ns, data.len())),
+        Entry::Message { channel, sequence, log_time_ns, publish_time_ns, data } => {
+            // The numbers of others are often missing, or count something else.
+            let is_numbered = channel.writer.as_ref().is_ok_and(|writer| !writer.writer.is_empty());
+            let sequence = if is_numbered { *sequence } else { 0 };
+            Some((Stamps { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, data.len()))
+        }
         Entry::InstanceEnd { log_time_ns, publish_time_ns, end } => {
             let bytes = end.key.len() + end.topic.len() + end.writer.len();
-            Some((*log_time_ns, *publish_time_ns, bytes))
+            let sequence = end.sequence as u32;
+            Some((Stamps { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, bytes))
         }
         Entry::Summary(_) => None,
     }
@@ -419,66 +402,10 @@ const STEP: Duration = Duration::from_millis(20);
 const LOOK_AHEAD: usize = 4_096;
 /// Their bytes, chosen by us.
 const LOOK_AHEAD_BYTES: usize = 64 << 20;
-/// Two periods tell of a writer's clock; chosen by us: most writers have a quick sample in them, and a clock that is set disturbs no longer.
-const CLOCK_PERIOD_NS: u64 = 10_000_000_000;
-/// Longest distance of an entry from the first that is waited for: a year.
-const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn writers_whose_clocks_are_off_keep_their_distances_and_their_place_among_others() {
-        const SECOND: u64 = 1_000_000_000;
-        let mut clocks = SourceClocks::default();
-        let begin = 1_000 * SECOND;
-        for (writer, off_s) in [("exact", 0_i64), ("behind", -5), ("1970", -1_000), ("ahead", 3_600)] {
-            for number in 0..10 {
-                // Each takes 1 to 3 ms.
-                let (sent, took) = (begin + number * SECOND, (1 + number % 3) * 1_000_000);
-                let source_ns = sent.saturating_add_signed(off_s * SECOND as i64);
-                let set = clocks.set(writer.to_owned(), source_ns, sent + took);
-                assert_eq!(set, sent + 1_000_000, "{writer}, sample {number}");
-            }
-        }
-        // What was kept for late readers tells nothing of the clock.
-        let mut clocks = SourceClocks::default();
-        assert_eq!(clocks.set("kept".to_owned(), begin - 60 * SECOND, begin), begin);
-        assert_eq!(clocks.set("kept".to_owned(), begin + SECOND, begin + SECOND + 5), begin + SECOND + 5);
-        assert_eq!(clocks.set("kept".to_owned(), begin + 2 * SECOND, begin + 2 * SECOND + 9), begin + 2 * SECOND + 5);
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_or_a_stamp_in_the_future_disturbs_the_distances_for_seconds_only() {
-        const SECOND: u64 = 1_000_000_000;
-        let begin = 10_000 * SECOND;
-        for (name, source_ns) in [
-            ("an hour ahead for a minute", (|number| if number < 60 { 3_600 * SECOND } else { 0 }) as fn(u64) -> u64),
-            ("one stamp in the future", |number| if number == 60 { 3_600 * SECOND } else { 0 }),
-        ] {
-            let mut clocks = SourceClocks::default();
-            for number in 0..300 {
-                let (sent, took) = (begin + number * SECOND, (1 + number % 3) * 1_000_000);
-                let set = clocks.set("writer".to_owned(), sent + source_ns(number), sent + took);
-                let is_disturbed = (60..80).contains(&number);
-                assert!(is_disturbed || set == sent + 1_000_000, "{name}, sample {number}: {set}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_quickest_sample_took_is_forgotten_with_it() {
-        const SECOND: u64 = 1_000_000_000;
-        let mut clocks = SourceClocks::default();
-        let begin = 10_000 * SECOND;
-        let mut took = |after_s: u64, took| {
-            let sent = begin + after_s * SECOND;
-            clocks.set("writer".to_owned(), sent, sent + took) - sent
-        };
-        assert_eq!([took(0, 5), took(9, 7), took(11, 8), took(19, 9)], [5; 4]);
-        assert_eq!([took(21, 9), took(22, 6), took(50, 9), took(51, 20)], [8, 6, 9, 9]);
-    }
 
     #[test]
     fn what_a_durable_writer_kept_is_replayed_behind_a_later_sample_and_once() {

@@ -4,22 +4,23 @@ mod disk;
 mod intake;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg::discovery::PublicationData;
-use thalweg::types::{Guid, KeyHash, Keyed, SequenceNumber};
-use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Type};
+use thalweg::types::{Guid, Keyed, SequenceNumber};
+use thalweg::{DataReader, Delivery, DomainParticipant, Raw};
 
+use crate::arrival::ReceptionClock;
 use crate::demand::Demand;
 use crate::error::RecordingError;
 use crate::files::{FileOptions, RecordingFiles};
-use crate::instance::instance_of;
 use crate::ledger::{Ledger, WRITERS_MAX};
 use crate::numbers::NumberSet;
 use crate::qos::RecordedQos;
@@ -27,9 +28,10 @@ use crate::queue::ByteQueue;
 use crate::schema::TypeSchema;
 use crate::selection::TopicSelection;
 use crate::summary::RecordingSummary;
-use crate::type_search::{TypeSearch, TypeSource};
+use crate::type_search::TypeSource;
 use disk::Disk;
 use intake::{Intake, QueuedSample};
+use topics::{AboutTopic, RecordedTopics};
 
 /// What is recorded, and where.
 #[derive(Clone, Debug)]
@@ -47,10 +49,12 @@ pub struct Recorder<'a> {
     participant: &'a DomainParticipant,
     types: &'a TypeSource<'a>,
     selection: TopicSelection,
-    topics: BTreeMap<String, RecordedTopic>,
+    topics: RecordedTopics,
     shared: Arc<Recording>,
     /// Whether the user knows that there are more writers than are recorded.
     has_told_full: bool,
+    /// How far the user knows that the host's clock was set back.
+    told_behind: Duration,
     disk: Option<JoinHandle<Result<Vec<PathBuf>, RecordingError>>>,
 }
 
@@ -58,6 +62,7 @@ pub struct Recorder<'a> {
 struct Recording {
     queue: ByteQueue<QueuedSample>,
     ledger: Ledger,
+    clock: ReceptionClock,
     /// What writers announced; those that have gone stay, since their samples may wait.
     writers: Mutex<HashMap<Guid, AnnouncedWriter>>,
     /// Writers whose samples came before anybody looked at what they announce. Locked under `writers`.
@@ -75,28 +80,13 @@ struct EarlySamples {
 /// What is kept of an announcement.
 struct AnnouncedWriter {
     demand: Demand,
+    /// Its topic with its definition of the type; `None` where it is not recorded.
+    about: Option<Arc<AboutTopic>>,
     qos: RecordedQos,
     /// Numbers that came before its own reader was known to be that.
     taken: NumberSet,
     /// Nobody announces it any more: late readers would get nothing of it.
     is_gone: bool,
-}
-
-/// A topic with a reader for each kind of writers that no other reader matches.
-struct RecordedTopic {
-    about: Arc<AboutTopic>,
-    readers: Vec<(Demand, DataReader<Raw>)>,
-    /// Goes on until its type is found, or is not.
-    search: Option<TypeSearch>,
-}
-
-/// What is known of a topic.
-struct AboutTopic {
-    name: String,
-    type_name: String,
-    keyed: Keyed,
-    /// Its type, once it was looked for.
-    found: OnceLock<Option<(Type, Arc<TypeSchema>)>>,
 }
 
 /// What [`Recorder::look`] found.
@@ -111,7 +101,16 @@ pub enum RecorderNews {
         /// Where the type came from, or why it is not known.
         origin: Result<String, String>,
     },
-    /// A writer has another type than the topic's first one, and is not recorded.
+    /// Writers of a topic have another definition of its type than the first ones, and are recorded with that one, as channels of their own.
+    Definition {
+        /// As ROS 2 shows it.
+        topic: String,
+        /// The type's name on the wire.
+        type_name: String,
+        /// Where the definition came from, or why it is not known.
+        origin: Result<String, String>,
+    },
+    /// A writer has a type of another name than the topic's first one, and is not recorded.
     OtherType {
         /// The topic.
         topic: String,
@@ -125,6 +124,11 @@ pub enum RecorderNews {
         /// The reason.
         reason: String,
     },
+    /// The host's clock was set back.
+    ClockSetBack {
+        /// How far it is behind the times that are recorded, which go on as before.
+        by: Duration,
+    },
 }
 
 impl fmt::Display for RecorderNews {
@@ -136,10 +140,24 @@ impl fmt::Display for RecorderNews {
             RecorderNews::Topic { topic, type_name, origin: Err(reason) } => {
                 write!(f, "records {topic} ({type_name}) without its definition: {reason}")
             }
+            RecorderNews::Definition { topic, type_name, origin } => {
+                write!(f, "records writers of {topic} with another definition of {type_name}")?;
+                match origin {
+                    Ok(origin) => write!(f, ", from {origin}"),
+                    Err(reason) => write!(f, ", which is not known: {reason}"),
+                }
+            }
             RecorderNews::OtherType { topic, type_name } => {
                 write!(f, "does not record a writer of {topic} with the other type {type_name}")
             }
             RecorderNews::Refused { topic, reason } => write!(f, "does not record {topic}: {reason}"),
+            RecorderNews::ClockSetBack { by } => {
+                let by_s = by.as_secs_f64();
+                write!(
+                    f,
+                    "the clock of this host was set back: the recording goes on in its old time, {by_s:.0} s ahead"
+                )
+            }
         }
     }
 }
@@ -158,6 +176,7 @@ impl<'a> Recorder<'a> {
         let shared = Arc::new(Recording {
             queue: ByteQueue::new(options.memory_bytes_max),
             ledger: Ledger::default(),
+            clock: ReceptionClock::default(),
             writers: Mutex::default(),
             early: Mutex::default(),
         });
@@ -168,9 +187,10 @@ impl<'a> Recorder<'a> {
             participant,
             types,
             selection: options.topics,
-            topics: BTreeMap::new(),
+            topics: RecordedTopics::default(),
             shared,
             has_told_full: false,
+            told_behind: Duration::ZERO,
             disk: Some(thread),
         })
     }
@@ -189,32 +209,21 @@ impl<'a> Recorder<'a> {
             }
             let demand = Demand::of(&data);
             // A writer that changes what a reader of it has to ask for, such as its partition, needs another one.
-            let is_news = {
-                let mut writers = self.shared.writers();
+            let (is_known, is_same, is_full) = {
+                let writers = self.shared.writers();
                 let known = writers.get(&data.guid);
-                let is_news = known.is_none_or(|known| known.demand != demand);
-                if known.is_none() && writers.len() >= WRITERS_MAX {
-                    drop(writers);
-                    news.extend(self.refuse_writers());
-                    continue;
-                }
-                if is_news {
-                    let taken = match known {
-                        Some(_) => NumberSet::up_to(self.shared.ledger.last(data.guid)),
-                        None => self.shared.taken_early(data.guid),
-                    };
-                    let qos = RecordedQos::of(&data.qos);
-                    writers.insert(data.guid, AnnouncedWriter { demand, qos, taken, is_gone: false });
-                }
-                is_news
+                (known.is_some(), known.is_some_and(|known| known.demand == demand), writers.len() >= WRITERS_MAX)
             };
-            if is_news && let Some(refusal) = self.follow(&data) {
-                news.push(refusal);
+            if !is_known && is_full {
+                news.extend(self.refuse_writers());
+            } else if !is_same {
+                news.extend(self.follow(&data, demand));
             }
         }
         self.shared.forget_early(&present);
         self.find_types(&mut news);
         self.note_losses();
+        news.extend(self.clock_news());
         news
     }
 
@@ -249,11 +258,11 @@ impl<'a> Recorder<'a> {
     fn end(&mut self) -> Option<Result<Vec<PathBuf>, RecordingError>> {
         let thread = self.disk.take()?;
         self.note_losses();
-        for topic in self.topics.values() {
+        for topic in self.topics.iter() {
             // Threads that compute keys may wait for it.
             let _ = topic.about.found.set(None);
         }
-        self.topics.clear();
+        self.topics = RecordedTopics::default();
         self.shared.queue.close();
         Some(thread.join().unwrap_or_else(|_| Err(RecordingError::new("the thread that writes panicked"))))
     }
@@ -264,46 +273,56 @@ impl<'a> Recorder<'a> {
         is_first.then(|| RecorderNews::Refused { topic: "what further writers write".to_owned(), reason })
     }
 
+    /// What the user does not know of the host's clock.
+    fn clock_news(&mut self) -> Option<RecorderNews> {
+        let by = self.shared.clock.behind();
+        let is_news = by.abs_diff(self.told_behind) >= CLOCK_STEP;
+        if is_news {
+            self.told_behind = by;
+        }
+        (is_news && by >= CLOCK_STEP).then_some(RecorderNews::ClockSetBack { by })
+    }
+
     /// Lets a reader match a writer, if none does.
-    fn follow(&mut self, data: &PublicationData) -> Option<RecorderNews> {
-        let name = &data.topic_name;
-        let readers: usize = self.topics.values().map(|topic| topic.readers.len()).sum();
-        let topic = self.topics.entry(name.clone()).or_insert_with(|| RecordedTopic {
-            about: Arc::new(AboutTopic {
-                name: name.clone(),
-                type_name: data.type_name.clone(),
-                keyed: data.guid.entity.keyed(),
-                found: OnceLock::new(),
-            }),
-            readers: Vec::new(),
-            search: Some(TypeSearch::new(Instant::now())),
-        });
-        if topic.about.type_name != data.type_name || topic.about.keyed != data.guid.entity.keyed() {
-            return Some(RecorderNews::OtherType { topic: name.clone(), type_name: data.type_name.clone() });
+    fn follow(&mut self, data: &PublicationData, demand: Demand) -> Option<RecorderNews> {
+        let about = match self.topics.define(data, Instant::now()) {
+            Ok(about) => about,
+            Err(refusal) => {
+                self.shared.announce(data, demand, None);
+                return Some(refusal);
+            }
+        };
+        // Before there is a reader for it: what comes to that one is then known to be the writer's own.
+        self.shared.announce(data, demand.clone(), Some(Arc::clone(&about)));
+        let is_there = self.topics.has_reader(&about, &demand);
+        let reader = if is_there { None } else { Some(self.create_reader(&about, &demand)) };
+        let topic = self.topics.find_mut(&about)?;
+        match reader {
+            Some(Err(reason)) => return Some(RecorderNews::Refused { topic: data.topic_name.clone(), reason }),
+            Some(Ok(reader)) => topic.readers.push((demand, reader)),
+            None => {}
         }
-        if let (Some(search), Some(information)) = (&mut topic.search, &data.type_information) {
-            search.add_description(data.guid.prefix, information);
-        }
-        let demand = Demand::of(data);
-        if topic.readers.iter().any(|(of, _)| *of == demand) {
-            return None;
-        }
-        let refused = |reason: String| Some(RecorderNews::Refused { topic: name.clone(), reason });
-        if readers >= READERS_MAX {
-            return refused(format!("there are {READERS_MAX} readers already"));
-        }
-        match create_reader(self.participant, &topic.about, &demand, &self.shared) {
-            Ok(reader) => topic.readers.push((demand, reader)),
-            Err(error) => return refused(error.to_string()),
-        }
+        topic.is_read = true;
         None
+    }
+
+    fn create_reader(&self, about: &Arc<AboutTopic>, demand: &Demand) -> Result<DataReader<Raw>, String> {
+        if self.topics.iter().map(|topic| topic.readers.len()).sum::<usize>() >= READERS_MAX {
+            return Err(format!("there are {READERS_MAX} readers already"));
+        }
+        let key_of = (about.keyed == Keyed::Yes).then(|| Arc::clone(about).key_of());
+        let topic = self.participant.create_raw_topic(&about.name, &about.type_name, about.keyed, key_of);
+        let intake = Intake::new(Arc::clone(about), demand.clone(), Arc::clone(&self.shared));
+        let builder = self.participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
+        let reader = builder.on_data(Delivery::Inline, move |reader| intake.take(reader)).create();
+        reader.map_err(|error| error.to_string())
     }
 
     /// Asks for all types that are looked for, at once: those who do not answer keep nobody waiting.
     fn find_types(&mut self, news: &mut Vec<RecorderNews>) {
         let now = Instant::now();
         let mut pending = 0;
-        for topic in self.topics.values_mut().filter(|topic| !topic.readers.is_empty()) {
+        for topic in self.topics.iter_mut().filter(|topic| topic.is_read) {
             let Some(search) = &mut topic.search else { continue };
             // One that waits a little lets the questions of all leave.
             let patience = if pending == 0 { ASKING_TIME } else { Duration::ZERO };
@@ -321,19 +340,20 @@ impl<'a> Recorder<'a> {
                 let schema = TypeSchema::of(&about.type_name, &of);
                 (of, Arc::new(schema))
             }));
-            news.push(RecorderNews::Topic {
-                topic: crate::schema::shown_topic(&about.name),
-                type_name: about.type_name.clone(),
-                origin,
+            let (shown, type_name) = (crate::schema::shown_topic(&about.name), about.type_name.clone());
+            news.push(if topic.is_first {
+                RecorderNews::Topic { topic: shown, type_name, origin }
+            } else {
+                RecorderNews::Definition { topic: shown, type_name, origin }
             });
         }
     }
 
     fn note_losses(&self) {
-        for (name, topic) in &self.topics {
+        for (name, topics) in self.topics.by_name() {
             let mut lost: BTreeMap<String, u64> = BTreeMap::new();
             let mut overwritten = 0;
-            for (_, reader) in &topic.readers {
+            for (_, reader) in topics.iter().flat_map(|topic| &topic.readers) {
                 let losses = reader.sample_lost().losses;
                 for (reason, count) in losses.by_reason().filter(|(_, count)| *count > 0) {
                     *lost.entry(reason.to_string()).or_default() += count;
@@ -353,14 +373,30 @@ impl Drop for Recorder<'_> {
 }
 
 impl Recording {
-    /// Whether a sample belongs to the reader that asks for `demand`: another one that asks for less may match its writer as well. As long
-    /// as nobody knows whose the writer is, any of them may bring what no other one has brought.
-    fn is_for(&self, demand: &Demand, writer: Guid, sequence: SequenceNumber) -> bool {
+    /// Whether a sample belongs to the reader of this topic that asks for `demand`: another one that asks for less, or that knows instances
+    /// by another definition of the type, may match its writer as well. As long as nobody knows whose the writer is, any of them may bring
+    /// what no other one has brought.
+    fn is_for(&self, about: &Arc<AboutTopic>, demand: &Demand, writer: Guid, sequence: SequenceNumber) -> bool {
         let writers = self.writers();
         match writers.get(&writer) {
-            Some(announced) => announced.demand == *demand && !announced.taken.has(sequence),
+            Some(announced) => {
+                let serves = |own: &Arc<AboutTopic>| about.keyed == Keyed::No || Arc::ptr_eq(own, about);
+                let is_own = announced.about.as_ref().is_some_and(serves);
+                is_own && announced.demand == *demand && !announced.taken.has(sequence)
+            }
             None => self.early().entry(writer).or_default().taken.insert(sequence),
         }
+    }
+
+    /// Takes note of what a writer announces.
+    fn announce(&self, data: &PublicationData, demand: Demand, about: Option<Arc<AboutTopic>>) {
+        let mut writers = self.writers();
+        let taken = match writers.get(&data.guid) {
+            Some(_) => NumberSet::up_to(self.ledger.last(data.guid)),
+            None => self.taken_early(data.guid),
+        };
+        let qos = RecordedQos::announced(data);
+        writers.insert(data.guid, AnnouncedWriter { demand, about, qos, taken, is_gone: false });
     }
 
     /// The numbers that readers took of a writer that is known from now on.
@@ -385,29 +421,9 @@ impl Recording {
     }
 }
 
-fn create_reader(
-    participant: &DomainParticipant,
-    about: &Arc<AboutTopic>,
-    demand: &Demand,
-    shared: &Arc<Recording>,
-) -> Result<DataReader<Raw>, thalweg::Error> {
-    let key_of = (about.keyed == Keyed::Yes).then(|| key_of(Arc::clone(about)));
-    let topic = participant.create_raw_topic(&about.name, &about.type_name, about.keyed, key_of);
-    let intake = Intake::new(Arc::clone(about), demand.clone(), Arc::clone(shared));
-    let builder = participant.reader_builder(&topic).qos(demand.to_reader_qos()).ignore_own_publications();
-    builder.on_data(Delivery::Inline, move |reader| intake.take(reader)).create()
-}
-
-/// Tells instances apart; without the type, all samples are of one. Called on a thread of the reader, which waits until the type was
-/// looked for: the end of an instance counts only where its samples were known by the same key.
-fn key_of(about: Arc<AboutTopic>) -> KeyOf {
-    Arc::new(move |bytes, kind| match about.found.wait() {
-        Some((of, _)) => instance_of(of, bytes, kind),
-        None => Some(KeyHash::default()),
-    })
-}
-
 /// Readers of a recording, chosen by us: several times the topics of a large robot.
 const READERS_MAX: usize = 4_096;
 /// Time in which questions about types leave.
 const ASKING_TIME: Duration = Duration::from_millis(1);
+/// What a clock is set by at least so that it is told.
+const CLOCK_STEP: Duration = Duration::from_secs(1);

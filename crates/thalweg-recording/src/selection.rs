@@ -1,5 +1,7 @@
 //! Which topics are meant.
 
+use std::fmt;
+
 use crate::schema::shown_topic;
 
 /// Names of topics with wildcards `*` and `?`; without any, all are meant.
@@ -7,6 +9,26 @@ use crate::schema::shown_topic;
 pub struct TopicSelection {
     chosen: Vec<String>,
     excluded: Vec<String>,
+}
+
+/// Why a topic is replayed only where it is chosen by its name, or by a pattern that fits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Withheld {
+    /// The requests or replies of a service or action of ROS 2: servers would carry out the requests again, and clients take the replies for
+    /// theirs. `ros2 bag` publishes requests where it is told to only.
+    Requests,
+    /// What the nodes of ROS 2 tell of themselves, by which others would believe that the recorded ones are there.
+    Graph,
+}
+
+/// A clause that goes on after the topic's name.
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Withheld::Requests => "requests or replies of a service or action, which would be carried out again",
+            Withheld::Graph => "tells of nodes that are not there",
+        })
+    }
 }
 
 impl TopicSelection {
@@ -17,9 +39,27 @@ impl TopicSelection {
 
     /// Whether a topic is meant, by its name on the wire or as ROS 2 shows it.
     pub fn has(&self, name: &str) -> bool {
-        let fits = |pattern: &String| {
-            thalweg::qos::name_matches(pattern, name) || thalweg::qos::name_matches(pattern, &shown_topic(name))
+        (self.chosen.is_empty() || fits_any(&self.chosen, name)) && !fits_any(&self.excluded, name)
+    }
+
+    /// Why a topic, by its name on the wire, is not to be replayed though it is meant; `None` where it is, such as one that is chosen by its
+    /// name.
+    pub fn withheld(&self, name: &str) -> Option<Withheld> {
+        let kind = match name.split_once('/') {
+            Some(("rq" | "rr", _)) => Withheld::Requests,
+            None if name == ROS_GRAPH => Withheld::Graph,
+            _ => return None,
         };
-        (self.chosen.is_empty() || self.chosen.iter().any(fits)) && !self.excluded.iter().any(fits)
+        (self.has(name) && !fits_any(&self.chosen, name)).then_some(kind)
     }
 }
+
+fn fits_any(patterns: &[String], name: &str) -> bool {
+    let fits = |pattern: &String| {
+        thalweg::qos::name_matches(pattern, name) || thalweg::qos::name_matches(pattern, &shown_topic(name))
+    };
+    patterns.iter().any(fits)
+}
+
+/// The topic in which participants of ROS 2 tell their nodes with their writers and readers (`rmw_dds_common`).
+const ROS_GRAPH: &str = "ros_discovery_info";

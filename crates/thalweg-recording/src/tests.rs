@@ -5,16 +5,17 @@ mod verified;
 use std::time::Duration;
 
 use thalweg::Payload;
+use thalweg::discovery::PublicationData;
 use thalweg::qos::{Durability, History, Liveliness, LivelinessKind, Representation, WriterOwnership, WriterQos};
-use thalweg::types::{EntityId, Guid, GuidPrefix, KeyHash};
+use thalweg::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
 use thalweg_types::idl;
 
-use crate::TopicSelection;
 use crate::latched::{Kept, Latched};
 use crate::order::LookAhead;
 use crate::qos::RecordedQos;
 use crate::queue::{ByteQueue, QueueRefusal, TakenEntries};
 use crate::schema::{OMGIDL, ROS2MSG, TypeSchema, shown_topic, wire_topic};
+use crate::{TopicSelection, Withheld};
 
 #[test]
 fn a_queue_holds_no_more_bytes_than_it_may_and_gives_all_it_holds() {
@@ -122,6 +123,36 @@ fn profiles_of_rosbag2_are_read_by_number_and_by_name() {
     );
     let own = RecordedQos::of(&WriterQos { durability: Durability::TransientLocal, ..WriterQos::default() });
     check(&own.to_profiles(), true, Durability::TransientLocal, History::KeepLast(1));
+    // What rosbag2 writes of a writer of Fast DDS, and what it plays then.
+    for unknown in ["history: 3", "history: unknown", "history: 0", "history: system_default", "history: 1"] {
+        let text = format!("- {unknown}\n  depth: 0\n  reliability: 2\n  durability: 2");
+        check(&text, false, Durability::Volatile, History::KeepLast(10));
+    }
+}
+
+#[test]
+fn a_history_that_is_not_announced_is_not_taken_for_the_default() {
+    let announced = |vendor: VendorId, history: History| {
+        let mut prefix = [7; 12];
+        prefix[..2].copy_from_slice(&vendor.0);
+        let guid = Guid { prefix: GuidPrefix(prefix), entity: EntityId([0, 0, 1, 3]) };
+        let qos = WriterQos { durability: Durability::TransientLocal, history, ..WriterQos::default() };
+        let recorded = RecordedQos::announced(&PublicationData::new(guid, "t", "T", qos));
+        let again = RecordedQos::from_profiles(&recorded.to_profiles()).to_writer_qos().history;
+        let history = recorded.to_writer_qos().history;
+        assert_eq!(again, history, "{vendor}");
+        let json = serde_json::to_string(&recorded).expect("JSON");
+        assert_eq!(serde_json::from_str::<RecordedQos>(&json).expect("the same"), recorded);
+        (history, recorded.kept_for_late_readers(), recorded.to_profiles().contains("history: 3\n  depth: 0\n"))
+    };
+    let one = History::KeepLast(1);
+    assert_eq!(announced(VendorId::FAST_DDS, one), (History::KeepLast(10), Some(10), true));
+    assert_eq!(announced(VendorId::UNKNOWN, one), (History::KeepLast(10), Some(10), true));
+    assert_eq!(announced(VendorId::FAST_DDS, History::KeepLast(5)), (History::KeepLast(5), Some(5), false));
+    assert_eq!(announced(VendorId::FAST_DDS, History::KeepAll), (History::KeepAll, Some(1_000), false));
+    for vendor in [VendorId::THALWEG, VendorId::CYCLONE] {
+        assert_eq!(announced(vendor, one), (one, Some(1), false));
+    }
 }
 
 #[test]
@@ -193,6 +224,28 @@ fn topics_are_chosen_by_either_name() {
         (shown_topic("rt/a/b"), wire_topic("/a/b"), wire_topic("a")),
         ("/a/b".into(), "rt/a/b".into(), "a".into())
     );
+}
+
+#[test]
+fn requests_and_the_graph_of_ros_are_replayed_by_name_only() {
+    let withheld = |names: &[&str], topic: &str| {
+        let chosen = names.iter().map(|name| (*name).to_owned()).collect();
+        TopicSelection::new(chosen, vec!["rr/*".to_owned()]).withheld(topic)
+    };
+    assert_eq!(withheld(&[], "rq/add_two_intsRequest"), Some(Withheld::Requests));
+    assert_eq!(withheld(&[], "rq/robot/fibonacci/_action/send_goalRequest"), Some(Withheld::Requests));
+    assert_eq!(withheld(&[], "ros_discovery_info"), Some(Withheld::Graph));
+    // An excluded topic is none that is withheld.
+    assert_eq!(withheld(&[], "rr/add_two_intsReply"), None);
+    for named in ["rq/add_two_intsRequest", "rq/*", "*"] {
+        assert_eq!(withheld(&[named], "rq/add_two_intsRequest"), None, "{named}");
+    }
+    assert_eq!(withheld(&["/scan"], "rq/add_two_intsRequest"), None, "another one is chosen");
+    for topic in
+        ["rt/rosout", "rt/fibonacci/_action/status", "rt/add_two_ints/_service_event", "rq", "rt/rq/a", "Square"]
+    {
+        assert_eq!(withheld(&[], topic), None, "{topic}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod client;
 pub mod decoders;
+mod definitions;
 pub mod protocol;
 mod queue;
 mod server;

@@ -84,6 +84,8 @@ struct ViewedChannel {
     limits: DecoderLimits,
     subscribers: BTreeSet<u64>,
     writers: HashMap<Guid, ChannelWriter>,
+    /// Writers whose samples have another definition of the type.
+    strangers: HashSet<Guid>,
     /// Writers of which samples are kept.
     latched: HashSet<Guid>,
 }
@@ -152,6 +154,7 @@ impl Switchboard {
             limits,
             subscribers: BTreeSet::new(),
             writers: HashMap::new(),
+            strangers: HashSet::new(),
             latched: HashSet::new(),
         };
         if let Some(why) = channel.limits.of_type() {
@@ -188,6 +191,17 @@ impl Switchboard {
         channel.writers = writers;
     }
 
+    /// Tells the writers whose samples a channel gets and does not show, as its definition of the type is none of theirs.
+    pub fn set_strangers(&mut self, id: u64, writers: HashSet<Guid>) {
+        let Some(channel) = self.bulletin.channels.get_mut(&id) else { return };
+        for stranger in &writers {
+            if channel.latched.remove(stranger) {
+                self.latched.forget(*stranger);
+            }
+        }
+        channel.strangers = writers;
+    }
+
     /// Grows with each change of what clients want.
     pub fn wishes(&self) -> u64 {
         self.wishes
@@ -211,6 +225,9 @@ impl Switchboard {
     /// Takes a sample from the reader that asks for `demand`.
     pub fn handle_sample(&mut self, id: u64, demand: &Demand, sample: &ViewedSample) {
         let Some(channel) = self.bulletin.channels.get_mut(&id) else { return };
+        if channel.strangers.contains(&sample.writer) {
+            return;
+        }
         let writer = channel.writers.get(&sample.writer);
         // Another reader, which asks for less, may match the writer as well.
         if writer.is_some_and(|writer| writer.demand != *demand) {

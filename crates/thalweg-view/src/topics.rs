@@ -1,6 +1,6 @@
 //! The side of the domain: topics with their types, and readers for those that somebody wants.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,16 @@ use thalweg::discovery::PublicationData;
 use thalweg::types::{Guid, Keyed, SequenceNumber};
 use thalweg::{DataReader, Delivery, DomainParticipant, KeyOf, Raw, Sample, Type};
 use thalweg_recording::TopicSelection;
-use thalweg_recording::arrival::{ReceptionClock, held};
+use thalweg_recording::arrival::{ReceptionClock, ReceptionTime, held};
 use thalweg_recording::demand::Demand;
 use thalweg_recording::instance::instance_of;
 use thalweg_recording::qos::RecordedQos;
 use thalweg_recording::schema::{TypeSchema, shown_topic};
+use thalweg_recording::type_identity::TypeIdentity;
 use thalweg_recording::type_search::{TypeSearch, TypeSource};
 
 use crate::decoders::DecoderLimits;
+use crate::definitions::Definitions;
 use crate::server::Exchange;
 use crate::switchboard::{ChannelWriter, ViewedSample};
 use crate::view::ViewNews;
@@ -27,6 +29,7 @@ pub struct ViewedTopics<'a> {
     selection: TopicSelection,
     latched_depth: usize,
     exchange: Arc<Exchange>,
+    clock: Arc<ReceptionClock>,
     topics: BTreeMap<String, ViewedTopic>,
     /// The writers that topics were made of last.
     known: Vec<Arc<PublicationData>>,
@@ -36,12 +39,12 @@ pub struct ViewedTopics<'a> {
     has_told_full: bool,
 }
 
-/// A topic with the writers of one type.
+/// A topic with the writers of one definition of its type.
 struct ViewedTopic {
     type_name: String,
     keyed: Keyed,
     writers: HashMap<Guid, ChannelWriter>,
-    /// Other types of writers, which are not shown.
+    /// Other types and definitions of writers, which are not shown.
     others: BTreeSet<String>,
     stage: Stage,
 }
@@ -59,6 +62,7 @@ enum Stage {
 struct ShownTopic {
     channel: u64,
     of: Arc<Type>,
+    definitions: Definitions,
     readers: Vec<(Demand, DataReader<Raw>)>,
 }
 
@@ -76,6 +80,7 @@ impl<'a> ViewedTopics<'a> {
             selection,
             latched_depth,
             exchange,
+            clock: Arc::default(),
             topics: BTreeMap::new(),
             known: Vec::new(),
             granted: None,
@@ -96,6 +101,8 @@ impl<'a> ViewedTopics<'a> {
         }
         if self.find_types(&mut news) {
             self.granted = None;
+            // Writers are told apart by what was found.
+            self.known.clear();
         }
         let wishes = self.exchange.board().wishes();
         if self.granted != Some(wishes) {
@@ -181,6 +188,12 @@ impl<'a> ViewedTopics<'a> {
         let topic = self.topics.get_mut(name)?;
         let (own, others): (Vec<_>, Vec<_>) = announced.iter().partition(|data| topic.has(data));
         topic.describe(&own);
+        if let Stage::Shown(ShownTopic { channel, definitions, .. }) = &mut topic.stage {
+            let now = Instant::now();
+            own.iter().for_each(|data| definitions.add_writer(data, now));
+            let strangers: HashSet<Guid> = others.iter().map(|data| data.guid).collect();
+            self.exchange.board().set_strangers(*channel, strangers);
+        }
         let writers: HashMap<Guid, ChannelWriter> = own.iter().map(|data| (data.guid, channel_writer(data))).collect();
         if writers != topic.writers {
             topic.writers = writers;
@@ -206,30 +219,40 @@ impl<'a> ViewedTopics<'a> {
         text.map(|text| ViewNews::Remark { text })
     }
 
-    /// Asks for all types that are looked for, at once: those who do not answer keep nobody waiting. Returns whether a search has ended.
+    /// Asks for all types that are looked for, at once: those who do not answer keep nobody waiting. Returns whether a search has ended, or a
+    /// writer turned out to have another definition than its topic.
     fn find_types(&mut self, news: &mut Vec<ViewNews>) -> bool {
         let (now, before) = (Instant::now(), news.len());
-        let mut pending = 0;
+        let (mut pending, mut has_other) = (0, false);
         for (name, topic) in &mut self.topics {
-            let Stage::Searching { search, asked } = &mut topic.stage else { continue };
             // One that waits a little lets the questions of all leave.
             let patience = if pending == 0 { ASKING_TIME } else { Duration::ZERO };
+            if let Stage::Shown(ShownTopic { definitions, .. }) = &mut topic.stage
+                && definitions.is_pending()
+            {
+                has_other |= definitions.look(now, self.participant, &topic.type_name, patience);
+                pending += 1;
+            }
+            let Stage::Searching { search, asked } = &mut topic.stage else { continue };
             let Some(found) = search.look(now, self.participant, self.types, &topic.type_name, patience) else {
                 pending += 1;
                 continue;
             };
+            let announced = search.found().cloned();
             let asked = std::mem::take(asked);
             let shown = shown_topic(name);
             let (stage, told) = match found {
                 Ok((of, origin)) => {
                     let schema = Arc::new(TypeSchema::of(&topic.type_name, &of));
                     let limits = DecoderLimits::of(&schema, &of);
+                    let definitions =
+                        Definitions::new(Arc::clone(&schema), TypeIdentity::of(&of).into_iter().chain(announced));
                     let mut board = self.exchange.board();
                     board.remark(&shown, UNKNOWN_TYPE, None);
                     let channel = board.create_channel(name, &topic.type_name, schema, limits);
                     board.set_writers(channel, topic.writers.clone());
                     let told = ViewNews::Topic { topic: shown, type_name: topic.type_name.clone(), origin };
-                    (Stage::Shown(ShownTopic { channel, of: Arc::new(of), readers: Vec::new() }), told)
+                    (Stage::Shown(ShownTopic { channel, of: Arc::new(of), definitions, readers: Vec::new() }), told)
                 }
                 Err(reason) => {
                     let text = format!(
@@ -243,7 +266,7 @@ impl<'a> ViewedTopics<'a> {
             topic.stage = stage;
             news.push(told);
         }
-        news.len() > before
+        has_other || news.len() > before
     }
 
     /// Has a reader for each demand of the topics that somebody wants, and of those that keep samples for late readers. Returns whether
@@ -261,7 +284,8 @@ impl<'a> ViewedTopics<'a> {
                 if !is_needed(demand) || shown.readers.iter().any(|(of, _)| of == demand) {
                     continue;
                 }
-                let about = ReaderOf { topic: name, type_name: &topic.type_name, keyed: topic.keyed, demand };
+                let (keyed, clock) = (topic.keyed, &self.clock);
+                let about = ReaderOf { topic: name, type_name: &topic.type_name, keyed, demand, clock };
                 let reader = if count < READERS_MAX {
                     about.create(self.participant, shown, &self.exchange).map_err(|error| error.to_string())
                 } else {
@@ -288,13 +312,20 @@ impl<'a> ViewedTopics<'a> {
 impl ViewedTopic {
     /// Whether a writer's samples are those of this topic's type.
     fn has(&self, data: &PublicationData) -> bool {
-        self.type_name == data.type_name && self.keyed == data.guid.entity.keyed()
+        let is_other = match &self.stage {
+            Stage::Shown(shown) => shown.definitions.is_other(data),
+            Stage::Searching { .. } | Stage::Unknown { .. } => false,
+        };
+        self.type_name == data.type_name && self.keyed == data.guid.entity.keyed() && !is_other
     }
 
     /// What a writer has that is not of this topic's type.
     fn difference(&self, data: &PublicationData) -> String {
         if self.type_name != data.type_name {
             return data.type_name.clone();
+        }
+        if self.keyed == data.guid.entity.keyed() {
+            return format!("another definition of {}", data.type_name);
         }
         let with = if data.guid.entity.keyed() == Keyed::Yes { "with" } else { "without" };
         format!("{} {with} a key", data.type_name)
@@ -328,7 +359,7 @@ impl ViewedTopic {
 }
 
 fn channel_writer(data: &PublicationData) -> ChannelWriter {
-    ChannelWriter { demand: Demand::of(data), kept: RecordedQos::of(&data.qos).kept_for_late_readers() }
+    ChannelWriter { demand: Demand::of(data), kept: RecordedQos::announced(data).kept_for_late_readers() }
 }
 
 /// A reader to be created.
@@ -337,6 +368,7 @@ struct ReaderOf<'a> {
     type_name: &'a str,
     keyed: Keyed,
     demand: &'a Demand,
+    clock: &'a Arc<ReceptionClock>,
 }
 
 impl ReaderOf<'_> {
@@ -353,14 +385,15 @@ impl ReaderOf<'_> {
         let topic = participant.create_raw_topic(self.topic, self.type_name, self.keyed, keeps.then_some(key_of));
         let topic = if keeps { topic } else { topic.without_instances() };
         let (exchange, channel, demand) = (Arc::clone(exchange), shown.channel, self.demand.clone());
+        let clock = Arc::clone(self.clock);
         let hand_over = move |reader: &DataReader<Raw>| {
-            let clock = ReceptionClock::read();
+            let time = clock.read();
             let samples: Vec<ViewedSample> = reader
                 .take(usize::MAX)
                 .iter()
                 // A lost writer is heard of elsewhere.
                 .filter(|sample| sample.info().sequence != SequenceNumber::UNKNOWN)
-                .map(|sample| viewed(sample, &clock))
+                .map(|sample| viewed(sample, &time))
                 .collect();
             let mut board = exchange.board();
             samples.iter().for_each(|sample| board.handle_sample(channel, &demand, sample));
@@ -372,14 +405,14 @@ impl ReaderOf<'_> {
     }
 }
 
-fn viewed(sample: &Sample<Raw>, clock: &ReceptionClock) -> ViewedSample {
+fn viewed(sample: &Sample<Raw>, time: &ReceptionTime) -> ViewedSample {
     let info = sample.info();
     ViewedSample {
         writer: info.writer,
         // Whoever needs all 64 bits of it asks a recording.
         sequence: info.sequence.0 as u32,
         instance: info.instance,
-        log_time_ns: clock.log_time_ns(info.received),
+        log_time_ns: time.log_time_ns(info.received),
         value: sample.is_valid().then(|| held(sample.payload())),
     }
 }

@@ -242,6 +242,31 @@ fn what_a_durable_writer_keeps_is_in_each_file_and_replayed_once() {
 }
 
 #[test]
+fn requests_of_services_are_replayed_by_name_only() {
+    let (folder, first, second) = (Folder::new("requests"), tag(), tag());
+    let file = folder.file("run.mcap");
+    let recorder = start(&first, &["record", "--output", &file, "--count", "4"]);
+    for topic in ["rq/addRequest", "chatter"] {
+        publish(&first, &[topic, "hello", "--count", "2", "--rate", "20"]).expect_code(0);
+    }
+    recorder.finish().expect_code(0);
+    let told = info(&file);
+    let withheld = |topic: &str| {
+        let channels = told["channels"].as_array().expect("channels");
+        channels.iter().find(|channel| channel["topic"] == topic).map(|channel| channel["withheld"].is_string())
+    };
+    assert_eq!((withheld("rq/addRequest"), withheld("chatter")), (Some(true), Some(false)), "{told:#}");
+    let quick = ["--wait", "0", "--rate", "1000", "--domain-tag", &second];
+    let said = run(&[&["replay", &file, "--json"], &quick[..]].concat()).expect_code(0);
+    let outcome: Value = serde_json::from_str(&said.stdout).expect("JSON");
+    assert_eq!(outcome["written"], 2, "{outcome:#}");
+    assert!(outcome["withheld"]["rq/addRequest"].is_string(), "{outcome:#}");
+    assert!(said.stderr.contains("leaves out rq/addRequest"), "{}", said.stderr);
+    let said = run(&[&["replay", &file, "--topics", "rq/*"], &quick[..]].concat()).expect_code(0);
+    assert!(said.stdout.starts_with("wrote 2 samples") && !said.stderr.contains("leaves out"), "{}", said.stderr);
+}
+
+#[test]
 fn what_is_no_recording_is_refused() {
     let folder = Folder::new("refused");
     let file = folder.file("text.mcap");

@@ -69,6 +69,19 @@ fn what_we_record_of_cyclone_is_read_by_python_and_replayed_to_cyclone() {
 }
 
 #[test]
+fn ends_of_instances_are_no_messages_to_python() {
+    let (domain, path) = (thalweg::domain(), file("ends"));
+    let recorder = thalweg::start(None, domain, &format!("record --output {} --count 3", path.display()));
+    let words = "pub Square --type ShapeType RED,1,2,3 --count 2 --rate 20 --dispose";
+    thalweg::start(None, domain, words).finish().well();
+    recorder.finish().well();
+    let lines: Vec<Value> = python("read", &path).objects().collect();
+    let _ = std::fs::remove_file(&path);
+    assert_eq!((lines.len(), &lines[0]["counted"]), (3, &2.into()), "{lines:#?}");
+    assert!(lines[1..].iter().all(|line| line["topic"] == "Square"), "{lines:#?}");
+}
+
+#[test]
 fn a_bag_that_python_writes_is_replayed() {
     let (domain, path) = (thalweg::domain(), file("theirs"));
     python("write", &path);

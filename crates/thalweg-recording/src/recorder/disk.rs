@@ -9,6 +9,7 @@ use thalweg::types::Guid;
 
 use super::Recording;
 use super::intake::{QueuedContent, QueuedSample};
+use super::topics::AboutTopic;
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::files::{RecordedMessage, RecordingFiles};
@@ -26,6 +27,8 @@ pub struct Disk {
     numbers: HashMap<Guid, usize>,
     /// How many samples durable writers keep of an instance.
     depths: HashMap<Guid, usize>,
+    /// The latest reception of each writer, in nanoseconds since 1970.
+    receptions: HashMap<Guid, u64>,
     latched: Latched,
     /// Samples by writer that the next flush brings to the disk.
     unflushed: HashMap<Guid, u64>,
@@ -38,6 +41,7 @@ impl Disk {
             shared,
             numbers: HashMap::new(),
             depths: HashMap::new(),
+            receptions: HashMap::new(),
             latched: Latched::default(),
             unflushed: HashMap::new(),
         }
@@ -110,14 +114,15 @@ impl Disk {
         if let QueuedContent::End { .. } = arrival.content {
             self.latched.end(arrival.writer, arrival.instance);
         }
+        let log_time_ns = self.log_time_ns(arrival);
         if self.files.begin_if_due(|| self.shared.ledger.summary())? {
             self.unflushed.clear();
-            self.repeat_latched(arrival.log_time_ns)?;
+            self.repeat_latched(log_time_ns)?;
         }
         let mut message = RecordedMessage {
             // MCAP has 32 bits for it.
             sequence: arrival.sequence.0 as u32,
-            log_time_ns: arrival.log_time_ns,
+            log_time_ns,
             publish_time_ns: arrival.publish_time_ns,
             data: &[],
         };
@@ -137,7 +142,8 @@ impl Disk {
                 Ok(())
             }
             QueuedContent::End { disposed, bytes, kind } => {
-                let of = arrival.about.found.get().and_then(Option::as_ref).map(|(of, _)| of);
+                let about = self.about(arrival);
+                let of = about.found.get().and_then(Option::as_ref).map(|(of, _)| of);
                 let key = serialized_key(of, bytes, *kind).unwrap_or_default();
                 let end = InstanceEnd {
                     topic: arrival.about.name.clone(),
@@ -151,6 +157,23 @@ impl Disk {
                 self.files.write_end(&message)
             }
         }
+    }
+
+    /// When a sample came: never before an earlier one of its writer, also where threads read the clock one after the other.
+    fn log_time_ns(&mut self, arrival: &QueuedSample) -> u64 {
+        if self.receptions.len() >= WRITERS_MAX && !self.receptions.contains_key(&arrival.writer) {
+            return arrival.log_time_ns;
+        }
+        let latest = self.receptions.entry(arrival.writer).or_default();
+        *latest = arrival.log_time_ns.max(*latest);
+        *latest
+    }
+
+    /// The topic of a sample with its writer's definition of the type. Before its writer was looked at, a reader for another one may have
+    /// brought it.
+    fn about(&self, arrival: &QueuedSample) -> Arc<AboutTopic> {
+        let announced = self.shared.writers().get(&arrival.writer).and_then(|writer| writer.about.clone());
+        announced.unwrap_or_else(|| Arc::clone(&arrival.about))
     }
 
     /// Writes what durable writers keep that are there into the file that has begun, at the time of its first sample.
@@ -173,16 +196,18 @@ impl Disk {
         let until = arrival.arrived + ANNOUNCEMENT_PATIENCE;
         let announced = || self.shared.writers().get(&arrival.writer).map(|announced| announced.qos.clone());
         let mut qos = announced();
+        let mut about = self.about(arrival);
         // The thread that looks for topics knows both soon, or never; samples wait in the queue meanwhile.
-        while (qos.is_none() || arrival.about.found.get().is_none()) && Instant::now() < until {
+        while (qos.is_none() || about.found.get().is_none()) && Instant::now() < until {
             std::thread::sleep(LOOK_PERIOD);
             qos = announced();
+            about = self.about(arrival);
         }
-        let schema = arrival.about.found.get().and_then(Option::as_ref).map(|(_, schema)| schema.clone());
+        let schema = about.found.get().and_then(Option::as_ref).map(|(_, schema)| schema.clone());
         let writer = RecordedWriter {
-            topic: arrival.about.name.clone(),
-            type_name: arrival.about.type_name.clone(),
-            keyed: arrival.about.keyed,
+            topic: about.name.clone(),
+            type_name: about.type_name.clone(),
+            keyed: about.keyed,
             qos: qos.unwrap_or_default(),
             writer: arrival.writer.to_string(),
             schema,

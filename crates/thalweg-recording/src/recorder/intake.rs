@@ -6,8 +6,9 @@ use std::time::Instant;
 use thalweg::types::{Guid, KeyHash, SequenceNumber};
 use thalweg::{DataReader, Payload, PayloadKind, Raw, Sample};
 
-use super::{AboutTopic, Recording};
-use crate::arrival::{ReceptionClock, held};
+use super::Recording;
+use super::topics::AboutTopic;
+use crate::arrival::held;
 use crate::demand::Demand;
 use crate::ledger::RecordingFate;
 use crate::queue::QueueRefusal;
@@ -48,15 +49,16 @@ impl Intake {
     /// Takes all that a reader has.
     pub fn take(&self, reader: &DataReader<Raw>) {
         let samples = reader.take(usize::MAX);
-        let clock = ReceptionClock::read();
+        let time = self.shared.clock.read();
         for sample in &samples {
-            self.offer(sample, clock.log_time_ns(sample.info().received));
+            self.offer(sample, time.log_time_ns(sample.info().received));
         }
     }
 
     fn offer(&self, sample: &Sample<Raw>, log_time_ns: u64) {
         let info = sample.info();
-        if info.sequence == SequenceNumber::UNKNOWN || !self.shared.is_for(&self.demand, info.writer, info.sequence) {
+        let is_own = || self.shared.is_for(&self.about, &self.demand, info.writer, info.sequence);
+        if info.sequence == SequenceNumber::UNKNOWN || !is_own() {
             return;
         }
         let held = held(sample.payload());

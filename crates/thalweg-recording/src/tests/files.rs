@@ -187,6 +187,122 @@ fn ends_of_instances_and_counts_are_read_again() {
     assert_eq!(reader.read_entry().expect("understood"), None);
 }
 
+/// An end of an instance, and what is written of it.
+fn end_of(sequence: i64) -> (InstanceEnd, Vec<u8>) {
+    let (topic, writer, key) = ("t".to_owned(), "g".to_owned(), "00010000ff".to_owned());
+    let end = InstanceEnd { topic, writer, sequence, disposed: true, key };
+    let json = serde_json::to_vec(&end).expect("JSON");
+    (end, json)
+}
+
+#[test]
+fn a_file_with_a_type_that_nobody_describes_and_an_end_of_an_instance_is_read_by_ros() {
+    let folder = Folder::new("ros");
+    let path = folder.0.join("run.mcap");
+    let mut files = RecordingFiles::create(options(path.clone(), Compression::Zstd, None)).expect("created");
+    let undescribed = |topic: &str, type_name: &str| RecordedWriter {
+        type_name: type_name.to_owned(),
+        schema: None,
+        ..writer(topic, topic)
+    };
+    let wanted =
+        [writer("rt/one", "g1"), undescribed("rt/two", "std_msgs::msg::dds_::String_"), undescribed("three", "Three")];
+    let message = RecordedMessage { sequence: 1, log_time_ns: 2, publish_time_ns: 1, data: &[0, 1, 0, 0, 9] };
+    for one in &wanted {
+        let number = files.add_writer(one.clone());
+        files.write(number, &message).expect("written");
+        files.write_end(&RecordedMessage { data: &end_of(7).1, ..message }).expect("written");
+    }
+    files.finish(&RecordingSummary::default()).expect("finished");
+    // What rosbag2_storage_mcap and rosbag2_cpp refuse: a channel without a schema, and channels that are not encoded alike.
+    let bytes = std::fs::read(&path).expect("a file");
+    let summary = mcap::Summary::read(&bytes).expect("an index").expect("a summary");
+    let mut channels: Vec<_> = summary.channels.values().collect();
+    channels.sort_by_key(|channel| channel.id);
+    let told: Vec<(&str, &str, &str, &str)> = channels
+        .iter()
+        .map(|channel| {
+            let schema = channel.schema.as_ref().expect("a schema");
+            (channel.topic.as_str(), channel.message_encoding.as_str(), schema.name.as_str(), schema.encoding.as_str())
+        })
+        .collect();
+    let expected =
+        [("/one", "cdr", "a::T", "omgidl"), ("/two", "cdr", "std_msgs/msg/String", ""), ("three", "cdr", "Three", "")];
+    assert_eq!(told, expected);
+    // Whoever knows nothing of ends reads the samples.
+    assert_eq!(mcap::MessageStream::new(&bytes).expect("an MCAP file").filter_map(Result::ok).count(), 3);
+    let read = channels_of(&path).expect("channels");
+    let read: Vec<RecordedWriter> = read.iter().map(|channel| channel.writer.clone().expect("a writer")).collect();
+    assert_eq!(read, wanted);
+    let found = crate::verify::verify(&[path]);
+    assert_eq!((found.files[0].messages, found.writers["t g"].found), (6, 3));
+}
+
+#[test]
+fn ends_of_instances_stand_where_they_came_and_are_on_the_disk_within_a_chunk() {
+    let folder = Folder::new("private");
+    let path = folder.0.join("run.mcap");
+    let mut files = RecordingFiles::create(options(path.clone(), Compression::None, None)).expect("created");
+    let number = files.add_writer(writer("rt/one", "g1"));
+    for sequence in 1..=40_u32 {
+        let (log_time_ns, publish_time_ns) = (u64::from(sequence) + 100, u64::from(sequence));
+        let message = RecordedMessage { sequence, log_time_ns, publish_time_ns, data: &[0, 1, 0, 0] };
+        if sequence % 2 == 0 {
+            files.write(number, &message).expect("written");
+        }
+        files.write_end(&RecordedMessage { data: &end_of(i64::from(sequence)).1, ..message }).expect("written");
+    }
+    let whole = (1..=40).flat_map(|number| [(number % 2 == 0).then_some((number, false)), Some((number, true))]);
+    let whole: Vec<(u64, bool)> = whole.flatten().collect();
+    let read = || {
+        let bytes = std::fs::read(&path).expect("a file");
+        let mut reader = RecordingReader::new(&bytes[..]);
+        let mut order = Vec::new();
+        while let Some(entry) = reader.read_entry().expect("understood") {
+            match entry {
+                Entry::Message { sequence, .. } => order.push((u64::from(sequence), false)),
+                Entry::InstanceEnd { end, log_time_ns, publish_time_ns } => {
+                    assert_eq!((end, log_time_ns), (end_of(publish_time_ns.cast_signed()).0, publish_time_ns + 100));
+                    order.push((publish_time_ns, true));
+                }
+                Entry::Summary(_) => {}
+            }
+        }
+        order
+    };
+    // Nobody has flushed it, and a chunk has a thousand bytes here.
+    let order = read();
+    assert!(order.len() > 40, "{} entries", order.len());
+    assert_eq!(order, whole[..order.len()]);
+    files.finish(&RecordingSummary::default()).expect("finished");
+    assert_eq!(read(), whole);
+    // A chunk without messages would begin in 1970.
+    let summary = mcap::Summary::read(&std::fs::read(&path).expect("a file")).expect("an index").expect("a summary");
+    assert!(summary.chunk_indexes.len() > 2, "{:?}", summary.chunk_indexes);
+    assert!(summary.chunk_indexes.iter().all(|chunk| chunk.message_start_time > 100), "{:?}", summary.chunk_indexes);
+}
+
+#[test]
+fn ends_in_a_channel_of_their_own_and_private_records_of_others_are_read_as_well() {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let mut writer = mcap::WriteOptions::new().profile("ros2").create(&mut bytes).expect("a writer");
+    let channel_id = writer.add_channel(0, "thalweg/instances", "json", &BTreeMap::new()).expect("a channel");
+    let header = mcap::records::MessageHeader { channel_id, sequence: 5, log_time: 2, publish_time: 1 };
+    let (end, json) = end_of(5);
+    writer.write_to_known_channel(&header, &json).expect("written");
+    for record in [&b""[..], b"\x03\0\0\0abcdefghijklmnopqrstuvwxyz", b"\xff\xff\xff\xff", b"\0\0\0\0"] {
+        let in_chunks = mcap::write::PrivateRecordOptions::IncludeInChunks.into();
+        writer.write_private_record(0x80, record, in_chunks).expect("written");
+    }
+    writer.finish().expect("finished");
+    drop(writer);
+    let bytes = bytes.into_inner();
+    let mut reader = RecordingReader::new(&bytes[..]);
+    let read = reader.read_entry().expect("understood");
+    assert_eq!(read, Some(Entry::InstanceEnd { end, log_time_ns: 2, publish_time_ns: 1 }));
+    assert_eq!(reader.read_entry().expect("understood"), None);
+}
+
 #[test]
 fn a_length_that_the_file_has_not_takes_no_memory() {
     // A record that says that it has 200 MiB.

@@ -1,6 +1,7 @@
 //! Which channels can be replayed, and which are refused.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use mcap::records::MessageHeader;
 use mcap::{WriteOptions, Writer};
@@ -8,10 +9,13 @@ use thalweg::DomainParticipant;
 use thalweg::types::Keyed;
 
 use super::files::Folder;
-use crate::TopicSelection;
 use crate::channel::RecordedWriter;
+use crate::error::RecordingError;
 use crate::player::{Player, PlayerOptions, ReplayClock};
 use crate::read::channels_of;
+use crate::schema::TypeSchema;
+use crate::type_identity::TypeIdentity;
+use crate::{TopicSelection, Withheld};
 
 /// A channel of another program: its name, the encoding of its messages, the schema's name, encoding and text, metadata.
 type ForeignChannel<'a> = (&'a str, &'a str, Option<(&'a str, &'a str, &'a str)>, &'a [(&'a str, &'a str)]);
@@ -32,8 +36,13 @@ fn write(path: &std::path::Path, channels: &[ForeignChannel<'_>]) {
     writer.finish().expect("finished");
 }
 
+fn joined(tag: &str) -> Result<DomainParticipant, RecordingError> {
+    let builder = DomainParticipant::builder(0).loopback_only().domain_tag(format!("{tag}-{}", std::process::id()));
+    builder.create().map_err(RecordingError::new)
+}
+
 fn open(path: &std::path::Path, topics: &[&str]) -> Result<Vec<String>, String> {
-    let participant = DomainParticipant::builder(0).loopback_only().domain_tag("played").create().expect("one");
+    let join = || joined("played");
     let options = PlayerOptions {
         topics: TopicSelection::new(topics.iter().map(|name| (*name).to_owned()).collect(), Vec::new()),
         rate: 1.0,
@@ -41,7 +50,7 @@ fn open(path: &std::path::Path, topics: &[&str]) -> Result<Vec<String>, String> 
         renamed: BTreeMap::from([("/old".to_owned(), "/new".to_owned())]),
     };
     let types = |_: &str| Ok(None);
-    let player = Player::open(&participant, &[path.to_owned()], options, &types);
+    let player = Player::open(&join, &[path.to_owned()], options, &types);
     player.map(|player| player.topics()).map_err(|error| error.to_string())
 }
 
@@ -82,4 +91,69 @@ fn what_is_no_sample_of_dds_is_refused_by_name() {
     assert!(open(&path, &["/none"]).expect_err("nothing chosen").contains("none of the chosen topics"));
     std::fs::write(folder.0.join("text"), "no recording at all, but some text that is long enough").expect("written");
     assert!(open(&folder.0.join("text"), &[]).expect_err("refused").contains("no MCAP file"));
+}
+
+#[test]
+fn requests_are_replayed_where_they_are_named_and_told_where_they_are_not() {
+    let folder = Folder::new("withheld");
+    let path = folder.0.join("run.mcap");
+    let named = |topic: &'static str| [("thalweg.topic", topic), ("thalweg.type", "T")];
+    let (request, graph) = (named("rq/addRequest"), named("ros_discovery_info"));
+    write(&path, &[("rq/addRequest", "cdr", None, &request), ("ros_discovery_info", "cdr", None, &graph)]);
+    let error = open(&path, &[]).expect_err("nothing is left");
+    assert!(error.contains("by name only: ros_discovery_info, rq/addRequest"), "{error}");
+    assert_eq!(open(&path, &["rq/*"]), Ok(vec!["rq/addRequest".to_owned()]));
+    write(&path, &[("rq/addRequest", "cdr", None, &request), ("/chatter", "cdr", STRING, &[])]);
+    assert_eq!(open(&path, &[]), Ok(vec!["/chatter".to_owned()]));
+    let (join, types) = (|| joined("withheld"), |_: &str| Ok(None));
+    let player = |renamed: &[(&str, &str)]| {
+        let owned = |(old, new): &(&str, &str)| ((*old).to_owned(), (*new).to_owned());
+        let renamed = renamed.iter().map(owned).collect();
+        let options =
+            PlayerOptions { topics: TopicSelection::default(), rate: 1.0, clock: ReplayClock::Source, renamed };
+        let player = Player::open(&join, std::slice::from_ref(&path), options, &types).expect("opened");
+        player.withheld().clone()
+    };
+    assert_eq!(player(&[]), BTreeMap::from([("rq/addRequest".to_owned(), Withheld::Requests)]));
+    // A new name is a choice as well.
+    assert_eq!(player(&[("rq/addRequest", "rq/oldRequest")]), BTreeMap::new());
+}
+
+#[test]
+fn each_definition_of_a_type_name_is_replayed_as_what_it_is() {
+    let folder = Folder::new("definitions");
+    let path = folder.0.join("run.mcap");
+    let texts = ["@final struct T { long x; };", "@final struct T { double x; };"];
+    let [one, other] = texts.map(|text| Some(("T", "omgidl", text)));
+    write(
+        &path,
+        &[("shape", "cdr", one, &[]), ("shape", "cdr", other, &[]), ("shape", "cdr", None, &[("thalweg.type", "T")])],
+    );
+    let (join, types) = (|| joined("definitions"), |_: &str| Ok(None));
+    let options = PlayerOptions {
+        topics: TopicSelection::default(),
+        rate: 1.0,
+        clock: ReplayClock::Source,
+        renamed: BTreeMap::new(),
+    };
+    let _player = Player::open(&join, &[path], options, &types).expect("opened");
+    let watcher = joined("definitions").expect("a participant");
+    let identity = |text: &str| {
+        let schema = TypeSchema { name: "T".to_owned(), encoding: "omgidl".to_owned(), text: text.to_owned() };
+        TypeIdentity::of(&schema.to_type().expect("understood").expect("a type"))
+    };
+    let mut wanted: Vec<_> = texts.map(identity).into_iter().chain([None]).collect();
+    wanted.sort_unstable();
+    let begun = Instant::now();
+    loop {
+        let told = watcher.publications().into_iter().map(|known| known.data);
+        let told = told.filter(|data| data.topic_name == "shape");
+        let mut told: Vec<_> = told.map(|data| TypeIdentity::announced(data.type_information.as_deref())).collect();
+        told.sort_unstable();
+        if told == wanted {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{told:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

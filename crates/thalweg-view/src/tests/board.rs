@@ -1,6 +1,6 @@
 //! The state machine of channels and clients.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -212,6 +212,21 @@ fn what_a_writer_kept_makes_room_when_it_or_its_channel_goes() {
         }
         board.delete_channel(id);
     }
+}
+
+#[test]
+fn samples_of_another_definition_are_neither_shown_nor_kept() {
+    let mut board = switchboard(1 << 20, 3);
+    let id = channel(&mut board, "map");
+    // Nobody knows yet what the first writer has.
+    (1..=2).for_each(|writer| board.handle_sample(id, &demand(true), &sample(writer, u32::from(writer), 4)));
+    board.set_strangers(id, HashSet::from([guid(1)]));
+    board.handle_sample(id, &demand(true), &sample(1, 3, 4));
+    let client = board.create_client(address());
+    subscribe(&mut board, client, &[(1, id)]);
+    board.handle_sample(id, &demand(true), &sample(1, 4, 4));
+    board.handle_sample(id, &demand(true), &sample(2, 5, 4));
+    assert_eq!(take(&mut board, client).1, [(1, 2), (1, 5)]);
 }
 
 #[test]

@@ -114,6 +114,29 @@ fn a_second_type_of_a_topic_is_told_and_its_samples_are_left_out() {
 }
 
 #[test]
+fn a_second_definition_of_a_type_is_told_and_its_samples_are_left_out() {
+    let scene = Scene::new(|_| ());
+    let (first, second) = (scene.participant(), scene.participant());
+    let source = writer(&first, "scan", LONG, volatile());
+    scene.expect("the topic", |news| matches!(news, ViewNews::Topic { .. }));
+    let mut viewer = Viewer::connect(scene.address);
+    let channel = viewer.expect_channel("scan");
+    viewer.subscribe(1, &channel);
+    let other = writer(&second, "scan", "@final struct Reading { double value; };", volatile());
+    viewer.expect_remark("writers with another definition of Reading are left out");
+    for writer in [&other, &source] {
+        writer.wait_for_matched(1, PATIENCE).expect("the view reads the topic");
+    }
+    other.write_serialized(&[0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]).expect("written");
+    other.wait_for_acknowledgments(PATIENCE).expect("the view has it");
+    source.write_serialized(&reading(7)).expect("written");
+    assert_eq!(viewer.expect_sample(), (1, reading(7)));
+    drop(source);
+    let channel = viewer.expect_channel("scan");
+    assert!(channel["schema"].as_str().is_some_and(|text| text.contains("double")), "{channel:#}");
+}
+
+#[test]
 fn topics_are_chosen_by_their_names() {
     let scene = Scene::new(|options| {
         options.topics = TopicSelection::new(vec!["/camera/*".to_owned()], vec!["*raw".to_owned()]);

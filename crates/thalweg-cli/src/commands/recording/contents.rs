@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use thalweg_recording::RecordingSummary;
 use thalweg_recording::contents::{Contents, read_contents};
+use thalweg_recording::{RecordingSummary, TopicSelection};
 
 use crate::outcome::{Failure, print_either};
 
@@ -32,6 +32,8 @@ struct ChannelView {
     messages: u64,
     /// Why it cannot be replayed; null when it can.
     refusal: Option<String>,
+    /// Why it is replayed where --topics names it only; null when it always is.
+    withheld: Option<String>,
 }
 
 /// Prints what files have.
@@ -51,6 +53,8 @@ fn view(file: String, contents: Contents) -> FileView {
     let channels = contents.channels.into_values().filter_map(|counted| {
         let channel = counted.channel.filter(|channel| !channel.has_instance_ends())?;
         let writer = channel.writer.as_ref().ok();
+        let topic = writer.map_or(&channel.name, |writer| &writer.topic);
+        let withheld = TopicSelection::default().withheld(topic);
         Some(ChannelView {
             topic: channel.name.clone(),
             type_name: writer.map(|writer| writer.type_name.clone()),
@@ -58,6 +62,7 @@ fn view(file: String, contents: Contents) -> FileView {
             writer: writer.map(|writer| writer.writer.clone()).filter(|writer| !writer.is_empty()),
             messages: counted.messages,
             refusal: channel.writer.as_ref().err().cloned(),
+            withheld: withheld.map(|withheld| withheld.to_string()),
         })
     });
     let first = contents.first_ns.unwrap_or(contents.last_ns);
@@ -77,7 +82,9 @@ fn text(view: &FileView) -> String {
         let of = channel.type_name.as_deref().unwrap_or("an unknown type");
         let writer = channel.writer.as_deref().map(|writer| format!(" by {writer}")).unwrap_or_default();
         let refusal = channel.refusal.as_deref().map(|why| format!(", not to be replayed: {why}")).unwrap_or_default();
-        lines.push(format!("  {}  {} messages of {of}{writer}{refusal}", channel.topic, channel.messages));
+        let withheld = channel.withheld.as_deref().map(|why| format!(", replayed by name only: {why}"));
+        let withheld = withheld.unwrap_or_default();
+        lines.push(format!("  {}  {} messages of {of}{writer}{refusal}{withheld}", channel.topic, channel.messages));
     }
     if view.instance_ends > 0 {
         lines.push(format!("  {} ends of instances", view.instance_ends));

@@ -1,19 +1,22 @@
 //! `thalweg replay`.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use thalweg_recording::TopicSelection;
+use serde::Serialize;
 use thalweg_recording::bag::recording_files;
-use thalweg_recording::player::{Player, PlayerOptions, ReplayClock};
+use thalweg_recording::player::{Player, PlayerCounts, PlayerOptions, ReplayClock};
+use thalweg_recording::{RecordingError, TopicSelection, Withheld};
 
 use super::{contents, type_source};
 use crate::commands::topic::TypeFiles;
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, print_either, remark};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -22,7 +25,8 @@ use crate::outcome::{Failure, print_line, remark};
     "thalweg replay bag --info"
 ))]
 /// Writes the samples of MCAP files, ours or those of ROS 2's rosbag2 (the folder of a bag stands for its files), to their topics: at the recorded distances, with the recorded
-/// types and QoS, one writer for each recorded one. A file that was cut off is replayed up to its last whole chunk.
+/// types and QoS, one writer for each recorded one. A file that was cut off is replayed up to its last whole chunk. Requests and replies of
+/// ROS 2's services and actions, and what its nodes tell of themselves (ros_discovery_info), are left out unless --topics names them.
 pub struct ReplayOptions {
     /// The files, or folders with a metadata.yaml of rosbag2, in this order.
     #[arg(required = true, value_name = "FILE")]
@@ -32,11 +36,12 @@ pub struct ReplayOptions {
     #[arg(long)]
     pub info: bool,
 
-    /// Print one JSON object, with --info (default: text).
-    #[arg(long, requires = "info")]
+    /// Print the counts, or with --info what the files have, as JSON (default: text).
+    #[arg(long)]
     pub json: bool,
 
-    /// Replay topics with this recorded name only, wildcards * and ? allowed; once for each (default: all).
+    /// Replay topics with this recorded name only, wildcards * and ? allowed, such as 'rq/*' for requests; once for each (default: all but
+    /// those of services, actions and nodes).
     #[arg(long, value_name = "NAME")]
     pub topics: Vec<String>,
 
@@ -96,7 +101,12 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
         interrupt.end_at_once();
         return contents::print(&files, options.json);
     }
-    let participant = options.member.participant()?;
+    let first = Cell::new(Some(options.member.participant()?));
+    // Counts are told of the first one; there are further ones where a topic has several definitions of its type.
+    let join = || match first.take() {
+        Some(participant) => Ok(participant),
+        None => options.member.builder().create().map_err(RecordingError::new),
+    };
     let types = type_source(&options.types);
     let player_options = PlayerOptions {
         topics: TopicSelection::new(options.topics.clone(), options.exclude.clone()),
@@ -107,7 +117,10 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
         },
         renamed: options.remap.iter().cloned().collect::<BTreeMap<String, String>>(),
     };
-    let mut player = Player::open(&participant, &files, player_options, &types).map_err(Failure::from_cause)?;
+    let mut player = Player::open(&join, &files, player_options, &types).map_err(Failure::from_cause)?;
+    for (topic, why) in player.withheld() {
+        remark(format_args!("leaves out {topic} ({why}), as --topics does not name it"));
+    }
     let stop = interrupt.flag();
     let matched = player.wait_for_readers(options.wait, &stop);
     remark(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", ")));
@@ -123,16 +136,61 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
     }
     let was_interrupted = interrupt.came();
     let counts = player.counts();
+    let outcome = OutcomeView::new(counts, player.withheld());
     let patience = if was_interrupted { Duration::ZERO } else { options.acknowledge_timeout };
     let first_refusal = player.first_refusal().map(str::to_owned);
     let finished = player.finish(patience);
-    print_line(counts)?;
+    print_either(options.json, &outcome, &outcome)?;
     match (was_interrupted, finished) {
         (true, _) if options.again => Ok(()),
         (true, _) => Err(Failure::Interrupted),
         (false, Err(error)) => Err(Failure::TimedOut(error.to_string())),
         (false, Ok(_)) => first_refusal
             .map_or(Ok(()), |why| Err(Failure::Failed(format!("{} samples were not written: {why}", counts.refused)))),
+    }
+}
+
+/// What was replayed, and what was not.
+#[derive(Serialize)]
+struct OutcomeView {
+    written: u64,
+    refused: u64,
+    keyless: u64,
+    disordered: u64,
+    lateness_most_ms: f64,
+    /// Recorded time that was left out, of silences of more than an hour.
+    skipped_s: f64,
+    /// Topics that are replayed where --topics names them only, with the reason.
+    withheld: BTreeMap<String, String>,
+    #[serde(skip)]
+    counts: PlayerCounts,
+}
+
+impl OutcomeView {
+    fn new(counts: PlayerCounts, withheld: &BTreeMap<String, Withheld>) -> OutcomeView {
+        let PlayerCounts { written, refused, keyless, disordered, lateness_most, skipped } = counts;
+        OutcomeView {
+            written,
+            refused,
+            keyless,
+            disordered,
+            lateness_most_ms: lateness_most.as_secs_f64() * 1e3,
+            skipped_s: skipped.as_secs_f64(),
+            withheld: withheld.iter().map(|(topic, why)| (topic.clone(), why.to_string())).collect(),
+            counts,
+        }
+    }
+}
+
+/// The counts in words.
+impl fmt::Display for OutcomeView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.counts)?;
+        match self.withheld.len() {
+            0 => Ok(()),
+            1 => f.write_str(", 1 topic left out"),
+            count => write!(f, ", {count} topics left out"),
+        }
     }
 }
 

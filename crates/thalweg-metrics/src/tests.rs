@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use thalweg::qos::{ReaderQos, WriterQos};
+use thalweg::qos::{Durability, ReaderQos, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DomainParticipant, Raw, Topic};
 
@@ -59,6 +59,67 @@ fn what_an_endpoint_did_is_told_by_topic_while_the_participant_lives() {
     while !scrape(server.address()).starts_with("HTTP/1.1 503") {
         assert!(Instant::now() < until, "it tells of a participant that is gone");
     }
+}
+
+/// The value of a series now.
+#[track_caller]
+fn value(participant: &DomainParticipant, series: &str) -> f64 {
+    let text = participant_metrics(&participant.figure_source().read().expect("it lives"));
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{series} is not in\n{text}")).parse().expect("a number")
+}
+
+const SENT: &str = "thalweg_samples_sent_total{topic=\"one\"}";
+const RECEIVED: &str = "thalweg_samples_received_total{topic=\"one\"}";
+
+/// Sends a sample from a new writer to a new reader, and deletes both.
+fn exchange_one(participant: &DomainParticipant, qos: WriterQos) {
+    let one = topic(participant, "one");
+    let reader = participant.create_reader(&one, ReaderQos::default()).expect("a reader");
+    let writer = participant.create_writer(&one, qos).expect("a writer");
+    writer.wait_for_matched(1, Duration::from_secs(20)).expect("matched");
+    let before = value(participant, SENT);
+    writer.write_serialized(&[0, 1, 0, 0, 7]).expect("written");
+    assert!(reader.wait(Duration::from_secs(20)));
+    assert!(value(participant, SENT) >= before + 1.0);
+}
+
+#[test]
+fn counts_of_a_topic_never_go_back_when_its_endpoints_are_deleted() {
+    let participant = participant();
+    for count in 1..=3 {
+        exchange_one(&participant, WriterQos::default());
+        assert_eq!([SENT, RECEIVED].map(|series| value(&participant, series)), [f64::from(count); 2]);
+        assert_eq!(value(&participant, "thalweg_writer_held{topic=\"one\"}"), 0.0, "levels are those of today");
+    }
+}
+
+#[test]
+fn a_writer_that_goes_on_with_a_history_does_not_count_again_what_the_last_one_did() {
+    let participant = participant();
+    let qos = WriterQos::default().durability(Durability::Transient).keep_last(1);
+    for count in 1..=3 {
+        exchange_one(&participant, qos.clone());
+        let received = value(&participant, RECEIVED);
+        assert_eq!((value(&participant, SENT), received), (f64::from(count), f64::from(count)));
+    }
+}
+
+#[test]
+fn a_topic_with_a_name_of_its_own_keeps_it_whatever_comes() {
+    let participant = participant();
+    let write =
+        |name: &str| participant.create_writer(&topic(&participant, name), WriterQos::default()).expect("a writer");
+    let mut writers: Vec<_> = (0..256).map(|number| write(&format!("t{number:03}"))).collect();
+    let told = || {
+        let text = participant_metrics(&participant.figure_source().read().expect("it lives"));
+        ["t255", "a", "(others)"].map(|name| text.contains(&format!("thalweg_writer_held{{topic=\"{name}\"}}")))
+    };
+    assert_eq!(told(), [true, false, false]);
+    writers.push(write("a"));
+    assert_eq!(told(), [true, false, true], "it would be the first by name");
+    writers.remove(0);
+    assert_eq!(told(), [true, false, true], "nobody takes the place of a deleted one");
 }
 
 #[test]

@@ -26,6 +26,29 @@ pub struct ParticipantFigures {
     pub writers: Vec<WriterFigures>,
     /// The application's readers.
     pub readers: Vec<ReaderFigures>,
+    /// The topics of all of its writers and readers so far, in the order in which their first ones were created, with what deleted ones
+    /// did. Beyond 256 topics, all further ones are the last, without a name.
+    pub topics: Vec<TopicFigures>,
+}
+
+/// What the deleted writers and readers of a topic did: together with the counts of living ones, numbers that only grow.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TopicFigures {
+    /// Its name; `None` for all topics together that came when there were 256.
+    pub topic: Option<String>,
+    /// Writers that were deleted.
+    pub writers: u64,
+    /// What they did.
+    pub writer_counters: WriterCounters,
+    /// Readers that were deleted.
+    pub readers: u64,
+    /// What they did.
+    pub reader_counters: ReaderCounters,
+    /// Samples that they never handed over, by reason.
+    pub losses: Losses,
+    /// Samples of theirs that KEEP_LAST overwrote before they were taken.
+    pub overwritten: u64,
 }
 
 /// The counts of a writer.
@@ -36,7 +59,7 @@ pub struct WriterFigures {
     pub guid: Guid,
     /// Its topic.
     pub topic: String,
-    /// What it did.
+    /// What it did; not what earlier writers of the history did that it goes on with.
     pub counters: WriterCounters,
     /// Samples in its history.
     pub held: usize,
@@ -78,13 +101,15 @@ impl ParticipantFigureSource {
         let state = self.0.upgrade()?;
         let of_participant = |participant: &Participant| (participant.participants().count(), participant.counters());
         let (participants, participant) = state.with_participant(|_, participant| of_participant(participant));
+        let (writers, readers, topics) = state.endpoints.account();
         Some(ParticipantFigures {
             participants,
             participant,
             sent: state.sender.counts(),
             received: state.received(),
-            writers: state.endpoints.writers().iter().map(|cell| cell.figures()).collect(),
-            readers: state.endpoints.readers().iter().map(|cell| cell.figures()).collect(),
+            writers: writers.iter().map(|cell| cell.figures()).collect(),
+            readers: readers.iter().map(|cell| cell.figures()).collect(),
+            topics,
         })
     }
 }

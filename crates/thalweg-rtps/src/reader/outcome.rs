@@ -1,5 +1,7 @@
 //! What a reader tells its driver, and the numbers that it keeps.
 
+use std::ops::AddAssign;
+
 use crate::time::Instant;
 
 /// What an input changed for others.
@@ -42,6 +44,24 @@ pub struct ReaderCounters {
     pub withheld: u64,
     /// ACKNACKs and NACK_FRAGs sent.
     pub acknacks: u64,
+}
+
+impl AddAssign for ReaderCounters {
+    fn add_assign(&mut self, other: ReaderCounters) {
+        let sum = u64::saturating_add;
+        *self = ReaderCounters {
+            received: sum(self.received, other.received),
+            duplicates: sum(self.duplicates, other.duplicates),
+            lost: sum(self.lost, other.lost),
+            too_far: sum(self.too_far, other.too_far),
+            doubted: sum(self.doubted, other.doubted),
+            fragments_refused: sum(self.fragments_refused, other.fragments_refused),
+            rejected: sum(self.rejected, other.rejected),
+            expired: sum(self.expired, other.expired),
+            withheld: sum(self.withheld, other.withheld),
+            acknacks: sum(self.acknacks, other.acknacks),
+        };
+    }
 }
 
 /// What `take` and `read` return besides the samples.

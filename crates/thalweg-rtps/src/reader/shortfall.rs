@@ -1,6 +1,7 @@
 //! What a reader did not hand over, and why: SAMPLE_LOST and SAMPLE_REJECTED (DDS 1.4 §2.2.4.1).
 
 use std::fmt;
+use std::ops::AddAssign;
 
 use crate::history::RejectReason;
 use crate::status::{Status, StatusCounts, Told};
@@ -78,6 +79,16 @@ impl Losses {
     /// Why the last one was lost.
     pub fn last_reason(&self) -> Option<LossReason> {
         self.last
+    }
+}
+
+/// The losses of two readers; the last one is that of the reader that is added, if it lost any.
+impl AddAssign for Losses {
+    fn add_assign(&mut self, other: Losses) {
+        for (sum, count) in self.by_reason.iter_mut().zip(other.by_reason) {
+            *sum = sum.saturating_add(count);
+        }
+        self.last = other.last.or(self.last);
     }
 }
 

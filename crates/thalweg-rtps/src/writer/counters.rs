@@ -1,5 +1,7 @@
 //! What a writer counts.
 
+use std::ops::AddAssign;
+
 /// Numbers that tell what a writer did; all start at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -32,4 +34,37 @@ pub struct WriterCounters {
     pub batches: u64,
     /// Datagrams with samples sent for the first time; one to several destinations counts once.
     pub datagrams: u64,
+}
+
+impl WriterCounters {
+    /// What was counted after `before`, an earlier state of these numbers.
+    #[must_use]
+    pub fn since(self, before: WriterCounters) -> WriterCounters {
+        self.combined(before, u64::saturating_sub)
+    }
+
+    /// Each number made of the two.
+    fn combined(self, other: WriterCounters, of: fn(u64, u64) -> u64) -> WriterCounters {
+        WriterCounters {
+            transmitted: of(self.transmitted, other.transmitted),
+            repaired: of(self.repaired, other.repaired),
+            left_to_repairs: of(self.left_to_repairs, other.left_to_repairs),
+            heartbeats: of(self.heartbeats, other.heartbeats),
+            acknacks: of(self.acknacks, other.acknacks),
+            implausible: of(self.implausible, other.implausible),
+            refused: of(self.refused, other.refused),
+            unwanted: of(self.unwanted, other.unwanted),
+            overwritten_unacknowledged: of(self.overwritten_unacknowledged, other.overwritten_unacknowledged),
+            abandoned: of(self.abandoned, other.abandoned),
+            readers_given_up: of(self.readers_given_up, other.readers_given_up),
+            batches: of(self.batches, other.batches),
+            datagrams: of(self.datagrams, other.datagrams),
+        }
+    }
+}
+
+impl AddAssign for WriterCounters {
+    fn add_assign(&mut self, other: WriterCounters) {
+        *self = self.combined(other, u64::saturating_add);
+    }
 }

@@ -1,7 +1,7 @@
 //! State shared by a data writer's handle and the runtime.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thalweg_cdr as cdr;
@@ -9,7 +9,7 @@ use thalweg_rtps::qos::{Mismatch, Representation, TrafficClass, WriterQos};
 use thalweg_rtps::shared::Shared;
 use thalweg_rtps::status::Status;
 use thalweg_rtps::types::{Guid, SequenceNumber};
-use thalweg_rtps::writer::Writer;
+use thalweg_rtps::writer::{Writer, WriterCounters};
 
 use super::reader_filters::ReaderFilters;
 use crate::Error;
@@ -39,6 +39,10 @@ pub(crate) struct WriterCell {
     filters: ReaderFilters,
     /// Whether small samples were collected at the last write; only a hint for the choice of a buffer.
     collecting: AtomicBool,
+    /// What was counted for earlier writers of the history that this one goes on with.
+    before: WriterCounters,
+    /// Its counts at its end.
+    last: OnceLock<WriterFigures>,
     statuses: StatusBoard<Statuses, WriterStatusListener, WriterStatus>,
 }
 
@@ -64,9 +68,9 @@ impl WriterCell {
             Representation::Xcdr2 => cdr::Representation::Xcdr2,
             _ => cdr::Representation::Xcdr1,
         };
-        let (guid, max_blocking_time) = {
+        let (guid, max_blocking_time, before) = {
             let writer = writer.lock();
-            (writer.guid(), writer.max_blocking_time())
+            (writer.guid(), writer.max_blocking_time(), writer.counters())
         };
         let cell = WriterCell {
             guid,
@@ -80,11 +84,12 @@ impl WriterCell {
             store,
             filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
+            before,
+            last: OnceLock::new(),
             statuses: StatusBoard::new(),
         };
         // What happened to a writer whose history this one goes on with was its application's news.
-        let given_up = cell.writer.lock().counters().readers_given_up;
-        cell.take_given_up(given_up);
+        cell.take_given_up(before.readers_given_up);
         cell.tell_deadline_missed();
         cell.tell_liveliness_lost();
         cell
@@ -126,13 +131,23 @@ impl WriterCell {
         self.writer.lock().begin_group_set(set);
     }
 
-    /// Its counts.
+    /// Its counts; those at its end from then on.
     pub(crate) fn figures(&self) -> WriterFigures {
         let writer = self.writer.lock();
+        self.last.get().cloned().unwrap_or_else(|| self.figures_of(&writer))
+    }
+
+    /// The writer ends; returns its last counts. What a history does that outlives it is not its own.
+    pub(crate) fn end_figures(&self) -> WriterFigures {
+        let writer = self.writer.lock();
+        self.last.get_or_init(|| self.figures_of(&writer)).clone()
+    }
+
+    fn figures_of(&self, writer: &Writer) -> WriterFigures {
         WriterFigures {
             guid: self.guid,
             topic: self.topic.name.clone(),
-            counters: writer.counters(),
+            counters: writer.counters().since(self.before),
             held: writer.held(),
             matched: writer.matched_readers().len(),
         }

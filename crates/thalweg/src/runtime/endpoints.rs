@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_rtps::types::{EntityId, Guid};
 
+use super::topic_ledger::TopicLedger;
+use crate::figures::TopicFigures;
 use crate::publication::WriterCell;
 use crate::subscription::ReaderCell;
 use crate::topic::TopicDescription;
@@ -16,25 +18,48 @@ pub(crate) struct EndpointTable {
     writers: Mutex<BTreeMap<EntityId, Arc<WriterCell>>>,
     readers: Mutex<BTreeMap<EntityId, Arc<ReaderCell>>>,
     topics: Mutex<TopicUses>,
+    /// Locked before an endpoint, never while one is locked.
+    ledger: Mutex<TopicLedger>,
 }
 
 impl EndpointTable {
     pub(crate) fn insert_writer(&self, cell: Arc<WriterCell>) {
+        self.ledger().open(&cell.topic().name);
         self.topics().add(cell.guid(), cell.topic());
         self.writers.lock().unwrap_or_else(PoisonError::into_inner).insert(cell.guid().entity, cell);
     }
 
     pub(crate) fn insert_reader(&self, cell: Arc<ReaderCell>) {
+        self.ledger().open(&cell.topic().name);
         self.topics().add(cell.guid(), cell.topic());
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).insert(cell.guid().entity, cell);
     }
 
     pub(crate) fn remove(&self, entity: EntityId) {
-        let writer = self.writers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
-        let reader = self.readers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+        let (writer, reader) = self.take_out(entity);
         let mut topics = self.topics();
         writer.iter().for_each(|cell| topics.remove(cell.guid(), cell.topic()));
         reader.iter().for_each(|cell| topics.remove(cell.guid(), cell.topic()));
+    }
+
+    /// Removes an endpoint and books what it did, in one step for those who read accounts.
+    fn take_out(&self, entity: EntityId) -> (Option<Arc<WriterCell>>, Option<Arc<ReaderCell>>) {
+        let mut ledger = self.ledger();
+        let writer = self.writers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+        let reader = self.readers.lock().unwrap_or_else(PoisonError::into_inner).remove(&entity);
+        writer.iter().for_each(|cell| ledger.close_writer(&cell.end_figures()));
+        reader.iter().for_each(|cell| ledger.close_reader(&cell.end_figures()));
+        (writer, reader)
+    }
+
+    /// The endpoints of this moment, and what those did that were removed before.
+    pub(crate) fn account(&self) -> (Vec<Arc<WriterCell>>, Vec<Arc<ReaderCell>>, Vec<TopicFigures>) {
+        let ledger = self.ledger();
+        (self.writers(), self.readers(), ledger.topics())
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, TopicLedger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses a topic whose name endpoints of this participant use with another type (DDS 1.4 §2.2.2.2.1.5). The caller holds the

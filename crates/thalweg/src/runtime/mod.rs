@@ -12,6 +12,7 @@ mod notify;
 mod paths;
 mod status_board;
 mod topic_board;
+mod topic_ledger;
 mod waiting;
 mod wall_clock;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thalweg_rtps::history::{ReadFilter, TakenSample};
 use thalweg_rtps::qos::{Mismatch, ReaderQos};
@@ -35,6 +35,8 @@ pub(crate) struct ReaderCell {
     data_listener: ListenerSlot<DataListener, ()>,
     /// Whether the application has dropped the reader.
     closed: AtomicBool,
+    /// Its counts at its end.
+    last: OnceLock<ReaderFigures>,
 }
 
 #[derive(Default)]
@@ -61,6 +63,7 @@ impl ReaderCell {
             statuses: StatusBoard::new(),
             data_listener: ListenerSlot::new(1),
             closed: AtomicBool::new(false),
+            last: OnceLock::new(),
         }
     }
 
@@ -82,9 +85,19 @@ impl ReaderCell {
         *self.qos.lock().unwrap_or_else(PoisonError::into_inner) = qos;
     }
 
-    /// Its counts.
+    /// Its counts; those at its end from then on.
     pub(crate) fn figures(&self) -> ReaderFigures {
         let reader = self.reader.lock();
+        self.last.get().cloned().unwrap_or_else(|| self.figures_of(&reader))
+    }
+
+    /// The reader ends; returns its last counts.
+    pub(crate) fn end_figures(&self) -> ReaderFigures {
+        let reader = self.reader.lock();
+        self.last.get_or_init(|| self.figures_of(&reader)).clone()
+    }
+
+    fn figures_of(&self, reader: &Reader) -> ReaderFigures {
         ReaderFigures {
             guid: self.guid,
             topic: self.topic.name.clone(),

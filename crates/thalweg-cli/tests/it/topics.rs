@@ -1,6 +1,10 @@
 //! `topic echo` and `topic pub` of types that this program learns at run time.
 
-use crate::program::{Running, command, tag};
+use thalweg::qos::{WriterOwnership, WriterQos};
+use thalweg::types::Keyed;
+use thalweg::{DomainParticipant, Raw, Topic};
+
+use crate::program::{Running, TestFolder, command, tag};
 
 const IDL: &str = "module demo { enum Mood { CALM, WILD };
   @appendable struct Part { double at[2]; Mood mood; };
@@ -42,4 +46,50 @@ fn fields_are_columns_or_members_in_the_order_given() {
 fn what_a_filter_refuses_is_not_counted() {
     let said = echo(&["--flow", "--filter", "part.at[0] > 1 && name == 'a,b'", "--field", "name"]);
     assert_eq!(said, "\"a,b\"\n\"a,b\"\n");
+}
+
+/// A participant with a topic of notes, which have one number.
+fn notes(tag: &str) -> (DomainParticipant, Topic<Raw>) {
+    let participant = DomainParticipant::builder(0).domain_tag(tag).create().expect("a participant");
+    let topic = participant.create_raw_topic("notes", "Note", Keyed::No, None);
+    (participant, topic)
+}
+
+#[test]
+fn echo_hears_writers_of_all_partitions_and_ownerships() {
+    let (tag, folder) = (tag(), TestFolder::new());
+    folder.write("note.idl", "@final struct Note { long x; };");
+    let (participant, topic) = notes(&tag);
+    let usual = WriterQos::default().transient_local().keep_all();
+    let exclusive = usual.clone().ownership(WriterOwnership::Exclusive { strength: 1 });
+    let offers = [usual.clone(), usual.clone().partition(["a"]), usual.partition(["b", "c"]), exclusive];
+    let writers = offers.map(|qos| participant.create_writer(&topic, qos).expect("a writer"));
+    for (number, writer) in (1..).zip(&writers) {
+        writer.write_serialized(&[0, 1, 0, 0, number, 0, 0, 0]).expect("written");
+    }
+    let path = folder.path("note.idl");
+    let words = ["topic", "echo", "notes", "--json", "--idl", &path, "--count", "4", "--timeout", "50"];
+    let echo = Running::start(command(&[&words[..], &["--patience", "40", "--domain-tag", &tag]].concat()));
+    let said = echo.finish().expect_code(0).stdout;
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [r#"{"x":1}"#, r#"{"x":2}"#, r#"{"x":3}"#, r#"{"x":4}"#]);
+}
+
+#[test]
+fn rates_leave_out_what_writers_have_kept() {
+    let tag = tag();
+    let (participant, topic) = notes(&tag);
+    let writer = participant.create_writer(&topic, WriterQos::default().transient_local().keep_all());
+    let writer = writer.expect("a writer");
+    for _ in 0..1_000 {
+        writer.write_serialized(&[0, 1, 0, 0, 7, 0, 0, 0]).expect("written");
+    }
+    for what in ["hz", "bw", "delay"] {
+        let words = ["topic", what, "notes", "--json", "--count", "2", "--every", "0.5", "--patience", "40"];
+        let said = Running::start(command(&[&words[..], &["--domain-tag", &tag]].concat())).finish();
+        let said = said.expect_code(0).stdout;
+        let samples = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["samples"].clone();
+        assert_eq!(said.lines().map(samples).collect::<Vec<_>>(), [0, 0], "{what}");
+    }
 }

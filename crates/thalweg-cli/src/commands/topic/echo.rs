@@ -9,7 +9,8 @@ use thalweg_types::codec::{self, SampleType};
 use thalweg_types::document::{Document, MapKey};
 
 use super::expression::{FieldPath, SampleCondition};
-use super::find::{Side, find, raw_reader, sample_type, type_of};
+use super::find::{Side, find, sample_type, type_of};
+use super::readers::{ReadingOptions, TopicReaders};
 use super::table::CommaTable;
 use super::{SourceOptions, text};
 use crate::interrupt::Interrupt;
@@ -21,7 +22,8 @@ use crate::outcome::{Failure, Lines, remark};
     "thalweg topic echo /imu --field orientation.w --flow",
     "thalweg topic echo Square --csv --field x --field y"
 ))]
-/// Prints the samples of a topic: one member a line with a line of --- behind each sample, or as the options say.
+/// Prints the samples of a topic: one member a line with a line of --- behind each sample, or as the options say. It hears every writer
+/// of the topic's type, whatever its QoS and partitions, and with DURABILITY what it has kept.
 pub struct EchoOptions {
     /// Name of the topic, such as Square or /scan.
     pub topic: String,
@@ -69,18 +71,18 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     let (of, origin) = type_of(&participant, &found, &options.source)?;
     remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
-    let of = sample_type(&of)?;
-    // A reliable writer may wait for acknowledgements, and an observer must not hold it up.
-    let latency_budget = if found.is_reliable { Duration::ZERO } else { GATHERING };
-    let reader = raw_reader(&participant, &found, DEPTH, latency_budget)?;
+    let sampled = sample_type(&of)?;
+    let reading = ReadingOptions { takes_history: true, depth: DEPTH, latency_budget: GATHERING };
+    let mut readers = TopicReaders::new(&participant, &found.topic(&participant), Some(&of), reading)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut printed = 0;
-    let mut printer =
-        Printer { of, options, table: options.csv.then(|| CommaTable::new(&options.field)), lines: Lines::default() };
+    let table = options.csv.then(|| CommaTable::new(&options.field));
+    let mut printer = Printer { of: sampled, options, table, lines: Lines::default() };
     loop {
-        let samples = reader.take(TAKEN_MAX);
+        readers.follow();
+        let taken = readers.take(TAKEN_MAX);
         let rest = options.count.map_or(u64::MAX, |count| count - printed);
-        printed += printer.print(&samples, rest)?;
+        printed += printer.print(&taken.samples, rest)?;
         if options.count == Some(printed) {
             return Ok(());
         }
@@ -93,11 +95,11 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
                 Some(count) => Err(Failure::TimedOut(format!("{printed} of {count} samples were printed in time"))),
             };
         }
-        match samples.len() {
-            0 => drop(reader.wait(WAIT)),
-            TAKEN_MAX.. => {}
+        match (taken.is_all, taken.samples.is_empty()) {
+            (false, _) => {}
+            (true, true) => readers.wait(WAIT),
             // Nobody reads faster: a fast topic gathers what is printed at once.
-            _ => std::thread::sleep(GATHERING),
+            (true, false) => std::thread::sleep(GATHERING),
         }
     }
 }
@@ -192,5 +194,5 @@ const TAKEN_MAX: usize = 256;
 const DEPTH: u32 = 1_000;
 /// Time in which samples gather after some were printed.
 const GATHERING: Duration = Duration::from_millis(20);
-/// Time without samples after which Ctrl-C is looked for.
-const WAIT: Duration = Duration::from_millis(100);
+/// Time without samples after which Ctrl-C and new writers are looked for.
+const WAIT: Duration = Duration::from_millis(50);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use thalweg::discovery::{PublicationData, SubscriptionData};
-use thalweg::qos::{Durability, History, ReaderQos, ReaderTiming, Reliability};
+use thalweg::qos::Ownership;
 use thalweg::types::{Guid, GuidPrefix, Keyed};
-use thalweg::{DataReader, DomainParticipant, Raw, Type};
+use thalweg::{DomainParticipant, Raw, Topic, Type};
 use thalweg_types::codec::SampleType;
 use thalweg_types::ros::RosPackages;
 use thalweg_types::{Types, idl};
@@ -49,15 +49,21 @@ pub struct FoundTopic {
     pub keyed: Keyed,
     /// Who describes the type, and how; `None` where nobody does.
     information: Option<(GuidPrefix, Arc<[u8]>)>,
-    /// What all writers offer.
-    pub is_reliable: bool,
-    is_durable: bool,
+    /// Whether instances of some writer have an owner.
+    pub is_exclusive: bool,
+}
+
+impl FoundTopic {
+    /// The topic, for readers of serialized samples.
+    pub fn topic(&self, participant: &DomainParticipant) -> Topic<Raw> {
+        participant.create_raw_topic(&self.name, &self.type_name, self.keyed, None)
+    }
 }
 
 /// The ends of a topic that a command deals with; their type counts where writers and readers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Writers, which are waited for where there are only readers: what they offer decides what can be read.
+    /// Writers, which are waited for where there are only readers: their type is what can be read.
     Writers,
     /// Readers, or writers where there are none.
     Readers,
@@ -133,7 +139,8 @@ fn found(name: &str, side: Side, writers: &[&PublicationData], readers: &[&Subsc
     };
     let first = announced.first()?;
     let others: BTreeSet<&str> = announced.iter().map(|one| one.type_name).filter(|n| *n != first.type_name).collect();
-    if !others.is_empty() {
+    // Whoever reads the topic tells which writers are not heard.
+    if !others.is_empty() && (side != Side::Writers || writers.is_empty()) {
         let others: Vec<&str> = others.into_iter().collect();
         remark(format_args!("the topic has other types, too: {}", others.join(", ")));
     }
@@ -144,9 +151,7 @@ fn found(name: &str, side: Side, writers: &[&PublicationData], readers: &[&Subsc
         type_name: first.type_name.to_owned(),
         keyed: first.guid.entity.keyed(),
         information,
-        // Without a writer, what every later one offers.
-        is_reliable: !writers.is_empty() && writers.iter().all(|data| data.qos.reliability.is_reliable()),
-        is_durable: !writers.is_empty() && writers.iter().all(|data| data.qos.durability != Durability::Volatile),
+        is_exclusive: writers.iter().any(|data| data.qos.ownership.kind() == Ownership::Exclusive),
     })
 }
 
@@ -223,28 +228,6 @@ pub fn type_of_files(name: &str, files: &TypeFiles) -> Result<Option<(Type, Stri
 /// When it is no structure or union.
 pub fn sample_type(of: &Type) -> Result<SampleType<'_>, Failure> {
     SampleType::of(of).ok_or_else(|| Failure::Failed("the type of the topic is neither structure nor union".to_owned()))
-}
-
-/// A reader of a topic that matches all of its writers and takes samples as they come, `latency_budget` later at most.
-///
-/// # Errors
-/// When the reader cannot be created.
-pub fn raw_reader(
-    participant: &DomainParticipant,
-    found: &FoundTopic,
-    depth: u32,
-    latency_budget: Duration,
-) -> Result<DataReader<Raw>, Failure> {
-    // Many writers send no hash of the key, and nothing here tells instances apart.
-    let topic = participant.create_raw_topic(&found.name, &found.type_name, found.keyed, None).without_instances();
-    let qos = ReaderQos {
-        reliability: if found.is_reliable { Reliability::RELIABLE } else { Reliability::BestEffort },
-        durability: if found.is_durable { Durability::TransientLocal } else { Durability::Volatile },
-        history: History::KeepLast(depth),
-        timing: ReaderTiming { latency_budget, ..ReaderTiming::default() },
-        ..ReaderQos::default()
-    };
-    participant.create_reader(&topic, qos).map_err(Failure::from_cause)
 }
 
 /// Interval at which discovery is looked at.

@@ -6,6 +6,7 @@ pub mod find;
 mod list;
 mod publish;
 mod rates;
+mod readers;
 mod table;
 mod text;
 

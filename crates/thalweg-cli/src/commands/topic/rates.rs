@@ -1,13 +1,15 @@
 //! `thalweg topic hz`, `bw` and `delay`: what can be said of a topic without decoding its samples.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use thalweg::{DataReader, Raw, clock};
+use thalweg::types::{Instant, Keyed};
+use thalweg::{Raw, Sample, clock};
 
 use super::SourceOptions;
-use super::find::{Side, find, raw_reader};
+use super::find::{Side, find, type_of};
+use super::readers::{ReadingOptions, TopicReaders};
 use crate::interrupt::Interrupt;
 use crate::outcome::{Failure, print_line, remark};
 
@@ -36,7 +38,8 @@ pub struct RateOptions {
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic hz /scan"))]
-/// Prints how many samples a second arrive, and the least, greatest and mean time between two of them.
+/// Prints how many samples a second arrive of all writers, and the least, greatest and mean time between two of them. The time begins
+/// with the first sample; what writers have kept does not count.
 pub struct HzOptions {
     #[command(flatten)]
     /// The topic and the lines.
@@ -45,7 +48,8 @@ pub struct HzOptions {
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic bw /camera/image_raw"))]
-/// Prints how many bytes of samples a second arrive, and the sizes of samples.
+/// Prints how many bytes of samples a second arrive of all writers, and the sizes of samples. The time begins with the first sample; what
+/// writers have kept does not count.
 pub struct BwOptions {
     #[command(flatten)]
     /// The topic and the lines.
@@ -55,7 +59,7 @@ pub struct BwOptions {
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic delay /camera/image_raw --json"))]
 /// Prints the time from a writer's time stamp to the arrival of the sample. Between two hosts it is as wrong as their clocks differ,
-/// which this command cannot tell.
+/// which this command cannot tell. What writers have kept does not count.
 pub struct DelayOptions {
     #[command(flatten)]
     /// The topic and the lines.
@@ -93,11 +97,21 @@ struct Delay {
 }
 
 /// A sample that arrived, without its content.
+#[derive(Debug, PartialEq)]
 struct Arrival {
-    at: thalweg::types::Instant,
+    at: Instant,
     bytes: usize,
     /// Seconds from the writer's stamp to the arrival.
     delay_s: Option<f64>,
+}
+
+/// What arrived between two lines.
+struct Period {
+    /// The sample with which the first period begins: it is in none.
+    opening: Option<Arrival>,
+    /// In the order in which they came.
+    arrivals: Vec<Arrival>,
+    seconds: f64,
 }
 
 /// Prints rates.
@@ -106,14 +120,15 @@ struct Arrival {
 /// The topic is not found, or output cannot be written.
 pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut last = None;
-    follow(&options.rate, interrupt, |arrivals, seconds| {
+    follow(&options.rate, interrupt, |Period { opening, arrivals, seconds }| {
+        last = opening.as_ref().map(|opening| opening.at).or(last);
         let times = last.into_iter().chain(arrivals.iter().map(|arrival| arrival.at)).collect::<Vec<_>>();
         last = times.last().copied();
         let periods: Vec<f64> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64()).collect();
         let (min, mean, max) = range(&periods);
         let found = Hz {
             samples: arrivals.len(),
-            rate_hz: arrivals.len() as f64 / seconds,
+            rate_hz: arrivals.len() as f64 / *seconds,
             period_min_s: min,
             period_max_s: max,
             period_mean_s: mean,
@@ -128,11 +143,11 @@ pub fn hz(options: &HzOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 /// # Errors
 /// As [`hz`].
 pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
-    follow(&options.rate, interrupt, |arrivals, seconds| {
+    follow(&options.rate, interrupt, |Period { arrivals, seconds, .. }| {
         let sizes = || arrivals.iter().map(|arrival| arrival.bytes);
         let found = Bw {
             samples: arrivals.len(),
-            bytes_per_s: sizes().sum::<usize>() as f64 / seconds,
+            bytes_per_s: sizes().sum::<usize>() as f64 / *seconds,
             sample_bytes_min: sizes().min(),
             sample_bytes_max: sizes().max(),
         };
@@ -149,11 +164,13 @@ pub fn bw(options: &BwOptions, interrupt: &Interrupt) -> Result<(), Failure> {
 pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     const CLOCK: &str = "exact on one host; between hosts it includes the unknown difference of their clocks";
     remark(format_args!("the delay is {CLOCK}"));
-    follow(&options.rate, interrupt, |arrivals, _| {
-        let delays: Vec<f64> = arrivals.iter().filter_map(|arrival| arrival.delay_s).collect();
-        let (min, mean, max) = range(&delays);
-        let unstamped = arrivals.len() - delays.len();
-        let found = Delay { samples: arrivals.len(), unstamped, min_s: min, mean_s: mean, max_s: max, clock: CLOCK };
+    follow(&options.rate, interrupt, |Period { opening, arrivals, .. }| {
+        // A delay belongs to its sample, whenever the period began.
+        let delays: Vec<Option<f64>> = opening.iter().chain(arrivals).map(|arrival| arrival.delay_s).collect();
+        let known: Vec<f64> = delays.iter().copied().flatten().collect();
+        let (min, mean, max) = range(&known);
+        let (samples, unstamped) = (delays.len(), delays.len() - known.len());
+        let found = Delay { samples, unstamped, min_s: min, mean_s: mean, max_s: max, clock: CLOCK };
         let text = format!("{} samples  delay {}", found.samples, milliseconds(min, mean, max));
         (serde_json::to_string(&found), text)
     })
@@ -163,22 +180,23 @@ pub fn delay(options: &DelayOptions, interrupt: &Interrupt) -> Result<(), Failur
 fn follow(
     options: &RateOptions,
     interrupt: &Interrupt,
-    mut line: impl FnMut(&[Arrival], f64) -> (serde_json::Result<String>, String),
+    mut line: impl FnMut(&Period) -> (serde_json::Result<String>, String),
 ) -> Result<(), Failure> {
     if options.every.is_zero() {
         return Err(Failure::Usage("--every must be longer than nothing".to_owned()));
     }
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
-    let reader = raw_reader(&participant, &found, DEPTH, Duration::ZERO)?;
+    // Nothing is decoded but the keys of instances that have owners.
+    let of = (found.is_exclusive && found.keyed == Keyed::Yes).then(|| type_of(&participant, &found, &options.source));
+    let of = of.and_then(Result::ok).map(|(of, _)| of);
+    // What writers have kept came at no rate.
+    let reading = ReadingOptions { takes_history: false, depth: DEPTH, latency_budget: Duration::ZERO };
+    let mut readers = TopicReaders::new(&participant, &found.topic(&participant), of.as_ref(), reading)?;
+    let mut periods = Periods::default();
     let mut printed = 0;
-    let mut begun = Instant::now();
     while !interrupt.came() {
-        let end = begun + options.every;
-        let arrivals = gather(&reader, end, interrupt);
-        let seconds = begun.elapsed().as_secs_f64();
-        begun = Instant::now();
-        let (json, text) = line(&arrivals, seconds);
+        let (json, text) = line(&periods.next(&mut readers, options.every, interrupt));
         print_line(if options.json { json.map_err(Failure::from_cause)? } else { text })?;
         printed += 1;
         if options.count == Some(printed) {
@@ -188,24 +206,71 @@ fn follow(
     if options.count.is_none() { Ok(()) } else { Err(Failure::Interrupted) }
 }
 
-fn gather(reader: &DataReader<Raw>, end: Instant, interrupt: &Interrupt) -> Vec<Arrival> {
-    let mut arrivals = Vec::new();
-    loop {
-        // The wall clock at a monotonic time: how long ago a sample arrived is known by the latter.
-        let (now, wall) = (clock::now(), clock::wall_clock());
-        for sample in reader.take(usize::MAX).iter().filter(|sample| sample.is_valid()) {
-            let info = sample.info();
-            let age_s = now.since(info.received).as_secs_f64();
-            let delay_s = info.source_timestamp.map(|stamp| seconds(wall) - seconds(stamp) - age_s);
-            arrivals.push(Arrival { at: info.received, bytes: sample.bytes().len(), delay_s });
+/// Periods one after the other. The first begins with a sample: before one comes, nobody knows since when writers have matched.
+#[derive(Default)]
+struct Periods {
+    begun: Option<Instant>,
+}
+
+impl Periods {
+    /// What arrives in the next period. Without a first sample it is over all the same, and has nothing.
+    fn next(&mut self, readers: &mut TopicReaders<'_>, every: Duration, interrupt: &Interrupt) -> Period {
+        let asked = clock::now();
+        let mut arrivals = Vec::new();
+        let mut opening = None;
+        if self.begun.is_none() {
+            gather(readers, asked + every, interrupt, &mut arrivals, |arrivals| !arrivals.is_empty());
+            opening = self.begin(&mut arrivals);
         }
-        let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() || interrupt.came() {
-            return arrivals;
+        if let Some(begun) = self.begun {
+            gather(readers, begun + every, interrupt, &mut arrivals, |_| false);
+        }
+        let end = clock::now();
+        let seconds = end.since(self.begun.unwrap_or(asked)).as_secs_f64();
+        self.begun = self.begun.map(|_| end);
+        Period { opening, arrivals, seconds }
+    }
+
+    /// The first period begins with the first of these, which is taken away.
+    fn begin(&mut self, arrivals: &mut Vec<Arrival>) -> Option<Arrival> {
+        let opening = (!arrivals.is_empty()).then(|| arrivals.remove(0));
+        self.begun = opening.as_ref().map(|opening| opening.at);
+        opening
+    }
+}
+
+/// Adds what arrives until `end`, or until it is enough, in the order in which it came.
+fn gather(
+    readers: &mut TopicReaders<'_>,
+    end: Instant,
+    interrupt: &Interrupt,
+    arrivals: &mut Vec<Arrival>,
+    is_enough: impl Fn(&[Arrival]) -> bool,
+) {
+    loop {
+        readers.follow();
+        arrivals.extend(arrivals_of(&readers.take(usize::MAX).samples));
+        let rest = end.since(clock::now());
+        if rest.is_zero() || interrupt.came() || is_enough(arrivals) {
+            break;
         }
         // Samples know when they arrived: nobody has to be woken for each.
         std::thread::sleep(rest.min(LOOK_PERIOD));
     }
+    // Each reader has its own order.
+    arrivals.sort_by_key(|arrival| arrival.at);
+}
+
+fn arrivals_of(samples: &[Sample<Raw>]) -> Vec<Arrival> {
+    // The wall clock at a monotonic time: how long ago a sample arrived is known by the latter.
+    let (now, wall) = (clock::now(), clock::wall_clock());
+    let arrival = |sample: &Sample<Raw>| {
+        let info = sample.info();
+        let age_s = now.since(info.received).as_secs_f64();
+        let delay_s = info.source_timestamp.map(|stamp| seconds(wall) - seconds(stamp) - age_s);
+        Arrival { at: info.received, bytes: sample.bytes().len(), delay_s }
+    };
+    samples.iter().filter(|sample| sample.is_valid()).map(arrival).collect()
 }
 
 fn seconds(stamp: thalweg::types::Timestamp) -> f64 {
@@ -233,3 +298,21 @@ fn milliseconds(min: Option<f64>, mean: Option<f64>, max: Option<f64>) -> String
 const DEPTH: u32 = 10_000;
 /// Interval at which samples are taken, of which half a million a second find room.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_period_begins_with_a_sample_that_is_not_in_it() {
+        let arrival = |seconds: u64| {
+            let at = Instant::from_nanos(seconds * 1_000_000_000);
+            Arrival { at, bytes: 8, delay_s: None }
+        };
+        let mut periods = Periods::default();
+        assert!(periods.begin(&mut Vec::new()).is_none() && periods.begun.is_none(), "nobody has matched so far");
+        let mut arrivals = vec![arrival(70), arrival(71)];
+        assert_eq!(periods.begin(&mut arrivals), Some(arrival(70)));
+        assert_eq!((arrivals, periods.begun), (vec![arrival(71)], Some(arrival(70).at)));
+    }
+}

@@ -9,8 +9,8 @@ use thalweg::Configuration;
 
 use crate::outcome::{Failure, print_either};
 
-/// Prints each effective setting of participants that start here and where it came from: the file that THALWEG_CONFIG names, a variable
-/// of the environment, or the default.
+/// Prints each effective setting of participants that start here and where it came from: the file that THALWEG_CONFIG or --file names, a
+/// variable of the environment, or the default.
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg config", "thalweg config rt/map --json"))]
 pub struct ConfigurationOptions {
@@ -45,7 +45,7 @@ struct ShownSetting {
 /// The file or a variable cannot be used, or output cannot be written.
 pub fn run(options: &ConfigurationOptions) -> Result<(), Failure> {
     let configuration = match &options.file {
-        Some(file) => Configuration::load(file),
+        Some(file) => Configuration::load(file).and_then(Configuration::with_environment),
         None => Configuration::from_environment(),
     };
     let configuration = configuration.map_err(Failure::from_cause)?;

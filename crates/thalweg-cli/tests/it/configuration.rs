@@ -46,6 +46,22 @@ fn a_file_gives_every_setting_its_value_and_place() {
 }
 
 #[test]
+fn a_file_that_is_named_is_shown_with_the_environment_as_programs_would_use_it() {
+    let (used, tried) = (File::new("domain = 12\n[network]\nipv6 = false\n"), File::new("domain = 14\n"));
+    let mut command = command(&["config", "--json", "--file", &tried.0.display().to_string()]);
+    command.env("THALWEG_CONFIG", &used.0).env("ROS_DOMAIN_ID", "13").env("ROS_STATIC_PEERS", "192.0.2.1");
+    let said: Value = serde_json::from_str(&Running::start(command).finish().expect_code(0).stdout).expect("JSON");
+    let told = |key: &str| {
+        let settings = said["settings"].as_array().expect("a list");
+        let setting = settings.iter().find(|setting| setting["key"] == key).unwrap_or_else(|| panic!("{key}: {said}"));
+        format!("{} {}", setting["value"].as_str().expect("text"), setting["origin"].as_str().expect("text"))
+    };
+    assert_eq!(told("domain"), "13 ROS_DOMAIN_ID");
+    assert_eq!(told("participant.peers"), "[\"192.0.2.1\"] ROS_STATIC_PEERS");
+    assert_eq!(told("network.ipv6"), "true default", "the file that is in use is not this one");
+}
+
+#[test]
 fn a_mistake_in_the_file_stops_every_program_with_its_line() {
     let file = File::new("[network]\nmultcast = false\n");
     for arguments in [&["config"][..], &["ls"], &["pub", "chatter", "x"]] {

@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind};
 
 impl Configuration {
     /// The settings with those of the environment in their place; `variable` reads one, `None` where it is not set.
-    pub(super) fn with_variables(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Configuration, Error> {
+    pub(crate) fn with_variables(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Configuration, Error> {
         let settings = &mut Arc::make_mut(&mut self.parts).participant;
         let domain = |name: &'static str| variable(name).map(|text| (name, text));
         if let Some((name, text)) = domain("THALWEG_DOMAIN").or_else(|| domain("ROS_DOMAIN_ID")) {
@@ -25,18 +25,17 @@ impl Configuration {
         let origin = SettingOrigin::Environment("ROS_AUTOMATIC_DISCOVERY_RANGE");
         match range.trim() {
             "SUBNET" | "SYSTEM_DEFAULT" | "NOT_SET" => {}
-            "LOCALHOST" if settings.peers.value.is_empty() => {
-                settings.network.loopback_only = Sourced { value: true, origin };
-            }
-            // Participants of this host are announced to without multicast, and peers need the other interfaces.
+            // Participants of this host are announced to without multicast. The other interfaces are for static peers, those that a program
+            // names among them, and for participants elsewhere whose static peer this host is.
             "LOCALHOST" => settings.network.multicast = Sourced { value: false, origin },
             "OFF" => {
                 settings.network.loopback_only = Sourced { value: true, origin: origin.clone() };
                 settings.network.multicast = Sourced { value: false, origin: origin.clone() };
                 // Participants of other tags do not meet (DDSI-RTPS 2.5 §8.5.3.2), on this host neither.
                 let value = format!("off {} {:x}", std::process::id(), thalweg_transport::clock::now().as_nanos());
-                settings.domain_tag = Sourced { value, origin };
-                settings.peers = Sourced::default();
+                settings.domain_tag = Sourced { value, origin: origin.clone() };
+                settings.peers = Sourced { value: Vec::new(), origin };
+                settings.is_alone = true;
             }
             other => {
                 let known = "known are SUBNET, LOCALHOST, OFF and SYSTEM_DEFAULT";

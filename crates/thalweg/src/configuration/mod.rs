@@ -56,8 +56,8 @@
 //! |---|---|
 //! | `THALWEG_CONFIG` | the file |
 //! | `THALWEG_DOMAIN`, else `ROS_DOMAIN_ID` | the domain of programs that leave it open; comes before the file |
-//! | `ROS_AUTOMATIC_DISCOVERY_RANGE` | `SUBNET` and `SYSTEM_DEFAULT`: no effect; `LOCALHOST`: this host and static peers only; `OFF`: nobody is discovered |
-//! | `ROS_STATIC_PEERS` | further peers, separated by `;` |
+//! | `ROS_AUTOMATIC_DISCOVERY_RANGE` | `SUBNET` and `SYSTEM_DEFAULT`: no effect; `LOCALHOST`: no multicast, so that only participants of this host, peers, and those elsewhere that name this host as a peer are met; `OFF`: nobody is met, whatever peers and domain tag the program names |
+//! | `ROS_STATIC_PEERS` | further peers, separated by `;`; without effect where the range is `OFF` |
 
 mod document;
 mod environment;
@@ -139,12 +139,20 @@ impl Configuration {
     /// # Errors
     /// As [`Configuration::load`], and for a variable that cannot be used.
     pub fn from_environment() -> Result<Configuration, Error> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let configuration = match variable("THALWEG_CONFIG") {
             Some(path) => Configuration::load(path)?,
             None => Configuration::new(),
         };
-        configuration.with_variables(variable)
+        configuration.with_environment()
+    }
+
+    /// These settings with the variables of the environment in their place, but for `THALWEG_CONFIG`: what participants use of a file
+    /// that this variable names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for a variable that cannot be used.
+    pub fn with_environment(self) -> Result<Configuration, Error> {
+        self.with_variables(variable)
     }
 
     /// The settings in a file.
@@ -207,6 +215,11 @@ impl Configuration {
     pub(crate) fn participant(&self) -> &ParticipantSettings {
         &self.parts.participant
     }
+}
+
+/// A variable of the environment; `None` where it is not set or empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// A setting and where it came from.

@@ -20,6 +20,8 @@ pub(crate) struct ParticipantSettings {
     pub(crate) store: Sourced<String>,
     pub(crate) network: NetworkSettings,
     pub(crate) limits: LimitSettings,
+    /// Nobody is met, whatever peers and domain tag the program names.
+    pub(crate) is_alone: bool,
 }
 
 /// The table `network`.
@@ -76,6 +78,7 @@ pub(super) fn read(root: &SettingsTable<'_>, path: &Path) -> Result<ParticipantS
         mut store,
         network,
         limits,
+        is_alone,
     } = ParticipantSettings::default();
     set(root, "domain", path, &mut domain, |field| field.integer(0, DOMAIN_MAX))?;
     if let Some(table) = root.get("participant").map(|field| field.table((PARTICIPANT, &[]))).transpose()? {
@@ -88,7 +91,7 @@ pub(super) fn read(root: &SettingsTable<'_>, path: &Path) -> Result<ParticipantS
     }
     let network = root.or("network", network, |field| read_network(&field.table((NETWORK, &[]))?, path))?;
     let limits = root.or("limits", limits, |field| read_limits(&field.table((LIMITS, &[]))?, path))?;
-    Ok(ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits })
+    Ok(ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits, is_alone })
 }
 
 fn read_network(table: &SettingsTable<'_>, path: &Path) -> Result<NetworkSettings, SettingsError> {
@@ -136,7 +139,7 @@ fn count(field: &SettingsValue<'_>) -> Result<usize, SettingsError> {
 impl ParticipantSettings {
     /// Every setting; those that nobody set with the default of a participant.
     pub(super) fn settings(&self) -> Vec<EffectiveSetting> {
-        let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits } = self;
+        let ParticipantSettings { domain, name, domain_tag, groups, lease, peers, store, network, limits, .. } = self;
         let lease_text = lease.set().map_or("\"20s\"".to_owned(), |lease| format!("\"{lease:?}\""));
         let count = |of: &Sourced<usize>, default: usize| of.set().unwrap_or(&default).to_string();
         let usual = thalweg_rtps::discovery::DiscoveryLimits::default();

@@ -334,6 +334,11 @@ impl DomainParticipantBuilder {
         self.store = self.store.take().or_else(|| settings.store.set().map(PathBuf::from));
         take(&mut self.lease_duration, LEASE_DEFAULT, settings.lease.set());
         self.peers.extend(settings.peers.value.iter().cloned());
+        if settings.is_alone {
+            self.peers.clear();
+            // Not even with another participant of the same settings.
+            self.domain_tag = format!("{} {:x}", settings.domain_tag.value, clock::now().as_nanos());
+        }
         if self.udp.interfaces.allow.is_empty() && self.udp.interfaces.deny.is_empty() {
             if network.loopback_only.value {
                 self.udp.interfaces.allow = vec!["lo".into()];
@@ -447,5 +452,33 @@ mod tests {
             assert!(peers.iter().all(|peer| peer.ip() == expected), "{peers:?}");
         }
         assert_eq!(resolved("[fd00::1]:7410"), ["[fd00::1]:7410".parse().expect("an address")]);
+    }
+
+    /// What a program's settings are where the environment has this discovery range.
+    fn within_range(range: &str, builder: &DomainParticipantBuilder) -> DomainParticipantBuilder {
+        let variables = [("ROS_AUTOMATIC_DISCOVERY_RANGE", range), ("ROS_STATIC_PEERS", "192.0.2.2")];
+        let variable = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
+        let configuration = Configuration::new().with_variables(variable).expect("they can be used");
+        let mut builder = builder.clone();
+        builder.use_settings(configuration.participant());
+        builder
+    }
+
+    #[test]
+    fn peers_of_a_program_are_reached_where_discovery_is_local() {
+        let local = within_range("LOCALHOST", &DomainParticipant::builder(3).peer("192.0.2.1"));
+        assert_eq!(local.peers, ["192.0.2.1", "192.0.2.2"]);
+        assert!(local.udp.interfaces.allow.is_empty() && !local.udp.multicast, "all interfaces, without multicast");
+        let alone = DomainParticipant::builder(3).loopback_only();
+        assert_eq!(within_range("LOCALHOST", &alone).udp.interfaces.allow, ["lo"], "what the program says stays");
+    }
+
+    #[test]
+    fn without_discovery_nobody_is_met_whatever_the_program_says() {
+        let builder = DomainParticipant::builder(3).peer("192.0.2.1").domain_tag("together");
+        let [one, other] = [(); 2].map(|()| within_range("OFF", &builder));
+        assert!(one.peers.is_empty() && one.udp.interfaces.allow == ["lo"] && !one.udp.multicast);
+        assert!(one.domain_tag != "together" && one.domain_tag != other.domain_tag);
+        assert_eq!(within_range("SUBNET", &builder).domain_tag, "together");
     }
 }

@@ -5,6 +5,9 @@
 
 #[forbid(unsafe_code)]
 pub mod batch;
+#[cfg(any(feature = "v4l2", all(test, target_pointer_width = "64")))]
+#[forbid(unsafe_code)]
+pub mod camera;
 #[forbid(unsafe_code)]
 pub mod clock;
 #[forbid(unsafe_code)]

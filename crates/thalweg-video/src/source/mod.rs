@@ -1,5 +1,9 @@
 //! Where the frames and samples of a sender come from.
 
+#[cfg(feature = "v4l2")]
+mod camera;
+#[cfg(any(test, feature = "v4l2"))]
+mod captured;
 mod file;
 mod picture;
 mod sound;
@@ -12,6 +16,8 @@ use crate::format::VideoFormat;
 use crate::wav::WavError;
 use crate::y4m::Y4mError;
 
+#[cfg(feature = "v4l2")]
+pub use camera::{CameraSource, CameraWishes};
 pub use file::{RawSource, Y4mSource};
 pub use picture::PictureSource;
 pub use sound::{SoundSource, ToneSource, WavSource};
@@ -81,6 +87,13 @@ pub enum SourceError {
         /// Octets of a frame.
         frame_octets: usize,
     },
+    /// A camera cannot be opened, captures other pictures, or fails.
+    Camera {
+        /// The path of its device.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A line of the file is longer than lines are or begins no frame.
     Line {
         /// Its path.
@@ -101,6 +114,7 @@ impl fmt::Display for SourceError {
                 "{} ends after {octets} octets, and a frame takes {frame_octets}: check size and format",
                 path.display()
             ),
+            SourceError::Camera { path, reason } => write!(formatter, "the camera {}: {reason}", path.display()),
             SourceError::Line { path, frames } => {
                 write!(formatter, "{} has no FRAME line after {frames} frames", path.display())
             }
@@ -114,7 +128,7 @@ impl std::error::Error for SourceError {
             SourceError::Read { source, .. } => Some(source),
             SourceError::Refused { source, .. } => Some(source),
             SourceError::Sound { source, .. } => Some(source),
-            SourceError::Length { .. } | SourceError::Line { .. } => None,
+            SourceError::Length { .. } | SourceError::Camera { .. } | SourceError::Line { .. } => None,
         }
     }
 }

@@ -10,6 +10,7 @@ use thalweg_video::audio::{AudioFormat, AudioReceiver, AudioReceiverConfig, Pack
 use thalweg_video::conformance::{Alignment, FramePacing, PacingMeter};
 use thalweg_video::format::{FrameRate, Scan};
 use thalweg_video::jitter::JitterMeter;
+use thalweg_video::receiver::{NACK_ITEMS_MAX, Repair};
 use thalweg_video::rtcp::{MediaClock, NtpTime, WallClock};
 use thalweg_video::rtp::RtpHeader;
 use thalweg_video::sdp::AudioEncoding;
@@ -22,7 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
 /// Each step is a kind, a wait, and two octets that mean a time stamp or a picture.
 fn check_receiver(bytes: &[u8]) {
     let format = AudioFormat::new(AudioEncoding::L16, 1, PacketTime::EighthMillisecond).expect("a form of audio");
-    let mut receiver = AudioReceiver::new(AudioReceiverConfig::new(format, 97));
+    let repair = Repair::by_retransmission(99);
+    let mut receiver = AudioReceiver::new(AudioReceiverConfig { repair, ..AudioReceiverConfig::new(format, 97) });
     let start = Instant::from_nanos(5_000_000_000);
     let mut now = start;
     let mut samples = Vec::new();
@@ -41,12 +43,16 @@ fn check_receiver(bytes: &[u8]) {
                 let timestamp = if kind == 2 { u32::from(value) << 16 } else { u32::from(value) };
                 let header = RtpHeader {
                     marker: false,
-                    payload_type: 97,
-                    sequence: index as u16,
+                    payload_type: if kind == 4 { 99 } else { 97 },
+                    sequence: if kind == 5 { u16::from(step[1]) << 7 } else { index as u16 },
                     timestamp,
                     ssrc: u32::from(kind == 3),
                 };
                 let mut datagram = header.to_octets().to_vec();
+                if kind == 4 {
+                    // The original's number, near the newest one.
+                    datagram.extend((index as u16).wrapping_sub(u16::from(step[1] % 8)).to_be_bytes());
+                }
                 datagram.resize(12 + usize::from(step[1]) * 2, step[2]);
                 let _ = receiver.handle_datagram(now, &datagram);
             }
@@ -60,6 +66,10 @@ fn check_receiver(bytes: &[u8]) {
             assert_eq!(samples.len(), 6);
         }
         assert!(receiver.poll_block(now, &mut samples).is_none(), "the receiver comes to rest");
+        while let Some(items) = receiver.poll_nack(now) {
+            assert!(items.len() <= NACK_ITEMS_MAX);
+        }
+        assert!(receiver.nack_timeout() > now, "requests come to rest");
         let counters = receiver.counters();
         let heard = counters.frames_played - counters.frames_concealed;
         assert_eq!(counters.frames_placed, heard + counters.frames_skipped + receiver.frames_waiting());

@@ -1,6 +1,6 @@
 //! Packets of sound by their numbers, each counted once.
 
-use crate::receiver::{PacketTotals, SequenceWindow};
+use crate::receiver::{PacketTotals, RestartWatch, Seen, SequenceWindow};
 
 /// A packet so far ahead may be one of a sender that began anew (RFC 3550 §A.1, `MAX_DROPOUT`).
 const CONTINUED_PACKETS_MAX: u16 = 3000;
@@ -13,21 +13,52 @@ const GAP_MAX: u64 = 60_000;
 #[derive(Clone, Debug)]
 pub(super) struct Numbers {
     window: SequenceWindow,
+    beginnings: RestartWatch,
 }
 
 impl Numbers {
     /// Tells the newest `packets` packets apart, or more.
     pub(super) fn new(packets: usize) -> Numbers {
-        Numbers { window: SequenceWindow::new(packets) }
+        Numbers { window: SequenceWindow::new(packets), beginnings: RestartWatch::default() }
     }
 
-    /// Counts a packet.
-    pub(super) fn count(&mut self, sequence: u16, since_newest: i64) {
+    /// Counts a packet; returns its number, and what that tells.
+    pub(super) fn count(&mut self, sequence: u16, since_newest: i64) -> (u64, Seen) {
         let packets = u64::try_from(since_newest).ok().filter(|packets| *packets <= GAP_MAX);
         let packets = packets.filter(|_| self.agree(sequence, since_newest));
         let around = self.window.newest().zip(packets).map(|(newest, packets)| newest + packets);
         let number = self.window.number(sequence, 0, around);
-        self.window.insert(number);
+        // What the network delays, or a second path brings again, is of a time before the newest packet.
+        if since_newest > 0 && RestartWatch::is_behind(number, self.window.newest()) {
+            let Some(before) = self.beginnings.handle_behind(number) else { return (number, Seen::Held) };
+            self.restart();
+            self.window.insert(before);
+        }
+        (number, self.window.insert(number))
+    }
+
+    /// The number of a packet that was sent again; `None` before the first one of the stream.
+    pub(super) fn number_of_original(&self, sequence: u16) -> Option<u64> {
+        self.window.number_of_original(sequence)
+    }
+
+    /// Counts a packet that was sent again; returns what its number tells.
+    pub(super) fn count_again(&mut self, number: u64) -> Seen {
+        self.window.insert_again(number)
+    }
+
+    /// Counts a packet that came in the stream as one that was sent again, if it was asked for.
+    pub(super) fn count_if_asked(&mut self, number: u64) {
+        self.window.count_if_asked(number);
+    }
+
+    /// Which numbers came.
+    pub(super) fn window(&self) -> &SequenceWindow {
+        &self.window
+    }
+
+    pub(super) fn window_mut(&mut self) -> &mut SequenceWindow {
+        &mut self.window
     }
 
     /// Whether a packet beyond a jump of the times is one of the same sender, whose numbers go on or jump as far.
@@ -37,6 +68,7 @@ impl Numbers {
 
     /// The sender begins anew: numbers before and behind have nothing to do with each other.
     pub(super) fn restart(&mut self) {
+        self.beginnings.finish();
         self.window.finish();
     }
 

@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use thalweg_base::time::Instant;
 
-use super::format::{AudioFormat, SAMPLE_RATE_HZ};
+use super::config::{AudioReceiverConfig, PictureSync};
+use super::counters::{AudioBlock, AudioCounters, AudioError};
+use super::format::SAMPLE_RATE_HZ;
 use super::numbers::Numbers;
+use super::repair::{SoundPlace, SoundRepairs};
 use super::samples;
 use super::timeline::{Picture, Timeline};
 use super::track::Track;
 use crate::jitter::JitterMeter;
 use crate::origin::{Origin, Source};
+use crate::receiver::{NackItem, RequestCounters, Seen};
 use crate::rtcp::{MediaClock, ReceivedStream, WallClock};
-use crate::rtp::{RtpError, RtpPacket};
+use crate::rtp::RtpPacket;
 
 /// The longest delay: half of what a track holds is in the future.
 const DELAY_MAX: Duration = Duration::from_secs(2);
@@ -26,129 +30,6 @@ const CONTINUED_PACKETS_MAX: u16 = 1000;
 /// A block that could not be played for so long is passed over.
 const LATE_MAX: Duration = Duration::from_millis(100);
 
-/// What is played in place of samples that did not come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AudioConcealment {
-    /// Nothing.
-    Silence,
-    /// The block before, for up to 10 ms; then nothing.
-    Repeat,
-}
-
-/// What the picture's times are used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PictureSync {
-    /// Sound is played with its picture.
-    Follow,
-    /// Sound keeps its own times, and the difference is told.
-    Measure,
-}
-
-/// How audio is received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AudioReceiverConfig {
-    /// The form of audio. Packets of other times are taken as well.
-    pub format: AudioFormat,
-    /// RTP payload type; others are counted and dropped.
-    pub payload_type: u8,
-    /// Time from the earliest arrival to playing, in which late packets find their place. Default 20 ms; at most 2 s.
-    pub delay: Duration,
-    /// What is played in gaps. Default repetition.
-    pub concealment: AudioConcealment,
-    /// What the picture's times are used for. Default following.
-    pub sync: PictureSync,
-}
-
-impl AudioReceiverConfig {
-    /// The defaults for a form of audio.
-    pub fn new(format: AudioFormat, payload_type: u8) -> AudioReceiverConfig {
-        AudioReceiverConfig {
-            format,
-            payload_type,
-            delay: Duration::from_millis(20),
-            concealment: AudioConcealment::Repeat,
-            sync: PictureSync::Follow,
-        }
-    }
-}
-
-/// Samples to be played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AudioBlock {
-    /// Time stamp of its first sample.
-    pub timestamp: u32,
-    /// When its first sample is to be played.
-    pub due: Instant,
-    /// Samples of each channel.
-    pub frames: usize,
-    /// How many of them are concealed.
-    pub concealed: u64,
-}
-
-/// What a receiver counted; samples count once for all channels.
-///
-/// Each sample placed is played, waits or was passed over: `frames_placed` = `frames_played` − `frames_concealed` +
-/// `frames_skipped` + [`AudioReceiver::frames_waiting`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AudioCounters {
-    /// Packets of the stream.
-    pub packets: u64,
-    /// Packets of other payload types or streams.
-    pub packets_foreign: u64,
-    /// Packets that could not be read.
-    pub packets_malformed: u64,
-    /// Packets too far from the others to have a place.
-    pub packets_astray: u64,
-    /// Samples that found their place.
-    pub frames_placed: u64,
-    /// Samples that came after they were to be played.
-    pub frames_late: u64,
-    /// Samples that came again.
-    pub frames_duplicate: u64,
-    /// Samples played, with concealed ones.
-    pub frames_played: u64,
-    /// Samples concealed.
-    pub frames_concealed: u64,
-    /// Samples passed over, because the player was late or the times stepped.
-    pub frames_skipped: u64,
-    /// Times that the stream began, first or again.
-    pub starts: u64,
-}
-
-/// Why a datagram is no audio of this stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AudioError {
-    /// It is no RTP packet.
-    Rtp(RtpError),
-    /// Its payload is empty or no whole number of samples of every channel.
-    Payload {
-        /// Its octets.
-        octets: usize,
-        /// Octets of one sample of every channel.
-        multiple: usize,
-    },
-}
-
-impl std::fmt::Display for AudioError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            AudioError::Rtp(error) => write!(f, "the datagram is no RTP packet: {error}"),
-            AudioError::Payload { octets, multiple } => {
-                write!(f, "{octets} octets of audio are no multiple of the {multiple} of all channels")
-            }
-        }
-    }
-}
-
-impl std::error::Error for AudioError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            AudioError::Rtp(error) => Some(error),
-            AudioError::Payload { .. } => None,
-        }
-    }
-}
-
 /// The state machine of one stream of audio.
 ///
 /// The driver gives datagrams to [`AudioReceiver::handle_datagram`] and calls [`AudioReceiver::poll_block`] at
@@ -160,13 +41,22 @@ pub struct AudioReceiver {
     timeline: Timeline,
     source: Source,
     stream: Option<Stream>,
-    /// Packets of the streams before it, expected and received.
-    before_stream: (u64, u64),
+    /// Packets of the streams before it.
+    before_stream: PacketSums,
+    repairs: SoundRepairs,
     /// The picture's times and the clock of the audio, as they were set.
     picture: Option<(WallClock, MediaClock)>,
     /// Steps of the times that playing has followed.
     steps_followed: u64,
     counters: AudioCounters,
+}
+
+/// Packets of some streams.
+#[derive(Clone, Copy, Debug, Default)]
+struct PacketSums {
+    expected: u64,
+    received: u64,
+    recovered: u64,
 }
 
 /// The stream that is received.
@@ -203,12 +93,13 @@ impl AudioReceiver {
         let counters = AudioCounters::default();
         let source = Source::new(None);
         AudioReceiver {
+            repairs: SoundRepairs::new(config.repair, reach(&config)),
             config,
             track,
             timeline,
             source,
             stream: None,
-            before_stream: (0, 0),
+            before_stream: PacketSums::default(),
             picture: None,
             steps_followed: 0,
             counters,
@@ -226,15 +117,15 @@ impl AudioReceiver {
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Result<(), AudioError> {
         let packet = RtpPacket::parse(datagram).map_err(AudioError::Rtp);
         let packet = packet.inspect_err(|_| self.counters.packets_malformed += 1)?;
-        let (octets, multiple) = (packet.payload.len(), self.config.format.frame_octets());
-        if packet.header.payload_type != self.config.payload_type {
+        let payload_type = packet.header.payload_type;
+        if payload_type != self.config.payload_type {
+            if self.config.repair.retransmission() == Some(payload_type) {
+                return self.handle_repetition(now, &packet);
+            }
             self.counters.packets_foreign += 1;
             return Ok(());
         }
-        if octets == 0 || !octets.is_multiple_of(multiple) {
-            self.counters.packets_malformed += 1;
-            return Err(AudioError::Payload { octets, multiple });
-        }
+        let frames = self.frames_in(packet.payload)?;
         match self.source.judge(now, packet.header.ssrc) {
             Origin::Own if self.stream.is_some() => {}
             Origin::Successor if self.continues(&packet) => {}
@@ -245,8 +136,13 @@ impl AudioReceiver {
             }
         }
         self.counters.packets += 1;
-        self.handle_packet(now, &packet, octets / multiple);
+        self.handle_packet(now, &packet, frames);
         Ok(())
+    }
+
+    /// Takes a round trip that reports measured; requests reckon with it.
+    pub fn handle_round_trip(&mut self, round_trip: Duration) {
+        self.repairs.handle_round_trip(round_trip);
     }
 
     /// The sender with this source has left: another one is taken at once, where it would wait for a second of silence.
@@ -286,6 +182,18 @@ impl AudioReceiver {
         Some(AudioBlock { timestamp, due, frames, concealed })
     }
 
+    /// Gives out missing packets to ask for, at most [`NACK_ITEMS_MAX`](crate::receiver::NACK_ITEMS_MAX) entries; call again until
+    /// `None`.
+    pub fn poll_nack(&mut self, now: Instant) -> Option<&[NackItem]> {
+        let (stream, timeline) = (self.stream.as_mut()?, &self.timeline);
+        self.repairs.poll(now, &mut stream.numbers, |first| timeline.due(first))
+    }
+
+    /// When [`AudioReceiver::poll_nack`] has something; [`Instant::NEVER`] without anything missing.
+    pub fn nack_timeout(&mut self) -> Instant {
+        self.stream.as_ref().map_or(Instant::NEVER, |stream| self.repairs.due(&stream.numbers))
+    }
+
     /// When the next block is due; [`Instant::NEVER`] while no stream plays.
     pub fn poll_timeout(&self) -> Instant {
         match &self.stream {
@@ -316,25 +224,36 @@ impl AudioReceiver {
     }
 
     /// What was received under the sender's present number, for a receiver report: each packet once, though a second path brings it
-    /// again.
+    /// again. What came again in a stream of its own counts as lost (RFC 4588 §5).
     pub fn received(&self) -> Option<ReceivedStream> {
         self.stream.as_ref().map(|stream| {
             let (totals, before) = (stream.numbers.totals(), stream.before_ssrc);
+            let has_own_stream = self.config.repair.retransmission().is_some();
+            let again = if has_own_stream { 0 } else { totals.recovered };
             ReceivedStream {
                 ssrc: stream.ssrc,
                 highest_sequence: stream.numbers.highest().wrapping_sub(before.wraps),
                 expected: totals.expected.saturating_sub(before.expected),
-                received: totals.received.saturating_sub(before.received),
+                received: (totals.received + again).saturating_sub(before.received),
                 jitter: stream.jitter.rfc3550_ticks(),
             }
         })
     }
 
-    /// Packets expected and received until now, of all streams and under all numbers.
+    /// Packets expected, and received without being sent again, until now, of all streams and under all numbers.
     pub fn packets(&self) -> (u64, u64) {
-        let (expected, received) = self.before_stream;
-        let totals = self.stream.as_ref().map(|stream| stream.numbers.totals()).unwrap_or_default();
-        (expected + totals.expected, received + totals.received)
+        let PacketSums { expected, received, .. } = self.sums();
+        (expected, received)
+    }
+
+    /// Packets that came because they were sent again, of all streams.
+    pub fn recovered(&self) -> u64 {
+        self.sums().recovered
+    }
+
+    /// Requests for missing packets.
+    pub fn requests(&self) -> RequestCounters {
+        self.repairs.counters()
     }
 
     /// Samples of each channel that wait to be played.
@@ -345,6 +264,47 @@ impl AudioReceiver {
     /// What was counted.
     pub fn counters(&self) -> AudioCounters {
         self.counters
+    }
+
+    fn sums(&self) -> PacketSums {
+        let totals = self.stream.as_ref().map(|stream| stream.numbers.totals()).unwrap_or_default();
+        PacketSums {
+            expected: self.before_stream.expected + totals.expected,
+            received: self.before_stream.received + totals.received,
+            recovered: self.before_stream.recovered + totals.recovered,
+        }
+    }
+
+    /// Samples of each channel in a payload.
+    fn frames_in(&mut self, payload: &[u8]) -> Result<usize, AudioError> {
+        let (octets, multiple) = (payload.len(), self.config.format.frame_octets());
+        if octets == 0 || !octets.is_multiple_of(multiple) {
+            self.counters.packets_malformed += 1;
+            return Err(AudioError::Payload { octets, multiple });
+        }
+        Ok(octets / multiple)
+    }
+
+    /// Takes a packet that was sent again: its payload begins with the original number (RFC 4588 §4). It tells nothing of arrival times,
+    /// and nothing of packets after the newest one.
+    fn handle_repetition(&mut self, now: Instant, packet: &RtpPacket<'_>) -> Result<(), AudioError> {
+        let (original, payload) = packet.payload.split_at_checked(2).unwrap_or((&[], &[]));
+        let frames = self.frames_in(payload)?;
+        let sequence = original.iter().fold(0, |number, octet| number << 8 | u16::from(*octet));
+        let found = self.stream.as_mut().and_then(|stream| {
+            let first = stream.sample_of(packet.header.timestamp);
+            let number = stream.numbers.number_of_original(sequence).filter(|_| first <= stream.last)?;
+            self.track.fits(first, frames).then(|| (number, first, stream.numbers.count_again(number)))
+        });
+        let Some((number, first, seen)) = found else {
+            self.counters.packets_astray += 1;
+            return Ok(());
+        };
+        self.repairs.handle_repetition(now, number, &seen);
+        if matches!(seen, Seen::New(_)) {
+            self.place(first, payload, frames);
+        }
+        Ok(())
     }
 
     /// Whether a packet of another source continues numbers and times of the one before: the same sender, which had to take another
@@ -359,11 +319,13 @@ impl AudioReceiver {
         if continues {
             stream.ssrc = packet.header.ssrc;
             let totals = stream.numbers.totals();
+            let has_own_stream = self.config.repair.retransmission().is_some();
+            let again = if has_own_stream { 0 } else { totals.recovered };
             stream.before_ssrc = Baseline {
                 wraps: stream.numbers.highest().wrapping_add(u32::from(ahead)) & 0xffff_0000,
                 // Packets lost in between are of neither number.
                 expected: totals.expected + u64::from(ahead) - 1,
-                received: totals.received,
+                received: totals.received + again,
             };
         }
         continues
@@ -371,7 +333,7 @@ impl AudioReceiver {
 
     fn start(&mut self, now: Instant, packet: &RtpPacket<'_>) {
         let packets = frames_held(&self.config) / self.config.format.packet_time().frames();
-        self.before_stream = self.packets();
+        self.before_stream = self.sums();
         self.stream = Some(Stream {
             first_timestamp: packet.header.timestamp,
             last: 0,
@@ -390,6 +352,7 @@ impl AudioReceiver {
     fn begin(&mut self, sample: i64) {
         self.counters.frames_skipped += self.track.restart(sample);
         (self.timeline, self.steps_followed) = (Timeline::new(self.config.delay), 0);
+        self.repairs.reset();
         self.apply_picture();
         self.counters.starts += 1;
     }
@@ -406,8 +369,7 @@ impl AudioReceiver {
     fn handle_packet(&mut self, now: Instant, packet: &RtpPacket<'_>, frames: usize) {
         let Some(stream) = &mut self.stream else { return };
         let (sequence, timestamp) = (packet.header.sequence, packet.header.timestamp);
-        let last_timestamp = stream.first_timestamp.wrapping_add(stream.last as u32);
-        let first = stream.last + i64::from(timestamp.wrapping_sub(last_timestamp) as i32);
+        let first = stream.sample_of(timestamp);
         let since_newest = (first - stream.last) / frames as i64;
         let is_idle = !stream.is_playing;
         if is_idle || !self.track.fits(first, frames) {
@@ -429,13 +391,21 @@ impl AudioReceiver {
             self.begin(first);
         }
         let Some(stream) = &mut self.stream else { return };
-        stream.numbers.count(sequence, since_newest);
+        let (number, seen) = stream.numbers.count(sequence, since_newest);
+        // A packet has less than 2¹⁶ octets.
+        let place = SoundPlace { number, first, frames: frames as i64 };
+        self.repairs.handle_packet(now, &seen, place, self.track.next(), &mut stream.numbers);
         (stream.last, stream.jump) = (stream.last.max(first), None);
         stream.last_heard = now;
         stream.jitter.handle_packet(now, timestamp, 0);
         self.timeline.handle_arrival(now, first);
         self.timeline.follow(now);
-        let samples = samples::read(self.config.format.encoding(), packet.payload);
+        self.place(first, packet.payload, frames);
+    }
+
+    /// Puts the samples of a payload in their places.
+    fn place(&mut self, first: i64, payload: &[u8], frames: usize) {
+        let samples = samples::read(self.config.format.encoding(), payload);
         let placed = self.track.place(first, samples, frames);
         self.counters.frames_placed += placed.placed as u64;
         self.counters.frames_late += placed.late as u64;
@@ -443,9 +413,20 @@ impl AudioReceiver {
     }
 }
 
-/// Samples of each channel that a track holds: a second, or twice the delay if that is longer, behind and before the present. A
-/// picture may be shown later.
+impl Stream {
+    /// The sample that a time stamp means: the closest to the last one.
+    fn sample_of(&self, timestamp: u32) -> i64 {
+        let last = self.first_timestamp.wrapping_add(self.last as u32);
+        self.last + i64::from(timestamp.wrapping_sub(last) as i32)
+    }
+}
+
+/// How far before the present samples may wait: a second, or twice the delay if that is longer. A picture may be shown later.
+fn reach(config: &AudioReceiverConfig) -> Duration {
+    Duration::from_secs(1).max(config.delay * 2)
+}
+
+/// Samples of each channel that a track holds, behind and before the present.
 fn frames_held(config: &AudioReceiverConfig) -> usize {
-    let reach = Duration::from_secs(1).max(config.delay * 2);
-    2 * reach.as_millis() as usize * (SAMPLE_RATE_HZ / 1000) as usize
+    2 * reach(config).as_millis() as usize * (SAMPLE_RATE_HZ / 1000) as usize
 }

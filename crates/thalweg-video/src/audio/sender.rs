@@ -6,9 +6,11 @@ use std::time::Duration;
 use thalweg_base::time::Instant;
 
 use super::format::{AudioFormat, SAMPLE_RATE_HZ};
+use super::resend::SoundResends;
 use super::samples;
 use crate::rtcp::{MediaClock, SentStream, WallClock};
-use crate::rtp::RtpHeader;
+use crate::rtp::{HEADER_OCTETS, RtpHeader};
+use crate::sender::Resend;
 
 /// The most samples of each channel that wait to be sent: a second.
 const PENDING_FRAMES_MAX: usize = SAMPLE_RATE_HZ as usize;
@@ -29,6 +31,8 @@ pub struct AudioSenderConfig {
     pub sequence: u16,
     /// Time stamp of the first sample; 48 kHz.
     pub timestamp: u32,
+    /// How lost packets are sent again, as long as they are kept: [`SOUND_KEPT`](super::SOUND_KEPT).
+    pub resend: Resend,
 }
 
 /// Takes samples and gives a packet each time that one is full and due.
@@ -43,6 +47,7 @@ pub struct AudioSender {
     /// Those of them that were sent under other numbers.
     packets_before: u64,
     packets_dropped: u64,
+    resends: SoundResends,
 }
 
 impl AudioSender {
@@ -56,6 +61,7 @@ impl AudioSender {
             packets: 0,
             packets_before: 0,
             packets_dropped: 0,
+            resends: SoundResends::new(config.resend, config.format.packet_time()),
         }
     }
 
@@ -90,21 +96,38 @@ impl AudioSender {
                 self.frames_done += frames as u64;
                 continue;
             }
+            // Dropped packets leave a gap, so that the receiver counts them.
+            let number = self.packets + self.packets_dropped;
             let header = RtpHeader {
                 marker: false,
                 payload_type: self.config.payload_type,
-                // Dropped packets leave a gap, so that the receiver counts them.
-                sequence: self.config.sequence.wrapping_add((self.packets + self.packets_dropped) as u16),
+                sequence: self.config.sequence.wrapping_add(number as u16),
                 timestamp: self.config.timestamp.wrapping_add(self.frames_done as u32),
                 ssrc: self.config.ssrc,
             };
+            let start = out.len() + HEADER_OCTETS;
             out.extend(header.to_octets());
             samples::write(format.encoding(), samples, out);
+            self.resends.note_sent(number, header.timestamp, &out[start..]);
             self.packets += 1;
             self.frames_done += frames as u64;
             return true;
         }
         false
+    }
+
+    /// Takes the numbers of packets that a receiver asks for again (RFC 4585 §6.2.1); those that are kept are given out by
+    /// [`AudioSender::poll_repetition`].
+    pub fn handle_nack(&mut self, sequences: impl IntoIterator<Item = u16>) {
+        for sequence in sequences {
+            self.resends.push(sequence, self.config.sequence);
+        }
+    }
+
+    /// Appends a packet that was asked for again to `out`; returns whether there is one. Repetitions add at most a tenth to the stream:
+    /// others wait until it has sent more.
+    pub fn poll_repetition(&mut self, out: &mut Vec<u8>) -> bool {
+        self.resends.poll(&self.config, out)
     }
 
     /// When the next packet is due; [`Instant::NEVER`] until its samples are there.
@@ -129,18 +152,41 @@ impl AudioSender {
         self.packets_before = self.packets;
     }
 
-    /// Packets sent.
+    /// Another source takes the number of the repetitions' own stream: they have `ssrc` from now on (RFC 3550 §8.2). Nothing changes
+    /// where they have no stream of their own.
+    pub fn set_repetitions_ssrc(&mut self, ssrc: u32) {
+        if let Resend::Retransmission { ssrc: current, .. } = &mut self.config.resend {
+            *current = ssrc;
+            self.resends.begin_number();
+        }
+    }
+
+    /// Packets sent, without repetitions.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
+    /// Packets sent again.
+    pub fn packets_resent(&self) -> u64 {
+        self.resends.repeated()
+    }
+
     /// What was sent under the present number, for a sender report (RFC 3550 §6.4.1).
     pub fn sent(&self, wall_clock: &WallClock) -> SentStream {
-        let packet = self.config.format.packet_time().frames() * self.config.format.frame_octets();
-        let packets = self.packets - self.packets_before;
+        self.stream_of(wall_clock, self.packets - self.packets_before, 0)
+    }
+
+    /// What was sent again under the present number of repetitions; of use where they have a stream of their own.
+    pub fn repeated(&self, wall_clock: &WallClock) -> SentStream {
+        self.stream_of(wall_clock, self.resends.repeated_now(), self.config.resend.added_octets())
+    }
+
+    /// So many packets, each with octets that the samples have not.
+    fn stream_of(&self, wall_clock: &WallClock, packets: u64, added: usize) -> SentStream {
+        let payload = self.config.format.datagram_octets() - HEADER_OCTETS + added;
         SentStream {
             packets,
-            octets: packets * packet as u64,
+            octets: packets * payload as u64,
             clock: MediaClock { ntp: wall_clock.ntp(self.start), rtp: self.config.timestamp, rate_hz: SAMPLE_RATE_HZ },
         }
     }

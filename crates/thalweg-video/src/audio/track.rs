@@ -1,6 +1,6 @@
 //! The samples that wait to be played, by their place in time.
 
-use super::receiver::AudioConcealment;
+use super::config::AudioConcealment;
 
 /// The longest gap that repetition fills, in samples of each channel: 10 ms. Longer repetition sounds like a tone.
 const REPEATED_FRAMES_MAX: u64 = 480;

@@ -16,7 +16,8 @@ use super::receive::{ReceiveError, note_source, open_sockets};
 use super::send::STOP_DELAY;
 use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
 use crate::audio::{AudioCounters, AudioReceiver, AudioReceiverConfig, SAMPLE_RATE_HZ};
-use crate::rtcp::{LocalStreams, ReceivedStream, RtcpConfig, RtcpEvent, WallClock};
+use crate::receiver::{NackItem, RequestCounters};
+use crate::rtcp::{LocalStreams, NackEntry, ReceivedStream, RtcpConfig, RtcpEvent, WallClock};
 use crate::sink::SoundSink;
 
 /// When pictures are shown by the clock of their sender, told by a receiver of pictures to one of sound.
@@ -54,7 +55,7 @@ pub struct SoundReceiveOptions {
     pub group_interface: u32,
     /// Of every socket. Default: 1 MiB of receive buffer, half a second of eight channels.
     pub stream: StreamOptions,
-    /// Form, delay and concealment.
+    /// Form, delay, concealment and repair.
     pub receiver: AudioReceiverConfig,
     /// The source of our reports; random.
     pub ssrc: u32,
@@ -96,8 +97,12 @@ pub struct SoundReceiveReport {
     pub counters: AudioCounters,
     /// Samples of each channel that came and were not played.
     pub frames_waiting: u64,
-    /// The last stream, with the packets of all; `None` before the first one.
+    /// The last stream, with the packets of all that came without being sent again; `None` before the first one.
     pub stream: Option<ReceivedStream>,
+    /// Packets of all streams that came because they were sent again.
+    pub packets_recovered: u64,
+    /// Requests for missing packets.
+    pub requests: RequestCounters,
     /// What the sockets counted, of all paths.
     pub sockets: ReceiveCounts,
     /// By how many milliseconds sound is played after its picture; `None` until both ends of the comparison are known.
@@ -189,9 +194,11 @@ impl SoundReceiving<'_> {
             if stop.load(Ordering::Relaxed) || now >= self.ends() {
                 break;
             }
-            let due = self.next_due().min(self.control.poll_timeout()).min(self.ends()).min(now + STOP_DELAY);
+            let due = self.next_due().min(self.audio.nack_timeout()).min(self.control.poll_timeout());
+            let due = due.min(self.ends()).min(now + STOP_DELAY);
             self.receiver.wait_until(due).map_err(ReceiveError::Socket)?;
             while self.hear() {}
+            self.ask(clock::now());
             self.follow_picture();
             self.play(clock::now(), sink)?;
             self.report_due(clock::now());
@@ -234,7 +241,10 @@ impl SoundReceiving<'_> {
         }
         while let Some(event) = self.control.poll_event() {
             match event {
-                RtcpEvent::RoundTrip { round_trip, .. } => self.round_trip = Some(round_trip),
+                RtcpEvent::RoundTrip { round_trip, .. } => {
+                    self.round_trip = Some(round_trip);
+                    self.audio.handle_round_trip(round_trip);
+                }
                 RtcpEvent::Left { ssrc, .. } if current == Some(ssrc) => {
                     self.left = Some((ssrc, clock::now() + LINGER))
                 }
@@ -247,6 +257,16 @@ impl SoundReceiving<'_> {
             self.left = silent.map(|ssrc| (ssrc, clock::now() + LINGER));
         }
         is_more
+    }
+
+    /// Asks for what is missing and can still be played.
+    fn ask(&mut self, now: Instant) {
+        let SoundReceiving { audio, control, paths, .. } = self;
+        let Some(ssrc) = audio.received().map(|stream| stream.ssrc) else { return };
+        while let Some(items) = audio.poll_nack(now) {
+            let entry = |item: &NackItem| NackEntry { first: item.packet, following: item.following };
+            control.send_nack(paths, ssrc, items.iter().map(entry));
+        }
     }
 
     /// When receiving ends, as far as it is known.
@@ -315,6 +335,8 @@ impl SoundReceiving<'_> {
             counters: self.audio.counters(),
             frames_waiting: self.audio.frames_waiting(),
             stream: self.audio.received().map(|stream| ReceivedStream { expected, received, ..stream }),
+            packets_recovered: self.audio.recovered(),
+            requests: self.audio.requests(),
             sockets: self.receiver.counts(),
             behind_picture_millis: self.audio.picture_offset_millis(),
             steps: self.audio.steps(),

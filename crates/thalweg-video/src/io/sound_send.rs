@@ -11,11 +11,12 @@ use thalweg_transport::clock;
 use thalweg_transport::stream::{IcmpNews, StreamOptions, StreamScratch};
 
 use super::control::{Control, ControlPeer, wall_clock};
-use super::options::{TOOL, random_words};
-use super::send::{PeerReport, STOP_DELAY, SendError, open_sockets};
-use super::socket::{ControlPort, MediaReceiver, MediaSocket, Protocol};
+use super::options::{PathRoom, TOOL, random_words};
+use super::send::{PeerReport, STOP_DELAY, SendError, hear_sender, open_sockets};
+use super::socket::{ControlPort, MediaReceiver, MediaSocket};
 use crate::audio::{AudioFormat, AudioSender, AudioSenderConfig, SAMPLE_RATE_HZ};
 use crate::rtcp::{LocalStreams, RtcpConfig, RtcpEvent};
+use crate::sender::Resend;
 use crate::source::SoundSource;
 
 /// When the first frame of a picture begins, told by its sender to that of its sound.
@@ -42,7 +43,9 @@ pub struct SoundSendOptions {
     pub control: ControlPort,
     /// Of every socket. Default: as [`SendOptions`](super::SendOptions) has.
     pub stream: StreamOptions,
-    /// Form and numbers.
+    /// The MTU in bytes that packets fit. Default `None`: that of the narrowest path.
+    pub mtu: Option<u32>,
+    /// Form, numbers and repetition.
     pub sender: AudioSenderConfig,
     /// Names and times of reports. Sound with a picture has the picture's canonical name.
     pub rtcp: RtcpConfig,
@@ -62,19 +65,42 @@ impl SoundSendOptions {
             to: vec![to],
             control: ControlPort::Next,
             stream,
-            // Sequence numbers have 16 bits.
-            sender: AudioSenderConfig { format, payload_type, ssrc, sequence: sequence as u16, timestamp },
+            mtu: None,
+            sender: AudioSenderConfig {
+                format,
+                payload_type,
+                ssrc,
+                // They have 16 bits.
+                sequence: sequence as u16,
+                timestamp,
+                resend: Resend::Never,
+            },
             rtcp: RtcpConfig { tool: TOOL.to_owned(), ..RtcpConfig::new(format!("{ssrc:08x}@thalweg")) },
             start: None,
         })
+    }
+
+    /// Octets of the largest datagram: a packet, or its repetition.
+    pub fn datagram_octets(&self) -> usize {
+        self.sender.format.datagram_octets() + self.sender.resend.added_octets()
+    }
+
+    /// What the narrowest path carries now.
+    ///
+    /// # Errors
+    /// No route leads there, and no MTU is told.
+    pub fn room(&self) -> io::Result<PathRoom> {
+        PathRoom::of(&self.to, self.mtu, &self.stream)
     }
 }
 
 /// What a sender of sound did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SoundSendReport {
-    /// Packets, of each path the same.
+    /// Packets, of each path the same, without repetitions.
     pub packets: u64,
+    /// Packets sent again.
+    pub packets_resent: u64,
     /// Packets that were not sent because they were late by more than 100 ms.
     pub packets_dropped: u64,
     /// Datagrams that the system did not take, of all paths.
@@ -106,8 +132,12 @@ impl<'options> SoundSender<'options> {
     /// Opens the sockets, before the picture of this sound begins.
     ///
     /// # Errors
-    /// They cannot be opened.
+    /// They cannot be opened, no route leads to the receivers, or packets do not fit the path.
     pub fn open(options: &'options SoundSendOptions) -> Result<SoundSender<'options>, SendError> {
+        let (octets, room) = (options.datagram_octets(), options.room().map_err(SendError::Socket)?);
+        if octets > room.payload {
+            return Err(SendError::Oversize { octets, room });
+        }
         let paths = open_sockets(&options.to, &[], options.stream, options.control).map_err(SendError::Socket)?;
         let receiver = MediaReceiver::new(&paths).map_err(SendError::Socket)?;
         Ok(SoundSender { options, paths, receiver })
@@ -126,14 +156,14 @@ impl<'options> SoundSender<'options> {
         let Some(start) = wait_for_start(options.start.as_ref(), stop) else { return Ok(SoundSendReport::default()) };
         let peers: io::Result<Vec<ControlPeer>> =
             options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
-        let control =
-            Control::new(clock::now(), options.sender.ssrc, options.rtcp.clone(), peers.map_err(SendError::Socket)?);
+        let AudioSenderConfig { ssrc, resend, .. } = options.sender;
+        let control = Control::new(clock::now(), ssrc, options.rtcp.clone(), peers.map_err(SendError::Socket)?);
         let sending = SoundSending {
             options,
             sender: AudioSender::new(start, options.sender),
             paths,
             receiver,
-            control,
+            control: control.repeating(resend),
             scratch: StreamScratch::default(),
             samples: Vec::new(),
             report: SoundSendReport::default(),
@@ -181,8 +211,9 @@ impl SoundSending<'_> {
             while self.hear() {}
         }
         let now = clock::now();
-        let local = LocalStreams { sent: Some(self.sender.sent(&wall_clock(now))), ..LocalStreams::default() };
+        let local = self.streams();
         self.report.packets = self.sender.packets();
+        self.report.packets_resent = self.sender.packets_resent();
         self.report.packets_dropped = self.sender.packets_dropped();
         self.control.send_bye(now, &self.paths, &local, "end of stream");
         Ok(self.report)
@@ -202,7 +233,7 @@ impl SoundSending<'_> {
 
     fn send_due(&mut self, now: Instant) {
         let mut datagram = Vec::new();
-        while self.sender.poll_packet(now, &mut datagram) {
+        while self.sender.poll_packet(now, &mut datagram) || self.sender.poll_repetition(&mut datagram) {
             for (path, to) in self.paths.iter().zip(&self.options.to) {
                 let mut burst = path.media().burst(&mut self.scratch, *to);
                 burst.push([&datagram[..]]);
@@ -214,23 +245,23 @@ impl SoundSending<'_> {
 
     fn report_due(&mut self, now: Instant) {
         if self.control.is_due(now) {
-            // One right after the other: time between the two readings would shift sound against the picture.
-            let sent = self.sender.sent(&wall_clock(clock::now()));
-            let local = LocalStreams { sent: Some(sent), ..LocalStreams::default() };
+            let local = self.streams();
             self.control.send_report(now, &self.paths, &local);
         }
     }
 
-    /// Hears RTCP; returns whether more may be queued.
+    /// What reports tell.
+    fn streams(&self) -> LocalStreams<'static> {
+        // One right after the other: time between the two readings would shift sound against the picture.
+        let wall_clock = wall_clock(clock::now());
+        let (sent, repetitions) = (self.sender.sent(&wall_clock), self.sender.repeated(&wall_clock));
+        LocalStreams { sent: Some(sent), repetitions: Some(repetitions), received: &[] }
+    }
+
+    /// Hears RTCP, and who else has our numbers; returns whether more may be queued.
     fn hear(&mut self) -> bool {
         let SoundSending { receiver, control, .. } = self;
-        let is_more = receiver.receive(|arrival| {
-            for (protocol, datagram) in arrival.datagrams() {
-                if protocol == Protocol::Control {
-                    control.handle_datagram(arrival.message.arrived, arrival.path, arrival.message.source, datagram);
-                }
-            }
-        });
+        let is_more = receiver.receive(|arrival| hear_sender(control, &arrival));
         while let Some(event) = self.control.poll_event() {
             self.handle_event(&event);
         }
@@ -239,6 +270,9 @@ impl SoundSending<'_> {
 
     fn handle_event(&mut self, event: &RtcpEvent) {
         match event {
+            RtcpEvent::Nack { entries, .. } => {
+                self.sender.handle_nack(entries.iter().flat_map(|entry| entry.sequence_numbers()));
+            }
             RtcpEvent::Report { from, block } => {
                 let jitter = Duration::from_nanos(u64::from(block.jitter) * 1_000_000_000 / u64::from(SAMPLE_RATE_HZ));
                 let round_trip = self.report.peer.filter(|peer| peer.ssrc == *from).and_then(|peer| peer.round_trip);
@@ -251,6 +285,11 @@ impl SoundSending<'_> {
             RtcpEvent::Collision { .. } => {
                 if let Some(ssrc) = self.control.take_new_identity(clock::now(), &self.paths) {
                     self.sender.set_ssrc(ssrc);
+                }
+            }
+            RtcpEvent::RepetitionsCollision { .. } => {
+                if let Some(ssrc) = self.control.take_new_repetitions(clock::now(), &self.paths) {
+                    self.sender.set_repetitions_ssrc(ssrc);
                 }
             }
             _ => {}

@@ -33,7 +33,7 @@ impl Repair {
         Repair::Nack { reorder_window: Repair::REORDER_WINDOW, retransmission: Some(payload_type) }
     }
 
-    pub(super) const fn retransmission(self) -> Option<u8> {
+    pub(crate) const fn retransmission(self) -> Option<u8> {
         match self {
             Repair::Off => None,
             Repair::Nack { retransmission, .. } => retransmission,

@@ -19,6 +19,7 @@ mod octets;
 mod playout;
 mod presentation;
 mod repair;
+mod restart;
 mod sample_numbers;
 mod sequence;
 mod slots;
@@ -41,8 +42,10 @@ pub use numbering::LineDialect;
 pub(crate) use numbering::LineNumbering;
 pub use octets::PictureOctets;
 pub use presentation::ReceivedPicture;
+pub(crate) use repair::Repairs;
 pub use repair::{NACK_ITEMS_MAX, NackItem};
-pub(crate) use sequence::{PacketTotals, SequenceWindow};
+pub(crate) use restart::RestartWatch;
+pub(crate) use sequence::{PacketTotals, Seen, SequenceWindow};
 pub use whole::{FrameArrival, FrameHead, WholeFrames};
 
 use crate::format::Field;
@@ -54,8 +57,6 @@ use numbering::LinePlace;
 use numbers::Numbers;
 use playout::Playout;
 use presentation::Presentation;
-use repair::Repairs;
-use sequence::Seen;
 use slots::{NumberOrder, Slot, SlotPlace, Slots};
 
 /// Packets of a frame after which its first arrival may make frames due earlier: one alone may be damaged or forged.
@@ -305,8 +306,8 @@ impl VideoReceiver {
     /// Counts a packet of the stream, and notes what is missing before it.
     fn count(&mut self, now: Instant, path: NetworkPath, header: &RtpHeader, extended: u16) -> (u64, Seen) {
         let timestamp = self.slots.extend(header.timestamp);
-        let since_newest = self.slots.since_newest(now, timestamp);
-        let (number, seen) = self.numbers.insert(path, header, extended, since_newest);
+        let distance = self.slots.since_newest(now, timestamp);
+        let (number, seen) = self.numbers.insert(path, header, extended, distance);
         if let (Seen::New(gap), Some(repairs)) = (&seen, &mut self.repairs) {
             if gap.is_empty() && self.config.repair.retransmission().is_none() {
                 self.numbers.window.count_if_asked(number);
@@ -413,6 +414,7 @@ impl VideoReceiver {
         if is_new {
             self.numbers.note_opening(first, number);
         }
+        self.counters.frames.before_start += u64::from(self.slots.take_orphan(first));
         self.slots.open(now, first, place);
         Ok(place)
     }

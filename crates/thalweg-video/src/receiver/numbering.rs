@@ -1,7 +1,7 @@
 //! How a sender counts the lines of fields: ST 2110-20, FFmpeg and MTL count them in the field, GStreamer in the frame.
 
 use crate::format::{Field, Scan, VideoFormat};
-use crate::rfc4175::LineHeader;
+use crate::rfc4175::{LineHeader, pixels_of};
 
 /// Packets in a row against what was found before it is given up: damaged packets show anything.
 const CONTRADICTIONS_MAX: u8 = 16;
@@ -51,12 +51,20 @@ impl LineNumbering {
         if format.scan() == Scan::Progressive {
             return;
         }
-        let mut shown =
-            pieces.filter(|header| header.line < format.height()).filter_map(|header| shows(format, &header));
-        let Some(first) = shown.next() else { return };
-        // Both at once are nonsense.
-        if shown.all(|other| other == first) {
-            self.learn(first);
+        let mut before: Option<LineHeader> = None;
+        let mut found: Option<LineDialect> = None;
+        for header in pieces.filter(|header| header.line < format.height()) {
+            let shown = shows(format, &header).or_else(|| shown_by_order(format, &before?, &header));
+            before = Some(header);
+            match (found, shown) {
+                // Both at once are nonsense.
+                (Some(found), Some(shown)) if found != shown => return,
+                (None, Some(_)) => found = shown,
+                _ => {}
+            }
+        }
+        if let Some(found) = found {
+            self.learn(found);
         }
     }
 
@@ -99,6 +107,14 @@ fn shows(format: VideoFormat, header: &LineHeader) -> Option<LineDialect> {
     } else {
         (header.line % 2 != header.field.bit()).then_some(LineDialect::InField)
     }
+}
+
+/// The way of counting in which a piece at the beginning of a line follows one that ends its line in the same packet; none if both do
+/// or neither. With it the first lines of a stream have their places, where numbers alone tell only in the second half of a field.
+fn shown_by_order(format: VideoFormat, before: &LineHeader, header: &LineHeader) -> Option<LineDialect> {
+    let end = before.offset.checked_add(pixels_of(before, format.pixels())?)?;
+    let follows = end == format.width() && header.offset == 0 && before.field == header.field;
+    (follows && header.line == before.line + 2).then_some(LineDialect::InFrame)
 }
 
 #[cfg(test)]
@@ -146,6 +162,24 @@ mod tests {
         check(&[&[(0, 1)][..], &[(0, 50); 15]].concat(), 0, 2, LinePlace::Line(4));
         check(&[&[(0, 1)][..], &[(0, 50); 16]].concat(), 0, 2, LinePlace::Line(2));
         check(&[&[(0, 50)][..], &[(1, 0); 16]].concat(), 0, 1, LinePlace::Line(2));
+    }
+
+    #[test]
+    fn the_line_that_follows_in_a_packet_tells_how_they_are_counted() {
+        let after = |pieces: &[LineHeader]| {
+            let mut numbering = LineNumbering::new();
+            numbering.handle_packet(format(Scan::Interlaced), pieces.iter().copied());
+            numbering.dialect()
+        };
+        let piece = |line| header(0, line);
+        assert_eq!(after(&[piece(0), piece(2)]), LineDialect::InFrame);
+        assert_eq!(after(&[header(1, 1), header(1, 3)]), LineDialect::InFrame);
+        assert_eq!(after(&[piece(0), piece(1)]), LineDialect::InField);
+        assert_eq!(after(&[piece(0), piece(2), piece(3)]), LineDialect::Unknown, "both at once");
+        assert_eq!(after(&[piece(0), piece(4)]), LineDialect::Unknown, "lines are left out");
+        assert_eq!(after(&[piece(0), header(1, 3)]), LineDialect::Unknown, "of another field");
+        let half = LineHeader { length: 0, ..piece(0) };
+        assert_eq!(after(&[half, piece(2)]), LineDialect::Unknown, "the line does not end");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::sequence::{Seen, SequenceWindow};
-use super::{NetworkPath, PacketCounters, PathCounters, Paths, ReceiverConfig};
+use super::slots::FrameDistance;
+use super::{NetworkPath, PacketCounters, PathCounters, Paths, ReceiverConfig, RestartWatch};
 use crate::rfc4175::PACKETS_MAX;
 use crate::rtp::RtpHeader;
 
@@ -30,6 +31,7 @@ pub(super) struct Numbers {
     frame_packets_max: u64,
     /// Whether a number that is held can be reached in its time.
     is_held_in_time: bool,
+    restart: RestartWatch,
 }
 
 impl Numbers {
@@ -44,20 +46,28 @@ impl Numbers {
             frame_packets: 0,
             frame_packets_max: 0,
             is_held_in_time: false,
+            restart: RestartWatch::default(),
         }
     }
 
-    /// Notes a packet of the stream, whose frame is `since_newest` ticks later than the newest one so far; `None` where its time
-    /// tells nothing.
+    /// Notes a packet of the stream, whose frame is `distance` away from the newest one so far; `None` before any frame.
     pub(super) fn insert(
         &mut self,
         path: NetworkPath,
         header: &RtpHeader,
         extended_sequence: u16,
-        since_newest: Option<i64>,
+        distance: Option<FrameDistance>,
     ) -> (u64, Seen) {
+        let since_newest = match distance {
+            Some(FrameDistance::Near(ticks)) => Some(ticks),
+            Some(FrameDistance::Far(_)) | None => None,
+        };
         let around = self.expected(header.sequence, since_newest);
         let number = self.window.number(header.sequence, extended_sequence, around);
+        if self.is_from_behind(path, number, distance) {
+            let Some(before) = self.restart.handle_behind(number) else { return (number, Seen::Held) };
+            self.begin_at(path, before);
+        }
         if !self.is_held_in_time && self.window.is_confirmed_by(number) {
             self.window.begin_beside(number);
             self.opening = None;
@@ -111,6 +121,7 @@ impl Numbers {
 
     /// Gives up all that is missing.
     pub(super) fn finish(&mut self) {
+        self.restart.finish();
         self.window.finish();
         self.paths.iter_mut().flat_map(|paths| paths.iter_mut()).for_each(SequenceWindow::finish);
     }
@@ -120,8 +131,8 @@ impl Numbers {
         let totals = self.window.totals();
         (packets.expected, packets.received, packets.recovered) = (totals.expected, totals.received, totals.recovered);
         (packets.lost, packets.outstanding) = (totals.lost, totals.outstanding);
-        (packets.duplicates, packets.stale, packets.implausible) =
-            (totals.duplicates, totals.stale, totals.implausible);
+        (packets.duplicates, packets.stale) = (totals.duplicates, totals.stale);
+        packets.implausible = totals.implausible + self.restart.implausible();
         (packets.reordered, packets.reorder_distance_max) = (totals.reordered, totals.reorder_distance_max);
         if let Some(paths) = &self.paths {
             // What one path brings later than the other was not overtaken on its own path.
@@ -140,6 +151,43 @@ impl Numbers {
             packets_lost: totals.lost,
             packets_reordered: totals.reordered,
         })
+    }
+
+    /// Whether a packet is far behind on its path and yet of a later frame, or of a time that does not fit its number: what the network
+    /// delays or copies has its old time.
+    fn is_from_behind(&self, path: NetworkPath, number: u64, distance: Option<FrameDistance>) -> bool {
+        let newest = match &self.paths {
+            // What a path brings later than the other is not behind on it.
+            Some(paths) => paths[path as usize].newest(),
+            None => self.window.newest(),
+        };
+        let is_of_another_time = match distance {
+            // The frame of the one that is held may be the newest by now.
+            Some(FrameDistance::Near(ticks)) if self.restart.is_confirmed_by(number) => ticks >= 0,
+            // A second field is half a frame time later than its frame.
+            Some(FrameDistance::Near(ticks)) => ticks > self.frame_ticks * 3 / 4,
+            Some(FrameDistance::Far(ticks)) => !self.fits_time(number, ticks),
+            None => false,
+        };
+        is_of_another_time && RestartWatch::is_behind(number, newest)
+    }
+
+    /// Whether a number is where the usual packets of a frame put it, so many ticks from the newest frame; true while they are unknown.
+    fn fits_time(&self, number: u64, ticks: i64) -> bool {
+        let Some(newest) = self.window.newest().filter(|_| self.frame_packets > 0) else { return true };
+        let packets = i128::from(ticks / self.frame_ticks) * i128::from(self.frame_packets);
+        let difference = i128::from(number) - i128::from(newest) - packets;
+        difference.unsigned_abs() <= 2 * u128::from(self.frame_packets_max) + u128::from(FOLLOWING_MAX)
+    }
+
+    /// The sender began anew, and this number of it came before the present one.
+    fn begin_at(&mut self, path: NetworkPath, before: u64) {
+        self.finish();
+        self.opening = None;
+        self.window.insert(before);
+        if let Some(paths) = &mut self.paths {
+            paths[path as usize].insert(before);
+        }
     }
 
     /// The number that a packet of this time should have about: after a long gap 16 bits alone do not tell it. One that follows
@@ -200,8 +248,8 @@ mod tests {
                 let sent = packet + before;
                 let header = RtpHeader { sequence: sent as u16, ..RtpHeader::default() };
                 let extended = if extends { (sent >> 16) as u16 } else { 0 };
-                let since_newest = newest.map(|newest| timestamp - newest);
-                let (number, _) = numbers.insert(NetworkPath::First, &header, extended, since_newest);
+                let distance = newest.map(|newest| FrameDistance::Near(timestamp - newest));
+                let (number, _) = numbers.insert(NetworkPath::First, &header, extended, distance);
                 if newest != Some(timestamp) {
                     numbers.note_opening(timestamp, number);
                     newest = Some(timestamp);

@@ -56,8 +56,8 @@ struct MissingPacket {
 }
 
 /// What is asked for, and when.
-#[derive(Debug)]
-pub(super) struct Repairs {
+#[derive(Clone, Debug)]
+pub(crate) struct Repairs {
     reorder_window: Duration,
     playout: Duration,
     /// Not asked for yet, in the order in which it is due.
@@ -70,19 +70,19 @@ pub(super) struct Repairs {
     last_list: Option<Instant>,
     numbers: Vec<u64>,
     items: Vec<NackItem>,
-    pub(super) counters: RepairCounters,
+    pub(crate) counters: RepairCounters,
 }
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RepairCounters {
-    pub(super) lists: u64,
-    pub(super) requests: u64,
-    pub(super) given_up: u64,
+pub(crate) struct RepairCounters {
+    pub(crate) lists: u64,
+    pub(crate) requests: u64,
+    pub(crate) given_up: u64,
 }
 
 impl Repairs {
-    pub(super) fn new(reorder_window: Duration, playout: Duration) -> Repairs {
+    pub(crate) fn new(reorder_window: Duration, playout: Duration) -> Repairs {
         Repairs {
             reorder_window,
             playout,
@@ -98,7 +98,7 @@ impl Repairs {
     }
 
     /// Notes numbers that are missing since `now`.
-    pub(super) fn handle_gap(&mut self, now: Instant, gap: std::ops::Range<u64>, timestamp: i64) {
+    pub(crate) fn handle_gap(&mut self, now: Instant, gap: std::ops::Range<u64>, timestamp: i64) {
         let room = (MISSING_MAX - self.fresh.len()) as u64;
         self.counters.given_up += (gap.end - gap.start).saturating_sub(room);
         let due = on_grid(now + self.reorder_window);
@@ -109,7 +109,7 @@ impl Repairs {
     }
 
     /// Takes a round trip that reports measured.
-    pub(super) fn handle_round_trip(&mut self, round_trip: Duration) {
+    pub(crate) fn handle_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = Some(match self.round_trip {
             // A mean would keep a single slow answer for many round trips.
             Some(known) if round_trip >= known / 2 => known.saturating_mul(7).saturating_add(round_trip) / 8,
@@ -118,18 +118,18 @@ impl Repairs {
     }
 
     /// Notes that a packet was sent again.
-    pub(super) fn handle_repetition(&mut self, now: Instant, number: u64) {
+    pub(crate) fn handle_repetition(&mut self, now: Instant, number: u64) {
         if let Some((_, asked)) = self.probe.take_if(|(probe, _)| *probe == number) {
             self.handle_round_trip(now.since(asked));
         }
     }
 
-    pub(super) fn round_trip(&self) -> Option<Duration> {
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.round_trip
     }
 
     /// The list of what is asked for now.
-    pub(super) fn poll(
+    pub(crate) fn poll(
         &mut self,
         now: Instant,
         window: &mut SequenceWindow,
@@ -167,7 +167,7 @@ impl Repairs {
     }
 
     /// When the next list is due; [`Instant::NEVER`] without anything missing.
-    pub(super) fn due(&mut self, window: &SequenceWindow) -> Instant {
+    pub(crate) fn due(&mut self, window: &SequenceWindow) -> Instant {
         for queue in [&mut self.fresh, &mut self.asked] {
             while queue.front().is_some_and(|missing| !window.is_missing(missing.number)) {
                 queue.pop_front();
@@ -177,7 +177,7 @@ impl Repairs {
     }
 
     /// Forgets everything: the sender began anew.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.fresh.clear();
         self.asked.clear();
         (self.probe, self.last_list) = (None, None);

@@ -100,6 +100,15 @@ pub(super) enum SlotPlace {
     Jump,
 }
 
+/// Ticks from the newest frame to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameDistance {
+    /// It is believed at once.
+    Near(i64),
+    /// A single packet does not show it.
+    Far(i64),
+}
+
 /// Where the number of a packet lies among those that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberOrder {
@@ -124,6 +133,8 @@ pub(super) struct Slots {
     far: (u32, u32),
     /// Packets in a row with the newest numbers and times before the last frame that is gone.
     backward: u32,
+    /// The time stamp of a second field that came before any first one.
+    orphan: Option<u32>,
     retired: VecDeque<Arc<[u8]>>,
     coverages: Vec<Coverage>,
 }
@@ -139,6 +150,7 @@ impl Slots {
             newest_arrival: Instant::ZERO,
             far: (0, 0),
             backward: 0,
+            orphan: None,
             retired: VecDeque::with_capacity(BUFFERS_MAX + 1),
             coverages: Vec::with_capacity(capacity),
         }
@@ -166,10 +178,10 @@ impl Slots {
         self.newest
     }
 
-    /// Ticks from the newest frame to a time stamp that was counted on; `None` without any frame, and for one that is not to
-    /// be believed at once.
-    pub(super) fn since_newest(&self, now: Instant, timestamp: i64) -> Option<i64> {
-        self.newest.filter(|_| !self.is_far(now, timestamp)).map(|newest| timestamp - newest)
+    /// From the newest frame to a time stamp that was counted on; `None` without any frame.
+    pub(super) fn since_newest(&self, now: Instant, timestamp: i64) -> Option<FrameDistance> {
+        let ticks = timestamp - self.newest?;
+        Some(if self.is_far(now, timestamp) { FrameDistance::Far(ticks) } else { FrameDistance::Near(ticks) })
     }
 
     /// A time stamp counted on beyond its 32 bits: the closest to the newest one.
@@ -203,10 +215,21 @@ impl Slots {
             let is_backward = number == NumberOrder::Newest && !self.belongs(gone, extended, field);
             return Ok(if is_backward { self.handle_backward() } else { SlotPlace::Late });
         }
-        let Some(first) = self.first_field(extended, field) else { return Ok(SlotPlace::Unknown) };
+        let Some(first) = self.first_field(extended, field) else {
+            self.orphan = Some(timestamp);
+            return Ok(SlotPlace::Unknown);
+        };
         (self.far.1, self.backward) = (0, 0);
         let place = self.slots.iter().position(|slot| slot.timestamp > first).unwrap_or(self.slots.len());
         Err((first, place))
+    }
+
+    /// Whether a second field came before any first one and is of another frame than the one whose first field has this time stamp,
+    /// which is about to be opened: a frame of which nothing else will come. Tells it once.
+    pub(super) fn take_orphan(&mut self, first: i64) -> bool {
+        // The lower half is what packets carry.
+        let distance = |orphan: u32| i64::from(orphan.wrapping_sub(first as u32) as i32);
+        self.orphan.take().is_some_and(|orphan| !self.belongs(0, distance(orphan), Field::Second))
     }
 
     /// Opens a slot at a place of the order.
@@ -256,7 +279,7 @@ impl Slots {
         while let Some(slot) = self.slots.pop_front() {
             self.retire(slot.octets, slot.coverage);
         }
-        (self.gone, self.newest, self.far, self.backward) = (None, None, (0, 0), 0);
+        (self.gone, self.newest, self.far, self.backward, self.orphan) = (None, None, (0, 0), 0, None);
         ended
     }
 

@@ -7,12 +7,14 @@ use std::time::Duration;
 use thalweg_video::audio::{AudioFormat, AudioReceiverConfig, PacketTime};
 use thalweg_video::format::Scan;
 use thalweg_video::io::{
-    ControlPort, Farewell, PictureTimes, ReceiveOptions, SendOptions, SoundReceiveOptions, SoundReceiveReport,
-    SoundSendOptions, SoundSendReport, StreamStart, run_receiver, run_sender, run_sound_receiver, run_sound_sender,
+    ControlPort, Farewell, PathRoom, PictureTimes, ReceiveOptions, SendOptions, SoundReceiveOptions,
+    SoundReceiveReport, SoundSendOptions, SoundSendReport, SoundSender, StreamStart, run_receiver, run_sender,
+    run_sound_receiver, run_sound_sender,
 };
-use thalweg_video::receiver::ReceiverConfig;
+use thalweg_video::receiver::{ReceiverConfig, Repair};
 use thalweg_video::rtp::RtpHeader;
 use thalweg_video::sdp::AudioEncoding;
+use thalweg_video::sender::Resend;
 use thalweg_video::sink::{NullSink, ToneSink, ToneSummary};
 use thalweg_video::source::ToneSource;
 
@@ -144,3 +146,82 @@ fn sound_alone_ends_with_a_sender_that_falls_silent() {
         assert_eq!(has_ended, ends, "alone: {is_alone}");
     }
 }
+
+/// Relays between a sender and the receiver at `receiver` until `stop`, and loses each twentieth packet of sound; returns how many.
+fn lose_some(socket: &UdpSocket, receiver: SocketAddr, stop: &AtomicBool) -> u64 {
+    let (mut sender, mut packets, mut lost) = (None, 0_u64, 0);
+    let mut buffer = [0; 2048];
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((octets, from)) = socket.recv_from(&mut buffer) else { continue };
+        let is_answer = from == receiver;
+        sender = if is_answer { sender } else { Some(from) };
+        let is_packet = !is_answer && buffer[1] & 0x7f == 98;
+        packets += u64::from(is_packet);
+        if is_packet && packets % 20 == 7 {
+            lost += 1;
+            continue;
+        }
+        if let Some(to) = if is_answer { sender } else { Some(receiver) } {
+            // Either end may have gone.
+            let _ = socket.send_to(&buffer[..octets], to);
+        }
+    }
+    lost
+}
+
+#[test]
+fn what_the_network_loses_of_sound_comes_again() {
+    let format = AudioFormat::new(AudioEncoding::L24, 2, PacketTime::Millisecond).unwrap();
+    let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
+    relay.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+    let mut hear = hear_options(format);
+    // A machine that stalls answers late.
+    (hear.receiver.delay, hear.receiver.repair) = (Duration::from_secs(1), Repair::by_retransmission(99));
+    let mut send = SoundSendOptions::new(relay.local_addr().unwrap(), format, 98).unwrap();
+    (send.control, send.rtcp.first_report) = (ControlPort::Multiplexed, Duration::from_millis(20));
+    send.sender.resend = REPEATED;
+    let [stop, is_sent] = [(); 2].map(|()| AtomicBool::new(false));
+    let mut sink = ToneSink::new(format);
+    let (sent, heard, lost) = std::thread::scope(|scope| {
+        let losing = scope.spawn(|| lose_some(&relay, hear.bind[0], &stop));
+        let hearing = scope.spawn(|| run_sound_receiver(&mut sink, &hear, &AtomicBool::new(false)).unwrap());
+        std::thread::sleep(Duration::from_millis(100));
+        let sending = scope.spawn(|| run_sound_sender(&mut ToneSource::new(2), &send, &is_sent).unwrap());
+        std::thread::sleep(Duration::from_millis(1500));
+        is_sent.store(true, Ordering::Relaxed);
+        let (sent, heard) = (sending.join().unwrap(), hearing.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        (sent, heard, losing.join().unwrap())
+    });
+    let stream = heard.stream.expect("packets came");
+    // Nobody misses the last one, and the last ones cannot come again.
+    let missed = stream.expected - stream.received - sent.packets_dropped;
+    assert!(lost > 30 && (lost - 1..=lost).contains(&missed), "{lost} lost: {heard:?}");
+    assert!(heard.packets_recovered + 3 >= lost && heard.packets_recovered <= lost, "{lost} lost: {heard:?}");
+    assert!(sent.packets_resent >= heard.packets_recovered, "{sent:?}");
+    assert!(heard.requests.requests >= heard.packets_recovered && heard.requests.repetitions > 0, "{heard:?}");
+    assert_eq!(sink.summary().wrong, 0, "{:?}", sink.summary());
+}
+
+#[test]
+fn sound_that_does_not_fit_its_path_is_refused_before_it_begins() {
+    let format = AudioFormat::new(AudioEncoding::L24, 8, PacketTime::Millisecond).unwrap();
+    let mut send = SoundSendOptions::new(free(), format, 98).unwrap();
+    let loopback = PathRoom { mtu: 65_535, payload: 65_507 };
+    assert_eq!((send.datagram_octets(), send.room().unwrap()), (1164, loopback), "the path itself tells its room");
+    for (mtu, resend, is_fitting) in
+        [(1192, Resend::Never, true), (1191, Resend::Never, false), (1193, REPEATED, false)]
+    {
+        (send.mtu, send.sender.resend) = (Some(mtu), resend);
+        match SoundSender::open(&send) {
+            Ok(_) => assert!(is_fitting, "{mtu}, {resend:?}"),
+            Err(error) => {
+                let expect = format!("an MTU of {mtu} has room for {}", mtu - 28);
+                assert!(!is_fitting && error.to_string().contains(&expect), "{error}");
+            }
+        }
+    }
+}
+
+/// As a stream of repetitions is sent.
+const REPEATED: Resend = Resend::Retransmission { payload_type: 99, ssrc: 3, first_sequence: 0 };

@@ -11,6 +11,7 @@ use thalweg_video::audio::{
 };
 use thalweg_video::io::{MediaOptions, MediaReceiver, MediaSocket, Protocol};
 use thalweg_video::sdp::{AudioEncoding, MediaDescription, SessionDescription};
+use thalweg_video::sender::Resend;
 
 use crate::stream::{description_of, local};
 
@@ -48,6 +49,7 @@ pub fn send(format: AudioFormat, samples: &[i32], port: u16) {
         ssrc: 0x5041,
         sequence: 65_500,
         timestamp: u32::MAX - 960,
+        resend: Resend::Never,
     };
     let mut sender = AudioSender::new(clock::now(), config);
     assert_eq!(sender.handle_samples(clock::now(), samples), samples.len());

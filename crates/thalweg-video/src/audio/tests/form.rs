@@ -6,6 +6,7 @@ use crate::audio::*;
 use crate::rtcp::{NtpTime, WallClock};
 use crate::rtp::RtpPacket;
 use crate::sdp::AudioEncoding;
+use crate::sender::Resend;
 
 fn at(micros: u64) -> Instant {
     Instant::from_nanos(1_000_000_000 + micros * 1000)
@@ -15,7 +16,14 @@ fn sender(encoding: AudioEncoding, channels: u8, packet_time: PacketTime) -> Aud
     let format = AudioFormat::new(encoding, channels, packet_time).unwrap();
     AudioSender::new(
         at(0),
-        AudioSenderConfig { format, payload_type: 97, ssrc: 7, sequence: 65_535, timestamp: u32::MAX - 47 },
+        AudioSenderConfig {
+            format,
+            payload_type: 97,
+            ssrc: 7,
+            sequence: 65_535,
+            timestamp: u32::MAX - 47,
+            resend: Resend::Never,
+        },
     )
 }
 

@@ -6,6 +6,7 @@ use thalweg_base::time::Instant;
 use super::receiver::at;
 use crate::audio::*;
 use crate::sdp::AudioEncoding;
+use crate::sender::Resend;
 
 /// What a network does to packets.
 struct Weather {
@@ -32,8 +33,9 @@ fn run(format: AudioFormat, seed: u64, seconds: u64, weather: &Weather) -> Run {
     let rng = &mut Rng::new(seed);
     let timestamp = rng.next_u64() as u32;
     let sequence = rng.next_u64() as u16;
-    let mut sender =
-        AudioSender::new(at(0), AudioSenderConfig { format, payload_type: 97, ssrc: 9, sequence, timestamp });
+    let resend = Resend::Never;
+    let config = AudioSenderConfig { format, payload_type: 97, ssrc: 9, sequence, timestamp, resend };
+    let mut sender = AudioSender::new(at(0), config);
     let concealment = AudioConcealment::Silence;
     let mut receiver = AudioReceiver::new(AudioReceiverConfig { concealment, ..AudioReceiverConfig::new(format, 97) });
     let (channels, frames) = (format.channels(), format.packet_time().frames());

@@ -78,6 +78,26 @@ fn a_sender_that_begins_anew_has_lost_nothing() {
 }
 
 #[test]
+fn a_sender_that_begins_anew_behind_its_numbers_has_lost_nothing() {
+    let mut receiver = receiver();
+    hear(&mut receiver, 0, 300, sent_at);
+    // Its times go on: the packets are none that came before.
+    hear(&mut receiver, 300, 50, |index| packet(100 + index as u16, (300 + index as u32) * 48));
+    check(&receiver, 350, 350);
+    let highest = receiver.received().unwrap().highest_sequence;
+    assert_eq!((highest, receiver.counters().starts), (149, 1));
+}
+
+#[test]
+fn old_packets_in_a_row_are_copies() {
+    let mut receiver = receiver();
+    hear(&mut receiver, 0, 300, sent_at);
+    hear(&mut receiver, 300, 150, sent_at);
+    hear(&mut receiver, 450, 1, |_| sent_at(300));
+    check(&receiver, 301, 301);
+}
+
+#[test]
 fn an_outage_is_lost_as_long_as_time_and_numbers_agree() {
     for gap in [5000, 40_000] {
         let mut receiver = receiver();

@@ -224,6 +224,7 @@ impl FrameAssembler {
             self.close_oldest();
             place -= 1;
         }
+        self.counters.frames.before_start += u64::from(self.slots.take_orphan(first));
         self.slots.open(now, first, place);
         self.playout.record(now, first);
         Ok(place)

@@ -27,7 +27,11 @@ fn frames_of_a_long_pause_are_skipped_and_not_lost() {
 #[test]
 fn a_sender_that_begins_anew_under_its_source_has_lost_nothing() {
     // The time stamps begin elsewhere too, or are those of a clock that went on.
-    for (extends, ahead, is_other_time) in [(true, 1 << 30, true), (true, 1 << 30, false), (false, 20_000, true)] {
+    // Also behind what came before, among the numbers that are still told apart.
+    let behind = 0_u32.wrapping_sub(300);
+    let beginnings = [(true, 1 << 30, true), (true, 1 << 30, false), (false, 20_000, true)];
+    let from_behind = [false, true].into_iter().flat_map(|extends| [true, false].map(|time| (extends, behind, time)));
+    for (extends, ahead, is_other_time) in beginnings.into_iter().chain(from_behind) {
         for paths in [Paths::One, Paths::Two] {
             let mut peer = Peer::new(Dialect { extends, ..ST_2110 }, Scan::Progressive);
             let mut receiver = peer.receiver(|config| config.paths = paths);
@@ -55,6 +59,42 @@ fn a_sender_that_begins_anew_under_its_source_has_lost_nothing() {
                 assert_eq!(lost, 0, "{path:?}");
             }
         }
+    }
+}
+
+#[test]
+fn pictures_go_on_at_once_after_a_beginning_behind_the_newest_number() {
+    let mut peer = Peer::new(Dialect { extends: false, ..ST_2110 }, Scan::Progressive);
+    let mut receiver = peer.receiver(|_| {});
+    play(&mut peer, &mut receiver, 0..40);
+    let before = receiver.counters().frames.complete;
+    peer.sequence = peer.sequence.wrapping_sub(1500);
+    peer.timestamp = peer.timestamp.wrapping_add(20 * FRAME);
+    play(&mut peer, &mut receiver, 60..80);
+    let ReceiverCounters { packets, frames, .. } = receiver.counters();
+    assert_eq!((packets.duplicates, packets.received), (0, 60 * 48), "{packets:?}");
+    // Those before the beginning that still waited, and all but the last two of it.
+    assert_eq!((frames.complete - before, frames.concealed, frames.lost), (2 + 18, 0, 0), "{frames:?}");
+}
+
+#[test]
+fn old_packets_from_far_behind_do_not_begin_a_stream_anew() {
+    for scan in [Scan::Progressive, Scan::Interlaced] {
+        let mut peer = Peer::new(Dialect { extends: false, ..ST_2110 }, scan);
+        let mut receiver = peer.receiver(|_| {});
+        let mut sent = Vec::new();
+        for index in 0..50 {
+            let frame = peer.frame(index as u8);
+            exchange(&mut receiver, index, &frame);
+            sent.push(frame);
+        }
+        // Copies of frames that were shown, some of them more than a second ago, in their order.
+        for packet in sent[10..40].concat() {
+            receiver.handle_datagram(at(49), &packet);
+        }
+        let packets = receiver.counters().packets;
+        assert_eq!((packets.expected, packets.received, packets.implausible), (50 * 48, 50 * 48, 0), "{packets:?}");
+        assert_eq!(packets.duplicates + packets.stale, 30 * 48);
     }
 }
 

@@ -65,7 +65,7 @@ fn check_codec(bytes: &[u8]) {
 fn check_session(mut bytes: &[u8]) {
     let mut now = Instant::from_nanos(1_000_000_000);
     let wall = WallClock::new(now, NtpTime::from_unix(Duration::from_secs(1_800_000_000)));
-    let mut session = RtcpSession::new(now, OWN, wall, RtcpConfig::new("fuzz@host"));
+    let mut session = RtcpSession::new(now, OWN, wall, RtcpConfig::new("fuzz@host")).with_repetitions(OWN + 1);
     let clock = MediaClock::new(wall.ntp(now), 5, 90_000).expect("a rate");
     let received = [ReceivedStream { ssrc: 1, highest_sequence: 90, expected: 86, received: 80, jitter: 3 }];
     let mut packets = 0;
@@ -77,7 +77,7 @@ fn check_session(mut bytes: &[u8]) {
         let _ = session.handle_datagram(now, SocketAddr::from(([127, 0, 0, 1], 5000 + u16::from(port % 2))), datagram);
         let sent = (port % 3 != 0).then_some(SentStream { packets, octets: packets * 1200, clock });
         let again = SentStream { packets: packets / 2, octets: packets * 600, clock };
-        let repetitions = (port % 5 == 0).then_some((OWN + 1, again));
+        let repetitions = (port % 5 == 0).then_some(again);
         let mut out = Vec::new();
         if session.poll_report(now, &LocalStreams { sent, repetitions, received: &received }, &mut out) {
             assert!(out.len() <= 1500, "a report fits a datagram");
@@ -91,8 +91,10 @@ fn check_session(mut bytes: &[u8]) {
             if let RtcpEvent::RoundTrip { round_trip, .. } = event {
                 assert!(round_trip <= now.since(Instant::from_nanos(1_000_000_000)));
             }
-            if matches!(event, RtcpEvent::Collision { .. }) {
-                session.create_new_identity(now, OWN, &mut out);
+            match event {
+                RtcpEvent::Collision { .. } => session.create_new_identity(now, OWN, &mut out),
+                RtcpEvent::RepetitionsCollision { .. } => session.create_new_repetitions(now, OWN + 1, &mut out),
+                _ => {}
             }
         }
         assert!(events <= 256);

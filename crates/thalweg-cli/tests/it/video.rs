@@ -371,6 +371,9 @@ fn each_wrong_option_is_named_with_a_remedy() {
     send(&["--seconds", "-1"], "seconds");
     send(&["--source", "camera"], "y4m:PATH");
     send(&["--repeat"], "leave --repeat out");
+    send(&["--source", "v4l2:/dev/video0", "--repeat"], "leave --repeat out");
+    #[cfg(not(feature = "v4l2"))]
+    send(&["--source", "v4l2:/dev/video0"], "build it with --features v4l2");
     send(&["--sound", "drum"], "give tone or wav:PATH");
     send(&["--channels", "2"], "--sound");
     send(&["--sound", "tone", "--channels", "9"], "1..=8");

@@ -185,6 +185,72 @@ fn what_is_not_received_is_explained_in_the_words_of_the_receiver() {
     assert!(explained.contains("not received here") && explained.contains(reason), "{explained}");
 }
 
+/// What is explained of each stream of these descriptions, of which the first one has the head.
+#[track_caller]
+fn explain(texts: &[String]) -> Vec<(Vec<String>, Option<String>)> {
+    let folder = TestFolder::new();
+    let media = texts.iter().map(|text| text.split_once("m=").map_or("", |(_, media)| media));
+    let head = texts[0].split_once("m=").map_or("", |(head, _)| head);
+    folder.write("all.sdp", &media.fold(head.to_owned(), |text, media| format!("{text}m={media}")));
+    let said = run(&["video", "sdp", "--explain", &folder.path("all.sdp"), "--json"]).expect_code(0);
+    let said: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let explained = |stream: &serde_json::Value| -> (Vec<String>, Option<String>) {
+        let needs = stream["needs"].as_array().expect("a list").iter().filter_map(text);
+        (needs.collect(), text(&stream["refusal"]))
+    };
+    said["streams"].as_array().expect("streams").iter().map(explained).collect()
+}
+
+#[test]
+fn what_is_received_of_a_description_is_explained_as_it_is() {
+    let picture = description(&["--to", "127.0.0.1:5004"]);
+    let plain = description(&["--to", "127.0.0.1:5014", "--vocabulary", "4175"]);
+    let without_rate = plain.replace("exactframerate=30000/1001; ", "");
+    let both = description(&["--to", "127.0.0.1:5024", "--sound", "tone"]);
+    let received: (Vec<String>, Option<String>) = (Vec::new(), None);
+    let first = "the first one alone is received";
+    let is_refused = |(_, refusal): &(Vec<String>, Option<String>), part: &str| {
+        assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains(part)), "{part}: {refusal:?}");
+    };
+    let said = explain(&[picture.clone(), without_rate.clone()]);
+    assert_eq!(said[0], received);
+    is_refused(&said[1], first);
+    let said = explain(&[without_rate, both.clone()]);
+    assert_eq!(said[0], (vec!["--rate RATE".to_owned()], None));
+    is_refused(&said[1], first);
+    assert_eq!(said[2], said[0], "sound beside it");
+    let said = explain(&[both.clone(), both.clone()]);
+    assert_eq!(said[..2], [received.clone(), received]);
+    [2, 3].iter().for_each(|stream| is_refused(&said[*stream], first));
+    // Of the sound, and of its repetitions.
+    let said = explain(&[both.replace("/48000", "/44100")]);
+    assert_eq!(said[0], (vec!["--sound-sink off".to_owned()], None));
+    is_refused(&said[1], "44100");
+    let said = explain(&[both.replace("depth=10", "depth=12")]);
+    is_refused(&said[0], "10 or 8 bits");
+    is_refused(&said[1], "that of the description is not");
+    let (head, media) = both.split_once("m=video").expect("a picture");
+    let (_, sound) = media.split_once("m=audio").expect("sound");
+    is_refused(&explain(&[format!("{head}m=audio{sound}")])[0], "the description has none");
+}
+
+#[test]
+fn lost_packets_of_sound_can_be_asked_for_as_the_description_says() {
+    let sound = |options: &[&str]| {
+        let text = description(&[&["--to", "127.0.0.1:5004", "--sound", "tone"], options].concat());
+        text.split_once("m=audio").expect("two media").1.to_owned()
+    };
+    let repeated = sound(&[]);
+    for part in [" RTP/AVPF 98 99", "a=rtpmap:99 rtx/48000", "a=fmtp:99 apt=98; rtx-time=500", "a=rtcp-fb:98 nack"] {
+        assert!(repeated.contains(part), "{part} in {repeated}");
+    }
+    let same = sound(&["--repair", "same"]);
+    assert!(same.contains("a=rtcp-fb:98 nack") && !same.contains("rtx"), "{same}");
+    let off = sound(&["--repair", "off"]);
+    assert!(off.contains(" RTP/AVP 98") && !off.contains("rtcp-fb"), "{off}");
+}
+
 #[test]
 fn rtcp_at_the_port_of_rtp_is_that_of_the_sound_too() {
     let (folder, sockets) = (TestFolder::new(), ports_in_a_row(4));
@@ -202,12 +268,14 @@ fn sound_that_is_larger_than_the_mtu_is_refused() {
     let sound = ["--to", "127.0.0.1:5004", "--sound", "tone", "--channels", "8", "--mtu"];
     for command in ["send", "sdp"] {
         let with = |options: &[&str], part: &str| check_refused(&[&[command], &sound[..], options].concat(), part);
-        with(&["600"], "1164 octets, and --mtu 600 has room for 572; give --packet-time 125us, fewer");
-        with(&["1191"], "--mtu 1192 or more");
-        with(&["1200", "--sound-to", "[::1]:5006"], "--mtu 1212 or more");
+        // The number of its original makes a repetition two octets longer.
+        with(&["600"], "1166 octets, and --mtu 600 has room for 572; give --packet-time 125us, fewer");
+        with(&["600", "--repair", "off"], "1164 octets, and --mtu 600 has room for 572");
+        with(&["1193"], "--mtu 1194 or more");
+        with(&["1200", "--sound-to", "[::1]:5006"], "--mtu 1214 or more");
         with(&["180", "--packet-time", "125us"], "give fewer channels");
     }
-    for fitting in [&["1192"][..], &["600", "--packet-time", "125us"]] {
+    for fitting in [&["1194"][..], &["1192", "--repair", "off"], &["600", "--packet-time", "125us"]] {
         assert!(description(&[&sound[..], fitting].concat()).contains("L24/48000/8"), "{fitting:?}");
     }
 }

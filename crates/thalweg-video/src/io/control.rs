@@ -10,6 +10,8 @@ use thalweg_transport::stream::StreamScratch;
 use super::options::random_words;
 use super::socket::MediaSocket;
 use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpPeer, RtcpSession, WallClock};
+use crate::rtp::RtpPacket;
+use crate::sender::Resend;
 
 /// The control of a stream: reports go out by every path, requests by the first.
 pub(super) struct Control {
@@ -21,7 +23,7 @@ pub(super) struct Control {
     scratch: StreamScratch,
     datagram: Vec<u8>,
     entries: Vec<NackEntry>,
-    /// Random numbers that were taken because another participant had ours.
+    /// Random numbers that were taken because another participant had one of ours.
     identities: u32,
 }
 
@@ -88,6 +90,14 @@ impl Control {
         }
     }
 
+    /// The control of a sender that repeats packets as `resend` says.
+    pub(super) fn repeating(mut self, resend: Resend) -> Control {
+        if let Resend::Retransmission { ssrc, .. } = resend {
+            self.session = self.session.with_repetitions(ssrc);
+        }
+        self
+    }
+
     pub(super) fn poll_timeout(&self) -> Instant {
         self.session.poll_timeout()
     }
@@ -142,17 +152,39 @@ impl Control {
         self.session.handle_rtp_source(ssrc, from);
     }
 
+    /// Notes an RTP packet that came to a sender: one under a number of ours is another participant's, or comes back to us.
+    pub(super) fn handle_media(&mut self, from: SocketAddr, datagram: &[u8]) {
+        if let Ok(packet) = RtpPacket::parse(datagram) {
+            self.session.handle_rtp_source(packet.header.ssrc, from);
+        }
+    }
+
     /// Leaves under our number, which another participant has as well, and goes on under a random one; returns that. `None` when this has
     /// happened too often, or no random number can be had.
     pub(super) fn take_new_identity(&mut self, now: Instant, paths: &[MediaSocket]) -> Option<u32> {
-        if self.identities == IDENTITIES_MAX {
-            return None;
-        }
-        let [ssrc, ..] = random_words().ok()?;
-        self.identities += 1;
+        let ssrc = self.take_number()?;
         self.datagram.clear();
         self.session.create_new_identity(now, ssrc, &mut self.datagram);
         self.send_by(paths);
+        Some(ssrc)
+    }
+
+    /// As [`Control::take_new_identity`] for the stream of repetitions alone.
+    pub(super) fn take_new_repetitions(&mut self, now: Instant, paths: &[MediaSocket]) -> Option<u32> {
+        let ssrc = self.take_number()?;
+        self.datagram.clear();
+        self.session.create_new_repetitions(now, ssrc, &mut self.datagram);
+        self.send_by(paths);
+        Some(ssrc)
+    }
+
+    /// A random number that nobody has.
+    fn take_number(&mut self) -> Option<u32> {
+        if self.identities == IDENTITIES_MAX {
+            return None;
+        }
+        let ssrc = random_words().ok()?.into_iter().find(|ssrc| !self.session.is_used(*ssrc))?;
+        self.identities += 1;
         Some(ssrc)
     }
 
@@ -206,15 +238,18 @@ pub(super) fn wall_clock(now: Instant) -> WallClock {
     WallClock::new(now, NtpTime::from_unix(clock::wall_clock().to_unix()))
 }
 
-/// How often a number is changed in a run: a second collision is hardly chance, and whoever forges them cannot have it go on for ever.
+/// How often numbers are changed in a run: a second collision is hardly chance, and whoever forges them cannot have it go on for ever.
 const IDENTITIES_MAX: u32 = 8;
 /// How long a report waits for room: it must not delay a picture's packets for longer than a batch of them takes.
 const CONTROL_PATIENCE: Duration = Duration::from_micros(100);
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::rtcp::CompoundWriter;
+    use crate::rtp::RtpHeader;
 
     fn address(text: &str) -> SocketAddr {
         text.parse().unwrap()
@@ -280,6 +315,37 @@ mod tests {
             CompoundWriter::new(&mut bye).bye(&sources, "");
             assert_eq!(control.handle_datagram(now, 0, from, &bye), Some(7), "{sources:?}");
         }
+    }
+
+    #[test]
+    fn numbers_are_not_changed_for_ever() {
+        let now = clock::now();
+        let resend = Resend::Retransmission { payload_type: 97, ssrc: 2, first_sequence: 0 };
+        let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown]).repeating(resend);
+        let mut numbers = BTreeSet::from([1, 2]);
+        for change in 0..IDENTITIES_MAX {
+            let taken = match change % 2 {
+                0 => control.take_new_identity(now, &[]),
+                _ => control.take_new_repetitions(now, &[]),
+            };
+            assert!(taken.is_some_and(|ssrc| numbers.insert(ssrc)), "{change}: {taken:?} of {numbers:?}");
+        }
+        assert_eq!((control.take_new_identity(now, &[]), control.take_new_repetitions(now, &[])), (None, None));
+    }
+
+    #[test]
+    fn a_packet_of_somebody_else_under_a_number_of_a_sender_is_a_collision() {
+        let (now, from) = (clock::now(), address("192.0.2.7:5004"));
+        let resend = Resend::Retransmission { payload_type: 97, ssrc: 2, first_sequence: 0 };
+        let mut control = Control::new(now, 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown]).repeating(resend);
+        let hear = |control: &mut Control, ssrc| {
+            let header = RtpHeader { payload_type: 96, ssrc, ..RtpHeader::default() };
+            control.handle_media(from, &header.to_octets());
+            control.poll_event()
+        };
+        control.handle_media(from, b"no RTP");
+        assert_eq!(hear(&mut control, 3), None);
+        assert_eq!(hear(&mut control, 2), Some(RtcpEvent::RepetitionsCollision { from }));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod windows;
 
 pub use analyse::{AnalysisReport, run_analyser};
 pub use announce::{SessionAnnouncement, hear_session, hear_sessions, interface_index};
-pub use options::{Farewell, ReceiveOptions, SendOptions};
+pub use options::{Farewell, PathRoom, ReceiveOptions, SendOptions};
 pub use pace::Lateness;
 pub use receive::{ReceiveError, ReceiveReport, ReceiveSecond, ReceiveTimes, run_receiver};
 pub use send::{PeerReport, SendError, SendReport, SendSecond, run_sender};

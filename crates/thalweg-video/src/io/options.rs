@@ -72,15 +72,34 @@ impl SendOptions {
     /// # Errors
     /// No route leads there, or the format cannot be cut for it.
     pub fn plan(&self, format: VideoFormat) -> Result<PacketPlan, SendError> {
-        let mtu = self.mtu.map_or_else(|| self.narrowest(), Ok).map_err(SendError::Socket)?;
-        let payload = self.to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
-        let payload = payload.saturating_sub(self.sender.resend.added_octets());
+        let room = PathRoom::of(&self.to, self.mtu, &self.stream).map_err(SendError::Socket)?;
+        let payload = room.payload.saturating_sub(self.sender.resend.added_octets());
         PacketPlan::new(format, self.packing, payload).map_err(SendError::Plan)
     }
+}
 
-    fn narrowest(&self) -> io::Result<u32> {
-        let mut paths = self.to.iter().map(|to| stream::path_mtu(*to, self.stream.multicast_interface));
-        paths.try_fold(u32::from(u16::MAX), |narrowest, mtu| Ok(narrowest.min(mtu?)))
+/// What the narrowest of a stream's paths carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRoom {
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// The longest payload of a datagram in bytes.
+    pub payload: usize,
+}
+
+impl PathRoom {
+    /// That of the paths to these addresses, or of such ones with this `mtu`.
+    ///
+    /// # Errors
+    /// No route leads there, and no MTU is told.
+    pub(super) fn of(to: &[SocketAddr], mtu: Option<u32>, options: &StreamOptions) -> io::Result<PathRoom> {
+        let narrowest = || -> io::Result<u32> {
+            let mut paths = to.iter().map(|to| stream::path_mtu(*to, options.multicast_interface));
+            paths.try_fold(u32::from(u16::MAX), |narrowest, mtu| mtu.map(|mtu| narrowest.min(mtu)))
+        };
+        let mtu = mtu.map_or_else(narrowest, Ok)?;
+        let payload = to.iter().map(|to| stream::payload_max(mtu, to.ip())).min().unwrap_or_default();
+        Ok(PathRoom { mtu, payload })
     }
 }
 

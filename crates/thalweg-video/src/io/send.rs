@@ -12,14 +12,14 @@ use thalweg_transport::{clock, thread};
 
 use super::control::{Control, ControlPeer};
 use super::frames::{Prepared, PreparedFrames, prepare};
-use super::options::SendOptions;
+use super::options::{PathRoom, SendOptions};
 use super::pace::{Ask, Lateness, Waits};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
 use super::windows::{Seconds, Windows};
 use crate::rfc4175::{PacketPlan, PlanError};
 use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpEvent, SentStream};
 use crate::sender::{
-    FRAMES_KEPT, FrameRefusal, PacketBatch, Resend, SenderCounters, SenderError, SentCounts, VideoSender,
+    FRAMES_KEPT, FrameRefusal, PacketBatch, SenderConfig, SenderCounters, SenderError, SentCounts, VideoSender,
 };
 use crate::source::{FrameSource, SourceError};
 
@@ -172,7 +172,8 @@ impl<'options> Sending<'options> {
         let now = clock::now();
         let peers: io::Result<Vec<ControlPeer>> =
             options.to.iter().map(|to| Ok(ControlPeer::Told(options.control.beside(*to)?))).collect();
-        let control = Control::new(now, sender.config().ssrc, options.rtcp.clone(), peers?);
+        let SenderConfig { ssrc, resend, .. } = *sender.config();
+        let control = Control::new(now, ssrc, options.rtcp.clone(), peers?).repeating(resend);
         let tally = Tally {
             begun: now,
             cpu: thalweg_host::cpu_time(),
@@ -309,17 +310,10 @@ impl<'options> Sending<'options> {
         }
     }
 
-    /// Hears RTCP; returns whether more may be queued.
+    /// Hears RTCP, and who else has our numbers; returns whether more may be queued.
     fn hear(&mut self, asks: bool) -> bool {
         let Sending { receiver, control, .. } = self;
-        let handle = |arrival: MediaArrival<'_>| {
-            for (protocol, datagram) in arrival.datagrams() {
-                if protocol == Protocol::Control {
-                    let MediaArrival { path, message, .. } = arrival;
-                    control.handle_datagram(message.arrived, path, message.source, datagram);
-                }
-            }
-        };
+        let handle = |arrival: MediaArrival<'_>| hear_sender(control, &arrival);
         let is_more = if asks {
             receiver.receive_control(handle);
             false
@@ -352,6 +346,11 @@ impl<'options> Sending<'options> {
                     self.sender.set_ssrc(ssrc);
                 }
             }
+            RtcpEvent::RepetitionsCollision { .. } => {
+                if let Some(ssrc) = self.control.take_new_repetitions(clock::now(), &self.paths) {
+                    self.sender.set_repetitions_ssrc(ssrc);
+                }
+            }
             _ => {}
         }
     }
@@ -363,10 +362,7 @@ impl<'options> Sending<'options> {
         let ntp = NtpTime::from_unix(wall_clock.to_unix());
         let clock = MediaClock { ntp, rtp: self.sender.timestamp_at(now), rate_hz: CLOCK_HZ };
         let stream = |SentCounts { packets, octets }| SentStream { packets, octets, clock };
-        let repetitions = match self.sender.config().resend {
-            Resend::Retransmission { ssrc, .. } => Some((ssrc, stream(self.sender.repeated()))),
-            Resend::Never | Resend::Same => None,
-        };
+        let repetitions = Some(stream(self.sender.repeated()));
         LocalStreams { sent: Some(stream(self.sender.sent())), repetitions, received: &[] }
     }
 
@@ -391,6 +387,17 @@ impl<'options> Sending<'options> {
     fn leave(mut self, now: Instant) {
         let local = self.streams();
         self.control.send_bye(now, &self.paths, &local, "end of stream");
+    }
+}
+
+/// Gives what came to a sender to its control.
+pub(super) fn hear_sender(control: &mut Control, arrival: &MediaArrival<'_>) {
+    let MediaArrival { path, message, .. } = *arrival;
+    for (protocol, datagram) in arrival.datagrams() {
+        match protocol {
+            Protocol::Control => _ = control.handle_datagram(message.arrived, path, message.source, datagram),
+            Protocol::Media => control.handle_media(message.source, datagram),
+        }
     }
 }
 
@@ -427,6 +434,13 @@ pub enum SendError {
     Frame(FrameRefusal),
     /// The source failed; what it gave before was sent.
     Source(SourceError),
+    /// Packets of sound are larger than their path takes; they are not cut.
+    Oversize {
+        /// Octets of the largest one, that of a repetition where there are some.
+        octets: usize,
+        /// The narrowest path.
+        room: PathRoom,
+    },
     /// A source of sound has other channels than the form says.
     Channels {
         /// Channels of the source.
@@ -444,6 +458,11 @@ impl fmt::Display for SendError {
             SendError::Config(error) => error.fmt(formatter),
             SendError::Frame(error) => error.fmt(formatter),
             SendError::Source(error) => error.fmt(formatter),
+            SendError::Oversize { octets, room: PathRoom { mtu, payload } } => write!(
+                formatter,
+                "datagrams of sound have up to {octets} octets, and a path with an MTU of {mtu} has room for {payload}: give fewer channels \
+                 or less time in a packet"
+            ),
             SendError::Channels { source, format } => {
                 write!(formatter, "the source of sound has {source} channels, and {format} are to be sent")
             }
@@ -459,7 +478,7 @@ impl std::error::Error for SendError {
             SendError::Config(error) => error,
             SendError::Frame(error) => error,
             SendError::Source(error) => error,
-            SendError::Channels { .. } => return None,
+            SendError::Oversize { .. } | SendError::Channels { .. } => return None,
         })
     }
 }

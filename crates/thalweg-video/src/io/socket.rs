@@ -112,7 +112,7 @@ impl MediaSocket {
     /// where there is none.
     ///
     /// # Errors
-    /// As [`StreamSocket::join`]; each source takes a place of `igmp_max_msf` or `mld_max_msf`.
+    /// As [`StreamSocket::join`]; each source takes a place of `net.ipv4.igmp_max_msf` (10 by default) or `net.ipv6.mld_max_msf` (64).
     pub fn join(&self, group: IpAddr, sources: &[IpAddr], interface: u32) -> io::Result<()> {
         // The kernel refuses a source that it has.
         let sources: BTreeSet<IpAddr> = sources.iter().copied().collect();
@@ -120,7 +120,8 @@ impl MediaSocket {
             if sources.is_empty() {
                 return socket.join(group, interface);
             }
-            sources.iter().try_for_each(|source| socket.join_source(group, *source, interface))
+            let joined = sources.iter().try_for_each(|source| socket.join_source(group, *source, interface));
+            joined.map_err(|error| refused_sources(group, sources.len(), &error))
         };
         join(&self.media)?;
         self.control.as_ref().map_or(Ok(()), join)
@@ -256,6 +257,14 @@ impl MediaReceiver {
     }
 }
 
+/// Why a group is not heard from its sources.
+fn refused_sources(group: IpAddr, count: usize, error: &io::Error) -> io::Error {
+    let setting = if group.is_ipv4() { "net.ipv4.igmp_max_msf" } else { "net.ipv6.mld_max_msf" };
+    let text =
+        format!("{group} cannot be heard from its {count} sources: {error}; {setting} is the most that are taken");
+    io::Error::new(error.kind(), text)
+}
+
 /// Batches of messages that one socket gives before others have their turn.
 const UNTOLD_BATCHES_MAX: usize = 8;
 /// Times that another pair of ports is tried: each fails only when somebody holds a pair's second port alone.
@@ -265,6 +274,7 @@ const CONTROL_BUFFER_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use thalweg_transport::clock;
@@ -368,6 +378,24 @@ mod tests {
         all.sort_by_key(|(path, _, octet)| (*path, *octet));
         let media = Protocol::Media;
         assert_eq!(all, [(0, media, 1), (0, media, 2), (1, media, 3)]);
+    }
+
+    #[test]
+    fn more_sources_than_the_kernel_takes_are_refused_with_its_setting() {
+        let most = std::fs::read_to_string("/proc/sys/net/ipv4/igmp_max_msf").unwrap();
+        let most: u32 = most.trim().parse().unwrap();
+        if most > 1000 {
+            return; // A host whose owner has raised it takes too long.
+        }
+        let options = MediaOptions { control: ControlPort::Multiplexed, ..MediaOptions::default() };
+        let socket = MediaSocket::bind("0.0.0.0:0".parse().unwrap(), &options).unwrap();
+        let sources: Vec<IpAddr> = (1..=most + 1).map(|host| Ipv4Addr::from(0x7f01_0000 + host).into()).collect();
+        let group = IpAddr::from([239, 77, 3, 2]);
+        socket.join(group, &sources[1..], LOOPBACK).unwrap();
+        let socket = MediaSocket::bind("0.0.0.0:0".parse().unwrap(), &options).unwrap();
+        let refused = socket.join(group, &sources, LOOPBACK).unwrap_err().to_string();
+        assert!(refused.contains(&format!("its {} sources", most + 1)), "{refused}");
+        assert!(refused.contains("net.ipv4.igmp_max_msf"), "{refused}");
     }
 
     #[test]

@@ -60,8 +60,9 @@ impl SentStream {
 pub struct LocalStreams<'a> {
     /// The stream that it sends, under the session's SSRC.
     pub sent: Option<SentStream>,
-    /// Repetitions that have a stream of their own, with its SSRC; it has the canonical name of the session (RFC 4588 §5.2).
-    pub repetitions: Option<(u32, SentStream)>,
+    /// What it repeats under the SSRC of [`RtcpSession::with_repetitions`](super::RtcpSession::with_repetitions), a stream of its own with
+    /// the canonical name of the session (RFC 4588 §5.2).
+    pub repetitions: Option<SentStream>,
     /// The streams that it receives; the first 16 are reported, fewer where a long name comes twice.
     pub received: &'a [ReceivedStream],
 }
@@ -121,6 +122,12 @@ pub enum RtcpEvent {
         /// Where the other one is.
         from: SocketAddr,
     },
+    /// Another participant uses the SSRC of our repetitions; answer with
+    /// [`RtcpSession::create_new_repetitions`](super::RtcpSession::create_new_repetitions) (RFC 3550 §8.2).
+    RepetitionsCollision {
+        /// Where the other one is.
+        from: SocketAddr,
+    },
     /// Two other participants use one SSRC; the packets of the second one are ignored.
     Conflict {
         /// The SSRC.
@@ -137,7 +144,8 @@ pub struct RtcpCounters {
     pub datagrams: u64,
     /// Datagrams and packets in them that could not be read.
     pub malformed: u64,
-    /// Our own datagrams that came back, as multicast brings them.
+    /// Our own datagrams that came back, as multicast brings them, and packets under our numbers from where there was a collision
+    /// before (RFC 3550 §8.2).
     pub looped: u64,
     /// Packets of participants beyond [`PEERS_MAX`](super::PEERS_MAX), in conflict, or that had left.
     pub ignored: u64,

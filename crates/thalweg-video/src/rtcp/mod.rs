@@ -7,6 +7,7 @@
 
 mod clock;
 mod event;
+mod identity;
 mod losses;
 mod packet;
 mod peers;

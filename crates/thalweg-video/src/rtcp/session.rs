@@ -8,6 +8,7 @@ use thalweg_base::time::Instant;
 
 use super::clock::{WallClock, compact_nanos, to_compact};
 use super::event::{LocalStreams, RtcpConfig, RtcpCounters, RtcpEvent};
+use super::identity::{Conflicts, Encounter, Identity};
 use super::losses::{LossHistory, ReceivedStream};
 use super::packet::{Dlrr, NackEntry, ReportBlock, RtcpPacket, SDES_CNAME, SDES_TOOL, XrBlock};
 use super::peers::{PeerTable, RtcpPeer, Speaker};
@@ -34,6 +35,9 @@ const REPETITIONS_OCTETS: usize = 28 + 4;
 /// The longest canonical name that is written (RFC 3550 §6.5).
 const NAME_OCTETS_MAX: usize = 255;
 
+/// Why a number is left.
+const COLLISION: &str = "SSRC collision";
+
 /// Canonical names that are looked at in a datagram: as many as a description holds.
 const NAMES_MAX: usize = 31;
 
@@ -44,7 +48,10 @@ const NAMES_MAX: usize = 31;
 #[derive(Clone, Debug)]
 pub struct RtcpSession {
     config: RtcpConfig,
-    ssrc: u32,
+    identity: Identity,
+    /// Of repetitions that have a stream of their own.
+    repetitions: Option<Identity>,
+    conflicts: Conflicts,
     wall_clock: WallClock,
     next_report: Instant,
     reports: ReportLog,
@@ -52,8 +59,6 @@ pub struct RtcpSession {
     peers: PeerTable,
     events: VecDeque<RtcpEvent>,
     counters: RtcpCounters,
-    /// Whether a collision has been told since the SSRC was chosen.
-    has_collided: bool,
 }
 
 impl RtcpSession {
@@ -61,7 +66,9 @@ impl RtcpSession {
     pub fn new(now: Instant, ssrc: u32, wall_clock: WallClock, mut config: RtcpConfig) -> RtcpSession {
         config.interval = config.interval.max(INTERVAL_MIN);
         RtcpSession {
-            ssrc,
+            identity: Identity::new(ssrc),
+            repetitions: None,
+            conflicts: Conflicts::default(),
             wall_clock,
             next_report: now + config.first_report,
             reports: ReportLog::default(),
@@ -69,9 +76,14 @@ impl RtcpSession {
             peers: PeerTable::default(),
             events: VecDeque::new(),
             counters: RtcpCounters::default(),
-            has_collided: false,
             config,
         }
+    }
+
+    /// The same participant, whose repetitions have a stream of their own under the random `ssrc` (RFC 4588 §5.2).
+    pub fn with_repetitions(mut self, ssrc: u32) -> RtcpSession {
+        self.repetitions = Some(Identity::new(ssrc));
+        self
     }
 
     /// Takes in a datagram from the RTCP address `from`; returns at once what it taught by [`RtcpSession::poll_event`].
@@ -82,7 +94,7 @@ impl RtcpSession {
         self.counters.datagrams += 1;
         let packets = RtcpPackets::parse(datagram).inspect_err(|_| self.counters.malformed += 1)?;
         let names = Names::collect(packets.clone());
-        if names.of(self.ssrc).is_some_and(|name| name == self.config.cname) {
+        if self.own_sources().any(|ssrc| names.of(ssrc) == Some(self.config.cname.as_str())) {
             self.counters.looped += 1;
             return Ok(());
         }
@@ -97,9 +109,7 @@ impl RtcpSession {
 
     /// Notes that RTP packets of `ssrc` come from `from`, so that a collision shows before the other one reports.
     pub fn handle_rtp_source(&mut self, ssrc: u32, from: SocketAddr) {
-        if ssrc == self.ssrc {
-            self.note_collision(from);
-        }
+        self.note_use(ssrc, from);
     }
 
     /// Sets what the wall clock shows; of use when it was stepped. Round-trip times do not depend on it.
@@ -125,16 +135,15 @@ impl RtcpSession {
     /// Appends a request for packets of the stream `media` to `out`, as a full compound (RFC 4585 §3.1).
     pub fn create_nack(&self, media: u32, entries: &[NackEntry], out: &mut Vec<u8>) {
         let mut writer = CompoundWriter::new(out);
-        writer.receiver_report(self.ssrc, &[]);
-        writer.description(self.ssrc, &[(SDES_CNAME, &self.config.cname)]);
-        writer.nack(self.ssrc, media, entries);
+        writer.receiver_report(self.identity.ssrc, &[]);
+        writer.description(self.identity.ssrc, &[(SDES_CNAME, &self.config.cname)]);
+        writer.nack(self.identity.ssrc, media, entries);
     }
 
     /// Appends the last report and a BYE to `out`; the session reports no more.
     pub fn create_bye(&mut self, now: Instant, local: &LocalStreams<'_>, reason: &str, out: &mut Vec<u8>) {
         self.write_report(now, local, out);
-        let sources = [self.ssrc].into_iter().chain(local.repetitions.map(|(ssrc, _)| ssrc));
-        CompoundWriter::new(out).bye(&sources.collect::<Vec<u32>>(), reason);
+        CompoundWriter::new(out).bye(&self.own_sources().collect::<Vec<u32>>(), reason);
         self.next_report = Instant::NEVER;
     }
 
@@ -142,13 +151,28 @@ impl RtcpSession {
     ///
     /// The answer to [`RtcpEvent::Collision`].
     pub fn create_new_identity(&mut self, now: Instant, ssrc: u32, out: &mut Vec<u8>) {
+        let before = std::mem::replace(&mut self.identity, Identity::new(ssrc)).ssrc;
         let mut writer = CompoundWriter::new(out);
-        writer.receiver_report(self.ssrc, &[]);
-        writer.description(self.ssrc, &[(SDES_CNAME, &self.config.cname)]);
-        writer.bye(&[self.ssrc], "SSRC collision");
-        self.ssrc = ssrc;
-        self.has_collided = false;
+        writer.receiver_report(before, &[]);
+        writer.description(before, &[(SDES_CNAME, &self.config.cname)]);
+        writer.bye(&[before], COLLISION);
         self.reports = ReportLog { repetitions: self.reports.repetitions, ..ReportLog::default() };
+        self.next_report = now;
+    }
+
+    /// Appends a BYE for the SSRC of our repetitions to `out` and goes on repeating under the random `ssrc`, which the RTP sender must
+    /// use as well; our own SSRC stays. Receivers find them by the payload type and the canonical name, which stay too.
+    ///
+    /// The answer to [`RtcpEvent::RepetitionsCollision`]; nothing without repetitions.
+    pub fn create_new_repetitions(&mut self, now: Instant, ssrc: u32, out: &mut Vec<u8>) {
+        let Some(before) = self.repetitions.map(|repetitions| repetitions.ssrc) else { return };
+        self.repetitions = Some(Identity::new(ssrc));
+        let name: &[(u8, &str)] = &[(SDES_CNAME, &self.config.cname)];
+        let mut writer = CompoundWriter::new(out);
+        writer.receiver_report(self.identity.ssrc, &[]);
+        writer.descriptions(&[(self.identity.ssrc, name), (before, name)]);
+        writer.bye(&[before], COLLISION);
+        self.reports.repetitions = [0; 2];
         self.next_report = now;
     }
 
@@ -174,7 +198,12 @@ impl RtcpSession {
 
     /// Our SSRC.
     pub fn ssrc(&self) -> u32 {
-        self.ssrc
+        self.identity.ssrc
+    }
+
+    /// Whether we or a participant that takes part have this SSRC: a new one has to be another (RFC 3550 §8.1).
+    pub fn is_used(&self, ssrc: u32) -> bool {
+        self.is_own(ssrc) || self.peer(ssrc).is_some()
     }
 
     /// The other participants that take part.
@@ -220,7 +249,7 @@ impl RtcpSession {
                 }
             }
             RtcpPacket::ExtendedReport { ssrc, blocks } => {
-                let own = self.ssrc;
+                let own = self.identity.ssrc;
                 for block in blocks {
                     let Some(peer) = self.speaker(now, from, ssrc, names) else { return };
                     match block {
@@ -235,7 +264,7 @@ impl RtcpSession {
                 }
             }
             RtcpPacket::Nack { sender, media, entries } => {
-                if self.speaker(now, from, sender, names).is_some() && media == self.ssrc {
+                if self.speaker(now, from, sender, names).is_some() && media == self.identity.ssrc {
                     self.push(RtcpEvent::Nack { from: sender, entries: entries.collect() });
                 }
             }
@@ -245,8 +274,8 @@ impl RtcpSession {
 
     /// The peer that a packet speaks for; none if it is us, unknown beyond the bound, in conflict or gone.
     fn speaker(&mut self, now: Instant, from: SocketAddr, ssrc: u32, names: &Names) -> Option<&mut RtcpPeer> {
-        if ssrc == self.ssrc {
-            self.note_collision(from);
+        if self.is_own(ssrc) {
+            self.note_use(ssrc, from);
             return None;
         }
         match self.peers.hear(now, ssrc, from, names.of(ssrc)) {
@@ -273,7 +302,7 @@ impl RtcpSession {
     }
 
     fn handle_reports(&mut self, now: Instant, from: u32, reports: impl Iterator<Item = ReportBlock>) {
-        let own = self.ssrc;
+        let own = self.identity.ssrc;
         for block in reports.filter(|block| block.ssrc == own) {
             if let Some(peer) = self.peers.find(from) {
                 peer.report = Some(block);
@@ -302,9 +331,26 @@ impl RtcpSession {
         self.push(RtcpEvent::RoundTrip { ssrc, round_trip });
     }
 
-    fn note_collision(&mut self, from: SocketAddr) {
-        if !std::mem::replace(&mut self.has_collided, true) {
-            self.push(RtcpEvent::Collision { from });
+    /// Our SSRC, and that of repetitions with a stream of their own.
+    fn own_sources(&self) -> impl Iterator<Item = u32> + use<> {
+        [Some(self.identity), self.repetitions].into_iter().flatten().map(|identity| identity.ssrc)
+    }
+
+    fn is_own(&self, ssrc: u32) -> bool {
+        self.own_sources().any(|own| own == ssrc)
+    }
+
+    /// Notes that an SSRC is used at `from`, which matters if it is one of ours.
+    fn note_use(&mut self, ssrc: u32, from: SocketAddr) {
+        let (identity, event) = match &mut self.repetitions {
+            _ if ssrc == self.identity.ssrc => (&mut self.identity, RtcpEvent::Collision { from }),
+            Some(own) if ssrc == own.ssrc => (own, RtcpEvent::RepetitionsCollision { from }),
+            _ => return,
+        };
+        match self.conflicts.meet(identity, from) {
+            Encounter::Collision => self.push(event),
+            Encounter::Known => {}
+            Encounter::Loop => self.counters.looped += 1,
         }
     }
 
@@ -317,30 +363,31 @@ impl RtcpSession {
 
     fn write_report(&mut self, now: Instant, local: &LocalStreams<'_>, out: &mut Vec<u8>) {
         let ntp = self.wall_clock.ntp(now);
-        let blocks_max = if local.repetitions.is_some() { self.blocks_beside_repetitions() } else { BLOCKS_MAX };
+        let blocks_max = if self.repetitions.is_some() { self.blocks_beside_repetitions() } else { BLOCKS_MAX };
         let received = &local.received[..local.received.len().min(blocks_max)];
         let blocks: Vec<ReportBlock> = received.iter().map(|stream| self.report_block(now, stream)).collect();
         self.losses.record(received);
         let ReportLog { packets, repetitions, .. } = &mut self.reports;
         let sending = local.sent.filter(|sent| note_packets(packets, sent.packets));
-        let repeating = local.repetitions.filter(|(_, sent)| note_packets(repetitions, sent.packets));
+        let repeated = self.repetitions.zip(local.repetitions);
+        let repeating = repeated.filter(|(_, sent)| note_packets(repetitions, sent.packets));
         self.reports.record(now, ntp.compact());
         let mut writer = CompoundWriter::new(out);
         match sending {
-            Some(sent) => writer.sender_report(self.ssrc, &sent.info(ntp), &blocks),
-            None => writer.receiver_report(self.ssrc, &blocks),
+            Some(sent) => writer.sender_report(self.identity.ssrc, &sent.info(ntp), &blocks),
+            None => writer.receiver_report(self.identity.ssrc, &blocks),
         }
-        if let Some((ssrc, sent)) = repeating {
-            writer.sender_report(ssrc, &sent.info(ntp), &[]);
+        if let Some((repetitions, sent)) = repeating {
+            writer.sender_report(repetitions.ssrc, &sent.info(ntp), &[]);
         }
         let items = [(SDES_CNAME, self.config.cname.as_str()), (SDES_TOOL, self.config.tool.as_str())];
         let count = if self.config.tool.is_empty() { 1 } else { 2 };
-        let own = [(self.ssrc, &items[..count])];
-        let sources = own.into_iter().chain(local.repetitions.map(|(ssrc, _)| (ssrc, &items[..1])));
+        let own = [(self.identity.ssrc, &items[..count])];
+        let sources = own.into_iter().chain(self.repetitions.map(|repetitions| (repetitions.ssrc, &items[..1])));
         writer.descriptions(&sources.collect::<Vec<_>>());
         // A sender learns its round trips from receiver reports.
         let reference = sending.is_none().then_some(ntp);
-        writer.extended_report(self.ssrc, reference, &self.peers.take_answers(now, blocks_max));
+        writer.extended_report(self.identity.ssrc, reference, &self.peers.take_answers(now, blocks_max));
         self.counters.reports_sent += 1;
     }
 

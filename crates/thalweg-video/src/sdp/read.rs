@@ -1,5 +1,6 @@
 //! Reading session descriptions.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use super::video::VideoDescription;
 /// How many payload types of a media are looked at.
 const PAYLOAD_TYPES_MAX: usize = 32;
 
-/// How many reference clocks and sources of a stream are kept.
-const LIST_MAX: usize = 8;
+/// How many reference clocks of a stream are kept.
+const CLOCKS_MAX: usize = 8;
 
 /// How many paths a stream has (ST 2022-7).
 const PATHS_MAX: usize = 2;
@@ -140,7 +141,7 @@ impl<'a> MediaReader<'a> {
             paths: vec![self.path()?],
             accepts_nack: self.accepts_nack(payload_type),
             retransmission: self.retransmission(payload_type, mapping.rate_hz)?,
-            reference_clocks: self.inherited("ts-refclk").take(LIST_MAX).map(reference_clock).collect(),
+            reference_clocks: self.inherited("ts-refclk").take(CLOCKS_MAX).map(reference_clock).collect(),
             media_clock: self.inherited("mediaclk").next().map(media_clock),
         }))
     }
@@ -212,7 +213,8 @@ impl<'a> MediaReader<'a> {
         Ok(StreamPath { destination: SocketAddr::new(address.ip, self.media.port), ttl, sources, rtcp_port })
     }
 
-    /// The addresses that a source filter admits; filters that exclude, and names of hosts, are passed over.
+    /// The addresses that source filters admit, each once; filters that exclude, and names of hosts, are passed over. All are kept: a
+    /// sender whose address were left out would not be heard, and the length of the description bounds them.
     fn sources(&self, destination: IpAddr) -> Result<Vec<IpAddr>, SdpFault> {
         let mut sources = Vec::new();
         for text in self.inherited("source-filter") {
@@ -230,7 +232,8 @@ impl<'a> MediaReader<'a> {
                 }));
             }
         }
-        sources.truncate(LIST_MAX);
+        let mut known = HashSet::new();
+        sources.retain(|source| known.insert(*source));
         Ok(sources)
     }
 

@@ -62,7 +62,7 @@ pub struct StreamPath {
     pub destination: SocketAddr,
     /// Time to live of IPv4 multicast.
     pub ttl: Option<u8>,
-    /// Where packets come from: `source-filter: incl` (RFC 4570); empty for anywhere. At most 8.
+    /// Where packets come from: `source-filter: incl` (RFC 4570); empty for anywhere.
     pub sources: Vec<IpAddr>,
     /// Where RTCP goes: `rtcp` (RFC 3605), or the port itself with `rtcp-mux` (RFC 5761); otherwise the next port.
     pub rtcp_port: u16,

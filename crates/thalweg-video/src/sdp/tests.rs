@@ -203,6 +203,19 @@ fn addresses_ports_and_clocks_are_read() {
     assert_eq!(stream.media_clock, Some(MediaClockSource::Direct(0)));
 }
 
+#[test]
+fn every_source_that_a_filter_admits_is_read_once() {
+    let filter = |sources: std::ops::Range<u16>| {
+        let sources: String = sources.map(|host| format!(" 192.0.{}.{}", host / 250, host % 250)).collect();
+        format!("a=source-filter: incl IN IP4 239.1.2.3{sources}\r\n")
+    };
+    let text = video_text(SIZE) + &filter(0..40) + &filter(30..300);
+    let stream = parse(&text).streams.remove(0);
+    assert_eq!(stream.paths[0].sources.len(), 300);
+    let again = SessionDescription { streams: vec![stream], ..parse(&text) };
+    assert_eq!(parse(&again.to_text()), again, "and written");
+}
+
 /// Two media with the same video on two paths.
 fn two_paths() -> String {
     let leg = |port: u16, mid: &str| {

@@ -131,8 +131,9 @@ pub struct VideoSender {
     headers: Headers,
     next_sequence: u32,
     counters: SenderCounters,
-    /// What was sent under other numbers.
+    /// What was sent under other numbers, and what was sent again.
     before_ssrc: SentCounts,
+    before_repetitions: SentCounts,
 }
 
 /// A frame that is not begun.
@@ -178,6 +179,7 @@ impl VideoSender {
             next_sequence: config.first_sequence,
             counters: SenderCounters::default(),
             before_ssrc: SentCounts::default(),
+            before_repetitions: SentCounts::default(),
             batches,
             pacer,
             plan,
@@ -233,9 +235,21 @@ impl VideoSender {
         SentCounts { packets: packets_sent - packets, octets: payload_octets_sent - octets }
     }
 
-    /// What was sent again; of use where that has a stream of its own, whose number stays.
+    /// Another source takes the number of the repetitions' own stream: they have `ssrc` from now on (RFC 3550 §8.2). Nothing changes
+    /// where they have no stream of their own.
+    pub fn set_repetitions_ssrc(&mut self, ssrc: u32) {
+        if let Resend::Retransmission { ssrc: current, .. } = &mut self.config.resend {
+            *current = ssrc;
+            self.before_repetitions =
+                SentCounts { packets: self.counters.packets_resent, octets: self.counters.payload_octets_resent };
+        }
+    }
+
+    /// What was sent again, under the present number where that has a stream of its own.
     pub fn repeated(&self) -> SentCounts {
-        SentCounts { packets: self.counters.packets_resent, octets: self.counters.payload_octets_resent }
+        let SenderCounters { packets_resent, payload_octets_resent, .. } = self.counters;
+        let SentCounts { packets, octets } = self.before_repetitions;
+        SentCounts { packets: packets_resent - packets, octets: payload_octets_resent - octets }
     }
 
     /// What was done so far.

@@ -326,6 +326,23 @@ fn under_another_number_reports_count_anew() {
 }
 
 #[test]
+fn repetitions_under_another_number_are_counted_anew() {
+    let (mut sender, _, now) = halfway(RETRANSMISSION);
+    let number = |packet: u16| 0xfff0_u16.wrapping_add(packet);
+    let again = |sender: &mut VideoSender, packet| {
+        sender.handle_nack([number(packet)]);
+        let batch = sender.poll_batch(now).expect("a repetition is due");
+        let header = RtpPacket::parse(&datagrams(&batch)[0]).unwrap().header;
+        (header.ssrc, header.sequence, header.payload_type)
+    };
+    assert_eq!(again(&mut sender, 200), (9, 0xffff, 97));
+    sender.set_repetitions_ssrc(78);
+    assert_eq!((sender.repeated(), sender.sent().packets), (SentCounts::default(), 232));
+    assert_eq!(again(&mut sender, 201), (78, 0, 97), "the numbers go on");
+    assert_eq!((sender.repeated().packets, sender.counters().packets_resent), (1, 2));
+}
+
+#[test]
 fn repetitions_in_the_same_stream_are_unchanged_and_none_are_sent_by_default() {
     let (mut sender, sent, now) = halfway(Resend::Same);
     sender.handle_nack([0xfff0_u16.wrapping_add(200)]);

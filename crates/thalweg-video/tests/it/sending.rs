@@ -183,24 +183,63 @@ fn colliding(ssrc: u32) -> Vec<u8> {
     datagram
 }
 
+/// The numbers that were left, each farewell with its own.
+fn farewells(heard: &Heard) -> Vec<Vec<u32>> {
+    let packets = heard.control.iter().flat_map(|datagram| RtcpPackets::parse(datagram).unwrap());
+    packets
+        .filter_map(|packet| match packet.unwrap() {
+            RtcpPacket::Bye { sources, .. } => Some(sources.collect()),
+            _ => None,
+        })
+        .collect()
+}
+
 #[test]
-fn a_sender_takes_another_number_where_somebody_has_its_own_and_not_for_ever() {
+fn a_sender_takes_another_number_where_somebody_has_its_own_and_does_not_run_from_an_echo() {
     let format = small(Scan::Progressive);
     let change = |options: &mut SendOptions| options.rtcp.first_report = Duration::ZERO;
+    // Whoever answers has each number that the sender takes.
     let (_, heard, options) = exchange(format, 40, ControlPort::Next, change, |packet| Some(colliding(packet.ssrc)));
     let mut numbers: Vec<u32> = heard.packets.iter().map(|packet| packet.ssrc).collect();
     numbers.dedup();
-    assert_eq!((numbers[0], numbers.len()), (options.sender.ssrc, 9), "eight changes at most");
+    assert_eq!((numbers[0], numbers.len()), (options.sender.ssrc, 2), "RFC 3550 §8.2: the second time it is a loop");
     let sequences = heard.packets.windows(2).all(|pair| pair[1].sequence == pair[0].sequence.wrapping_add(1));
     assert!(sequences, "the packets go on in their order");
-    let packets = heard.control.iter().flat_map(|datagram| RtcpPackets::parse(datagram).unwrap());
-    let byes: Vec<u32> = packets
-        .filter_map(|packet| match packet.unwrap() {
-            RtcpPacket::Bye { sources, .. } => Some(sources.into_iter().next().unwrap()),
-            _ => None,
+    assert_eq!(farewells(&heard), numbers.iter().map(|number| vec![*number]).collect::<Vec<_>>());
+}
+
+#[test]
+fn repetitions_take_another_number_where_somebody_has_theirs() {
+    let format = small(Scan::Progressive);
+    let resend = Resend::Retransmission { payload_type: REPETITIONS, ssrc: 77, first_sequence: 9 };
+    let change = |options: &mut SendOptions| {
+        options.sender = SenderConfig { resend, ..options.sender };
+        options.rtcp.first_report = Duration::ZERO;
+    };
+    let (mut count, mut has_collided) = (0, false);
+    let answer = |packet: &Packet| {
+        count += 1;
+        // The first repetition shows the number that somebody else has.
+        if packet.ssrc == 77 && !std::mem::replace(&mut has_collided, true) {
+            return Some(colliding(77));
+        }
+        let is_asked = packet.payload_type == 96 && count % 50 == 30;
+        is_asked.then(|| {
+            let mut datagram = Vec::new();
+            let mut writer = CompoundWriter::new(&mut datagram);
+            writer.receiver_report(5, &[]);
+            writer.nack(5, packet.ssrc, &[NackEntry { first: packet.sequence as u16, following: 0 }]);
+            datagram
         })
-        .collect();
-    assert_eq!(byes, numbers, "each number is left with a farewell");
+    };
+    let (report, heard, options) = exchange(format, 40, ControlPort::Next, change, answer);
+    let again = heard.packets.iter().filter(|packet| packet.payload_type == REPETITIONS);
+    let mut again: Vec<u32> = again.map(|packet| packet.ssrc).collect();
+    again.dedup();
+    assert_eq!((again[0], again.len()), (77, 2), "{report:?}");
+    let mut own = heard.packets.iter().filter(|packet| packet.payload_type == 96);
+    assert!(own.all(|packet| packet.ssrc == options.sender.ssrc), "the stream itself keeps its number");
+    assert_eq!(farewells(&heard), [vec![77], vec![options.sender.ssrc, again[1]]]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use thalweg_video::audio::AudioFormat;
+use thalweg_video::audio::{AudioFormat, SOUND_KEPT};
 use thalweg_video::conformance::PacingKind;
 use thalweg_video::format::VideoFormat;
 use thalweg_video::io::ControlPort;
@@ -16,8 +16,7 @@ use thalweg_video::sdp::{
 };
 use thalweg_video::sender::{Batching, FRAMES_KEPT};
 
-use super::path::{PAYLOAD_TYPE, RETRANSMISSION, RepairName};
-use super::sound::SOUND_PAYLOAD_TYPE;
+use super::path::{PAYLOAD_TYPE, RETRANSMISSION, RepairName, SOUND_PAYLOAD_TYPE, SOUND_RETRANSMISSION};
 use crate::outcome::Failure;
 
 /// The vocabulary of a description.
@@ -105,12 +104,13 @@ impl OfferedStream<'_> {
     }
 
     fn sound_stream(&self, format: AudioFormat, paths: Vec<StreamPath>) -> StreamDescription {
+        let retransmission = Retransmission { payload_type: SOUND_RETRANSMISSION, kept_for: Some(SOUND_KEPT) };
         StreamDescription {
             media: MediaDescription::Audio(format.to_description()),
             payload_type: SOUND_PAYLOAD_TYPE,
             paths,
-            accepts_nack: false,
-            retransmission: None,
+            accepts_nack: self.repair != RepairName::Off,
+            retransmission: (self.repair == RepairName::Rtx).then_some(retransmission),
             reference_clocks: self.reference_clocks(),
             media_clock: (self.vocabulary == VocabularyName::Studio).then_some(MediaClockSource::Sender),
         }

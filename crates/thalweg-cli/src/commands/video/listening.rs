@@ -7,13 +7,14 @@ use std::time::Duration;
 use clap::Args;
 use thalweg_video::audio::{AudioFormat, AudioReceiverConfig, PacketTime};
 use thalweg_video::io::{ControlPort, PictureTimes, ReceiveOptions, SoundReceiveOptions};
+use thalweg_video::receiver::Repair;
 use thalweg_video::sdp::{AudioEncoding, SessionDescription};
 use thalweg_video::sink::{NullSink, SoundSink, ToneSink, ToneSummary, WavSink};
 
 use super::ends::after;
 use super::offered::{first_sound, sources_at};
+use super::path::{SOUND_PAYLOAD_TYPE, SOUND_RETRANSMISSION};
 use super::ports::sound_control;
-use super::sound::SOUND_PAYLOAD_TYPE;
 use crate::outcome::Failure;
 
 /// Sound beside the picture.
@@ -105,7 +106,8 @@ impl ListeningOptions {
         };
         // A little less than the picture waits: sound that meets its picture then pauses, and loses nothing.
         let delay = (picture.receiver.playout / 4 * 3).max(DELAY_MIN);
-        let config = AudioReceiverConfig { delay, ..AudioReceiverConfig::new(format, payload_type) };
+        let repair = offered.as_ref().map_or(Repair::by_retransmission(SOUND_RETRANSMISSION), |offered| offered.repair);
+        let config = AudioReceiverConfig { delay, repair, ..AudioReceiverConfig::new(format, payload_type) };
         let mut hear = SoundReceiveOptions::new(*first, config).map_err(Failure::from_cause)?;
         hear.bind.clone_from(told);
         // A port is the picture's alone.

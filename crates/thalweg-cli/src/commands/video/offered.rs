@@ -34,6 +34,7 @@ pub struct OfferedSound {
     pub control: ControlPort,
     /// Whom each of `to` is heard from; empty for everybody.
     pub sources: Vec<Vec<IpAddr>>,
+    pub repair: Repair,
 }
 
 /// The first sound of a session; `None` without any.
@@ -41,10 +42,7 @@ pub struct OfferedSound {
 /// # Errors
 /// Its form is none of ours.
 pub fn first_sound(session: &SessionDescription) -> Result<Option<OfferedSound>, Failure> {
-    let found = session.streams.iter().find_map(|stream| match &stream.media {
-        MediaDescription::Audio(audio) => Some((stream, audio)),
-        MediaDescription::Video(_) => None,
-    });
+    let found = sounds(session).next();
     let refused = |reason| Failure::Failed(format!("{reason}; give --sound-sink off to do without it"));
     found.map(|(stream, audio)| sound_of(stream, audio).map_err(refused)).transpose()
 }
@@ -56,6 +54,7 @@ fn sound_of(stream: &StreamDescription, audio: &AudioDescription) -> Result<Offe
         to: stream.paths.iter().map(|path| path.destination).collect(),
         control: control_of(&stream.paths)?,
         sources: sources_of(&stream.paths),
+        repair: repair_of(stream),
     })
 }
 
@@ -64,11 +63,7 @@ fn sound_of(stream: &StreamDescription, audio: &AudioDescription) -> Result<Offe
 /// # Errors
 /// There is none, its form is none of ours, or its rate is in neither the description nor `picture`, or in both.
 pub fn first_picture(session: &SessionDescription, picture: &PictureOptions) -> Result<OfferedPicture, Failure> {
-    let found = session.streams.iter().find_map(|stream| match &stream.media {
-        MediaDescription::Video(video) => Some((stream, video)),
-        MediaDescription::Audio(_) => None,
-    });
-    let Some((stream, video)) = found else {
+    let Some((stream, video)) = pictures(session).next() else {
         return Err(Failure::Failed("the session description has no picture".to_owned()));
     };
     if video.rate.is_none() && picture.rate.is_none() {
@@ -91,12 +86,63 @@ fn picture_of(stream: &StreamDescription, video: &VideoDescription, rate: FrameR
     })
 }
 
-/// Why a stream is not received, at whatever rate; `None` where it is.
-pub fn refusal_of(stream: &StreamDescription) -> Option<String> {
-    match &stream.media {
-        MediaDescription::Video(video) => picture_of(stream, video, FrameRate::NTSC).err(),
-        MediaDescription::Audio(audio) => sound_of(stream, audio).err(),
-    }
+fn pictures(session: &SessionDescription) -> impl Iterator<Item = (&StreamDescription, &VideoDescription)> {
+    session.streams.iter().filter_map(|stream| match &stream.media {
+        MediaDescription::Video(video) => Some((stream, video)),
+        MediaDescription::Audio(_) => None,
+    })
+}
+
+fn sounds(session: &SessionDescription) -> impl Iterator<Item = (&StreamDescription, &AudioDescription)> {
+    session.streams.iter().filter_map(|stream| match &stream.media {
+        MediaDescription::Audio(audio) => Some((stream, audio)),
+        MediaDescription::Video(_) => None,
+    })
+}
+
+/// What becomes of a stream of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamReception {
+    /// It is received with these options.
+    Received { needs: Vec<&'static str> },
+    /// It is not, for this reason.
+    Refused(String),
+}
+
+/// What becomes of each stream of a session: the first picture is received, and the first sound beside it.
+pub fn receptions(session: &SessionDescription) -> Vec<StreamReception> {
+    let picture = pictures(session).next();
+    let refusal = match picture {
+        None => Some("sound is received beside a picture alone, and the description has none".to_owned()),
+        Some((stream, video)) => picture_of(stream, video, FrameRate::NTSC).err(),
+    };
+    let sound = sounds(session).next();
+    let is_mute = sound.is_some_and(|(stream, audio)| sound_of(stream, audio).is_err());
+    // Neither begins without the other where the description has both.
+    let rate = picture.filter(|(_, video)| video.rate.is_none()).map(|_| "--rate RATE");
+    let needs = |options: [Option<&'static str>; 2]| -> Vec<&'static str> { options.into_iter().flatten().collect() };
+    let reception = |stream: &StreamDescription| match &stream.media {
+        MediaDescription::Video(_) if picture.is_some_and(|(first, _)| !std::ptr::eq(first, stream)) => {
+            StreamReception::Refused("of the pictures of a description the first one alone is received".to_owned())
+        }
+        MediaDescription::Audio(_) if sound.is_some_and(|(first, _)| !std::ptr::eq(first, stream)) => {
+            StreamReception::Refused("of the sounds of a description the first one alone is received".to_owned())
+        }
+        MediaDescription::Audio(audio) => match (sound_of(stream, audio), &refusal, picture) {
+            (Err(reason), ..) => StreamReception::Refused(reason),
+            (Ok(_), Some(reason), None) => StreamReception::Refused(reason.clone()),
+            (Ok(_), Some(_), Some(_)) => {
+                let reason = "sound is received beside a picture alone, and that of the description is not";
+                StreamReception::Refused(reason.to_owned())
+            }
+            (Ok(_), None, _) => StreamReception::Received { needs: needs([rate, None]) },
+        },
+        MediaDescription::Video(_) => match &refusal {
+            Some(reason) => StreamReception::Refused(reason.clone()),
+            None => StreamReception::Received { needs: needs([rate, is_mute.then_some("--sound-sink off")]) },
+        },
+    };
+    session.streams.iter().map(reception).collect()
 }
 
 /// Whom each of the addresses `bind` is heard from: as the description says of its group, or else of the path at its place.

@@ -1,14 +1,12 @@
 //! Options of the packets of a stream.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::net::SocketAddr;
 
 use clap::Args;
 use thalweg_base::traffic_class::TrafficClass;
 use thalweg_video::io::{ControlPort, SendError, SendOptions, interface_index};
 use thalweg_video::rfc4175::{PacketPlan, Packing};
-use thalweg_video::sender::{Batching, Resend};
+use thalweg_video::sender::Batching;
 
 use super::description::{OfferedStream, VocabularyName};
 use super::path::{RETRANSMISSION, RepairName, control_port};
@@ -30,7 +28,7 @@ pub struct PacketOptions {
     #[arg(long, value_name = "HOW", default_value = "wide", hide_default_value = true, value_parser = batching)]
     pub batching: Batching,
 
-    /// Send packets again that receivers ask for (default: rtx).
+    /// Send packets again that receivers ask for, of picture and sound (default: rtx).
     #[arg(long, value_enum, default_value = "rtx", hide_default_value = true)]
     pub repair: RepairName,
 
@@ -83,7 +81,7 @@ impl PacketOptions {
         };
         send.packing = self.packing;
         send.sender.batching = self.batching;
-        send.sender.resend = resend(self.repair, send.sender.ssrc);
+        send.sender.resend = self.repair.resend(RETRANSMISSION, send.sender.ssrc);
         send.stream.hops = self.ttl;
         let index = self.interface.as_deref().map(interface_index);
         send.stream.multicast_interface = index.transpose().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -110,24 +108,12 @@ impl PacketOptions {
     }
 }
 
-/// How packets are repeated; the stream of repetitions has a random identity of its own.
-fn resend(repair: RepairName, ssrc: u32) -> Resend {
-    match repair {
-        RepairName::Off => Resend::Never,
-        RepairName::Same => Resend::Same,
-        RepairName::Rtx => {
-            let random = RandomState::new().hash_one(ssrc);
-            let (other, first_sequence) = ((random >> 32) as u32, random as u16);
-            let ssrc = if other == ssrc { !other } else { other };
-            Resend::Retransmission { payload_type: RETRANSMISSION, ssrc, first_sequence }
-        }
-    }
-}
-
 /// A failure of the driver: wrong options, or a network or source that fails.
 pub fn from_send(error: SendError) -> Failure {
     match error {
-        SendError::Plan(_) | SendError::Config(_) | SendError::Channels { .. } => Failure::Usage(error.to_string()),
+        SendError::Plan(_) | SendError::Config(_) | SendError::Oversize { .. } | SendError::Channels { .. } => {
+            Failure::Usage(error.to_string())
+        }
         SendError::Socket(_) | SendError::Frame(_) | SendError::Source(_) => Failure::Failed(error.to_string()),
     }
 }

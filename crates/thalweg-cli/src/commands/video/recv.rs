@@ -13,7 +13,7 @@ use thalweg_video::io::{
     Farewell, ReceiveError, ReceiveOptions, ReceiveReport, ReceiveSecond, SoundReceiveOptions, SoundReceiveReport,
     SoundReceiver, run_receiver,
 };
-use thalweg_video::receiver::{Concealment, Repair};
+use thalweg_video::receiver::Concealment;
 use thalweg_video::sdp::SessionDescription;
 use thalweg_video::sink::{FrameSink, NullSink, PreviewSink, RawSink, VerifySink, Y4mSink};
 
@@ -21,7 +21,7 @@ use super::ends::{LimitOptions, after};
 use super::hearing::HearingOptions;
 use super::listening::{ListeningOptions, OpenSoundSink};
 use super::live::{LiveLine, micros_or_dash};
-use super::path::{RETRANSMISSION, RepairName};
+use super::path::{RETRANSMISSION, RepairName, SOUND_RETRANSMISSION};
 use super::ports::refuse_shared;
 use super::received::ReceivedFigures;
 use super::sounded::SoundReceivedFigures;
@@ -74,7 +74,7 @@ pub struct PlayoutOptions {
     #[arg(long, value_name = "HOW", default_value_t = Concealment::Previous, hide_default_value = true)]
     pub conceal: Concealment,
 
-    /// Ask for lost packets (default: as the session description says, rtx without one).
+    /// Ask for lost packets, of picture and sound (default: as the session description says, rtx without one).
     #[arg(long, value_enum)]
     pub repair: Option<RepairName>,
 }
@@ -104,7 +104,10 @@ enum OpenSink {
 pub fn run(options: &VideoReceiveOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let session = options.hearing.find_session(interrupt)?;
     let mut receive = options.driver_options(session.as_ref())?;
-    let hear = options.sound.driver_options(session.as_ref(), options.hearing.rtcp, &mut receive)?;
+    let mut hear = options.sound.driver_options(session.as_ref(), options.hearing.rtcp, &mut receive)?;
+    if let (Some(hear), Some(told)) = (&mut hear, options.playout.repair) {
+        hear.receiver.repair = told.repair(hear.receiver.repair, SOUND_RETRANSMISSION);
+    }
     refuse_shared((&receive.bind, receive.control), hear.as_ref().map(|hear| (&hear.bind[..], hear.control)))?;
     let mut sink = options.open_sink(receive.receiver.format)?;
     let proves = options.sink == SinkName::Verify;
@@ -184,18 +187,9 @@ impl VideoReceiveOptions {
         let config = &mut receive.receiver;
         config.playout = config.format.frame_time().mul_f64(self.playout.playout_frames);
         config.concealment = self.playout.conceal;
-        config.repair = match self.playout.repair {
-            None => config.repair,
-            Some(RepairName::Off) => Repair::Off,
-            Some(RepairName::Rtx) => {
-                let payload_type = match config.repair {
-                    Repair::Nack { retransmission: Some(told), .. } => told,
-                    _ => RETRANSMISSION,
-                };
-                Repair::by_retransmission(payload_type)
-            }
-            Some(RepairName::Same) => Repair::Nack { reorder_window: Repair::REORDER_WINDOW, retransmission: None },
-        };
+        if let Some(told) = self.playout.repair {
+            config.repair = told.repair(config.repair, RETRANSMISSION);
+        }
         receive.frames_max = self.limit.frames.unwrap_or(u64::MAX);
         receive.duration = self.limit.seconds.unwrap_or(Duration::MAX);
         receive.farewell = if self.stay { Farewell::Continue } else { Farewell::End };

@@ -12,7 +12,7 @@ use thalweg_video::sdp::{MediaDescription, SessionDescription, StreamDescription
 use thalweg_video::source::AtEnd;
 
 use super::description::{OfferedStream, read};
-use super::offered::refusal_of;
+use super::offered::{StreamReception, receptions};
 use super::packets::{PacketOptions, from_send};
 use super::picture::PictureOptions;
 use super::ports::{refuse_shared, sound_control};
@@ -81,6 +81,8 @@ struct ExplainedStream {
     /// What it promises by ST 2110-21; null when nothing.
     pacing: Option<&'static str>,
     mbit_per_s: Option<f64>,
+    /// Options that `video recv` needs to receive it.
+    needs: Vec<&'static str>,
     /// Why `video recv` does not receive it; null when it does.
     refusal: Option<String>,
 }
@@ -100,10 +102,10 @@ pub fn run(options: &VideoDescribeOptions, interrupt: &Interrupt) -> Result<(), 
     let format = options.picture.format()?;
     let send = options.packets.driver_options(&options.to)?;
     let plan = send.plan(format).map_err(from_send)?;
-    let sound = options.sound.open(&send, AtEnd::Stop)?;
+    let sound = options.sound.open(&send, options.packets.repair, AtEnd::Stop)?;
     let control = sound_control(send.control);
-    refuse_shared((&send.to, send.control), sound.as_ref().map(|sound| (&sound.to[..], control)))?;
-    let sound = sound.as_ref().map(|sound| (sound.format, &sound.to[..], control));
+    refuse_shared((&send.to, send.control), sound.as_ref().map(|sound| (sound.to(), control)))?;
+    let sound = sound.as_ref().map(|sound| (sound.format(), sound.to(), control));
     let text = OfferedStream { sound, ..options.packets.offered(&plan, &options.to) }.to_text()?;
     match &options.out {
         None => print_line(text.trim_end()),
@@ -128,7 +130,8 @@ fn listen(options: &VideoDescribeOptions, duration: Duration, interrupt: &Interr
 
 impl Explanation {
     fn of(session: &SessionDescription) -> Explanation {
-        let streams = session.streams.iter().map(ExplainedStream::of).collect();
+        let streams = session.streams.iter().zip(receptions(session));
+        let streams = streams.map(|(stream, reception)| ExplainedStream::of(stream, reception)).collect();
         Explanation { name: session.name.clone(), origin: session.origin.clone(), streams }
     }
 
@@ -143,7 +146,11 @@ impl Explanation {
 }
 
 impl ExplainedStream {
-    fn of(stream: &StreamDescription) -> ExplainedStream {
+    fn of(stream: &StreamDescription, reception: StreamReception) -> ExplainedStream {
+        let (needs, refusal) = match reception {
+            StreamReception::Received { needs } => (needs, None),
+            StreamReception::Refused(reason) => (Vec::new(), Some(reason)),
+        };
         let (media, rate, pacing) = match &stream.media {
             MediaDescription::Video(video) => explain_video(video),
             MediaDescription::Audio(audio) => {
@@ -160,7 +167,8 @@ impl ExplainedStream {
             accepts_nack: stream.accepts_nack,
             pacing,
             mbit_per_s: rate,
-            refusal: refusal_of(stream),
+            needs,
+            refusal,
         }
     }
 
@@ -189,7 +197,12 @@ impl ExplainedStream {
             let _ = write!(text, ", paced as {word}");
         }
         match &self.refusal {
-            None => text.push_str("\n  `thalweg video recv` receives it"),
+            None => {
+                text.push_str("\n  `thalweg video recv` receives it");
+                if !self.needs.is_empty() {
+                    let _ = write!(text, " with {}", self.needs.join(" and "));
+                }
+            }
             Some(refusal) => {
                 let _ = write!(text, "\n  not received here: {refusal}");
             }

@@ -1,7 +1,7 @@
 //! `thalweg video send`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub struct VideoSendOptions {
     #[arg(long, value_name = "ADDR:PORT", required = true)]
     pub to: Vec<SocketAddr>,
 
-    /// Send picture (bars with a moving box, and a number in each line that a receiver proves), y4m:PATH, or raw:PATH, frames as they
-    /// lie in packets (default: picture).
+    /// Send picture (bars with a moving box, and a number in each line that a receiver proves), y4m:PATH, raw:PATH, frames as they lie in
+    /// packets, or v4l2:DEVICE, a camera in the form that it has, in builds with --features v4l2 (default: picture).
     #[arg(long, value_name = "SOURCE", default_value = "picture", hide_default_value = true, value_parser = source)]
     pub source: SourceName,
 
@@ -76,6 +76,7 @@ pub enum SourceName {
     Picture,
     Y4m(PathBuf),
     Raw(PathBuf),
+    Camera(PathBuf),
 }
 
 /// Sends until the source or a limit ends it, and prints what was done.
@@ -85,7 +86,7 @@ pub enum SourceName {
 pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut source = options.open_source()?;
     let mut send = options.driver_options()?;
-    let mut sound = options.sound.open(&send, options.at_end())?;
+    let mut sound = options.sound.open(&send, options.packets.repair, options.at_end())?;
     let sound_send = sound.as_ref().map(|sound| sound.driver_options(&mut send)).transpose()?;
     refuse_shared((&send.to, send.control), None)?;
     let opened = sound_send.as_ref().map(SoundSender::open).transpose().map_err(from_send)?;
@@ -97,7 +98,8 @@ pub fn run(options: &VideoSendOptions, interrupt: &Interrupt) -> Result<(), Fail
         Ok(report) => (report, None),
         Err(error) => (None, Some(error)),
     };
-    let sounded = sound.as_ref().zip(sound_report).map(|(sound, report)| SoundSentFigures::new(sound.format, &report));
+    let sounded =
+        sound.as_ref().zip(sound_report).map(|(sound, report)| SoundSentFigures::new(sound.format(), &report));
     let figures = SentFigures::new(source.format(), &report, sounded);
     print_either(options.json, &figures, &figures)?;
     if figures.socket_errors > 0 {
@@ -142,9 +144,10 @@ impl VideoSendOptions {
     fn open_source(&self) -> Result<Box<dyn FrameSource>, Failure> {
         let at_end = self.at_end();
         Ok(match &self.source {
-            SourceName::Picture if self.repeat => {
-                return Err(Failure::Usage("the test picture has no end; leave --repeat out".to_owned()));
+            SourceName::Picture | SourceName::Camera(_) if self.repeat => {
+                return Err(Failure::Usage("such a source has no end; leave --repeat out".to_owned()));
             }
+            SourceName::Camera(path) => open_camera(path, &self.picture)?,
             SourceName::Picture => {
                 let source = PictureSource::new(self.picture.format()?);
                 Box::new(source.map_err(|error| Failure::Usage(error.to_string()))?)
@@ -177,7 +180,7 @@ impl VideoSendOptions {
             return Ok(None);
         }
         let plan = send.plan(format).map_err(from_send)?;
-        let sound = sound.map(|sound| (sound.format, &sound.to[..], sound_control(send.control)));
+        let sound = sound.map(|sound| (sound.format(), sound.to(), sound_control(send.control)));
         let text = OfferedStream { sound, ..self.packets.offered(&plan, &self.to) }.to_text()?;
         if let Some(path) = &self.sdp {
             std::fs::write(path, &text)
@@ -214,7 +217,24 @@ fn source(text: &str) -> Result<SourceName, String> {
     }
     let y4m = after(text, "y4m").map(|path| SourceName::Y4m(path.into()));
     let source = y4m.or_else(|| after(text, "raw").map(|path| SourceName::Raw(path.into())));
-    source.ok_or_else(|| "no source; give picture, y4m:PATH or raw:PATH".to_owned())
+    let source = source.or_else(|| after(text, "v4l2").map(|path| SourceName::Camera(path.into())));
+    source.ok_or_else(|| "no source; give picture, y4m:PATH, raw:PATH or v4l2:DEVICE".to_owned())
+}
+
+/// Opens a camera for pictures of this form, or of the one that it has.
+#[cfg(feature = "v4l2")]
+fn open_camera(path: &Path, picture: &PictureOptions) -> Result<Box<dyn FrameSource>, Failure> {
+    use thalweg_video::source::{CameraSource, CameraWishes};
+
+    let PictureOptions { size, rate, format, scan } = *picture;
+    let wishes = CameraWishes { pixels: format, size, rate, scan };
+    Ok(Box::new(CameraSource::open(path, &wishes).map_err(Failure::from_cause)?))
+}
+
+#[cfg(not(feature = "v4l2"))]
+fn open_camera(path: &Path, _: &PictureOptions) -> Result<Box<dyn FrameSource>, Failure> {
+    let path = path.display();
+    Err(Failure::Usage(format!("this build opens no cameras, such as {path}; build it with --features v4l2")))
 }
 
 /// What devices of studios use instead of RFC 2974's five minutes.

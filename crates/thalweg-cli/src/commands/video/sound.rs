@@ -5,16 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use thalweg_video::audio::{AudioFormat, CHANNELS_MAX, PacketTime};
-use thalweg_video::io::{SendOptions, SoundSendOptions, StreamStart, payload_max};
+use thalweg_video::io::{PathRoom, SendOptions, SoundSendOptions, StreamStart};
 use thalweg_video::sdp::AudioEncoding;
 use thalweg_video::source::{AtEnd, SoundSource, ToneSource, WavSource};
 
 use super::ends::after;
+use super::path::{RepairName, SOUND_PAYLOAD_TYPE, SOUND_RETRANSMISSION};
 use super::ports::{refuse_shared, sound_control};
 use crate::outcome::Failure;
-
-/// The payload type of sound without a session description.
-pub const SOUND_PAYLOAD_TYPE: u8 = 98;
 
 /// Sound that is sent beside the picture.
 #[derive(Args, Clone, Debug)]
@@ -47,16 +45,15 @@ pub enum SoundName {
 /// Sound that is to be sent: where from, in which form and where to.
 pub struct OpenSound {
     pub source: Box<dyn SoundSource>,
-    pub format: AudioFormat,
-    pub to: Vec<SocketAddr>,
+    send: SoundSendOptions,
 }
 
 impl SoundOptions {
-    /// Opens the source of sound, if there is to be any beside the picture of `picture`.
+    /// Opens the source of sound, if there is to be any beside the picture of `picture`, whose ways of sending it shares.
     ///
     /// # Errors
-    /// The options do not fit, or the file cannot be sent.
-    pub fn open(&self, picture: &SendOptions, at_end: AtEnd) -> Result<Option<OpenSound>, Failure> {
+    /// The options do not fit, the file cannot be sent, no route leads to the receivers, or packets do not fit the path.
+    pub fn open(&self, picture: &SendOptions, repair: RepairName, at_end: AtEnd) -> Result<Option<OpenSound>, Failure> {
         let source: Box<dyn SoundSource> = match &self.sound {
             None => return Ok(None),
             Some(SoundName::Tone) => Box::new(ToneSource::new(self.channels.unwrap_or(2))),
@@ -78,25 +75,36 @@ impl SoundOptions {
         let packet_time = self.packet_time.unwrap_or(PacketTime::Millisecond);
         let format = AudioFormat::new(AudioEncoding::L24, source.channels(), packet_time);
         let format = format.map_err(|error| Failure::Usage(error.to_string()))?;
-        picture.mtu.map_or(Ok(()), |mtu| refuse_oversize(format, &to, mtu))?;
-        Ok(Some(OpenSound { source, format, to }))
+        let Some(first) = to.first() else {
+            return Err(Failure::Usage("sound has no address".to_owned()));
+        };
+        let mut send = SoundSendOptions::new(*first, format, SOUND_PAYLOAD_TYPE).map_err(Failure::from_cause)?;
+        (send.to, send.mtu, send.stream) = (to, picture.mtu, picture.stream);
+        send.sender.resend = repair.resend(SOUND_RETRANSMISSION, send.sender.ssrc);
+        let room = send.room().map_err(|error| Failure::Failed(format!("sound cannot be sent: {error}")))?;
+        oversize(&send, room).map_or(Ok(Some(OpenSound { source, send })), |reason| Err(Failure::Usage(reason)))
     }
 }
 
 impl OpenSound {
-    /// How the driver sends it beside a picture, whose clock, name and ways of sending it shares.
+    /// Its form.
+    pub fn format(&self) -> AudioFormat {
+        self.send.sender.format
+    }
+
+    /// Where it goes.
+    pub fn to(&self) -> &[SocketAddr] {
+        &self.send.to
+    }
+
+    /// How the driver sends it beside a picture, whose clock and name it shares.
     ///
     /// # Errors
-    /// No port is left for RTCP, picture and sound would share one, or the system has no random numbers.
+    /// No port is left for RTCP, or picture and sound would share one.
     pub fn driver_options(&self, picture: &mut SendOptions) -> Result<SoundSendOptions, Failure> {
-        let Some(first) = self.to.first() else {
-            return Err(Failure::Usage("sound has no address".to_owned()));
-        };
-        let mut send = SoundSendOptions::new(*first, self.format, SOUND_PAYLOAD_TYPE).map_err(Failure::from_cause)?;
-        send.to.clone_from(&self.to);
+        let mut send = self.send.clone();
         send.control = sound_control(picture.control);
         refuse_shared((&picture.to, picture.control), Some((&send.to, send.control)))?;
-        send.stream = picture.stream;
         send.rtcp.cname.clone_from(&picture.rtcp.cname);
         let start = StreamStart::default();
         (send.start, picture.start) = (Some(start.clone()), Some(start));
@@ -104,20 +112,26 @@ impl OpenSound {
     }
 }
 
-/// Refuses sound whose packets do not fit the MTU that the user told: a packet holds a time of all channels, and is not cut.
-fn refuse_oversize(format: AudioFormat, to: &[SocketAddr], mtu: u32) -> Result<(), Failure> {
-    let octets = format.datagram_octets();
-    let room = to.iter().map(|to| payload_max(mtu, to.ip())).min().unwrap_or(octets);
-    if octets <= room {
-        return Ok(());
+/// Why packets do not fit the MTU that the user told, or else that of their path; `None` where they do. A packet holds a time of all
+/// channels, and is not cut.
+fn oversize(send: &SoundSendOptions, room: PathRoom) -> Option<String> {
+    let (octets, PathRoom { mtu, payload }) = (send.datagram_octets(), room);
+    if octets <= payload {
+        return None;
     }
+    let format = send.sender.format;
     let (channels, time) = (format.channels(), format.packet_time().duration());
-    let shorter = if format.packet_time() == PacketTime::Millisecond { "--packet-time 125us, " } else { "" };
-    let needed = mtu as usize + octets - room;
-    Err(Failure::Usage(format!(
-        "{time:?} of sound of {channels} channels is a datagram of {octets} octets, and --mtu {mtu} has room for {room}; give {shorter}\
-         fewer channels, or --mtu {needed} or more"
-    )))
+    let is_long = format.packet_time() == PacketTime::Millisecond;
+    let (narrow, remedy) = if send.mtu.is_some() {
+        let (shorter, needed) = (if is_long { "--packet-time 125us, " } else { "" }, mtu as usize + octets - payload);
+        (format!("--mtu {mtu}"), format!("{shorter}fewer channels, or --mtu {needed} or more"))
+    } else {
+        let shorter = if is_long { "--packet-time 125us or " } else { "" };
+        (format!("the path, with an MTU of {mtu},"), format!("{shorter}fewer channels"))
+    };
+    Some(format!(
+        "{time:?} of sound of {channels} channels is a datagram of {octets} octets, and {narrow} has room for {payload}; give {remedy}"
+    ))
 }
 
 /// Where sound goes beside a picture: its RTCP has the port between.
@@ -142,5 +156,29 @@ fn packet_time(text: &str) -> Result<PacketTime, String> {
         "1ms" => Ok(PacketTime::Millisecond),
         "125us" => Ok(PacketTime::EighthMillisecond),
         _ => Err("no time of a packet; give 1ms or 125us".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sound_has_to_fit_the_path_where_nobody_tells_an_mtu() {
+        let check = |packet_time, repair: RepairName, payload| {
+            let format = AudioFormat::new(AudioEncoding::L24, 8, packet_time).expect("a form");
+            let to = "192.0.2.7:5006".parse().expect("an address");
+            let mut send = SoundSendOptions::new(to, format, SOUND_PAYLOAD_TYPE).expect("random numbers");
+            send.sender.resend = repair.resend(SOUND_RETRANSMISSION, 1);
+            oversize(&send, PathRoom { mtu: 1200, payload })
+        };
+        let told = check(PacketTime::Millisecond, RepairName::Off, 1163).expect("it is too large");
+        let expect = "1ms of sound of 8 channels is a datagram of 1164 octets, and the path, with an MTU of 1200, has room for \
+                      1163; give --packet-time 125us or fewer channels";
+        assert_eq!(told, expect);
+        assert_eq!(check(PacketTime::Millisecond, RepairName::Off, 1164), None);
+        let repeated = check(PacketTime::Millisecond, RepairName::Rtx, 1164).expect("a repetition is larger");
+        assert!(repeated.contains("1166 octets"), "{repeated}");
+        assert_eq!(check(PacketTime::EighthMillisecond, RepairName::Rtx, 200), None);
     }
 }

@@ -15,6 +15,7 @@ use super::live::micros;
 pub struct SoundSentFigures {
     pub form: String,
     pub packets_sent: u64,
+    pub packets_resent: u64,
     /// Late by more than 100 ms, and not sent.
     pub packets_dropped: u64,
     /// Not taken by the system.
@@ -30,7 +31,10 @@ pub struct SoundReceivedFigures {
     pub form: String,
     pub packets_expected: u64,
     pub packets_received: u64,
+    /// That came because they were asked for.
+    pub packets_recovered: u64,
     pub packets_lost: u64,
+    pub packets_requested: u64,
     /// Of other streams, unreadable, or too far from the others.
     pub packets_refused: u64,
     pub frames_played: u64,
@@ -61,6 +65,7 @@ impl SoundSentFigures {
         SoundSentFigures {
             form: form(format),
             packets_sent: report.packets,
+            packets_resent: report.packets_resent,
             packets_dropped: report.packets_dropped,
             packets_lost_here: report.lost,
             receiver_packets_lost: report.peer.map(|peer| peer.lost),
@@ -87,7 +92,9 @@ impl SoundReceivedFigures {
             form: form(format),
             packets_expected: stream.expected,
             packets_received: stream.received,
-            packets_lost: stream.expected.saturating_sub(stream.received),
+            packets_recovered: report.packets_recovered,
+            packets_lost: stream.expected.saturating_sub(stream.received + report.packets_recovered),
+            packets_requested: report.requests.requests,
             packets_refused: counters.packets_foreign + counters.packets_malformed + counters.packets_astray,
             frames_played: counters.frames_played,
             frames_concealed: counters.frames_concealed,
@@ -134,8 +141,8 @@ impl fmt::Display for SoundSentFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "sound    {}: {} packets sent, {} dropped late, {} not taken by the system",
-            self.form, self.packets_sent, self.packets_dropped, self.packets_lost_here
+            "sound    {}: {} packets sent, {} again, {} dropped late, {} not taken by the system",
+            self.form, self.packets_sent, self.packets_resent, self.packets_dropped, self.packets_lost_here
         )?;
         match self.receiver_packets_lost {
             None => Ok(()),
@@ -148,10 +155,11 @@ impl fmt::Display for SoundReceivedFigures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "sound    {}: {} of {} packets, {} lost; {} samples played, {} concealed, {} late, {} skipped",
+            "sound    {}: {} of {} packets, {} recovered, {} lost; {} samples played, {} concealed, {} late, {} skipped",
             self.form,
             self.packets_received,
             self.packets_expected,
+            self.packets_recovered,
             self.packets_lost,
             self.frames_played,
             self.frames_concealed,
@@ -186,6 +194,7 @@ fn form(format: AudioFormat) -> String {
 #[cfg(test)]
 mod tests {
     use thalweg_video::audio::{AudioCounters, PacketTime};
+    use thalweg_video::receiver::RequestCounters;
     use thalweg_video::rtcp::ReceivedStream;
     use thalweg_video::sdp::AudioEncoding;
 
@@ -200,5 +209,16 @@ mod tests {
         let report = SoundReceiveReport { counters, stream: Some(stream), ..SoundReceiveReport::default() };
         let figures = SoundReceivedFigures::new(format, &report, None);
         assert_eq!((figures.packets_received, figures.packets_lost), (90, 10));
+    }
+
+    #[test]
+    fn what_came_because_it_was_asked_for_is_not_lost() {
+        let format = AudioFormat::new(AudioEncoding::L24, 2, PacketTime::Millisecond).expect("a form");
+        let stream = ReceivedStream { expected: 100, received: 90, ..ReceivedStream::default() };
+        let requests = RequestCounters { requests: 12, ..RequestCounters::default() };
+        let report = SoundReceiveReport { stream: Some(stream), packets_recovered: 10, requests, ..Default::default() };
+        let figures = SoundReceivedFigures::new(format, &report, None);
+        assert_eq!((figures.packets_recovered, figures.packets_lost, figures.packets_requested), (10, 0, 12));
+        assert_eq!(figures.complaint(), None);
     }
 }

@@ -24,9 +24,9 @@ fn sent(packets: u64) -> LocalStreams<'static> {
     LocalStreams { sent: Some(SentStream { packets, octets: packets * 1200, clock }), ..LocalStreams::default() }
 }
 
-/// As [`sent`], with so many repetitions under the SSRC 9.
+/// As [`sent`], with so many repetitions.
 fn sent_again(packets: u64, repetitions: u64) -> LocalStreams<'static> {
-    LocalStreams { repetitions: sent(repetitions).sent.map(|sent| (9, sent)), ..sent(packets) }
+    LocalStreams { repetitions: sent(repetitions).sent, ..sent(packets) }
 }
 
 fn events(session: &mut RtcpSession) -> Vec<RtcpEvent> {
@@ -149,7 +149,7 @@ fn a_sender_that_pauses_becomes_a_receiver() {
 
 #[test]
 fn repetitions_have_the_name_of_their_stream_reports_and_a_farewell() {
-    let (mut sender, mut receiver) = (session(1, "camera"), session(2, "screen"));
+    let (mut sender, mut receiver) = (session(1, "camera").with_repetitions(9), session(2, "screen"));
     let mut hear = |datagram: &[u8], millis| {
         receiver.handle_datagram(at(millis), address(5005), datagram).unwrap();
         let told: Vec<RtcpEvent> = std::iter::from_fn(|| receiver.poll_event()).collect();
@@ -274,6 +274,50 @@ fn our_own_datagrams_are_told_from_a_collision() {
 }
 
 #[test]
+fn repetitions_leave_a_number_that_somebody_has_and_go_on_under_another() {
+    let (mut sender, mut receiver) = (session(1, "camera").with_repetitions(9), session(2, "screen"));
+    let other = report(&mut session(9, "impostor"), at(100), &sent(3));
+    sender.handle_datagram(at(101), address(7005), &other).unwrap();
+    sender.handle_rtp_source(9, address(7004));
+    assert_eq!(events(&mut sender), [RtcpEvent::RepetitionsCollision { from: address(7005) }], "it is told once");
+    receiver.handle_datagram(at(102), address(5005), &report(&mut sender, at(102), &sent_again(10, 3))).unwrap();
+    assert!(sender.is_used(9) && sender.is_used(1) && !sender.is_used(77));
+    let mut out = Vec::new();
+    sender.create_new_repetitions(at(103), 77, &mut out);
+    assert_eq!((types(&out), sender.ssrc(), sender.poll_timeout()), (vec![201, 202, 203], 1, at(103)));
+    events(&mut receiver);
+    receiver.handle_datagram(at(104), address(5005), &out).unwrap();
+    let left = RtcpEvent::Left { ssrc: 9, reason: "SSRC collision".to_owned() };
+    assert_eq!(events(&mut receiver), [left], "the stream itself stays");
+    let again = report(&mut sender, at(105), &sent_again(20, 1));
+    assert_eq!(types(&again), [200, 200, 202]);
+    receiver.handle_datagram(at(106), address(5005), &again).unwrap();
+    let peer = receiver.peer(77).expect("it reports at once");
+    assert_eq!((peer.cname.as_deref(), peer.sender_report.map(|(info, _)| info.packets)), (Some("camera"), Some(1)));
+    let mut bye = Vec::new();
+    sender.create_bye(at(200), &sent_again(20, 1), "end", &mut bye);
+    receiver.handle_datagram(at(201), address(5005), &bye).unwrap();
+    let left = events(&mut receiver).into_iter().filter_map(|event| match event {
+        RtcpEvent::Left { ssrc, .. } => Some(ssrc),
+        _ => None,
+    });
+    assert_eq!(left.collect::<Vec<u32>>(), [1, 77]);
+}
+
+#[test]
+fn what_comes_back_from_where_a_collision_was_is_a_loop() {
+    let mut sender = session(1, "camera").with_repetitions(9);
+    sender.handle_rtp_source(1, address(7004));
+    assert_eq!(events(&mut sender), [RtcpEvent::Collision { from: address(7004) }]);
+    sender.create_new_identity(at(1), 77, &mut Vec::new());
+    // An echo of all that is sent has each number.
+    (0..5).for_each(|_| [77, 9].iter().for_each(|ssrc| sender.handle_rtp_source(*ssrc, address(7004))));
+    assert_eq!((events(&mut sender), sender.counters().looped), (vec![], 10));
+    sender.handle_rtp_source(77, address(7006));
+    assert_eq!(events(&mut sender), [RtcpEvent::Collision { from: address(7006) }], "elsewhere it is a collision");
+}
+
+#[test]
 fn of_two_peers_with_one_ssrc_the_first_one_counts_and_a_peer_may_move() {
     let mut receiver = session(2, "screen");
     let first = report(&mut session(1, "camera"), at(100), &sent(3));
@@ -310,7 +354,7 @@ fn the_longest_report_fits_a_datagram() {
 fn the_longest_report_with_repetitions_fits_as_well() {
     let octets = |cname: usize| {
         let config = RtcpConfig { tool: "t".repeat(300), ..RtcpConfig::new("c".repeat(cname)) };
-        let mut sender = RtcpSession::new(at(0), 1, WallClock::new(at(0), NtpTime(1)), config);
+        let mut sender = RtcpSession::new(at(0), 1, WallClock::new(at(0), NtpTime(1)), config).with_repetitions(9);
         for ssrc in 100..140 {
             let mut datagram = Vec::new();
             CompoundWriter::new(&mut datagram).extended_report(ssrc, Some(NtpTime(7)), &[]);

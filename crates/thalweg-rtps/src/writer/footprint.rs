@@ -15,6 +15,8 @@ pub struct WriterFootprint {
     pub slots: usize,
     /// Instances that the history knows.
     pub instances: usize,
+    /// Instances that are registered; at most 2^20, or as many as RESOURCE_LIMITS allows.
+    pub registered: usize,
     /// Ends of instances that not every reader knows of.
     pub departures: usize,
     /// Samples of an asynchronous writer that wait for tokens.
@@ -34,6 +36,7 @@ impl Writer {
             bytes: self.history.bytes(),
             slots: places.slots,
             instances: places.instances,
+            registered: self.registered.len(),
             departures: places.departures,
             waiting: self.outgoing.asynchronous.as_ref().map_or(0, |waiting| waiting.written()),
             readers: self.readers.len(),

@@ -25,6 +25,7 @@ impl Writer {
             (at, change.sequence)
         });
         let written: Vec<(Instant, SequenceNumber)> = written.collect();
+        changes.iter().for_each(|change| self.registered.note(change.instance, change.kind));
         self.history.clean_up(now);
         self.history.restore(changes, last);
         if let Some(promises) = &mut self.promises {

@@ -52,6 +52,7 @@ mod reader_proxy;
 mod reader_set;
 #[cfg(test)]
 mod reader_set_tests;
+mod registered;
 mod related;
 mod repair;
 mod repairs;
@@ -83,6 +84,7 @@ pub use footprint::WriterFootprint;
 pub use neighbourhood::{Link, Medium, Neighbourhood};
 pub use publisher_group::PublisherGroup;
 pub use reader_proxy::MatchedReader;
+pub use registered::InstanceStanding;
 pub use route::{DROP_COST_PER_MILLE, GroupExplanation, LinkExplanation, RouteExplanation};
 
 use crate::history::{ChangeKind, WriterHistory};
@@ -106,6 +108,7 @@ use outgoing::Outgoing;
 use promises::Promises;
 use reader_proxy::ReaderProxy;
 use reader_set::ReaderSet;
+use registered::RegisteredInstances;
 use related::RelatedSamples;
 use room::Room;
 use route::Route;
@@ -183,6 +186,7 @@ pub struct Writer {
     promises: Option<Box<Promises>>,
     coherent: CoherentSets,
     related: Option<Box<RelatedSamples>>,
+    registered: RegisteredInstances,
     counters: WriterCounters,
 }
 
@@ -216,6 +220,7 @@ impl Writer {
             promises: Promises::new(&qos),
             coherent: CoherentSets::default(),
             related: None,
+            registered: RegisteredInstances::new(guid.entity.keyed(), qos.resource_limits),
             qos,
             counters: WriterCounters::default(),
         }

@@ -58,6 +58,7 @@ impl Writer {
                 payload: change.payload,
             }),
         };
+        self.registered.note(instance, kind);
         self.note_promised(now, (instance, kind), pushed.sequence);
         self.coherent.note_written(pushed.sequence, &self.history);
         if let Some(related) = related {
@@ -90,6 +91,7 @@ impl Writer {
         self.history.set_conflating(self.collection.conflates());
         let sample = SmallSample { instance, timestamp, encapsulation: *encapsulation, body };
         let pushed = self.history.collect(&sample, self.frame_limit());
+        self.registered.note(instance, ChangeKind::Write);
         self.note_promised(now, (instance, ChangeKind::Write), pushed.sequence);
         Some(Ok(self.note_pushed(now, pushed, serialized.len())))
     }
@@ -122,6 +124,7 @@ impl Writer {
             && self.readers.iter().all(|reader| refusing.contains(&reader.matched.guid));
         is_unwanted.then(|| {
             self.counters.unwanted += 1;
+            self.registered.note(instance, ChangeKind::Write);
             self.note_promised(now, (instance, ChangeKind::Write), SequenceNumber::ZERO);
             Written { sequence: self.last(), arm: self.newly_armed() }
         })

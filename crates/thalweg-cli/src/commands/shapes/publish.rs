@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use thalweg::{DataWriter, Delivery, DomainParticipant, Publisher, PublisherQos};
+use thalweg::{DataWriter, Delivery, DomainParticipant, ErrorKind, Publisher, PublisherQos};
 
 use super::canvas::Moving;
 use super::options::{FinalState, ShapesOptions};
@@ -102,7 +102,11 @@ fn end(options: &ShapesOptions, writers: &[DataWriter<Shape>], colors: &[String]
                 Some(FinalState::Unregister) => writer.unregister(&shape),
                 Some(FinalState::Dispose) => writer.dispose(&shape),
             };
-            ended.map_err(Failure::from_cause)?;
+            match ended {
+                // The user may have interrupted it before its first sample.
+                Err(error) if error.kind() == ErrorKind::PreconditionNotMet => {}
+                ended => _ = ended.map_err(Failure::from_cause)?,
+            }
         }
     }
     for writer in writers {

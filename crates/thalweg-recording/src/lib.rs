@@ -37,7 +37,7 @@ pub mod type_search;
 pub mod verify;
 
 pub use error::RecordingError;
-pub use members::Joining;
+pub use members::JoinDomain;
 pub use selection::{TopicSelection, Withheld};
 pub use summary::{ChannelSummary, RecordingSummary};
 

@@ -9,12 +9,12 @@ use thalweg_types::type_object::{TypeInformation, describe};
 use crate::error::RecordingError;
 
 /// Makes a participant of the domain in which is replayed.
-pub type Joining<'a> = dyn Fn() -> Result<DomainParticipant, RecordingError> + 'a;
+pub type JoinDomain<'a> = dyn Fn() -> Result<DomainParticipant, RecordingError> + 'a;
 
 /// Participants that join as they are needed: a recording may have writers of one topic with different definitions of its type, and a
 /// participant announces one for all of them.
 pub struct Members<'a> {
-    join: &'a Joining<'a>,
+    join: &'a JoinDomain<'a>,
     members: Vec<Member>,
 }
 
@@ -42,7 +42,7 @@ impl WrittenType {
 
 impl<'a> Members<'a> {
     /// Nobody yet.
-    pub fn new(join: &'a Joining<'a>) -> Members<'a> {
+    pub fn new(join: &'a JoinDomain<'a>) -> Members<'a> {
         Members { join, members: Vec::new() }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// The due times of entries that are given in the order of their times.
 #[derive(Debug)]
-pub struct Pace {
+pub struct ReplayPace {
     /// How many times as fast as recorded.
     rate: f64,
     /// A recorded time, and when it is due.
@@ -14,10 +14,10 @@ pub struct Pace {
     skipped: Duration,
 }
 
-impl Pace {
+impl ReplayPace {
     /// One that begins with its first entry.
-    pub fn new(rate: f64) -> Pace {
-        Pace { rate, anchor: None, latest_ns: 0, skipped: Duration::ZERO }
+    pub fn new(rate: f64) -> ReplayPace {
+        ReplayPace { rate, anchor: None, latest_ns: 0, skipped: Duration::ZERO }
     }
 
     /// When an entry of this recorded time is due; the first one is `now`. A silence of more than an hour lasts a second: most likely the
@@ -65,7 +65,7 @@ mod tests {
     #[track_caller]
     fn check(rate: f64, recorded_s: &[u64], due_ms: &[u128], skipped_s: u64) {
         let begun = Instant::now();
-        let mut pace = Pace::new(rate);
+        let mut pace = ReplayPace::new(rate);
         let due = recorded_s.iter().map(|second| pace.due(second * SECOND, begun).duration_since(begun).as_millis());
         assert_eq!(due.collect::<Vec<_>>(), due_ms);
         assert_eq!(pace.skipped(), Duration::from_secs(skipped_s));

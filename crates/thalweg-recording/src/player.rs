@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use thalweg::types::{Keyed, SequenceNumber};
-use thalweg::{DataWriter, KeyOf, Payload, Raw, Type};
+use thalweg::{DataWriter, ErrorKind, KeyOf, Payload, Raw, Type};
 
 use crate::channel::RecordedWriter;
 use crate::error::RecordingError;
 use crate::instance::instance_of;
-use crate::members::{Joining, Members, WrittenType};
+use crate::members::{JoinDomain, Members, WrittenType};
 use crate::numbers::NumberSet;
 use crate::order::LookAhead;
-use crate::pace::Pace;
+use crate::pace::ReplayPace;
 use crate::read::{Entry, InstanceEnd, ReadChannel, RecordingReader};
 use crate::schema::{shown_topic, wire_topic};
 use crate::selection::{TopicSelection, Withheld};
-use crate::timeline::{Stamps, Timeline};
+use crate::timeline::{RecordedTimes, Timeline};
 use crate::type_search::TypeSource;
 
 /// What is replayed, and how.
@@ -98,7 +98,7 @@ impl<'a> Player<'a> {
     /// # Errors
     /// A file cannot be read, or one of its chosen channels cannot be written to a topic.
     pub fn open(
-        join: &'a Joining<'a>,
+        join: &'a JoinDomain<'a>,
         files: &[PathBuf],
         options: PlayerOptions,
         types: &'a TypeSource<'a>,
@@ -161,7 +161,7 @@ impl<'a> Player<'a> {
     /// # Errors
     /// A file cannot be read further.
     pub fn play(&mut self, files: &[PathBuf], stop: &AtomicBool) -> Result<Vec<String>, RecordingError> {
-        let mut pace = Pace::new(self.options.rate);
+        let mut pace = ReplayPace::new(self.options.rate);
         let cut_off = self.play_at(&mut pace, files, stop);
         self.counts.skipped += pace.skipped();
         cut_off
@@ -169,7 +169,7 @@ impl<'a> Player<'a> {
 
     fn play_at(
         &mut self,
-        pace: &mut Pace,
+        pace: &mut ReplayPace,
         files: &[PathBuf],
         stop: &AtomicBool,
     ) -> Result<Vec<String>, RecordingError> {
@@ -228,7 +228,7 @@ impl<'a> Player<'a> {
     }
 
     /// Writes the next entry once it is due; false when there is none.
-    fn write_next(&mut self, ahead: &mut LookAhead<Entry>, pace: &mut Pace, stop: &AtomicBool) -> bool {
+    fn write_next(&mut self, ahead: &mut LookAhead<Entry>, pace: &mut ReplayPace, stop: &AtomicBool) -> bool {
         let Some((time_ns, entry)) = ahead.take() else { return false };
         let due = pace.due(time_ns, Instant::now());
         loop {
@@ -259,7 +259,11 @@ impl<'a> Player<'a> {
                 } else {
                     writer.unregister_serialized(&key, None)
                 };
-                ended.map(drop)
+                match ended {
+                    // The recording has no sample of the instance by this writer, so that nobody takes the writer for one of its own.
+                    Err(error) if !end.disposed && error.kind() == ErrorKind::PreconditionNotMet => return true,
+                    ended => ended.map(drop),
+                }
             }
             Entry::Summary(_) => return true,
         };
@@ -333,18 +337,18 @@ fn writer_of(entry: &Entry) -> String {
 }
 
 /// What an entry that is to be written says of its time, and its bytes.
-fn stamps_of(entry: &Entry) -> Option<(Stamps, usize)> {
+fn stamps_of(entry: &Entry) -> Option<(RecordedTimes, usize)> {
     match entry {
         Entry::Message { channel, sequence, log_time_ns, publish_time_ns, data } => {
             // The numbers of others are often missing, or count something else.
             let is_numbered = channel.writer.as_ref().is_ok_and(|writer| !writer.writer.is_empty());
             let sequence = if is_numbered { *sequence } else { 0 };
-            Some((Stamps { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, data.len()))
+            Some((RecordedTimes { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, data.len()))
         }
         Entry::InstanceEnd { log_time_ns, publish_time_ns, end } => {
             let bytes = end.key.len() + end.topic.len() + end.writer.len();
             let sequence = end.sequence as u32;
-            Some((Stamps { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, bytes))
+            Some((RecordedTimes { sequence, log_time_ns: *log_time_ns, source_ns: *publish_time_ns }, bytes))
         }
         Entry::Summary(_) => None,
     }

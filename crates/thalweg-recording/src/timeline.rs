@@ -23,7 +23,7 @@ pub struct Timeline {
 
 /// What an entry says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamps {
+pub struct RecordedTimes {
     /// The low 32 bits of its number; the same for all of a writer whose numbers are not known.
     pub sequence: u32,
     /// Its reception, in nanoseconds since 1970 by the recorder's clock.
@@ -64,7 +64,7 @@ impl Timeline {
 
     /// The time of the next entry, in nanoseconds: with the writers' clocks, each set by the recorder's, between the beginning of the
     /// recording and the entry's reception.
-    pub fn place(&mut self, writer: String, stamps: Stamps) -> u64 {
+    pub fn place(&mut self, writer: String, stamps: RecordedTimes) -> u64 {
         let is_file_new = std::mem::take(&mut self.is_file_new);
         if is_file_new && is_back(shifted(stamps.log_time_ns, self.shift_ns), self.latest_ns) {
             self.shift_ns = i128::from(self.latest_ns) - i128::from(stamps.log_time_ns);
@@ -192,7 +192,8 @@ mod tests {
     fn seconds(clock: ReplayClock, entries: &[(u32, u64, u64)]) -> Vec<u64> {
         let mut line = Timeline::new(clock);
         let place = |(sequence, log_s, source_s): &(u32, u64, u64)| {
-            let stamps = Stamps { sequence: *sequence, log_time_ns: log_s * SECOND, source_ns: source_s * SECOND };
+            let stamps =
+                RecordedTimes { sequence: *sequence, log_time_ns: log_s * SECOND, source_ns: source_s * SECOND };
             line.place("writer".to_owned(), stamps)
         };
         let times: Vec<u64> = entries.iter().map(place).collect();
@@ -261,11 +262,14 @@ mod tests {
                     if number < 50 { now } else { now - 3_600 * SECOND }
                 };
                 // One has the recorder's clock, one a clock of its own, and one is rare.
-                let near = ("near", Stamps { sequence: number as u32, log_time_ns: log(1), source_ns: log(0) });
-                let far =
-                    ("far", Stamps { sequence: number as u32, log_time_ns: log(11), source_ns: real + 7 * SECOND });
-                let rare = ("rare", Stamps { sequence: number as u32, log_time_ns: log(21), source_ns: log(20) });
-                let is_there = |(writer, _): &(&str, Stamps)| *writer != "rare" || number % 80 == 10;
+                let near = ("near", RecordedTimes { sequence: number as u32, log_time_ns: log(1), source_ns: log(0) });
+                let far = (
+                    "far",
+                    RecordedTimes { sequence: number as u32, log_time_ns: log(11), source_ns: real + 7 * SECOND },
+                );
+                let rare =
+                    ("rare", RecordedTimes { sequence: number as u32, log_time_ns: log(21), source_ns: log(20) });
+                let is_there = |(writer, _): &(&str, RecordedTimes)| *writer != "rare" || number % 80 == 10;
                 for (writer, stamps) in [near, far, rare].into_iter().filter(is_there) {
                     let time = line.place(writer.to_owned(), stamps);
                     let after = before.map_or(0, |before: u64| time.saturating_sub(before));
@@ -284,7 +288,7 @@ mod tests {
         let mut line = Timeline::new(ReplayClock::Reception);
         let mut place = |writer: &str, sequence, log_s: u64| {
             let log_time_ns = log_s * SECOND;
-            line.place(writer.to_owned(), Stamps { sequence, log_time_ns, source_ns: log_time_ns }) / SECOND
+            line.place(writer.to_owned(), RecordedTimes { sequence, log_time_ns, source_ns: log_time_ns }) / SECOND
         };
         assert_eq!([place("one", 1, 5_000), place("two", 1, 5_001), place("one", 2, 1_402)], [5_000, 5_001, 5_001]);
         assert_eq!([place("two", 2, 5_002), place("two", 3, 1_403), place("one", 3, 1_404)], [5_002, 5_002, 5_003]);
@@ -294,13 +298,14 @@ mod tests {
     fn samples_of_a_writer_keep_the_order_of_their_numbers() {
         // The recorder's clock was read by two threads.
         let mut line = Timeline::new(ReplayClock::Reception);
-        let mut place =
-            |sequence, log_time_ns| line.place("writer".to_owned(), Stamps { sequence, log_time_ns, source_ns: 0 });
+        let mut place = |sequence, log_time_ns| {
+            line.place("writer".to_owned(), RecordedTimes { sequence, log_time_ns, source_ns: 0 })
+        };
         assert_eq!([place(1, 50), place(2, 40), place(3, 60)], [50, 50, 60]);
         // The third is the quickest by far.
         let mut line = Timeline::new(ReplayClock::Source);
         let mut place = |sequence, source_ns: u64, took_ns: u64| {
-            line.place("writer".to_owned(), Stamps { sequence, log_time_ns: source_ns + took_ns, source_ns })
+            line.place("writer".to_owned(), RecordedTimes { sequence, log_time_ns: source_ns + took_ns, source_ns })
         };
         let begin = 500 * SECOND;
         let times = [place(1, begin, 9), place(2, begin + 10, 900), place(3, begin + 12, 2), place(4, begin + 20, 800)];
@@ -323,7 +328,7 @@ mod tests {
             line.begin_file();
             for second in 0..3 {
                 let log_time_ns = (begin + second) * SECOND;
-                let stamps = Stamps { sequence: second as u32, log_time_ns, source_ns: log_time_ns };
+                let stamps = RecordedTimes { sequence: second as u32, log_time_ns, source_ns: log_time_ns };
                 times.push(line.place(format!("writer {}", number % 2), stamps) / SECOND);
             }
         }

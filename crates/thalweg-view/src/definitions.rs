@@ -11,7 +11,7 @@ use thalweg_recording::schema::TypeSchema;
 use thalweg_recording::type_identity::TypeIdentity;
 
 /// Which definitions are the one that a topic is shown with.
-pub struct Definitions {
+pub struct TypeDefinitions {
     /// What clients are told of the type.
     schema: Arc<TypeSchema>,
     verdicts: BTreeMap<TypeIdentity, Verdict>,
@@ -27,10 +27,10 @@ enum Verdict {
     Other,
 }
 
-impl Definitions {
+impl TypeDefinitions {
     /// Those of a topic that is shown with this schema, which is that of these definitions.
-    pub fn new(schema: Arc<TypeSchema>, own: impl IntoIterator<Item = TypeIdentity>) -> Definitions {
-        Definitions { schema, verdicts: own.into_iter().map(|own| (own, Verdict::Same)).collect() }
+    pub fn new(schema: Arc<TypeSchema>, own: impl IntoIterator<Item = TypeIdentity>) -> TypeDefinitions {
+        TypeDefinitions { schema, verdicts: own.into_iter().map(|own| (own, Verdict::Same)).collect() }
     }
 
     /// Takes note of what a writer announces.

@@ -17,7 +17,7 @@ use thalweg_recording::type_identity::TypeIdentity;
 use thalweg_recording::type_search::{TypeSearch, TypeSource};
 
 use crate::decoders::DecoderLimits;
-use crate::definitions::Definitions;
+use crate::definitions::TypeDefinitions;
 use crate::server::Exchange;
 use crate::switchboard::{ChannelWriter, ViewedSample};
 use crate::view::ViewNews;
@@ -62,7 +62,7 @@ enum Stage {
 struct ShownTopic {
     channel: u64,
     of: Arc<Type>,
-    definitions: Definitions,
+    definitions: TypeDefinitions,
     readers: Vec<(Demand, DataReader<Raw>)>,
 }
 
@@ -246,7 +246,7 @@ impl<'a> ViewedTopics<'a> {
                     let schema = Arc::new(TypeSchema::of(&topic.type_name, &of));
                     let limits = DecoderLimits::of(&schema, &of);
                     let definitions =
-                        Definitions::new(Arc::clone(&schema), TypeIdentity::of(&of).into_iter().chain(announced));
+                        TypeDefinitions::new(Arc::clone(&schema), TypeIdentity::of(&of).into_iter().chain(announced));
                     let mut board = self.exchange.board();
                     board.remark(&shown, UNKNOWN_TYPE, None);
                     let channel = board.create_channel(name, &topic.type_name, schema, limits);

@@ -62,7 +62,7 @@ struct HeardWriter {
 }
 
 /// What [`TopicReaders::take`] found.
-pub struct Taken {
+pub struct HeardSamples {
     /// Samples of all readers, each reader's in order.
     pub samples: Vec<Sample<Raw>>,
     /// No reader has more.
@@ -107,8 +107,8 @@ impl<'a> TopicReaders<'a> {
     }
 
     /// Takes up to `max` samples of each reader. A sample comes once, although several readers may match its writer.
-    pub fn take(&mut self, max: usize) -> Taken {
-        let mut taken = Taken { samples: Vec::new(), is_all: true };
+    pub fn take(&mut self, max: usize) -> HeardSamples {
+        let mut taken = HeardSamples { samples: Vec::new(), is_all: true };
         let writers = &mut self.writers;
         for own in &self.readers {
             let samples = own.reader.take(max);

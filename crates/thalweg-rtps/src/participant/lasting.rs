@@ -85,9 +85,13 @@ impl HistoryKey {
             type_name: config.type_name.clone(),
             is_keyed: config.keyed == Keyed::Yes,
             is_persistent: config.qos.durability == Durability::Persistent,
-            partition: config.qos.partition.iter().cloned().collect(),
+            partition: HistoryKey::partition_of(&config.qos),
             name: config.options.history_name.clone(),
         }
+    }
+
+    fn partition_of(qos: &WriterQos) -> BTreeSet<String> {
+        qos.partition.iter().cloned().collect()
     }
 }
 
@@ -113,6 +117,33 @@ impl LastingWriters {
         self.by_history.retain(|_, kept| *kept != entity);
         self.entities.remove(&entity);
         self.retained.remove(&entity);
+    }
+
+    /// The key of a writer's history once the writer has these policies, if it becomes another one.
+    fn changed_key(&self, entity: EntityId, qos: &WriterQos) -> Option<HistoryKey> {
+        let (key, _) = self.by_history.iter().find(|(_, kept)| **kept == entity)?;
+        let partition = HistoryKey::partition_of(qos);
+        (partition != key.partition).then(|| HistoryKey { partition, ..key.clone() })
+    }
+
+    /// Refuses partitions in which the participant keeps another history of the same names.
+    pub(super) fn check_change(&self, entity: EntityId, qos: &WriterQos) -> Result<(), QosError> {
+        let is_taken = self.changed_key(entity, qos).is_some_and(|key| self.by_history.contains_key(&key));
+        if !is_taken {
+            return Ok(());
+        }
+        let (kind, policy) = (QosErrorKind::Inconsistent, PolicyId::PARTITION);
+        let reason = "this participant keeps another history of this topic and name there; create the writer in these \
+                      partitions to go on with it, or delete it";
+        Err(QosError { kind, policy, value: format!("{:?}", qos.partition), reason })
+    }
+
+    /// The policies of a writer have changed as [`LastingWriters::check_change`] allows: its history is found by them from now on.
+    pub(super) fn note_change(&mut self, entity: EntityId, qos: &WriterQos) {
+        if let Some(key) = self.changed_key(entity, qos) {
+            self.by_history.retain(|_, kept| *kept != entity);
+            self.by_history.insert(key, entity);
+        }
     }
 
     fn refusal(&self, key: &HistoryKey, qos: &WriterQos) -> Option<QosError> {
@@ -247,17 +278,20 @@ impl Participant {
         self.order.detach(now, entity, former);
         self.order.attach(entity, &qos, controller);
         self.endpoints.set_traffic_class(entity, TrafficClass::of(qos.transport_priority));
+        let before: BTreeSet<Guid> = shared.lock().matched_readers().collect();
         self.renew_writer(now, &shared, &qos, &config.options);
         let information = self.type_information(&config.topic_name, &config.type_name);
         self.renew_publication(now, entity, |data| {
             let data = PublicationData { qos, ..data };
             if information.is_some() { data.with_type_information(information) } else { data }
         });
-        let (armed, readers) = {
+        // Readers that match only now were told with the announcement.
+        let (armed, stayed) = {
             let mut writer = shared.lock();
-            (writer.newly_armed(), writer.matched_readers().collect::<Vec<Guid>>())
+            let stayed: Vec<Guid> = writer.matched_readers().filter(|reader| before.contains(reader)).collect();
+            (writer.newly_armed(), stayed)
         };
-        for reader in readers {
+        for reader in stayed {
             self.reports.tell(Event::PublicationMatched { writer: entity, reader });
         }
         if let Some(at) = armed {

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use super::tests::*;
-use super::{HistoryRefusal, KeptHistory, LASTING_WRITERS_MAX, StoredHistory, WriterConfig};
+use super::{Event, HistoryRefusal, KeptHistory, LASTING_WRITERS_MAX, StoredHistory, WriterConfig};
 use crate::history::ChangeKind;
 use crate::payload::Payload;
-use crate::qos::{Durability, DurabilityService, History, QosError, ReaderQos, ResourceLimits, WriterQos};
+use crate::qos::{
+    Durability, DurabilityService, History, PolicyId, QosError, QosErrorKind, ReaderQos, ReaderTiming, ResourceLimits,
+    WriterQos, WriterTiming,
+};
 use crate::shared::Shared;
-use crate::types::{HistoryIdentity, KeyHash, Keyed, SequenceNumber};
+use crate::types::{Guid, HistoryIdentity, KeyHash, Keyed, SequenceNumber};
 use crate::writer::{NewChange, Writer, WriterOptions};
 
 fn transient(depth: u32) -> WriterQos {
@@ -122,6 +125,93 @@ fn a_new_writer_goes_on_with_a_retained_history() {
     let late = net.reader(1, wanting(), Keyed::No);
     net.run_for(SECOND * 2);
     assert_eq!(first_bytes(&take(&net, &late)), [0, 1, 2, 3]);
+}
+
+#[test]
+fn each_reader_of_a_history_that_is_taken_over_is_told_once() {
+    let mut net = Net::new(2);
+    let first = create(&mut net, transient(9), "").expect("a legal QoS");
+    let timing = ReaderTiming { deadline: SECOND, ..ReaderTiming::default() };
+    let [any, strict, lax] = [
+        wanting(),
+        ReaderQos { timing, ..wanting() },
+        ReaderQos { timing: ReaderTiming { deadline: SECOND * 9, ..timing }, ..wanting() },
+    ]
+    .map(|qos| net.reader(1, qos, Keyed::No));
+    net.run_for(SECOND);
+    assert_eq!(first.lock().matched_readers().len(), 1, "no deadline is offered");
+    let entity = first.lock().guid().entity;
+    let offering = |deadline| {
+        let timing = WriterTiming { deadline, ..WriterTiming::default() };
+        WriterQos { timing, ..transient(9) }
+    };
+    let participant = &mut net.nodes[0].participant;
+    participant.set_writer_qos(net.now, entity, offering(SECOND * 9).into()).expect("it may change");
+    net.run_for(SECOND);
+    assert_eq!(first.lock().matched_readers().len(), 2);
+    delete(&mut net, first);
+    let told = |net: &mut Net, deadline| {
+        net.run_for(SECOND);
+        net.nodes[0].events.clear();
+        let next = create(net, offering(deadline), "").expect("the history is free");
+        net.run_for(SECOND);
+        let matched = |event: &Event| match event {
+            Event::PublicationMatched { writer, reader } if *writer == entity => Some(*reader),
+            _ => None,
+        };
+        let mut told: Vec<Guid> = net.nodes[0].events.iter().filter_map(matched).collect();
+        let mut now: Vec<Guid> = next.lock().matched_readers().collect();
+        told.sort();
+        now.sort();
+        assert_eq!(told, now, "each once");
+        delete(net, next);
+        told.len()
+    };
+    assert_eq!(told(&mut net, SECOND), 3, "one more than before");
+    assert_eq!(told(&mut net, SECOND), 3, "the same as before");
+    assert_eq!(told(&mut net, SECOND * 9), 2, "one less than before");
+    let matched = [any, strict, lax].map(|reader| reader.lock().matched_writers().len());
+    assert_eq!(matched, [1, 0, 1]);
+}
+
+#[test]
+fn a_history_follows_its_writer_into_other_partitions() {
+    let mut net = Net::new(2);
+    let within = |names: &[&str]| {
+        let partition = names.iter().map(|name| (*name).to_owned()).collect();
+        WriterQos { partition, ..transient(9) }
+    };
+    let writer = create(&mut net, within(&["a"]), "").expect("a legal QoS");
+    let other = create(&mut net, within(&["b"]), "").expect("another history");
+    assert!(net.write(0, &writer, &[1]) && net.write(0, &other, &[2]));
+    let guid = writer.lock().guid();
+    let set = |net: &mut Net, names: &[&str]| {
+        net.nodes[0].participant.set_writer_qos(net.now, guid.entity, within(names).into())
+    };
+    let refused = set(&mut net, &["b"]).expect_err("another history is there");
+    assert_eq!((refused.kind, refused.policy), (QosErrorKind::Inconsistent, PolicyId::PARTITION));
+    delete(&mut net, other);
+    set(&mut net, &["b"]).expect_err("it is there without writer as well");
+    set(&mut net, &["c", "d"]).expect("nothing is there");
+    set(&mut net, &["d", "c"]).expect("the same, in another order");
+    let partitions = |net: &Net| {
+        let histories = net.nodes[0].participant.histories().into_iter();
+        histories.map(|history| (history.writer == guid, history.partition)).collect::<Vec<_>>()
+    };
+    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    assert_eq!(partitions(&net), [(false, named(&["b"])), (true, named(&["c", "d"]))]);
+    delete(&mut net, writer);
+    net.run_for(SECOND);
+    let mut found = |names: &[&str]| {
+        let writer = create(&mut net, within(names), "").expect("no writer has it");
+        let state = writer.lock();
+        (state.guid() == guid, state.held())
+    };
+    assert_eq!(found(&["c", "d"]), (true, 1));
+    assert_eq!(found(&["a"]), (false, 0), "nothing is left there");
+    let late = net.reader(1, ReaderQos { partition: named(&["d"]), ..wanting() }, Keyed::No);
+    net.run_for(SECOND * 2);
+    assert_eq!(first_bytes(&take(&net, &late)), [1]);
 }
 
 #[test]

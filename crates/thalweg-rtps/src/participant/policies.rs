@@ -12,13 +12,15 @@ use crate::types::{EntityId, Guid};
 
 impl Participant {
     /// Changes the policies of a local writer and announces them; whatever matches no longer is unmatched, and the reverse (DDS 1.4
-    /// §2.2.2.1.2.1). Nothing happens for a writer that does not exist.
+    /// §2.2.2.1.2.1). A history that outlives the writer is kept with the new ones: under another PARTITION the next writer there goes on
+    /// with it. Nothing happens for a writer that does not exist.
     ///
     /// # Errors
-    /// As [`WriterQos::check_change`].
+    /// As [`Participant::check_writer_qos`].
     pub fn set_writer_qos(&mut self, now: Instant, entity: EntityId, qos: Arc<WriterQos>) -> Result<(), QosError> {
+        self.check_writer_qos(entity, &qos)?;
+        self.lasting.note_change(entity, &qos);
         let Some(local) = self.endpoints.writer_mut(entity) else { return Ok(()) };
-        local.qos.check_change(&qos)?;
         local.qos = Arc::clone(&qos);
         let armed = {
             let mut writer = local.shared.lock();
@@ -33,6 +35,17 @@ impl Participant {
         self.endpoints.latency = None;
         self.renew_publication(now, entity, |data| PublicationData { qos, ..data });
         Ok(())
+    }
+
+    /// Whether the policies of a local writer may become these.
+    ///
+    /// # Errors
+    /// As [`WriterQos::check_change`]; also a PARTITION in which the participant keeps another history, for a writer whose history
+    /// outlives it.
+    pub fn check_writer_qos(&self, entity: EntityId, qos: &WriterQos) -> Result<(), QosError> {
+        let Some(local) = self.endpoints.local_writer(entity) else { return Ok(()) };
+        local.qos.check_change(qos)?;
+        self.lasting.check_change(entity, qos)
     }
 
     /// The least LATENCY_BUDGET of the application's endpoints; zero without any, and with a reliable writer, whose next samples may wait

@@ -5,7 +5,7 @@ use super::*;
 use crate::history::ChangeKind;
 use crate::history::ReadFilter;
 use crate::qos::{Reliability, WriterQos};
-use crate::time::Timestamp;
+use crate::time::{EpochOffset, Timestamp};
 
 const SPAN: Duration = Duration::from_millis(100);
 const MILLI: Duration = Duration::from_millis(1);

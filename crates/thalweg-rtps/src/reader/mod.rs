@@ -70,7 +70,7 @@ use crate::payload::PayloadPool;
 use crate::qos::{Durability, ReaderQos};
 use crate::round_trip::RoundTrip;
 use crate::shared::{Rank, Ranked};
-use crate::time::{EpochOffset, Instant};
+use crate::time::Instant;
 use crate::trace::{self, Mark, Passage};
 use crate::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use crate::wire::{DataFrag, Gap};
@@ -196,15 +196,6 @@ impl Reader {
     /// GUIDs of the matched writers.
     pub fn matched_writers(&self) -> impl ExactSizeIterator<Item = Guid> {
         self.writers.iter().map(|writer| writer.matched.guid)
-    }
-
-    /// Takes note of the wall clock, by which the age of samples of writers with a LIFESPAN is told.
-    #[inline]
-    pub(crate) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
-        self.handover.epoch = epoch;
-        if let Some(admission) = &mut self.handover.admission {
-            admission.set_epoch(epoch);
-        }
     }
 
     /// Does what is due at `now` besides answers: samples expire, and others take their room.

@@ -6,11 +6,20 @@ use super::admission::{Admission, Head};
 use super::{CoherentSets, GroupArrival, GroupMark, GroupShare, LossReason, Reader, ReaderOutcome};
 use crate::history::{CachedSample, DeadlineMissed, SetRefusal};
 use crate::qos::ReaderQos;
-use crate::time::Instant;
+use crate::time::{EpochOffset, Instant};
 use crate::types::Guid;
 use crate::wire::Heartbeat;
 
 impl Reader {
+    /// Takes note of the wall clock, by which the age of samples of writers with a LIFESPAN is told.
+    #[inline]
+    pub(crate) fn set_epoch(&mut self, epoch: Option<EpochOffset>) {
+        self.handover.epoch = epoch;
+        if let Some(admission) = &mut self.handover.admission {
+            admission.set_epoch(epoch);
+        }
+    }
+
     /// Changes the policies that may change; see [`ReaderQos::check_change`], which holds. A DEADLINE or TIME_BASED_FILTER that there
     /// was none of before counts for instances from their next sample on.
     pub(crate) fn set_qos(&mut self, now: Instant, qos: Arc<ReaderQos>) {

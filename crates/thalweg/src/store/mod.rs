@@ -10,6 +10,7 @@ mod page;
 #[cfg(test)]
 mod power_loss;
 mod record;
+mod renewal;
 #[cfg(test)]
 mod tests;
 
@@ -243,11 +244,9 @@ impl Store {
     ) -> Result<H, Error> {
         let _one_at_a_time = lock(&self.creating);
         let entity = check()?;
-        let is_of_it =
-            |history: &History| history.writer.as_ref().is_some_and(|writer| writer.lock().guid().entity == entity);
         {
             let mut histories = lock(&self.histories);
-            if let Some(place) = histories.iter().position(is_of_it) {
+            if let Some(place) = histories.iter().position(|history| history.is_of(entity)) {
                 let removed = self.with_file(|file| file.remove(histories[place].number));
                 if let Err(error) = removed {
                     // It may be gone from the file, where what is written next needs it.
@@ -382,8 +381,14 @@ impl Store {
         loop {
             let committed = {
                 let histories = lock(&self.histories);
-                // What was removed since it was gathered is not to come back.
-                changes.retain(|change| histories.iter().any(|history| history.number == change.number));
+                // What was removed since it was gathered is not to come back, nor policies that have changed.
+                changes.retain_mut(|change| {
+                    let history = histories.iter().find(|history| history.number == change.number);
+                    if let (Some(history), Some(description)) = (history, &mut change.description) {
+                        description.clone_from(&history.description);
+                    }
+                    history.is_some()
+                });
                 self.with_file(|file| file.commit(&changes))
             };
             match committed {
@@ -450,6 +455,12 @@ impl StoreThread {
 impl Drop for StoreThread {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+impl History {
+    fn is_of(&self, writer: EntityId) -> bool {
+        self.writer.as_ref().is_some_and(|state| state.lock().guid().entity == writer)
     }
 }
 

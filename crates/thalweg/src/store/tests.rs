@@ -310,6 +310,57 @@ fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
     assert!(found.is_empty() && file.pages().is_empty());
 }
 
+/// Lets the only writer of [`restored`] move to the partition `to`; `set` stands for its participant.
+fn change_partition(
+    store: &Store,
+    participant: &Participant,
+    to: &str,
+    set: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    let config = description("n").config();
+    let qos = WriterQos { partition: vec![to.into()], ..WriterQos::clone(&config.qos) };
+    store.change_qos(participant.histories()[0].writer.entity, &qos.into(), || Ok(()), set)
+}
+
+#[test]
+fn a_commit_under_way_brings_no_policies_back_that_have_changed() {
+    let place = Place::new("policies-under-way");
+    let (store, participant) = restored(&place);
+    lock(&store.histories)[0].is_changed = true;
+    let under_way = store.gather();
+    change_partition(&store, &participant, "c", || Ok(())).unwrap();
+    store.commit_until_stored(under_way, &(Box::new(|_| {}) as Notify));
+    assert!(store.gather().is_empty(), "the file has them already");
+    drop(store);
+    let (_, found) = StoreFile::open(&place.0).unwrap();
+    assert_eq!(found[0].description.publication.qos.partition, ["c"]);
+}
+
+#[test]
+fn a_writer_is_only_in_partitions_that_its_store_has() {
+    let place = Place::new("other-partitions");
+    let (store, participant) = restored(&place);
+    change_partition(&store, &participant, "c", || Ok(())).unwrap();
+    lock(&store.file).as_mut().unwrap().fails_late = true;
+    let error = change_partition(&store, &participant, "d", || panic!("it is not stored")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfResources, "{error}");
+    store.commit_until_stored(store.gather(), &(Box::new(|_| {}) as Notify));
+    change_partition(&store, &participant, "e", || Err(Error::new(ErrorKind::Error, "set_qos", "no"))).unwrap_err();
+    let identity_in = |partition: &str| {
+        let config = description("n").config();
+        let qos = WriterQos { partition: vec![partition.into()], ..WriterQos::clone(&config.qos) };
+        store.prepare(&WriterConfig { qos: qos.into(), ..config }).unwrap().identity
+    };
+    let identity = description("n").identity;
+    assert_eq!(["c", "d", "e"].map(|partition| identity_in(partition) == identity), [true, false, false]);
+    let error = change_partition(&store, &participant, "d", || panic!("another history is there")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfResources, "{error}");
+    drop(store);
+    let (_, found) = StoreFile::open(&place.0).unwrap();
+    let told = found.iter().find(|found| found.description.identity == identity).unwrap();
+    assert_eq!((found.len(), told.description.publication.qos.partition.join(",").as_str()), (3, "c"));
+}
+
 #[test]
 fn a_store_that_failed_is_not_given_to_another_process() {
     let place = Place::new("locks");

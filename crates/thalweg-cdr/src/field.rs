@@ -16,8 +16,10 @@ pub enum FieldValue<'a> {
     Boolean(bool),
     /// Any integer.
     Integer(i128),
-    /// Any floating-point number.
+    /// A floating-point number of 64 bits.
     Float(f64),
+    /// A floating-point number of 32 bits.
+    Single(f32),
     /// A string or a character.
     Text(&'a str),
     /// A character.

@@ -29,19 +29,19 @@ macro_rules! integer_field {
 }
 
 macro_rules! float_field {
-    ($($number:ident)*) => {$(
+    ($($number:ident: $variant:ident)*) => {$(
         impl Number for $number {
             const KIND: FieldKind = FieldKind::Float;
 
             fn as_field(&self) -> FieldValue<'_> {
-                FieldValue::Float(f64::from(*self))
+                FieldValue::$variant(*self)
             }
         }
     )*};
 }
 
 integer_field!(i8 u8 i16 u16 i32 u32 i64 u64);
-float_field!(f32 f64);
+float_field!(f32: Single f64: Float);
 
 /// Implements the traits for a number type: rows of numbers in the wire's byte order are copied at once, others swapped.
 macro_rules! number {

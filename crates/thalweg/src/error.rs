@@ -78,6 +78,7 @@ impl Error {
             QosErrorKind::Inconsistent => ErrorKind::InconsistentPolicy,
             QosErrorKind::Unsupported => ErrorKind::Unsupported,
             QosErrorKind::Immutable => ErrorKind::ImmutablePolicy,
+            QosErrorKind::Exhausted => ErrorKind::OutOfResources,
             _ => ErrorKind::Error,
         };
         Error::new(kind, operation, format!("failed: {source}")).on_topic(topic).because(source)

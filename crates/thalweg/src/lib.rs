@@ -39,6 +39,7 @@ mod models;
 mod participant;
 mod publication;
 mod runtime;
+mod scratch;
 pub mod segment;
 pub mod status;
 mod store;

@@ -334,14 +334,16 @@ pub enum ParticipantStatus {
         /// The status.
         status: InconsistentTopic,
     },
-    /// News about a writer of this participant that has no status listener of its own.
+    /// News about a writer of this participant that has no status listener of its own, of kinds that
+    /// [`DomainParticipantBuilder::endpoint_statuses`](crate::DomainParticipantBuilder::endpoint_statuses) names.
     Writer {
         /// The writer.
         writer: Guid,
         /// The news.
         status: WriterStatus,
     },
-    /// News about a reader of this participant that has no status listener of its own.
+    /// News about a reader of this participant that has no status listener of its own, of kinds that
+    /// [`DomainParticipantBuilder::endpoint_statuses`](crate::DomainParticipantBuilder::endpoint_statuses) names.
     Reader {
         /// The reader.
         reader: Guid,

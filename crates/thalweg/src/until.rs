@@ -9,11 +9,11 @@ use crate::runtime::{Waiters, WatchId};
 
 /// Something that tells waiting tasks of its changes.
 pub(crate) trait Watched {
-    fn waiters(&self) -> &Waiters;
+    fn waiters(&self) -> &Arc<Waiters>;
 }
 
 impl<C: Watched> Watched for Arc<C> {
-    fn waiters(&self) -> &Waiters {
+    fn waiters(&self) -> &Arc<Waiters> {
         (**self).waiters()
     }
 }

@@ -263,7 +263,7 @@ const STATUSES: &[Clause] = &[
     shown(
         "§2.2.4.2.3",
         "listeners and their propagation",
-        "`on_data`, `on_status`",
+        "`on_data`, `on_status`, `endpoint_statuses`",
         "it/listeners.rs a_participants_listener_hears_of_others_and_of_endpoints_without_listeners",
     ),
     shown(

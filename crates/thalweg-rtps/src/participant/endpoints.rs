@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::entity_keys::EntityKeys;
 use super::graph::Ending;
 use super::lasting::StoredHistory;
 use super::services::BuiltinTopics;
@@ -86,7 +87,7 @@ pub(super) struct Endpoints {
     pub(super) readers: BTreeMap<EntityId, LocalReader>,
     /// Traffic classes of the writers whose datagrams are marked.
     classes: BTreeMap<EntityId, TrafficClass>,
-    next_key: u32,
+    pub(super) keys: EntityKeys,
     /// The least LATENCY_BUDGET, unless it has to be looked up again.
     pub(super) latency: Option<Duration>,
     /// Number of readers that do not get just what others get: they have a content filter, or want coherent sets.
@@ -129,8 +130,8 @@ impl Endpoints {
             readers.insert(reader, LocalReader { shared: Shared::new(state), keys, filter: None, publications });
         }
         let (budget, classes) = (ReassemblyBudget::new(bytes_max), BTreeMap::new());
-        let (latency, epoch) = (None, None);
-        Endpoints { builtin, writers, readers, classes, next_key: 1, latency, particular_readers: 0, budget, epoch }
+        let (keys, latency, epoch) = (EntityKeys::new(), None, None);
+        Endpoints { builtin, writers, readers, classes, keys, latency, particular_readers: 0, budget, epoch }
     }
 
     /// The built-in topics, including services.
@@ -251,11 +252,6 @@ impl Endpoints {
         self.readers.keys().copied().filter(|entity| !entity.is_builtin()).collect()
     }
 
-    /// The id of a new reader.
-    pub(super) fn next_reader(&mut self, keyed: Keyed) -> EntityId {
-        EntityId::user_reader(self.next_key(), keyed)
-    }
-
     /// Memory of unfinished samples of user-defined readers.
     pub(super) fn budget(&self) -> ReassemblyBudget {
         self.budget.clone()
@@ -264,12 +260,6 @@ impl Endpoints {
     pub(super) fn add_reader(&mut self, entity: EntityId, local: LocalReader) {
         self.readers.insert(entity, local);
         self.latency = None;
-    }
-
-    pub(super) fn next_key(&mut self) -> u32 {
-        let key = self.next_key;
-        self.next_key += 1;
-        key
     }
 }
 
@@ -309,7 +299,7 @@ impl Participant {
     ) -> Result<Shared<Writer>, QosError> {
         config.qos.check()?;
         let controller = self.order.controller_for(&config.qos)?;
-        let entity = EntityId::user_writer(self.endpoints.next_key(), config.keyed);
+        let entity = self.endpoints.next_writer(config.keyed)?;
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Writer::new(guid, Arc::clone(&config.qos), &config.options);
         state.begin_counts_at(self.config.first_count);
@@ -380,7 +370,7 @@ impl Participant {
         subscriber: Option<EntityId>,
     ) -> Result<Shared<Reader>, QosError> {
         config.qos.check()?;
-        let entity = EntityId::user_reader(self.endpoints.next_key(), config.keyed);
+        let entity = self.endpoints.next_reader(config.keyed)?;
         let guid = Guid::new(self.config.prefix, entity);
         let mut state = Reader::new(guid, Arc::clone(&config.qos), config.keyed, self.endpoints.budget.clone());
         state.begin_counts_at(self.config.first_count);

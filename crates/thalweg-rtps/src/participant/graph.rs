@@ -166,7 +166,7 @@ impl Participant {
         qos: Arc<ReaderQos>,
     ) -> Result<Shared<Reader>, QosError> {
         qos.check()?;
-        let entity = self.endpoints.next_reader(Keyed::Yes);
+        let entity = self.endpoints.next_reader(Keyed::Yes)?;
         let guid = Guid::new(self.config.prefix, entity);
         let shared = Shared::new(Reader::new(guid, qos, Keyed::Yes, self.endpoints.budget()));
         let (keys, publications) = (KeySource::Wire, Publications::OfOthers);

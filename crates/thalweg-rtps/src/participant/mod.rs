@@ -16,6 +16,7 @@ mod company;
 mod company_tests;
 mod config;
 mod endpoints;
+mod entity_keys;
 mod event;
 mod explanation;
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub enum QosErrorKind {
     Unsupported,
     /// IMMUTABLE_POLICY: fixed when the endpoint was created.
     Immutable,
+    /// OUT_OF_RESOURCES: the participant has no room for one more endpoint.
+    Exhausted,
 }
 
 impl fmt::Display for QosError {
@@ -54,6 +56,7 @@ impl fmt::Display for QosError {
             QosErrorKind::Inconsistent => "inconsistent",
             QosErrorKind::Unsupported => "not effective yet",
             QosErrorKind::Immutable => "a change that is not possible",
+            QosErrorKind::Exhausted => "exhausted",
         };
         write!(f, "{} {} is {kind}: {}", self.policy, self.value, self.reason)
     }

@@ -131,12 +131,13 @@ impl Sender {
     /// As [`Sender::send`], with every datagram marked by the code point of `class`, and ranked by it in this host's queues
     /// where the kernel lets datagrams be ranked one by one (Linux 6.14).
     pub fn send_as(&self, origin: Origin, class: TrafficClass, outbox: &Outbox) -> Sent {
-        SCRATCH.with_borrow_mut(|scratch| {
-            let sent = Flight::new(self, origin, class, outbox, scratch).send();
-            add(&self.counters.calls, sent.calls);
-            add(&self.counters.datagrams, sent.datagrams);
-            sent
-        })
+        let send = |scratch: &mut SendScratch| Flight::new(self, origin, class, outbox, scratch).send();
+        // A thread that is ending has no scratch any more, but may drop a writer that has something to send.
+        let sent = SCRATCH.try_with(|scratch| send(&mut scratch.borrow_mut()));
+        let sent = sent.unwrap_or_else(|_| send(&mut SendScratch::default()));
+        add(&self.counters.calls, sent.calls);
+        add(&self.counters.datagrams, sent.datagrams);
+        sent
     }
 
     /// The largest IP packet, headers included, that gets to `destination` in one piece, as far as this host knows: the MTU of

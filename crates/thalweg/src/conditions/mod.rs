@@ -7,6 +7,8 @@
 //! | [`ReadCondition`] with a predicate | [`DataReader::query_condition`] | it holds such samples whose value is selected |
 //! | [`GuardCondition`] | [`GuardCondition::new`] | the application says so |
 //!
+//! A condition may outlive the reader or writer that it is of: it is false then, and keeps nothing of it in memory.
+//!
 //! [`DataReader::status_condition`]: crate::DataReader::status_condition
 //! [`DataWriter::status_condition`]: crate::DataWriter::status_condition
 //! [`DataReader::read_condition`]: crate::DataReader::read_condition

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::ops::BitOr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
+
+use thalweg_rtps::status::{Status, Told};
 
 use super::Condition;
 use super::sealed::{Sealed, Source};
@@ -58,6 +60,11 @@ impl StatusKinds {
         StatusKinds(self.0 & other.0)
     }
 
+    /// The news of a status of kind `kind`, which count as told then; `None` without news, and where the kind is none of these.
+    pub(crate) fn tell<T: Told>(self, kind: StatusKinds, status: &mut Status<T>) -> Option<T> {
+        self.contains(kind).then(|| status.tell_changed()).flatten()
+    }
+
     /// Those of `pairs` whose flag is true.
     pub(crate) fn of<const N: usize>(pairs: [(StatusKinds, bool); N]) -> StatusKinds {
         let chosen = pairs.into_iter().filter(|(_, holds)| *holds);
@@ -74,14 +81,22 @@ impl BitOr for StatusKinds {
 }
 
 /// Is true while a status of the given kinds has changed since it was read or told (DDS 1.4 §2.2.2.1.9). Reading the status makes
-/// it false; a status listener of the endpoint is told first and leaves it false.
+/// it false; a status listener of the endpoint is told first and leaves it false. It may outlive its reader or writer, of which it
+/// keeps nothing, and is false from then on.
 #[derive(Clone)]
 pub struct StatusCondition(Arc<dyn Source>);
 
 /// The statuses of one endpoint, and the kinds that count.
 struct Statuses<C> {
-    of: Arc<C>,
+    of: Weak<C>,
+    waiters: Arc<Waiters>,
     kinds: StatusKinds,
+}
+
+impl<C: Changing> Statuses<C> {
+    fn new(of: &Arc<C>, kinds: StatusKinds) -> Statuses<C> {
+        Statuses { of: Arc::downgrade(of), waiters: Arc::clone((**of).waiters()), kinds }
+    }
 }
 
 /// An endpoint whose statuses change.
@@ -93,7 +108,7 @@ pub(crate) trait Changing: Watched {
 impl<T> DataReader<T> {
     /// A condition that is true while a status of `kinds` has changed.
     pub fn status_condition(&self, kinds: StatusKinds) -> StatusCondition {
-        StatusCondition(Arc::new(Statuses::<ReaderCell> { of: Arc::clone(self.cell()), kinds }))
+        StatusCondition(Arc::new(Statuses::<ReaderCell>::new(self.cell(), kinds)))
     }
 
     /// The kinds of statuses that have changed since they were last read or told (DDS 1.4 §2.2.2.1.1.4).
@@ -105,7 +120,7 @@ impl<T> DataReader<T> {
 impl<T> DataWriter<T> {
     /// A condition that is true while a status of `kinds` has changed.
     pub fn status_condition(&self, kinds: StatusKinds) -> StatusCondition {
-        StatusCondition(Arc::new(Statuses::<WriterCell> { of: Arc::clone(self.cell()), kinds }))
+        StatusCondition(Arc::new(Statuses::<WriterCell>::new(self.cell(), kinds)))
     }
 
     /// The kinds of statuses that have changed since they were last read or told (DDS 1.4 §2.2.2.1.1.4).
@@ -124,20 +139,17 @@ impl Sealed for StatusCondition {
 
 impl<C: Changing + Send + Sync> Source for Statuses<C> {
     fn is_triggered(&self) -> bool {
-        self.of.changed().intersection(self.kinds) != StatusKinds::NONE
+        let changed = self.of.upgrade().map_or(StatusKinds::NONE, |endpoint| endpoint.changed());
+        changed.intersection(self.kinds) != StatusKinds::NONE
     }
 
     fn arm(&self, watch: &mut Option<WatchId>, waker: &Waker) {
-        waiters(&*self.of).arm(watch, waker);
+        self.waiters.arm(watch, waker);
     }
 
     fn disarm(&self, watch: &mut Option<WatchId>) {
-        waiters(&*self.of).disarm(watch);
+        self.waiters.disarm(watch);
     }
-}
-
-fn waiters(of: &impl Watched) -> &Waiters {
-    of.waiters()
 }
 
 impl fmt::Debug for StatusCondition {

@@ -33,7 +33,7 @@ use crate::{Error, ErrorKind};
 ///         return Ok(());
 ///     }
 ///     if triggered.contains(&has_data) {
-///         println!("{} samples", reader.take_where(&data, 16).len());
+///         println!("{} samples", reader.take_where(&data, 16)?.len());
 ///     }
 /// }
 /// # }
@@ -114,8 +114,8 @@ impl WaitSet {
         Ok(WaitSet { bells: Arc::new(bells), attached: Mutex::default(), is_waiting: AtomicBool::new(false) })
     }
 
-    /// Adds a condition, also while a thread waits. A condition may be in many wait sets, and a reader's may outlive the reader: it
-    /// is false from then on.
+    /// Adds a condition, also while a thread waits. A condition may be in many wait sets, and may outlive its reader or writer:
+    /// it is false from then on.
     pub fn attach(&self, condition: &impl Condition) -> ConditionId {
         let mut attached = self.attached();
         let id = ConditionId(attached.next);
@@ -181,6 +181,10 @@ impl WaitSet {
             let triggered = self.triggered();
             if !triggered.is_empty() {
                 return Some(triggered);
+            }
+            // Also while bells ring without end: a condition may change and be false at each look.
+            if deadline.has_passed() {
+                return None;
             }
             let mut rung = self.bells.rung();
             while rung.is_empty() {

@@ -40,7 +40,7 @@ pub(super) fn holds(left: FieldValue<'_>, relation: Relation, right: FieldValue<
 
 fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     use FieldValue::{Boolean, Character, Float, Integer, Literal, Text};
-    match (left, right) {
+    match (widened(left), widened(right)) {
         (Boolean(left), Boolean(right)) => Some(left.cmp(&right)),
         (Integer(left), Integer(right)) => Some(left.cmp(&right)),
         (Float(left), Float(right)) => left.partial_cmp(&right),
@@ -62,13 +62,21 @@ fn order(left: FieldValue<'_>, right: FieldValue<'_>) -> Option<Ordering> {
     }
 }
 
+/// Without a loss.
+fn widened(value: FieldValue<'_>) -> FieldValue<'_> {
+    match value {
+        FieldValue::Single(number) => FieldValue::Float(f64::from(number)),
+        value => value,
+    }
+}
+
 /// Whether values of these kinds can be compared.
 pub(super) fn check(left: &Kind<'_>, relation: Relation, right: &Kind<'_>) -> Result<(), String> {
     match (left, right) {
         (Kind::Given(_), Kind::Given(_)) => Err("one side is a member of the type".to_owned()),
         (Kind::Field(left), Kind::Field(right)) => check_fields(*left, *right),
         (Kind::Field(field), Kind::Given(given)) | (Kind::Given(given), Kind::Field(field)) => {
-            check_given(*field, relation, given)
+            check_given(*field, relation, given.beside(*field))
         }
     }
 }
@@ -114,6 +122,7 @@ fn name_of_given(given: &Given) -> &'static str {
         Given::Boolean(_) => "a boolean",
         Given::Integer(_) | Given::Float(_) => "a number",
         Given::Text(_) => "a text",
+        Given::Unquoted { value, .. } => name_of_given(value),
     }
 }
 

@@ -28,7 +28,7 @@ pub const NESTING_MAX: usize = 64;
 /// Comparisons with `=`, `<>`, `!=`, `<`, `<=`, `>`, `>=`, `LIKE` (with `%` or `*` for any text and `_` or `?` for one character) and
 /// `BETWEEN`, of members with each other, with numbers, `'texts'`, `'LITERALS'` of enums, TRUE, FALSE, and parameters `%0` to `%99`;
 /// joined by AND, OR, NOT and parentheses. Members are named as in IDL: `position.x`, `samples[3].level`. A comparison with an absent
-/// member is false.
+/// member is false. A number is rounded to the precision of the member beside it, so that `level = 0.1` holds for a `float` of 0.1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     expression: String,
@@ -79,10 +79,70 @@ enum Given {
     Integer(i128),
     Float(f64),
     Text(String),
+    /// A parameter without quotes that reads as a number or a boolean, and may be a text as well: the member beside it decides.
+    Unquoted {
+        value: Box<Given>,
+        text: Box<Given>,
+    },
+}
+
+impl Given {
+    /// What it is beside a member of this kind.
+    fn beside(&self, member: FieldKind) -> &Given {
+        match (self, member) {
+            (Given::Unquoted { text, .. }, FieldKind::Text) => text,
+            (Given::Unquoted { value, text }, FieldKind::Literal(_)) if !matches!(**value, Given::Integer(_)) => text,
+            (Given::Unquoted { value, .. }, _) => value,
+            (given, _) => given,
+        }
+    }
+
+    /// Its value beside a member's.
+    fn value_beside(&self, member: FieldValue<'_>) -> FieldValue<'_> {
+        let value = self.beside(kind_of(member)).value();
+        match (member, value) {
+            // In the member's own precision: no number of 32 bits is the 0.1 of 64.
+            (FieldValue::Single(_), FieldValue::Float(number)) if (number as f32).is_finite() => {
+                FieldValue::Single(number as f32)
+            }
+            (FieldValue::Single(_), FieldValue::Integer(number)) => FieldValue::Single(number as f32),
+            _ => value,
+        }
+    }
+
+    fn value(&self) -> FieldValue<'_> {
+        match self {
+            Given::Boolean(value) => FieldValue::Boolean(*value),
+            Given::Integer(value) => FieldValue::Integer(*value),
+            Given::Float(value) => FieldValue::Float(*value),
+            Given::Text(value) => FieldValue::Text(value),
+            Given::Unquoted { value, .. } => value.value(),
+        }
+    }
+
+    /// The text, where it can be one.
+    fn text(&self) -> Option<&str> {
+        match self {
+            Given::Text(text) => Some(text),
+            Given::Unquoted { text, .. } => text.text(),
+            _ => None,
+        }
+    }
+}
+
+fn kind_of(value: FieldValue<'_>) -> FieldKind {
+    match value {
+        FieldValue::Boolean(_) => FieldKind::Boolean,
+        FieldValue::Integer(_) => FieldKind::Integer,
+        FieldValue::Float(_) | FieldValue::Single(_) => FieldKind::Float,
+        FieldValue::Text(_) | FieldValue::Character(_) => FieldKind::Text,
+        FieldValue::Literal { .. } => FieldKind::Literal(&[]),
+    }
 }
 
 impl Filter {
-    /// Reads an expression and the values of its parameters, each written as it would be in the expression; a text may lack its quotes.
+    /// Reads an expression and the values of its parameters, each written as it would be in the expression; a text may lack its quotes,
+    /// also one such as `42`: the member that it is compared with decides.
     ///
     /// # Errors
     /// Where the expression is none of the language, is longer or nested deeper than the bounds of this module, or names a parameter
@@ -141,10 +201,9 @@ impl Condition {
             Condition::All(conditions) => conditions.iter().all(|condition| condition.holds(sample)),
             Condition::Any(conditions) => conditions.iter().any(|condition| condition.holds(sample)),
             Condition::Not(condition) => !condition.holds(sample),
-            Condition::Compare { left, relation, right, .. } => match (left.value(sample), right.value(sample)) {
-                (Some(left), Some(right)) => compare::holds(left, *relation, right),
-                _ => false,
-            },
+            Condition::Compare { left, relation, right, .. } => {
+                compared(left, right, sample).is_some_and(|(left, right)| compare::holds(left, *relation, right))
+            }
             Condition::Like { text, pattern, .. } => match text.value(sample) {
                 Some(FieldValue::Text(text) | FieldValue::Literal { name: text, .. }) => pattern.fits(text),
                 Some(FieldValue::Character(character)) => pattern.fits(character.encode_utf8(&mut [0; 4])),
@@ -175,12 +234,23 @@ impl Operand {
     fn value<'a, T: Encode>(&'a self, sample: &'a T) -> Option<FieldValue<'a>> {
         match self {
             Operand::Field { path, .. } => sample.field(path),
-            Operand::Given(Given::Boolean(value)) => Some(FieldValue::Boolean(*value)),
-            Operand::Given(Given::Integer(value)) => Some(FieldValue::Integer(*value)),
-            Operand::Given(Given::Float(value)) => Some(FieldValue::Float(*value)),
-            Operand::Given(Given::Text(value)) => Some(FieldValue::Text(value)),
+            Operand::Given(given) => Some(given.value()),
         }
     }
+}
+
+/// Both values of a comparison; `None` where a member is absent.
+fn compared<'a, T: Encode>(
+    left: &'a Operand,
+    right: &'a Operand,
+    sample: &'a T,
+) -> Option<(FieldValue<'a>, FieldValue<'a>)> {
+    let (first, second) = (left.value(sample)?, right.value(sample)?);
+    Some(match (left, right) {
+        (Operand::Given(given), Operand::Field { .. }) => (given.value_beside(second), second),
+        (Operand::Field { .. }, Operand::Given(given)) => (first, given.value_beside(first)),
+        _ => (first, second),
+    })
 }
 
 #[cfg(test)]

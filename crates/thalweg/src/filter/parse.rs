@@ -112,10 +112,10 @@ impl<'a> Parser<'a> {
     }
 
     fn like(&mut self, text: Operand, offset: usize) -> Result<Condition, FilterError> {
-        match self.operand()? {
-            Operand::Given(Given::Text(pattern)) => Ok(Condition::Like { text, pattern: Like::new(&pattern), offset }),
-            _ => Err(self.error("expected the pattern of LIKE in quotes")),
-        }
+        let operand = self.operand()?;
+        let pattern = if let Operand::Given(given) = &operand { given.text().map(Like::new) } else { None };
+        let pattern = pattern.ok_or_else(|| self.error("expected the pattern of LIKE in quotes"))?;
+        Ok(Condition::Like { text, pattern, offset })
     }
 
     /// Range ::= value AND value, both included.
@@ -272,10 +272,15 @@ fn given_of(parameter: &str) -> Given {
     if let Some(inner) = quoted('\'').or_else(|| quoted('"')) {
         return Given::Text(inner.to_owned());
     }
-    match text {
-        _ if text.eq_ignore_ascii_case("TRUE") => Given::Boolean(true),
-        _ if text.eq_ignore_ascii_case("FALSE") => Given::Boolean(false),
-        _ => number(text).unwrap_or_else(|| Given::Text(text.to_owned())),
+    let value = match text {
+        _ if text.eq_ignore_ascii_case("TRUE") => Some(Given::Boolean(true)),
+        _ if text.eq_ignore_ascii_case("FALSE") => Some(Given::Boolean(false)),
+        _ => number(text),
+    };
+    let text = Given::Text(text.to_owned());
+    match value {
+        Some(value) => Given::Unquoted { value: Box::new(value), text: Box::new(text) },
+        None => text,
     }
 }
 

@@ -27,6 +27,8 @@ struct Sample {
     at: Inner,
     row: [i16; 3],
     maybe: Option<u8>,
+    weight: f32,
+    code: String,
 }
 
 fn sample() -> Sample {
@@ -40,6 +42,8 @@ fn sample() -> Sample {
         at: Inner { y: 2.5, tags: vec!["a".into(), "it's".into()] },
         row: [1, 2, 3],
         maybe: None,
+        weight: 0.1,
+        code: "42".into(),
     }
 }
 
@@ -127,6 +131,53 @@ fn parameters_are_read_with_and_without_quotes() {
 }
 
 #[test]
+fn the_member_decides_what_a_parameter_without_quotes_is() {
+    for (expression, parameter) in [
+        ("code = %0", "42"),
+        ("code = %0", "'42'"),
+        ("code LIKE %0", "42"),
+        ("code <> %0", "TRUE"),
+        ("code BETWEEN %0 AND '5'", "4"),
+        ("letter <> %0", "4"),
+        ("level = %0", "5"),
+        ("level <> %0", "'Low'"),
+        ("size < %0", "42"),
+        ("ok = %0", "1"),
+    ] {
+        assert_eq!(judge(expression, &[parameter]), Ok(true), "{expression} with {parameter}");
+    }
+    let refused = judge("size = %0", &["'42'"]);
+    assert_eq!(refused, Err("a number is not compared with a text at byte 0 of the filter".into()));
+    assert!(judge("size LIKE %0", &["42"]).is_err() && judge("level = %0", &["true"]).is_err());
+}
+
+#[test]
+fn numbers_are_compared_in_the_precision_of_the_member() {
+    for (expression, expect) in [
+        ("weight = 0.1", true),
+        ("0.1 = weight", true),
+        ("weight <> 0.1", false),
+        ("weight < 0.1", false),
+        ("weight BETWEEN 0.1 AND 0.1", true),
+        ("weight < 0.10001", true),
+        ("weight < 1e300", true),
+        ("weight > -1e300", true),
+        ("weight < 1", true),
+        ("weight < at.y", true),
+        ("at.y > weight", true),
+        ("at.y = 2.5", true),
+        ("at.y = 2.50000001", false),
+    ] {
+        check(expression, expect);
+    }
+    let filter = Filter::parse("weight = 16777217", &[""; 0]).expect("an expression");
+    assert!(filter.accepts(&Sample { weight: 16_777_216.0, ..sample() }), "as near as the member can be");
+    let filter = Filter::parse("weight = at.y", &[""; 0]).expect("an expression");
+    let beside = |y: f64| Sample { at: Inner { y, ..sample().at }, ..sample() };
+    assert!(filter.accepts(&beside(f64::from(0.1f32))) && !filter.accepts(&beside(0.1)), "members are what they are");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     for (expression, expect) in [
         ("", "expected the name of a member or a value at byte 0 of the filter"),
@@ -139,7 +190,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("size = %100", "expected %0 to %99 at byte 7 of the filter"),
         ("size # 1", "this belongs to no expression at byte 5 of the filter"),
         ("row[x] = 1", "\"row[x]\" is no name of a member at byte 0 of the filter"),
-        ("weight = 1", "the type has no member \"weight\" that can be compared at byte 0 of the filter"),
+        ("height = 1", "the type has no member \"height\" that can be compared at byte 0 of the filter"),
         ("ok = TRUE AND at = 1", "the type has no member \"at\" that can be compared at byte 14 of the filter"),
         ("row[3] = 1", "the type has no member \"row[3]\" that can be compared at byte 0 of the filter"),
         ("size = 'x'", "a number is not compared with a text at byte 0 of the filter"),

@@ -1,9 +1,8 @@
 //! The settings of a participant, and its creation.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use thalweg_rtps::discovery::DiscoveryLimits;
@@ -17,12 +16,12 @@ use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
+use super::listening::Listening;
 use super::{DomainParticipant, ProcessDescription, bad_groups};
+use crate::conditions::StatusKinds;
 use crate::configuration::{Configuration, ParticipantSettings};
 use crate::explain::{self, Diagnosis};
-use crate::runtime::{
-    AddressPlan, Delivery, IoOptions, ParticipantStatusListener, Process, Runtime, local_addresses, warn,
-};
+use crate::runtime::{AddressPlan, Delivery, IoOptions, Process, Runtime, local_addresses, warn};
 use crate::status::ParticipantStatus;
 use crate::store::{Restorable, Store};
 use crate::type_store::{self, TypeStore};
@@ -50,29 +49,9 @@ pub struct DomainParticipantBuilder {
     lease_duration: Duration,
     limits: DiscoveryLimits,
     io: IoOptions,
-    listener: Option<SharedListener>,
+    listening: Listening,
     configuration: Option<Configuration>,
     store: Option<PathBuf>,
-}
-
-/// A participant's listener, shared by the copies of its settings.
-#[derive(Clone)]
-struct SharedListener {
-    delivery: Delivery,
-    callback: Arc<Mutex<ParticipantStatusListener>>,
-}
-
-impl fmt::Debug for SharedListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SharedListener({:?})", self.delivery)
-    }
-}
-
-impl SharedListener {
-    fn into_callback(self) -> (Delivery, Box<ParticipantStatusListener>) {
-        let callback = self.callback;
-        (self.delivery, Box::new(move |status| callback.lock().unwrap_or_else(PoisonError::into_inner)(status)))
-    }
 }
 
 impl DomainParticipantBuilder {
@@ -92,7 +71,7 @@ impl DomainParticipantBuilder {
             lease_duration: LEASE_DEFAULT,
             limits: DiscoveryLimits::default(),
             io: IoOptions::default(),
-            listener: None,
+            listening: Listening::default(),
             configuration: None,
             store: None,
         }
@@ -214,11 +193,23 @@ impl DomainParticipantBuilder {
     }
 
     /// Calls `listener` for everything that happens to the participant from its creation on: others that come and go, limits that
-    /// are met, and news about those of its writers and readers that have no status listener of their own (DDS 1.4 §2.2.4.2.3).
+    /// are met, topics with inconsistent types; of its writers and readers what [`DomainParticipantBuilder::endpoint_statuses`] names.
     /// It may be called before [`DomainParticipantBuilder::create`] has returned. A listener that keeps the participant, a writer or
     /// a reader of it alive keeps it alive for ever; let it hold a [`Weak`](std::sync::Weak) one. Default none.
+    ///
+    /// Copies of these settings share the listener. Its calls then follow each other: news of a participant that come during a call for
+    /// another one are told behind that call, on that one's thread.
     pub fn on_status(mut self, delivery: Delivery, listener: impl FnMut(ParticipantStatus) + Send + 'static) -> Self {
-        self.listener = Some(SharedListener { delivery, callback: Arc::new(Mutex::new(listener)) });
+        self.listening.set_listener(delivery, Box::new(listener));
+        self
+    }
+
+    /// Tells the participant's [listener](DomainParticipantBuilder::on_status) also the statuses of `kinds` of those writers and readers
+    /// that have no status listener of their own (DDS 1.4 §2.2.4.2.3). What it is told counts as told: it makes no condition true, and
+    /// neither `until_status` nor the change counts of the endpoint tell it again. DATA_AVAILABLE is told to readers' own listeners
+    /// alone. Default [`StatusKinds::NONE`].
+    pub fn endpoint_statuses(mut self, kinds: StatusKinds) -> Self {
+        self.listening.set_endpoint_kinds(kinds);
         self
     }
 
@@ -307,7 +298,7 @@ impl DomainParticipantBuilder {
         let store = store.map(restore).transpose()?;
         let participant = (participant, Diagnosis::new(self.inspector), types);
         let notices = transport.notices;
-        let listener = self.listener.map(SharedListener::into_callback);
+        let listener = self.listening.into_callback();
         let runtime = Runtime::start(
             participant,
             transport.sender,

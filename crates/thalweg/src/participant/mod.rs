@@ -2,6 +2,7 @@
 
 mod builder;
 mod histories;
+mod listening;
 mod process;
 
 use std::fmt;
@@ -235,8 +236,18 @@ impl DomainParticipant {
     }
 
     /// Takes no notice of another participant any more, until this one ends (DDS 1.4 §2.2.2.2.1.14).
-    pub fn ignore_participant(&self, prefix: GuidPrefix) {
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadParameter`] for this participant itself: its readers leave out its own writers by
+    /// [`DataReaderBuilder::ignore_own_publications`].
+    pub fn ignore_participant(&self, prefix: GuidPrefix) -> Result<(), Error> {
+        if prefix == self.guid_prefix() {
+            let cause = "failed: this is the participant itself";
+            let error = Error::new(ErrorKind::BadParameter, "ignore_participant", cause);
+            return Err(error.advise("create readers with ignore_own_publications to leave out its own writers"));
+        }
         self.runtime.command(|now, participant| participant.ignore_participant(now, prefix));
+        Ok(())
     }
 
     /// Takes no notice of any writer or reader on a topic any more, until this participant ends; its own are matched with none there

@@ -1,6 +1,7 @@
 //! Writing and waiting as a task of any asynchronous runtime.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use thalweg_cdr as cdr;
 use thalweg_rtps::history::{ChangeKind, PayloadKind};
@@ -10,13 +11,14 @@ use thalweg_rtps::types::{KeyHash, SequenceNumber};
 use super::blocking::{acknowledgement_outcome, request_acknowledgements, store_failure};
 use super::sending::{Outgoing, attempt, serialize};
 use super::{DataWriter, WriterCell};
+use crate::conditions::StatusKinds;
 use crate::runtime::Waiters;
 use crate::status::WriterStatus;
 use crate::until::{Until, Watched};
 use crate::{Error, TopicType, trace};
 
 impl Watched for WriterCell {
-    fn waiters(&self) -> &Waiters {
+    fn waiters(&self) -> &Arc<Waiters> {
         &self.waiters
     }
 }
@@ -119,6 +121,7 @@ impl<T> DataWriter<T> {
     /// The statuses that have changed since they were last read or told, as soon as there is one; they count as told. A status
     /// listener is told first, and leaves nothing to this future.
     pub fn until_status(&self) -> impl Future<Output = Vec<WriterStatus>> + Send + Unpin + '_ {
-        Until::new(self.cell(), |cell| Some(cell.take_changed()).filter(|changed| !changed.is_empty()))
+        let changed = |changed: &Vec<_>| !changed.is_empty();
+        Until::new(self.cell(), move |cell| Some(cell.take_changed(StatusKinds::ANY)).filter(changed))
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use thalweg_cdr as cdr;
 use thalweg_rtps::history::{ChangeKind, PayloadKind};
 use thalweg_rtps::payload::Payload;
-use thalweg_rtps::qos::WriterQos;
 use thalweg_rtps::time::Timestamp;
 use thalweg_rtps::types::{Guid, KeyHash, Keyed, SequenceNumber};
 use thalweg_rtps::writer::{WriterCounters, WriterExplanation};
@@ -74,23 +73,6 @@ impl<T: TopicType> DataWriter<T> {
         self.write_encoded(sample, Some(timestamp))
     }
 
-    /// Disposes the instance that the key members of `sample` name: readers see it as `NotAliveDisposed`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::PreconditionNotMet`] when the type has no key; else as [`DataWriter::write`].
-    pub fn dispose(&self, sample: &T) -> Result<SequenceNumber, Error> {
-        self.end_instance("dispose", sample, ChangeKind::Dispose)
-    }
-
-    /// Announces that this writer will not write the instance any more. Readers see it as disposed too, unless the QoS turns
-    /// `autodispose` off; then they see it without writers, once all have unregistered it.
-    ///
-    /// # Errors
-    /// As [`DataWriter::dispose`].
-    pub fn unregister(&self, sample: &T) -> Result<SequenceNumber, Error> {
-        self.end_instance("unregister", sample, self.unregister_kind())
-    }
-
     fn write_encoded(&self, sample: &T, timestamp: Option<Timestamp>) -> Result<SequenceNumber, Error> {
         trace::write_enter();
         let instance = self.instance_of("write", sample)?;
@@ -120,15 +102,6 @@ impl<T: TopicType> DataWriter<T> {
         let passed = self.cell.writer.lock().pass_over_unwanted(clock::now(), instance, &refusing)?;
         self.runtime.state().rearm(self.cell.guid().entity, passed.arm);
         Some(passed.sequence)
-    }
-
-    fn end_instance(&self, operation: &'static str, sample: &T, kind: ChangeKind) -> Result<SequenceNumber, Error> {
-        self.require_key(operation)?;
-        let instance = self.instance_of(operation, sample)?;
-        let representation = self.cell.representation;
-        let encoded = serialize(64, |buffer| cdr::encode_key(sample, representation, buffer));
-        let payload = encoded.map_err(|error| self.unencodable(operation, error))?;
-        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload, related: None })
     }
 
     pub(super) fn instance_of(&self, operation: &'static str, sample: &T) -> Result<KeyHash, Error> {
@@ -214,36 +187,6 @@ impl<T> DataWriter<T> {
         write(self.runtime.state(), &self.cell, outgoing)
     }
 
-    /// Disposes the instance of a serialized key (encapsulation header and key members). `instance` as in
-    /// [`DataWriter::write_payload`].
-    ///
-    /// # Errors
-    /// [`ErrorKind::PreconditionNotMet`] when the topic has no key; else as [`DataWriter::write_serialized`].
-    pub fn dispose_serialized(&self, key: &[u8], instance: Option<KeyHash>) -> Result<SequenceNumber, Error> {
-        self.end_serialized("dispose", key, instance, ChangeKind::Dispose)
-    }
-
-    /// Unregisters the instance of a serialized key, as [`DataWriter::unregister`] does.
-    ///
-    /// # Errors
-    /// As [`DataWriter::dispose_serialized`].
-    pub fn unregister_serialized(&self, key: &[u8], instance: Option<KeyHash>) -> Result<SequenceNumber, Error> {
-        self.end_serialized("unregister", key, instance, self.unregister_kind())
-    }
-
-    fn end_serialized(
-        &self,
-        operation: &'static str,
-        key: &[u8],
-        instance: Option<KeyHash>,
-        kind: ChangeKind,
-    ) -> Result<SequenceNumber, Error> {
-        self.require_key(operation)?;
-        let payload = copied(key);
-        let instance = self.instance_of_payload(operation, &payload, instance, PayloadKind::Key)?;
-        write(self.runtime.state(), &self.cell, Outgoing { kind, instance, timestamp: None, payload, related: None })
-    }
-
     pub(super) fn instance_of_payload(
         &self,
         operation: &'static str,
@@ -264,18 +207,6 @@ impl<T> DataWriter<T> {
                 .advise("pass its key hash, or create the topic with a function that computes it")
         };
         instance.or_else(computed).ok_or_else(cannot)
-    }
-
-    fn require_key(&self, operation: &'static str) -> Result<(), Error> {
-        if self.cell.topic.keyed == Keyed::Yes {
-            return Ok(());
-        }
-        let cause = "needs instances, and the topic's type has no key";
-        Err(Error::new(ErrorKind::PreconditionNotMet, operation, cause).on_topic(&self.cell.topic.name))
-    }
-
-    fn unregister_kind(&self) -> ChangeKind {
-        if self.cell.qos().autodispose { ChangeKind::DisposeUnregister } else { ChangeKind::Unregister }
     }
 
     /// Sends collected samples at once (see [`Method`](crate::qos::Method)): a batch that is not full, for example at the end of a
@@ -301,8 +232,9 @@ impl<T> DataWriter<T> {
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`] after `timeout`, saying how many readers owe an acknowledgement. [`ErrorKind::Error`] when a reader was
-    /// given up since the last call, or is given up and owes one: with a finite [`WriterQos::reader_patience`] not everything that
-    /// was written may have reached every reader.
+    /// given up since the last call, or is given up and owes one: with a finite
+    /// [`WriterQos::reader_patience`](crate::qos::WriterQos::reader_patience) not everything that was written may have reached every
+    /// reader.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<(), Error> {
         blocking::wait_for_acknowledgments(self.runtime.state(), &self.cell, timeout)
     }
@@ -409,7 +341,8 @@ impl<T> DataWriter<T> {
         Ok(())
     }
 
-    /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`]; its changes start from zero again.
+    /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`](crate::qos::WriterQos::reader_patience); its changes start
+    /// from zero again.
     pub fn readers_given_up(&self) -> ReadersGivenUp {
         self.cell.tell_given_up()
     }
@@ -439,30 +372,6 @@ impl<T> DataWriter<T> {
     /// Its GUID.
     pub fn guid(&self) -> Guid {
         self.cell.guid()
-    }
-
-    /// Its policies now, its publisher's part included.
-    pub fn qos(&self) -> Arc<WriterQos> {
-        self.cell.qos()
-    }
-
-    /// Changes its policies and tells its peers: DEADLINE, LATENCY_BUDGET, LIFESPAN, the strength of OWNERSHIP, TRANSPORT_PRIORITY,
-    /// `autodispose`, PARTITION, USER_DATA, TOPIC_DATA, GROUP_DATA and `reader_patience` may change (DDS 1.4 §2.2.3). Readers that fit
-    /// no longer are unmatched, and others matched. A new LIFESPAN counts for samples that are written from now on, and a
-    /// DEADLINE where there was none for each instance from its next sample on.
-    ///
-    /// # Errors
-    /// [`ErrorKind::ImmutablePolicy`], naming the policy, when another one differs; [`ErrorKind::InconsistentPolicy`] or
-    /// [`ErrorKind::Unsupported`] as at creation. Then nothing changes.
-    pub fn set_qos(&self, qos: WriterQos) -> Result<(), Error> {
-        let (qos, cell) = (Arc::new(qos), &self.cell);
-        self.runtime.command(|now, participant| {
-            let set = participant.set_writer_qos(now, cell.guid().entity, Arc::clone(&qos));
-            set.map_err(|error| Error::qos("set_qos", &cell.topic.name, error))?;
-            // While the participant is locked, so that both agree whichever of two calls comes first.
-            cell.note_qos(qos);
-            Ok(())
-        })
     }
 
     /// Name of its topic.

@@ -30,6 +30,13 @@ struct State {
     set: SequenceNumber,
 }
 
+impl State {
+    /// The writers that the application has; something else may keep one that it has dropped for a moment.
+    fn open(&self) -> impl Iterator<Item = Arc<WriterCell>> {
+        self.writers.iter().filter_map(Weak::upgrade).filter(|cell| !cell.is_closed())
+    }
+}
+
 impl Members {
     /// The group of a writer that is to be created, if its PRESENTATION spans one.
     pub(super) fn group_for(&self, qos: &WriterQos, participant: &mut Participant) -> Option<PublisherGroup> {
@@ -61,7 +68,7 @@ impl Members {
             // A writer that writes before it is told begins its part by itself.
             let set = self.group.get().map_or(SequenceNumber::ZERO, PublisherGroup::open_set);
             state.set = set;
-            state.writers.iter().filter_map(Weak::upgrade).for_each(|cell| cell.begin_set(set));
+            state.open().for_each(|cell| cell.begin_set(set));
             self.group.get().into_iter().for_each(PublisherGroup::note_opened);
         }
     }
@@ -76,11 +83,12 @@ impl Members {
             if depth > 0 {
                 return true;
             }
-            state.writers.iter().filter_map(Weak::upgrade).collect()
+            state.open().collect()
         };
-        for cell in writers {
+        // One may have been dropped meanwhile: nobody is to hear of it any more.
+        for cell in writers.iter().filter(|cell| !cell.is_closed()) {
             // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
-            transmit(runtime, &cell, false, |writer, now| {
+            transmit(runtime, cell, false, |writer, now| {
                 (writer.end_group_set(now, runtime.timestamp(now)), Some(now))
             });
         }
@@ -93,5 +101,35 @@ impl Members {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_rtps::qos::{Durability, History, Presentation};
+    use thalweg_rtps::types::Keyed;
+
+    use super::*;
+    use crate::{DomainParticipant, PublisherQos};
+
+    #[test]
+    fn the_end_of_a_set_passes_over_writers_that_were_dropped_within_it() {
+        let participant = DomainParticipant::builder(228).loopback_only().create().expect("a participant");
+        let presentation = Presentation { coherent: true, ..Presentation::default() };
+        let publisher = participant.create_publisher(PublisherQos { presentation, ..PublisherQos::default() });
+        let topic = participant.create_raw_topic("set", "Octets", Keyed::No, None);
+        let qos =
+            WriterQos { durability: Durability::TransientLocal, history: History::KeepAll, ..WriterQos::default() };
+        let [dropped, kept] = [(); 2].map(|()| publisher.create_writer(&topic, qos.clone()).expect("a legal QoS"));
+        publisher.begin_coherent_changes().expect("coherent access");
+        for writer in [&dropped, &kept] {
+            writer.write_serialized(&[0, 1, 0, 0, 7]).expect("room");
+        }
+        // As something may that runs at this moment.
+        let cell = Arc::clone(dropped.cell());
+        drop(dropped);
+        publisher.end_coherent_changes().expect("a set was begun");
+        let last = |cell: &WriterCell| cell.writer().lock().last();
+        assert_eq!((last(&cell), last(kept.cell())), (SequenceNumber(1), SequenceNumber(2)));
     }
 }

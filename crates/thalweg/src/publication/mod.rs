@@ -4,9 +4,11 @@ mod asynchronous;
 mod blocking;
 mod builder;
 mod data_writer;
+mod endings;
 mod loan;
 mod many;
 mod members;
+mod policies;
 mod reader_filters;
 mod related;
 mod sending;
@@ -49,13 +51,13 @@ pub struct PublisherQos {
 #[derive(Clone)]
 pub struct Publisher {
     runtime: Arc<Runtime>,
-    qos: PublisherQos,
+    qos: Arc<PublisherQos>,
     members: Arc<Members>,
 }
 
 impl Publisher {
     pub(crate) fn new(runtime: Arc<Runtime>, qos: PublisherQos) -> Publisher {
-        Publisher { runtime, qos, members: Arc::default() }
+        Publisher { runtime, qos: Arc::new(qos), members: Arc::default() }
     }
 
     /// Settings shared by its writers.
@@ -133,17 +135,8 @@ impl Publisher {
         }
         topic.description().check("create_writer")?;
         let configuration = self.runtime.configuration();
-        let mut qos = configuration.writer_qos(topic.name(), &qos);
-        if qos.partition.is_empty() {
-            qos.partition.clone_from(&self.qos.partition);
-        }
-        if qos.attached.group.is_empty() {
-            qos.attached.group.clone_from(&self.qos.group_data);
-        }
-        if qos.presentation == Presentation::default() {
-            qos.presentation = self.qos.presentation;
-        }
-        let (qos, description) = (Arc::new(qos), Arc::clone(topic.description()));
+        let qos = Arc::new(self.qos.complete(configuration, topic.name(), &qos));
+        let description = Arc::clone(topic.description());
         let config = WriterConfig {
             topic_name: description.name.clone(),
             type_name: description.type_name.clone(),
@@ -166,7 +159,9 @@ impl Publisher {
                         participant.create_writer_in(now, config.clone(), group)
                     }
                 };
-                let cell = Arc::new(WriterCell::new(writer.map_err(refused)?, description, qos, store.cloned()));
+                let policies = (qos, Arc::clone(&self.qos));
+                let cell = WriterCell::new(writer.map_err(refused)?, description, policies, store.cloned());
+                let cell = Arc::new(cell);
                 if let Some((delivery, listener)) = listener {
                     cell.status_listener().set(delivery, listener);
                 }

@@ -32,9 +32,20 @@ enum Fit {
 impl ReaderFilters {
     /// A reader has announced this filter, or none.
     pub(crate) fn set(&self, reader: Guid, announced: Option<&ContentFilter>) {
+        self.replace(&mut self.filters(), reader, announced);
+    }
+
+    /// A reader whose filter is known here announces another one. One that is not known yet gets everything until it is told of.
+    pub(crate) fn renew(&self, reader: Guid, announced: Option<&ContentFilter>) {
+        let mut filters = self.filters();
+        if filters.iter().any(|(other, ..)| *other == reader) {
+            self.replace(&mut filters, reader, announced);
+        }
+    }
+
+    fn replace(&self, filters: &mut Vec<(Guid, Filter, Fit)>, reader: Guid, announced: Option<&ContentFilter>) {
         let announced = announced.filter(|filter| filter.class_name == ContentFilter::SQL);
         let filter = announced.and_then(|filter| Filter::parse(&filter.expression, &filter.parameters).ok());
-        let mut filters = self.filters();
         filters.retain(|(other, ..)| *other != reader);
         if let Some(filter) = filter.filter(|_| filters.len() < FILTERS_MAX) {
             filters.push((reader, filter, Fit::Unknown));

@@ -17,6 +17,7 @@ use super::WriterCell;
 use super::blocking;
 use crate::Error;
 use crate::runtime::RuntimeState;
+use crate::scratch;
 use crate::sync::Lock;
 use crate::trace;
 
@@ -47,25 +48,25 @@ thread_local! {
 
 /// Lets `fill` serialize into a recycled buffer of this thread.
 pub(super) fn serialize<E>(bytes_hint: usize, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Payload, E> {
-    let mut pool = POOL.take().unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
+    let mut pool = scratch::take(&POOL).unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
     let payload = pool.fill(bytes_hint, fill);
-    POOL.set(Some(pool));
+    scratch::keep(&POOL, Some(pool));
     payload
 }
 
 /// A buffer of this thread of exactly so many bytes, of unspecified content and without other owners; see [`recycle`].
 pub(super) fn take_buffer(bytes: usize) -> Arc<Vec<u8>> {
-    let mut pool = POOL.take().unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
+    let mut pool = scratch::take(&POOL).unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
     let buffer = pool.take_sized(bytes);
-    POOL.set(Some(pool));
+    scratch::keep(&POOL, Some(pool));
     buffer
 }
 
 /// Lets this thread use a buffer again once nobody refers to it.
 pub(super) fn recycle(buffer: &Arc<Vec<u8>>) {
-    let mut pool = POOL.take().unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
+    let mut pool = scratch::take(&POOL).unwrap_or_else(|| PayloadPool::new(POOL_BYTES));
     pool.remember(buffer);
-    POOL.set(Some(pool));
+    scratch::keep(&POOL, Some(pool));
 }
 
 /// Adds the change to the history and sends it. If another thread is sending for this writer, that thread sends it with its next
@@ -96,12 +97,12 @@ pub(super) fn write_filled<E>(
             Outgoing { kind: ChangeKind::Write, instance, timestamp, payload, related: None },
         ));
     }
-    let mut serialized = SERIALIZED.take();
+    let mut serialized = scratch::take(&SERIALIZED);
     serialized.clear();
     let filled = fill(&mut serialized);
     trace::serialized();
     let written = filled.map(|()| write_serialized(state, cell, instance, timestamp, &serialized));
-    SERIALIZED.set(serialized);
+    scratch::keep(&SERIALIZED, serialized);
     written
 }
 
@@ -221,7 +222,7 @@ pub(super) fn transmit<R>(
     // A DEADLINE or lease may end while this thread is in the call that sends; all else that is due waits for it.
     let (arms_first, arm) = (writer.has_promises(), Cell::new(arm));
     trace::token_granted();
-    let mut outbox = OUTBOX.take().unwrap_or_default();
+    let mut outbox = scratch::take(&OUTBOX).unwrap_or_default();
     let sent = send_in_turn(&cell.writer, writer, now, &mut outbox, |outbox| {
         debug_assert_none_held();
         if arms_first {
@@ -237,7 +238,7 @@ pub(super) fn transmit<R>(
         cell.notify_waiters();
     }
     outbox.clear();
-    OUTBOX.set(Some(outbox));
+    scratch::keep(&OUTBOX, Some(outbox));
     result
 }
 

@@ -1,5 +1,6 @@
 //! State shared by a data writer's handle and the runtime.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use thalweg_rtps::status::Status;
 use thalweg_rtps::types::{Guid, SequenceNumber};
 use thalweg_rtps::writer::{Writer, WriterCounters};
 
+use super::PublisherQos;
 use super::reader_filters::ReaderFilters;
 use crate::Error;
 use crate::conditions::{Changing, StatusKinds};
@@ -30,10 +32,12 @@ pub(crate) struct WriterCell {
     pub(super) writer: Shared<Writer>,
     pub(super) topic: Arc<TopicDescription>,
     qos: Mutex<Arc<WriterQos>>,
+    /// Its publisher's part of them, when they are not its own.
+    publisher: Arc<PublisherQos>,
     /// A copy of the policy, for every datagram.
     transport_priority: AtomicI32,
     pub(super) representation: cdr::Representation,
-    pub(super) waiters: Waiters,
+    pub(super) waiters: Arc<Waiters>,
     /// The store of a PERSISTENT writer.
     store: Option<Arc<Store>>,
     filters: ReaderFilters,
@@ -41,7 +45,7 @@ pub(crate) struct WriterCell {
     collecting: AtomicBool,
     /// What was counted for earlier writers of the history that this one goes on with.
     before: WriterCounters,
-    /// Its counts at its end.
+    /// Its counts at its end; there from the moment at which the application drops the writer.
     last: OnceLock<WriterFigures>,
     statuses: StatusBoard<Statuses, WriterStatusListener, WriterStatus>,
 }
@@ -49,6 +53,8 @@ pub(crate) struct WriterCell {
 #[derive(Default)]
 struct Statuses {
     matched: Status<Matched>,
+    /// Those that `matched` counts as present.
+    readers: BTreeSet<Guid>,
     incompatible: Status<IncompatibleQos>,
     given_up: Status<ReadersGivenUp>,
     deadline: Status<DeadlineMissed>,
@@ -61,7 +67,7 @@ impl WriterCell {
     pub(super) fn new(
         writer: Shared<Writer>,
         topic: Arc<TopicDescription>,
-        qos: Arc<WriterQos>,
+        (qos, publisher): (Arc<WriterQos>, Arc<PublisherQos>),
         store: Option<Arc<Store>>,
     ) -> WriterCell {
         let representation = match qos.representation() {
@@ -79,8 +85,9 @@ impl WriterCell {
             topic,
             transport_priority: AtomicI32::new(qos.transport_priority),
             qos: Mutex::new(qos),
+            publisher,
             representation,
-            waiters: Waiters::default(),
+            waiters: Arc::default(),
             store,
             filters: ReaderFilters::default(),
             collecting: AtomicBool::new(false),
@@ -102,6 +109,11 @@ impl WriterCell {
     /// The state machine.
     pub(crate) fn writer(&self) -> &Shared<Writer> {
         &self.writer
+    }
+
+    /// The store of a PERSISTENT writer.
+    pub(super) fn store(&self) -> Option<&Arc<Store>> {
+        self.store.as_ref()
     }
 
     /// The writer has written; the caller holds no lock.
@@ -143,6 +155,11 @@ impl WriterCell {
         self.last.get_or_init(|| self.figures_of(&writer)).clone()
     }
 
+    /// Whether the application has dropped the writer.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.last.get().is_some()
+    }
+
     fn figures_of(&self, writer: &Writer) -> WriterFigures {
         WriterFigures {
             guid: self.guid,
@@ -166,6 +183,11 @@ impl WriterCell {
     /// Its policies now.
     pub(super) fn qos(&self) -> Arc<WriterQos> {
         Arc::clone(&self.qos.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What its publisher gives to its policies.
+    pub(super) fn publisher(&self) -> &PublisherQos {
+        &self.publisher
     }
 
     /// Its policies have changed.
@@ -197,15 +219,19 @@ impl WriterCell {
         self.waiters.notify(&self.writer);
     }
 
-    /// The statuses that have changed since they were last read or told; marks them as told.
-    pub(crate) fn take_changed(&self) -> Vec<WriterStatus> {
+    /// The statuses of `kinds` that have changed since they were last read or told; marks them as told.
+    pub(crate) fn take_changed(&self, kinds: StatusKinds) -> Vec<WriterStatus> {
         let mut statuses = self.statuses();
         let changed = [
-            statuses.matched.tell_changed().map(WriterStatus::PublicationMatched),
-            statuses.incompatible.tell_changed().map(WriterStatus::OfferedIncompatibleQos),
-            statuses.given_up.tell_changed().map(WriterStatus::ReadersGivenUp),
-            statuses.deadline.tell_changed().map(WriterStatus::OfferedDeadlineMissed),
-            statuses.liveliness.tell_changed().map(WriterStatus::LivelinessLost),
+            kinds.tell(StatusKinds::PUBLICATION_MATCHED, &mut statuses.matched).map(WriterStatus::PublicationMatched),
+            kinds
+                .tell(StatusKinds::OFFERED_INCOMPATIBLE_QOS, &mut statuses.incompatible)
+                .map(WriterStatus::OfferedIncompatibleQos),
+            kinds.tell(StatusKinds::READERS_GIVEN_UP, &mut statuses.given_up).map(WriterStatus::ReadersGivenUp),
+            kinds
+                .tell(StatusKinds::OFFERED_DEADLINE_MISSED, &mut statuses.deadline)
+                .map(WriterStatus::OfferedDeadlineMissed),
+            kinds.tell(StatusKinds::LIVELINESS_LOST, &mut statuses.liveliness).map(WriterStatus::LivelinessLost),
         ];
         changed.into_iter().flatten().collect()
     }
@@ -223,13 +249,17 @@ impl WriterCell {
         statuses
     }
 
+    /// A reader is matched. News of the time before a history was taken over may come twice, and counts once.
     pub(crate) fn note_matched(&self, reader: Guid) -> Option<WriterStatus> {
-        self.update_matched(|matched| matched.add(reader))
+        let is_new = self.statuses.statuses().readers.insert(reader);
+        if is_new { self.update_matched(|matched| matched.add(reader)) } else { None }
     }
 
+    /// A reader is matched no longer. One of an earlier writer of the history, which this one never had, does not count.
     pub(crate) fn note_unmatched(&self, reader: Guid) -> Option<WriterStatus> {
         self.filters.set(reader, None);
-        self.update_matched(|matched| matched.remove(reader))
+        let was_present = self.statuses.statuses().readers.remove(&reader);
+        if was_present { self.update_matched(|matched| matched.remove(reader)) } else { None }
     }
 
     fn update_matched(&self, update: impl FnOnce(&mut Matched)) -> Option<WriterStatus> {
@@ -291,6 +321,9 @@ impl WriterCell {
 
 impl Changing for WriterCell {
     fn changed(&self) -> StatusKinds {
+        if self.is_closed() {
+            return StatusKinds::NONE;
+        }
         let statuses = self.statuses();
         StatusKinds::of([
             (StatusKinds::PUBLICATION_MATCHED, statuses.matched.has_changed()),
@@ -299,5 +332,36 @@ impl Changing for WriterCell {
             (StatusKinds::OFFERED_DEADLINE_MISSED, statuses.deadline.has_changed()),
             (StatusKinds::LIVELINESS_LOST, statuses.liveliness.has_changed()),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_rtps::types::{EntityId, GuidPrefix, Keyed};
+    use thalweg_rtps::writer::WriterOptions;
+
+    use super::*;
+    use crate::topic::TopicKeys;
+
+    #[test]
+    fn a_reader_that_is_told_of_twice_counts_once() {
+        let guid = |prefix: u8, entity| Guid::new(GuidPrefix([prefix; 12]), entity);
+        let qos = Arc::new(WriterQos::default());
+        let own = guid(1, EntityId::user_writer(1, Keyed::No));
+        let writer = Shared::new(Writer::new(own, Arc::clone(&qos), &WriterOptions::default()));
+        let (name, type_name) = ("topic".to_owned(), "type".to_owned());
+        let topic = TopicDescription { name, type_name, keyed: Keyed::No, keys: TopicKeys::Wire, described: None };
+        let cell = WriterCell::new(writer, Arc::new(topic), (qos, Arc::default()), None);
+        let readers = [1, 2, 3].map(|key| guid(2, EntityId::user_reader(key, Keyed::No)));
+        cell.note_unmatched(readers[2]);
+        [0, 1, 0, 1].into_iter().for_each(|place| _ = cell.note_matched(readers[place]));
+        let told = cell.tell_matched();
+        assert_eq!((told.total, told.current, told.last), (2, 2, Some(readers[1])));
+        [0, 0, 2].into_iter().for_each(|place| _ = cell.note_unmatched(readers[place]));
+        let told = cell.tell_matched();
+        assert_eq!((told.total, told.current, told.current_change), (2, 1, -1));
+        cell.note_matched(readers[0]);
+        let told = cell.tell_matched();
+        assert_eq!((told.total, told.current, told.current_change), (3, 2, 1), "it has come back");
     }
 }

@@ -27,6 +27,7 @@ use thalweg_rtps::types::EntityId;
 use thalweg_transport::clock;
 use thalweg_transport::udp::{ReceiveCounts, Sender};
 
+use crate::conditions::StatusKinds;
 use crate::explain::Diagnosis;
 use crate::store::{Store, StoreThread};
 use crate::type_store::TypeStore;
@@ -43,9 +44,8 @@ pub(crate) use listeners::Agenda;
 #[cfg(all(loom, test))]
 pub(crate) use listeners::Call;
 pub use listeners::Delivery;
-pub(crate) use listeners::ParticipantStatusListener;
-use listeners::STATUS_BACKLOG_MAX;
-use listeners::{ListenerThread, Notification, ParticipantSlot};
+use listeners::{ListenerThread, Notification};
+pub(crate) use listeners::{ParticipantSlot, ParticipantStatusListener, STATUS_BACKLOG_MAX};
 pub(crate) use status_board::StatusBoard;
 use topic_board::TopicBoard;
 pub use waiting::WatchId;
@@ -74,6 +74,8 @@ pub(crate) struct RuntimeState {
     /// Calls for the listener thread, and calls that other threads request from the I/O thread.
     agenda: Agenda<Notification>,
     participant_listener: Arc<ParticipantSlot>,
+    /// The statuses of endpoints without a listener that the participant's listener is told of.
+    endpoint_kinds: StatusKinds,
     wall_clock: WallClock,
     pub(crate) diagnosis: Diagnosis,
     pub(crate) types: Arc<TypeStore>,
@@ -89,7 +91,7 @@ impl Runtime {
         receiver: thalweg_transport::udp::Receiver,
         plan: AddressPlan,
         options: IoOptions,
-        listener: Option<(Delivery, Box<ParticipantStatusListener>)>,
+        listener: Option<(Delivery, Box<ParticipantStatusListener>, StatusKinds)>,
         (configuration, store): (Configuration, Option<Arc<Store>>),
     ) -> Result<Arc<Runtime>, Error> {
         let has_news = participant.household_news();
@@ -103,6 +105,7 @@ impl Runtime {
             listeners: ListenerThread::default(),
             agenda: Agenda::default(),
             participant_listener: Arc::new(ListenerSlot::new(STATUS_BACKLOG_MAX)),
+            endpoint_kinds: listener.as_ref().map_or(StatusKinds::NONE, |(.., kinds)| *kinds),
             wall_clock: WallClock::default(),
             diagnosis,
             types,
@@ -110,7 +113,7 @@ impl Runtime {
             received: Box::new(receiver.counter_reader()),
         });
         household::add(has_news, Arc::downgrade(&state));
-        if let Some((delivery, listener)) = listener {
+        if let Some((delivery, listener, _)) = listener {
             state.start_listening(delivery)?;
             state.participant_listener.set(delivery, listener);
         }

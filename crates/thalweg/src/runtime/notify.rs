@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use thalweg_rtps::discovery::database::DiscoveryLimit;
-use thalweg_rtps::participant::Event;
+use thalweg_rtps::discovery::endpoint_data::ContentFilter;
+use thalweg_rtps::participant::{Event, Participant};
 use thalweg_rtps::types::{EntityId, Guid, GuidPrefix};
 
 use super::household;
 use super::listeners::{Delivery, Notification};
 use super::{RuntimeState, warn};
+use crate::conditions::StatusKinds;
 use crate::publication::WriterCell;
 use crate::status::{ParticipantStatus, ReaderStatus, WriterStatus};
 use crate::subscription::ReaderCell;
@@ -54,9 +56,7 @@ impl RuntimeState {
                 self.deliver_writer_status(writer, |cell| cell.note_unmatched(reader));
             }
             Event::ReaderFilter { writer, reader, filter } => {
-                if let Some(cell) = self.endpoints.writer(writer) {
-                    cell.filters().set(reader, filter.as_deref());
-                }
+                self.deliver_filter(writer, reader, filter.as_deref());
             }
             Event::OfferedIncompatibleQos { writer, reader, mismatches } => {
                 self.deliver_writer_status(writer, |cell| cell.note_incompatible(reader, mismatches));
@@ -118,6 +118,24 @@ impl RuntimeState {
         }
     }
 
+    /// Gives a reader's filter to a writer that it is matched with.
+    fn deliver_filter(&self, writer: EntityId, reader: Guid, announced: Option<&ContentFilter>) {
+        let Some(cell) = self.endpoints.writer(writer) else { return };
+        if reader.prefix != cell.guid().prefix {
+            return cell.filters().set(reader, announced);
+        }
+        // Since this event, `renew_filter` may have brought a newer one.
+        let participant = self.participant.lock();
+        cell.filters().set(reader, participant.reader_filter(reader.entity));
+    }
+
+    /// Gives the filter that a reader of this participant announces now to its writers at once: what they write next is judged by it.
+    /// The caller has the participant locked.
+    pub(crate) fn renew_filter(&self, reader: Guid, participant: &Participant) {
+        let announced = participant.reader_filter(reader.entity);
+        self.endpoints.writers().iter().for_each(|cell| cell.filters().renew(reader, announced));
+    }
+
     /// Tells everybody who waits for data of this reader.
     fn deliver_data(&self, cell: Arc<ReaderCell>) {
         cell.notify_waiters();
@@ -150,21 +168,26 @@ impl RuntimeState {
         self.agenda.go_on(next, Notification::ReaderStatus(cell));
     }
 
-    /// What has changed goes to the participant's listener where the endpoint has none (DDS 1.4 §2.2.4.2.3).
+    /// What has changed goes to the participant's listener where the endpoint has none and the listener asks for it (DDS 1.4
+    /// §2.2.4.2.3); the rest stays for those who wait for it or read it.
     fn tell_participant_of_writer(&self, cell: &WriterCell) {
-        if self.participant_listener.delivery().is_some() && cell.status_listener().delivery().is_none() {
+        if self.tells_of_endpoints() && cell.status_listener().delivery().is_none() {
             let writer = cell.guid();
-            let changed = cell.take_changed().into_iter();
+            let changed = cell.take_changed(self.endpoint_kinds).into_iter();
             changed.for_each(|status| self.deliver_participant_status(ParticipantStatus::Writer { writer, status }));
         }
     }
 
     fn tell_participant_of_reader(&self, cell: &ReaderCell) {
-        if self.participant_listener.delivery().is_some() && cell.status_listener().delivery().is_none() {
+        if self.tells_of_endpoints() && cell.status_listener().delivery().is_none() {
             let reader = cell.guid();
-            let changed = cell.take_changed().into_iter();
+            let changed = cell.take_changed(self.endpoint_kinds).into_iter();
             changed.for_each(|status| self.deliver_participant_status(ParticipantStatus::Reader { reader, status }));
         }
+    }
+
+    fn tells_of_endpoints(&self) -> bool {
+        self.endpoint_kinds != StatusKinds::NONE && self.participant_listener.delivery().is_some()
     }
 
     fn deliver_inconsistent_topic(&self, local: EntityId, remote: Guid, why: String) {
@@ -187,14 +210,14 @@ impl RuntimeState {
 
     /// Tells a writer's new listener what has changed before there was one.
     pub(crate) fn announce_writer_changes(&self, cell: &Arc<WriterCell>) {
-        for status in cell.take_changed() {
+        for status in cell.take_changed(StatusKinds::ANY) {
             self.ask(cell.status_listener().add(status), || Notification::WriterStatus(Arc::clone(cell)));
         }
     }
 
     /// As [`RuntimeState::announce_writer_changes`] for a reader.
     pub(crate) fn announce_reader_changes(&self, cell: &Arc<ReaderCell>) {
-        for status in cell.take_changed() {
+        for status in cell.take_changed(StatusKinds::ANY) {
             self.ask(cell.status_listener().add(status), || Notification::ReaderStatus(Arc::clone(cell)));
         }
     }

@@ -41,29 +41,47 @@ impl<T: SegmentType> SegmentReader<T> {
     /// The next payload that is whole, `None` while there is none. Payloads of a source come in the order in which they were sent.
     pub fn take(&mut self) -> Option<Transfer> {
         loop {
-            while let Some(sample) = self.taken.pop_front() {
-                let joined = self.join(&sample);
-                if joined.is_some() {
-                    return joined;
-                }
+            let joined = self.join_taken();
+            if joined.is_some() || self.take_segments() == 0 {
+                return joined;
             }
-            self.reader.take_into(TAKE_MAX, &ReadFilter::ALL, &mut self.batch);
-            if self.batch.is_empty() {
-                return None;
-            }
-            self.taken.extend(self.batch.drain(..));
         }
     }
 
     /// As [`SegmentReader::take`], but waits up to `timeout` for a payload to become whole.
     pub fn wait(&mut self, timeout: Duration) -> Option<Transfer> {
         let deadline = clock::now() + timeout;
+        // The segments that are there at first count whatever the time-out; those of a sender that is faster than this thread have no end.
+        let mut first = self.reader.available();
         loop {
-            let joined = self.take();
-            if joined.is_some() || !self.reader.wait(deadline.since(clock::now())) {
+            let joined = self.join_taken();
+            if joined.is_some() || (first == 0 && clock::now() >= deadline) {
+                return joined;
+            }
+            match self.take_segments() {
+                0 if !self.reader.wait(deadline.since(clock::now())) => return None,
+                0 => first = 0,
+                taken => first = first.saturating_sub(taken),
+            }
+        }
+    }
+
+    /// Joins what was taken until a payload is whole.
+    fn join_taken(&mut self) -> Option<Transfer> {
+        while let Some(sample) = self.taken.pop_front() {
+            let joined = self.join(&sample);
+            if joined.is_some() {
                 return joined;
             }
         }
+        None
+    }
+
+    /// Takes the next segments; returns how many.
+    fn take_segments(&mut self) -> usize {
+        self.reader.take_into(TAKE_MAX, &ReadFilter::ALL, &mut self.batch);
+        self.taken.extend(self.batch.drain(..));
+        self.taken.len()
     }
 
     fn join(&mut self, sample: &Sample<T>) -> Option<Transfer> {

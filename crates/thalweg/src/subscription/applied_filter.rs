@@ -55,14 +55,16 @@ impl<T> DataReader<T> {
 
 impl<T: TopicType> DataReader<T> {
     /// Gives other values to the parameters of the reader's filter (DDS 1.4 §2.2.2.3.3.5) and announces them, so that writers leave out
-    /// other samples from then on. Samples that wait to be taken stay, and those refused before do not come any more.
+    /// other samples from then on: writers of this participant what they write after this has returned, those of others once they have
+    /// learned of it. Samples that wait to be taken stay, and those refused before do not come any more.
     ///
     /// # Errors
     /// [`ErrorKind::PreconditionNotMet`] for a reader that was created without filter; [`ErrorKind::BadParameter`] when a parameter is
     /// missing, cannot be compared with its member or is too long: then the old ones hold.
     pub fn set_expression_parameters<P: AsRef<str>>(&self, parameters: &[P]) -> Result<(), Error> {
         const OPERATION: &str = "set_expression_parameters";
-        let entity = self.guid().entity;
+        let (reader, state) = (self.guid(), self.runtime().state());
+        let entity = reader.entity;
         let without = || {
             let cause = "needs a filter, and the reader was created without one";
             Error::new(ErrorKind::PreconditionNotMet, OPERATION, cause).on_topic(self.topic_name())
@@ -73,7 +75,10 @@ impl<T: TopicType> DataReader<T> {
         let filter = Filter::parse(&expression.ok_or_else(without)?, parameters).map_err(refused)?;
         filter.check::<T>().map_err(refused)?;
         let applied = AppliedFilter::new::<T>(filter).of_topic(self.topic_name());
-        self.runtime().command(|now, participant| participant.set_reader_filter(now, entity, applied));
+        self.runtime().command(|now, participant| {
+            participant.set_reader_filter(now, entity, applied);
+            state.renew_filter(reader, participant);
+        });
         Ok(())
     }
 }

@@ -3,17 +3,19 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
 
 use super::{DataReader, ReaderCell, Sample};
+use crate::conditions::StatusKinds;
 use crate::runtime::{Waiters, WatchId};
 use crate::status::ReaderStatus;
 use crate::until::{Until, Watched, poll_until};
 
 impl Watched for ReaderCell {
-    fn waiters(&self) -> &Waiters {
+    fn waiters(&self) -> &Arc<Waiters> {
         &self.waiters
     }
 }
@@ -53,7 +55,8 @@ impl<T> DataReader<T> {
     /// The statuses that have changed since they were last read or told, as soon as there is one; they count as told. A status
     /// listener is told first, and leaves nothing to this future.
     pub fn until_status(&self) -> impl Future<Output = Vec<ReaderStatus>> + Send + Unpin + '_ {
-        Until::new(self.cell(), |cell| Some(cell.take_changed()).filter(|changed| !changed.is_empty()))
+        let changed = |changed: &Vec<_>| !changed.is_empty();
+        Until::new(self.cell(), move |cell| Some(cell.take_changed(StatusKinds::ANY)).filter(changed))
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_rtps::history::{Choice, ReadFilter, TakenSample, ViewState};
-use thalweg_rtps::qos::ReaderQos;
 use thalweg_rtps::reader::ReaderCounters;
 use thalweg_rtps::types::Guid;
 use thalweg_transport::clock;
@@ -21,7 +20,7 @@ use crate::status::{
     DeadlineMissed, IncompatibleQos, LivelinessChanged, Matched, ReaderStatus, SampleLost, SampleRejected,
 };
 use crate::topic::TopicKeys;
-use crate::{Error, ErrorKind, trace};
+use crate::{Error, ErrorKind, scratch, trace};
 
 /// Receives samples of type `T` from one topic (DDS 1.4 §2.2.2.5.3).
 ///
@@ -123,7 +122,7 @@ impl<T> DataReader<T> {
         fetch: impl FnOnce(&mut thalweg_rtps::reader::Reader, &mut Vec<TakenSample>) -> thalweg_rtps::reader::TakeOutcome,
         keep: impl FnOnce(std::vec::Drain<'_, TakenSample>) -> R,
     ) -> R {
-        let mut taken = TAKEN.take();
+        let mut taken = scratch::take(&TAKEN);
         let outcome = fetch(&mut self.cell.reader.lock(), &mut taken);
         trace::taken(self.cell.guid(), &taken);
         self.runtime.state().rearm(self.cell.guid().entity, outcome.arm);
@@ -135,7 +134,7 @@ impl<T> DataReader<T> {
             self.cell.waiters.wake_tasks();
         }
         let kept = keep(taken.drain(..));
-        TAKEN.set(taken);
+        scratch::keep(&TAKEN, taken);
         kept
     }
 
@@ -326,26 +325,6 @@ impl<T> DataReader<T> {
     /// Its GUID.
     pub fn guid(&self) -> Guid {
         self.cell.guid()
-    }
-
-    /// Its policies now, its subscriber's part included.
-    pub fn qos(&self) -> Arc<ReaderQos> {
-        self.cell.qos()
-    }
-
-    /// Changes its policies and tells its peers: DEADLINE, LATENCY_BUDGET, TIME_BASED_FILTER, PARTITION, USER_DATA, TOPIC_DATA and
-    /// GROUP_DATA may change (DDS 1.4 §2.2.3). Writers that fit no longer are unmatched, and others matched.
-    ///
-    /// # Errors
-    /// As [`DataWriter::set_qos`](crate::DataWriter::set_qos).
-    pub fn set_qos(&self, qos: ReaderQos) -> Result<(), Error> {
-        let (qos, cell) = (Arc::new(qos), &self.cell);
-        self.runtime.command(|now, participant| {
-            let set = participant.set_reader_qos(now, cell.guid().entity, Arc::clone(&qos));
-            set.map_err(|error| Error::qos("set_qos", &cell.topic.name, error))?;
-            cell.note_qos(qos);
-            Ok(())
-        })
     }
 
     /// Name of its topic.

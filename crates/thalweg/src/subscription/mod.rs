@@ -6,6 +6,7 @@ mod builder;
 mod data_reader;
 mod instances;
 mod keys;
+mod policies;
 mod reader_cell;
 mod sample;
 
@@ -44,14 +45,14 @@ pub struct SubscriberQos {
 #[derive(Clone)]
 pub struct Subscriber {
     runtime: Arc<Runtime>,
-    qos: SubscriberQos,
+    qos: Arc<SubscriberQos>,
     /// Its name, once it has a reader that is accessed together with others.
     entity: Arc<OnceLock<EntityId>>,
 }
 
 impl Subscriber {
     pub(crate) fn new(runtime: Arc<Runtime>, qos: SubscriberQos) -> Subscriber {
-        Subscriber { runtime, qos, entity: Arc::default() }
+        Subscriber { runtime, qos: Arc::new(qos), entity: Arc::default() }
     }
 
     /// Settings shared by its readers.
@@ -121,7 +122,7 @@ impl Subscriber {
         let cell = self.runtime.command(|now, participant| {
             endpoints.check_type("create_builtin_reader", &description)?;
             let reader = participant.create_builtin_reader(now, topic, Arc::clone(&qos)).map_err(refused)?;
-            let cell = Arc::new(ReaderCell::new(reader, Arc::clone(&description), qos));
+            let cell = Arc::new(ReaderCell::new(reader, Arc::clone(&description), (qos, None)));
             endpoints.insert_reader(Arc::clone(&cell));
             Ok::<_, Error>(cell)
         })?;
@@ -139,17 +140,8 @@ impl Subscriber {
         listeners.deliveries().try_for_each(|delivery| self.runtime.state().start_listening(delivery))?;
         topic.description().check("create_reader")?;
         let configuration = self.runtime.configuration();
-        let mut qos = configuration.reader_qos(topic.name(), &qos);
-        if qos.partition.is_empty() {
-            qos.partition.clone_from(&self.qos.partition);
-        }
-        if qos.attached.group.is_empty() {
-            qos.attached.group.clone_from(&self.qos.group_data);
-        }
-        if qos.presentation == Presentation::default() {
-            qos.presentation = self.qos.presentation;
-        }
-        let (qos, description) = (Arc::new(qos), Arc::clone(topic.description()));
+        let qos = Arc::new(self.qos.complete(configuration, topic.name(), &qos));
+        let description = Arc::clone(topic.description());
         let config = ReaderConfig {
             topic_name: description.name.clone(),
             type_name: description.type_name.clone(),
@@ -167,7 +159,8 @@ impl Subscriber {
             let spans = config.qos.presentation.spans_group();
             let subscriber = spans.then(|| *self.entity.get_or_init(|| participant.create_subscriber()));
             let reader = participant.create_reader_in(now, config, publications, subscriber).map_err(refused)?;
-            let cell = Arc::new(ReaderCell::new(reader, description, qos));
+            let policies = (qos, Some(Arc::clone(&self.qos)));
+            let cell = Arc::new(ReaderCell::new(reader, description, policies));
             listeners.set(&cell);
             // Before the participant is unlocked, so that its first events already find the reader.
             endpoints.insert_reader(Arc::clone(&cell));

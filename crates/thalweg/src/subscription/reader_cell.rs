@@ -11,6 +11,7 @@ use thalweg_rtps::shared::Shared;
 use thalweg_rtps::status::Status;
 use thalweg_rtps::types::Guid;
 
+use super::SubscriberQos;
 use crate::conditions::{Changing, StatusKinds};
 use crate::figures::ReaderFigures;
 use crate::runtime::{Deadline, ListenerSlot, StatusBoard, Waiters};
@@ -30,7 +31,9 @@ pub(crate) struct ReaderCell {
     pub(super) reader: Shared<Reader>,
     pub(super) topic: Arc<TopicDescription>,
     qos: Mutex<Arc<ReaderQos>>,
-    pub(super) waiters: Waiters,
+    /// Its subscriber's part of them, when they are not its own; `None` for a reader of a built-in topic.
+    subscriber: Option<Arc<SubscriberQos>>,
+    pub(super) waiters: Arc<Waiters>,
     statuses: StatusBoard<Statuses, ReaderStatusListener, ReaderStatus>,
     data_listener: ListenerSlot<DataListener, ()>,
     /// Whether the application has dropped the reader.
@@ -52,14 +55,19 @@ struct Statuses {
 }
 
 impl ReaderCell {
-    pub(super) fn new(reader: Shared<Reader>, topic: Arc<TopicDescription>, qos: Arc<ReaderQos>) -> ReaderCell {
+    pub(super) fn new(
+        reader: Shared<Reader>,
+        topic: Arc<TopicDescription>,
+        (qos, subscriber): (Arc<ReaderQos>, Option<Arc<SubscriberQos>>),
+    ) -> ReaderCell {
         let guid = reader.lock().guid();
         ReaderCell {
             guid,
             reader,
             topic,
             qos: Mutex::new(qos),
-            waiters: Waiters::default(),
+            subscriber,
+            waiters: Arc::default(),
             statuses: StatusBoard::new(),
             data_listener: ListenerSlot::new(1),
             closed: AtomicBool::new(false),
@@ -78,6 +86,11 @@ impl ReaderCell {
     /// Its policies now.
     pub(super) fn qos(&self) -> Arc<ReaderQos> {
         Arc::clone(&self.qos.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What its subscriber gives to its policies; `None` for a reader of a built-in topic.
+    pub(super) fn subscriber(&self) -> Option<&SubscriberQos> {
+        self.subscriber.as_deref()
     }
 
     /// Its policies have changed.
@@ -161,16 +174,20 @@ impl ReaderCell {
         }
     }
 
-    /// The statuses that have changed since they were last read or told; marks them as told.
-    pub(crate) fn take_changed(&self) -> Vec<ReaderStatus> {
+    /// The statuses of `kinds` that have changed since they were last read or told; marks them as told.
+    pub(crate) fn take_changed(&self, kinds: StatusKinds) -> Vec<ReaderStatus> {
         let mut statuses = self.statuses();
         let changed = [
-            statuses.matched.tell_changed().map(ReaderStatus::SubscriptionMatched),
-            statuses.incompatible.tell_changed().map(ReaderStatus::RequestedIncompatibleQos),
-            statuses.lost.tell_changed().map(ReaderStatus::SampleLost),
-            statuses.rejected.tell_changed().map(ReaderStatus::SampleRejected),
-            statuses.deadline.tell_changed().map(ReaderStatus::RequestedDeadlineMissed),
-            statuses.liveliness.tell_changed().map(ReaderStatus::LivelinessChanged),
+            kinds.tell(StatusKinds::SUBSCRIPTION_MATCHED, &mut statuses.matched).map(ReaderStatus::SubscriptionMatched),
+            kinds
+                .tell(StatusKinds::REQUESTED_INCOMPATIBLE_QOS, &mut statuses.incompatible)
+                .map(ReaderStatus::RequestedIncompatibleQos),
+            kinds.tell(StatusKinds::SAMPLE_LOST, &mut statuses.lost).map(ReaderStatus::SampleLost),
+            kinds.tell(StatusKinds::SAMPLE_REJECTED, &mut statuses.rejected).map(ReaderStatus::SampleRejected),
+            kinds
+                .tell(StatusKinds::REQUESTED_DEADLINE_MISSED, &mut statuses.deadline)
+                .map(ReaderStatus::RequestedDeadlineMissed),
+            kinds.tell(StatusKinds::LIVELINESS_CHANGED, &mut statuses.liveliness).map(ReaderStatus::LivelinessChanged),
         ];
         changed.into_iter().flatten().collect()
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg::conditions::{Condition, ConditionId, GuardCondition, StatusKinds, WaitSet};
-use thalweg::{ErrorKind, InstanceStates, ReadFilter, SampleState, ViewState};
+use thalweg::{ErrorKind, InstanceStates, Payload, ReadFilter, SampleState, ViewState};
 
 use crate::asynchronous::block_on;
 use crate::fixture::*;
@@ -87,19 +87,19 @@ fn each_kind_of_condition_wakes_by_its_own_cause_alone() {
 
     writer.write(&Shape::new("RED", 1)).unwrap();
     assert_eq!(set.wait(PATIENCE).unwrap(), [ids.0]);
-    assert_eq!(reader.read_where(&data, 10).len(), 1);
+    assert_eq!(reader.read_where(&data, 10).unwrap().len(), 1);
     assert!(!data.trigger_value(), "it was read");
 
     writer.write(&Shape::new("RED", 101)).unwrap();
     block_on(far.until_triggered());
     wait_for(&set, &[ids.0, ids.1]);
-    let taken = reader.take_where(&far, 10);
+    let taken = reader.take_where(&far, 10).unwrap();
     assert_eq!(taken.iter().map(|sample| sample.data().unwrap().x).collect::<Vec<_>>(), [101]);
     assert_eq!(reader.available(), 1, "the other stays");
 
     writer.dispose(&Shape::new("RED", 0)).unwrap();
     wait_for(&set, &[ids.0, ids.2]);
-    assert!(reader.take_where(&gone, 10).iter().any(|sample| !sample.is_valid()));
+    assert!(reader.take_where(&gone, 10).unwrap().iter().any(|sample| !sample.is_valid()));
 
     drop(reader);
     assert_eq!(set.wait(PATIENCE).unwrap(), [ids.3]);
@@ -119,11 +119,11 @@ fn a_query_on_a_keyless_topic_reads_and_takes_what_it_selects() {
     let values = |samples: Vec<thalweg::Sample<Count>>| {
         samples.iter().map(|sample| (sample.data().unwrap().value, sample.info().sample_rank)).collect::<Vec<_>>()
     };
-    assert_eq!(values(reader.read_where(&odd, 2)), [(1, 1), (3, 0)]);
+    assert_eq!(values(reader.read_where(&odd, 2).unwrap()), [(1, 1), (3, 0)]);
     let unread = ReadFilter { sample_state: Some(SampleState::NotRead), ..ReadFilter::ALL };
     let unread = reader.read_condition(unread);
-    assert_eq!(reader.take_where(&unread, 2).len(), 2);
-    assert_eq!(values(reader.take_where(&odd, 10)), [(1, 2), (3, 1), (5, 0)]);
+    assert_eq!(reader.take_where(&unread, 2).unwrap().len(), 2);
+    assert_eq!(values(reader.take_where(&odd, 10).unwrap()), [(1, 2), (3, 1), (5, 0)]);
     assert_eq!(values(reader.take(10)), [(4, 0)]);
     let new = reader.read_condition(ReadFilter { view_state: Some(ViewState::New), ..ReadFilter::ALL });
     assert!(!new.trigger_value());
@@ -272,4 +272,51 @@ fn no_change_is_missed_however_it_meets_the_wait() {
         }
     });
     assert!(start.elapsed() < PATIENCE, "waits ended by their time limit");
+}
+
+#[test]
+fn conditions_outlive_their_endpoints_and_are_false_then() {
+    let Pair { writer, reader, participants: _alive } = pair::<Count>("outlived", late_writer(), late_reader());
+    let set = WaitSet::new().unwrap();
+    let (matched, data) =
+        (writer.status_condition(StatusKinds::PUBLICATION_MATCHED), reader.read_condition(ReadFilter::ALL));
+    let query = reader.query_condition(ReadFilter::ALL, |_: &Count| true);
+    let ids = [set.attach(&matched), set.attach(&data), set.attach(&query)];
+    writer.write(&Count { value: 1 }).unwrap();
+    eventually("all are true", || set.triggered() == ids);
+    drop((writer, reader));
+    assert!(!matched.trigger_value() && !data.trigger_value() && !query.trigger_value());
+    assert!(set.wait(Duration::from_millis(1)).unwrap_err().is_timeout());
+    assert!(format!("{matched:?} {data:?}").starts_with("StatusCondition(false) ReadCondition("));
+}
+
+#[test]
+fn a_condition_keeps_no_history_of_a_writer_that_is_gone() {
+    let participant = participant(domain());
+    let topic = participant.create_topic::<Count>(&unique("history"));
+    let writer = participant.create_writer(&topic, late_writer()).unwrap();
+    let bytes = Arc::new(vec![0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    writer.write_payload(&Payload::new(Arc::clone(&bytes)), None, None).unwrap();
+    let condition = writer.status_condition(StatusKinds::ANY);
+    assert_eq!((writer.held(), Arc::strong_count(&bytes)), (1, 2));
+    drop(writer);
+    eventually("the sample is gone", || Arc::strong_count(&bytes) == 1);
+    assert!(!condition.trigger_value());
+}
+
+#[test]
+fn a_condition_of_another_reader_selects_nothing_and_is_refused() {
+    let participant = participant(domain());
+    let topic = participant.create_topic::<Count>(&unique("foreign"));
+    let reader = participant.create_reader(&topic, late_reader()).unwrap();
+    let other = participant.create_reader(&topic, late_reader()).unwrap();
+    let writer = participant.create_writer(&topic, late_writer()).unwrap();
+    writer.write(&Count { value: 1 }).unwrap();
+    assert!(reader.wait(PATIENCE) && other.wait(PATIENCE));
+    let foreign = other.read_condition(ReadFilter::ALL);
+    for refused in [reader.read_where(&foreign, 1), reader.take_where(&foreign, 1)] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::PreconditionNotMet);
+    }
+    assert_eq!((reader.available(), other.available()), (1, 1));
+    assert_eq!(other.take_where(&foreign, 1).unwrap().len(), 1);
 }

@@ -56,10 +56,18 @@ fn domains_and_domain_tags_keep_participants_apart() {
 fn an_ignored_participant_is_gone_for_good() {
     let Pair { writer, reader, participants: (here, there) } =
         pair::<Count>("ignored", reliable_writer(), reliable_reader());
-    here.ignore_participant(there.guid_prefix());
+    here.ignore_participant(there.guid_prefix()).unwrap();
     eventually("its reader is no longer matched", || writer.matched_readers().is_empty());
     assert!(here.discovered_participants().iter().all(|data| data.guid_prefix != there.guid_prefix()));
     drop(reader);
+}
+
+#[test]
+fn no_participant_ignores_itself() {
+    let participant = participant(domain());
+    let error = participant.ignore_participant(participant.guid_prefix()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BadParameter);
+    assert!(error.to_string().contains("ignore_own_publications"), "{error}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Keys, and the life of instances.
 
 use thalweg::qos::{History, WriterQos};
-use thalweg::{ErrorKind, InstanceState, ReadFilter, ViewState};
+use thalweg::{ErrorKind, InstanceState, ReadFilter, ViewState, cdr};
 
 use crate::fixture::*;
 
@@ -41,6 +41,34 @@ fn unregistering_without_autodispose_leaves_the_instance_without_writers() {
     let samples = take(&reader, 2);
     assert_eq!(samples[1].info().instance_state, InstanceState::NotAliveNoWriters);
     assert_eq!(samples[1].key().unwrap().color, "GREEN");
+}
+
+#[test]
+fn a_writer_unregisters_only_what_it_has_registered() {
+    for history in [History::KeepAll, History::KeepLast(1)] {
+        let qos = WriterQos { history, ..reliable_writer() };
+        let Pair { writer, reader, participants } = pair::<Shape>("registered", qos.clone(), reliable_reader());
+        let topic = participants.0.create_topic::<Shape>(&unique("registered"));
+        let other = participants.0.create_writer(&topic, qos).unwrap();
+        other.wait_for_matched(1, PATIENCE).unwrap();
+        writer.write(&Shape::new("RED", 1)).unwrap();
+        assert_eq!(take(&reader, 1)[0].data().unwrap().x, 1);
+        let error = other.unregister(&Shape::new("RED", 0)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PreconditionNotMet);
+        let mut key = Vec::new();
+        cdr::encode_key(&Shape::new("RED", 0), cdr::Representation::Xcdr1, &mut key).unwrap();
+        assert_eq!(other.unregister_serialized(&key, None).unwrap_err().kind(), ErrorKind::PreconditionNotMet);
+        other.write(&Shape::new("BLUE", 2)).unwrap();
+        let blue = take(&reader, 1);
+        assert_eq!(blue[0].data().unwrap().color, "BLUE", "the refused calls have sent nothing");
+        other.unregister(&Shape::new("BLUE", 0)).unwrap();
+        assert_eq!(take(&reader, 1)[0].info().instance_state, InstanceState::NotAliveDisposed);
+        assert!(other.unregister(&Shape::new("BLUE", 0)).is_err(), "once");
+        // Disposing registers as well, and what every reader has got is still known.
+        other.dispose(&Shape::new("RED", 0)).unwrap();
+        other.wait_for_acknowledgments(PATIENCE).unwrap();
+        other.unregister(&Shape::new("RED", 0)).unwrap();
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 
+use thalweg::conditions::{Condition, StatusKinds};
 use thalweg::qos::{ReaderQos, WriterQos};
 use thalweg::status::{LostReason, ParticipantStatus, ReaderStatus, WriterStatus};
 use thalweg::{DataReader, Delivery, DomainParticipant};
@@ -228,6 +229,7 @@ fn a_participants_listener_hears_of_others_and_of_endpoints_without_listeners() 
         let (sender, heard) = mpsc::channel();
         let here = DomainParticipant::builder(domain)
             .loopback_only()
+            .endpoint_statuses(StatusKinds::ANY)
             .on_status(delivery, move |status| sender.send(status).unwrap())
             .create()
             .unwrap();
@@ -256,5 +258,60 @@ fn a_participants_listener_hears_of_others_and_of_endpoints_without_listeners() 
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_participants_listener_takes_only_the_statuses_that_it_asks_for() {
+    for delivery in [Delivery::Thread, Delivery::Inline] {
+        let name = unique("kinds");
+        let (sender, heard) = mpsc::channel();
+        let participant = DomainParticipant::builder(domain())
+            .loopback_only()
+            .on_status(delivery, move |status| sender.send(status).unwrap())
+            .endpoint_statuses(StatusKinds::SUBSCRIPTION_MATCHED)
+            .create()
+            .unwrap();
+        let topic = participant.create_topic::<Count>(&name);
+        let writer = participant.create_writer(&topic, WriterQos::default()).unwrap();
+        let reader = participant.create_reader(&topic, ReaderQos::default()).unwrap();
+        let matched = writer.status_condition(StatusKinds::PUBLICATION_MATCHED);
+        eventually("the writer's status is left", || matched.trigger_value());
+        let news = heard.recv_timeout(PATIENCE).unwrap();
+        let ParticipantStatus::Reader { reader: guid, status: ReaderStatus::SubscriptionMatched(told) } = news else {
+            panic!("{news:?} is not the match of the reader");
+        };
+        assert_eq!((guid, told.total_change), (reader.guid(), 1));
+        let status = reader.subscription_matched();
+        assert_eq!((status.total, status.total_change), (1, 0), "it was told");
+        eventually("a status of another kind is left", || reader.status_changes() == StatusKinds::LIVELINESS_CHANGED);
+        assert_eq!(writer.publication_matched().total_change, 1);
+        assert!(heard.try_recv().is_err(), "nothing else is told");
+    }
+}
+
+#[test]
+fn participants_that_share_a_listener_do_not_wait_for_each_other() {
+    let (domain, name) = (domain(), unique("shared"));
+    let (sender, heard) = mpsc::channel();
+    let (go_on, told_to_go_on) = mpsc::channel::<()>();
+    let mut is_first = true;
+    let builder = DomainParticipant::builder(domain).loopback_only().on_status(Delivery::Inline, move |status| {
+        sender.send(status).unwrap();
+        if std::mem::take(&mut is_first) {
+            told_to_go_on.recv_timeout(PATIENCE).unwrap();
+        }
+    });
+    let both = [builder.clone().create().unwrap(), builder.create().unwrap()];
+    let third = participant(domain);
+    assert!(matches!(heard.recv_timeout(PATIENCE).unwrap(), ParticipantStatus::Discovered(_)));
+    let reader =
+        |one: &DomainParticipant| one.create_reader(&one.create_topic::<Count>(&name), ReaderQos::default()).unwrap();
+    let readers = [reader(&both[0]), reader(&both[1])];
+    let _writer = third.create_writer(&third.create_topic::<Count>(&name), WriterQos::default()).unwrap();
+    eventually("one goes on", || readers.iter().any(|reader| !reader.matched_writers().is_empty()));
+    go_on.send(()).unwrap();
+    for _ in 0..3 {
+        assert!(matches!(heard.recv_timeout(PATIENCE).unwrap(), ParticipantStatus::Discovered(_)));
     }
 }

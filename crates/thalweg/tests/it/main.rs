@@ -5,6 +5,7 @@ mod assignability;
 mod asynchronous;
 mod background;
 mod blocking;
+mod changes;
 mod coherent_sets;
 mod conditions;
 mod discovery;

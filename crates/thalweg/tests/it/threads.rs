@@ -1,13 +1,16 @@
 //! Many threads that use the same endpoints at once: nothing is lost, and everything ends.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use thalweg::conditions::WaitSet;
 use thalweg::qos::ResourceLimits;
-use thalweg::{DataReader, DataWriter, Delivery};
+use thalweg::segment::{Segment, SegmentReader};
+use thalweg::{DataReader, DataWriter, Delivery, ReadFilter};
 
 use crate::fixture::*;
 
@@ -113,4 +116,86 @@ fn a_write_that_waits_ends_when_its_reader_is_dropped_on_another_thread() {
             waits.join().unwrap();
         });
     });
+}
+
+#[test]
+fn a_wait_ends_in_time_although_its_condition_rings_at_each_look() {
+    within(2 * PATIENCE, || {
+        let Pair { writer, reader, participants: _alive } =
+            pair::<Count>("rings", reliable_writer(), reliable_reader());
+        let (set, reader) = (WaitSet::new().unwrap(), Arc::new(reader));
+        let inside = Arc::downgrade(&reader);
+        let query = reader.query_condition(ReadFilter::ALL, move |_: &Count| {
+            // Marks the sample READ, which may make a condition of the reader true.
+            inside.upgrade().is_some_and(|reader| reader.read(1).is_empty())
+        });
+        set.attach(&query);
+        writer.write(&Count { value: 1 }).unwrap();
+        assert!(reader.wait(PATIENCE));
+        assert!(set.wait(Duration::from_millis(20)).unwrap_err().is_timeout());
+    });
+}
+
+#[test]
+fn a_wait_for_a_payload_ends_in_time_although_segments_never_do() {
+    within(2 * PATIENCE, || {
+        let Pair { writer, reader, participants: _alive } =
+            pair::<Segment>("endless", reliable_writer(), reliable_reader());
+        let is_over = AtomicBool::new(false);
+        let write = |source: u8| {
+            for transfer in 1.. {
+                // Never whole: the second half does not come.
+                let head = Segment { source: [source; 16], transfer, count: 2, total_bytes: 2, ..Segment::default() };
+                writer.write(&Segment { bytes: vec![1], ..head }).unwrap();
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| write(1));
+            scope.spawn(|| write(2));
+            let mut reader = SegmentReader::new(reader);
+            assert!(reader.wait(Duration::from_millis(100)).is_none());
+            is_over.store(true, Ordering::Relaxed);
+            drop(reader);
+        });
+    });
+}
+
+/// Endpoints that are used once more when their thread ends.
+struct Last {
+    writer: DataWriter<Shape>,
+    reader: DataReader<Shape>,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.writer.write(&Shape::new("last", 1)).unwrap();
+        let taken = take(&self.reader, 1);
+        assert_eq!(taken[0].data().unwrap().color, "last");
+        self.writer.dispose(&Shape::new("last", 1)).unwrap();
+        self.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    }
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn endpoints_in_variables_of_a_thread_work_until_it_has_ended() {
+    let Pair { writer, reader, participants } = pair::<Shape>("ending", reliable_writer(), reliable_reader());
+    let topic = participants.1.create_topic::<Shape>(&unique("ending"));
+    let other = participants.1.create_reader(&topic, reliable_reader()).unwrap();
+    writer.wait_for_matched(2, PATIENCE).unwrap();
+    let ends = thread::spawn(move || {
+        // Before the thread has used the writer: what is made first is dropped last.
+        KEPT.set(Some(Last { writer, reader }));
+        KEPT.with_borrow(|kept| _ = kept.as_ref().unwrap().writer.write(&Shape::new("first", 0)).unwrap());
+        KEPT.with_borrow(|kept| assert_eq!(take(&kept.as_ref().unwrap().reader, 1).len(), 1));
+    });
+    ends.join().unwrap();
+    let samples = take(&other, 3);
+    assert_eq!(samples.iter().filter(|sample| sample.is_valid()).count(), 2);
 }

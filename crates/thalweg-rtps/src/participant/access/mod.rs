@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Participant;
 use super::endpoints::Endpoints;
+use super::entity_keys::EntityKeys;
 use crate::history::BYTES_DEFAULT;
 use crate::qos::Presentation;
 use crate::reader::{GroupArrival, Reader};
@@ -213,12 +214,25 @@ impl SubscriberAccess {
 impl Participant {
     /// The group of a new publisher, whose writers have one order or sets in common.
     pub fn create_publisher(&mut self) -> PublisherGroup {
-        PublisherGroup::new(EntityId::user_publisher(self.endpoints.next_key()))
+        let (own, database) = (self.config.prefix, &self.database);
+        let is_free = |key| {
+            let publisher = Some(EntityId::user_publisher(key));
+            let mut publications = database.publications.iter();
+            publications.all(|known| known.data.guid.prefix != own || known.data.group != publisher)
+        };
+        // Without a free key there is no room for a writer either.
+        let key = self.endpoints.next_key(is_free).unwrap_or(EntityKeys::MAX);
+        PublisherGroup::new(EntityId::user_publisher(key))
     }
 
     /// The name of a new subscriber, whose readers are accessed together.
     pub fn create_subscriber(&mut self) -> EntityId {
-        EntityId::user_subscriber(self.endpoints.next_key())
+        let access = &self.access;
+        let is_free = |key| {
+            let subscriber = EntityId::user_subscriber(key);
+            !access.subscribers.contains_key(&subscriber) && !access.accesses.contains_key(&subscriber)
+        };
+        EntityId::user_subscriber(self.endpoints.next_key(is_free).unwrap_or(EntityKeys::MAX))
     }
 
     /// From now on until as many calls of [`Participant::end_access`], nothing new appears in the readers of a subscriber whose

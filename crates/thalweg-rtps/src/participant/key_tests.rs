@@ -99,6 +99,25 @@ fn a_key_that_cannot_be_computed_uses_its_number_up() {
 }
 
 #[test]
+fn a_sample_that_finds_no_room_is_told_of_as_soon_as_its_key_is_known() {
+    let mut net = Net::new(2);
+    let writer = net.writer(0, reliable_writer(History::KeepAll), Keyed::Yes);
+    let mut qos = reliable_reader(History::KeepAll);
+    qos.resource_limits.max_samples = Some(1);
+    let reader = driven(&mut net, 1, qos);
+    net.run_for(SECOND);
+    for byte in b"ab" {
+        net.write(0, &writer, &[*byte; 30]);
+    }
+    net.run_for(SECOND);
+    let due = requests(&reader, 100);
+    answer(&mut net, 1, &reader, &due);
+    net.run_for(Duration::from_millis(1));
+    assert!(net.nodes[1].events.contains(&Event::SampleRejected { reader: reader.lock().guid().entity }));
+    assert_eq!(first_bytes(&take(&net, &reader)), b"a");
+}
+
+#[test]
 fn order_and_exactly_once_hold_under_loss_however_late_the_keys_come() {
     for (seed, size) in [(1, 20), (2, 3_000), (3, 70_000)] {
         let mut net = Net::new(2);

@@ -60,6 +60,7 @@ impl Reader {
         answers: impl Iterator<Item = Identified>,
     ) -> (ReaderOutcome, Option<Instant>) {
         let mut has_lost = false;
+        let rejected = self.rejections().total;
         for Identified { writer, sequence, instance } in answers {
             let Some(index) = self.writers.place(writer) else { continue };
             if !self.writers[index].window.identify(sequence, instance) {
@@ -80,6 +81,7 @@ impl Reader {
         });
         let (answer_due, keys_due) = (self.is_due(now), self.has_keys_due());
         let outcome = ReaderOutcome { data_available, answer_due, keys_due, deadline_missed: false };
-        (outcome, self.newly_armed().or_else(|| has_lost.then_some(now)))
+        let has_news = has_lost || self.rejections().total > rejected;
+        (outcome, self.newly_armed().map(|at| if has_news { at.min(now) } else { at }).or(has_news.then_some(now)))
     }
 }

@@ -60,6 +60,11 @@ impl Room {
             || history.len() <= self.samples - self.samples.div_ceil(4) && history.bytes() <= self.bytes / 4 * 3
     }
 
+    /// True when anything is free.
+    pub(super) fn has_any(&self, history: &WriterHistory) -> bool {
+        self.is_by_instance || history.len() < self.samples && history.bytes() < self.bytes
+    }
+
     /// Returns whether a write waited for the room that there is now if `has_room`; it waits no longer.
     pub(super) fn take_awaited(&mut self, has_room: bool) -> bool {
         has_room && std::mem::take(&mut self.is_awaited)

@@ -51,6 +51,19 @@ fn a_write_that_waits_is_told_when_a_quarter_of_the_history_is_free() {
     assert!(tells_of_room(&mut writer, 26), "75 are left");
 }
 
+/// A reader that stalls may never make a quarter of the room.
+#[test]
+fn a_write_that_waits_gets_what_room_there_is_when_nothing_more_comes() {
+    let mut writer = full_writer();
+    assert!(!tells_of_room(&mut writer, 20), "81 of 100 are left");
+    let due = writer.poll_timeout().expect("it asks again");
+    assert!(due <= START + HEARTBEAT_PERIOD_REFUSED_MAX);
+    assert!(writer.handle_timeout(due).space);
+    let mut writer = full_writer();
+    let due = writer.poll_timeout().expect("it asks again");
+    assert!(!writer.handle_timeout(due).space, "there is none");
+}
+
 #[test]
 fn a_write_that_waits_for_room_of_its_instance_is_told_when_that_is_there() {
     let guid = Guid::new(GuidPrefix([99; 12]), EntityId::user_writer(1, Keyed::Yes));

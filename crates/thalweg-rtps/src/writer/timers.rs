@@ -221,6 +221,9 @@ impl Writer {
             return outcome;
         }
         self.heartbeat.due = None;
+        // Nobody has acknowledged more for a while: a write that waits for a quarter of the room gets what there is.
+        let has_any = self.room.has_any(&self.history);
+        outcome.space |= self.room.take_awaited(has_any);
         let called = self.call_given_up_readers(now);
         let Some(mut next) = lowest(called, self.ask_again(now)) else { return outcome };
         if self.leave_laggards_behind(now) {

@@ -105,7 +105,7 @@ fn everything_crosses_a_link_that_loses_most_packets() {
 fn is_in_group(host: &Host, link: &str) -> bool {
     let listed = host.command("cat").arg("/proc/net/igmp").output().expect("read");
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let devices = listed.lines().skip_while(|line| !line.contains(link));
+    let devices = listed.lines().skip_while(|line| line.split_whitespace().nth(1) != Some(link));
     devices.skip(1).take_while(|line| line.starts_with('\t')).any(|line| line.contains("0100FFEF"))
 }
 

@@ -87,13 +87,13 @@ fn what_is_written_while_a_process_stands_still_arrives_afterwards() {
 #[test]
 fn everything_crosses_a_link_that_loses_most_packets() {
     let (left, right) = Host::pair(1500, Addresses::Both);
-    let words = "sub stream --type bytes --json --count 3000 --timeout 80";
+    let words = "sub stream --type bytes --json --count 2000 --timeout 80";
     let readers = [(); 3].map(|()| thalweg::start(Some(&right), 0, words));
     for host in [&left, &right] {
         host.drop_incoming("meta l4proto udp numgen random mod 100 < 60");
     }
     let file = thalweg::octets_file(3, 100);
-    let words = "pub stream --type bytes --rate 1000 --count 3000 --readers 3 --qos max_blocking_ms=60000";
+    let words = "pub stream --type bytes --rate 1000 --count 2000 --readers 3 --qos max_blocking_ms=60000";
     let publisher = thalweg::start(Some(&left), 0, &format!("{words} @{}", file.display()));
     for (number, reader) in readers.into_iter().enumerate() {
         check_everything(&reader.finish().well(), &format!("reader {number}"));

@@ -1,7 +1,7 @@
 //! A window that went on because of a lie comes back: nothing beyond the writer's last number is skipped or held.
 
 use super::skips::{RANGES_MAX, Skips};
-use super::window::{Arrived, NUMBERS_MAX, Window};
+use super::window::{NUMBERS_MAX, Window};
 use crate::types::SequenceNumber;
 
 impl Window {
@@ -30,8 +30,10 @@ impl Window {
     pub(super) fn retreat(&mut self, first: SequenceNumber, last: SequenceNumber) -> bool {
         let end = last.next().max(self.next);
         let changes = self.settled.remove_from(end);
-        let beyond = self.arrived.split_off(&end);
-        self.held_bytes -= beyond.values().map(Arrived::bytes).sum::<usize>();
+        while let Some((_, arrived)) = self.arrived.pop_back_if(|(number, _)| *number >= end) {
+            self.held_bytes -= arrived.bytes();
+        }
+        self.tidy();
         let undone = self.skips.take_beyond(last.min(first.previous()));
         let Some((start, _)) = undone.first().copied() else { return changes };
         let ends = undone.iter().map(|range| range.1);
@@ -72,9 +74,9 @@ impl Window {
             self.done.remove(0);
             self.next = self.next.max(end);
             self.settled.remove_below(self.next);
-            let kept = self.arrived.split_off(&self.next);
-            let passed = std::mem::replace(&mut self.arrived, kept);
-            self.held_bytes -= passed.values().map(Arrived::bytes).sum::<usize>();
+            while let Some((_, arrived)) = self.arrived.pop_front_if(|(number, _)| *number < self.next) {
+                self.held_bytes -= arrived.bytes();
+            }
         }
     }
 

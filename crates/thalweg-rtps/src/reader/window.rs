@@ -1,6 +1,6 @@
 //! Samples that arrived ahead of a missing one: which numbers have come, and what has come under them.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use super::number_ring::NumberRing;
 use super::skips::{Range, Skips};
@@ -14,6 +14,13 @@ pub(super) const NUMBERS_MAX: i64 = 65_536;
 
 /// Payload bytes held ahead of a missing sample, for each remote writer.
 pub(super) const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// Samples that one is put between at once, of those that are held: repairs come at the front, and what the network has overtaken at
+/// the end. Others are asked for again.
+const MOVED_MAX: usize = 2_048;
+
+/// Places whose memory a window keeps that holds nothing.
+const PLACES_KEPT: usize = 8_192;
 
 /// Best-effort samples that are skipped are remembered if there are so many of them.
 const REMEMBERED_MIN: i64 = 16;
@@ -57,8 +64,8 @@ pub(super) struct Window {
     pub(super) next: SequenceNumber,
     /// Numbers from `next` on that have come or will never come.
     pub(super) settled: NumberRing,
-    /// What has come of them.
-    pub(super) arrived: BTreeMap<SequenceNumber, Arrived>,
+    /// What has come of them, in order.
+    pub(super) arrived: VecDeque<(SequenceNumber, Arrived)>,
     pub(super) held_bytes: usize,
     /// Numbers missing below this were counted as lost; nothing else remembers those beyond the settled ones.
     pub(super) lost_below: SequenceNumber,
@@ -75,7 +82,7 @@ impl Window {
         Window {
             next,
             settled: NumberRing::default(),
-            arrived: BTreeMap::new(),
+            arrived: VecDeque::new(),
             held_bytes: 0,
             lost_below: next,
             skips: Skips::default(),
@@ -177,18 +184,36 @@ impl Window {
         if distance >= self.bounds.0 || self.held_bytes + bytes > self.bounds.1 && distance > 0 {
             return Placed::TooFar;
         }
-        if self.settled.insert(sequence, sequence) == 0 {
+        if self.settled.contains(sequence) {
             return Placed::Duplicate;
         }
+        match self.arrived.back() {
+            Some((last, _)) if *last > sequence => {
+                let place = self.arrived.partition_point(|(number, _)| *number < sequence);
+                if place.min(self.arrived.len() - place) > MOVED_MAX {
+                    return Placed::TooFar;
+                }
+                self.arrived.insert(place, (sequence, arrived));
+            }
+            _ => self.arrived.push_back((sequence, arrived)),
+        }
+        self.settled.insert(sequence, sequence);
         self.held_bytes += bytes;
-        self.arrived.insert(sequence, arrived);
         Placed::Stored
+    }
+
+    /// Gives back the memory of many samples that were held.
+    pub(super) fn tidy(&mut self) {
+        if self.arrived.is_empty() && self.arrived.capacity() > PLACES_KEPT {
+            self.arrived.shrink_to(PLACES_KEPT);
+        }
     }
 
     /// The first samples to be identified, so far as nothing in front of them is missing; looks at `max` numbers.
     pub(super) fn awaiting_keys(&self, max: usize) -> impl Iterator<Item = &CachedSample> {
         let end = self.settled.first_missing(self.next).min(self.next + max as i64);
-        self.arrived.range(self.next..end).filter_map(|(_, arrived)| match arrived {
+        let in_order = self.arrived.iter().take_while(move |(number, _)| *number < end);
+        in_order.filter_map(|(_, arrived)| match arrived {
             Arrived::AwaitsKey(sample, _) => Some(sample),
             _ => None,
         })
@@ -196,7 +221,11 @@ impl Window {
 
     /// Gives a sample its instance: what was computed, else the hint. False when there is neither: the number is used up.
     pub(super) fn identify(&mut self, sequence: SequenceNumber, computed: Option<KeyHash>) -> bool {
-        let Some(arrived @ Arrived::AwaitsKey(..)) = self.arrived.get_mut(&sequence) else { return true };
+        let Ok(place) = self.arrived.binary_search_by_key(&sequence, |(number, _)| *number) else { return true };
+        let arrived = &mut self.arrived[place].1;
+        if !matches!(arrived, Arrived::AwaitsKey(..)) {
+            return true;
+        }
         let Arrived::AwaitsKey(mut sample, hint) = std::mem::replace(arrived, Arrived::Unwanted) else { return true };
         let Some(instance) = computed.or(hint) else {
             self.held_bytes -= sample.payload.len();
@@ -243,7 +272,7 @@ impl Window {
             return;
         }
         loop {
-            let first = self.arrived.first_key_value().filter(|(number, _)| **number < missing);
+            let first = self.arrived.front().filter(|(number, _)| *number < missing);
             let Some((number, arrived)) = first.map(|(number, arrived)| (*number, arrived)) else {
                 self.skips.record(self.next, missing);
                 self.next = missing;
@@ -254,7 +283,7 @@ impl Window {
             if !matches!(arrived, Arrived::Unwanted) {
                 break;
             }
-            self.arrived.pop_first();
+            self.arrived.pop_front();
             self.next = number.next();
         }
         self.settled.remove_below(self.next);
@@ -283,7 +312,7 @@ impl Window {
 
     /// What stands at `next`.
     fn front(&self) -> Option<&Arrived> {
-        self.arrived.first_key_value().filter(|(number, _)| **number == self.next).map(|(_, arrived)| arrived)
+        self.arrived.front().filter(|(number, _)| *number == self.next).map(|(_, arrived)| arrived)
     }
 
     /// The sample that can be delivered next, without removing it.
@@ -312,9 +341,9 @@ impl Window {
 
     /// Removes the sample that [`Window::ready`] showed.
     pub(super) fn take_ready(&mut self) -> Option<CachedSample> {
-        let front = self.arrived.first_entry().filter(|front| *front.key() == self.next)?;
-        let Arrived::Held(_) = front.get() else { return None };
-        let Arrived::Held(sample) = front.remove() else { return None };
+        let Some(Arrived::Held(_)) = self.front() else { return None };
+        let Some((_, Arrived::Held(sample))) = self.arrived.pop_front() else { return None };
+        self.tidy();
         self.held_bytes -= sample.payload.len();
         self.next = self.next.next();
         self.settled.remove_below(self.next);

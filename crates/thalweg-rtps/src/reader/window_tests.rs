@@ -78,6 +78,26 @@ fn far_jumps_are_refused() {
     assert_eq!(window.place(sample(i64::MAX)), Placed::TooFar);
 }
 
+/// Each that comes between many others would move half of them.
+#[test]
+fn what_comes_far_between_others_is_asked_for_again() {
+    let mut window = Window::new(number(1));
+    (1..=6_000).for_each(|n| assert_eq!(window.place(sample(2 * n)), Placed::Stored));
+    for (between, expect) in
+        [(6_001, Placed::TooFar), (3, Placed::Stored), (4_001, Placed::Stored), (11_999, Placed::Stored)]
+    {
+        assert_eq!(window.place(sample(between)), expect, "{between}");
+    }
+    assert_eq!(window.place(sample(6_000)), Placed::Duplicate);
+    let mut delivered = Vec::new();
+    for _ in 0..6 {
+        (0..6_000).for_each(|n| _ = window.place(sample(2 * n + 1)));
+        delivered.extend(drain(&mut window));
+    }
+    assert_eq!(delivered, (1..=12_000).collect::<Vec<i64>>());
+    assert_eq!(window.load(), (0, 0));
+}
+
 #[test]
 fn what_was_delivered_is_charged_no_longer() {
     let mut window = Window::new(number(1));

@@ -116,20 +116,23 @@ impl ReassemblyBudget {
         if now < claims.search_at {
             return;
         }
-        while !has_room(claims) {
-            let is_idle = |place: &&Place| {
-                let is_meant = place.id != 0 && holder.is_none_or(|holder| place.holder == holder);
-                is_meant && now.since(place.grown_at) >= STUCK_AFTER + NOTED_EVERY
-            };
-            let Some(id) =
-                claims.places.iter().filter(is_idle).min_by_key(|place| place.grown_at).map(|place| place.id)
-            else {
-                claims.search_at = now + SEARCH_PAUSE;
+        let is_idle = |place: &Place| {
+            let is_meant = place.id != 0 && holder.is_none_or(|holder| place.holder == holder);
+            is_meant && now.since(place.grown_at) >= STUCK_AFTER + NOTED_EVERY
+        };
+        let idle = claims.places.iter().enumerate().filter(|(_, place)| is_idle(place));
+        let mut idle: Vec<(Instant, usize, u64)> =
+            idle.map(|(index, place)| (place.grown_at, index, place.id)).collect();
+        idle.sort_unstable();
+        for (_, place, id) in idle {
+            if has_room(claims) {
                 return;
-            };
-            let place = claims.places.iter().position(|place| place.id == id).unwrap_or_default();
+            }
             claims.remove(place, id);
             self.shared.revoked.fetch_add(1, Ordering::Relaxed);
+        }
+        if !has_room(claims) {
+            claims.search_at = now + SEARCH_PAUSE;
         }
     }
 }
@@ -187,23 +190,23 @@ impl Claim {
     }
 
     /// Looks whether somebody else has got its memory.
-    pub(super) fn look(&mut self) -> Standing {
+    pub(super) fn look(&mut self) -> ClaimState {
         let revoked = self.budget.revoked();
         if revoked == self.revoked {
-            return Standing::Held;
+            return ClaimState::Held;
         }
         self.revoked = revoked;
         let claims = self.budget.claims();
         match claims.places.get(self.place) {
-            Some(place) if place.id == self.id => Standing::Held,
-            _ => Standing::Revoked,
+            Some(place) if place.id == self.id => ClaimState::Held,
+            _ => ClaimState::Revoked,
         }
     }
 }
 
 /// Whether a claim still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ClaimState {
     Held,
     Revoked,
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::budget::{Claim, ReassemblyBudget, STUCK_AFTER, Standing};
+use super::budget::{Claim, ClaimState, ReassemblyBudget, STUCK_AFTER};
 use super::{FragmentedSample, Received};
 use crate::payload::{Payload, PayloadPool};
 use crate::time::Instant;
@@ -108,7 +108,7 @@ impl Reassembly {
         if fragments.fragment_size < FRAGMENT_BYTES_MIN && fragments.fragments_total() > SMALL_FRAGMENTS_MAX {
             return Assembled::Refused;
         }
-        self.unfinished.retain_mut(|unfinished| unfinished.claim.look() == Standing::Held);
+        self.unfinished.retain_mut(|unfinished| unfinished.claim.look() == ClaimState::Held);
         let index = match self.position(fragments.sequence) {
             Ok(index) if self.is_contested(index, fragments.sample_size) => {
                 self.unfinished.remove(index);

@@ -28,11 +28,13 @@ pub enum HdtvPart {
     Peers,
     /// The same picture by RTP and as topics.
     Topics,
+    /// Bounds of Thalweg's own picture.
+    Bounds,
 }
 
 impl HdtvPart {
     /// All of them in the order of the page, with their names on the command line.
-    pub const ALL: [(HdtvPart, &'static str); 9] = [
+    pub const ALL: [(HdtvPart, &'static str); 10] = [
         (HdtvPart::Mtu, "mtu"),
         (HdtvPart::Streams, "streams"),
         (HdtvPart::Rtt, "rtt"),
@@ -42,6 +44,7 @@ impl HdtvPart {
         (HdtvPart::Coexistence, "coexistence"),
         (HdtvPart::Peers, "peers"),
         (HdtvPart::Topics, "topics"),
+        (HdtvPart::Bounds, "bounds"),
     ];
 
     /// Its name on the command line.
@@ -191,6 +194,73 @@ pub struct PictureCase {
     pub buffer_bytes: u32,
     /// What else the machine computes.
     pub beside: OtherWork,
+    /// Frames a second.
+    #[serde(default)]
+    pub rate: PictureRate,
+    /// Whether lost packets are asked for and sent again.
+    #[serde(default)]
+    pub is_repaired: bool,
+    /// Packets that leave together.
+    #[serde(default)]
+    pub batching: PictureBatching,
+}
+
+/// How many of Thalweg's packets leave together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PictureBatching {
+    /// What ST 2110-21 allows a wide sender, the default of `thalweg video send`.
+    #[default]
+    Wide,
+    /// What one system call takes.
+    Lan,
+}
+
+impl fmt::Display for PictureBatching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PictureBatching::Wide => "wide",
+            PictureBatching::Lan => "lan",
+        })
+    }
+}
+
+impl PictureCase {
+    /// Frames that are sent in so many seconds.
+    pub(super) fn frames_in(&self, seconds: f64) -> u64 {
+        (seconds * self.rate.per_s()).round().max(1.0) as u64
+    }
+}
+
+/// Frames a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PictureRate {
+    /// 30000/1001, the paper's.
+    #[default]
+    Once,
+    /// 60000/1001.
+    Twice,
+}
+
+impl PictureRate {
+    /// Frames a second.
+    pub(super) fn per_s(self) -> f64 {
+        self.numerator() / 1_001.0
+    }
+
+    fn numerator(self) -> f64 {
+        match self {
+            PictureRate::Once => 30_000.0,
+            PictureRate::Twice => 60_000.0,
+        }
+    }
+}
+
+impl fmt::Display for PictureRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/1001", self.numerator())
+    }
 }
 
 /// The programs that send and receive a picture.
@@ -265,6 +335,16 @@ impl HdtvCell {
         self.seconds >= LONG_S
     }
 
+    /// Whether the page sets a bound of Thalweg's own picture beside it, beyond its verdict.
+    pub(super) fn is_bounded(&self) -> bool {
+        let is_own = |case: PictureCase| matches!(case.ends, PictureEnds::Thalweg | PictureEnds::ReliableTopic);
+        match self.part {
+            HdtvPart::Bounds => true,
+            HdtvPart::Topics => self.link.loss >= TOPIC_LOSS && self.traffic.picture().is_some_and(is_own),
+            _ => false,
+        }
+    }
+
     /// Whether it is what a cell of its part gets its verdict against.
     pub(super) fn is_baseline_of(&self, cell: &HdtvCell) -> bool {
         let is_alike = self.part == cell.part && self.placement == cell.placement && self.seconds == cell.seconds;
@@ -291,5 +371,7 @@ impl fmt::Display for HdtvCell {
 
 /// Ethernet's usual MTU.
 pub(super) const STANDARD_MTU: u32 = 1_500;
+/// Share of the frames lost at which a topic has a bound.
+pub(super) const TOPIC_LOSS: f64 = 0.01;
 /// Runs from this length on are told apart from the short ones.
 const LONG_S: f64 = 60.0;

@@ -20,7 +20,7 @@ pub(super) struct PictureWay<'a> {
 impl PictureWay<'_> {
     /// Frames that are sent.
     pub(super) fn frames(&self) -> u64 {
-        (self.seconds * super::plan::FRAMES_PER_S).round().max(1.0) as u64
+        self.case.frames_in(self.seconds)
     }
 
     fn size(&self) -> String {
@@ -28,14 +28,21 @@ impl PictureWay<'_> {
         format!("{width}x{lines}")
     }
 
-    /// `thalweg video send`, which repeats nothing, as the paper's.
+    fn repair(&self) -> &'static str {
+        if self.case.is_repaired { "rtx" } else { "off" }
+    }
+
+    /// `thalweg video send`; the paper's repeats nothing.
     pub(super) fn thalweg_sender(&self, code_point: Option<u8>) -> Vec<String> {
         let packing = if self.case.is_filled { "fill" } else { "equal" };
         let mut out = words(&format!(
-            "video send --to {}:{PORT} --size {} --mtu {} --packing {packing} --repair off --frames {} --repeat --json --source",
+            "video send --to {}:{PORT} --size {} --rate {} --mtu {} --packing {packing} --batching {} --repair {} --frames {} --repeat --json --source",
             self.to,
             self.size(),
+            self.case.rate,
             self.case.packet_mtu_bytes,
+            self.case.batching,
+            self.repair(),
             self.frames()
         ));
         out.push(format!("raw:{}", self.frame.display()));
@@ -46,9 +53,11 @@ impl PictureWay<'_> {
     /// `thalweg video recv`, which ends with the sender, and in any case.
     pub(super) fn thalweg_receiver(&self) -> Vec<String> {
         words(&format!(
-            "video recv --bind {}:{PORT} --size {} --sink null --repair off --buffer {} --seconds {:.0} --json",
+            "video recv --bind {}:{PORT} --size {} --rate {} --sink null --repair {} --buffer {} --seconds {:.0} --json",
             self.to,
             self.size(),
+            self.case.rate,
+            self.repair(),
             self.case.buffer_bytes,
             self.seconds + RECEIVER_PATIENCE_S
         ))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thalweg_probe::{ProbeTripFigures, StreamFigures};
 
-use super::cell::{PictureCase, PictureEnds};
+use super::cell::{PictureCase, PictureEnds, PictureRate};
 use super::end::{EndRecord, ProcessRole};
 use super::result::HdtvRun;
 use super::run::HdtvRecord;
@@ -58,6 +58,9 @@ pub struct PictureFigures {
     pub frames_complete: Option<u64>,
     /// Frames that were shown, whole or not.
     pub frames_shown: u64,
+    /// Frames that came incomplete before the first one that was shown.
+    #[serde(default)]
+    pub frames_before_start: u64,
     /// Share of the packets that were lost, 0 to 1; of a topic that of its samples.
     pub lost: f64,
     /// Mean of the frames a second in windows of a second; missing below one.
@@ -115,12 +118,12 @@ impl HdtvRecord {
     fn picture(&self, case: PictureCase) -> Result<PictureFigures, String> {
         let ends = self.end(ProcessRole::PictureSender).zip(self.end(ProcessRole::PictureReceiver));
         let (sender, receiver) = ends.ok_or("an end of the picture is missing")?;
-        let due = (self.cell.seconds * super::plan::FRAMES_PER_S).round().max(1.0) as u64;
+        let due = case.frames_in(self.cell.seconds);
         match case.ends {
             PictureEnds::Thalweg => {
                 let both = sender.said.as_ref().zip(receiver.said.as_ref());
                 let (sent, received) = both.ok_or("an end of the picture told nothing")?;
-                rtp_picture(due, sent, received)
+                rtp_picture((due, case.rate), sent, received)
             }
             PictureEnds::BestEffortTopic | PictureEnds::ReliableTopic => {
                 let received = receiver.said.as_ref().ok_or("the subscriber told nothing")?;
@@ -157,15 +160,20 @@ impl HdtvRecord {
     pub(super) fn check(&self) -> Result<(), String> {
         for end in &self.ends {
             let count = |path: &str| end.said.as_ref().and_then(|said| said.pointer(path)).and_then(Value::as_u64);
-            let law = |parts: [&str; 2], whole: &str| match (count(parts[0]), count(parts[1]), count(whole)) {
-                (Some(one), Some(other), Some(all)) if one + other != all => {
-                    Err(format!("{one} received and {other} lost are not the {all} that were sent"))
+            let law = |come: [Option<u64>; 2], lost: Option<u64>, all: Option<u64>| match (come, lost, all) {
+                ([Some(first), Some(again)], Some(lost), Some(all)) if first + again + lost != all => {
+                    let come = if again > 0 {
+                        format!("{first} received, {again} recovered")
+                    } else {
+                        format!("{first} received")
+                    };
+                    Err(format!("{come} and {lost} lost are not the {all} that were sent"))
                 }
                 _ => Ok(()),
             };
-            law(["/datagrams/received", "/datagrams/lost"], "/datagrams/offered")?;
-            if count("/law/outstanding") == Some(0) && count("/law/recovered") == Some(0) {
-                law(["/law/received", "/law/lost"], "/law/expected")?;
+            law([count("/datagrams/received"), Some(0)], count("/datagrams/lost"), count("/datagrams/offered"))?;
+            if count("/law/outstanding") == Some(0) {
+                law([count("/law/received"), count("/law/recovered")], count("/law/lost"), count("/law/expected"))?;
             }
         }
         self.figures().map(drop)
@@ -196,7 +204,7 @@ fn trips_shown(said: Value) -> Result<TripsShown, String> {
     })
 }
 
-fn rtp_picture(due: u64, sent: &Value, received: &Value) -> Result<PictureFigures, String> {
+fn rtp_picture((due, rate): (u64, PictureRate), sent: &Value, received: &Value) -> Result<PictureFigures, String> {
     let count =
         |path: &str| received.pointer(path).and_then(Value::as_u64).ok_or(format!("the receiver tells no {path}"));
     let number = |path: &str| received.pointer(path).and_then(Value::as_f64);
@@ -209,6 +217,7 @@ fn rtp_picture(due: u64, sent: &Value, received: &Value) -> Result<PictureFigure
         frames_due: due,
         frames_complete: Some(complete),
         frames_shown: complete + concealed,
+        frames_before_start: received.pointer("/frames_before_start").and_then(Value::as_u64).unwrap_or(0),
         lost: if expected > 0 { lost as f64 / expected as f64 } else { 1.0 },
         fps_mean: number("/fps_mean"),
         fps_sd: number("/fps_sd"),
@@ -218,7 +227,7 @@ fn rtp_picture(due: u64, sent: &Value, received: &Value) -> Result<PictureFigure
         interval_p99_us: number("/frame_interval_p99_us"),
         latency_p99_us: number("/frame_latency_p99_us"),
         buffer_drops: count("/layers/rxq_ovfl")?,
-        spacing_us: spacing.map(|(packets, frames)| 1e6 / super::plan::FRAMES_PER_S * frames / packets),
+        spacing_us: spacing.map(|(packets, frames)| 1e6 / rate.per_s() * frames / packets),
     })
 }
 

@@ -4,6 +4,7 @@ use super::answers::{
     CLIENT_CPU, CPU, FPS, FPS_SD, Figure, GOODPUT, LOST, RECEIVER_CPU, RTT, SHOWN, TRIP_P50, TRIP_P99, estimate, find,
     labelled, median_of,
 };
+use super::bounds;
 use super::cell::{
     CpuPlacement, HdtvPart, HdtvTraffic, Isolation, PictureEnds, ReceiveModeration, STANDARD_MTU, Segmenting,
 };
@@ -24,6 +25,7 @@ pub(super) fn of_part(result: &Paper3Result, part: HdtvPart) -> Vec<String> {
         HdtvPart::Coexistence => coexistence(result),
         HdtvPart::Peers => peers(result),
         HdtvPart::Topics => topics(result),
+        HdtvPart::Bounds => kept(result),
     }
 }
 
@@ -196,13 +198,21 @@ fn round_trips(result: &Paper3Result) -> Vec<String> {
 fn ladder(result: &Paper3Result) -> Vec<String> {
     let mut out = Vec::new();
     let loss = |label: &str| labelled(result, HdtvPart::Ladder, label, LOST);
-    for what in ["alone", "beside a busy program for each CPU", "five minutes"] {
+    let untuned = loss("untuned, five minutes");
+    let tuned = labelled(result, HdtvPart::Moderation, "gathered for 100 µs, five minutes", LOST);
+    if let (Some(untuned), Some(tuned)) = (untuned, tuned) {
+        out.push(format!(
+            "Packets lost in five minutes: untuned {}, with all steps {}.",
+            percent(untuned),
+            percent(tuned)
+        ));
+    }
+    for what in ["alone", "beside a busy program for each CPU"] {
         let steps: Vec<String> = ["untuned", "+ buffer", "+ MTU 9000", "+ moderation 100 µs"]
             .iter()
             .filter_map(|step| Some(format!("{step} {}", percent(loss(&format!("{step}, {what}"))?))))
             .collect();
         if !steps.is_empty() {
-            let what = if what == "five minutes" { "in five minutes" } else { what };
             out.push(format!("Packets lost {what}: {}.", steps.join(", ")));
         }
     }
@@ -397,6 +407,22 @@ fn topics(result: &Paper3Result) -> Vec<String> {
         ))
     };
     result.cells_of(HdtvPart::Topics).filter_map(of).collect()
+}
+
+/// How many bounds are kept, and which are not.
+fn kept(result: &Paper3Result) -> Vec<String> {
+    let all = bounds::all(result);
+    let count = |is_kept| all.iter().filter(|bound| bound.is_kept == is_kept).count();
+    let sum = format!(
+        "{} of {} bounds are kept, {} are not, {} are not judged.",
+        count(Some(true)),
+        all.len(),
+        count(Some(false)),
+        count(None)
+    );
+    let missed = all.iter().filter(|bound| bound.is_kept == Some(false));
+    let sentence = |bound: &bounds::Bound| format!("Not kept: {}: {}, {}.", bound.what, bound.here, bound.limit);
+    [sum].into_iter().chain(missed.map(sentence)).collect()
 }
 
 /// The paper's form of a value: the mean of the runs' medians with the deviation of one-second windows.

@@ -4,12 +4,14 @@
 //! Figure 2: throughput against MTU, today with and without segmentation offload. Figure 4: several streams. Figure 5: round trips against
 //! size and moderation. The ladder from an untuned receiver to a tuned one. Tables 1 and 2, Figures 6 and 7: load, frame rate, round trip
 //! and jitter against moderation, in runs of seconds and of five minutes. And what the paper does not show: one processor and all, video
-//! beside TCP on a shaped link with and without isolation, other programs with the same picture, and the same picture as DDS topics.
+//! beside TCP on a shaped link with and without isolation, other programs with the same picture, the same picture as DDS topics, and bounds
+//! of Thalweg's own.
 //!
 //! A run has two network namespaces of its own, joined by a veth pair, or where frames are gathered or lost by the lab's relay. The ends
 //! are the product: `thalweg video`, `thalweg perf`, and the topics of `thalweg-video`.
 
 mod answers;
+mod bounds;
 mod cell;
 mod commands;
 mod defects;
@@ -26,8 +28,8 @@ mod study;
 mod topics;
 
 pub use cell::{
-    CpuPlacement, HdtvCell, HdtvPart, HdtvTraffic, Isolation, LinkSetting, LinkShape, OtherWork, PictureCase,
-    PictureEnds, ReceiveModeration, Segmenting,
+    CpuPlacement, HdtvCell, HdtvPart, HdtvTraffic, Isolation, LinkSetting, LinkShape, OtherWork, PictureBatching,
+    PictureCase, PictureEnds, PictureRate, ReceiveModeration, Segmenting,
 };
 pub use figures::{EndLoad, PictureFigures, StreamShown, TripsShown};
 pub(crate) use moderation::{ModerationOrder, moderate};

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use thalweg_host::{Environment, HostFiles, NetworkDevice, may_make_namespaces};
 
 use super::cell::{
-    CpuPlacement, HdtvCell, HdtvPart, HdtvTraffic, Isolation, LinkSetting, LinkShape, OtherWork, PictureCase,
-    PictureEnds, ReceiveModeration, STANDARD_MTU, Segmenting,
+    CpuPlacement, HdtvCell, HdtvPart, HdtvTraffic, Isolation, LinkSetting, LinkShape, OtherWork, PictureBatching,
+    PictureCase, PictureEnds, PictureRate, ReceiveModeration, STANDARD_MTU, Segmenting, TOPIC_LOSS,
 };
 use super::peer::VideoPeer;
 use crate::length::Length;
@@ -21,7 +21,7 @@ pub struct Paper3Plan {
     pub form: Length,
     /// Seed of the order of runs.
     pub seed: u64,
-    /// Runs of each cell that gets a verdict; the others have three at most, those of minutes one.
+    /// Runs of each cell that gets a verdict or has a bound; the others have three at most, those of minutes one.
     pub runs: u32,
     /// Factor on lengths of runs and on lines of the picture, above 0 and at most 1; smaller ones are for tests of the preset itself.
     pub scale: f64,
@@ -98,7 +98,7 @@ impl Paper3Plan {
 
     /// Megabits of the picture a second.
     pub(super) fn picture_mbit(&self) -> f64 {
-        self.frame_octets() as f64 * 8e-6 * FRAMES_PER_S
+        self.frame_octets() as f64 * 8e-6 * PictureRate::Once.per_s()
     }
 
     fn cells_of(&self, part: HdtvPart) -> Vec<HdtvCell> {
@@ -112,6 +112,7 @@ impl Paper3Plan {
             HdtvPart::Coexistence => self.shared_cells(),
             HdtvPart::Peers => self.peer_cells(),
             HdtvPart::Topics => self.topic_cells(),
+            HdtvPart::Bounds => self.bound_cells(),
         }
     }
 
@@ -132,8 +133,8 @@ impl Paper3Plan {
     }
 
     fn mtu_cells(&self) -> Vec<HdtvCell> {
-        let mtus: &[u32] = self
-            .of_form(&[STANDARD_MTU, JUMBO_MTU], &[STANDARD_MTU, 3_000, 4_500, 6_000, 8_000, 8_160, JUMBO_MTU, 9_180]);
+        let mtus: &[u32] =
+            self.of_form(&[STANDARD_MTU, JUMBO_MTU], &[STANDARD_MTU, 3_000, 6_000, 8_000, 8_160, JUMBO_MTU, 9_180]);
         let kinds = [
             ("UDP, offload", Segmenting::Device, HdtvTraffic::Udp { streams: 1 }),
             ("UDP, cut by the kernel", Segmenting::Kernel, HdtvTraffic::Udp { streams: 1 }),
@@ -171,7 +172,6 @@ impl Paper3Plan {
         let sizes: &[u32] = self.of_form(&[64, 5_120], &[64, 1_024, 3_072, 5_120, 7_168, 8_192]);
         let moderations = [
             ReceiveModeration::AsItIs,
-            ReceiveModeration::Polling(50),
             ReceiveModeration::Polling(100),
             ReceiveModeration::Gathered(0),
             ReceiveModeration::Gathered(50),
@@ -189,7 +189,8 @@ impl Paper3Plan {
         out
     }
 
-    /// The paper's steps one by one, alone and beside programs that compute, and the first and the last one for five minutes.
+    /// The paper's steps one by one, alone and beside programs that compute, and the first one for five minutes. The further ones take as
+    /// long among the cells of the moderation.
     fn ladder_cells(&self) -> Vec<HdtvCell> {
         let untuned = PictureCase { buffer_bytes: DEBIAN_BUFFER, ..self.paper_picture(STANDARD_MTU) };
         let jumbo = LinkSetting::of_mtu(JUMBO_MTU);
@@ -208,21 +209,20 @@ impl Paper3Plan {
             }
         }
         if !self.is_quick() {
-            for (name, link, case) in [steps[0], steps[2]] {
-                let cell =
-                    self.cell(HdtvPart::Ladder, format!("{name}, five minutes"), link, HdtvTraffic::Picture(case));
-                out.push(HdtvCell { seconds: self.seconds(FIVE_MINUTES, FIVE_MINUTES), ..cell });
-            }
+            let (name, link, case) = steps[0];
+            let cell = self.cell(HdtvPart::Ladder, format!("{name}, five minutes"), link, HdtvTraffic::Picture(case));
+            out.push(HdtvCell { seconds: self.seconds(FIVE_MINUTES, FIVE_MINUTES), ..cell });
         }
         out
     }
 
     fn moderation_cells(&self) -> Vec<HdtvCell> {
-        let timers: &[u32] = self.of_form(&[100, 800], &PAPER_TIMERS);
+        let ends = [PAPER_TIMERS[1], PAPER_TIMERS[4]];
+        let timers: &[u32] = self.of_form(&ends, &PAPER_TIMERS);
         let all = [ReceiveModeration::AsItIs, ReceiveModeration::Gathered(0)]
             .into_iter()
             .chain(timers.iter().map(|us| ReceiveModeration::Gathered(*us)))
-            .chain(timers.iter().map(|us| ReceiveModeration::Polling(*us)));
+            .chain(ends.map(ReceiveModeration::Polling));
         let of = |moderation: ReceiveModeration, what: &str| {
             let link = LinkSetting { moderation, ..LinkSetting::of_mtu(JUMBO_MTU) };
             let traffic = HdtvTraffic::Picture(self.paper_picture(JUMBO_MTU));
@@ -288,8 +288,8 @@ impl Paper3Plan {
     fn topic_cells(&self) -> Vec<HdtvCell> {
         let ways = [PictureEnds::Thalweg, PictureEnds::BestEffortTopic, PictureEnds::ReliableTopic];
         let links: &[(u32, f64)] = self.of_form(
-            &[(STANDARD_MTU, 0.0), (JUMBO_MTU, 0.01)],
-            &[(STANDARD_MTU, 0.0), (JUMBO_MTU, 0.0), (JUMBO_MTU, 0.001), (JUMBO_MTU, 0.01)],
+            &[(STANDARD_MTU, 0.0), (JUMBO_MTU, TOPIC_LOSS)],
+            &[(STANDARD_MTU, 0.0), (JUMBO_MTU, 0.0), (JUMBO_MTU, 0.001), (JUMBO_MTU, TOPIC_LOSS)],
         );
         let mut out = Vec::new();
         for (mtu, loss) in links {
@@ -304,6 +304,28 @@ impl Paper3Plan {
         out
     }
 
+    /// What the other parts do not measure of Thalweg's own picture.
+    fn bound_cells(&self) -> Vec<HdtvCell> {
+        let of = |label: &str, link: LinkSetting, case: PictureCase| {
+            self.cell(HdtvPart::Bounds, label.to_owned(), link, HdtvTraffic::Picture(case))
+        };
+        let (standard, jumbo) = (LinkSetting::of_mtu(STANDARD_MTU), LinkSetting::of_mtu(JUMBO_MTU));
+        let once = PictureCase { batching: PictureBatching::Lan, ..self.our_picture(STANDARD_MTU) };
+        let twice = PictureCase { rate: PictureRate::Twice, ..once };
+        let repaired = PictureCase { is_repaired: true, ..self.our_picture(JUMBO_MTU) };
+        let mut out = vec![
+            of("batching lan, MTU 1500", standard, once),
+            of("59.94 Hz, batching lan, MTU 1500", standard, twice),
+            of("5 % of the frames lost, repaired, MTU 9000", LinkSetting { loss: 0.05, ..jumbo }, repaired),
+        ];
+        if !self.is_quick() {
+            let beside = PictureCase { beside: OtherWork::EachCpu, ..self.our_picture(STANDARD_MTU) };
+            let cell = of("MTU 1500 beside a busy program for each CPU, five minutes", standard, beside);
+            out.push(HdtvCell { seconds: self.seconds(FIVE_MINUTES, FIVE_MINUTES), ..cell });
+        }
+        out
+    }
+
     /// A picture in equal packets, received with the buffer that the program asks for.
     fn our_picture(&self, packet_mtu_bytes: u32) -> PictureCase {
         PictureCase {
@@ -312,6 +334,9 @@ impl Paper3Plan {
             is_filled: false,
             buffer_bytes: LARGE_BUFFER,
             beside: OtherWork::None,
+            rate: PictureRate::Once,
+            is_repaired: false,
+            batching: PictureBatching::Wide,
         }
     }
 
@@ -378,7 +403,7 @@ impl PresetPlan for Paper3Plan {
     fn runs_of(&self, cell: &HdtvCell) -> u32 {
         match cell {
             _ if cell.is_long() => 1,
-            _ if cell.is_judged => self.runs,
+            _ if cell.is_judged || cell.is_bounded() => self.runs,
             _ => self.runs.min(UNJUDGED_RUNS),
         }
     }
@@ -455,8 +480,6 @@ impl PresetPlan for Paper3Plan {
 const PICTURE: (u16, u16) = (1920, 1080);
 /// A picture of fewer lines has no room for what the test picture tells.
 const LINES_MIN: u16 = 36;
-/// 30000/1001.
-pub(super) const FRAMES_PER_S: f64 = 30_000.0 / 1_001.0;
 pub(super) const JUMBO_MTU: u32 = 9_000;
 /// The MTUs that the paper compares first.
 const ENDS: [u32; 2] = [STANDARD_MTU, JUMBO_MTU];

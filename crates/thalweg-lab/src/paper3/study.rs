@@ -29,11 +29,15 @@ impl PictureFolder {
     }
 }
 
+/// Shares of a processor that sender and receiver use.
+pub(super) const BOTH_ENDS: Measure<HdtvRun> =
+    Measure { name: "CPU of both ends", of: answers::CPU, more_is: Side::Worse, margin: 1.03 };
+
 impl StudyRun for HdtvRun {
     const MEASURES: &'static [Measure<HdtvRun>] = &[
         Self::DONE,
         Measure { name: "throughput, Mbit/s", of: answers::GOODPUT, more_is: Side::Better, margin: 1.03 },
-        Measure { name: "CPU of both ends", of: answers::CPU, more_is: Side::Worse, margin: 1.03 },
+        BOTH_ENDS,
         Measure { name: "round trip p50, µs", of: answers::TRIP_P50, more_is: Side::Worse, margin: 1.03 },
     ];
     /// A thousandth of the frames matters. What a stream as fast as possible loses is no fault of its own.

@@ -122,6 +122,80 @@ fn counts_that_do_not_add_up_are_refused() {
 }
 
 #[test]
+fn what_was_sent_again_counts_as_come() {
+    let told = |recovered: u64| {
+        let received = json!({
+            "frames_complete": 1, "frames_concealed": 0, "layers": { "rxq_ovfl": 0 },
+            "law": { "received": 90, "lost": 5, "recovered": recovered, "outstanding": 0, "expected": 100 },
+        });
+        record(cell(HdtvPart::Ladder, "untuned, alone"), [json!({}), received]).check()
+    };
+    assert_eq!(told(5), Ok(()));
+    assert_eq!(told(4), Err("90 received, 4 recovered and 5 lost are not the 100 that were sent".to_owned()));
+}
+
+/// A cell with nine runs of which each uses so much of a processor at each end and has this figure.
+fn bounded(part: HdtvPart, label: &str, load: f64, figures: PictureFigures) -> HdtvCellRuns {
+    let load = Some(EndLoad { mean: load, sd: None, windows: 8 });
+    let run = |round| HdtvRun {
+        round,
+        picture: Some(figures),
+        sender_load: load,
+        receiver_load: load,
+        conditions: Conditions { seconds: 10.0, ..Conditions::default() },
+        ..HdtvRun::default()
+    };
+    CellResult { runs: (0..9).map(run).collect(), ..CellResult::new(cell(part, label)) }
+}
+
+#[test]
+fn bounds_are_kept_where_the_runs_surely_lie_below_them() {
+    let whole = PictureFigures {
+        frames_due: 240,
+        frames_complete: Some(240),
+        latency_p99_us: Some(33_000.0),
+        ..PictureFigures::default()
+    };
+    let half = PictureFigures { frames_complete: Some(239), lost: 0.01, ..whole };
+    let own = |load, figures| bounded(HdtvPart::Peers, "Thalweg, RTP, MTU 1500", load, figures);
+    let told = |cells: Vec<HdtvCellRuns>| -> Vec<(String, Option<bool>)> {
+        bounds::all(&result(cells)).into_iter().map(|bound| (bound.what, bound.is_kept)).collect()
+    };
+    let of = |all: &[(String, Option<bool>)], what: &str| {
+        all.iter().find(|(known, _)| known == what).unwrap_or_else(|| panic!("{what} in {all:?}")).1
+    };
+    let lan = |load, figures| bounded(HdtvPart::Bounds, "batching lan, MTU 1500", load, figures);
+    let cpu = "CPU of both ends, MTU 1500, batching lan";
+    assert_eq!(told(vec![lan(0.1, whole)]), [(cpu.to_owned(), Some(true))], "what has no runs has no row");
+    assert_eq!(of(&told(vec![lan(0.2, whole)]), cpu), Some(false));
+    let few = lan(0.1, whole);
+    let all = told(vec![HdtvCellRuns { runs: few.runs[..3].to_vec(), ..few }]);
+    assert_eq!(of(&all, cpu), None, "three runs tell nothing");
+    let late = "first to last packet of a frame p99 by a frame time, MTU 1500";
+    let all = told(vec![own(0.1, whole)]);
+    assert_eq!((of(&all, "alone, MTU 1500"), of(&all, late)), (Some(true), Some(true)));
+    assert_eq!(of(&told(vec![own(0.1, half)]), "alone, MTU 1500"), Some(false));
+
+    let ratio = "CPU of both ends by GStreamer's, MTU 1500, batching lan";
+    let theirs = |load| bounded(HdtvPart::Peers, "GStreamer, RTP, MTU 1500", load, whole);
+    assert_eq!(of(&told(vec![lan(0.1, whole), theirs(0.5)]), ratio), Some(true));
+    assert_eq!(of(&told(vec![lan(0.1, whole), theirs(0.3)]), ratio), Some(false));
+
+    let repaired = |complete| {
+        let figures =
+            PictureFigures { frames_complete: Some(complete), frames_due: 241, frames_before_start: 1, ..whole };
+        let cell = bounded(HdtvPart::Bounds, "5 % of the frames lost, repaired, MTU 9000", 0.1, figures);
+        let text = to_text(&result(vec![cell]));
+        assert!(text.contains("1 of 1 bounds are kept") == (complete == 240), "{text}");
+        text
+    };
+    assert!(
+        repaired(240).contains("at least 99.9 %")
+            && repaired(239).contains("Not kept: frames whole from the first one shown on, 5 %")
+    );
+}
+
+#[test]
 fn sentences_follow_the_figures() {
     let told = |untuned, buffer| {
         let cells = vec![

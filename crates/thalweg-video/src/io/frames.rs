@@ -93,26 +93,38 @@ pub(super) fn prepare(
 impl Preparation<'_> {
     /// Prepares frames until the source ends or nobody takes them any more.
     pub(super) fn run(mut self) {
+        let mut last: Option<Arc<[u8]>> = None;
         for _ in 0..self.frames_max {
-            let place = loop {
-                match self.pool.free() {
-                    Some(place) => break place,
-                    None => std::thread::sleep(NO_FRAME_PAUSE),
-                }
+            let frame = match last {
+                Some(frame) => frame,
+                None => match self.fill() {
+                    Ok(Some(frame)) => frame,
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.give(Prepared::Failed(error));
+                        return;
+                    }
+                },
             };
-            let prepared = match self.source.fill(self.pool.octets(place)) {
-                Ok(Filled::Frame) => Prepared::Frame(self.pool.share(place)),
-                Ok(Filled::End) => break,
-                Err(error) => {
-                    self.give(Prepared::Failed(error));
-                    return;
-                }
-            };
-            if !self.give(prepared) {
+            if !self.give(Prepared::Frame(Arc::clone(&frame))) {
                 return;
             }
+            // The pool would not write into a frame that is held.
+            last = self.source.is_still().then_some(frame);
         }
         self.give(Prepared::End);
+    }
+
+    /// The next frame of the source; `None` at its end.
+    fn fill(&mut self) -> Result<Option<Arc<[u8]>>, SourceError> {
+        let place = loop {
+            match self.pool.free() {
+                Some(place) => break place,
+                None => std::thread::sleep(NO_FRAME_PAUSE),
+            }
+        };
+        let filled = self.source.fill(self.pool.octets(place))?;
+        Ok((filled == Filled::Frame).then(|| self.pool.share(place)))
     }
 
     /// False when nobody takes it any more.
@@ -134,10 +146,11 @@ mod tests {
     use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
     use crate::io::{ControlPort, MediaOptions, MediaReceiver, MediaSocket};
 
-    /// Numbers its frames.
+    /// Numbers its frames, and is still from one on.
     struct Numbers {
         next: u8,
         end: u8,
+        still_from: u8,
     }
 
     impl FrameSource for Numbers {
@@ -150,14 +163,21 @@ mod tests {
             self.next += 1;
             Ok(if self.next > self.end { Filled::End } else { Filled::Frame })
         }
+
+        fn is_still(&self) -> bool {
+            self.next > self.still_from
+        }
     }
 
     /// The numbers of the frames that come, of which the last `held` are kept.
     fn numbers(end: u8, frames_max: u64, held: usize) -> Vec<u8> {
+        numbers_of(Numbers { next: 0, end, still_from: u8::MAX }, frames_max, held)
+    }
+
+    fn numbers_of(mut source: Numbers, frames_max: u64, held: usize) -> Vec<u8> {
         let options = MediaOptions { control: ControlPort::Multiplexed, ..MediaOptions::default() };
         let socket = MediaSocket::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
         let waker = MediaReceiver::new(&[socket]).unwrap().waker();
-        let mut source = Numbers { next: 0, end };
         let (preparation, frames) = prepare(&mut source, frames_max, held, waker);
         std::thread::scope(|scope| {
             scope.spawn(|| preparation.run());
@@ -184,6 +204,12 @@ mod tests {
     fn frames_come_in_order_and_nobody_writes_into_one_that_is_held() {
         assert_eq!(numbers(200, u64::MAX, 4), (0..200).collect::<Vec<u8>>());
         assert_eq!(numbers(200, u64::MAX, 0), (0..200).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn a_source_that_is_still_is_not_asked_again() {
+        let source = Numbers { next: 0, end: 3, still_from: 2 };
+        assert_eq!(numbers_of(source, 6, 4), [0, 1, 2, 2, 2, 2], "a fourth frame would be its end");
     }
 
     #[test]

@@ -30,6 +30,8 @@ struct OpenFile {
     at_end: AtEnd,
     /// Frames since its beginning.
     frames: u64,
+    /// Whether it has come round, and has one frame.
+    is_still: bool,
 }
 
 impl Y4mSource {
@@ -71,6 +73,10 @@ impl FrameSource for Y4mSource {
         self.file.frames += 1;
         Ok(Filled::Frame)
     }
+
+    fn is_still(&self) -> bool {
+        self.file.is_still
+    }
 }
 
 impl RawSource {
@@ -110,12 +116,16 @@ impl FrameSource for RawSource {
             octets => Err(self.file.ends_within(octets as u64, frame.len())),
         }
     }
+
+    fn is_still(&self) -> bool {
+        self.file.is_still
+    }
 }
 
 impl OpenFile {
     fn open(path: &Path, at_end: AtEnd) -> Result<OpenFile, SourceError> {
         let file = File::open(path).map_err(|source| SourceError::Read { path: path.to_owned(), source })?;
-        Ok(OpenFile { path: path.to_owned(), reader: BufReader::new(file), at_end, frames: 0 })
+        Ok(OpenFile { path: path.to_owned(), reader: BufReader::new(file), at_end, frames: 0, is_still: false })
     }
 
     fn repeats(&self) -> bool {
@@ -123,6 +133,7 @@ impl OpenFile {
     }
 
     fn rewind(&mut self, start: u64) -> Result<(), SourceError> {
+        self.is_still = self.frames == 1;
         self.frames = 0;
         self.reader.seek(SeekFrom::Start(start)).map(drop).map_err(|source| self.failed(source))
     }

@@ -33,6 +33,11 @@ pub trait FrameSource: Send {
     ///
     /// The frame cannot be had; the stream then ends.
     fn fill(&mut self, frame: &mut [u8]) -> Result<Filled, SourceError>;
+
+    /// Whether every further frame is the last one again, so that nobody needs to have it written once more.
+    fn is_still(&self) -> bool {
+        false
+    }
 }
 
 /// What a source made of a frame.
@@ -50,7 +55,7 @@ pub enum AtEnd {
     /// The stream ends.
     #[default]
     Stop,
-    /// The file begins again, for ever.
+    /// The file begins again, for ever. A file of one frame is read twice, and changes to it are not followed.
     Repeat,
 }
 

@@ -95,6 +95,29 @@ fn a_broken_y4m_file_gives_what_is_whole() {
     );
 }
 
+/// Whether a source is still before its first frame and after each of the first three.
+fn stills(mut source: impl FrameSource) -> [bool; 4] {
+    let mut frame = vec![0; format().frame_octets()];
+    [0, 1, 2, 3].map(|filled| {
+        if filled > 0 {
+            assert_eq!(source.fill(&mut frame).unwrap(), Filled::Frame);
+        }
+        source.is_still()
+    })
+}
+
+#[test]
+fn a_file_of_one_frame_is_still_once_it_came_round() {
+    let raw = |name: &str, octets: &[u8]| {
+        let file = TestFile::new(&format!("{name}.raw"), octets);
+        stills(RawSource::open(&file.0, format(), AtEnd::Repeat).unwrap())
+    };
+    assert_eq!(raw("still", &[4; 16]), [false, false, true, true]);
+    assert_eq!(raw("moving", &[[4; 16], [5; 16]].concat()), [false; 4]);
+    let file = TestFile::new("still.y4m", &y4m_of(&[1]));
+    assert_eq!(stills(Y4mSource::open(&file.0, AtEnd::Repeat).unwrap()), [false, false, true, true]);
+}
+
 #[test]
 fn frames_of_a_raw_file_come_in_order_once_or_for_ever() {
     let content: Vec<u8> = [[4; 16], [5; 16]].concat();

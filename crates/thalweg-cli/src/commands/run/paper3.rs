@@ -22,8 +22,8 @@ pub struct Paper3Options {
     #[arg(long)]
     pub quick: bool,
 
-    /// Make only these parts, of mtu, streams, rtt, ladder, moderation, placement, coexistence, peers and topics, with commas between
-    /// (default: all).
+    /// Make only these parts, of mtu, streams, rtt, ladder, moderation, placement, coexistence, peers, topics and bounds, with commas
+    /// between (default: all).
     #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 1, value_parser = parts())]
     pub parts: Vec<HdtvPart>,
 

@@ -1,9 +1,11 @@
 //! A section for each part: what was asked, sentences, pictures, tables, and the paper's figures in its own form.
 
 use super::tables::{BESIDE, BOTH_ENDS, Column, LABEL, PICTURE, REPORTS, RUNS, STREAM, TRIPS};
+use crate::figures::grouped;
 use crate::paper3::answers::{
     FPS, FPS_SD, Figure as Value, GOODPUT, RECEIVER_CPU, RECEIVER_CPU_SD, REPORT_JITTER, RTT, TRIP_P50, estimate,
 };
+use crate::paper3::bounds::{self, Bound};
 use crate::paper3::cell::{HdtvCell, HdtvPart, HdtvTraffic, ReceiveModeration};
 use crate::paper3::defects::{TABLE_1, TABLE_2, UNTUNED};
 use crate::paper3::findings::{self, KINDS, with_deviation};
@@ -23,10 +25,14 @@ pub(super) fn section(result: &Paper3Result, part: HdtvPart) -> Section {
         HdtvPart::Moderation => &[&LABEL, &RUNS, &PICTURE, &REPORTS],
         HdtvPart::Ladder | HdtvPart::Placement => &[&LABEL, &RUNS, &PICTURE],
         HdtvPart::Coexistence => &[&LABEL, &RUNS, &PICTURE, &BESIDE],
-        HdtvPart::Peers | HdtvPart::Topics => &[&LABEL, &RUNS, &BOTH_ENDS, &PICTURE],
+        HdtvPart::Peers | HdtvPart::Topics | HdtvPart::Bounds => &[&LABEL, &RUNS, &BOTH_ENDS, &PICTURE],
     };
     let all = cell_table("Every cell of this part", result.cells_of(part), columns);
-    let own = if part == HdtvPart::Moderation { paper_tables(result) } else { Vec::new() };
+    let own = match part {
+        HdtvPart::Moderation => paper_tables(result),
+        HdtvPart::Bounds => vec![bound_table(result)],
+        _ => Vec::new(),
+    };
     Section {
         title: title.to_owned(),
         lead: lead.to_owned(),
@@ -82,7 +88,24 @@ fn words(part: HdtvPart) -> (&'static str, String) {
             "The same picture by RTP and as topics",
             "A frame is a sample of a topic. By RTP nothing lost is sent again; a reliable topic repairs.".to_owned(),
         ),
+        HdtvPart::Bounds => (
+            "Bounds of Thalweg's own picture",
+            "Shares of one processor, by the runs of this part and of the two before it. What is measured is kept where the runs surely lie \
+             below the bound (sign tests with Holm's correction); what is counted is that of all runs."
+                .to_owned(),
+        ),
     }
+}
+
+/// Each bound beside what the runs show.
+fn bound_table(result: &Paper3Result) -> Table {
+    let mut out = Table::new("Bounds", &["", "bound", "here", "runs", "verdict"]);
+    let row = |bound: Bound| {
+        let verdict = bound.verdict().to_owned();
+        vec![bound.what, bound.limit, bound.here, grouped(bound.runs as u64), verdict]
+    };
+    out.rows.extend(bounds::all(result).into_iter().map(row));
+    out
 }
 
 /// Tables 1 and 2 in the paper's form, its figures beside ours.

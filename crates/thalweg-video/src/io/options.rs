@@ -124,8 +124,8 @@ pub struct ReceiveOptions {
     /// Of every socket.
     pub stream: StreamOptions,
     /// How long arrivals are gathered before they are read: a thread that wakes for each batch of packets costs as much for waking
-    /// as for reading. Default 500 µs. It delays requests for lost packets by as much, and no frame, since arrivals have the
-    /// kernel's times; zero reads at once. More than the receive buffer holds is lost.
+    /// as for reading. Default 1 ms; a quarter of the time in which the receive buffer fills where that is shorter. It delays requests
+    /// for lost packets by as much, and no frame, since arrivals have the kernel's times; zero reads at once.
     pub gathering: Duration,
     /// Format, playout, concealment and repair.
     pub receiver: ReceiverConfig,
@@ -180,10 +180,42 @@ impl ReceiveOptions {
             picture: None,
         })
     }
+
+    /// How long arrivals are gathered with receive buffers of so many bytes: a quarter of the time in which the picture fills them at
+    /// most, since the kernel charges up to twice a packet's octets and a thread may wake late. Zero where that is too short to save
+    /// anything.
+    pub(super) fn gathering_within(&self, receive_buffer_bytes: usize) -> Duration {
+        let format = self.receiver.format;
+        let filled = format.frame_time().mul_f64(receive_buffer_bytes as f64 / format.frame_octets() as f64);
+        let allowed = self.gathering.min(filled / 4);
+        if allowed < GATHERING_MIN { Duration::ZERO } else { allowed }
+    }
 }
 
 /// Name and version of this program, in reports.
 pub(super) const TOOL: &str = concat!("thalweg ", env!("CARGO_PKG_VERSION"));
-/// The default of [`ReceiveOptions::gathering`]: four batches of 1080p30 at MTU 1500, and a thirtieth of the time in which a lost
-/// packet can be asked for again.
-const GATHERING: Duration = Duration::from_micros(500);
+/// The default of [`ReceiveOptions::gathering`]: eight batches of 1080p30 at MTU 1500, and little beside the two frame times in which a lost
+/// packet can come again.
+const GATHERING: Duration = Duration::from_millis(1);
+/// A shorter sleep costs as much as being told of what arrives.
+const GATHERING_MIN: Duration = Duration::from_micros(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
+
+    #[test]
+    fn arrivals_are_gathered_no_longer_than_the_receive_buffer_allows() {
+        let format =
+            VideoFormat::new(PixelFormat::Yuv422Bits10, (1920, 1080), FrameRate::NTSC, Scan::Progressive).unwrap();
+        let options = ReceiveOptions::new("127.0.0.1:5004".parse().unwrap(), ReceiverConfig::new(format)).unwrap();
+        assert_eq!(options.gathering_within(32 << 20), options.gathering);
+        // 1.24 Gbit/s fill Debian's default in 0.69 ms.
+        let short = options.gathering_within(106_496);
+        assert!((Duration::from_micros(165)..Duration::from_micros(175)).contains(&short), "{short:?}");
+        assert_eq!(options.gathering_within(32 << 10), Duration::ZERO);
+        let at_once = ReceiveOptions { gathering: Duration::ZERO, ..options };
+        assert_eq!(at_once.gathering_within(32 << 20), Duration::ZERO);
+    }
+}

@@ -160,6 +160,8 @@ struct Receiving<'options> {
     arrivals: Arrivals,
     paths: Vec<MediaSocket>,
     receiver: MediaReceiver,
+    /// How long arrivals are gathered: as `options` say, and no longer than the receive buffers allow.
+    gathering: Duration,
     control: Control,
     /// To the sink.
     pictures: SyncSender<ReceivedPicture>,
@@ -228,7 +230,9 @@ impl<'options> Receiving<'options> {
             left: None,
         };
         let sink_failed = Arc::default();
-        Ok(Receiving { options, arrivals, paths, receiver, control, pictures, sink_failed, tally, seconds })
+        let smallest = paths.iter().map(|path| path.media().receive_buffer_bytes()).min().unwrap_or_default();
+        let gathering = options.gathering_within(smallest);
+        Ok(Receiving { options, arrivals, paths, receiver, gathering, control, pictures, sink_failed, tally, seconds })
     }
 
     fn run(mut self, stop: &AtomicBool) -> Result<ReceiveReport, ReceiveError> {
@@ -244,7 +248,7 @@ impl<'options> Receiving<'options> {
             let due = due.min(self.tally.window.end()).min(self.ends()).min(now + STOP_DELAY);
             match turn {
                 Turn::Wait => self.receiver.wait_until(due).map(drop).map_err(ReceiveError::Socket)?,
-                Turn::Gather => clock::sleep_until(due.min(now + self.options.gathering)),
+                Turn::Gather => clock::sleep_until(due.min(now + self.gathering)),
                 Turn::Go => {}
             }
             turn = self.hear(turn);
@@ -276,7 +280,7 @@ impl<'options> Receiving<'options> {
         self.note_silence();
         match (is_more, has_come) {
             (true, _) => Turn::Go,
-            (false, true) if !self.options.gathering.is_zero() => Turn::Gather,
+            (false, true) if !self.gathering.is_zero() => Turn::Gather,
             (false, _) => Turn::Wait,
         }
     }

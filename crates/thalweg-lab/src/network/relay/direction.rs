@@ -8,7 +8,7 @@ use thalweg_base::rng::Rng;
 /// Counts of the frames of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Frames that came.
+    /// Frames that came, exempt ones among them.
     pub(super) seen: u64,
     /// Those that were lost by chance.
     pub(super) dropped: u64,
@@ -74,6 +74,12 @@ impl<Frame: Clone> Direction<Frame> {
             self.counts.reordered += 1;
             out.push((at_ns, overtaken));
         }
+    }
+
+    /// Lets a frame pass that only the delay concerns, and that draws no chance.
+    pub(super) fn handle_exempt(&mut self, now_ns: u64, frame: Frame, out: &mut Vec<(u64, Frame)>) {
+        self.counts.seen += 1;
+        out.push((now_ns + self.impairment.delay.as_nanos() as u64, frame));
     }
 
     /// When [`Direction::handle_timeout`] is due.
@@ -151,6 +157,20 @@ mod tests {
         assert_eq!(data + counts.dropped_data, 5_000);
         assert_eq!(pass(impairment.clone(), 7, 10_000).0, frames, "chance is repeated");
         assert_ne!(pass(impairment, 8, 10_000).0, frames, "another chance is another one");
+    }
+
+    #[test]
+    fn an_exempt_frame_is_delayed_alone_and_changes_no_other_ones_fate() {
+        let impairment = Impairment { loss: 0.5, delay: Duration::from_micros(5), ..Impairment::default() };
+        let mut direction = Direction::new(impairment.clone(), 7);
+        let mut out = Vec::new();
+        for number in 0..1_000 {
+            let before = out.len();
+            direction.handle_exempt(number * 1_000, u64::MAX, &mut out);
+            assert_eq!(out.split_off(before), [(number * 1_000 + 5_000, u64::MAX)]);
+            direction.handle_frame(number * 1_000, number, |_| 0, &mut out);
+        }
+        assert_eq!(out, pass(impairment, 7, 1_000).0);
     }
 
     #[test]

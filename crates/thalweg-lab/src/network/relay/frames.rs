@@ -24,6 +24,12 @@ impl Stations {
     }
 }
 
+/// Whether a frame (from its Ethernet header on) asks for the address of a station, or tells it. Who loses one waits for a second before the
+/// first datagram leaves, which says nothing of what is measured.
+pub(super) fn is_of_address_resolution(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&ARP)
+}
+
 fn is_group(mac: &Mac) -> bool {
     mac[0] & 1 == 1
 }
@@ -46,6 +52,7 @@ fn datagram_to_users(frame: &[u8]) -> Option<&[u8]> {
 }
 
 const IPV4: [u8; 2] = [0x08, 0x00];
+const ARP: [u8; 2] = [0x08, 0x06];
 const UDP: u8 = 17;
 /// Each host has one; further ones would be foreign.
 const STATIONS_MAX: usize = 4_096;
@@ -79,6 +86,13 @@ mod tests {
         stations.handle_frame(1, 3, &frame(2, 4));
         assert_eq!(stations.handle_frame(0, 3, &frame(4, 2)), 1..2, "it has moved");
         assert_eq!(stations.handle_frame(0, 3, &[1, 2, 3]), 0..0, "no frame at all");
+    }
+
+    #[test]
+    fn address_resolution_is_known_by_its_type() {
+        let of_type = |octets: [u8; 2]| [frame(0xff, 2), octets.to_vec(), vec![0; 28]].concat();
+        assert!(is_of_address_resolution(&of_type([8, 6])));
+        assert!(!is_of_address_resolution(&of_type([8, 0])) && !is_of_address_resolution(&frame(4, 2)));
     }
 
     #[test]

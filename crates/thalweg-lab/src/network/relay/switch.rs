@@ -10,7 +10,7 @@ use thalweg_transport::frames::{FramePort, FrameSent};
 
 use super::RelayOrder;
 use super::direction::{Counts, Direction};
-use super::frames::{Stations, user_data};
+use super::frames::{Stations, is_of_address_resolution, user_data};
 use super::line::Line;
 use crate::error::LabError;
 use crate::host::{Layers, monotonic_nanos};
@@ -148,10 +148,16 @@ impl RelaySwitch {
             return;
         };
         let targets = self.stations.handle_frame(from, self.ports.len(), ethernet);
+        let is_exempt = is_of_address_resolution(ethernet);
         let frame: Frame = Rc::from(&self.buffer[..bytes]);
         for to in targets.filter(|to| *to != from) {
             let data = |frame: &Frame| frame.get(FramePort::PREFIX_BYTES..).map_or(0, user_data);
-            self.directions[from][to].handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed);
+            let direction = &mut self.directions[from][to];
+            if is_exempt {
+                direction.handle_exempt(at_ns, Rc::clone(&frame), &mut self.passed);
+            } else {
+                direction.handle_frame(at_ns, Rc::clone(&frame), data, &mut self.passed);
+            }
             self.depart(from, to);
         }
     }

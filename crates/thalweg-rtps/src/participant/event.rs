@@ -10,7 +10,7 @@ use crate::types::{EntityId, Guid, GuidPrefix};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// It said farewell.
+    /// It said farewell, or has begun anew under the same GUID.
     Left,
     /// Nothing was heard of it for its lease duration.
     LeaseExpired,

@@ -60,6 +60,8 @@ mod refusals;
 mod related_tests;
 mod report;
 #[cfg(test)]
+mod restart_tests;
+#[cfg(test)]
 mod sample_tests;
 mod schedule;
 mod send_order;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::beside::{change_of, related_of};
 use super::inbound::{Answered, Instances};
 use super::origin::{LastOrigin, Origin};
-use super::{Event, KeySource, Participant};
+use super::{Event, KeySource, LostReason, Participant};
 use crate::history::{ChangeKind, PayloadKind};
 use crate::payload::Payload;
 use crate::reader::{Arrival, FragmentedSample, GroupMark, Reader, ReaderOutcome, Received, StatusNews};
@@ -177,7 +177,16 @@ impl Participant {
         if heartbeat.liveliness {
             self.note_asserted(now, writer);
         }
-        self.for_each_reader(now, writer, heartbeat.reader, |reader| reader.handle_heartbeat(now, writer, heartbeat));
+        let mut begun_anew = false;
+        self.for_each_reader(now, writer, heartbeat.reader, |reader| {
+            let outcome = reader.handle_heartbeat(now, writer, heartbeat);
+            begun_anew |= outcome.begun_anew;
+            outcome
+        });
+        if begun_anew && writer.entity.is_builtin() {
+            // So has all of its participant: what it announced in its old life is gone, and nobody else would tell so.
+            self.remove_participant(now, writer.prefix, LostReason::Left);
+        }
     }
 
     fn tell_writer(

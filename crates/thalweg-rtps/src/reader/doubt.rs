@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::batches::Batches;
+use super::restart::Relapse;
 use super::window::NUMBERS_MAX;
 use super::writer_proxy::{GREETING_PATIENCE, WriterProxy};
 use super::{Reader, ReaderOutcome};
@@ -35,8 +36,10 @@ pub(super) struct Doubt {
     jump: Option<Claim<(SequenceNumber, SequenceNumber, u32)>>,
     /// A HEARTBEAT says that the writer has not got as far as what was skipped or is held.
     beyond: Option<Beyond>,
+    /// The writer may have begun anew.
+    pub(super) relapse: Option<Relapse>,
     /// The newest count of a HEARTBEAT since the reader was taken back last.
-    newest: Option<u32>,
+    pub(super) newest: Option<u32>,
     /// The first number that the last HEARTBEAT named, and the highest that any did since the reader was taken back.
     first: SequenceNumber,
     gone_below: SequenceNumber,
@@ -46,6 +49,8 @@ pub(super) struct Doubt {
     far: Option<SequenceNumber>,
     /// Best-effort samples in a row that came too late for what was skipped.
     late: Option<Late>,
+    /// The last number that a HEARTBEAT named to a best-effort reader.
+    pub(super) told_last: Option<SequenceNumber>,
     /// The first answer from then on asks for a HEARTBEAT.
     question_due: Option<Instant>,
     /// When to ask for one because the writer has only asked who is there.
@@ -111,6 +116,7 @@ impl Doubt {
         self.vouched = announced;
         self.jump.iter_mut().for_each(|claim| claim.asked = true);
         self.beyond.iter_mut().for_each(|claim| _ = claim.asked_at.get_or_insert(now));
+        self.relapse.iter_mut().for_each(|relapse| relapse.note_asked(now));
         self.passed_over.iter_mut().for_each(|claim| claim.asked = true);
         if asks_back {
             self.questioned_at = Some(now);
@@ -131,7 +137,8 @@ impl Doubt {
 
     /// Whether the writer has still to confirm or to contradict something.
     pub(super) fn is_open(&self) -> bool {
-        self.jump.is_some() || self.beyond.is_some() || self.passed_over.is_some()
+        let may_be_new = self.relapse.is_some_and(|relapse| relapse.is_open());
+        self.jump.is_some() || self.beyond.is_some() || self.passed_over.is_some() || may_be_new
     }
 
     /// A HEARTBEAT from `first` on is believed.
@@ -169,8 +176,13 @@ impl WriterProxy {
     /// A HEARTBEAT is to tell where the writer is, no more often than it can.
     pub(super) fn question(&mut self, now: Instant) -> Instant {
         let pause = self.repeat_period().min(QUESTION_PAUSE);
-        let at = self.doubt.questioned_at.map_or(now, |at| now.max(at + pause));
-        let at = *self.doubt.question_due.get_or_insert(at);
+        self.question_at(self.doubt.questioned_at.map_or(now, |at| now.max(at + pause)))
+    }
+
+    /// A HEARTBEAT is to tell where the writer is, from `at` on unless it is asked sooner. Returns when it is asked.
+    pub(super) fn question_at(&mut self, at: Instant) -> Instant {
+        let at = self.doubt.question_due.map_or(at, |due| due.min(at));
+        self.doubt.question_due = Some(at);
         self.answer_at(at);
         at
     }
@@ -244,8 +256,11 @@ impl WriterProxy {
     }
 
     /// The first number that is not acknowledged. Numbers skipped beyond those that a HEARTBEAT has named may rest on a lie, and so may
-    /// what the same lie has skipped of those that the writer has.
+    /// what the same lie has skipped of those that the writer has. A writer that may have begun anew is told of nothing.
     pub(super) fn acknowledged(&self) -> SequenceNumber {
+        if self.may_have_begun_anew() {
+            return self.window.next().min(self.doubt.first);
+        }
         let (next, told) = (self.window.next(), self.announced_by_heartbeat.unwrap_or(SequenceNumber::ZERO));
         let is_doubtful = self.window.acknowledged_by(told) < next || self.doubt.is_denied(self.doubt.first);
         if is_doubtful { self.window.acknowledged_by(told.min(self.doubt.first.previous())) } else { next }
@@ -316,9 +331,10 @@ impl WriterProxy {
     }
 
     /// A best-effort sample is older than the last one. Returns whether it is to be taken all the same: so many that were skipped
-    /// have come one after the other that the skip was a lie.
+    /// have come one after the other that the skip was a lie, or so many at all that another vendor's writer has begun anew.
     pub(super) fn retreat_if_misled(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
-        if !self.window.skips.contains(sequence) {
+        let is_anew = self.may_repeat_numbers();
+        if !is_anew && !self.window.skips.contains(sequence) {
             return false;
         }
         let late = self.doubt.late.get_or_insert(Late { since: now, count: 0, last: SequenceNumber::ZERO });
@@ -328,9 +344,19 @@ impl WriterProxy {
         let misled = late.count >= LATE_MIN && now.since(late.since) >= LATE_FOR;
         if misled {
             self.doubt.late = None;
-            self.window.retreat(sequence, sequence.previous());
+            if is_anew {
+                self.begin_anew(sequence);
+            } else {
+                self.window.retreat(sequence, sequence.previous());
+            }
         }
         misled
+    }
+
+    /// As [`WriterProxy::retreat_if_misled`] for a fragment; false at a reliable reader.
+    #[cold]
+    pub(super) fn retreat_to_fragment(&mut self, now: Instant, sequence: SequenceNumber) -> bool {
+        !self.matched.reliable && self.retreat_if_misled(now, sequence)
     }
 
     /// A best-effort sample is newer than the last one.

@@ -80,7 +80,7 @@ impl Reader {
             })
         });
         let (answer_due, keys_due) = (self.is_due(now), self.has_keys_due());
-        let outcome = ReaderOutcome { data_available, answer_due, keys_due, deadline_missed: false };
+        let outcome = ReaderOutcome { data_available, answer_due, keys_due, ..ReaderOutcome::default() };
         let has_news = has_lost || self.rejections().total > rejected;
         (outcome, self.newly_armed().map(|at| if has_news { at.min(now) } else { at }).or(has_news.then_some(now)))
     }

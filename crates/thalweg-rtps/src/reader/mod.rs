@@ -35,6 +35,9 @@ mod reassembly;
 #[cfg(test)]
 mod reassembly_tests;
 mod respond;
+mod restart;
+#[cfg(test)]
+mod restart_tests;
 mod retreat;
 mod shortfall;
 #[cfg(test)]
@@ -208,6 +211,7 @@ impl Reader {
             answer_due: self.is_due(now),
             keys_due: self.has_keys_due(),
             deadline_missed: due.deadline_missed,
+            begun_anew: false,
         }
     }
 
@@ -285,7 +289,7 @@ impl Reader {
     /// The changes by an input that concerned one writer.
     fn outcome(&self, now: Instant, index: usize, data_available: bool) -> ReaderOutcome {
         let keys_due = self.writers[index].awaits_key();
-        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due, deadline_missed: false }
+        ReaderOutcome { data_available, answer_due: self.is_due(now), keys_due, ..ReaderOutcome::default() }
     }
 
     fn handle_reliable(&mut self, now: Instant, index: usize, arrivals: impl Iterator<Item = Arrival>) -> bool {
@@ -397,7 +401,7 @@ impl Reader {
         if writer.matched.reliable {
             writer.take_back(fragments.sequence);
         }
-        if !writer.wants_fragments(fragments.sequence) {
+        if !writer.wants_fragments(fragments.sequence) && !writer.retreat_to_fragment(now, fragments.sequence) {
             self.counters.duplicates += 1;
             return nothing;
         }

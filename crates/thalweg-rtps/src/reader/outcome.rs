@@ -15,6 +15,8 @@ pub struct ReaderOutcome {
     pub keys_due: bool,
     /// Some instance got no sample for longer than the reader's DEADLINE.
     pub deadline_missed: bool,
+    /// The writer has begun anew under its old GUID.
+    pub begun_anew: bool,
 }
 
 /// Numbers that tell what a reader did; all start at zero.

@@ -38,6 +38,7 @@ impl Reader {
         let crowd = self.round_trip.estimate();
         let proxy = &mut self.writers[index];
         if !proxy.matched.reliable {
+            proxy.doubt.told_last = Some(heartbeat.last);
             return ReaderOutcome::default();
         }
         if !proxy.believes(heartbeat) {
@@ -57,6 +58,11 @@ impl Reader {
             }
         }
         proxy.notice_restart(heartbeat);
+        let begun_anew = proxy.note_relapse(now, heartbeat);
+        if begun_anew {
+            self.begin_writer_anew(index);
+        }
+        let proxy = &mut self.writers[index];
         proxy.contacted = true;
         let ask_at = proxy.anchor(now, heartbeat);
         proxy.doubt.note_told(heartbeat.first);
@@ -75,14 +81,15 @@ impl Reader {
         if let Some(batch) = batch {
             proxy.batches.announced(batch, proxy.window.next());
         }
-        if (!heartbeat.is_final || proxy.misses_any()) && !proxy.has_just_asked(now) {
+        let (is_doubted, question_due) = (proxy.may_have_begun_anew(), proxy.doubt.question_due());
+        if !is_doubted && (!heartbeat.is_final || proxy.misses_any()) && !proxy.has_just_asked(now) {
             proxy.answer_at(now);
             self.writers.note_due(now);
         }
-        if let Some(at) = ask_at {
+        if let Some(at) = ask_at.or(question_due) {
             self.writers.note_due(at);
         }
-        self.outcome(now, index, delivered > 0)
+        ReaderOutcome { begun_anew, ..self.outcome(now, index, delivered > 0) }
     }
 
     /// Takes a HEARTBEAT_FRAG into account: fragments up to the named one were sent.

@@ -234,11 +234,24 @@ impl WriterProxy {
         let Some(next) = self.resumed_at.take() else { return };
         let may_start_anew = self.matched.vendor != VendorId::THALWEG || self.matched.history.is_some();
         if may_start_anew && heartbeat.last < next.previous() {
-            self.window = Window::new(SequenceNumber::FIRST);
-            self.doubt = Doubt::default();
-            self.announced = SequenceNumber::ZERO;
-            self.announced_by_heartbeat = None;
+            self.begin_anew(SequenceNumber::FIRST);
         }
+    }
+
+    /// The writer begins anew at `first`: what came before was another one's. Returns how many numbers waited, or were missing before
+    /// those that did.
+    pub(super) fn begin_anew(&mut self, first: SequenceNumber) -> u64 {
+        let (waited, _) = self.window.load();
+        let window = if self.matched.guid.entity.is_builtin() { Window::of_builtin } else { Window::new };
+        self.window = window(first);
+        self.batches = Batches::new();
+        self.reassembly.retain(|_| false);
+        self.doubt = Doubt::default();
+        (self.announced, self.announced_by_heartbeat, self.announced_fragments) = (first.previous(), None, None);
+        self.heartbeat_frag_counts = CountFilter::default();
+        (self.skipped_history, self.asked_for_first, self.rejected_up_to) = (false, false, SequenceNumber::ZERO);
+        self.requests.asked = None;
+        waited as u64
     }
 
     /// A GAP from the very first number is how Thalweg's writers tell a reader that is new to them where to start. True when it

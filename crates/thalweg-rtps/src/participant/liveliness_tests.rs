@@ -156,6 +156,26 @@ fn a_reader_that_comes_late_learns_that_a_writer_is_not_alive() {
     assert_eq!(told(&net, 1), "--");
 }
 
+/// What came of it while nobody read it was not looked at.
+#[test]
+fn a_writer_that_nobody_has_read_for_a_while_is_alive_when_it_is_read_again() {
+    let mut net = Net::new(2);
+    let (writer, reader) = pair(&mut net, LivelinessKind::ManualByTopic);
+    net.run_for(SECOND);
+    net.write(0, &writer, &[1; 5]);
+    net.run_for(LEASE / 3);
+    assert_eq!(told(&net, 1), "-+");
+    let (now, entity) = (net.now, reader.lock().guid().entity);
+    net.nodes[1].participant.delete_reader(now, entity);
+    for _ in 0..10 {
+        net.write(0, &writer, &[1; 5]);
+        net.run_for(LEASE / 3);
+    }
+    let _again = net.reader(1, requests(LivelinessKind::ManualByTopic), Keyed::Yes);
+    net.run_for(LEASE / 3);
+    assert_eq!(told(&net, 1), "-+");
+}
+
 #[test]
 fn nothing_is_watched_and_sent_for_those_who_ask_for_nothing() {
     let mut net = Net::new(2);

@@ -281,6 +281,9 @@ impl Participant {
     pub(super) fn unmatch_pair_of_reader(&mut self, now: Instant, reader: EntityId, writer: Guid) {
         if let Some(known) = self.database.publications.get_mut(writer) {
             known.matched.retain(|matched| *matched != reader);
+            if known.matched.is_empty() {
+                self.liveliness.forget(writer);
+            }
         }
         self.forget_writer(now, reader, writer);
     }
@@ -328,11 +331,15 @@ impl Participant {
         }
     }
 
-    /// Removes a local reader, which is being deleted, from the matches of all writers.
+    /// Removes a local reader, which is being deleted, from the matches of all writers. Whether one lives that nobody reads any more is not
+    /// followed.
     pub(super) fn unmatch_local_reader(&mut self, reader: EntityId) {
         for writer in self.writers_on_topic_of(reader) {
             if let Some(known) = self.database.publications.get_mut(writer) {
                 known.matched.retain(|matched| *matched != reader);
+                if known.matched.is_empty() {
+                    self.liveliness.forget(writer);
+                }
             }
         }
     }

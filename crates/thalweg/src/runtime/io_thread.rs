@@ -19,6 +19,7 @@ use super::addresses::{AddressPlan, local_addresses};
 use super::gathering::Gathering;
 use super::household;
 use super::paths::Paths;
+use super::turn_times::TurnTimes;
 use crate::trace;
 
 /// Settings of the I/O thread.
@@ -68,8 +69,7 @@ pub(crate) struct IoThread {
     gathering: Gathering,
     /// When the participant wants to be called again.
     due: Instant,
-    /// Time of the last turn.
-    turned_at: Instant,
+    turns: TurnTimes,
     /// Time until which writers count as active.
     active_until: Instant,
     /// Time at which the participant last got the wall-clock offset.
@@ -91,7 +91,7 @@ impl IoThread {
             paths: Paths::default(),
             gathering,
             due: Instant::ZERO,
-            turned_at: Instant::ZERO,
+            turns: TurnTimes::new(clock::now()),
             active_until: Instant::ZERO,
             clock_told: Instant::ZERO,
         }
@@ -131,7 +131,7 @@ impl IoThread {
     fn turn(&mut self) -> bool {
         self.let_callers_pass();
         let now = clock::now();
-        self.turned_at = now;
+        let timers_wait = self.turns.begin_turn(now, self.due, self.inbox.len());
         self.state.alarm.take_requests(&mut self.requests);
         if !self.requests.is_empty() {
             self.active_until = now + ACTIVE_FOR;
@@ -150,7 +150,7 @@ impl IoThread {
         participant.handle_datagrams(now, self.inbox.iter().map(|datagram| (&datagram.payload, datagram.source)));
         self.inbox.clear();
         participant.handle_household(now);
-        if is_due && participant.poll_timeout() <= now {
+        if is_due && !timers_wait && participant.poll_timeout() <= now {
             participant.handle_timeout(now);
         }
         let more = participant.poll_transmit(now, &mut self.outbox);
@@ -205,14 +205,15 @@ impl IoThread {
     }
 
     fn sleep(&mut self) {
-        if let Some(until) = self.gathering.pause_after(self.turned_at) {
+        if let Some(until) = self.gathering.pause_after(self.turns.last()) {
             std::thread::sleep(until.min(self.due).since(clock::now()));
             let waited = self.receiver.wait(Some(Duration::ZERO));
             self.note_wakeup(waited);
             return;
         }
         // The time of the last turn is exact enough, since it only keeps sleeps short while writers are active.
-        let limit = if self.turned_at < self.active_until { self.turned_at + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
+        let limit =
+            if self.turns.last() < self.active_until { self.turns.last() + ACTIVE_SLEEP_MAX } else { Instant::NEVER };
         let until = self.due.min(limit);
         if self.state.alarm.fall_asleep(until) && !self.state.is_stopping() {
             let waited = self.receiver.wait_until(until);

@@ -13,6 +13,7 @@ mod paths;
 mod status_board;
 mod topic_board;
 mod topic_ledger;
+mod turn_times;
 mod waiting;
 mod wall_clock;
 

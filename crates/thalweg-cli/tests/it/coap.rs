@@ -94,6 +94,14 @@ fn what_is_put_is_got_and_observed() {
 }
 
 #[test]
+fn an_observation_that_the_server_does_not_accept_ends_with_an_error() {
+    let server = Serving::start(&[]);
+    let said = run(&["coap", "observe", &server.uri("/request"), "--timeout", "50"]).expect_code(1);
+    assert_eq!(said.stdout, "hello world\n");
+    assert!(said.stderr.contains("tells no further states"), "{}", said.stderr);
+}
+
+#[test]
 fn every_method_has_a_command_and_bodies_come_from_words_files_and_standard_input() {
     let server = Serving::start(&[]);
     let note = server.uri("/note");

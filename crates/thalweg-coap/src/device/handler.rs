@@ -126,6 +126,10 @@ impl DeviceHandle {
             Command::Act(_) if !access.acts() => {
                 Err(DeviceError::Refused(format!("{name}/{channel_name} is a sensor and takes no value")))
             }
+            // An instrument may take what is no number for all that it can give.
+            Command::Act(Value::Real(number)) if !number.is_finite() => {
+                Err(DeviceError::Refused(format!("{name}/{channel_name} takes a finite number, not {number}")))
+            }
             Command::Act(value) => {
                 let given = value.kind();
                 value

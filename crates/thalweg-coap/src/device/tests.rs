@@ -258,6 +258,20 @@ fn commands_that_do_not_fit_never_reach_the_device() {
 }
 
 #[test]
+fn no_actuator_is_driven_to_what_is_no_finite_number() {
+    let (driver, _) = Scripted::new("supply");
+    let commands = Arc::clone(&driver.commands);
+    let mut found = driver.into_found();
+    found.description.channels[0].access = Access::ReadAndAct;
+    let device = linker().link(&found).expect("linked");
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let error = device.run(0, Command::Act(Value::Real(number)), PATIENCE).expect_err("an error").to_string();
+        assert!(error.contains("takes a finite number"), "{error}");
+    }
+    assert_eq!(commands.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn more_commands_than_may_wait_are_refused() {
     let (driver, script) = Scripted::new("slow");
     let commands = Arc::clone(&driver.commands);

@@ -19,7 +19,7 @@ use crate::message::{Code, MessageId, MessageType, RequestBuf, Response, Token};
 use crate::oscore::ServerAssociation;
 
 /// Bytes of a registration that is kept: path, query, and what FETCH says of it. A longer one gets a plain answer.
-const REGISTRATION_BYTES_MAX: usize = 1024;
+pub(super) const REGISTRATION_BYTES_MAX: usize = 1024;
 /// After this a notification that was put off is tried again.
 pub(super) const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -33,8 +33,7 @@ pub(super) struct Observer {
     asked: Asked,
     pub path: String,
     pub standing: Standing,
-    /// The format of the first answer with content, which all notifications keep (RFC 7641 §4.2); `None` before there was one.
-    content_format: Option<Option<u16>>,
+    format: NotifiedFormat,
     /// Length of the registration, to which the bound on bytes to an unproved address relates.
     request_bytes: usize,
     /// Bytes on the wire of the answer to it.
@@ -69,6 +68,30 @@ impl Observer {
             (Some(own), Some(other)) => own.is_of_same_context(other),
             _ => false,
         }
+    }
+}
+
+/// The format of the latest answer to a registration, or of the first notification where that had no content: all further
+/// notifications keep it (RFC 7641 §4.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NotifiedFormat(Option<Option<u16>>);
+
+impl NotifiedFormat {
+    /// Takes the format of the answer to a registration, also to one that renews another. An answer without content leaves the
+    /// format that there was.
+    pub fn handle_answer(&mut self, response: &Response) {
+        if response.code == Code::CONTENT {
+            self.0 = Some(response.content_format);
+        }
+    }
+
+    /// The notification, or in its place the error that ends the registration if its format is another one.
+    pub fn checked(&mut self, response: Response) -> Response {
+        let is_content = response.code == Code::CONTENT;
+        if is_content && *self.0.get_or_insert(response.content_format) != response.content_format {
+            return Response::error(Code::NOT_ACCEPTABLE, "the format of the resource has changed");
+        }
+        response
     }
 }
 
@@ -149,6 +172,7 @@ impl Endpoint {
                 // The client may know other entity tags by now (RFC 7641 §3.3.2).
                 known.request = request;
                 known.asked.payload = exchange.asked.payload;
+                known.format.handle_answer(response);
                 return Some(Registered { observer: id, number: known.count(now), is_outdated });
             }
             self.forget_registration(exchange);
@@ -158,6 +182,8 @@ impl Endpoint {
             return None;
         }
         let applicant = self.apply(exchange.peer)?;
+        let mut format = NotifiedFormat::default();
+        format.handle_answer(response);
         let observer = Observer {
             peer: exchange.peer,
             token: exchange.token,
@@ -165,7 +191,7 @@ impl Endpoint {
             asked: Asked { observe: None, ..exchange.asked },
             path: path.clone(),
             standing: Standing::default(),
-            content_format: (response.code == Code::CONTENT).then_some(response.content_format),
+            format,
             request_bytes: exchange.request_bytes,
             spent_bytes: 0,
             number: number_at(now),
@@ -293,11 +319,8 @@ impl Endpoint {
         mut response: Response,
     ) {
         let place = exchange.peer;
-        if let Some(observer) = self.server.observers.observers.get_mut(id)
-            && response.code == Code::CONTENT
-            && *observer.content_format.get_or_insert(response.content_format) != response.content_format
-        {
-            response = Response::error(Code::NOT_ACCEPTABLE, "the format of the resource has changed");
+        if let Some(observer) = self.server.observers.observers.get_mut(id) {
+            response = observer.format.checked(response);
         }
         let part = self.part(now, &exchange, &mut response, self.config.block_exponent);
         let Some(observer) = self.server.observers.observers.get_mut(id) else {

@@ -192,10 +192,13 @@ impl Endpoint {
     pub(super) fn begin(
         &mut self,
         now: Instant,
-        exchange: Exchange,
+        mut exchange: Exchange,
         asked: Result<Asked, OptionRefusal>,
         message: &CoapMessage<'_>,
     ) {
+        if asked.is_err() || exchange.asked.is_for_proxy && !self.config.proxying {
+            exchange.refuse(); // A refusal must take no room from answers that are needed.
+        }
         match asked {
             // A NON with an option that is not understood is rejected in silence (RFC 7252 §5.4.1).
             Err(OptionRefusal::BadOption(_)) if exchange.kind != Kind::Confirmable => self.peers.release(exchange.peer),
@@ -222,18 +225,18 @@ impl Endpoint {
         if message.code > Code::IPATCH {
             return self.finish(now, exchange, Response::new(Code::METHOD_NOT_ALLOWED));
         }
+        if asked.runs_once(message.code)
+            && let Some(refusal) = self.refusal_to_run(now, place)
+        {
+            exchange.refuse();
+            return self.finish(now, exchange, refusal);
+        }
         let limits = &self.config.limits;
         if self.peers.get(place).exchanges >= limits.exchanges_per_peer_max {
             return self.finish(now, exchange, Response::new(Code::TOO_MANY_REQUESTS).with_max_age(1));
         }
         if self.server.exchanges.len() >= limits.exchanges_max {
             return self.finish(now, exchange, Response::new(Code::SERVICE_UNAVAILABLE).with_max_age(1));
-        }
-        if asked.runs_once(message.code)
-            && let Some(refusal) = self.refusal_to_run(now, place)
-        {
-            exchange.refuse();
-            return self.finish(now, exchange, refusal);
         }
         if asked.observe == Some(Observe::Deregister) && asked.unread.is_none() {
             self.forget_registration(&exchange);

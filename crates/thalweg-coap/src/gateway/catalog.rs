@@ -56,7 +56,7 @@ impl Catalog for GatewayCatalog {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner).clone();
         // Cloned, so that no lock is held while another thing is asked.
         let reverse = self.reverse.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let resource = self.store.find(request.path().trim_start_matches('/')).ok();
+        let resource = self.store.find_asked(request).ok();
         // What was found may be newer than the rules that let the request in.
         let refusal = request.caller.and_then(|caller| self.guard.refuse(request, caller));
         if refusal.is_some() {

@@ -215,10 +215,10 @@ impl Gateway {
         self.parts.begin(&plan, &mut changes);
         drop(held);
         let server = self.plan.server.clone();
-        let forward = self.plan.forward.clone();
+        let (forward, period) = (self.plan.forward.clone(), self.plan.laws.period);
         self.plan = plan;
         // What was not taken over is compared again at the next reload.
-        self.plan.server = server;
+        (self.plan.server, self.plan.laws.period) = (server, period);
         if self.plan.forward.is_some() != forward.is_some() {
             self.plan.forward = forward;
         }

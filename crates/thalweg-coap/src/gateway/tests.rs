@@ -104,6 +104,16 @@ fn another_plan_changes_what_differs_and_nothing_else() {
 }
 
 #[test]
+fn settings_that_need_a_restart_are_told_at_each_reload() {
+    let mut gateway = Gateway::start(plan("")).expect("started");
+    for _ in 0..2 {
+        let other = plan("[laws]\nperiod_ms = 500\n[priorities]\nresource = 9\n[proxy]\nforward = \"*\"\n");
+        let changes = gateway.reload(other).expect("taken over");
+        assert_eq!(changes.needs_restart, ["priorities", "laws.period_ms", "proxy"]);
+    }
+}
+
+#[test]
 fn a_part_that_cannot_begin_costs_the_others_nothing() {
     let lines = "[[device]]\ndriver = \"kit\"\nname = \"a\"\nmodel = \"led\"\nroot = \"x\"\n\
         [[resource]]\npath = \"x/a/light\"\nvalue = 1\n[[resource]]\npath = \"y\"\nvalue = 2\n";

@@ -16,17 +16,17 @@ impl Catalog for LocalStore {
     }
 
     fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {
-        let resource = self.find(request.path().trim_start_matches('/')).ok()?;
+        let resource = self.find_asked(request).ok()?;
         Some(respond(&*resource, request))
     }
 
     fn terms(&self, request: &CoapRequest<'_>) -> Terms {
-        let resource = self.find(request.path().trim_start_matches('/'));
+        let resource = self.find_asked(request);
         resource.map_or(RESOURCE_TERMS, |resource| terms(&*resource))
     }
 
     fn existence(&self, request: &CoapRequest<'_>) -> Existence {
-        let resource = self.find(request.path().trim_start_matches('/'));
+        let resource = self.find_asked(request);
         resource.map_or(Existence::Absent, |resource| existence(&*resource, request))
     }
 
@@ -39,8 +39,24 @@ impl Catalog for LocalStore {
     }
 
     fn handle_observers(&self, home: usize, path: &str, count: usize) {
-        self.set_network_observers(home, path.trim_start_matches('/'), count);
+        self.set_network_observers(home, in_store(path), count);
     }
+}
+
+impl LocalStore {
+    /// The resource that a request is for.
+    ///
+    /// # Errors
+    /// As [`LocalStore::find`].
+    pub(crate) fn find_asked(&self, request: &CoapRequest<'_>) -> Result<Arc<dyn Resource>, ResourceError> {
+        self.find(in_store(&request.path()))
+    }
+}
+
+/// A path as the store has it. Only the slash of the root is left out: a path with an empty segment in front is another one, whose
+/// observers would be taken for those of the resource and never told of its changes.
+fn in_store(path: &str) -> &str {
+    path.strip_prefix('/').unwrap_or(path)
 }
 
 /// A resource as the handler of a path of its own: one that never waits is answered on the receiving thread.
@@ -147,10 +163,10 @@ fn whole_seconds(time: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{Unit, Value};
+    use crate::device::{Completion, Unit, Value};
     use crate::interaction::routes::Routes;
     use crate::message::{OptionNumber, RequestBuf, content_format};
-    use crate::resource::{Property, system_clock};
+    use crate::resource::{Property, PropertyDescription, Sampling, Source, system_clock};
 
     fn store() -> LocalStore {
         let store = LocalStore::new();
@@ -210,6 +226,33 @@ mod tests {
             check(&right, Code::METHOD_NOT_ALLOWED, "takes no value");
         }
         assert!(Catalog::handle(&store(), &RequestBuf::get("/b").view()).is_none());
+    }
+
+    #[test]
+    fn an_empty_segment_in_front_makes_another_path_with_observers_of_its_own() {
+        for path in ["//a/level", "/%2Fa/level", "///a/level"] {
+            assert_eq!(ask(&RequestBuf::get(path)).code, Code::NOT_FOUND, "{path}");
+            assert_eq!(Catalog::existence(&store(), &RequestBuf::get(path).view()), Existence::Absent, "{path}");
+        }
+        let store = LocalStore::new();
+        let sampling = Sampling::OnDemand { max_age: Duration::from_secs(1) };
+        let description = PropertyDescription::new("level", "level", Unit::NONE, sampling);
+        let property = Property::measured(description, SteadySource, None, system_clock());
+        store.insert(Arc::new(property)).expect("inserted");
+        Catalog::handle_observers(&store, 0, "/level", 1);
+        for count in [1, 0] {
+            Catalog::handle_observers(&store, 0, "//level", count);
+            assert!(store.handle_timeout(system_clock()()).is_some(), "it is sampled for its observer: {count}");
+        }
+    }
+
+    /// Gives the same value each time, at once.
+    struct SteadySource;
+
+    impl Source for SteadySource {
+        fn read(&self, completion: Completion) {
+            completion(Ok(Value::Real(1.0)));
+        }
     }
 
     #[test]

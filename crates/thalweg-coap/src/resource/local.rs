@@ -219,8 +219,8 @@ impl LocalStore {
         let watcher: Arc<dyn Watcher> = Arc::clone(&self.shared) as Arc<dyn Watcher>;
         resource.attach(Arc::downgrade(&watcher));
         // Its place may have observers from a resource that was there before.
-        if locked(&self.shared.observers).contains_key(&path) {
-            resource.set_observed(true);
+        if self.shared.is_observed(&path) {
+            self.shared.tell_observed(&path, &*resource);
             self.shared.handle_change(&path);
         }
         self.shared.handle_reschedule();
@@ -354,21 +354,35 @@ impl Shared {
     }
 
     fn change_observers(&self, path: &str, change: impl FnOnce(&mut Observers)) {
-        let is_observed = {
+        {
             let mut all = locked(&self.observers);
             let observers = all.entry(path.to_owned()).or_default();
             change(observers);
-            let is_observed = observers.own > 0 || !observers.network.is_empty();
-            if !is_observed {
+            if observers.own == 0 && observers.network.is_empty() {
                 all.remove(path);
             }
-            is_observed
-        };
+        }
         let resources = self.resources.read().unwrap_or_else(PoisonError::into_inner);
         let resource = resources.get(path).cloned();
         drop(resources);
         if let Some(resource) = resource {
+            self.tell_observed(path, &*resource);
+        }
+    }
+
+    fn is_observed(&self, path: &str) -> bool {
+        locked(&self.observers).contains_key(path)
+    }
+
+    /// Tells a resource whether it is observed, and again if that has changed by then: another thread may have been overtaken with
+    /// the newer state, or have overtaken this one.
+    fn tell_observed(&self, path: &str, resource: &dyn Resource) {
+        loop {
+            let is_observed = self.is_observed(path);
             resource.set_observed(is_observed);
+            if self.is_observed(path) == is_observed {
+                return;
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use super::*;
 use crate::device::drivers::{Simulated, Simulation};
 use crate::device::tests::{PATIENCE, SHORT, Scripted, Step, linker};
 use crate::device::{Completion, DeviceError, DeviceHandle, Finder, Unit, Value};
+use crate::link_format::WebLink;
 use crate::message::{Code, content_format};
 use crate::scheduler::priority::Priorities;
 use crate::scheduler::thread_pool::ThreadPoolManager;
@@ -238,6 +239,51 @@ fn a_property_is_sampled_while_somebody_observes_it() {
     assert!(due().is_some(), "a client of the other loop observes");
     store.set_network_observers(1, "p", 0);
     assert_eq!(due(), None);
+}
+
+/// While it hears that nobody observes it any more, a client of another loop begins to, and is told first.
+struct OvertakenResource {
+    store: LocalStore,
+    is_observed: AtomicBool,
+}
+
+impl Resource for OvertakenResource {
+    fn path(&self) -> &str {
+        "p"
+    }
+
+    fn link(&self) -> WebLink {
+        WebLink::new("/p")
+    }
+
+    fn blocks(&self) -> bool {
+        false
+    }
+
+    fn get(&self, _request: &Get<'_>) -> Result<ResourceRepresentation, ResourceError> {
+        Ok(ResourceRepresentation::new(content_format::TEXT, Vec::new(), Duration::ZERO))
+    }
+
+    fn put(&self, _request: &Put<'_>) -> Result<(), ResourceError> {
+        Ok(())
+    }
+
+    fn set_observed(&self, observed: bool) {
+        if !observed {
+            self.store.set_network_observers(1, "p", 1);
+        }
+        self.is_observed.store(observed, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_resource_knows_of_its_observers_whichever_loop_tells_it_last() {
+    let store = LocalStore::new();
+    let resource = Arc::new(OvertakenResource { store: store.clone(), is_observed: AtomicBool::new(false) });
+    store.insert(Arc::clone(&resource) as Arc<dyn Resource>).expect("inserted");
+    store.set_network_observers(0, "p", 1);
+    store.set_network_observers(0, "p", 0);
+    assert!(resource.is_observed.load(Ordering::SeqCst), "the client of the other loop still observes");
 }
 
 #[test]

@@ -61,6 +61,9 @@ pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failur
                 if options.count == Some(printed) {
                     break;
                 }
+                if response.observe.is_none() {
+                    return Err(Failure::Failed(NOT_TOLD.to_owned()));
+                }
             }
             Some(EndpointEvent::Failed { request, error, .. }) if request == registration => {
                 return Err(failure(&ClientError::Request(error)));
@@ -82,6 +85,7 @@ pub fn run(options: &ObserveOptions, interrupt: &Interrupt) -> Result<(), Failur
     Ok(())
 }
 
+const NOT_TOLD: &str = "the server tells no further states: it does not notify of this resource, or not now";
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// Time for a connection where the options limit none.
 const CONNECT_TIME: Duration = Duration::from_secs(10);

@@ -7,6 +7,7 @@ use thalweg_base::time::Instant;
 use super::frame::Framing;
 use super::signal::Capabilities;
 use crate::endpoint::asked::Asked;
+use crate::endpoint::observers::NotifiedFormat;
 use crate::endpoint::timers::TimerId;
 use crate::endpoint::{Peer, RequestId};
 use crate::identity::Caller;
@@ -103,6 +104,7 @@ pub(super) struct Observation {
     pub path: String,
     pub request: RequestBuf,
     pub asked: Asked,
+    pub format: NotifiedFormat,
     /// The handler works on a notification.
     pub is_asked: bool,
     /// The resource changed since.

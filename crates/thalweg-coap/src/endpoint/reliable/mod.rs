@@ -61,7 +61,8 @@ pub struct ReliableLimits {
     pub messages_per_turn_max: usize,
     /// Requests of one connection that handlers work on; further ones are not read. Default 256.
     pub exchanges_per_connection_max: usize,
-    /// Registrations for notifications of all connections; further ones get a plain answer. Default 16,384.
+    /// Registrations for notifications of all connections; further ones get a plain answer, and so does one of more than 1 KiB.
+    /// Default 16,384.
     pub observers_max: usize,
     /// The same of one connection. Default 1,024.
     pub observers_per_connection_max: usize,

@@ -6,7 +6,7 @@ use super::connection::Observation;
 use super::serve::{JoinedBlocks, ReliableExchange};
 use super::{ConnectionId, ReliableEndpoint};
 use crate::endpoint::asked::Asked;
-use crate::endpoint::observers::NOTIFY_AGAIN_AFTER;
+use crate::endpoint::observers::{NOTIFY_AGAIN_AFTER, NotifiedFormat, REGISTRATION_BYTES_MAX};
 use crate::endpoint::pending::PendingRegistration;
 use crate::endpoint::{EndpointEvent, ExchangeId};
 use crate::message::{Response, Token};
@@ -41,13 +41,17 @@ impl ReliableEndpoint {
         let connection = self.connections.get_mut(id.0)?;
         let is_full = self.serving.observers >= self.limits.observers_max
             || connection.observations.len() >= self.limits.observers_per_connection_max;
-        if is_full {
+        // A bound on their number bounds their memory only together with one on each.
+        if is_full || request.capacity() > REGISTRATION_BYTES_MAX {
             return None;
         }
         let asked = Asked { observe: None, ..exchange.asked };
+        let mut format = NotifiedFormat::default();
+        format.handle_answer(response);
         self.serving.registrations += 1;
         let (serial, is_asked, is_stale, is_queued) = (self.serving.registrations, false, false, false);
-        let observation = Observation { serial, path: path.clone(), request, asked, is_asked, is_stale, is_queued };
+        let observation =
+            Observation { serial, path: path.clone(), request, asked, format, is_asked, is_stale, is_queued };
         connection.observations.insert(token, observation);
         self.serving.observers += 1;
         let of_path = self.serving.by_path.entry(path.clone()).or_default();
@@ -159,6 +163,7 @@ impl ReliableEndpoint {
         let Some(observation) = observation.filter(|one| one.serial == serial) else { return };
         observation.is_asked = false;
         let is_stale = observation.is_stale;
+        let response = observation.format.checked(response);
         let goes_on = response.code.is_success() && response.observe.is_some();
         let number = goes_on.then(|| self.next_number());
         self.push(now, exchange, response, number);

@@ -381,6 +381,20 @@ fn a_notification_in_another_format_ends_the_registration() {
 }
 
 #[test]
+fn notifications_have_the_format_of_the_renewed_registration() {
+    let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));
+    observe(&mut client, "/a");
+    exchange(&mut client, &mut server, |_| Response::content("0", 0).observable().with_max_age(10));
+    client.pass(Duration::from_secs(26));
+    exchange(&mut client, &mut server, |_| Response::content("1", 50).observable().with_max_age(100_000));
+    server.endpoint.notify(server.now, "/a");
+    server.serve(|_| Response::content("2", 50).observable());
+    exchange(&mut client, &mut server, nobody);
+    assert_eq!(payloads(&mut client), ["0", "1", "2"]);
+    assert_eq!(server.endpoint.observers("/a"), 1);
+}
+
+#[test]
 fn a_handler_says_whether_notifications_are_confirmed() {
     for is_confirmed in [true, false] {
         let (mut client, mut server) = (Host::new(Config::default()), Host::new(trusting()));

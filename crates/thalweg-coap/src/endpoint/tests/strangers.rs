@@ -229,6 +229,33 @@ fn a_post_whose_answer_cannot_be_kept_does_not_run_unless_its_address_is_proved(
 }
 
 #[test]
+fn what_is_refused_before_it_runs_takes_no_room_from_answers_that_are_needed() {
+    let limits = EndpointLimits { answer_bytes_max: 40_000, exchanges_per_peer_max: 1, ..EndpointLimits::default() };
+    let undefined = (OptionNumber(265), &b"x"[..]);
+    let proxied = (OptionNumber::PROXY_URI, &b"coap://h/"[..]);
+    let reserved = (OptionNumber::BLOCK1, &b"\x07"[..]);
+    // The last one has nothing wrong with it, but its peer has a request under way.
+    for options in [&[PATH, undefined][..], &[PATH, proxied], &[PATH, reserved], &[PATH]] {
+        let mut server = Host::new(Config { limits: limits.clone(), ..Config::default() });
+        let post = request(CON, Code::POST, 9, &[PATH], b"1");
+        let client = stranger(1 << 20);
+        assert_eq!(server.ask(client, &post), ["ACK 2.05 Content-Format=0 [1]"]);
+        for number in 0..1000 {
+            for id in 1..3 {
+                let refused = request(CON, Code::POST, id, options, &[]);
+                server.endpoint.handle_datagram(server.now, stranger(number), &refused);
+            }
+            // Those that are let in wait for their handlers.
+            server.exchanges();
+            server.sent();
+        }
+        server.endpoint.handle_datagram(server.now, client, &post);
+        assert!(server.exchanges().is_empty(), "{options:?}: it does not run again");
+        assert_eq!(server.lines(), ["ACK 2.05 Content-Format=0 [1]"], "{options:?}");
+    }
+}
+
+#[test]
 fn our_client_proves_its_address_when_a_post_is_challenged() {
     let limits = EndpointLimits { answer_bytes_max: 40_000, ..EndpointLimits::default() };
     let mut server = Host::new(Config { limits, ..Config::default() });

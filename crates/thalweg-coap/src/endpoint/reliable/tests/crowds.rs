@@ -105,6 +105,18 @@ fn large_answers_and_notifications_are_made_one_by_one_for_an_end_that_takes_not
 }
 
 #[test]
+fn a_long_registration_is_answered_and_not_kept() {
+    for (len, observers) in [(900, 1), (1100, 0), (200_000, 0)] {
+        let mut pair = Pair::new(Framing::Stream, ReliableLimits::default());
+        pair.body = b"state".to_vec();
+        let fetch = RequestBuf::new(Code::FETCH, "/body").with_payload(pattern(len)).with_observe(Observe::Register);
+        let answer = pair.ask(fetch);
+        assert_eq!((&*answer.payload, answer.observe.is_some()), (&b"state"[..], observers == 1), "{len}");
+        assert_eq!(pair.server.counts().observers, observers, "{len}");
+    }
+}
+
+#[test]
 fn beginnings_of_messages_of_many_ends_do_not_end_one_that_has_little() {
     let limits = ReliableLimits { inbound_bytes_max: 100_000, ..ReliableLimits::default() };
     let mut bytes = vec![0xe0];

@@ -139,3 +139,20 @@ fn a_connection_that_is_full_of_notifications_left_out_does_not_ask_without_end(
     let exchange = pair.asked_one();
     assert_eq!(pair.told(exchange, "1"), ["1"]);
 }
+
+#[test]
+fn a_notification_in_another_format_ends_the_registration() {
+    let mut pair = Pair::observed(ReliableLimits::default());
+    pair.server.notify(pair.now, "/a");
+    let exchange = pair.asked_one();
+    let other = Response::content("{}", content_format::JSON).observable();
+    pair.server.respond(pair.now, exchange, other).unwrap();
+    pair.meet();
+    match pair.client.poll_event() {
+        Some(EndpointEvent::Response { response, .. }) => {
+            assert_eq!((response.code, response.observe), (Code::NOT_ACCEPTABLE, None));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pair.server.counts().observers, 0);
+}

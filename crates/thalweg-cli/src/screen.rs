@@ -2,7 +2,7 @@
 
 use std::io::{Write, stdout};
 
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Shown};
 
 /// The terminal's second screen; the first one comes back when this is dropped.
 pub struct Screen;
@@ -19,8 +19,8 @@ impl Screen {
     /// # Errors
     /// The output cannot be written.
     pub fn show(&self, text: &str) -> Result<(), Failure> {
-        let lines: String = text.lines().map(|line| format!("{line}\x1b[K\r\n")).collect();
         let mut out = stdout().lock();
+        let lines = drawn(text);
         write!(out, "\x1b[?7l\x1b[H{lines}\x1b[J\x1b[?7h").and_then(|()| out.flush()).map_err(Failure::from_cause)
     }
 }
@@ -29,5 +29,21 @@ impl Drop for Screen {
     fn drop(&mut self) {
         let mut out = stdout();
         let _ = write!(out, "\x1b[?25h\x1b[?1049l").and_then(|()| out.flush());
+    }
+}
+
+/// The lines of a text, each over what stood in its place. Names of strangers command neither the terminal nor the place of what follows.
+fn drawn(text: &str) -> String {
+    text.lines().map(|line| format!("{}\x1b[K\r\n", Shown(line.replace('\r', "\\r")))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_on_a_screen_do_not_command_the_terminal() {
+        let text = "/a\u{1b}]0;title\u{7} \u{9b}2J\n/b\r0 Hz\n";
+        assert_eq!(drawn(text), "/a\\u001b]0;title\\u0007 \\u009b2J\x1b[K\r\n/b\\r0 Hz\x1b[K\r\n");
     }
 }

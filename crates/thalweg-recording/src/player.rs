@@ -1,6 +1,6 @@
 //! Replays recordings: writers with the recorded QoS, samples at the recorded distances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
@@ -96,7 +96,8 @@ impl<'a> Player<'a> {
     /// other definitions of its type.
     ///
     /// # Errors
-    /// A file cannot be read, or one of its chosen channels cannot be written to a topic.
+    /// A file cannot be read, one of its chosen channels cannot be written to a topic, or the files have no topic with one of the names
+    /// that are to be replaced.
     pub fn open(
         join: &'a JoinDomain<'a>,
         files: &[PathBuf],
@@ -112,12 +113,15 @@ impl<'a> Player<'a> {
             withheld: BTreeMap::new(),
             refusal: None,
         };
-        let mut refusals = Vec::new();
+        let mut channels = Vec::new();
         for path in files {
-            for channel in crate::read::channels_of(path)? {
-                if let Err(reason) = player.add_writer(&channel) {
-                    refusals.push(format!("{}: {reason}", channel.name));
-                }
+            channels.extend(crate::read::channels_of(path)?);
+        }
+        player.check_renamed(&channels)?;
+        let mut refusals = Vec::new();
+        for channel in &channels {
+            if let Err(reason) = player.add_writer(channel) {
+                refusals.push(format!("{}: {reason}", channel.name));
             }
         }
         if !refusals.is_empty() {
@@ -279,7 +283,7 @@ impl<'a> Player<'a> {
     }
 
     fn add_writer(&mut self, channel: &ReadChannel) -> Result<(), String> {
-        let recorded_name = channel.writer.as_ref().map_or(&channel.name, |writer| &writer.topic);
+        let recorded_name = recorded_name(channel);
         if channel.has_instance_ends() || !self.options.topics.has(recorded_name) {
             return Ok(());
         }
@@ -317,11 +321,32 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
+    /// Refuses new names of topics that the files do not have: under a name with a typing error, a topic would go to those who use the
+    /// recorded name now.
+    fn check_renamed(&self, channels: &[Arc<ReadChannel>]) -> Result<(), RecordingError> {
+        let topics = channels.iter().filter(|channel| !channel.has_instance_ends());
+        let names: BTreeSet<&str> = topics.map(|channel| recorded_name(channel)).collect();
+        let is_recorded = |old: &str| names.iter().any(|name| *name == old || shown_topic(name) == old);
+        if names.is_empty() {
+            return Ok(());
+        }
+        let Some(unknown) = self.options.renamed.keys().find(|old| !is_recorded(old)) else { return Ok(()) };
+        let known: Vec<String> = names.iter().take(TOLD_MAX).map(|name| shown_topic(name)).collect();
+        let more = if names.len() > TOLD_MAX { ", …" } else { "" };
+        let known = known.join(", ");
+        Err(RecordingError::new(format!("{unknown} cannot get another name: the files have {known}{more}")))
+    }
+
     /// The new name that was given for a topic.
     fn renamed(&self, recorded: &str) -> Option<&String> {
         let renamed = &self.options.renamed;
         renamed.get(recorded).or_else(|| renamed.get(&shown_topic(recorded)))
     }
+}
+
+/// The topic of a channel on the wire, or its name where that is not known.
+fn recorded_name(channel: &ReadChannel) -> &str {
+    channel.writer.as_ref().map_or(channel.name.as_str(), |writer| writer.topic.as_str())
 }
 
 /// The writer of an entry.
@@ -402,6 +427,8 @@ fn key_function(of: Type) -> KeyOf {
 
 /// Interval at which a wait looks whether it is to stop.
 const STEP: Duration = Duration::from_millis(20);
+/// Topics that an error names, chosen by us: what a person reads.
+const TOLD_MAX: usize = 24;
 /// Entries that are put in order, chosen by us: a second of a busy robot.
 const LOOK_AHEAD: usize = 4_096;
 /// Their bytes, chosen by us.

@@ -285,7 +285,6 @@ impl RosPackages {
 
     fn named(&mut self, package: &str, base: &str, file: Option<&Path>) -> Result<Type, Problem> {
         let name = match base.split('/').collect::<Vec<_>>()[..] {
-            ["Header"] => "std_msgs/msg/Header".to_owned(),
             [own] => format!("{package}/msg/{own}"),
             [package, own] => format!("{package}/msg/{own}"),
             _ => base.to_owned(),
@@ -300,6 +299,11 @@ impl RosPackages {
                 }
                 _ => None,
             },
+            found => found,
+        };
+        // Definitions of ROS 1 name it without its package.
+        let found = match found {
+            None if base == "Header" => self.find("std_msgs/msg/Header").map_err(Problem::Elsewhere)?,
             found => found,
         };
         found.ok_or_else(|| Problem::Here(format!("no package has the type {name}; name the share folder that has it")))
@@ -372,6 +376,8 @@ mod tests {
         write("demo/msg/Other.msg", "int64 n\n");
         write("demo/msg/Loop.msg", "Loop again\n");
         write("demo/msg/Bad.msg", "int32 x\nint32 y extra\n  strange z\n");
+        write("own/msg/Header.msg", "int64 number\n");
+        write("own/msg/Headed.msg", "Header header\nstd_msgs/Header other\n");
         write("demo/srv/Add.srv", "int64 a\n---\nint64 sum\n");
         write("demo/action/Go.action", "int32 order\n---\nint32[] sequence\n---\nint32[] partial\n");
         share
@@ -411,6 +417,15 @@ mod tests {
         }
         assert_eq!(packages.find("nowhere/msg/Nothing"), Ok(None));
         assert_eq!(packages.find("ShapeType"), Ok(None));
+    }
+
+    #[test]
+    fn a_name_without_a_package_is_that_of_the_own_package_first() {
+        let mut packages = RosPackages::new([share()]);
+        let text = to_idl([&packages.find("own/msg/Headed").expect("read").expect("found")]);
+        for line in ["::own::msg::dds_::Header_ header;", "::std_msgs::msg::dds_::Header_ other;"] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
     }
 
     #[test]

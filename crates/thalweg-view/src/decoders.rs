@@ -121,12 +121,21 @@ fn element_of(of: &Type) -> &Type {
 
 /// What the parser of definitions does not know.
 fn unread_text(schema: &TypeSchema) -> Option<String> {
+    if schema.text.lines().any(is_declaration) {
+        return Some("types that contain themselves are not read".to_owned());
+    }
     if schema.has_global_names() {
         return Some("names that begin with :: are not read".to_owned());
     }
     // Texts in quotes are no names.
     let words = schema.text.split('"').step_by(2).flat_map(|part| part.split(|letter: char| !is_of_name(letter)));
     words.into_iter().any(|word| word == "byte").then(|| "the name byte is a word of their language".to_owned())
+}
+
+/// Whether a line declares a type that is defined further on, which definitions do of types that contain themselves.
+fn is_declaration(line: &str) -> bool {
+    let line = line.trim_start();
+    (line.starts_with("struct ") || line.starts_with("union ")) && line.ends_with(';')
 }
 
 fn is_of_name(letter: char) -> bool {

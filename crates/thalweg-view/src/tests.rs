@@ -104,6 +104,8 @@ fn what_foxgloves_decoders_do_not_read_is_named() {
         "optional members (member x)",
     );
     check("@final struct B { long x; }; @final struct T : B { long y; };", 1, "extend others (type T)");
+    check("@final struct T { long x; sequence<T> parts; };", 1, "contain themselves");
+    check("struct B; struct T { sequence<B> parts; }; struct B { sequence<T> whole; };", 1, "contain themselves");
     check("@final struct T { long x; };", 5, "none of CDR's");
     let (_, limits) = schema("T", "@final struct T { long x; };");
     assert!(limits.of_sample(&[0]).is_some());

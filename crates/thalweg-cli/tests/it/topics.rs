@@ -4,7 +4,7 @@ use thalweg::qos::{WriterOwnership, WriterQos};
 use thalweg::types::Keyed;
 use thalweg::{DomainParticipant, Raw, Topic};
 
-use crate::program::{Running, TestFolder, command, tag};
+use crate::program::{Running, TestFolder, command, run, tag};
 
 const IDL: &str = "module demo { enum Mood { CALM, WILD };
   @appendable struct Part { double at[2]; Mood mood; };
@@ -46,6 +46,24 @@ fn fields_are_columns_or_members_in_the_order_given() {
 fn what_a_filter_refuses_is_not_counted() {
     let said = echo(&["--flow", "--filter", "part.at[0] > 1 && name == 'a,b'", "--field", "name"]);
     assert_eq!(said, "\"a,b\"\n\"a,b\"\n");
+}
+
+#[test]
+fn a_part_that_no_sample_has_ends_echo_with_its_name() {
+    let (tag, folder) = (tag(), TestFolder::new());
+    folder.write("whole.idl", IDL);
+    let path = folder.path("whole.idl");
+    let network = ["--domain-tag", &tag, "--patience", "50"];
+    let publish = ["topic", "pub", "things", r#"{"id":7}"#, "--type", "demo::Whole", "--idl", &path];
+    let publish = [&publish[..], &["--rate", "20", "--wait-matching", "0"], &network].concat();
+    let _publisher = Running::start(command(&publish));
+    for (option, value, part) in [
+        ("--field", "nmae", "--field nmae: there is no member \"nmae\"; did you mean \"name\"?"),
+        ("--filter", "id > 1 && part.mod == 'WILD'", "--filter part.mod: there is no member \"mod\""),
+    ] {
+        let said = run(&[&["topic", "echo", "things", option, value][..], &network].concat()).expect_code(2);
+        assert!(said.stderr.contains(part), "{}", said.stderr);
+    }
 }
 
 /// A participant with a topic of notes, which have one number.

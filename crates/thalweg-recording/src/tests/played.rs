@@ -42,12 +42,16 @@ fn joined(tag: &str) -> Result<DomainParticipant, RecordingError> {
 }
 
 fn open(path: &std::path::Path, topics: &[&str]) -> Result<Vec<String>, String> {
+    open_renamed(path, topics, &[])
+}
+
+fn open_renamed(path: &std::path::Path, topics: &[&str], renamed: &[(&str, &str)]) -> Result<Vec<String>, String> {
     let join = || joined("played");
     let options = PlayerOptions {
         topics: TopicSelection::new(topics.iter().map(|name| (*name).to_owned()).collect(), Vec::new()),
         rate: 1.0,
         clock: ReplayClock::Source,
-        renamed: BTreeMap::from([("/old".to_owned(), "/new".to_owned())]),
+        renamed: renamed.iter().map(|(old, new)| ((*old).to_owned(), (*new).to_owned())).collect(),
     };
     let types = |_: &str| Ok(None);
     let player = Player::open(&join, &[path.to_owned()], options, &types);
@@ -66,7 +70,19 @@ fn a_bag_of_ros_is_read_with_its_names_and_profiles() {
     let writer: &RecordedWriter = channels[0].writer.as_ref().expect("a writer");
     assert_eq!((writer.topic.as_str(), writer.type_name.as_str()), ("rt/chatter", "std_msgs::msg::dds_::String_"));
     assert_eq!(writer.keyed, Keyed::No);
-    assert_eq!(open(&path, &[]), Ok(vec!["/chatter".to_owned(), "/new".to_owned()]));
+    for old in ["/old", "rt/old"] {
+        assert_eq!(open_renamed(&path, &[], &[(old, "/new")]), Ok(vec!["/chatter".to_owned(), "/new".to_owned()]));
+    }
+}
+
+#[test]
+fn a_new_name_for_a_topic_that_the_files_do_not_have_is_refused() {
+    let folder = Folder::new("renamed-none");
+    let path = folder.0.join("run.mcap");
+    write(&path, &[("/cmd_vel", "cdr", STRING, &[]), ("/chatter", "cdr", STRING, &[])]);
+    let error = open_renamed(&path, &[], &[("/cmdvel", "/old/cmd_vel")]).expect_err("it is not there");
+    assert_eq!(error, "/cmdvel cannot get another name: the files have /chatter, /cmd_vel");
+    assert_eq!(open_renamed(&path, &["/chatter"], &[("/cmd_vel", "/x")]), Ok(vec!["/chatter".to_owned()]));
 }
 
 #[test]

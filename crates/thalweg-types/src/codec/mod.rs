@@ -21,6 +21,7 @@ use crate::document::Document;
 pub use complete::completed;
 pub(crate) use complete::default_leaves;
 pub use key::{decode_key, encode_key, key_hash};
+pub use write::DISCRIMINATOR;
 
 /// A type that samples can have.
 #[derive(Clone, Copy, Debug)]

@@ -120,20 +120,26 @@ impl Parser {
                 }
                 fields.push(Bitfield { name: field, position: bits, bits: size, holder });
                 bits += u16::from(size);
+                self.check_bits(&name, bits)?;
                 if !self.words.try_take(",") {
                     break;
                 }
             }
             self.words.take(";")?;
-            if bits > 64 {
-                return Err(self.words.error_before(format!("the bit set {name} has more than 64 bits")));
-            }
+            self.check_bits(&name, bits)?;
         }
         if bits == 0 {
             return Err(self.words.error_before(format!("the bit set {name} has no bits")));
         }
         let bitset = Bitset { name: self.names.qualified(&name), fields, bits };
         self.define(&name, Named::Type(Type::Bitset(Arc::new(bitset))))
+    }
+
+    fn check_bits(&self, name: &str, bits: u16) -> Result<(), IdlError> {
+        match bits {
+            0..=64 => Ok(()),
+            _ => Err(self.words.error_before(format!("the bit set {name} has more than 64 bits"))),
+        }
     }
 
     /// The type of a field's value: given, or the smallest unsigned one (IDL 4.2 §7.4.13.4.3.2).

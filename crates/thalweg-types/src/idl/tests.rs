@@ -117,6 +117,9 @@ fn what_is_not_understood_is_named_with_its_place() {
     refused("union U switch (boolean) { default: long x; default: long y; };", 1, "one default case");
     refused("@bit_bound(65) bitmask M { A };", 1, "65 bits");
     refused("bitset B { bitfield<40> a; bitfield<40> b; };", 1, "more than 64 bits");
+    refused("bitset B { bitfield<40> a; bitfield<40>; };", 1, "more than 64 bits");
+    let names: Vec<String> = (0..=1_024).map(|number| format!("a{number}")).collect();
+    refused(&format!("bitset B {{ bitfield<64> {}; }};", names.join(", ")), 1, "more than 64 bits");
     refused("const long N = 1 / 0;", 1, "cannot be computed");
     refused("struct A { long a[65536][65536]; };", 1, "more than 2^32 - 1 elements");
     refused("@mutable enum E { A };", 1, "never mutable");

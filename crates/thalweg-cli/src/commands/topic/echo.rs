@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use thalweg::{InstanceState, Raw, Sample};
+use thalweg::{InstanceState, Raw, Sample, Type};
 use thalweg_types::codec::{self, SampleType};
 use thalweg_types::document::{Document, MapKey};
 
@@ -65,13 +65,15 @@ pub struct EchoOptions {
 /// Prints samples until there are enough.
 ///
 /// # Errors
-/// The topic or its type is not found, output cannot be written, or `--count` is not reached in time.
+/// The topic or its type is not found, no sample of it has what `--field` or `--filter` name, output cannot be written, or `--count` is
+/// not reached in time.
 pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     let (of, origin) = type_of(&participant, &found, &options.source)?;
     remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
     let sampled = sample_type(&of)?;
+    check_paths(options, &of)?;
     let reading = ReadingOptions { takes_history: true, depth: DEPTH, latency_budget: GATHERING };
     let mut readers = TopicReaders::new(&participant, &found.topic(&participant), Some(&of), reading)?;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
@@ -102,6 +104,17 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
             (true, false) => std::thread::sleep(GATHERING),
         }
     }
+}
+
+/// Refuses parts that no sample has: nothing would ever be printed.
+fn check_paths(options: &EchoOptions, of: &Type) -> Result<(), Failure> {
+    options
+        .field
+        .iter()
+        .try_for_each(|path| path.check(of))
+        .map_err(|problem| Failure::Usage(format!("--field {problem}")))?;
+    let checked = options.filter.as_ref().map_or(Ok(()), |filter| filter.check(of));
+    checked.map_err(|problem| Failure::Usage(format!("--filter {problem}")))
 }
 
 /// Prints samples as the options say.

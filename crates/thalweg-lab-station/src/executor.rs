@@ -1,12 +1,13 @@
 //! Threads that handle the samples of a subscriber, as ROS 2's executors do.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thalweg_host::thread_cpu_time;
 
+use crate::link::lock;
 use crate::order::{HistorySetting, nanoseconds};
 
 /// The threads of an executor, and what each sample costs them.
@@ -60,7 +61,7 @@ impl Executor {
 
     /// Lets a sample of `topic` wait for a thread.
     pub(crate) fn put(&self, topic: usize, time_ns: u64, id: u64) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         match self.history {
             HistorySetting::KeepLast(depth) => {
                 if state.all[topic].waiting.len() >= depth as usize {
@@ -88,12 +89,12 @@ impl Executor {
                     while let Some((topic, (time_ns, id))) = self.take() {
                         handle(time_ns, id);
                         work(self.setting.work);
-                        self.lock().all[topic].is_busy = false;
+                        lock(&self.state).all[topic].is_busy = false;
                     }
                 });
             }
             let out = ended();
-            self.lock().is_over = true;
+            lock(&self.state).is_over = true;
             self.arrived.notify_all();
             self.freed.notify_all();
             out
@@ -102,12 +103,12 @@ impl Executor {
 
     /// Samples that newer ones took the place of before a thread took them.
     pub(crate) fn overwritten(&self) -> u64 {
-        self.lock().overwritten
+        lock(&self.state).overwritten
     }
 
     /// The next sample of a topic of which no thread handles one, topics in turns; `None` at the end.
     fn take(&self) -> Option<(usize, (u64, u64))> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.is_over {
             let count = state.all.len();
             let order = (state.next..count).chain(0..state.next);
@@ -125,10 +126,6 @@ impl Executor {
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         None
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Subscriptions> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::channel::ProcessEnd;
 use crate::fault::Fault;
 use crate::latencies::Latencies;
-use crate::link::Stop;
+use crate::link::{Stop, lock};
 use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleReader, SampleSink, SampleWriter, Work};
 use crate::order::ReliabilitySetting;
 use crate::perf_options::{ANSWER_PATIENCE, Limit, PEER_PATIENCE, PerfOptions, check_size};
@@ -36,7 +36,7 @@ pub fn ping<M: Middleware<Sample: NumberedSample>>(
         ReliabilitySetting::Reliable => ANSWER_PATIENCE,
         ReliabilitySetting::BestEffort => LOSS_PATIENCE,
     };
-    game.lock().begin(writer)?;
+    lock(&game.game).begin(writer)?;
     let mut heard = (0, Instant::now());
     loop {
         let mut state = game.wait(LOOK_PERIOD);
@@ -72,7 +72,7 @@ pub fn pong<M: Middleware<Sample: NumberedSample>>(options: &PerfOptions<M::Setu
         return Err(Fault::Here(format!("no other end appeared within {} s", PEER_PATIENCE.as_secs())));
     }
     while !stop.is_requested() && reader.matched() > 0 {
-        if let Some(fault) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(fault) = lock(&failure).take() {
             return Err(fault);
         }
         std::thread::sleep(LOOK_PERIOD);
@@ -95,7 +95,7 @@ impl<M: Middleware> SampleSink<M> for Answer<M> {
     }
 
     fn fail(&mut self, fault: Fault) {
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+        *lock(&self.failure) = Some(fault);
     }
 }
 
@@ -106,12 +106,8 @@ struct SharedGame<M: Middleware> {
 }
 
 impl<M: Middleware<Sample: NumberedSample>> SharedGame<M> {
-    fn lock(&self) -> MutexGuard<'_, Game<M>> {
-        self.game.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wait(&self, patience: Duration) -> MutexGuard<'_, Game<M>> {
-        let waited = self.news.wait_timeout_while(self.lock(), patience, |game| game.over.is_none());
+        let waited = self.news.wait_timeout_while(lock(&self.game), patience, |game| game.over.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -123,7 +119,7 @@ impl<M: Middleware<Sample: NumberedSample>> SharedGame<M> {
         while Instant::now() < deadline {
             writer.write(&greeting)?;
             writer.flush()?;
-            if wait_until(GREETING_PERIOD, stop, || self.lock().is_greeted)? {
+            if wait_until(GREETING_PERIOD, stop, || lock(&self.game).is_greeted)? {
                 return Ok(());
             }
         }
@@ -137,7 +133,7 @@ struct Returns<M: Middleware>(Arc<SharedGame<M>>);
 impl<M: Middleware<Sample: NumberedSample>> SampleSink<M> for Returns<M> {
     fn take(&mut self, arrival: M::Arrival<'_>) {
         let now = Instant::now();
-        let mut game = self.0.lock();
+        let mut game = lock(&self.0.game);
         if let Err(fault) = game.handle_return(now, &arrival) {
             game.over = Some(Err(fault));
         }
@@ -147,7 +143,7 @@ impl<M: Middleware<Sample: NumberedSample>> SampleSink<M> for Returns<M> {
     }
 
     fn fail(&mut self, fault: Fault) {
-        self.0.lock().over = Some(Err(fault));
+        lock(&self.0.game).over = Some(Err(fault));
         self.0.news.notify_one();
     }
 }

@@ -45,7 +45,7 @@ pub use executor::ExecutorSetting;
 pub use fault::Fault;
 pub use latencies::{LONGEST_NANOS, Latencies, TAIL_MIN, is_supported};
 pub use latency::{PING, PONG, ping, pong};
-pub use link::{Output, ParentPipe, Stop, WorkerMessage, serve};
+pub use link::{Output, ParentPipe, Stop, WorkerMessage, lock, serve};
 pub use listen::listen;
 pub use middleware::{
     ArrivedSample, Middleware, NumberedSample, OctetArrival, OctetSample, SampleReader, SampleSink, SampleWriter,

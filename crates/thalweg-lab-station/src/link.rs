@@ -8,7 +8,7 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -58,6 +58,11 @@ impl Stop {
 /// The output of a worker.
 pub type Output = Box<dyn Write + Send>;
 
+/// The content of a mutex, whatever became of threads that held it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A worker's way to its parent.
 #[derive(Clone)]
 pub struct ParentPipe {
@@ -78,7 +83,7 @@ impl ParentPipe {
     /// # Errors
     /// It says something else than was expected.
     pub fn next<Order: DeserializeOwned>(&self) -> Result<Option<Order>, Fault> {
-        let further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        let further = lock(&self.further);
         loop {
             match further.recv_timeout(LOOK_PERIOD) {
                 Ok(line) => return parse(&line).map(Some),
@@ -100,7 +105,7 @@ impl ParentPipe {
     fn say(&self, message: &WorkerMessage) -> Result<(), Fault> {
         let mut line = serde_json::to_vec(message).map_err(Fault::here)?;
         line.push(b'\n');
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = lock(&self.output);
         output.write_all(&line).and_then(|()| output.flush()).map_err(Fault::here)
     }
 }

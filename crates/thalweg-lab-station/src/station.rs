@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg_host::{ProcessUsage, monotonic_nanos, pin_to_cpu};
 
 use crate::fault::Fault;
-use crate::link::{Output, ParentPipe, Stop, serve};
+use crate::link::{Output, ParentPipe, Stop, lock, serve};
 use crate::middleware::Middleware;
 use crate::onward;
 use crate::order::{Order, StationCommand, Word, WorkerReport};
@@ -121,7 +121,7 @@ fn conduct<'scope, M: Middleware, N: Middleware<Setup = M::Setup>>(
     let published = join_all(publishers)?;
     link.progress(&Word::Published(published.iter().map(|one| one.report.clone()).collect()))?;
     match link.next()? {
-        Some(StationCommand::Drain { written }) => course.lock().drain = Some((monotonic_nanos(), written)),
+        Some(StationCommand::Drain { written }) => lock(&course.state).drain = Some((monotonic_nanos(), written)),
         _ => return Err(Fault::Interrupted),
     }
     let drained = join_all(subscribers)?;
@@ -250,7 +250,7 @@ impl Course {
     /// The time zero of the schedule.
     pub(crate) fn wait_for_start(&self) -> Result<u64, Fault> {
         loop {
-            if let Some(origin_ns) = self.lock().origin_ns {
+            if let Some(origin_ns) = lock(&self.state).origin_ns {
                 return Ok(origin_ns);
             }
             if self.stop.is_requested() {
@@ -272,30 +272,24 @@ impl Course {
 
     fn start(&self, origin_ns: u64) {
         for tallies in [&self.tallies, &self.tallies_onward] {
-            let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
-            tallies.iter().for_each(|tally| tally.begin(origin_ns));
+            lock(tallies).iter().for_each(|tally| tally.begin(origin_ns));
         }
-        self.lock().origin_ns = Some(origin_ns);
+        lock(&self.state).origin_ns = Some(origin_ns);
     }
 
     pub(crate) fn drain(&self) -> Option<(u64, Vec<u64>)> {
-        self.lock().drain.clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).drain.clone()
     }
 }
 
 fn tally_in(tallies: &Tallies) -> Arc<Tally> {
     let tally = Arc::new(Tally::new());
-    tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
+    lock(tallies).push(Arc::clone(&tally));
     tally
 }
 
 fn so_far(tallies: &Tallies) -> SoFar {
-    let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
-    SoFar::of(tallies.iter().map(Arc::as_ref))
+    SoFar::of(lock(tallies).iter().map(Arc::as_ref))
 }
 
 /// Binds this thread to the CPU that the order names.

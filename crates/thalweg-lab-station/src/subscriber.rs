@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use thalweg_host::monotonic_nanos;
@@ -11,6 +11,7 @@ use crate::channel::ProcessEnd;
 use crate::closed_loop::Answerer;
 use crate::executor::Executor;
 use crate::fault::Fault;
+use crate::link::lock;
 use crate::middleware::{ArrivedSample, Middleware, SampleReader, SampleSink};
 use crate::note::{Note, Progress, SubscriberRecords};
 use crate::order::{Order, ReliabilitySetting, SubscriberPlace, SubscriberReport};
@@ -52,7 +53,7 @@ pub(crate) fn run<M: Middleware>(
     }
     let progress = Arc::new(Progress::default());
     let note = Note::new(order, writers as u64, (Arc::clone(&progress), course.tally()), onward);
-    desk.lock().note = Some(note);
+    lock(&desk.0).note = Some(note);
     matched();
     let is_over = || course.stop().is_requested() || is_over(course, &place.writers, &progress, order.pace.drain);
     let note = match &executor {
@@ -85,13 +86,9 @@ struct DeskState {
 }
 
 impl Desk {
-    fn lock(&self) -> MutexGuard<'_, DeskState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Notes a sample; `false` where the subscriber does not run.
     fn note(&self, time_ns: u64, id: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         let Some(note) = state.note.as_mut() else { return false };
         if let Err(fault) = note.handle(time_ns, id) {
             state.fault = Some(fault);
@@ -103,7 +100,7 @@ impl Desk {
     fn wait(&self, over: &dyn Fn() -> bool) -> Result<Note, Fault> {
         while !over() {
             std::thread::sleep(DESK_PERIOD);
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             if let Some(fault) = state.fault.take() {
                 return Err(fault);
             }
@@ -112,7 +109,7 @@ impl Desk {
                 note.handled_some();
             }
         }
-        self.lock().note.take().ok_or_else(|| Fault::Here("a subscriber was waited for twice".to_owned()))
+        lock(&self.0).note.take().ok_or_else(|| Fault::Here("a subscriber was waited for twice".to_owned()))
     }
 }
 
@@ -145,18 +142,18 @@ impl<M: Middleware> DeskSink<M> {
 impl<M: Middleware> SampleSink<M> for DeskSink<M> {
     fn take(&mut self, arrival: M::Arrival<'_>) {
         if let Err(fault) = self.handle(arrival) {
-            self.desk.lock().fault = Some(fault);
+            lock(&self.desk.0).fault = Some(fault);
         }
     }
 
     fn taken(&mut self) {
-        if let Some(note) = &self.desk.lock().note {
+        if let Some(note) = &lock(&self.desk.0).note {
             note.handled_some();
         }
     }
 
     fn fail(&mut self, fault: Fault) {
-        self.desk.lock().fault = Some(fault);
+        lock(&self.desk.0).fault = Some(fault);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One way: one end writes as fast as it may, the others count what arrives.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use thalweg_host::{cpu_time, monotonic_nanos};
@@ -9,7 +9,7 @@ use crate::arrivals::ArrivalBitmap;
 use crate::channel::ProcessEnd;
 use crate::conversation::{Sentence, StreamPoint, Talk};
 use crate::fault::Fault;
-use crate::link::Stop;
+use crate::link::{Stop, lock};
 use crate::middleware::{ArrivedSample, Middleware, NumberedSample, SampleSink, SampleWriter, TransportCounts};
 use crate::order::ReliabilitySetting;
 use crate::perf_options::{Limit, PEER_PATIENCE, PerfOptions, check_size};
@@ -230,15 +230,11 @@ struct Counted {
 }
 
 impl StreamTally {
-    fn lock(&self) -> MutexGuard<'_, Counted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until so many samples arrived, or nothing came for a while.
     fn wait_for_rest(&self, sent: u64, stop: &Stop) -> Result<(), Fault> {
         let (mut received, mut heard) = (0, Instant::now());
         loop {
-            let counted = self.lock().clone();
+            let counted = lock(&self.0).clone();
             if counted.received != received {
                 (received, heard) = (counted.received, Instant::now());
             }
@@ -253,7 +249,7 @@ impl StreamTally {
     }
 
     fn end(&self, cost: Option<Cost>) -> Result<ReaderEnd, Fault> {
-        let Counted { received, duplicates, out_of_order, span_ns, fault } = self.lock().clone();
+        let Counted { received, duplicates, out_of_order, span_ns, fault } = lock(&self.0).clone();
         let end = ReaderEnd { received, duplicates, out_of_order, span_ns, cost: cost.unwrap_or_default() };
         fault.map_or(Ok(end), Err)
     }
@@ -277,7 +273,7 @@ impl<M: Middleware> SampleSink<M> for Count {
             return;
         }
         if let Err(fault) = check_size(arrival.bytes(), self.size) {
-            self.tally.lock().fault.get_or_insert(fault);
+            lock(&self.tally.0).fault.get_or_insert(fault);
         }
         if self.first_ns.is_none() {
             self.first_ns = Some(monotonic_nanos());
@@ -288,7 +284,7 @@ impl<M: Middleware> SampleSink<M> for Count {
     fn taken(&mut self) {
         // Late samples of the warm-up alone start no clock.
         let Some(first_ns) = self.first_ns else { return };
-        let mut counted = self.tally.lock();
+        let mut counted = lock(&self.tally.0);
         if counted.received == self.arrivals.received() && counted.span_ns > 0 {
             return;
         }
@@ -299,7 +295,7 @@ impl<M: Middleware> SampleSink<M> for Count {
     }
 
     fn fail(&mut self, fault: Fault) {
-        self.tally.lock().fault = Some(fault);
+        lock(&self.tally.0).fault = Some(fault);
     }
 }
 

@@ -78,9 +78,7 @@ impl ExperimentFile {
     pub fn load(path: &Path) -> Result<ExperimentFile, LabError> {
         let (scenario, text) = match study::schema_in(path)?.as_deref() {
             Some(Benchmark::SCHEMA) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|source| StudyError::Unreadable { file: path.to_owned(), source })?;
-                let benchmark = Benchmark::parse(&path.display().to_string(), &text)?;
+                let benchmark = Benchmark::parse(&path.display().to_string(), &study::read_text(path)?)?;
                 return Ok(ExperimentFile::Benchmark(Box::new(benchmark)));
             }
             _ => Scenario::load(path)?,

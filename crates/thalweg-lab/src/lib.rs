@@ -32,6 +32,8 @@ pub mod coap_load;
 pub mod directories;
 mod driving;
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod length;
 mod network;
 pub mod pages;

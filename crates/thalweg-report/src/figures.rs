@@ -23,6 +23,11 @@ pub fn rounded(value: f64) -> String {
     format!("{rounded:.decimals$}")
 }
 
+/// What `text` writes of a value; a dash where there is none.
+pub fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), text)
+}
+
 /// A count with its thousands separated by commas.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();

@@ -29,6 +29,11 @@ impl Table {
         }
     }
 
+    /// A table of these rows.
+    pub fn of(caption: impl Into<String>, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+        Table { rows: rows.into_iter().collect(), ..Table::new(caption, header) }
+    }
+
     /// The same without the columns of figures that hold a dash in every row; a table without rows keeps all.
     pub fn without_empty_columns(mut self) -> Table {
         let is_empty = |column: &usize| {
@@ -121,10 +126,8 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new("Speed, km/h", &["river", "mean", "max"]);
-        table.rows =
-            vec![vec!["Rhein".into(), "7.2".into(), "10".into()], vec!["Aare & Reuß".into(), "12".into(), "9".into()]];
-        table
+        let rows = [["Rhein", "7.2", "10"], ["Aare & Reuß", "12", "9"]];
+        Table::of("Speed, km/h", &["river", "mean", "max"], rows.map(|row| row.map(str::to_owned).to_vec()))
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
-use thalweg_lab_station::not_written;
+use thalweg_lab_station::{lock, not_written};
 
 use super::error::AgentError;
 use super::folder::is_raw;
@@ -309,10 +309,6 @@ impl Heard {
         let _ = self.lost.set(reason);
         lock(&self.workers).0.clear();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How `ssh` ended, with its last words and the agent's; nothing while it runs.

@@ -17,7 +17,7 @@ pub(crate) use clock::ClockFit;
 pub(crate) use connection::Connection;
 pub(crate) use error::AgentError;
 pub(crate) use message::WorkerOrder;
-pub(crate) use probes::ClockProbes;
+pub(crate) use probes::{ClockProbes, socket_to};
 pub use session::serve;
 pub use ssh::SshCommand;
 

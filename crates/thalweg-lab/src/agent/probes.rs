@@ -140,7 +140,7 @@ impl ClockProbes {
 }
 
 /// A socket for one other address alone.
-pub(super) fn socket_to(other: SocketAddr) -> io::Result<UdpSocket> {
+pub(crate) fn socket_to(other: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr = if other.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(other)?;

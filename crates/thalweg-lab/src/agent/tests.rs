@@ -17,6 +17,7 @@ use super::pipe::{Incoming, Outgoing};
 use super::session::{HELLO, PROTOCOL, VERSION};
 use super::*;
 use crate::error::LabError;
+use crate::fixtures::{LabFolder, check_contains};
 use crate::process::{Launcher, Stop, Supervised};
 use crate::scenario::{Load, SshMachine};
 use crate::station::{Setup, StationNetwork};
@@ -103,10 +104,7 @@ fn next(worker: &mut Supervised) -> Result<WorkerMessage, LabError> {
 
 #[track_caller]
 fn expect_error<T>(outcome: Result<T, LabError>, parts: &[&str]) {
-    let error = outcome.err().expect("an error").to_string();
-    for part in parts {
-        assert!(error.contains(part), "{part:?} not in {error}");
-    }
+    check_contains(&outcome.err().expect("an error").to_string(), parts);
 }
 
 /// Tells its process number and the folder of its order, and hands the next line back.
@@ -146,12 +144,10 @@ fn a_worker_is_started_heard_and_ended_and_its_files_come_over() {
     );
     worker.send(&StationCommand::Start { origin_ns: 5 }).expect("told");
     assert_eq!(next(&mut worker).expect("a result"), WorkerMessage::Done(json!({"start": {"origin_ns": 5}})));
-    let here = std::env::temp_dir().join(format!("thalweg-agent-test-{}", std::process::id()));
-    std::fs::create_dir_all(&here).expect("made");
+    let here = LabFolder::new("agent");
     connection.collect(&here).expect("collected");
     assert_eq!(std::fs::read_to_string(here.join("publisher-000.csv")).expect("there"), "1,2,3\n");
     expect_error(connection.collect(&here), &["offers a file \"publisher-000.csv\" that is none of its own"]);
-    std::fs::remove_dir_all(&here).expect("removed");
     worker.finish().expect("a peaceful end");
     assert!(connection.counters().expect("counted").iter().any(|(name, _)| name == "device.lo.rx_packets"));
     expect_error(connection.look(), &["no watch of this host was requested"]);

@@ -1,13 +1,13 @@
 //! A topic in a hurry beside a bulk transfer, both between the same two processes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use thalweg_lab_station::{
     ArrivalBitmap, ArrivedSample, BurstPublisher, BurstRequest, Fault, Keep, Middleware, ProcessEnd, SampleChannel,
-    SampleReader, SampleSink, SampleWriter, echo_on, wait_until,
+    SampleReader, SampleSink, SampleWriter, echo_on, lock, wait_until,
 };
 
 use super::cells::RATE_HZ;
@@ -54,6 +54,13 @@ pub(crate) struct Received {
     pub(crate) samples_ns: NotedSamples,
 }
 
+/// Both processes' results, and what they wrote on their standard error.
+pub(crate) struct SeenByBoth {
+    pub(crate) sent: Sent,
+    pub(crate) received: Received,
+    pub(crate) remarks: Vec<String>,
+}
+
 impl BesideOrder {
     /// Both topics' writers say by what way they send.
     fn open(&self, end: &ProcessEnd) -> Result<Thalweg, LabError> {
@@ -66,20 +73,7 @@ impl BesideOrder {
         let room = if is_asynchronous { self.transfer.n.saturating_add(ROOM_BESIDE) } else { BULK_HISTORY };
         SampleChannel { keep: Keep::AllOf(room), ..SampleChannel::reliable(BULK) }
     }
-}
 
-fn hurried_channel(topic: &str) -> SampleChannel {
-    SampleChannel { keep: Keep::AllOf(HURRIED_HISTORY), ..SampleChannel::reliable(topic) }
-}
-
-/// Both processes' results, and what they wrote on their standard error.
-pub(crate) struct SeenByBoth {
-    pub(crate) sent: Sent,
-    pub(crate) received: Received,
-    pub(crate) remarks: Vec<String>,
-}
-
-impl BesideOrder {
     /// Starts both processes, the sending and the receiving one by these launchers, and returns what they saw.
     pub(crate) fn run(&self, (sender, receiver): (&Launcher, &Launcher), stop: &Stop) -> Result<SeenByBoth, LabError> {
         let receiver =
@@ -95,6 +89,10 @@ impl BesideOrder {
         received.check().map_err(LabError::Here)?;
         Ok(SeenByBoth { sent, received, remarks })
     }
+}
+
+fn hurried_channel(topic: &str) -> SampleChannel {
+    SampleChannel { keep: Keep::AllOf(HURRIED_HISTORY), ..SampleChannel::reliable(topic) }
 }
 
 /// The sending process.
@@ -140,7 +138,7 @@ pub(crate) fn receive(order: &BesideOrder, link: &ParentPipe) -> Result<Received
         std::thread::sleep(LOOK_PERIOD);
     }
     drop((hurried, bulk));
-    let samples_ns = std::mem::take(&mut *samples_ns.lock().unwrap_or_else(PoisonError::into_inner));
+    let samples_ns = std::mem::take(&mut *lock(&samples_ns));
     Ok(Received { samples_ns })
 }
 
@@ -234,7 +232,7 @@ impl SampleSink<Thalweg> for Note {
     fn take(&mut self, arrival: ThalwegArrival<'_, Numbered>) {
         let now = monotonic_nanos();
         let noted = (arrival.number(), arrival.time_ns().unwrap_or_default(), now);
-        self.samples_ns.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+        lock(&self.samples_ns).push(noted);
     }
 }
 

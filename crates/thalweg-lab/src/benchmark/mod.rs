@@ -20,7 +20,7 @@ pub(crate) use beside::{BesideOrder, receive, send};
 pub(crate) use bursts::{BurstOrder, publish, subscribe};
 pub use cells::{BenchmarkCell, Deed};
 pub use contender::{ContenderPlan, LinkTable};
-pub(crate) use observations::{fastest, rounded_factor};
+pub(crate) use observations::{Timed, fastest, rounded_factor, timed};
 pub use plan::{Benchmark, Place, RatioExpectation, WorkPlan, WorkTask};
 pub(crate) use presentation::{PaperFigures, method, sections, usage, warnings};
 pub use presentation::{page, to_text};

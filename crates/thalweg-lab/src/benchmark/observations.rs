@@ -9,15 +9,16 @@ use super::presentation::pairs;
 use super::result::{BenchmarkCellRuns, BenchmarkResult, TimedPair};
 
 /// A cell with its bursts summarized.
-type Timed<'a> = (&'a BenchmarkCellRuns, Summary);
+pub(crate) type Timed<'a> = (&'a BenchmarkCellRuns, Summary);
 
-fn timed<'a>(cells: &[&'a BenchmarkCellRuns]) -> Vec<Timed<'a>> {
-    cells.iter().filter_map(|cell| Some((*cell, cell.times()?))).collect()
+/// Those that have bursts.
+pub(crate) fn timed<'a>(cells: impl IntoIterator<Item = &'a BenchmarkCellRuns>) -> Vec<Timed<'a>> {
+    cells.into_iter().filter_map(|cell| Some((cell, cell.times()?))).collect()
 }
 
 /// One contender's bursts: how the longest went, what decides their time, whether splitting helped, and how steady all were.
 pub(super) fn bursts(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> Vec<String> {
-    let cells = timed(cells);
+    let cells = timed(cells.iter().copied());
     let longest = cells.iter().map(|(cell, _)| cell.cell.deed.load().0).max().unwrap_or(0);
     let whole = cells.iter().find(|(cell, _)| cell.cell.deed.load().0 == 1);
     let mut out: Vec<String> = match whole {
@@ -137,7 +138,8 @@ fn steadiness(cells: &[Timed<'_>]) -> Option<String> {
 /// Several contenders: the fastest of Thalweg's against the fastest peer, packing by the application left out, because no peer was offered it.
 pub(super) fn rivals(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns]) -> Vec<String> {
     let is_packed = |name: &str| result.plan.contender(name).is_some_and(|one| one.wrap_bytes > 0);
-    let cells: Vec<Timed<'_>> = timed(cells).into_iter().filter(|(cell, _)| !is_packed(&cell.cell.contender)).collect();
+    let cells: Vec<Timed<'_>> =
+        timed(cells.iter().copied()).into_iter().filter(|(cell, _)| !is_packed(&cell.cell.contender)).collect();
     let fastest = |kind: Deed, ours: bool| {
         let of =
             cells.iter().filter(|(cell, _)| cell.cell.deed == kind && result.is_ours(&cell.cell.contender) == ours);

@@ -1,7 +1,7 @@
 //! The result as tables, as text for the terminal and as a page.
 
 use crate::circumstances;
-use crate::figures::{bit_rate, duration, grouped, percent, rounded, size, utc};
+use crate::figures::{bit_rate, duration, grouped, or_dash, percent, rounded, size, utc};
 use crate::plot::{self, Axis, Band, COLOURS, Series, TimelineTrace};
 use crate::report::{Figure, Page, Section, Tile};
 use crate::statistics::{Summary, median};
@@ -122,7 +122,7 @@ fn measured(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigure
                 "Milliseconds from the first write to the echo",
                 &cells,
                 |cell| cell.cell.deed.to_string(),
-                paper,
+                (&[], paper),
             )],
             ..section
         },
@@ -133,7 +133,7 @@ fn measured(result: &BenchmarkResult, work: &WorkPlan, paper: Option<PaperFigure
                 kinds.last().map(|kind| dots(&of(kind), &format!("Every burst of every contender a dot, {kind}")));
             let table = |kind: &Deed| {
                 let caption = format!("{kind}, milliseconds");
-                times(&caption, &sorted_by_mean(of(kind)), |cell| cell.cell.contender.clone(), paper)
+                times(&caption, &sorted_by_mean(of(kind)), |cell| cell.cell.contender.clone(), (&[], paper))
             };
             Section {
                 seen: observations::rivals(result, &cells),
@@ -160,24 +160,29 @@ fn sorted_by_mean(mut cells: Vec<&BenchmarkCellRuns>) -> Vec<&BenchmarkCellRuns>
     cells
 }
 
-/// A row for each cell that has times.
+/// A title, and the text for a cell.
+type Column<'a> = (&'static str, &'a dyn Fn(&BenchmarkCellRuns) -> String);
+
+/// A row for each cell that has times, with more columns behind them.
 fn times(
     caption: &str,
     cells: &[&BenchmarkCellRuns],
     name: impl Fn(&BenchmarkCellRuns) -> String,
-    paper: Option<PaperFigures>,
+    (more, paper): (&[Column<'_>], Option<PaperFigures>),
 ) -> Table {
     let mut table = Table::new(caption, &QUANTILE_HEADER);
-    table.header.push("rate".to_owned());
     let paper = paper.filter(|paper| cells.iter().any(|cell| (paper.of)(&cell.cell).is_some()));
     for cell in cells {
         let Some(summary) = cell.times() else { continue };
         let mut row = summary_row(&name(cell), &summary);
         row.push(bit_rate(cell.bits_per_second().unwrap_or_default()));
+        row.extend(more.iter().map(|(_, text)| text(cell)));
         row.extend(paper.map(|paper| columns(paper, &cell.cell)).unwrap_or_default());
         table.rows.push(row);
     }
-    table.header.extend(paper.iter().flat_map(|paper| paper.header.iter().map(|title| (*title).to_owned())));
+    let of_paper = paper.iter().flat_map(|paper| paper.header).copied();
+    let titles = ["rate"].into_iter().chain(more.iter().map(|(title, _)| *title)).chain(of_paper);
+    table.header.extend(titles.map(str::to_owned));
     table.without_empty_columns()
 }
 
@@ -199,7 +204,7 @@ fn continuous(cells: &[&BenchmarkCellRuns]) -> Table {
     let mut table = Table::new("Medians over the runs", &["", "contender", "runs"]);
     table.header.extend(shown.iter().map(|(title, _)| (*title).to_owned()));
     table.rows.extend(cells.iter().map(|cell| {
-        let figures = shown.iter().map(|(_, of)| cell.median_of(of).map_or_else(|| DASH.to_owned(), rounded));
+        let figures = shown.iter().map(|(_, of)| or_dash(cell.median_of(of), rounded));
         let first = [cell.cell.deed.to_string(), cell.cell.contender.clone(), cell.runs.len().to_string()];
         first.into_iter().chain(figures).collect()
     }));
@@ -310,30 +315,21 @@ fn transfers(result: &BenchmarkResult, cells: &[&BenchmarkCellRuns], paper: Opti
     let (samples, bytes) = loaded.first().map_or((0, 0), |cell| cell.cell.deed.load());
     let caption = format!("Milliseconds a transfer of {} in {}", size(samples * bytes), size(bytes));
     let name = |cell: &BenchmarkCellRuns| cell.cell.contender.clone();
-    let mut table = times(&caption, &loaded, name, None);
     let granted = |cell: &BenchmarkCellRuns| {
         let bucket = result.plan.contender(&cell.cell.contender).and_then(|one| one.flow_controller.as_ref());
         bucket
             .and_then(|bucket| bucket.bytes_per_second())
             .map_or_else(|| ALL.to_owned(), |bytes| bit_rate(bytes * 8.0))
     };
-    let paper = paper.filter(|paper| loaded.iter().any(|cell| (paper.of)(&cell.cell).is_some()));
-    let is_granted = loaded.iter().any(|cell| granted(cell) != ALL);
-    let is_linked = loaded.iter().any(|cell| usage(result, cell).is_some());
-    table.header.extend(
-        [(is_granted, "granted"), (is_linked, "of the link")]
-            .iter()
-            .filter(|(is, _)| *is)
-            .map(|(_, title)| (*title).to_owned()),
-    );
-    table.header.extend(paper.iter().flat_map(|paper| paper.header.iter().map(|title| (*title).to_owned())));
-    let shown = loaded.iter().filter(|cell| cell.times().is_some());
-    for (row, cell) in table.rows.iter_mut().zip(shown) {
-        row.extend(is_granted.then(|| granted(cell)));
-        row.extend(is_linked.then(|| usage(result, cell).map_or_else(|| DASH.to_owned(), percent)));
-        row.extend(paper.map(|paper| columns(paper, &cell.cell)).unwrap_or_default());
+    let used = |cell: &BenchmarkCellRuns| or_dash(usage(result, cell), percent);
+    let mut more: Vec<Column<'_>> = Vec::new();
+    if loaded.iter().any(|cell| granted(cell) != ALL) {
+        more.push(("granted", &granted));
     }
-    table
+    if loaded.iter().any(|cell| usage(result, cell).is_some()) {
+        more.push(("of the link", &used));
+    }
+    times(&caption, &loaded, name, (&more, paper))
 }
 
 /// Mean share of the link that was in use during the transfers, where there is one with a rate.
@@ -360,7 +356,6 @@ fn ratios(all: &[JudgedRatio]) -> Section {
         ],
     );
     table.rows.extend(all.iter().map(|ratio| {
-        let interval = ratio.interval.map(|one| format!("{:.3} to {:.3}", one.low, one.high));
         let reason = ratio.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         let verdict = match ratio.holds {
             Some(true) => "holds".to_owned(),
@@ -376,10 +371,10 @@ fn ratios(all: &[JudgedRatio]) -> Section {
             ratio.quantity.clone(),
             ratio.expected.of.clone(),
             ratio.expected.by.join(", "),
-            ratio.best.clone().unwrap_or_else(|| DASH.to_owned()),
+            or_dash(ratio.best.clone(), |best| best),
             ratio.expected.ratio.clone(),
-            ratio.estimate.map_or_else(|| DASH.to_owned(), |value| format!("{value:.3}")),
-            interval.unwrap_or_else(|| DASH.to_owned()),
+            or_dash(ratio.estimate, |value| format!("{value:.3}")),
+            or_dash(ratio.interval, |one| format!("{:.3} to {:.3}", one.low, one.high)),
             ratio.quiet_rounds.to_string(),
             format!("{verdict}{without}"),
         ]
@@ -447,7 +442,6 @@ pub(crate) fn method(result: &BenchmarkResult) -> Vec<String> {
 
 /// A row below [`QUANTILE_HEADER`].
 pub(crate) fn summary_row(name: &str, summary: &Summary) -> Vec<String> {
-    let quantile = |value: Option<f64>| value.map_or_else(|| DASH.to_owned(), rounded);
     vec![
         name.to_owned(),
         grouped(summary.count),
@@ -455,9 +449,9 @@ pub(crate) fn summary_row(name: &str, summary: &Summary) -> Vec<String> {
         rounded(summary.min),
         rounded(summary.max),
         rounded(summary.standard_deviation),
-        quantile(summary.p50),
-        quantile(summary.p90),
-        quantile(summary.p99),
+        or_dash(summary.p50, rounded),
+        or_dash(summary.p90, rounded),
+        or_dash(summary.p99, rounded),
     ]
 }
 

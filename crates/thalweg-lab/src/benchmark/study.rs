@@ -17,7 +17,7 @@ use crate::process::{Launcher, Stop};
 use crate::scenario::Design;
 use crate::study::{
     CoursePlan, Experiment, Measure, RunName, Side, StudyError, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told,
-    checksum, load_json, programs_of,
+    checksum, load_json, programs_of, write_text,
 };
 use crate::table::Table;
 
@@ -176,8 +176,7 @@ impl Experiment for Benchmark {
             omitted: &omitted,
         };
         let text = serde_json::to_string(&contest.run()?).map_err(LabError::here)?;
-        let file = folder.join(RUN_FILE);
-        std::fs::write(&file, text).map_err(|source| StudyError::NotWritten { file, source }.into())
+        write_text(&folder.join(RUN_FILE), &text)
     }
 
     /// A contender without rivals is what the benchmark is about.

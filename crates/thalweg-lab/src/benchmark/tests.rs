@@ -7,6 +7,7 @@ use super::beside::{Received, Sent};
 use super::contest::{Outcome, Outcomes, RunFile};
 use super::study::given_up;
 use super::*;
+use crate::fixtures::{LabFolder, check_contains};
 use crate::host::{Conditions, Environment};
 use crate::quick;
 use crate::station::Work;
@@ -23,19 +24,11 @@ pub(crate) fn example(plan: &Benchmark, figure: impl Fn(&BenchmarkCell, u32) -> 
                 Some(true) => continue,
                 None => Outcomes::Each(vec![outcome(cell, figure(cell, round))]),
             };
+            let is_peer = plan.contender(&cell.contender).is_some_and(|one| one.peer.is_some());
             let file = RunFile {
-                work: cell.work.clone(),
-                contender: cell.contender.clone(),
-                version: if plan.contender(&cell.contender).is_some_and(|one| one.peer.is_some()) {
-                    "1.2.3"
-                } else {
-                    ""
-                }
-                .to_owned(),
+                version: if is_peer { "1.2.3" } else { "" }.to_owned(),
                 conditions: Conditions { seconds: 1.0, foreign_cpu: Some(0.0), ..Conditions::default() },
-                remarks: Vec::new(),
-                frames_lost: 0,
-                outcomes,
+                ..run_file(&cell.work, &cell.contender, outcomes)
             };
             let runs = match &file.outcomes {
                 Outcomes::Each(each) => each.iter().map(|one| BenchmarkRun::of(one, round, &file)).collect(),
@@ -150,7 +143,7 @@ fn what_is_no_benchmark_is_told_with_its_place() {
     let check = |from: &str, to: &str, expect: &[&str]| {
         assert!(FILE.contains(from));
         let error = Benchmark::parse("b.toml", &FILE.replace(from, to)).expect_err(to).to_string();
-        assert!(expect.iter().all(|part| error.contains(part)), "{expect:?} not in {error}");
+        check_contains(&error, expect);
     };
     check("runs = 8", "rums = 8", &["b.toml:4:1", "unknown field `rums`", "`runs`"]);
     check("runs = 8", "runs = 0", &["runs are 1 to 1000"]);
@@ -315,23 +308,18 @@ fn ratios_within_the_noise_of_their_bound_are_not_judged() {
     assert_eq!(result.ratios[0].reason.as_deref(), Some("runs of the same cell lie as far apart"));
 }
 
-fn file_without_outcomes() -> RunFile {
-    RunFile {
-        work: String::new(),
-        contender: String::new(),
-        version: String::new(),
-        conditions: Conditions::default(),
-        remarks: Vec::new(),
-        frames_lost: 0,
-        outcomes: Outcomes::Each(Vec::new()),
-    }
+/// A run of a contender on a quiet machine.
+fn run_file(work: &str, contender: &str, outcomes: Outcomes) -> RunFile {
+    let (work, contender, version) = (work.to_owned(), contender.to_owned(), String::new());
+    let (conditions, remarks) = (Conditions::default(), Vec::new());
+    RunFile { work, contender, version, conditions, remarks, frames_lost: 0, outcomes }
 }
 
 #[test]
 fn lost_samples_are_counted_and_failures_are_none() {
     let plan = Benchmark::parse("both.toml", FILE).expect("a benchmark");
     let mut result = example(&plan, |_, _| Some(1_000.0));
-    let file = file_without_outcomes();
+    let file = run_file("", "", Outcomes::Each(Vec::new()));
     let moved = result.samples_moved();
     result.cells[0].runs[0] = BenchmarkRun::of(&Outcome::Lost { lost: 5_000, due: 20_000 }, 0, &file);
     result.cells[1].runs[0] = BenchmarkRun::of(&Outcome::Missing("it died".to_owned()), 0, &file);
@@ -359,17 +347,18 @@ fn quick_compares_each_kind_with_the_first_like_it_and_says_what_it_saw() {
         _ => Some(4.0),
     });
     let text = to_text(&result);
-    for part in [
-        "10,000 samples of 256 B were sent, received in order and answered in 50.0 ms on average: 200,000 samples/s",
-        "4 times the bytes took 1.5 times as long: both the number of samples and their bytes count.",
-        "Split into 5 × 1 MiB it took 99.5 % less time.",
-        "80 transfers of 100 MiB in samples of 32 KiB took 100 ms each on average",
-        "latency grew 4-fold",
-        "All 1,600 samples of that topic arrived.",
-        "std dev",
-    ] {
-        assert!(text.contains(part), "{part} not in\n{text}");
-    }
+    check_contains(
+        &text,
+        &[
+            "10,000 samples of 256 B were sent, received in order and answered in 50.0 ms on average: 200,000 samples/s",
+            "4 times the bytes took 1.5 times as long: both the number of samples and their bytes count.",
+            "Split into 5 × 1 MiB it took 99.5 % less time.",
+            "80 transfers of 100 MiB in samples of 32 KiB took 100 ms each on average",
+            "latency grew 4-fold",
+            "All 1,600 samples of that topic arrived.",
+            "std dev",
+        ],
+    );
     let html = page(&result).to_html();
     check_html(&html);
     check_offline(&html);
@@ -399,19 +388,10 @@ fn rivals_stand_in_the_order_of_their_means() {
 
 #[test]
 fn a_run_that_holds_something_else_is_no_run_of_the_cell() {
-    let folder = std::env::temp_dir().join(format!("thalweg-benchmark-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = LabFolder::new("benchmark");
     let plan = quick(7, 80, 1.0);
     let check = |work: &str, outcomes| {
-        let run = RunFile {
-            work: work.to_owned(),
-            contender: "Thalweg".to_owned(),
-            version: String::new(),
-            conditions: Conditions::default(),
-            remarks: Vec::new(),
-            frames_lost: 0,
-            outcomes,
-        };
+        let run = run_file(work, "Thalweg", outcomes);
         std::fs::write(folder.join("result.json"), serde_json::to_string(&run).expect("json")).expect("written");
         let loaded = plan.load(&folder, RunName { round: 0, cell: 4, attempt: 1 }).map(|runs| runs.len());
         (plan.check(&folder, 4), loaded.ok())
@@ -424,7 +404,6 @@ fn a_run_that_holds_something_else_is_no_run_of_the_cell() {
         check("Large data", topic(1.0)),
     ];
     let right = check("Large data", times(3, 1.0));
-    std::fs::remove_dir_all(&folder).expect("removed");
     assert!(wrong.iter().all(|(checked, _)| checked.is_err()), "{wrong:?}");
     assert_eq!(right, (Ok(()), Some(3)));
 }
@@ -438,7 +417,7 @@ fn a_slow_contender_has_one_run_and_loses_nothing_by_that() {
     assert!(reason.contains("more than 2 s") && given_up(result.of_work("streams")[0], 1).is_none(), "{reason}");
     assert_eq!(given_up(slow, 0), None, "another attempt at the same run measures it as well");
     let mut again = slow.clone();
-    let file = file_without_outcomes();
+    let file = run_file("", "", Outcomes::Each(Vec::new()));
     again.runs.push(BenchmarkRun::of(&Outcome::LeftOut(reason.clone()), 1, &file));
     assert_eq!((again.runs[1].sent, again.runs[1].lost), (0, 0));
     assert_eq!(given_up(&again, 2), Some(reason), "nor has it a third");

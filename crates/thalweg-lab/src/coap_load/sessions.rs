@@ -16,6 +16,7 @@ use thalweg_transport::clock;
 
 use super::plan::RequestPlan;
 use super::request::{Template, Verdict};
+use crate::agent::socket_to;
 use crate::error::LabError;
 use crate::statistics::Latencies;
 use crate::statistics::endless::option;
@@ -300,9 +301,7 @@ fn open_connection(target: SocketAddr) -> io::Result<Link> {
 
 fn open_session(plan: &SessionLoadPlan) -> Result<Link, LabError> {
     let failed = |error: io::Error| LabError::Here(format!("{} cannot be reached: {error}", plan.target));
-    let any: SocketAddr = if plan.target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0; 16], 0).into() };
-    let socket = UdpSocket::bind(any).map_err(failed)?;
-    socket.connect(plan.target).map_err(failed)?;
+    let socket = socket_to(plan.target).map_err(failed)?;
     socket.set_read_timeout(Some(Duration::from_millis(50))).map_err(failed)?;
     let (begin, refused) = (clock::now(), |error: &dyn std::fmt::Display| LabError::Here(error.to_string()));
     let session = ClientSession::connect(&plan.credentials, &plan.host, ClockOrigin::at(begin), begin);

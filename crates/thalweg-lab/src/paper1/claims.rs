@@ -3,7 +3,7 @@
 use super::Paper1Result;
 use super::paper::{BACKGROUND, BATCHING, SEGMENTS};
 use super::plan::{BESIDE, LINK, LOSS, RECEIVER, TABLE_2, TABLE_3, TABLES};
-use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, Deed, fastest, rounded_factor};
+use crate::benchmark::{BenchmarkCellRuns, BenchmarkResult, Deed, Timed, fastest, rounded_factor, timed};
 use crate::figures::{grouped, percent, rounded, size};
 use crate::report::Section;
 use crate::statistics::{Summary, Verdict};
@@ -11,10 +11,11 @@ use crate::table::Table;
 
 /// What the paper says, what we see.
 pub(super) fn section(result: &Paper1Result) -> Section {
-    let mut table = Table::new("The paper's statements", &["the paper says", "we see"]);
-    table.rows = claims(result).into_iter().map(|(claim, seen)| vec![claim.to_owned(), seen]).collect();
-    let mut defects = Table::new("The paper against its own figures", &["the paper says", "its figures say"]);
-    defects.rows = defects_of_paper().into_iter().map(|(claim, seen)| vec![claim.to_owned(), seen]).collect();
+    let row = |(claim, seen): (&str, String)| vec![claim.to_owned(), seen];
+    let header = ["the paper says", "we see"];
+    let table = Table::of("The paper's statements", &header, claims(result).into_iter().map(row));
+    let header = ["the paper says", "its figures say"];
+    let defects = Table::of("The paper against its own figures", &header, defects_of_paper().into_iter().map(row));
     Section {
         title: "The paper's statements".to_owned(),
         lead: "The paper measured a closed DDS of 2018 on two PCs with a switch of 1 Gbit/s between them; here both ends share a machine, and \
@@ -52,12 +53,8 @@ fn cell<'a>(part: &'a BenchmarkResult, work: &str, contender: &str, deed: Deed) 
     part.of_work(work).into_iter().find(|cell| cell.cell.contender == contender && cell.cell.deed == deed)
 }
 
-/// A cell with its bursts summarized.
-type Timed<'a> = (&'a BenchmarkCellRuns, Summary);
-
 fn deeds<'a>(part: &'a BenchmarkResult, work: &str, contender: &str) -> Vec<Timed<'a>> {
-    let cells = part.of_work(work).into_iter().filter(|cell| cell.cell.contender == contender);
-    cells.filter_map(|cell| Some((cell, cell.times()?))).collect()
+    timed(part.of_work(work).into_iter().filter(|cell| cell.cell.contender == contender))
 }
 
 pub(super) fn batching(part: &BenchmarkResult) -> Option<String> {
@@ -196,10 +193,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 
 /// What is left of the link's load and the urgent topic's latency with few tokens.
 pub(super) fn background(part: &BenchmarkResult) -> Vec<String> {
-    let loaded: Vec<&BenchmarkCellRuns> =
-        part.cells.iter().filter(|cell| cell.cell.deed.is_loaded() == Some(true)).collect();
-    let timed: Vec<(&BenchmarkCellRuns, Summary)> =
-        loaded.iter().filter_map(|cell| Some((*cell, cell.times()?))).collect();
+    let timed = timed(part.cells.iter().filter(|cell| cell.cell.deed.is_loaded() == Some(true)));
     let slowest = timed.iter().max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
     let unlimited = timed.iter().find(|(cell, _)| cell.cell.contender == super::UNLIMITED);
     let (Some((slow, slow_times)), Some((fast, fast_times))) = (slowest, unlimited) else { return Vec::new() };

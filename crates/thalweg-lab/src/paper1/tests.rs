@@ -5,6 +5,7 @@ use thalweg_testing::pages::{check_html, check_offline};
 use super::plan::{BACKGROUND, LINK, LOSS, PART_NAMES, SEARCH, TABLE_2, TABLES};
 use super::*;
 use crate::benchmark::{BenchmarkCell, Deed, example};
+use crate::fixtures::check_contains;
 use crate::length::Length;
 use crate::peers::PeerProgram;
 use crate::report::Markdown;
@@ -52,13 +53,6 @@ fn result() -> Paper1Result {
         left_out: vec!["the peer hdds, whose program is not there".to_owned()],
         parts,
         found,
-    }
-}
-
-#[track_caller]
-fn check_contains(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} not in:\n{text}");
     }
 }
 

@@ -76,6 +76,7 @@ fn told(group: &Group<'_>, judged: &Judged) -> String {
 /// corrected for the number of groups, not the estimate. The better one is chosen by the same runs, which favours it and not `auto`.
 pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
     let of = |(measure, all): (&Measure, Vec<(&PartResult, Group<'_>)>)| {
+        let all: Vec<_> = all.into_iter().filter(|(_, group)| group.auto().is_some()).collect();
         let costs: Vec<Vec<f64>> = all
             .iter()
             .map(|(_, group)| {
@@ -95,10 +96,7 @@ pub(super) fn checks(parts: &[PartResult]) -> Vec<AutoCheck> {
         };
         all.iter().enumerate().filter_map(check).collect::<Vec<_>>()
     };
-    let own = |(measure, all): (&'static Measure, Vec<(&'_ PartResult, Group<'_>)>)| {
-        of((measure, all.into_iter().filter(|(_, group)| group.auto().is_some()).collect()))
-    };
-    families(parts).flat_map(own).collect()
+    families(parts).flat_map(of).collect()
 }
 
 /// The better way by the medians.

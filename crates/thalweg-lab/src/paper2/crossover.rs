@@ -6,7 +6,7 @@
 use super::groups::Group;
 use super::plan::{CALIBRATION, CROSSOVER};
 use super::result::{Paper2Result, Winner};
-use crate::figures::rounded;
+use crate::figures::{or_dash, rounded};
 use crate::parts::PartResult;
 use crate::report::Section;
 use crate::study::{CPU, CellResult};
@@ -102,7 +102,6 @@ pub(super) fn section(result: &Paper2Result) -> Option<Section> {
     let (calibration, measured) = (part(CALIBRATION)?, part(CROSSOVER)?);
     let prediction = Prediction::of(calibration)?;
     let header = ["readers", "group by copies, predicted", "measured", "95 % interval", "ahead"];
-    let mut table = Table::new("Processor time of all hosts: what a group costs by what copies cost", &header);
     let row = |group: &Group<'_>| {
         let is_own =
             |winner: &&Winner| winner.part == CROSSOVER && winner.group == group.name() && winner.quantity == CPU.name;
@@ -113,12 +112,13 @@ pub(super) fn section(result: &Paper2Result) -> Option<Section> {
         vec![
             group.cell().subscribers.to_string(),
             format!("{:.3}", prediction.ratio(group.cell().subscribers)),
-            estimate.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}")),
-            ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
+            or_dash(estimate, |ratio| format!("{ratio:.3}")),
+            or_dash(ratio, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
             winner.map_or_else(|| "not judged".to_owned(), |winner| winner.verdict.clone()),
         ]
     };
-    table.rows = measured.groups().iter().map(row).collect();
+    let caption = "Processor time of all hosts: what a group costs by what copies cost";
+    let table = Table::of(caption, &header, measured.groups().iter().map(row));
     let links = prediction.by_links.map_or_else(
         || "Thalweg's own model has no group for these readers.".to_owned(),
         |readers| format!(

@@ -4,6 +4,7 @@ use super::plan::SAME_RATE;
 use crate::figures::size;
 use crate::parts::PartResult;
 use crate::peers::CellMiddleware;
+use crate::plot::{Series, ecdf};
 use crate::scenario::{Cell, ReliabilitySetting};
 use crate::station::Addressing;
 use crate::statistics::Buckets;
@@ -49,6 +50,23 @@ impl<'a> Group<'a> {
         let whose = cell.middleware.peer().map(|_| format!("{}, ", cell.middleware)).unwrap_or_default();
         format!("{whose}{}–{}, {}{best_effort}", cell.publishers, cell.subscribers, size(cell.load.bytes()))
     }
+
+    /// A curve for the latencies of each cell, where the runs are at hand.
+    pub(super) fn latency_curves(&self, title: &str) -> Option<String> {
+        Some(curves(title, self.latencies.as_ref()?.iter().map(|all| all.steps())))
+    }
+
+    /// A curve for the seconds of each cell of closed loops.
+    pub(super) fn throughput_curves(&self, title: &str) -> String {
+        curves(title, self.cells.iter().map(|cell| cell.seconds_mbit()))
+    }
+}
+
+/// A curve for the values of each way.
+fn curves(title: &str, values: impl Iterator<Item = Vec<f64>>) -> String {
+    let ways = WAYS.into_iter().map(str::to_owned).enumerate();
+    let series = ways.zip(values).map(|((colour, name), values)| Series { name, colour, values });
+    ecdf(title, &series.collect::<Vec<_>>())
 }
 
 impl PartResult {
@@ -79,6 +97,8 @@ fn groups(part: &PartResult) -> Vec<Group<'_>> {
     cells.iter().filter(|cell| cell.cell.destination == Addressing::Unicast).filter_map(group).collect()
 }
 
+/// The ways of sending, in the order of their colours.
+pub(super) const WAYS: [&str; 3] = ["unicast", "multicast", "auto"];
 pub(super) const P90: Measure =
     Measure { name: "response p90, µs", of: |run| run.totals.response.p90_us, more_is: Side::Worse, margin: 1.05 };
 pub(super) const RECEIVED: Measure = Measure {

@@ -1,16 +1,15 @@
 //! The preset's page and its text for a terminal.
 
 use super::crossover;
-use super::groups::{Group, P90, RECEIVED, WIRE};
+use super::groups::{Group, P90, RECEIVED, WAYS, WIRE};
 use super::limit;
 use super::plan::{CROSSOVER, OVERLOAD, PERFTEST};
 use super::procedure::{self, PAPER, PaperRow};
 use super::result::{AutoAnswer, AutoCheck, Paper2Result, Winner};
-use crate::figures::rounded;
+use crate::figures::{or_dash, rounded};
 use crate::parts::{self, PartResult};
-use crate::plot::{Axis, Series, TimelineTrace, ecdf, lines};
+use crate::plot::{Axis, TimelineTrace, lines};
 use crate::report::{Card, Figure, FigureLayout, Page, Section, Standing, Tile};
-use crate::statistics::Buckets;
 use crate::study::{CPU, CellResult, Measure, P50, P99};
 use crate::table::Table;
 
@@ -141,41 +140,30 @@ fn paper_table(result: &Paper2Result) -> Table {
 
 pub(super) fn winner_table(title: &str, winners: &[&Winner]) -> Table {
     let header = ["cell", "quantity", "unicast", "multicast", "auto", "multicast by unicast", "95 % interval", "ahead"];
-    let mut table = Table::new(title, &header);
-    let missing = || "–".to_owned();
-    for winner in winners {
-        let [unicast, multicast, auto] = winner.medians.map(|median| median.map_or_else(missing, rounded));
-        table.rows.push(vec![
+    let row = |winner: &&Winner| {
+        let [unicast, multicast, auto] = winner.medians.map(|median| or_dash(median, rounded));
+        vec![
             winner.group.clone(),
             winner.quantity.clone(),
             unicast,
             multicast,
             auto,
-            winner.ratio.map_or_else(missing, |ratio| format!("{:.3}", ratio.estimate)),
-            winner.ratio.map_or_else(missing, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
+            or_dash(winner.ratio, |ratio| format!("{:.3}", ratio.estimate)),
+            or_dash(winner.ratio, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
             winner.verdict.clone(),
-        ]);
-    }
-    table
+        ]
+    };
+    Table::of(title, &header, winners.iter().map(row))
 }
 
 fn check_table(checks: &[AutoCheck]) -> Table {
-    let mut table = Table::new(
-        "Is auto within 5 % of the better way?",
-        &["part", "cell", "quantity", "sent as", "within 5 %", "finding"],
-    );
-    table.words = (1..table.header.len()).collect();
-    for check in checks {
-        table.rows.push(vec![
-            check.part.clone(),
-            check.group.clone(),
-            check.quantity.clone(),
-            check.choice.clone(),
-            check.answer.to_string(),
-            check.text.clone(),
-        ]);
-    }
-    table
+    let header = ["part", "cell", "quantity", "sent as", "within 5 %", "finding"];
+    let row = |check: &AutoCheck| {
+        let AutoCheck { part, group, quantity, choice, answer, text, .. } = check;
+        [part, group, quantity, choice, &answer.to_string(), text].map(String::clone).to_vec()
+    };
+    let table = Table::of("Is auto within 5 % of the better way?", &header, checks.iter().map(row));
+    Table { words: (1..header.len()).collect(), ..table }
 }
 
 fn section(result: &Paper2Result, part: &PartResult) -> Section {
@@ -184,20 +172,11 @@ fn section(result: &Paper2Result, part: &PartResult) -> Section {
     if part.study.is_closed_loop() {
         return procedure::section(part, &own);
     }
-    let panel = |group: &Group<'_>| {
-        let latencies = group.latencies.as_ref()?;
-        let of =
-            |(way, all): (usize, &&Buckets)| Series { name: WAYS[way].to_owned(), colour: way, values: all.steps() };
-        let series: Vec<Series> = latencies.iter().enumerate().map(of).collect();
-        Some(ecdf(&format!("response latency, µs, {}", group.name()), &series))
-    };
+    let panel = |group: &Group<'_>| group.latency_curves(&format!("response latency, µs, {}", group.name()));
     let seen =
         "A curve further left is faster, a steeper one steadier; where curves cross, neither way is ahead everywhere.";
-    let panels: Vec<String> = groups.iter().filter_map(panel).collect();
-    let mut figures = Vec::new();
-    if !panels.is_empty() {
-        figures.push(Figure::of_many(seen, FigureLayout::Column, panels));
-    }
+    let panels = groups.iter().filter_map(panel).collect();
+    let mut figures = Vec::from_iter(Figure::of_any(seen, FigureLayout::Column, panels));
     let ends = |group: &Group<'_>| (group.cell().publishers, group.cell().subscribers);
     let groups: Vec<Group<'_>> = groups.into_iter().filter(Group::is_ours).collect();
     let is_counted = groups.iter().all(|group| ends(group).0 == ends(group).1);
@@ -243,17 +222,13 @@ fn by_count(groups: &[Group<'_>]) -> Vec<Figure> {
 /// The numbers behind a figure by number of participants.
 fn count_table(measure: &Measure, groups: &[Group<'_>]) -> Table {
     let header = ["publishers, and as many subscribers"].into_iter().chain(WAYS).collect::<Vec<&str>>();
-    let mut table = Table::new(measure.name, &header);
-    let figure = |cell: &CellResult| measure.median(cell).map_or_else(|| "–".to_owned(), rounded);
+    let figure = |cell: &&CellResult| or_dash(measure.median(cell), rounded);
     let row = |group: &Group<'_>| {
-        [group.cell().publishers.to_string()].into_iter().chain(group.cells.iter().map(|cell| figure(cell))).collect()
+        [group.cell().publishers.to_string()].into_iter().chain(group.cells.iter().map(figure)).collect()
     };
-    table.rows = groups.iter().map(row).collect();
-    table
+    Table::of(measure.name, &header, groups.iter().map(row))
 }
 
-/// The ways of sending, in the order of their colours.
-pub(super) const WAYS: [&str; 3] = ["unicast", "multicast", "auto"];
 const METHOD: [&str; 8] = [
     "Four network namespaces on one bridge stand for the paper's four virtual machines; publishers and subscribers are spread over them \
      evenly. All share this machine's CPUs and its clock.",

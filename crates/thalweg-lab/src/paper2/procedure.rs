@@ -2,34 +2,21 @@
 
 use super::groups::Group;
 use super::plan::{PERFTEST, SAME_RATE};
-use super::presentation::{WAYS, winner_table};
+use super::presentation::winner_table;
 use super::result::{Paper2Result, Winner};
-use crate::figures::{percent, rounded};
+use crate::figures::{or_dash, percent, rounded};
 use crate::parts::PartResult;
-use crate::plot::{Series, ecdf};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::statistics::{Buckets, median};
 use crate::study::{CellResult, RunSummary};
 use crate::table::Table;
 
 /// The closed loops as a section.
 pub(super) fn section(part: &PartResult, winners: &[&Winner]) -> Section {
     let groups = part.groups();
-    let panel = |group: &Group<'_>| {
-        let series = |(way, cell): (usize, &&CellResult)| Series {
-            name: WAYS[way].to_owned(),
-            colour: way,
-            values: cell.seconds_mbit(),
-        };
-        let title = format!("throughput, Mbit/s, {}", group.name());
-        ecdf(&title, &group.cells.iter().enumerate().map(series).collect::<Vec<_>>())
-    };
+    let panel = |group: &Group<'_>| group.throughput_curves(&format!("throughput, Mbit/s, {}", group.name()));
     let round_trips = |group: &Group<'_>| {
-        let latencies = group.latencies.as_ref()?;
-        let series =
-            |(way, all): (usize, &&Buckets)| Series { name: WAYS[way].to_owned(), colour: way, values: all.steps() };
-        let title = format!("round trip, µs, {}, one in {} samples", group.name(), group.cell().latency_count?);
-        Some(ecdf(&title, &latencies.iter().enumerate().map(series).collect::<Vec<_>>()))
+        let count = group.cell().latency_count?;
+        group.latency_curves(&format!("round trip, µs, {}, one in {count} samples", group.name()))
     };
     let seconds: usize = part.study.cells.iter().map(|cell| cell.seconds_mbit().len()).sum();
     let throughput = Figure::of_many(
@@ -37,11 +24,11 @@ pub(super) fn section(part: &PartResult, winners: &[&Winner]) -> Section {
         FigureLayout::Column,
         groups.iter().map(panel).collect(),
     );
-    let latency: Vec<String> = groups.iter().filter_map(round_trips).collect();
-    let latency = (!latency.is_empty()).then(|| {
-        let seen = "Round trips at publisher 0: a curve further left is faster; where curves cross, neither way is ahead everywhere.";
-        Figure::of_many(seen, FigureLayout::Column, latency)
-    });
+    let latency = Figure::of_any(
+        "Round trips at publisher 0: a curve further left is faster; where curves cross, neither way is ahead everywhere.",
+        FigureLayout::Column,
+        groups.iter().filter_map(round_trips).collect(),
+    );
     Section {
         title: part.title.clone(),
         lead: "Publishers write as fast as the middleware lets them; publisher 0 waits for the answer to one sample in so many, which \
@@ -70,7 +57,7 @@ pub(super) fn paper_tables(result: &Paper2Result) -> Vec<Table> {
     for row in &PAPER {
         let group = groups.iter().find(|group| group.is_ours() && group.cell().publishers == row.count);
         let mean = |of: fn(&CellResult) -> Option<f64>| {
-            let told = |way: usize| group.and_then(|group| of(group.cells[way])).map_or_else(dash, rounded);
+            let told = |way: usize| or_dash(group.and_then(|group| of(group.cells[way])), rounded);
             [told(0), told(1)]
         };
         let verdict = |quantity: &str| {
@@ -137,8 +124,8 @@ pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
             };
             let Some(all) = open.study.cells.iter().find(is_same) else { continue };
             let tails = (
-                figure(one, |run| run.closed_loop.as_ref()?.round_trip.p99_us),
-                figure(all, |run| run.totals.response.p99_us),
+                one.median_of(|run| run.closed_loop.as_ref()?.round_trip.p99_us),
+                all.median_of(|run| run.totals.response.p99_us),
             );
             if let (Some(round_trip), Some(response)) = tails {
                 compared += 1;
@@ -161,15 +148,14 @@ pub(super) fn sampling(result: &Paper2Result) -> Option<Section> {
 }
 
 fn row(closed: &CellResult, open: &CellResult) -> Vec<String> {
-    let loops = |of: fn(&RunSummary) -> Option<f64>| figure(closed, of).map_or_else(dash, rounded);
-    let all = |of: fn(&RunSummary) -> Option<f64>| figure(open, of).map_or_else(dash, rounded);
-    let sum = |of: fn(&RunSummary) -> u64| open.runs.iter().map(of).sum::<u64>();
-    let (due, received) = (sum(|run| run.totals.due), sum(|run| run.totals.received()));
+    let loops = |of: fn(&RunSummary) -> Option<f64>| or_dash(closed.median_of(of), rounded);
+    let all = |of: fn(&RunSummary) -> Option<f64>| or_dash(open.median_of(of), rounded);
+    let (due, received) = (open.sum(|totals| totals.due), open.sum(|totals| totals.received()));
     vec![
         format!("{}–{}", closed.cell.publishers, closed.cell.subscribers),
         closed.cell.destination.to_string(),
         loops(|run| run.received_per_s),
-        closed.cell.latency_count.map_or_else(dash, |count| format!("1 in {count}")),
+        or_dash(closed.cell.latency_count, |count| format!("1 in {count}")),
         loops(|run| run.closed_loop.as_ref()?.round_trip.p50_us),
         loops(|run| run.closed_loop.as_ref()?.round_trip.p99_us),
         loops(|run| Some(run.closed_loop.as_ref()?.round_trip.max_us)),
@@ -179,15 +165,6 @@ fn row(closed: &CellResult, open: &CellResult) -> Vec<String> {
         all(|run| Some(run.totals.response.max_us)),
         percent(1.0 - received as f64 / due.max(1) as f64),
     ]
-}
-
-/// The median over the runs, where every run has a figure.
-fn figure(cell: &CellResult, of: fn(&RunSummary) -> Option<f64>) -> Option<f64> {
-    median(cell.runs.iter().map(of).collect::<Option<Vec<f64>>>()?)
-}
-
-fn dash() -> String {
-    "–".to_owned()
 }
 
 /// A row of the paper's Table 2 with the means that its text gives; unicast before multicast.

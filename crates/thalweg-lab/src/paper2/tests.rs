@@ -1,11 +1,13 @@
 use super::result::AutoAnswer;
 use super::*;
+use crate::fixtures::{self, check_contains};
 use crate::parts::{Part, PartResult};
 use crate::peers::PeerProgram;
 use crate::scenario::{Cell, Scenario};
 use crate::station::Addressing;
 use crate::statistics::runs_needed;
-use crate::study::{CellData, CellResult, StudyResult};
+use crate::study::{CellData, CellResult, RunSummary, WireBytes};
+use crate::trial::{ClosedLoopFigures, LatencyFigures, Totals};
 use thalweg_testing::pages::{check_html, check_offline};
 
 #[test]
@@ -117,50 +119,37 @@ fn part_like(like: &Part, latencies_us: [f64; 3], wire: [u64; 3]) -> PartResult 
         Addressing::Multicast => 1,
         Addressing::Auto => 2,
     };
-    let cells = scenario.cells.iter().map(|cell| {
-        let (us, sent) = (latencies_us[way(cell)], wire[way(cell)]);
-        let is_closed = cell.is_closed_loop();
-        let closed_loop = is_closed.then(|| crate::trial::ClosedLoopFigures {
+    let latency = |p50_us, p99_us| LatencyFigures { p50_us: Some(p50_us), p99_us: Some(p99_us), ..Default::default() };
+    let study = fixtures::study(&scenario, 8, |cell, round| {
+        let (us, sent, more) = (latencies_us[way(cell)], wire[way(cell)], f64::from(round) * 0.01);
+        let closed_loop = cell.is_closed_loop().then(|| ClosedLoopFigures {
             received_by_second: vec![250_000, 350_000],
-            round_trip: crate::trial::LatencyFigures {
-                count: 10,
-                mean_us: us,
-                p50_us: Some(us),
-                p99_us: Some(us * 2.0),
-                ..Default::default()
-            },
+            round_trip: LatencyFigures { count: 10, mean_us: us, ..latency(us, us * 2.0) },
         });
-        let run = |round: u32| {
-            serde_json::json!({
-                "closed_loop": closed_loop, "received_per_s": 300_000.0 + f64::from(round),
-                "round": round, "attempts": 1, "contaminated": false, "unsettled_s": 0.0, "fairness": crate::trial::Fairness::default(),
-                "totals": crate::trial::Totals {
-                    due: 1_000,
-                    in_time: 1_000,
-                    response: crate::trial::LatencyFigures {
-                        p50_us: Some(us + f64::from(round) * 0.01),
-                        p99_us: Some(us * 3.0 + f64::from(round) * 0.01),
-                        ..Default::default()
-                    },
-                    ..Default::default()
-                },
-                "publishers": crate::study::PublisherTotals::default(), "pair_p50_us": [], "cpu": 0.5,
-                "wire": { "sent": sent, "received": sent, "sent_per_sample": sent as f64 / 1_000.0 }, "losses": []
-            })
-        };
-        serde_json::json!({ "cell": cell, "name": cell.to_string(), "runs": (0..8).map(run).collect::<Vec<_>>(), "intervals": [] })
+        let response = latency(us + more, us * 3.0 + more);
+        let sent_per_sample = Some(sent as f64 / 1_000.0);
+        RunSummary {
+            closed_loop,
+            received_per_s: Some(300_000.0 + f64::from(round)),
+            totals: Totals { due: 1_000, in_time: 1_000, response, ..Totals::default() },
+            cpu: 0.5,
+            wire: Some(WireBytes { sent, received: sent, sent_per_s: None, sent_per_sample }),
+            ..RunSummary::default()
+        }
     });
-    let study: StudyResult = serde_json::from_value(serde_json::json!({
-        "schema": StudyResult::SCHEMA, "name": "x", "seed": 1, "fingerprint": "0", "started_unix_s": 0,
-        "environment": crate::host::Environment::read(), "cells": cells.collect::<Vec<_>>(), "differences": [], "judgements": []
-    }))
-    .expect("a study");
     let raw = |cell: &Cell| {
         let mut out = CellData::default();
         (1..1_000).for_each(|rank| out.all.record((latencies_us[way(cell)] * 1e3 * f64::from(rank)) as u64));
         out
     };
     PartResult { raw: Some(scenario.cells.iter().map(raw).collect()), ..PartResult::of(like, study) }
+}
+
+/// The results of these parts, by the quick plan.
+fn result_of(parts: Vec<PartResult>) -> Paper2Result {
+    let Paper2Plan { omitted, command, .. } = Paper2Plan::quick(5, 2);
+    let (winners, checks) = (answers::winners(&parts), answers::checks(&parts));
+    Paper2Result { schema: Paper2Result::SCHEMA.to_owned(), command, parts, winners, checks, omitted }
 }
 
 fn check_of(part: PartResult) -> AutoCheck {
@@ -207,23 +196,13 @@ fn near_is_what_all_runs_allow_and_not_what_their_middle_says() {
 
 #[test]
 fn winners_and_pages_say_what_the_runs_say() {
-    let part = part([100.0, 200.0, 102.0], [1_000, 300, 1_000]);
-    let parts = [part];
-    let winners = answers::winners(&parts);
+    let result = result_of(vec![part([100.0, 200.0, 102.0], [1_000, 300, 1_000])]);
     let verdict = |quantity: &str| {
-        let winner = winners.iter().find(|winner| winner.quantity.contains(quantity));
+        let winner = result.winners.iter().find(|winner| winner.quantity.contains(quantity));
         winner.map(|winner| winner.verdict.clone()).expect("compared")
     };
     assert_eq!((verdict("p50").as_str(), verdict("p99").as_str()), ("unicast", "unicast"));
     assert_eq!(verdict("received"), "equivalent");
-    let result = Paper2Result {
-        schema: Paper2Result::SCHEMA.to_owned(),
-        checks: answers::checks(&parts),
-        winners,
-        parts: parts.into(),
-        omitted: Paper2Plan::quick(5, 2).omitted,
-        command: Paper2Plan::quick(5, 2).command,
-    };
     let (text, html) = (to_text(&result), page(&result).to_html());
     for shown in [&text, &html] {
         assert!(shown.contains("in 2 of 2 comparisons") && shown.contains("1 further comparisons"), "{shown}");
@@ -237,26 +216,19 @@ fn winners_and_pages_say_what_the_runs_say() {
 #[test]
 fn the_page_has_bytes_and_cpu_against_the_number_and_needs_no_raw_data() {
     let plan = Paper2Plan::quick(5, 2);
-    let part = part_like(&plan.parts()[0], [100.0, 200.0, 102.0], [1_000, 300, 1_010]);
-    let mut result = Paper2Result {
-        schema: Paper2Result::SCHEMA.to_owned(),
-        checks: Vec::new(),
-        winners: answers::winners(std::slice::from_ref(&part)),
-        parts: vec![part],
-        omitted: plan.omitted,
-        command: plan.command,
-    };
+    let mut result = result_of(vec![part_like(&plan.parts()[0], [100.0, 200.0, 102.0], [1_000, 300, 1_010])]);
     let whole = page(&result).to_markdown("p2", None);
-    for part in [
-        "Made by `thalweg lab run paper2 --quick --seed 5`",
-        "*bytes sent on the links for each sample received*\n\n| publishers, and as many subscribers | unicast | multicast | auto |\n\
+    check_contains(
+        &whole.text,
+        &[
+            "Made by `thalweg lab run paper2 --quick --seed 5`",
+            "*bytes sent on the links for each sample received*\n\n| publishers, and as many subscribers | unicast | multicast | auto |\n\
          |---|---:|---:|---:|\n| 1 | 1.00 | 0.300 | 1.01 |\n",
-        "*CPU*",
-        "## Every cell of x",
-        "| thalweg multicast | 8 | 100 % |",
-    ] {
-        assert!(whole.text.contains(part), "{part} in {}", whole.text);
-    }
+            "*CPU*",
+            "## Every cell of x",
+            "| thalweg multicast | 8 | 100 % |",
+        ],
+    );
     result.parts[0].raw = None;
     let thin = page(&result).to_markdown("p2", None);
     assert_eq!(whole.figures.len() - thin.figures.len(), 4, "a distribution for each number of participants");
@@ -299,26 +271,19 @@ fn the_page_shows_the_papers_means_beside_ours_and_what_sampling_hides() {
         (10, Addressing::Unicast, 3_000.04),
         "the median of what the loop reached, for each of 100 pairs"
     );
-    let parts = vec![closed, part_like(&same_rate, [250.0, 60.0, 0.0], [1, 1, 1])];
-    let result = Paper2Result {
-        schema: Paper2Result::SCHEMA.to_owned(),
-        checks: answers::checks(&parts),
-        winners: answers::winners(&parts),
-        parts,
-        omitted: plan.omitted,
-        command: plan.command,
-    };
+    let result = result_of(vec![closed, part_like(&same_rate, [250.0, 60.0, 0.0], [1, 1, 1])]);
     assert!(result.winners.iter().all(|winner| !winner.quantity.starts_with("response")), "nothing was due");
     let page = page(&result).to_markdown("p2", None).text;
-    for part in [
-        "| 10–10 | 3.6 | 3.2 | multicast | 0.100 | 0.200 | unicast | unicast |",
-        "| 10–10 | 237 | 292 | multicast | 240 | 240 | equivalent |",
-        "| 75–75 | 312 | 427 | unicast | – | – | not measured | not measured |",
-        "| 10–10 | unicast | 300,000 | 1 in 250 | 100 | 200 |",
-        "exceeds that of the sampled round trips, there and back, in 2 of 4 cells",
-    ] {
-        assert!(page.contains(part), "{part} in {page}");
-    }
+    check_contains(
+        &page,
+        &[
+            "| 10–10 | 3.6 | 3.2 | multicast | 0.100 | 0.200 | unicast | unicast |",
+            "| 10–10 | 237 | 292 | multicast | 240 | 240 | equivalent |",
+            "| 75–75 | 312 | 427 | unicast | – | – | not measured | not measured |",
+            "| 10–10 | unicast | 300,000 | 1 in 250 | 100 | 200 |",
+            "exceeds that of the sampled round trips, there and back, in 2 of 4 cells",
+        ],
+    );
 }
 
 #[test]
@@ -378,13 +343,14 @@ fn at_the_limit_auto_is_told_apart_from_unicast_only_where_every_run_says_so() {
     let wire = [9_000, 4_000, 9_100];
     let alike = at_the_limit([2_000.0, 9_000.0, 2_000.0], wire, |_| {});
     assert_eq!(alike.len(), 1);
-    for part in [
-        "auto sent by unicast (1.01 times its bytes)",
-        "from 6.00 ms to 6.00 ms with unicast",
-        "the two ranges overlap",
-    ] {
-        assert!(alike[0].contains(part), "{part:?} not in {alike:?}");
-    }
+    check_contains(
+        &alike[0],
+        &[
+            "auto sent by unicast (1.01 times its bytes)",
+            "from 6.00 ms to 6.00 ms with unicast",
+            "the two ranges overlap",
+        ],
+    );
     // One run of unicast was disturbed and took longer than all of auto's.
     let disturbed = at_the_limit([2_000.0, 9_000.0, 2_500.0], wire, |part| {
         let run = &mut part.study.cells[0].runs[3];
@@ -400,14 +366,7 @@ fn at_the_limit_auto_is_told_apart_from_unicast_only_where_every_run_says_so() {
     let faster = at_the_limit([2_000.0, 9_000.0, 1_000.0], wire, |_| {});
     assert!(faster[0].contains("every run of auto is faster"), "{faster:?}");
     assert!(at_the_limit([2_000.0, 9_000.0, 2_000.0], [9_000, 4_000, 4_100], |_| {}).is_empty(), "it took the group");
-    let result = Paper2Result {
-        schema: Paper2Result::SCHEMA.to_owned(),
-        command: String::new(),
-        winners: Vec::new(),
-        checks: Vec::new(),
-        omitted: Vec::new(),
-        parts: vec![part_like(&named("overload"), [2_000.0, 9_000.0, 2_000.0], wire)],
-    };
+    let result = result_of(vec![part_like(&named("overload"), [2_000.0, 9_000.0, 2_000.0], wire)]);
     assert!(page(&result).to_html().contains("the two ranges overlap"), "the page says it");
     assert!(to_text(&result).contains("the two ranges overlap"), "the terminal says it");
 }

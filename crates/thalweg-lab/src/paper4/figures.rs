@@ -7,7 +7,7 @@ mod vendors;
 
 use super::Paper4Result;
 use super::plan::{DETAIL, EXECUTORS, FAIRNESS, LAYERS, OVERLOAD, VENDORS};
-use crate::figures::duration;
+use crate::figures::{duration, or_dash, percent};
 use crate::parts::PartResult;
 use crate::report::Section;
 use crate::scenario::Cell;
@@ -63,6 +63,17 @@ impl<'a> View<'a> {
         (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
     }
 
+    /// The share of the samples due that came in time.
+    fn in_time(&self) -> String {
+        let due = self.result.sum(|totals| totals.due);
+        percent(self.result.sum(|totals| totals.in_time) as f64 / due.max(1) as f64)
+    }
+
+    /// The larger of its numbers of publishers and subscribers.
+    fn others(&self) -> u32 {
+        self.cell().publishers.max(self.cell().subscribers)
+    }
+
     /// First and third quartile in microseconds; missing where too few samples arrived.
     fn quartiles_us(&self) -> Option<(f64, f64)> {
         let all = &self.raw?.all;
@@ -88,7 +99,7 @@ fn shown(us: f64) -> String {
 }
 
 fn shown_or_dash(us: Option<f64>) -> String {
-    us.map_or_else(|| "–".to_owned(), shown)
+    or_dash(us, shown)
 }
 
 /// The least and the largest with their names, as a part of a sentence.

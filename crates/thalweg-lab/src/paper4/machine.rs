@@ -6,7 +6,7 @@ use thalweg_host::HostFiles;
 
 use crate::figures::size;
 use crate::peers::{CellMiddleware, PeerProgram};
-use crate::scenario::{Load, ReliabilitySetting, Topics};
+use crate::scenario::{Load, RELIABILITY, ReliabilitySetting, Topics, name_in};
 
 /// What decides how much can be measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,21 +40,6 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    pub(super) fn topics_key(&self) -> &'static str {
-        match self.topics {
-            Topics::One => "one",
-            Topics::PerPair => "per-pair",
-            Topics::PerPublisher => "per-publisher",
-        }
-    }
-
-    pub(super) fn reliability_key(&self) -> &'static str {
-        match self.reliability {
-            ReliabilitySetting::Reliable => "reliable",
-            ReliabilitySetting::BestEffort => "best-effort",
-        }
-    }
-
     /// Those that can: the floor sends nothing again.
     pub(super) fn takes_part(&self, contender: &CellMiddleware) -> bool {
         self.reliability == ReliabilitySetting::BestEffort || contender.peer() != Some(PeerProgram::Raw)
@@ -105,7 +90,8 @@ impl fmt::Display for Traffic {
             Topics::PerPublisher => " to one node",
         };
         let Traffic { publishers, subscribers, rate_hz, load, .. } = self;
-        write!(f, "{publishers}–{subscribers}{shape}, {rate_hz} Hz, {}, {load}", self.reliability_key())
+        let reliability = name_in(&RELIABILITY, &self.reliability);
+        write!(f, "{publishers}–{subscribers}{shape}, {rate_hz} Hz, {reliability}, {load}")
     }
 }
 

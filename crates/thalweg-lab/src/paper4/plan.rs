@@ -6,7 +6,7 @@ use super::machine::{DEPTH, MachineSize, Traffic};
 use crate::length::Length;
 use crate::parts::Part;
 use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
-use crate::scenario::{Load, ReliabilitySetting, ScenarioError, Topics};
+use crate::scenario::{Load, RELIABILITY, ReliabilitySetting, ScenarioError, Topics, name_in};
 use crate::statistics::runs_needed;
 
 /// The parts of the measurement on a machine.
@@ -117,19 +117,10 @@ fn vendors(form: Length, peers: &[PeerProgram]) -> Course {
     }
     let contenders = if form == Length::Quick { as_shipped(peers) } else { contenders(peers) };
     let runs = runs_needed(traffic.len() * (contenders.len() - 1));
-    Course {
-        name: VENDORS,
-        title: "The paper's comparison of vendors",
-        contenders,
-        traffic,
-        seconds: if form == Length::Full { 3 } else { 2 },
-        runs: if form == Length::Quick { 1 } else { runs },
-        attempts: if form == Length::Quick { 1 } else { 4 },
-        load_factor: LOAD_FACTOR,
-        executor_threads: Vec::new(),
-        work_ms: &[],
-        further: "",
-    }
+    let (runs, attempts) = if form == Length::Quick { (1, 1) } else { (runs, 4) };
+    let seconds = if form == Length::Full { 3 } else { 2 };
+    let course = Course::new((VENDORS, "The paper's comparison of vendors"), contenders, traffic);
+    Course { seconds, runs, attempts, ..course }
 }
 
 /// The paper's Table 2, with the only middleware that it has there.
@@ -151,19 +142,8 @@ fn detail(form: Length, peers: &[PeerProgram]) -> Course {
             }
         }
     }
-    Course {
-        name: DETAIL,
-        title: "Nodes, topologies, sizes and rates",
-        contenders: as_shipped(&peers),
-        traffic,
-        seconds: if form == Length::Full { 2 } else { 1 },
-        runs: 1,
-        attempts: 1,
-        load_factor: LOAD_FACTOR,
-        executor_threads: Vec::new(),
-        work_ms: &[],
-        further: "phase = \"together\"\n",
-    }
+    let course = Course::new((DETAIL, "Nodes, topologies, sizes and rates"), as_shipped(&peers), traffic);
+    Course { seconds: if form == Length::Full { 2 } else { 1 }, further: TOGETHER, ..course }
 }
 
 /// Cells in which publishers fall behind, those of the paper as far as the machine survives them.
@@ -177,54 +157,24 @@ fn overload(form: Length, peers: &[PeerProgram]) -> Course {
         reliable(one_to(31), 100, HALF_MIB),
         reliable(pairs(4), 100, TWO_MIB),
     ];
-    Course {
-        name: OVERLOAD,
-        title: "Publishers that fall behind",
-        contenders: as_shipped(peers),
-        traffic: if form == Length::Quick { all[1..4].to_vec() } else { all.to_vec() },
-        seconds: 2,
-        runs: if form == Length::Quick { 1 } else { 3 },
-        attempts: 1,
-        load_factor: OVERLOAD_FACTOR,
-        executor_threads: Vec::new(),
-        work_ms: &[],
-        further: "",
-    }
+    let traffic = if form == Length::Quick { all[1..4].to_vec() } else { all.to_vec() };
+    let course = Course::new((OVERLOAD, "Publishers that fall behind"), as_shipped(peers), traffic);
+    Course { runs: few_runs(form), load_factor: OVERLOAD_FACTOR, ..course }
 }
 
 /// Where a publisher's time goes, by size; other middleware has no such points.
 fn layers(form: Length, _: &[PeerProgram]) -> Course {
-    Course {
-        name: LAYERS,
-        title: "The publisher's time by layer",
-        contenders: vec![CellMiddleware::Thalweg],
-        traffic: LOADS.map(|load| reliable(one_to(1), 100, load)).to_vec(),
-        seconds: 2,
-        runs: if form == Length::Quick { 1 } else { 3 },
-        attempts: 1,
-        load_factor: LOAD_FACTOR,
-        executor_threads: Vec::new(),
-        work_ms: &[],
-        further: "\n[trace]\nlayers = true\nsample = 1\n",
-    }
+    let traffic = LOADS.map(|load| reliable(one_to(1), 100, load));
+    let course = Course::new((LAYERS, "The publisher's time by layer"), as_shipped(&[]), traffic);
+    Course { runs: few_runs(form), further: "\n[trace]\nlayers = true\nsample = 1\n", ..course }
 }
 
 /// Whether subscribers are served alike.
 fn fairness(form: Length, peers: &[PeerProgram]) -> Course {
     let others: &[u32] = if form == Length::Quick { &[7] } else { &[7, 31, 63] };
-    Course {
-        name: FAIRNESS,
-        title: "Every subscriber of one publisher",
-        contenders: as_shipped(peers),
-        traffic: others.iter().map(|others| reliable(one_to(*others), 10, Load::Array64k)).collect(),
-        seconds: if form == Length::Quick { 2 } else { 5 },
-        runs: if form == Length::Quick { 1 } else { 3 },
-        attempts: 1,
-        load_factor: LOAD_FACTOR,
-        executor_threads: Vec::new(),
-        work_ms: &[],
-        further: "",
-    }
+    let traffic = others.iter().map(|others| reliable(one_to(*others), 10, Load::Array64k));
+    let course = Course::new((FAIRNESS, "Every subscriber of one publisher"), as_shipped(peers), traffic);
+    Course { seconds: if form == Length::Quick { 2 } else { 5 }, runs: few_runs(form), ..course }
 }
 
 /// One to many and many to one, with executors of one thread and of as many as the machine has CPUs, idle and with work.
@@ -232,19 +182,21 @@ fn executors(form: Length, machine: &MachineSize, peers: &[PeerProgram]) -> Cour
     let is_quick = form == Length::Quick;
     let to_one = |others: u32| (others, 1, Topics::PerPublisher);
     let shapes = if is_quick { vec![to_one(7)] } else { vec![one_to(7), to_one(7), one_to(31), to_one(31)] };
+    let contenders = as_shipped(if is_quick { &[] } else { peers });
+    let traffic = shapes.into_iter().map(|shape| reliable(shape, 10, Load::Array64k));
     Course {
-        name: EXECUTORS,
-        title: "Executors with one and with several threads",
-        contenders: as_shipped(if is_quick { &[] } else { peers }),
-        traffic: shapes.into_iter().map(|shape| reliable(shape, 10, Load::Array64k)).collect(),
         seconds: if is_quick { 1 } else { 2 },
-        runs: if is_quick { 1 } else { 3 },
-        attempts: 1,
-        load_factor: LOAD_FACTOR,
+        runs: few_runs(form),
         executor_threads: vec![1, (machine.cores as u32).max(2)],
         work_ms: if is_quick { &WORK_MS[1..] } else { &WORK_MS },
-        further: "phase = \"together\"\n",
+        further: TOGETHER,
+        ..Course::new((EXECUTORS, "Executors with one and with several threads"), contenders, traffic)
     }
+}
+
+/// Runs of a part without verdicts.
+fn few_runs(form: Length) -> usize {
+    if form == Length::Quick { 1 } else { 3 }
 }
 
 fn one_to(subscribers: u32) -> (u32, u32, Topics) {
@@ -260,6 +212,27 @@ fn reliable((publishers, subscribers, topics): (u32, u32, Topics), rate_hz: u32,
 }
 
 impl Course {
+    /// This traffic in single runs of two seconds, within what the machine carries.
+    fn new(
+        (name, title): (&'static str, &'static str),
+        contenders: Vec<CellMiddleware>,
+        traffic: impl IntoIterator<Item = Traffic>,
+    ) -> Course {
+        Course {
+            name,
+            title,
+            contenders,
+            traffic: traffic.into_iter().collect(),
+            seconds: 2,
+            runs: 1,
+            attempts: 1,
+            load_factor: LOAD_FACTOR,
+            executor_threads: Vec::new(),
+            work_ms: &[],
+            further: "",
+        }
+    }
+
     /// The scenario with this traffic.
     fn part(&self, carried: &[Traffic], seed: u64) -> Part {
         let matrices: String = carried.iter().map(|traffic| self.matrix(traffic)).collect();
@@ -290,12 +263,14 @@ impl Course {
             traffic.rate_hz,
             traffic.publishers,
             traffic.subscribers,
-            traffic.topics_key(),
-            traffic.reliability_key()
+            name_in(&Topics::NAMES, &traffic.topics),
+            name_in(&RELIABILITY, &traffic.reliability)
         )
     }
 }
 
+/// All publishers of a cell send at once.
+const TOGETHER: &str = "phase = \"together\"\n";
 /// Names of the parts, in the order of their runs.
 pub const PART_NAMES: [&str; 6] = [VENDORS, DETAIL, OVERLOAD, LAYERS, FAIRNESS, EXECUTORS];
 pub(super) const VENDORS: &str = "vendors";

@@ -7,7 +7,7 @@ use super::cell::{Contender, PaperFigure, RequestLoad, ServerRoom, ServerWork};
 use super::peer::{CoapPeer, Deduplication};
 use super::ramp::{self, RampFigures};
 use super::result::{Paper5Result, ServerCellRuns};
-use crate::figures::{grouped, percent, rounded};
+use crate::figures::{grouped, or_dash, percent, rounded};
 use crate::statistics::Middle;
 
 /// All sentences about the equations.
@@ -224,7 +224,7 @@ pub(super) fn flood_seen(result: &Paper5Result) -> Vec<String> {
             share => format!("the flood cost honest clients {} of their answers", percent(1.0 - share)),
         };
         let both = |figure| {
-            let ms = |cell| median_of(cell, figure).map_or_else(|| "–".to_owned(), |us| rounded(us / 1e3));
+            let ms = |cell| or_dash(median_of(cell, figure), |us| rounded(us / 1e3));
             format!("{} ms beside it and {} ms without", ms(with), ms(without))
         };
         let (p50, p99) = (both(answers::P50), both(answers::P99));

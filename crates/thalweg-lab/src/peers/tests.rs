@@ -1,5 +1,5 @@
 use super::*;
-use crate::scenario::Scenario;
+use crate::fixtures;
 
 #[test]
 fn every_middleware_survives_its_name() {
@@ -14,11 +14,8 @@ fn every_middleware_survives_its_name() {
 /// What is said of a scenario with these lines in its matrix and after it.
 #[track_caller]
 fn check(matrix: &str, more: &str, expect: &str) {
-    let text = format!(
-        "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 10\n{matrix}\n[schedule]\nseconds = 1\n\
-         runs = 1\n{more}\n"
-    );
-    let said = Scenario::parse("x", &text).map_or_else(|error| error.to_string(), |_| String::new());
+    let matrix = format!("payload_bytes = 1\nrate_hz = 10\n{matrix}");
+    let said = fixtures::parse(&matrix, &format!("seconds = 1\nruns = 1\n{more}")).err().unwrap_or_default();
     assert!(if expect.is_empty() { said.is_empty() } else { said.contains(expect) }, "{said}");
 }
 

@@ -7,7 +7,7 @@ use crate::circumstances;
 use crate::figures::{duration, utc};
 use crate::host::Conditions;
 use crate::report::{Page, Section};
-use crate::study::{CellFailure, StudyRun, comparison_cards, differences_tables, distinct};
+use crate::study::{StudyRun, comparison_cards, differences_tables, distinct, failures_table};
 use crate::table::Table;
 
 /// Tables and sentences for the terminal.
@@ -63,15 +63,11 @@ fn measured<P: PresetPage>(result: &ResultOf<P>) -> Vec<Section> {
 
 /// Contenders, failures and missing parts.
 fn participants<P: PresetPage>(result: &ResultOf<P>) -> Section {
-    let mut there = Table::new(P::WORDS.programs, &["", "version"]);
-    there.words = vec![1];
-    there.rows = result.contenders.iter().map(|one| vec![one.name.clone(), one.version.clone()]).collect();
-    let mut missing = Table::new("Not measured", &["", "why", "what would help"]);
-    missing.rows =
-        result.missing.iter().map(|one| vec![one.what.clone(), one.why.clone(), one.remedy.clone()]).collect();
-    let mut failed = Table::new("Cells that failed", &["cell", "round", "why"]);
-    let row = |one: &CellFailure| vec![one.name.clone(), (one.round + 1).to_string(), one.reason.clone()];
-    failed.rows = result.failures.iter().map(row).collect();
+    let contenders = result.contenders.iter().map(|one| vec![one.name.clone(), one.version.clone()]);
+    let there = Table { words: vec![1], ..Table::of(P::WORDS.programs, &["", "version"], contenders) };
+    let missing = result.missing.iter().map(|one| vec![one.what.clone(), one.why.clone(), one.remedy.clone()]);
+    let missing = Table::of("Not measured", &["", "why", "what would help"], missing);
+    let failed = failures_table("Cells that failed", &result.failures);
     Section {
         title: "Contenders".to_owned(),
         lead: P::WORDS.of_its_own.to_owned(),

@@ -16,7 +16,7 @@ use crate::host::HostEnvironment;
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Design, ScenarioError};
 use crate::study::{
-    CoursePlan, Experiment, RunName, StudyError, StudyOutcome, StudyRecord, StudyTurn, Told, begin, load_json, within,
+    CoursePlan, Experiment, RunName, StudyOutcome, StudyRecord, StudyTurn, Told, begin, load_json, within, write_text,
 };
 
 /// Makes all runs of the plan into the new directory `out`; loud words about what is missing by `remark`.
@@ -210,8 +210,7 @@ impl<P: Preset> Experiment for PresetStudy<P> {
         let text = serde_json::to_string(&record).map_err(LabError::here)?;
         // A record without figures is a failed run, told at once.
         P::figures(record).map_err(LabError::Here)?;
-        let file = folder.join(RECORD);
-        std::fs::write(&file, text).map_err(|source| StudyError::NotWritten { file, source }.into())
+        write_text(&folder.join(RECORD), &text)
     }
 
     /// What a single program could not do stands in the result.

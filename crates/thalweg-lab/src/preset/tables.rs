@@ -2,9 +2,8 @@
 
 use super::result::{estimate, median_of};
 use super::{CellOf, PresetPage};
-use crate::figures::rounded;
-use crate::statistics::Middle;
-use crate::study::{CellResult, Column, StudyRun, cell_table};
+use crate::figures::or_dash;
+use crate::study::{CellResult, Column, StudyRun, cell_table, ranged};
 use crate::table::Table;
 
 /// Each cell so far, for those who watch.
@@ -22,14 +21,10 @@ pub(super) fn count_disturbed<C, R: StudyRun>(cell: &CellResult<C, R>) -> usize 
 
 /// The median as `text` writes it.
 pub(crate) fn figure<C, R>(cell: &CellResult<C, R>, of: fn(&R) -> Option<f64>, text: impl Fn(f64) -> String) -> String {
-    median_of(cell, of).map_or_else(|| "–".to_owned(), text)
+    or_dash(median_of(cell, of), text)
 }
 
 /// A figure with its interval, or with the range of too few runs.
 pub(crate) fn with_interval<C, R>(cell: &CellResult<C, R>, of: fn(&R) -> Option<f64>) -> String {
-    let shown = |one: Middle| {
-        let [estimate, low, high] = [one.estimate, one.low, one.high].map(rounded);
-        format!("{estimate} ({}{low} to {high})", if one.is_range { "range " } else { "" })
-    };
-    estimate(cell, of).map_or_else(|| "–".to_owned(), shown)
+    or_dash(estimate(cell, of), |middle| ranged(&middle))
 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use thalweg_host::{kill_group, spawn_on};
+use thalweg_lab_station::lock;
 
 /// A child process; dropping it ends it with everything that it started, and waits until it is gone.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl ChildProcess {
 
     /// The latest lines of its standard error.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        self.last_words.lock().iter().cloned().collect()
+        lock(&self.last_words.0).iter().cloned().collect()
     }
 }
 
@@ -93,16 +94,12 @@ impl LastWords {
     /// Reads to the end.
     fn keep(&self, stderr: impl Read) {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let mut lines = self.lock();
+            let mut lines = lock(&self.0);
             if lines.len() == WORDS_MAX {
                 lines.pop_front();
             }
             lines.push_back(line);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

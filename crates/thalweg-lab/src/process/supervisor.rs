@@ -54,9 +54,7 @@ impl Launcher {
             Err(source) => Err(LabError::NotStarted { process: "second process".to_owned(), source }),
         }
     }
-}
 
-impl Launcher {
     /// The same, and peers' programs are looked for in `folder`, see [`PeerProgram::find`].
     pub fn with_peers_in(self, folder: Option<PathBuf>) -> Launcher {
         Launcher { peer_folder: folder, ..self }

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::goal::{LossTolerance, ProfileGoal};
 use crate::error::LabError;
-use crate::figures::{grouped, rounded};
+use crate::figures::{grouped, or_dash, rounded};
 use crate::host::Environment;
-use crate::scenario::{Cell, CellSending, HistorySetting, ReliabilitySetting, Scenario};
+use crate::scenario::{Cell, CellSending, HistorySetting, RELIABILITY, ReliabilitySetting, Scenario, name_in};
 use crate::station::{PackingMethod, Sending};
 use crate::statistics::{Middle, RUNS_MIN, Verdict, below, median, middle, verdicts};
 use crate::study::{self, CellResult, RunSummary, StudyResult};
@@ -167,8 +167,6 @@ impl ProfileChoice {
             goal.subscribers,
             goal.deadline_ms
         );
-        let mut table = Table::new(caption, &["way", "p99, ms", "wire, Mbit/s", "CPU, %", "missing", "verdict"]);
-        table.words = vec![5];
         let row = |one: &MeasuredWay| {
             let verdict = match one.fitness {
                 Fitness::Fits => "serves".to_owned(),
@@ -185,7 +183,8 @@ impl ProfileChoice {
                 verdict,
             ]
         };
-        table.rows = self.ways.iter().map(row).collect();
+        let header = ["way", "p99, ms", "wire, Mbit/s", "CPU, %", "missing", "verdict"];
+        let table = Table { words: vec![5], ..Table::of(caption, &header, self.ways.iter().map(row)) };
         let chosen = self.winner().map(|one| format!("\nChosen: {}\n", one.name)).unwrap_or_default();
         format!("{}{chosen}", table.to_text())
     }
@@ -193,10 +192,8 @@ impl ProfileChoice {
 
 /// A median with its interval, `0.812 (0.801–0.9)`.
 pub(super) fn shown(figure: Option<Middle>, unit: f64) -> String {
-    figure.map_or_else(
-        || "–".to_owned(),
-        |one| format!("{} ({}–{})", rounded(one.estimate * unit), rounded(one.low * unit), rounded(one.high * unit)),
-    )
+    let scaled = |value: f64| rounded(value * unit);
+    or_dash(figure, |one| format!("{} ({}–{})", scaled(one.estimate), scaled(one.low), scaled(one.high)))
 }
 
 impl ProfileGoal {
@@ -237,9 +234,8 @@ impl MeasuredWay {
         if goal.loss == LossTolerance::None && missing > 0 {
             reasons.push(format!("{} samples never arrived", grouped(missing)));
         }
-        let best_effort = if reliability == ReliabilitySetting::BestEffort { "best-effort" } else { "reliable" };
         MeasuredWay {
-            name: format!("{best_effort}, {way}"),
+            name: format!("{}, {way}", name_in(&RELIABILITY, &reliability)),
             p99_us: of_runs(&|run| run.totals.response.p99_us),
             wire_mbit: of_runs(&wire_mbit),
             cpu_pct: of_runs(&|run| Some(100.0 * run.cpu)),

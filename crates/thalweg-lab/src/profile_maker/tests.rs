@@ -1,13 +1,14 @@
 use std::path::Path;
 
-use serde_json::{Value, json};
 use thalweg::qos::{History, Method, ReaderQos, Reliability, WriterQos};
 
 use super::*;
+use crate::fixtures;
 use crate::profile::{DataClass, Profile};
 use crate::scenario::{HistorySetting, Scenario};
 use crate::station::PackingMethod;
-use crate::study::StudyResult;
+use crate::study::{RunSummary, StudyResult, WireBytes};
+use crate::trial::{LatencyFigures, Totals};
 
 fn goal() -> ProfileGoal {
     ProfileGoal {
@@ -32,30 +33,18 @@ fn scenario(goal: &ProfileGoal, form: &StudyForm) -> Scenario {
 
 /// Eight runs of each cell of a scenario: what `figures` says of a cell (p99 in ms, CPU, lost) with 1 % more in each next run.
 fn study(scenario: &Scenario, figures: impl Fn(&str) -> (f64, f64, u64)) -> StudyResult {
-    let run = |round: u32, (p99_ms, cpu, lost): (f64, f64, u64)| {
+    fixtures::study(scenario, 8, |cell, round| {
+        let (p99_ms, cpu, lost) = figures(&cell.to_string());
         let of = |value: f64| value * (1.0 + f64::from(round) / 100.0);
-        let p99 = if p99_ms.is_finite() { json!(of(1e3 * p99_ms)) } else { json!("never") };
-        let latency = json!({"count": 4_000, "min_us": 1.0, "mean_us": 2.0, "p99_us": p99, "max_us": 9.0});
-        let totals = json!({"due": 4_000, "in_time": 4_000 - lost, "late": 0, "lost": lost, "not_sent": 0, "duplicates": 0,
-            "reordered": 0, "response": latency, "service": latency});
-        let fairness = json!({"jain_received": 1.0, "jain_in_time": 1.0, "last_minus_first": latency});
-        json!({"round": round, "attempts": 1, "contaminated": false, "totals": totals, "unsettled_s": 0.0, "fairness": fairness,
-            "publishers": {"in_time": 4_000, "late": 0, "not_sent": 0}, "pair_p50_us": [2.0], "cpu": of(cpu), "losses": [],
-            "wire": {"sent": 1_000_000, "received": 1_000_000, "sent_per_s": 500_000.0}})
-    };
-    let cells: Vec<Value> = scenario
-        .cells
-        .iter()
-        .map(|cell| {
-            let name = cell.to_string();
-            let runs: Vec<Value> = (0..8).map(|round| run(round, figures(&name))).collect();
-            json!({"cell": cell, "name": name, "runs": runs})
-        })
-        .collect();
-    let environment = serde_json::to_value(crate::host::Environment::read()).expect("JSON");
-    let result = json!({"schema": StudyResult::SCHEMA, "name": "profile", "seed": 1, "fingerprint": "f", "started_unix_s": 7,
-        "environment": environment, "cells": cells, "differences": [], "judgements": []});
-    serde_json::from_value(result).expect("a result")
+        let response = LatencyFigures { count: 4_000, p99_us: Some(of(1e3 * p99_ms)), ..LatencyFigures::default() };
+        let (sent, sent_per_s) = (1_000_000, Some(500_000.0));
+        RunSummary {
+            totals: Totals { due: 4_000, in_time: 4_000 - lost, lost, response, ..Totals::default() },
+            cpu: of(cpu),
+            wire: Some(WireBytes { sent, received: sent, sent_per_s, sent_per_sample: None }),
+            ..RunSummary::default()
+        }
+    })
 }
 
 fn choice(goal: &ProfileGoal, figures: impl Fn(&str) -> (f64, f64, u64)) -> ProfileChoice {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thalweg_lab_station::ExecutorSetting;
 
-use super::{CellSending, ReliabilitySetting, TrafficFlow};
+use super::{CellSending, RELIABILITY, ReliabilitySetting, TrafficFlow, name_in};
 use crate::figures::size;
 use crate::peers::CellMiddleware;
 use crate::station::Addressing;
@@ -90,6 +90,11 @@ pub enum Topics {
     PerPublisher,
 }
 
+impl Topics {
+    pub(crate) const NAMES: [(&'static str, Topics); 3] =
+        [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
+}
+
 impl Load {
     /// The types that a scenario may name.
     pub const TYPES: [(&'static str, Load); 3] =
@@ -116,6 +121,25 @@ impl fmt::Display for Load {
 }
 
 impl Cell {
+    /// What Thalweg moves on an open schedule, by its own choice of the way.
+    pub(crate) fn new(load: Load, rate_hz: f64, publishers: u32, subscribers: u32, topics: Topics) -> Cell {
+        Cell {
+            middleware: CellMiddleware::Thalweg,
+            build: Build::This,
+            load,
+            rate_hz,
+            latency_count: None,
+            publishers,
+            subscribers,
+            destination: Addressing::Auto,
+            topics,
+            reliability: None,
+            sending: None,
+            executor: None,
+            flow: None,
+        }
+    }
+
     /// Whether subscriber `reader` is meant to hear publisher `writer`.
     pub fn is_pair(&self, writer: u32, reader: u32) -> bool {
         self.topics != Topics::PerPair || writer == reader
@@ -156,21 +180,16 @@ impl Cell {
     /// Who hears whom, and whether lost samples are sent again, as far as that is not as usual.
     pub(crate) fn conditions(&self) -> String {
         let topics = match self.topics {
-            Topics::One => "",
-            Topics::PerPair => " per-pair",
-            Topics::PerPublisher => " per-publisher",
+            Topics::One => String::new(),
+            other => format!(" {}", name_in(&Topics::NAMES, &other)),
         };
-        let reliability = match self.reliability {
-            None => "",
-            Some(ReliabilitySetting::Reliable) => " reliable",
-            Some(ReliabilitySetting::BestEffort) => " best-effort",
-        };
+        let reliability = self.reliability.map(|one| format!(" {}", name_in(&RELIABILITY, &one)));
         let executor = self.executor.map(|executor| {
             let work_ms = executor.work.as_secs_f64() * 1e3;
             let work = if executor.work.is_zero() { String::new() } else { format!(" work {work_ms} ms") };
             format!(" executor/{}{work}", executor.threads)
         });
-        format!("{topics}{reliability}{}", executor.unwrap_or_default())
+        format!("{topics}{}{}", reliability.unwrap_or_default(), executor.unwrap_or_default())
     }
 
     /// Whether publishers write as fast as they may.

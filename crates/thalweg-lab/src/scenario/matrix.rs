@@ -7,7 +7,7 @@ use thalweg_lab_station::ExecutorSetting;
 use super::fields::{Field, Fields, ScenarioError};
 use super::sections::RELIABILITY;
 use super::sending::read_sending;
-use super::{Build, Cell, CellSending, HostPlan, Load, Process, Qos, Schedule, Topics};
+use super::{Cell, CellSending, HostPlan, Load, Process, Qos, Schedule, Topics};
 use crate::peers::{CellMiddleware, refusal};
 use crate::station::{Addressing, Wait};
 
@@ -93,19 +93,9 @@ fn read_cells(field: &Field<'_>, hosts: Option<&HostPlan>) -> Result<Vec<Cell>, 
                 for topics in &topics {
                     for destination in &destinations {
                         let cell = Cell {
-                            middleware: CellMiddleware::Thalweg,
-                            build: Build::This,
-                            load: *load,
-                            rate_hz: 0.0,
                             latency_count: rate.latency_count(),
-                            publishers,
-                            subscribers,
                             destination: *destination,
-                            topics: *topics,
-                            reliability: None,
-                            sending: None,
-                            executor: None,
-                            flow: None,
+                            ..Cell::new(*load, 0.0, publishers, subscribers, *topics)
                         };
                         let rate_hz = rate.of_publisher(&cell);
                         if !cell.is_closed_loop() && !RATES_HZ.contains(&rate_hz) {
@@ -153,8 +143,7 @@ pub(super) fn read_destinations(field: Option<Field<'_>>) -> Result<Vec<Addressi
 }
 
 pub(super) fn read_topics(field: Option<Field<'_>>) -> Result<Vec<Topics>, ScenarioError> {
-    let known = [("one", Topics::One), ("per-pair", Topics::PerPair), ("per-publisher", Topics::PerPublisher)];
-    field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&known)))
+    field.map_or(Ok(vec![Topics::One]), |field| field.list(VALUES_MAX, |one| one.choice(&Topics::NAMES)))
 }
 
 pub(super) fn read_middleware(field: Option<Field<'_>>) -> Result<Vec<CellMiddleware>, ScenarioError> {

@@ -18,6 +18,7 @@ pub use fields::ScenarioError;
 #[cfg(test)]
 pub(crate) use network::LossBursts;
 pub use network::{HostKind, HostPlan, Impairment, LinkPlan, Machine, SshMachine, Switch};
+pub(crate) use sections::{RELIABILITY, name_in};
 pub use sending::CellSending;
 pub use thalweg_lab_station::{HistorySetting, PublisherPhase, Qos, ReliabilitySetting, Wake};
 pub(crate) use traffic::flows_in;
@@ -32,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::station::Wait;
-use crate::study::StudyError;
+use crate::study::read_text;
 
 /// A scenario that can be run as it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,10 +76,8 @@ impl Scenario {
     /// # Errors
     /// The file cannot be read or is no scenario; the text names the place.
     pub fn load(path: &Path) -> Result<(Scenario, String), LabError> {
-        let shown = path.display();
-        let text =
-            std::fs::read_to_string(path).map_err(|source| StudyError::Unreadable { file: path.to_owned(), source })?;
-        let scenario = Scenario::parse(&shown.to_string(), &text)?;
+        let text = read_text(path)?;
+        let scenario = Scenario::parse(&path.display().to_string(), &text)?;
         Ok((scenario, text))
     }
 

@@ -286,9 +286,14 @@ pub(super) fn milliseconds(field: &Field<'_>, max: f64) -> Result<Duration, Scen
     field.number(0.001, max).map(|ms| Duration::from_secs_f64(ms / 1e3))
 }
 
+/// The name of a value in a scenario file.
+pub(crate) fn name_in<T: PartialEq>(known: &[(&'static str, T)], value: &T) -> &'static str {
+    known.iter().find(|(_, one)| one == value).map_or("", |(name, _)| name)
+}
+
 pub(super) const PHASES: [(&str, PublisherPhase); 2] =
     [("spread", PublisherPhase::Spread), ("together", PublisherPhase::Together)];
-pub(super) const RELIABILITY: [(&str, ReliabilitySetting); 2] =
+pub(crate) const RELIABILITY: [(&str, ReliabilitySetting); 2] =
     [("reliable", ReliabilitySetting::Reliable), ("best-effort", ReliabilitySetting::BestEffort)];
 const NOTES_MAX: usize = 256;
 /// Linux gives no socket less.

@@ -164,14 +164,11 @@ const PACED: &str = "paced";
 
 #[cfg(test)]
 mod tests {
+    use crate::fixtures;
     use crate::scenario::{Cell, Scenario};
 
     fn parse(methods: &str) -> Result<Scenario, String> {
-        let text = format!(
-            "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 9\nrate_hz = 10\nsending = {methods}\n\
-             [schedule]\nseconds = 5\nruns = 2\n"
-        );
-        Scenario::parse("s.toml", &text).map_err(|error| error.to_string())
+        fixtures::parse(&format!("payload_bytes = 9\nrate_hz = 10\nsending = {methods}"), "seconds = 1\nruns = 1")
     }
 
     #[test]
@@ -198,8 +195,7 @@ mod tests {
     #[test]
     fn a_method_with_what_it_has_no_use_for_is_refused() {
         let refused = |methods: &str, expect: &str| {
-            let error = parse(methods).expect_err(methods);
-            assert!(error.contains(expect), "{expect:?} not in {error}");
+            fixtures::check_contains(&parse(methods).expect_err(methods), &[expect]);
         };
         refused("\"bach\"", "did you mean \"batch\"");
         refused(

@@ -2,8 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
-use crate::peers::CellMiddleware;
-use crate::station::Addressing;
+use crate::fixtures::check_contains;
 
 const SMALLEST: &str = r#"schema = "thalweg.scenario/1"
 name = "small"
@@ -22,32 +21,21 @@ fn parse(text: &str) -> Result<Scenario, String> {
 /// Checks the error that one changed or added line of the smallest scenario gives.
 #[track_caller]
 fn check(before: &str, after: &str, expect: &[&str]) {
-    let text = SMALLEST.replacen(before, after, 1);
-    assert_ne!(text, SMALLEST, "{before:?} is not in the text");
-    let error = parse(&text).expect_err(after);
-    for part in expect {
-        assert!(error.contains(part), "{part:?} not in {error}");
-    }
+    check_changed(SMALLEST, before, after, expect);
+}
+
+/// The same of another scenario.
+#[track_caller]
+fn check_changed(text: &str, before: &str, after: &str, expect: &[&str]) {
+    let changed = text.replacen(before, after, 1);
+    assert_ne!(changed, text, "{before:?} is not in the text");
+    check_contains(&parse(&changed).expect_err(after), expect);
 }
 
 #[test]
 fn the_smallest_scenario_has_the_documented_defaults() {
     let scenario = parse(SMALLEST).expect("a scenario");
-    let cell = Cell {
-        middleware: CellMiddleware::Thalweg,
-        build: Build::This,
-        load: Load::Octets(100),
-        rate_hz: 10.0,
-        latency_count: None,
-        publishers: 1,
-        subscribers: 1,
-        destination: Addressing::Auto,
-        topics: Topics::One,
-        reliability: None,
-        sending: None,
-        executor: None,
-        flow: None,
-    };
+    let cell = Cell::new(Load::Octets(100), 10.0, 1, 1, Topics::One);
     assert_eq!((scenario.name.as_str(), scenario.seed, scenario.cells), ("small", 1, vec![cell]));
     assert_eq!(scenario.qos.history, HistorySetting::KeepAll(256));
     assert_eq!(scenario.process.model, ProcessModel::PerEndpoint);
@@ -292,8 +280,7 @@ fn links_are_read_and_what_they_lack_is_told() {
         ("mtu_bytes = 100", "100 is not within 576 to 9000"),
         ("loss_bursts = { enter_pct = 1 }", "[loss_bursts] needs \"leave_pct\""),
     ] {
-        let error = parse(&with(lines)).expect_err(lines);
-        assert!(error.contains(part), "{part:?} not in {error}");
+        check_contains(&parse(&with(lines)).expect_err(lines), &[part]);
     }
     check("schema", "hosts = \"netns:17\"\nschema", &["s.toml:1:9: hosts: \"netns:N\" is needed"]);
     check("schema", "hosts = { a = \"10.0.0.1:7000\" }\nschema", &["\"a\" is unknown in [hosts]"]);
@@ -336,8 +323,7 @@ fn machines_are_those_that_ssh_reaches() {
         ("{ on = \"netns:2\", clock_s = 1 }", "share its clock"),
         ("[\"here\", \"ssh:a\"]\nlink = { rate_mbit = 1 }", "links between machines cannot be changed"),
     ] {
-        let error = parse(&format!("hosts = {hosts}\n{SMALLEST}")).expect_err(hosts);
-        assert!(error.contains(part), "{part:?} not in {error}");
+        check("schema", &format!("hosts = {hosts}\nschema"), &[part]);
     }
 }
 
@@ -359,15 +345,14 @@ fn closed_loops_have_no_rate_and_stand_alone() {
     let expect = ["3–3 100 B closed-loop/1000 unicast thalweg", "3–3 100 B closed-loop/10 unicast thalweg"];
     assert_eq!(names, expect);
     assert_eq!((cells[0].latency_count, cells[0].rate_hz), (Some(1_000), 0.0));
-    for (more, part) in [
+    for (instead, part) in [
         ("rate_hz = 10\nlatency_count = 5", "s.toml:6:17: latency_count: not beside `rate_hz`"),
         ("deliveries_hz = 10\nlatency_count = 5", "s.toml:6:17: latency_count: not beside `deliveries_hz`"),
         ("latency_count = 0", "s.toml:5:17: latency_count: 0 is not within 1 to 1000000"),
         ("latency_count = 5\nsubscribers = 2\ntopics = \"per-publisher\"", "needs topics = \"one\""),
         ("latency_count = 5\nmiddleware = \"raw\"\n[qos]\nreliability = \"best-effort\"", "all subscribers answer"),
     ] {
-        let error = parse(&closed(more)).expect_err(more);
-        assert!(error.contains(part), "{part:?} not in {error}");
+        check("rate_hz = 10", instead, &[part]);
     }
     let both =
         closed("latency_count = 5\n[[matrix]]\npayload_bytes = 1\nrate_hz = 1").replacen("[matrix]", "[[matrix]]", 1);
@@ -541,12 +526,7 @@ fn the_flows_of_a_run_are_cells_of_their_own() {
 
 #[test]
 fn flows_that_cannot_be_run_are_refused_with_line_and_key() {
-    let refused = |before: &str, after: &str, expect: &[&str]| {
-        let text = FLOWS.replacen(before, after, 1);
-        assert_ne!(text, FLOWS, "{before:?} is not in the text");
-        let error = parse(&text).expect_err(after);
-        assert!(expect.iter().all(|part| error.contains(part)), "{expect:?} not in {error}");
-    };
+    let refused = |before: &str, after: &str, expect: &[&str]| check_changed(FLOWS, before, after, expect);
     refused(
         "rate_hz = 10",
         "rat_hz = 10",

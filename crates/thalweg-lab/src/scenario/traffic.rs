@@ -11,7 +11,7 @@ use super::matrix::{
 };
 use super::sections::{PHASES, RELIABILITY, milliseconds, read_expectations, read_history, read_name};
 use super::sending::{bucket, read_grant};
-use super::{Build, Cell, Expectation, HistorySetting, HostPlan, PublisherPhase, Schedule, Topics};
+use super::{Cell, Expectation, HistorySetting, HostPlan, PublisherPhase, Schedule, Topics};
 use crate::peers::CellMiddleware;
 use crate::station::{Addressing, TokenBucket};
 
@@ -147,30 +147,17 @@ fn read_flow(field: &Field<'_>, before: &mut [Cell]) -> Result<(Cell, Vec<Expect
     let reliability = flow.maybe("reliability", |one| one.choice(&RELIABILITY))?;
     let mut expectations = read_expectations(flow.get("expect"))?;
     expectations.iter_mut().for_each(|one| one.flow = Some(name.clone()));
-    let cell = Cell {
-        middleware: CellMiddleware::Thalweg,
-        build: Build::This,
-        load,
-        rate_hz,
-        latency_count: None,
-        publishers,
-        subscribers,
-        destination: Addressing::Auto,
-        topics,
-        reliability,
-        sending: None,
-        executor: None,
-        flow: Some(Box::new(TrafficFlow {
-            history: flow.maybe("history", read_history)?,
-            in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
-            phase: flow.maybe("phase", |one| one.choice(&PHASES))?,
-            transport_priority: flow.or("transport_priority", 0, |one| one.integer(0, 63))?,
-            flow_controller: flow.maybe("flow_controller", |one| read_flow_controller(one, &name))?,
-            after,
-            name,
-        })),
+    let flow = TrafficFlow {
+        history: flow.maybe("history", read_history)?,
+        in_time: flow.maybe("in_time_ms", |one| milliseconds(one, 3_600_000.0))?,
+        phase: flow.maybe("phase", |one| one.choice(&PHASES))?,
+        transport_priority: flow.or("transport_priority", 0, |one| one.integer(0, 63))?,
+        flow_controller: flow.maybe("flow_controller", |one| read_flow_controller(one, &name))?,
+        after,
+        name,
     };
-    Ok((cell, expectations))
+    let plain = Cell::new(load, rate_hz, publishers, subscribers, topics);
+    Ok((Cell { reliability, flow: Some(Box::new(flow)), ..plain }, expectations))
 }
 
 /// The process that makes the samples of a flow from those of an earlier one, which gets one more subscriber, and their rate.

@@ -10,7 +10,7 @@ use super::error::StudyError;
 use super::experiment::{StudyCell, StudyRun};
 use super::judging::{Judged, Measure, judge};
 use crate::error::LabError;
-use crate::figures::{percent, rounded};
+use crate::figures::{or_dash, percent, rounded};
 use crate::statistics::{Interval, Middle, Verdict, endless, median_interval, middle};
 use crate::table::Table;
 
@@ -139,18 +139,18 @@ impl Comparison {
     pub fn table(&self) -> Table {
         let caption = "A and B, medians over the runs with their 95 % intervals, or the ranges of fewer than eight runs; they took no turns, \
                        so there is no verdict: `thalweg lab run … --against PROGRAM` compares two builds";
-        let mut table = Table::new(caption, &["cell", "quantity", "A", "B"]);
-        let shown = |middle: &Middle| {
-            let [estimate, low, high] = [middle.estimate, middle.low, middle.high].map(rounded);
-            let kind = if middle.is_range { "range " } else { "" };
-            format!("{estimate} ({kind}{low} to {high})")
-        };
         let row = |(cell, quantity, both): &(String, &'static str, [Middle; 2])| {
-            [cell.clone(), (*quantity).to_owned()].into_iter().chain(both.iter().map(shown)).collect()
+            [cell.clone(), (*quantity).to_owned()].into_iter().chain(both.iter().map(ranged)).collect()
         };
-        table.rows = self.figures.iter().map(row).collect();
-        table
+        Table::of(caption, &["cell", "quantity", "A", "B"], self.figures.iter().map(row))
     }
+}
+
+/// A median with its interval, or with the range of too few runs.
+pub(crate) fn ranged(middle: &Middle) -> String {
+    let [estimate, low, high] = [middle.estimate, middle.low, middle.high].map(rounded);
+    let kind = if middle.is_range { "range " } else { "" };
+    format!("{estimate} ({kind}{low} to {high})")
 }
 
 /// Under what conditions two directories may have been measured.
@@ -173,37 +173,34 @@ pub(crate) fn tables(caption: &str, differences: &[Difference]) -> Vec<Table> {
 
 fn table(caption: &str, differences: &[&Difference]) -> Table {
     let header = ["cell", "quantity", "baseline", "median", "ratio", "95 % interval", "A/A noise", "verdict"];
-    let mut table = Table::new(caption, &header);
-    for difference in differences {
-        let interval = difference.ratio.map(|ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high));
-        let missing = || "–".to_owned();
-        table.rows.push(vec![
+    let row = |difference: &&Difference| {
+        vec![
             difference.subject.clone(),
             difference.quantity.clone(),
             rounded(difference.medians.0),
             rounded(difference.medians.1),
-            difference.ratio.map_or_else(missing, |ratio| format!("{:.3}", ratio.estimate)),
-            interval.unwrap_or_else(missing),
-            difference.noise.map_or_else(missing, |noise| format!("±{}", percent(noise - 1.0))),
+            or_dash(difference.ratio, |ratio| format!("{:.3}", ratio.estimate)),
+            or_dash(difference.ratio, |ratio| format!("{:.3} to {:.3}", ratio.low, ratio.high)),
+            or_dash(difference.noise, |noise| format!("±{}", percent(noise - 1.0))),
             difference.told(),
-        ]);
-    }
-    table
+        ]
+    };
+    Table::of(caption, &header, differences.iter().map(row))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
     use crate::peers::{CellMiddleware, PeerProfile, PeerProgram};
-    use crate::scenario::{Precision, Scenario};
+    use crate::scenario::Precision;
     use crate::study::results::RunSummary;
     use crate::study::trials::bounds;
     use crate::trial::{LatencyFigures, Totals};
 
     /// A cell whose runs have these medians in microseconds.
     fn cell(medians: &[f64]) -> CellResult {
-        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\n[schedule]\nseconds = 1\nruns = 1\n";
-        let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
+        let scenario = fixtures::scenario("payload_bytes = 1\nrate_hz = 1");
         let run = |(round, median): (usize, &f64)| {
             let response = LatencyFigures { p50_us: Some(*median), ..LatencyFigures::default() };
             RunSummary {

@@ -240,7 +240,11 @@ pub(crate) fn load_json<T: DeserializeOwned>(file: &Path) -> Result<T, LabError>
     serde_json::from_str(&read_text(file)?).map_err(damaged)
 }
 
-fn read_text(file: &Path) -> Result<String, LabError> {
+pub(crate) fn write_text(file: &Path, text: &str) -> Result<(), LabError> {
+    fs::write(file, text).map_err(|error| not_written(file, error))
+}
+
+pub(crate) fn read_text(file: &Path) -> Result<String, LabError> {
     fs::read_to_string(file).map_err(|source| StudyError::Unreadable { file: file.to_owned(), source }.into())
 }
 

@@ -15,9 +15,9 @@ use super::ledger::{Ledger, counted_runs};
 use super::manifest::{Manifest, State};
 use super::tables;
 use crate::error::LabError;
-use crate::figures::{duration, grouped, percent};
+use crate::figures::{duration, grouped, or_dash, percent};
 use crate::scenario::{Cell, Scenario};
-use crate::statistics::{endless, is_supported};
+use crate::statistics::{Buckets, endless};
 use crate::trial::{SoFar, flow_folder, in_time_ns, load_seconds_so_far};
 
 /// Follows a run directory.
@@ -109,7 +109,7 @@ pub(super) fn so_far(scenario: &Scenario, cells: &[Cell], folder: &Path) -> Told
     let mut text = String::new();
     let seconds = load_seconds_so_far(folder);
     if let Some(last) = seconds.last() {
-        let share = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), percent);
+        let share = |share: Option<f64>| or_dash(share, percent);
         text.push_str(&format!(
             "machine: foreign CPU {}, stolen {}, pressure {}; {} of {} seconds disturbed\n",
             share(last.foreign_cpu),
@@ -287,9 +287,10 @@ impl Samples {
     /// A line of fates and one of latencies; `None` before the first second is over.
     fn to_text(&self) -> Option<String> {
         let SampleFates { due, in_time, late, lost_or_on_the_way, not_sent } = self.fates()?;
-        let (arrived, all) = (&self.so_far.arrived, in_time + late);
+        let mut latencies = Buckets::default();
+        self.so_far.arrived.iter().for_each(|(edge, count)| latencies.add_bucket(*edge, *count));
         let quantile = |(name, q): (&str, f64)| {
-            let latency = at(arrived, q, all).map_or_else(|| "–".to_owned(), |ns| duration(Duration::from_nanos(ns)));
+            let latency = or_dash(latencies.quantile(q), |us| duration(Duration::from_secs_f64(us / 1e6)));
             format!("{name} {latency}")
         };
         Some(format!(
@@ -302,17 +303,6 @@ impl Samples {
             QUANTILES.map(quantile).join(", ")
         ))
     }
-}
-
-/// The latency that a share of all arrivals stays within; `None` where too few arrived to tell.
-fn at(arrived: &[(u64, u64)], share: f64, all: u64) -> Option<u64> {
-    let rank = (share * all as f64).ceil() as u64;
-    let mut below = 0;
-    let reached = |(_, count): &&(u64, u64)| {
-        below += count;
-        below >= rank
-    };
-    arrived.iter().find(reached).map(|(ns, _)| *ns).filter(|_| is_supported(share, all))
 }
 
 /// Seconds without fractions.

@@ -24,22 +24,22 @@ mod verify;
 
 pub use cells::{CellFailure, CellResult};
 pub use compare::{Comparability, Comparison, Difference};
-pub(crate) use compare::{compare, tables as differences_tables, within};
+pub(crate) use compare::{compare, ranged, tables as differences_tables, within};
 pub(crate) use course::{begin, resume, take_up};
 pub use directory::{FoundRun, find};
-pub(crate) use directory::{RunName, load_json, schema_in, schema_of};
+pub(crate) use directory::{RunName, load_json, read_text, schema_in, schema_of, write_text};
 pub use error::StudyError;
 pub(crate) use experiment::{CoursePlan, Experiment, StudyCell, StudyOutcome, StudyRecord, StudyRun, StudyTurn, Told};
 pub(crate) use fingerprint::{checksum, host_parts, programs_of};
 pub(crate) use judging::{Judged, Measure, Side, judge, judge_bounds};
 pub use live::RunSnapshot;
 pub(crate) use live::StudyWatcher;
-pub(crate) use report::cells::{failures as failures_section, section as cells_section};
+pub(crate) use report::cells::{failures as failures_section, failures_table, section as cells_section};
 pub(crate) use report::fates::section as fates_section;
 pub use report::page;
 pub(crate) use report::{CellData, comparison_cards, distinct, disturbances, raw, rewrite};
 #[cfg(test)]
-pub(crate) use results::PublisherTotals;
+pub(crate) use results::WireBytes;
 pub(crate) use results::load;
 pub use results::{RunSummary, StudyResult};
 pub(crate) use tables::{Column, cell_table};

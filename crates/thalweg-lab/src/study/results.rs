@@ -366,13 +366,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::fixtures;
 
     #[test]
     fn bytes_on_the_links_are_divided_by_the_time_whose_samples_they_carry() {
-        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 100\n\
-                    [schedule]\nseconds = 2\nruns = 1\n";
-        let cell = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}")).cells.remove(0);
+        let cell = fixtures::scenario("payload_bytes = 1\nrate_hz = 100").cells.remove(0);
         let totals = Totals { due: 200, in_time: 200, ..Totals::default() };
         let mut told = json!({
             "schema": TrialResult::SCHEMA, "cell": cell, "started_unix_s": 0, "seconds": 2.0, "unsettled_s": 0.0, "totals": totals,

@@ -4,7 +4,7 @@ use super::cells::CellResult;
 use super::clocks;
 use super::compare;
 use super::results::{RunSummary, StudyResult};
-use crate::figures::{grouped, percent, rounded};
+use crate::figures::{grouped, or_dash, percent, rounded};
 use crate::scenario::Cell;
 use crate::table::Table;
 
@@ -92,9 +92,9 @@ const MARKED: Column = ("marked", |cell| cell.runs.iter().filter(|run| run.conta
 const FATES: [Column; 13] = [
     CELL,
     RUNS,
-    ("in time", |cell| match cell.sum(|totals| totals.due) {
-        0 => missing(),
-        due => percent(cell.sum(|totals| totals.in_time) as f64 / due as f64),
+    ("in time", |cell| {
+        let due = Some(cell.sum(|totals| totals.due)).filter(|due| *due > 0);
+        or_dash(due, |due| percent(cell.sum(|totals| totals.in_time) as f64 / due as f64))
     }),
     ("late", |cell| grouped(cell.sum(|totals| totals.late))),
     LOST,
@@ -131,11 +131,7 @@ fn of_seconds(cell: &CellResult, of: fn(&[f64]) -> f64) -> String {
 }
 
 fn told(value: Option<f64>) -> String {
-    value.map_or_else(missing, rounded)
-}
-
-fn missing() -> String {
-    "–".to_owned()
+    or_dash(value, rounded)
 }
 
 /// One line a run.
@@ -191,15 +187,13 @@ const CSV: [RunColumn; 22] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::fixtures;
 
     #[test]
     fn a_name_with_a_comma_is_one_field() {
-        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\n\
-                    sending = { method = \"batch\", max_bytes = 9000, max_samples = 9, max_datagram_bytes = 1472 }\n\
-                    [schedule]\nseconds = 1\nruns = 1\n";
-        let cells = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}")).cells;
-        let name = cells[0].to_string();
+        let sending = "{ method = \"batch\", max_bytes = 9000, max_samples = 9, max_datagram_bytes = 1472 }";
+        let scenario = fixtures::scenario(&format!("payload_bytes = 1\nrate_hz = 1\nsending = {sending}"));
+        let name = scenario.cells[0].to_string();
         assert!(name.contains(','), "{name}");
         assert_eq!(
             (quoted(&name), quoted("1–1"), quoted("a \"b\"")),

@@ -1,6 +1,6 @@
 use std::cell::RefCell;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use super::manifest::State;
 use super::order::cells_of_round;
 use super::*;
 use crate::error::LabError;
+use crate::fixtures::{LabFolder, check_contains, scenario_with};
 use crate::process::{Launcher, Stop};
 use crate::scenario::{Design, Scenario};
 use crate::table::Table;
@@ -207,14 +208,12 @@ impl Experiment for Counting {
 }
 
 /// A directory of the test `name`, with nothing in it; removed at the end.
-struct Folder(PathBuf);
+struct Folder(LabFolder);
 
 impl Folder {
     fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("thalweg-study-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
         take_work(u32::MAX);
-        Folder(path)
+        Folder(LabFolder::new(name))
     }
 
     fn begin(&self, text: &str) -> Result<Counts, LabError> {
@@ -236,9 +235,7 @@ fn a_directory_is_taken_up_by_the_same_plan_and_programs_alone() {
     assert!(matches!(folder.begin("seed = 5\ncells = 2\nrounds = 2"), Err(LabError::Interrupted)));
     take_work(u32::MAX);
     let begun = refusal("seed = 5\ncells = 2\nrounds = 3");
-    for words in ["a line of its plan was `rounds = 2` and is `rounds = 3`", "--out"] {
-        assert!(begun.contains(words), "{begun:?}");
-    }
+    check_contains(&begun, &["a line of its plan was `rounds = 2` and is `rounds = 3`", "--out"]);
     let counts = take_up("seed = 6\ncells = 2\nrounds = 2").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((take_work(u32::MAX).0, counts.cells.len()), (1, 2), "the missing run, whatever the seed");
     assert_eq!(load_manifest(&folder.0).expect("a manifest").seed, 5, "that of the first start");
@@ -250,12 +247,6 @@ fn a_directory_is_taken_up_by_the_same_plan_and_programs_alone() {
     std::fs::write(&path, text.replace(program.as_str(), "0123456789abcdef")).expect("written");
     let other_build = refusal("cells = 2\nrounds = 2");
     assert!(other_build.contains("program was 0123456789abcdef and is "), "{other_build:?}");
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn launcher() -> Launcher {
@@ -330,11 +321,8 @@ fn a_cell_that_fails_is_left_out_where_the_experiment_goes_on() {
 }
 
 fn scenario(design: &str, seed: u64) -> Scenario {
-    let text = format!(
-        "schema = \"thalweg.scenario/1\"\nname = \"x\"\nseed = {seed}\n[matrix]\npayload_bytes = [1, 2, 3]\nrate_hz = 10\n\
-         [schedule]\nseconds = 1\nruns = 8\ndesign = \"{design}\"\n"
-    );
-    Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"))
+    let schedule = format!("seconds = 1\nruns = 8\ndesign = \"{design}\"");
+    Scenario { seed, ..scenario_with("payload_bytes = [1, 2, 3]\nrate_hz = 10", &schedule) }
 }
 
 #[test]

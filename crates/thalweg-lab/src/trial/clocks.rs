@@ -243,7 +243,8 @@ mod tests {
     use thalweg_lab_station::{ReceivedSample, write_written};
 
     use super::*;
-    use crate::scenario::{HostKind, Machine, Scenario, SshMachine};
+    use crate::fixtures::{self, LabFolder};
+    use crate::scenario::{HostKind, Machine, SshMachine};
 
     fn clock(ahead_ns: i64, drift_ppm: f64) -> MachineClock {
         let (round_trip_ns, residual_ns, at_ns) = (30_000, 5_000, 1_000_000_000_000);
@@ -253,9 +254,8 @@ mod tests {
 
     #[test]
     fn arrivals_are_told_by_the_clock_of_their_publishers_machine() {
-        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-1\"\n\
-                    [schedule]\nseconds = 20\nruns = 1\nwarm_up_s = 0\n";
-        let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
+        let schedule = "seconds = 20\nruns = 1\nwarm_up_s = 0";
+        let scenario = fixtures::scenario_with("payload_bytes = 1\nrate_hz = 1\nendpoints = \"2-1\"", schedule);
         let (cells, schedule) = (&scenario.cells, &scenario.schedule);
         let machines = ["a", "b"].map(|name| Machine::Ssh(SshMachine::new(name))).to_vec();
         // Publisher 0 lives on the first machine, publisher 1 and the subscriber on the second.
@@ -266,8 +266,7 @@ mod tests {
             ..HostPlan::namespaces(2)
         };
         let hosts = vec![clock(7_000_000_000, 100.0), clock(-500_000_000_000, -50.0)];
-        let folder = std::env::temp_dir().join(format!("thalweg-align-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("made");
+        let folder = LabFolder::new("align");
         let written = |number: u64| {
             let written_ns = number * 1_000_000_000;
             WrittenSample { number, written_ns, returned_ns: written_ns + 5_000 }
@@ -292,7 +291,6 @@ mod tests {
         let clocks = RunClocks { hosts: hosts.clone(), bound_us: 1.0, is_stepped: false };
         align(&folder, (cells, 0, schedule), &plan, &clocks).expect("aligned");
         let raw = RawRecords::read(&folder, 2, 1).expect("read");
-        std::fs::remove_dir_all(&folder).expect("removed");
         assert_eq!(raw.written[0], all, "the publisher's own times stay");
         for (sample, written) in raw.received[0].iter().zip(&all) {
             assert_eq!(sample.written_ns, written.written_ns);

@@ -398,9 +398,11 @@ const WATCH_PERIOD: Duration = Duration::from_millis(100);
 mod tests {
     use super::*;
 
+    const GATE: Gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
+
     #[track_caller]
     fn check(second: SecondConditions, pressure: Option<f64>, expect: bool) {
-        let gate = Gate { others: 0.01, pressure, bad_seconds: 0.02, attempts: 3 };
+        let gate = Gate { pressure, ..GATE };
         let second = SecondConditions { lasted_s: second.lasted_s.max(1.0), ..second };
         assert_eq!(is_bad(&second, &gate), expect, "{second:?}");
         let conditions = judge(vec![vec![SecondConditions { bad: expect, ..second }]], None, &gate);
@@ -420,20 +422,18 @@ mod tests {
 
     #[test]
     fn a_few_bad_seconds_of_many_are_allowed() {
-        let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
         let seconds = |bad: usize| -> Vec<SecondConditions> {
             (0..100).map(|index| SecondConditions { bad: index < bad, ..Default::default() }).collect()
         };
         assert!(
-            !judge(vec![seconds(2)], None, &gate).contaminated && judge(vec![seconds(3)], None, &gate).contaminated
+            !judge(vec![seconds(2)], None, &GATE).contaminated && judge(vec![seconds(3)], None, &GATE).contaminated
         );
-        let two = judge(vec![seconds(1), seconds(3)], None, &gate);
+        let two = judge(vec![seconds(1), seconds(3)], None, &GATE);
         assert!(two.contaminated && two.bad_seconds == 3 && two.machines.len() == 2, "bad on one machine is bad");
     }
 
     #[test]
     fn a_run_is_shared_with_others_although_no_second_is_bad() {
-        let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
         let run = |foreign, steal| {
             let second = SecondConditions {
                 lasted_s: 1.0,
@@ -441,18 +441,17 @@ mod tests {
                 steal: Some(steal),
                 ..Default::default()
             };
-            assert!(!is_bad(&second, &gate));
-            judge(vec![vec![second; 10]], None, &gate).contaminated
+            assert!(!is_bad(&second, &GATE));
+            judge(vec![vec![second; 10]], None, &GATE).contaminated
         };
         assert_eq!([run(0.004, 0.005), run(0.006, 0.005), run(0.0, 0.02)], [false, true, true]);
     }
 
     #[test]
     fn a_clock_that_jumps_disturbs_a_run() {
-        let gate = Gate { others: 0.01, pressure: None, bad_seconds: 0.02, attempts: 3 };
         let clocks = |is_stepped| RunClocks { hosts: Vec::new(), bound_us: 1.0, is_stepped };
-        assert!(judge(Vec::new(), Some(&clocks(true)), &gate).contaminated);
-        assert!(!judge(Vec::new(), Some(&clocks(false)), &gate).contaminated);
+        assert!(judge(Vec::new(), Some(&clocks(true)), &GATE).contaminated);
+        assert!(!judge(Vec::new(), Some(&clocks(false)), &GATE).contaminated);
     }
 
     #[test]

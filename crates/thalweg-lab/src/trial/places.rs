@@ -144,14 +144,11 @@ pub(super) fn topic_endpoints(cell: &Cell) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::fixtures;
 
     fn shares_of(matrix: &str, process: &str) -> Vec<Share> {
-        let text = format!(
-            "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\n{matrix}\n\
-             [schedule]\nseconds = 1\nruns = 1\n[process]\n{process}\n"
-        );
-        let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
+        let matrix = format!("payload_bytes = 1\nrate_hz = 1\n{matrix}");
+        let scenario = fixtures::scenario_with(&matrix, &format!("seconds = 1\nruns = 1\n[process]\n{process}"));
         shares(&scenario.process, &scenario.cells[..1])
     }
 

@@ -169,14 +169,14 @@ const START_DELAY_MACHINES: Duration = Duration::from_millis(600);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
     use crate::scenario::Scenario;
     use crate::trial::places::shares;
 
     #[test]
     fn a_process_of_several_hosts_becomes_one_on_each() {
-        let text = "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 1\nrate_hz = 1\nendpoints = \"2-3\"\n\
-                    [process]\nmodel = \"single\"\n[schedule]\nseconds = 1\nruns = 1\n";
-        let scenario = Scenario::parse("x", text).unwrap_or_else(|error| panic!("{error}"));
+        let process = "[process]\nmodel = \"single\"";
+        let scenario = fixtures::scenario(&format!("payload_bytes = 1\nrate_hz = 1\nendpoints = \"2-3\"\n{process}"));
         let (cell, share) = (&scenario.cells[0], shares(&scenario.process, &scenario.cells).remove(0));
         let plan = HostPlan::namespaces(3);
         let parts = by_host(share.clone(), cell, Some(&plan));

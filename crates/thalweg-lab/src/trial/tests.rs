@@ -9,15 +9,13 @@ use super::LatencyKind;
 use super::closed_loop;
 use super::fates::{Joined, join};
 use super::timetable::timetable as timetable_of;
-use crate::scenario::{Cell, Scenario, Schedule, Settle};
+use crate::fixtures::{LabFolder, scenario_with};
+use crate::scenario::{Cell, Schedule, Settle};
 
 const MS: u64 = 1_000_000;
 
 fn scenario(matrix: &str, schedule: &str) -> (Cell, Schedule) {
-    let text = format!(
-        "schema = \"thalweg.scenario/1\"\nname = \"x\"\n[matrix]\npayload_bytes = 8\n{matrix}\n[schedule]\nruns = 1\n{schedule}"
-    );
-    let scenario = Scenario::parse("x", &text).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = scenario_with(&format!("payload_bytes = 8\n{matrix}"), &format!("runs = 1\n{schedule}"));
     (scenario.cells[0].clone(), scenario.schedule)
 }
 
@@ -157,11 +155,10 @@ fn a_subscriber_that_hears_nothing_has_lost_what_was_sent() {
     let text = serde_json::to_string(&joined.totals).expect("json");
     assert!(text.contains(r#""p50_us":"never""#), "{text}");
     assert_eq!(serde_json::from_str::<super::Totals>(&text).expect("json"), joined.totals);
-    let folder = folder("never");
+    let folder = LabFolder::new("never");
     super::write_histograms(&folder, &joined).expect("written");
     let second = super::load_histograms(&folder, LatencyKind::Response).expect("read").remove(&0).expect("a second");
     assert_eq!((second.count(), second.never()), (0, 20));
-    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]
@@ -190,12 +187,6 @@ fn what_has_not_settled_does_not_count() {
     assert_eq!((joined.unsettled_s, joined.totals.due, joined.totals.response.max_us), (0.0, 1_000, 50_000.0));
 }
 
-fn folder(name: &str) -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("thalweg-trial-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("made");
-    folder
-}
-
 #[test]
 fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
     let (cell, schedule) = scenario("rate_hz = 10", "seconds = 1\nwarm_up_s = 0");
@@ -204,7 +195,7 @@ fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
         written: vec![(0..10).map(|number| written(&timetable, 0, number, 0)).collect()],
         received: vec![(0..10).map(|number| received(&timetable, 0, number, 2)).collect()],
     };
-    let folder = folder("raw");
+    let folder = LabFolder::new("raw");
     write_written(&folder, 0, &raw.written[0]).expect("written");
     write_received(&folder, 0, &raw.received[0]).expect("written");
     assert_eq!(RawRecords::read(&folder, cell.publishers, cell.subscribers).expect("read"), raw);
@@ -220,7 +211,6 @@ fn raw_data_survive_their_files_and_damage_is_told_with_its_line() {
     check("publisher-000.csv", "", ":1: expected");
     check("subscriber-000.csv", "x\n", ":1: expected");
     check("subscriber-000.csv", "writer,number,written_ns,received_ns\n7,1,2,3\n", "unknown publisher");
-    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 /// Two publishers, two subscribers, two seconds after one of warm-up.
@@ -255,19 +245,18 @@ fn a_closed_loop_counts_seconds_losses_and_round_trips() {
     assert_eq!((closed.round_trip.count, closed.round_trip.max_us), (2, 6_000.0));
     assert_eq!(closed.round_trip.p50_us, Some(6_000.0), "of three, one of which was never answered");
     assert_eq!(joined.totals.response, super::LatencyFigures::default(), "nothing was due");
-    let folder = folder("closed");
+    let folder = LabFolder::new("closed");
     super::write_histograms(&folder, &joined).expect("written");
     let load = |kind| super::load_histograms(&folder, kind).expect("read");
     assert!(load(LatencyKind::Response).is_empty());
     let counts: Vec<(u64, u64, u64)> =
         load(LatencyKind::RoundTrip).iter().map(|(second, all)| (*second, all.count(), all.never())).collect();
     assert_eq!(counts, [(0, 1, 0), (1, 1, 1)]);
-    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]
 fn counts_of_a_closed_loop_survive_their_files() {
-    let (records, folder) = (closed_records(), folder("closed-raw"));
+    let (records, folder) = (closed_records(), LabFolder::new("closed-raw"));
     write_round_trips(&folder, &records.round_trips).expect("written");
     records
         .arrivals
@@ -279,15 +268,13 @@ fn counts_of_a_closed_loop_survive_their_files() {
     assert!(error.contains("arrivals-000.csv: unknown publisher"), "{error}");
     let error = ClosedRecords::read(&folder, 2, 1).expect_err("of two").to_string();
     assert!(error.contains("round-trips.csv: unknown subscriber"), "{error}");
-    std::fs::remove_dir_all(folder).expect("removed");
 }
 
 #[test]
 fn a_full_disk_is_told_with_the_file() {
-    let folder = folder("full");
+    let folder = LabFolder::new("full");
     std::os::unix::fs::symlink("/dev/full", folder.join("publisher-000.csv")).expect("linked");
     let samples = [WrittenSample { number: 0, written_ns: 0, returned_ns: 1 }];
     let error = write_written(&folder, 0, &samples).expect_err("full").to_string();
     assert!(error.contains("publisher-000.csv cannot be written") && error.contains("No space left"), "{error}");
-    std::fs::remove_dir_all(folder).expect("removed");
 }

@@ -39,6 +39,11 @@ impl Figure {
         Figure { seen: seen.into(), pictures, layout, ..Figure::default() }
     }
 
+    /// A figure with these pictures, where there are any.
+    pub fn of_any(seen: impl Into<String>, layout: FigureLayout, pictures: Vec<String>) -> Option<Figure> {
+        (!pictures.is_empty()).then(|| Figure::of_many(seen, layout, pictures))
+    }
+
     /// The same figure with what it rests on.
     pub fn resting_on(self, basis: impl Into<String>) -> Figure {
         Figure { basis: basis.into(), ..self }

@@ -1,7 +1,7 @@
 //! Figures 10 and 13: nodes, sizes, rates and topologies.
 
 use super::{View, kinds, seen, shown, shown_or_dash};
-use crate::figures::{grouped, percent, rounded};
+use crate::figures::{grouped, or_dash, rounded};
 use crate::parts::PartResult;
 use crate::plot::{self, Axis, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
@@ -70,10 +70,8 @@ fn faster_at_100_hz(views: &[View<'_>]) -> Vec<(String, u64)> {
 
 /// Figure 13: 1–N beside N–1.
 pub(super) fn by_topology(part: &PartResult) -> Option<Section> {
-    let views: Vec<View<'_>> = View::all(part)
-        .into_iter()
-        .filter(|view| view.cell().publishers.max(view.cell().subscribers) > 1 && view.cell().topics != Topics::PerPair)
-        .collect();
+    let views: Vec<View<'_>> =
+        View::all(part).into_iter().filter(|view| view.others() > 1 && view.cell().topics != Topics::PerPair).collect();
     let told = |others: u32| {
         let pairs: Vec<(&View<'_>, View<'_>)> =
             views.iter().filter_map(|view| Some((view, twin(&views, view, others)?))).collect();
@@ -90,7 +88,7 @@ pub(super) fn by_topology(part: &PartResult) -> Option<Section> {
             spread.unwrap_or_default()
         ))
     };
-    let counts = kinds(&views, |view| view.cell().publishers.max(view.cell().subscribers));
+    let counts = kinds(&views, View::others);
     let here: Vec<String> = counts.into_iter().filter_map(told).collect();
     if here.is_empty() {
         return None;
@@ -138,7 +136,7 @@ fn figure<'a>(caption: &str, views: &[View<'a>], kind: impl Fn(&View<'a>) -> (St
     let picture = |of: (String, String)| {
         let layer = |(colour, load)| {
             let own = || views.iter().filter(|view| kind(view) == of && view.cell().load == load);
-            let others = |view: &View<'_>| f64::from(view.cell().publishers.max(view.cell().subscribers));
+            let others = |view: &View<'_>| f64::from(view.others());
             Layer {
                 name: load.to_string(),
                 colour: colour % plot::COLOURS,
@@ -160,24 +158,16 @@ fn figure<'a>(caption: &str, views: &[View<'a>], kind: impl Fn(&View<'a>) -> (St
         };
         (!chart.layers.is_empty()).then(|| chart.to_svg())
     };
-    let pictures: Vec<String> = kinds(views, &kind).into_iter().filter_map(picture).collect();
-    if pictures.is_empty() { Vec::new() } else { vec![Figure::of_many(caption, FigureLayout::Grid, pictures)] }
+    let pictures = kinds(views, &kind).into_iter().filter_map(picture).collect();
+    Figure::of_any(caption, FigureLayout::Grid, pictures).into_iter().collect()
 }
 
 /// The numbers behind a figure: with the share of the samples due that came in time, since means know nothing of the others.
 fn table(caption: &str, views: &[View<'_>]) -> Table {
-    let mut table = Table::new(caption, &["cell", "mean", "quartiles", "in time"]);
-    for view in views {
-        let quartiles = view.quartiles_us().map(|(low, high)| format!("{} to {}", shown(low), shown(high)));
-        let due: u64 = view.result.runs.iter().map(|run| run.totals.due).sum();
-        let in_time: u64 = view.result.runs.iter().map(|run| run.totals.in_time).sum();
-        table.rows.push(vec![
-            view.result.name.clone(),
-            shown_or_dash(view.mean_us()),
-            quartiles.unwrap_or_else(|| "–".to_owned()),
-            percent(in_time as f64 / due.max(1) as f64),
-        ]);
-    }
-    table.folded = format!("{} cells", views.len());
-    table
+    let row = |view: &View<'_>| {
+        let quartiles = or_dash(view.quartiles_us(), |(low, high)| format!("{} to {}", shown(low), shown(high)));
+        vec![view.result.name.clone(), shown_or_dash(view.mean_us()), quartiles, view.in_time()]
+    };
+    let folded = format!("{} cells", views.len());
+    Table { folded, ..Table::of(caption, &["cell", "mean", "quartiles", "in time"], views.iter().map(row)) }
 }

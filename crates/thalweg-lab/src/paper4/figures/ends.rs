@@ -3,7 +3,7 @@
 use thalweg::trace::Point;
 
 use super::{View, kinds, seen, shown};
-use crate::figures::percent;
+use crate::figures::{or_dash, percent};
 use crate::parts::PartResult;
 use crate::plot::{self, Axis, Chart, Form, Layer, Size, Stack};
 use crate::report::{Figure, FigureLayout, Section};
@@ -88,15 +88,14 @@ pub(super) fn layers(part: &PartResult) -> Option<Section> {
     let names = distinct(views.iter().flat_map(own).map(|(name, _)| name));
     let loads: Vec<String> = views.iter().map(|view| view.cell().load.to_string()).collect();
     let header: Vec<&str> = ["layer"].into_iter().chain(loads.iter().map(String::as_str)).collect();
-    let mut table = Table::new("The publisher's time in each layer, medians", &header);
-    for name in &names {
-        let of = |view: &View<'_>| {
-            own(view).iter().find(|one| one.0 == *name).map_or_else(|| "–".to_owned(), |one| shown(one.1))
-        };
-        table.rows.push([(*name).to_owned()].into_iter().chain(views.iter().map(of)).collect());
-    }
+    let of_layer = |view: &View<'_>, name: &str| own(view).into_iter().find(|one| one.0 == name).map(|one| one.1);
+    let row = |name: &&str| {
+        let of = |view: &View<'_>| or_dash(of_layer(view, name), shown);
+        [(*name).to_owned()].into_iter().chain(views.iter().map(of)).collect()
+    };
+    let table = Table::of("The publisher's time in each layer, medians", &header, names.iter().map(row));
     let bar = |view: &View<'_>| {
-        let of = |name: &&str| own(view).iter().find(|one| one.0 == *name).map_or(0, |one| (one.1 * 1e3) as u64);
+        let of = |name: &&str| of_layer(view, name).map_or(0, |us| (us * 1e3) as u64);
         Stack { name: view.cell().load.to_string(), counts: names.iter().map(of).collect(), interval: None }
     };
     let bars: Vec<Stack> = views.iter().map(bar).collect();

@@ -1,7 +1,7 @@
 //! Figure 13 with executors of one and of several threads, and work in the callback.
 
 use super::{View, kinds, seen, shown_or_dash};
-use crate::figures::{percent, rounded};
+use crate::figures::rounded;
 use crate::parts::PartResult;
 use crate::report::Section;
 use crate::scenario::Topics;
@@ -12,13 +12,13 @@ use crate::table::Table;
 /// What threads and work do to the latency at the callback.
 pub(super) fn threads(part: &PartResult) -> Option<Section> {
     let views = View::all(part);
-    let shapes = kinds(&views, |view| (view.cell().topics, others(view)));
+    let shapes = kinds(&views, |view| (view.cell().topics, view.others()));
     let work = kinds(&views, work_ms);
     let most = kinds(&views, threads_of).into_iter().max().filter(|most| *most > 1)?;
     let told = |(topics, count): (Topics, u32), work: f64| {
         let own: Vec<&View<'_>> = views
             .iter()
-            .filter(|view| (view.cell().topics, others(view), work_ms(view)) == (topics, count, work))
+            .filter(|view| (view.cell().topics, view.others(), work_ms(view)) == (topics, count, work))
             .collect();
         let ratios = own.iter().filter(|view| threads_of(view) == most).filter_map(|several| {
             let is_other =
@@ -59,33 +59,23 @@ pub(super) fn threads(part: &PartResult) -> Option<Section> {
 
 fn table(views: &[View<'_>]) -> Table {
     let header = ["cell", "threads", "work", "p50", "p99", "mean", "in time"];
-    let mut table = Table::new("Latency at the beginning of the callback, medians over the runs", &header);
-    for view in views {
-        let (mut due, mut in_time) = (0, 0);
-        for run in &view.result.runs {
-            due += run.totals.due;
-            in_time += run.totals.in_time;
-        }
+    let row = |view: &View<'_>| {
         let name = match view.cell().topics {
-            Topics::One => format!("one to {}", others(view)),
-            _ => format!("{} to one", others(view)),
+            Topics::One => format!("one to {}", view.others()),
+            _ => format!("{} to one", view.others()),
         };
-        table.rows.push(vec![
+        vec![
             format!("{name} {}", view.middleware()),
             threads_of(view).to_string(),
             format!("{} ms", work_ms(view)),
             shown_or_dash(view.p50_us()),
             shown_or_dash(P99.median(view.result)),
             shown_or_dash(view.mean_us()),
-            percent(in_time as f64 / due.max(1) as f64),
-        ]);
-    }
-    table.folded = format!("{} cells", views.len());
-    table
-}
-
-fn others(view: &View<'_>) -> u32 {
-    view.cell().publishers.max(view.cell().subscribers)
+            view.in_time(),
+        ]
+    };
+    let caption = "Latency at the beginning of the callback, medians over the runs";
+    Table { folded: format!("{} cells", views.len()), ..Table::of(caption, &header, views.iter().map(row)) }
 }
 
 fn threads_of(view: &View<'_>) -> u32 {
@@ -99,41 +89,25 @@ fn work_ms(view: &View<'_>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::{self, check_contains};
     use crate::length::Length;
     use crate::paper4::{MachineSize, Paper4Plan};
     use crate::scenario::{Cell, Scenario};
-    use crate::study::StudyResult;
+    use crate::study::RunSummary;
+    use crate::trial::{LatencyFigures, Totals};
 
     /// The part with a median of so many µs for each cell.
     fn part(us: impl Fn(&Cell) -> f64) -> PartResult {
         let machine = MachineSize { cores: 2, memory_bytes: 16 << 30 };
         let plan = Paper4Plan::new((Length::Usual, 5), &machine, &[], &["executors".to_owned()]);
         let scenario = Scenario::parse("x", &plan.parts[0].text).unwrap_or_else(|error| panic!("{error}"));
-        let cells = scenario.cells.iter().map(|cell| {
-            let totals = crate::trial::Totals {
-                due: 100,
-                in_time: 100,
-                response: crate::trial::LatencyFigures {
-                    count: 100,
-                    mean_us: us(cell),
-                    p50_us: Some(us(cell)),
-                    p99_us: Some(us(cell)),
-                    ..Default::default()
-                },
-                ..Default::default()
-            };
-            let run = serde_json::json!({
-                "round": 0, "attempts": 1, "contaminated": false, "unsettled_s": 0.0,
-                "fairness": crate::trial::Fairness::default(), "totals": totals,
-                "publishers": crate::study::PublisherTotals::default(), "pair_p50_us": [], "cpu": 0.5, "losses": []
-            });
-            serde_json::json!({ "cell": cell, "name": cell.to_string(), "runs": [run], "intervals": [] })
+        let study = fixtures::study(&scenario, 1, |cell, _| {
+            let us = us(cell);
+            let (p50_us, p99_us) = (Some(us), Some(us));
+            let response = LatencyFigures { count: 100, mean_us: us, p50_us, p99_us, ..LatencyFigures::default() };
+            let totals = Totals { due: 100, in_time: 100, response, ..Totals::default() };
+            RunSummary { totals, cpu: 0.5, ..RunSummary::default() }
         });
-        let study: StudyResult = serde_json::from_value(serde_json::json!({
-            "schema": StudyResult::SCHEMA, "name": "x", "seed": 1, "fingerprint": "0", "started_unix_s": 0,
-            "environment": crate::host::Environment::read(), "cells": cells.collect::<Vec<_>>(), "differences": [], "judgements": []
-        }))
-        .expect("a study");
         PartResult::of(&plan.parts[0], study)
     }
 
@@ -152,12 +126,13 @@ mod tests {
         };
         let section = threads(&part(us)).expect("a section");
         let seen = section.seen.join("\n");
-        for part in [
-            "with 31 publishers to one node and 2 ms of work for each sample, an executor of 2 threads has 0.500 times",
-            "with 7 publishers to one node and no work, an executor of 2 threads has 1.00 times",
-        ] {
-            assert!(seen.contains(part), "{part:?} not in\n{seen}");
-        }
+        check_contains(
+            &seen,
+            &[
+                "with 31 publishers to one node and 2 ms of work for each sample, an executor of 2 threads has 0.500 times",
+                "with 7 publishers to one node and no work, an executor of 2 threads has 1.00 times",
+            ],
+        );
         // For 7 and for 31: one to many by one thread, many to one by one and by two, each without and with work.
         assert_eq!(section.tables[0].rows.len(), 2 * 6);
     }

@@ -1,7 +1,7 @@
 //! Figures 8 and 9 and the losses: the comparison of vendors.
 
 use super::{View, kinds, seen, span};
-use crate::figures::{grouped, percent};
+use crate::figures::{grouped, or_dash, percent};
 use crate::parts::PartResult;
 use crate::plot::{self, Axis, BoxRow, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
@@ -35,7 +35,6 @@ pub(super) fn over_time(part: &PartResult) -> Option<Section> {
         )
     });
     let caption = "Each picture is a middleware with a number of subscribers: the median of each second, all runs together, and the range of what arrived in it. A second of which half never arrived has no median.";
-    let pictures = panels(&views);
     Some(Section {
         title: "Figure 8: latency of the vendors over time".to_owned(),
         lead: "1–1 and 1–31, 10 Hz, the three types of the paper's Table 1.".to_owned(),
@@ -44,7 +43,7 @@ pub(super) fn over_time(part: &PartResult) -> Option<Section> {
             here.into_iter().filter(|sentence| !sentence.is_empty()),
             why,
         ),
-        figures: some_figure(caption, FigureLayout::Grid, pictures),
+        figures: Figure::of_any(caption, FigureLayout::Grid, panels(&views)).into_iter().collect(),
         tables: study::differences_tables(
             "Each middleware against Thalweg",
             &part.study.differences.iter().filter(|one| one.quantity == P50.name).cloned().collect::<Vec<_>>(),
@@ -107,9 +106,7 @@ fn median_of_due(latencies: &Buckets) -> Option<f64> {
 pub(super) fn losses(part: &PartResult) -> Option<Section> {
     let views = View::all(part);
     let lost = |view: &View<'_>| {
-        let totals = || view.result.runs.iter().map(|run| &run.totals);
-        let lost: u64 = totals().map(|totals| totals.lost).sum();
-        (lost, totals().map(|totals| totals.lost + totals.received()).sum::<u64>())
+        (view.result.sum(|totals| totals.lost), view.result.sum(|totals| totals.lost + totals.received()))
     };
     let share = |view: &View<'_>| {
         let (lost, sent) = lost(view);
@@ -139,17 +136,16 @@ pub(super) fn losses(part: &PartResult) -> Option<Section> {
             .to_owned()
     });
     let middleware = kinds(&views, View::middleware);
-    let mut table = Table::new(
-        "Samples lost, as a share of those sent",
-        &["cell"].into_iter().chain(middleware.iter().map(String::as_str)).collect::<Vec<_>>(),
-    );
-    for data in kinds(&views, |view| view.cell().data()) {
+    let row = |data: String| {
         let of = |name: &String| {
             let own = views.iter().find(|view| view.cell().data() == data && view.middleware() == *name);
-            own.map_or_else(|| "–".to_owned(), |view| percent(share(view)))
+            or_dash(own, |view| percent(share(view)))
         };
-        table.rows.push([data.clone()].into_iter().chain(middleware.iter().map(of)).collect());
-    }
+        [data.clone()].into_iter().chain(middleware.iter().map(of)).collect()
+    };
+    let header: Vec<&str> = ["cell"].into_iter().chain(middleware.iter().map(String::as_str)).collect();
+    let rows = kinds(&views, |view| view.cell().data()).into_iter().map(row);
+    let table = Table::of("Samples lost, as a share of those sent", &header, rows);
     Some(Section {
         title: "Loss of the vendors".to_owned(),
         lead: "The paper's table of lost messages.".to_owned(),
@@ -176,10 +172,8 @@ pub(super) fn boxes(part: &PartResult) -> Option<Section> {
         let axis = Axis::micros(format!("latency, 1–{}, {}", kind.0, kind.1));
         (!rows.is_empty()).then(|| plot::boxes(&axis, &rows))
     };
-    let pictures: Vec<String> = kinds(&views, shape).into_iter().filter_map(picture).collect();
-    if pictures.is_empty() {
-        return None;
-    }
+    let pictures = kinds(&views, shape).into_iter().filter_map(picture).collect();
+    let figure = Figure::of_any("Boxes of all samples of all runs.", FigureLayout::Column, pictures)?;
     let widths: Vec<(String, f64)> = views
         .iter()
         .filter_map(|view| view.quartiles_us().map(|(low, high)| (view.result.name.clone(), high - low)))
@@ -203,7 +197,7 @@ pub(super) fn boxes(part: &PartResult) -> Option<Section> {
             )],
             why,
         ),
-        figures: some_figure("Boxes of all samples of all runs.", FigureLayout::Column, pictures),
+        figures: vec![figure],
         ..Section::default()
     })
 }
@@ -221,10 +215,6 @@ fn row(view: &View<'_>, colour: usize) -> Option<BoxRow> {
         quartiles: (low, high),
         median: all.quantile(0.5)?,
     })
-}
-
-fn some_figure(caption: &str, layout: FigureLayout, pictures: Vec<String>) -> Vec<Figure> {
-    if pictures.is_empty() { Vec::new() } else { vec![Figure::of_many(caption, layout, pictures)] }
 }
 
 fn reliability(view: &View<'_>) -> &'static str {

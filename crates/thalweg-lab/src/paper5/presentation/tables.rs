@@ -1,6 +1,6 @@
 //! Tables of cells: a row for each, a column for each quantity.
 
-use crate::figures::{grouped, rounded};
+use crate::figures::{grouped, or_dash, rounded};
 use crate::paper5::answers::{self, Measure};
 use crate::paper5::cell::ServerCell;
 use crate::paper5::ramp::RampFigures;
@@ -17,11 +17,11 @@ fn scaled(cell: &ServerCellRuns, measure: Measure, factor: f64) -> String {
 }
 
 fn of_step(cell: &ServerCellRuns, text: fn(&RampFigures) -> String) -> String {
-    verdicts::step(cell).map_or_else(|| "–".to_owned(), |figures| text(&figures))
+    or_dash(verdicts::step(cell), |figures| text(&figures))
 }
 
 fn count(threads: Option<u64>) -> String {
-    threads.map_or_else(|| "–".to_owned(), |threads| threads.to_string())
+    or_dash(threads, |threads| threads.to_string())
 }
 
 pub(super) const LAW: [Column; 1] = [("law or server", |cell| cell.cell.contender.short_name())];
@@ -55,7 +55,7 @@ pub(super) const STEP: [Column; 7] = [
     ("served of the highest phase, %", |cell| of_step(cell, |step| rounded(step.served * 1e2))),
     ("caught up after, s", |cell| of_step(cell, |step| step.caught_up_s.map_or_else(|| "never".to_owned(), rounded))),
     ("longest queue", |cell| of_step(cell, |step| step.queue_max.to_string())),
-    ("threads needed", |cell| of_step(cell, |step| step.needed.map_or_else(|| "–".to_owned(), rounded))),
+    ("threads needed", |cell| of_step(cell, |step| or_dash(step.needed, rounded))),
     ("most", |cell| of_step(cell, |step| count(step.threads_max))),
     ("at the end of the highest phase", |cell| of_step(cell, |step| count(step.threads_high))),
     ("at the end", |cell| of_step(cell, |step| count(step.threads_end))),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::distinct;
 use super::latency::QUANTILES;
 use super::source::{CellData, Source};
-use crate::figures::rounded;
+use crate::figures::{or_dash, rounded};
 use crate::peers::CellMiddleware;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
@@ -158,20 +158,15 @@ fn percentiles(name: &str, group: &Group<'_>, x: Axis) -> String {
 }
 
 fn table(groups: &[(String, Group<'_>)], x: &str) -> Table {
-    let mut table =
-        Table::new("Response latency in µs", &["cell", x, "delivered, Mbit/s", "p50", "p90", "p99", "p99.9"]);
     let points = || groups.iter().flat_map(|(_, group)| group);
     let row = |name: &str| -> Option<Vec<String>> {
         let point = points().find(|point| point.cell.name == name)?;
-        let quantile = |(_, q): (&str, f64)| {
-            point.data.quantile(point.cell, q).map_or_else(|| "–".to_owned(), |(value, _)| rounded(value))
-        };
-        let shown = delivered(point).map_or_else(|| "–".to_owned(), rounded);
-        let figures = [rounded(point.x), shown].into_iter().chain(QUANTILES.map(quantile));
+        let quantile = |(_, q): (&str, f64)| or_dash(point.data.quantile(point.cell, q), |(value, _)| rounded(value));
+        let figures = [rounded(point.x), or_dash(delivered(point), rounded)].into_iter().chain(QUANTILES.map(quantile));
         Some([point.cell.name.clone()].into_iter().chain(figures).collect())
     };
-    table.rows = distinct(points().map(|point| point.cell.name.as_str())).into_iter().filter_map(row).collect();
-    table
+    let rows = distinct(points().map(|point| point.cell.name.as_str())).into_iter().filter_map(row);
+    Table::of("Response latency in µs", &["cell", x, "delivered, Mbit/s", "p50", "p90", "p99", "p99.9"], rows)
 }
 
 /// The load offered to each subscriber, in Mbit/s of payload.

@@ -1,7 +1,7 @@
 //! Cells that move the same data side by side, in tables that need no raw data.
 
 use super::distinct;
-use crate::figures::{percent, rounded};
+use crate::figures::{or_dash, percent, rounded};
 use crate::report::Section;
 use crate::study::CellFailure;
 use crate::study::cells::CellResult;
@@ -37,16 +37,19 @@ pub(crate) fn section(result: &StudyResult) -> Section {
 
 /// The cells that have no result, with the reason; nothing where all have one.
 pub(crate) fn failures(result: &StudyResult) -> Option<Section> {
-    let mut table = Table::new("Cells that failed and were left out from then on", &["cell", "round", "why"]);
-    let row =
-        |failure: &CellFailure| vec![failure.name.clone(), (failure.round + 1).to_string(), failure.reason.clone()];
-    table.rows = result.failures.iter().map(row).collect();
+    let table = failures_table("Cells that failed and were left out from then on", &result.failures);
     (!table.rows.is_empty()).then(|| Section {
         title: "Without a result".to_owned(),
         lead: "A peer that fails in a cell has no figure there.".to_owned(),
         tables: vec![table],
         ..Section::default()
     })
+}
+
+/// A row for each cell that failed.
+pub(crate) fn failures_table(caption: &str, failures: &[CellFailure]) -> Table {
+    let row = |one: &CellFailure| vec![one.name.clone(), (one.round + 1).to_string(), one.reason.clone()];
+    Table::of(caption, &["cell", "round", "why"], failures.iter().map(row))
 }
 
 /// The notes of the scenario, if it has any.
@@ -66,9 +69,7 @@ fn table(result: &StudyResult, kind: &str) -> Table {
         let p50 = |cell: &CellResult| cell.median_of(|run| run.totals.response.p50_us).unwrap_or(f64::INFINITY);
         late(one).total_cmp(&late(other)).then(p50(one).total_cmp(&p50(other)))
     });
-    let mut table = Table::new(kind, &HEADER);
-    table.rows = cells.iter().map(|cell| row(result, cell)).collect();
-    table.without_empty_columns()
+    Table::of(kind, &HEADER, cells.iter().map(|cell| row(result, cell))).without_empty_columns()
 }
 
 fn row(result: &StudyResult, cell: &CellResult) -> Vec<String> {
@@ -76,7 +77,7 @@ fn row(result: &StudyResult, cell: &CellResult) -> Vec<String> {
         0.0 => "0".to_owned(),
         share => percent(share),
     };
-    let figure = |of: fn(&RunSummary) -> Option<f64>| cell.median_of(of).map_or_else(dash, rounded);
+    let figure = |of: fn(&RunSummary) -> Option<f64>| or_dash(cell.median_of(of), rounded);
     let jain = cell.runs.iter().map(|run| run.fairness.jain_in_time).fold(1.0, f64::min);
     vec![
         cell.cell.way(),
@@ -90,7 +91,7 @@ fn row(result: &StudyResult, cell: &CellResult) -> Vec<String> {
         figure(|run| run.totals.response.p99_us),
         figure(|run| Some(run.totals.response.max_us).filter(|us| *us > 0.0)),
         figure(|run| Some(run.cpu)),
-        if cell.runs.iter().any(|run| run.pair_p50_us.len() > 1) { rounded(jain) } else { dash() },
+        or_dash(cell.runs.iter().any(|run| run.pair_p50_us.len() > 1).then_some(jain), rounded),
         figure(|run| run.fairness.last_minus_first.p50_us),
         against(result, cell, "response p50"),
         against(result, cell, "response p99"),
@@ -107,15 +108,11 @@ fn against(result: &StudyResult, cell: &CellResult, quantity: &str) -> String {
     let own = |difference: &&Difference| difference.subject == cell.name && difference.quantity.starts_with(quantity);
     let found = result.differences.iter().filter(own).find(is_alike);
     let told = found.and_then(|difference| Some((difference.ratio?.estimate, difference.verdict)));
-    told.map_or_else(dash, |(ratio, verdict)| format!("{} {verdict}", rounded(ratio)))
+    or_dash(told, |(ratio, verdict)| format!("{} {verdict}", rounded(ratio)))
 }
 
 fn share(cell: &CellResult, of: fn(&Totals) -> u64) -> f64 {
     cell.sum(of) as f64 / cell.sum(|totals| totals.due).max(1) as f64
-}
-
-fn dash() -> String {
-    "–".to_owned()
 }
 
 const HEADER: [&str; 16] = [

@@ -4,18 +4,17 @@ use super::source::{Source, Tally};
 use crate::figures::grouped;
 use crate::plot::{Stage, grid, ladder};
 use crate::report::{Figure, Section};
-use crate::study::cells::CellResult;
 use crate::table::Table;
 use crate::trial::Totals;
 
 pub(super) fn section(source: &Source<'_>) -> Section {
     let mut all = Tally::default();
     source.cells.iter().for_each(|cell| all.join(&cell.tally));
-    let sum = |of: fn(&Totals) -> u64| -> u64 { source.result.cells.iter().map(|cell| total(cell, of)).sum() };
+    let sum = |of: fn(&Totals) -> u64| -> u64 { source.result.cells.iter().map(|cell| cell.sum(of)).sum() };
     let rows: Vec<(String, Vec<u64>)> = source
         .each()
         .map(|(cell, data)| {
-            let counts = losses(&data.tally, total(cell, |totals| totals.lost)).map(|(_, count)| count);
+            let counts = losses(&data.tally, cell.sum(|totals| totals.lost)).map(|(_, count)| count);
             (cell.name.clone(), counts.to_vec())
         })
         .collect();
@@ -33,11 +32,11 @@ pub(super) fn section(source: &Source<'_>) -> Section {
         .with_table(counters(&all)),
     ];
     if rows.iter().any(|(_, counts)| counts.iter().any(|count| *count > 0)) {
-        let mut table = Table::new("Losses by cell and layer", &[&["cell"][..], &columns].concat());
         let row = |(name, counts): &(String, Vec<u64>)| {
             [name.clone()].into_iter().chain(counts.iter().map(|count| grouped(*count))).collect()
         };
-        table.rows = rows.iter().map(row).collect();
+        let header = [&["cell"][..], &columns].concat();
+        let table = Table::of("Losses by cell and layer", &header, rows.iter().map(row));
         figures.push(
             Figure::new(
                 "Each field is the loss of one layer in one cell; a dot stands for none.",
@@ -58,10 +57,6 @@ pub(super) fn section(source: &Source<'_>) -> Section {
         figures,
         ..Section::default()
     }
-}
-
-fn total(cell: &CellResult, of: fn(&Totals) -> u64) -> u64 {
-    cell.runs.iter().map(|run| of(&run.totals)).sum()
 }
 
 /// Each place where something can get lost, from the publisher to the application.
@@ -139,9 +134,8 @@ fn culprit(tally: &Tally, lost: u64) -> String {
 }
 
 fn counters(tally: &Tally) -> Table {
-    let mut table = Table::new("Counters that moved, all runs together", &["counter", "count"]);
-    table.rows = tally.layers.iter().map(|(name, count)| vec![name.clone(), grouped(*count)]).collect();
-    table
+    let rows = tally.layers.iter().map(|(name, count)| vec![name.clone(), grouped(*count)]);
+    Table::of("Counters that moved, all runs together", &["counter", "count"], rows)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::runs;
 use super::source::{CellData, Source};
-use crate::figures::rounded;
+use crate::figures::{or_dash, rounded};
 use crate::plot::{Axis, PlotRow, RowMark, rows};
 use crate::report::{Figure, Section};
 use crate::study::cells::CellResult;
@@ -30,7 +30,7 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
     for (cell, data) in &several {
         let fastest = data.pairs.iter().min_by(|a, b| order(a.p50_us, b.p50_us));
         let slowest = data.pairs.iter().max_by(|a, b| order(a.p50_us, b.p50_us));
-        let figure = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
+        let figure = |value: Option<f64>| or_dash(value, rounded);
         let skew: Vec<f64> = cell.runs.iter().filter_map(|run| run.fairness.last_minus_first.p50_us).collect();
         table.rows.push(vec![
             cell.name.clone(),

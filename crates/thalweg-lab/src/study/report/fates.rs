@@ -1,12 +1,13 @@
 //! In time, late, lost, not sent: as subscribers and as publishers saw it.
 
-use crate::figures::grouped;
+use crate::figures::{grouped, or_dash, rounded};
 use crate::plot::{Stack, stacks};
 use crate::report::{Figure, Section};
 use crate::statistics::median_interval;
 use crate::study::cells::CellResult;
 use crate::study::results::{RunSummary, StudyResult};
 use crate::study::tables;
+use crate::table::Table;
 
 /// The samples of all cells, as both ends saw them.
 pub(crate) fn section(result: &StudyResult) -> Section {
@@ -76,20 +77,16 @@ fn stack(cell: &CellResult, of: fn(&RunSummary) -> Vec<u64>) -> Stack {
     }
 }
 
-fn counts(bars: &[Stack]) -> crate::table::Table {
+fn counts(bars: &[Stack]) -> Table {
     let mut header = vec!["cell"];
     header.extend(WRITER_CLASSES.map(|(name, _)| name));
     header.push("share in time, 95 %");
-    let mut table = crate::table::Table::new("Samples as publishers saw them, all runs together", &header);
-    for bar in bars {
-        let interval = bar.interval.map_or_else(
-            || "–".to_owned(),
-            |(low, high)| format!("{} to {} %", crate::figures::rounded(low), crate::figures::rounded(high)),
-        );
+    let row = |bar: &Stack| {
+        let interval = or_dash(bar.interval, |(low, high)| format!("{} to {} %", rounded(low), rounded(high)));
         let counts = bar.counts.iter().map(|count| grouped(*count));
-        table.rows.push([bar.name.clone()].into_iter().chain(counts).chain([interval]).collect());
-    }
-    table
+        [bar.name.clone()].into_iter().chain(counts).chain([interval]).collect()
+    };
+    Table::of("Samples as publishers saw them, all runs together", &header, bars.iter().map(row))
 }
 
 const READER_CLASSES: [(&str, usize); 4] = [("in time", 0), ("late", 4), ("lost", 1), ("not sent", 6)];

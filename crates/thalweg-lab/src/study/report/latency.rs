@@ -1,10 +1,10 @@
 //! Response latencies: percentiles of all cells, distributions, the tail, and the course of the measurement.
 
 use super::source::{CellData, Source};
-use crate::figures::{micros, rounded};
+use crate::figures::{micros, or_dash, rounded};
 use crate::plot::{Axis, BESIDE, COLOURS, Chart, Form, Layer, PlotRow, RowMark, Size, rows};
 use crate::report::{Figure, FigureLayout, Section};
-use crate::statistics::{Buckets, is_supported};
+use crate::statistics::{Buckets, Interval, is_supported};
 use crate::study::cells::CellResult;
 use crate::study::results::StudyResult;
 use crate::table::Table;
@@ -64,7 +64,7 @@ fn tail(source: &Source<'_>) -> Figure {
     let mut table =
         Table::new("Response latency in µs", &["cell", "p90", "p99", "p99.9", "p99.99", "p99.999", "longest"]);
     for (cell, data) in &all {
-        let quantile = |q| data.all.quantile(q).map_or_else(|| "–".to_owned(), rounded);
+        let quantile = |q| or_dash(data.all.quantile(q), rounded);
         let figures = [0.9, 0.99, 0.999, 0.9999, 0.99999].map(quantile);
         let longest = rounded(micros(data.all.max()));
         table.rows.push([cell.name.clone()].into_iter().chain(figures).chain([longest]).collect());
@@ -164,8 +164,8 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
         let longest = data.course.iter().max_by_key(|(_, second)| second.max());
         table.rows.push(vec![
             cell.name.clone(),
-            medians().reduce(f64::min).map_or_else(|| "–".to_owned(), rounded),
-            medians().reduce(f64::max).map_or_else(|| "–".to_owned(), rounded),
+            or_dash(medians().reduce(f64::min), rounded),
+            or_dash(medians().reduce(f64::max), rounded),
             rounded(micros(data.all.max())),
             longest.map_or_else(String::new, |(second, _)| second.to_string()),
         ]);
@@ -194,22 +194,18 @@ pub(super) fn course(source: &Source<'_>) -> Option<Section> {
 fn interval_table(result: &StudyResult) -> Table {
     let mut header = vec!["cell"];
     header.extend(QUANTILES.map(|(name, _)| name));
-    let mut table = Table::new(
-        "Quantiles of the response latency in µs over what was due: the median over the runs with its exact 95 % interval; eight runs are needed",
-        &header,
-    );
-    for cell in &result.cells {
+    let row = |cell: &CellResult| {
         let figure = |(_, quantile): (&str, f64)| {
-            let found =
-                cell.intervals.iter().find(|interval| interval.quantile == quantile).map(|interval| interval.us);
-            found.map_or_else(
-                || "–".to_owned(),
-                |us| format!("{} ({} to {})", rounded(us.estimate), rounded(us.low), rounded(us.high)),
-            )
+            let found = cell.intervals.iter().find(|interval| interval.quantile == quantile);
+            let shown =
+                |us: Interval| format!("{} ({} to {})", rounded(us.estimate), rounded(us.low), rounded(us.high));
+            or_dash(found.map(|interval| interval.us), shown)
         };
-        table.rows.push([cell.name.clone()].into_iter().chain(QUANTILES.map(figure)).collect());
-    }
-    table
+        [cell.name.clone()].into_iter().chain(QUANTILES.map(figure)).collect()
+    };
+    let caption = "Quantiles of the response latency in µs over what was due: the median over the runs with its exact 95 % interval; \
+                   eight runs are needed";
+    Table::of(caption, &header, result.cells.iter().map(row))
 }
 
 /// (1 / (1 − q), latency in microseconds) as far as the samples carry the quantile.

@@ -1,7 +1,7 @@
 //! Other load on the machine in each measured second.
 
 use super::source::Source;
-use crate::figures::{percent, rounded};
+use crate::figures::{or_dash, percent, rounded};
 use crate::host::SecondConditions;
 use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
@@ -25,17 +25,15 @@ pub(super) fn section(source: &Source<'_>) -> Section {
     for (name, of, limit) in kinds {
         let mut shares: Vec<f64> = source.seconds.iter().filter_map(of).collect();
         shares.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            shares.get((share * shares.len() as f64) as usize).copied().map_or_else(|| "–".to_owned(), percent)
-        };
+        let at = |share: f64| or_dash(shares.get((share * shares.len() as f64) as usize).copied(), percent);
         let beyond = limit.map(|limit| shares.iter().filter(|share| **share > limit).count());
         table.rows.push(vec![
             name.trim_end_matches(", %").to_owned(),
             at(0.5),
             at(0.99),
-            shares.last().copied().map_or_else(|| "–".to_owned(), percent),
+            or_dash(shares.last().copied(), percent),
             limit.map_or_else(|| "none".to_owned(), percent),
-            beyond.map_or_else(|| "–".to_owned(), |count| count.to_string()),
+            or_dash(beyond, |count| count.to_string()),
         ]);
     }
     let standstills = source.seconds.iter().map(|second| second.lasted_s).fold(0.0, f64::max);

@@ -1,9 +1,10 @@
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use thalweg::trace::Point;
 
 use super::*;
+use crate::fixtures::{self, LabFolder, check_contains};
 use crate::host::{Environment, SecondConditions};
 use crate::scenario::Scenario;
 use crate::statistics::Interval;
@@ -19,19 +20,18 @@ use thalweg_testing::pages::{check_html, check_offline};
 
 /// A directory with the runs of a scenario, made of arithmetic instead of measurements; removed at the end.
 struct Runs {
-    path: PathBuf,
+    path: LabFolder,
     scenario: Scenario,
 }
 
 impl Runs {
     /// `runs` runs of each cell; subscriber k of run r gets sample n after 100 + 40·k + 3·r + n mod 7 µs, and never every 50th.
     fn new(name: &str, matrix: &str, runs: u32) -> Runs {
-        let path = std::env::temp_dir().join(format!("thalweg-report-{}-{name}", std::process::id()));
+        let path = LabFolder::new(&format!("report-{name}"));
         let text = format!(
             "schema = \"thalweg.scenario/1\"\nname = \"{name}\"\n[matrix]\n{matrix}\n[schedule]\nseconds = 2\nruns = {runs}\nwarm_up_s = 0\n[trace]\nlayers = true\nsample = 25\n"
         );
         let scenario = Scenario::parse(name, &text).unwrap_or_else(|error| panic!("{error}"));
-        fs::create_dir_all(&path).expect("made");
         fs::write(path.join("scenario.toml"), text).expect("written");
         let out = Runs { path, scenario };
         for (cell, round) in (0..out.scenario.cells.len()).flat_map(|cell| (0..runs).map(move |round| (cell, round))) {
@@ -115,19 +115,10 @@ impl Runs {
         };
         cells.iter_mut().for_each(|cell| cell.intervals = [0.5, 0.9, 0.99, 0.999].map(interval).to_vec());
         StudyResult {
-            schema: StudyResult::SCHEMA.to_owned(),
-            name: self.scenario.name.clone(),
-            seed: 1,
             fingerprint: "0123456789abcdef0123".to_owned(),
-            started_unix_s: 0,
-            environment: Environment::read(),
-            hosts: Vec::new(),
-            clock_bound_us: None,
             differences: compare::within(&cells),
             cells,
-            judgements: Vec::new(),
-            failures: Vec::new(),
-            notes: Vec::new(),
+            ..fixtures::study(&self.scenario, 0, |_, _| RunSummary::default())
         }
     }
 
@@ -151,12 +142,6 @@ fn write_traces(folder: &Path) {
             text.push_str(&format!("w,{reader},{sequence},{},{at_ns},1\n", point.name()));
         }
         fs::write(folder.join(format!("trace-{process}.csv")), text).expect("written");
-    }
-}
-
-impl Drop for Runs {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(Path::new(&self.path));
     }
 }
 
@@ -213,24 +198,25 @@ fn panels_that_have_nothing_to_show_are_left_out() {
 fn figures_show_what_the_runs_hold() {
     let runs = Runs::new("figures", "payload_bytes = 100\nrate_hz = 50\nsubscribers = [2, 4]", 8);
     let html = runs.page();
-    for part in [
-        // Two of every hundred samples are lost, and the socket is the only layer that lost something.
-        "96 samples that were written never arrived; the layer that lost most is “socket in” with 192",
-        // Of 1,600 samples that were due 2 % never arrived: the 99th percentile is infinite.
-        "<td>∞</td>",
-        "0 of 32 seconds were disturbed",
-        "J 1.00",
-        // The last step is the longest one: 13 µs.
-        "most of the time goes into “wake up and take”, 13.0 µs in the median",
-        "1–N 100 B 50 Hz",
-        // Eight rounds are enough to tell two cells apart; a quantity that no run has is not judged.
-        "<p class=\"headline\">delivered, share of due: 1 equivalent</p>",
-        "<p class=\"headline\">response p50, µs: 1 worse</p>",
-        "<p class=\"headline\">Not judged: CPU</p>",
-        "n = 4,704 samples in 16 runs",
-    ] {
-        assert!(html.contains(part), "{part}");
-    }
+    check_contains(
+        &html,
+        &[
+            // Two of every hundred samples are lost, and the socket is the only layer that lost something.
+            "96 samples that were written never arrived; the layer that lost most is “socket in” with 192",
+            // Of 1,600 samples that were due 2 % never arrived: the 99th percentile is infinite.
+            "<td>∞</td>",
+            "0 of 32 seconds were disturbed",
+            "J 1.00",
+            // The last step is the longest one: 13 µs.
+            "most of the time goes into “wake up and take”, 13.0 µs in the median",
+            "1–N 100 B 50 Hz",
+            // Eight rounds are enough to tell two cells apart; a quantity that no run has is not judged.
+            "<p class=\"headline\">delivered, share of due: 1 equivalent</p>",
+            "<p class=\"headline\">response p50, µs: 1 worse</p>",
+            "<p class=\"headline\">Not judged: CPU</p>",
+            "n = 4,704 samples in 16 runs",
+        ],
+    );
     // A band around the own curve in both pictures, the baseline in the second alone.
     let (_, distributions) = html.split_once("<h2>Distributions").expect("a section");
     let (distributions, _) = distributions.split_once("</section>").expect("an end");
@@ -242,15 +228,16 @@ fn what_was_counted_on_the_machine_counts_once_for_all_flows_of_a_run() {
     let flow = |name: &str| format!("\n[[flow]]\nname = \"{name}\"\npayload_bytes = 100\nrate_hz = 50\n");
     let runs = Runs::new("flows", &(flow("one") + &flow("other")), 2);
     let html = runs.page();
-    for part in [
-        "the layer that lost most is “socket in” with 24",
-        "0 of 4 seconds were disturbed",
-        "2 of 2",
-        "2 cells · 2 runs",
-        "in 2 runs",
-    ] {
-        assert!(html.contains(part), "{part}");
-    }
+    check_contains(
+        &html,
+        &[
+            "the layer that lost most is “socket in” with 24",
+            "0 of 4 seconds were disturbed",
+            "2 of 2",
+            "2 cells · 2 runs",
+            "in 2 runs",
+        ],
+    );
     let mut result = runs.result();
     result.cells.iter_mut().flat_map(|cell| &mut cell.runs).for_each(|run| run.contaminated = run.round == 1);
     assert_eq!(result.contaminated(), 1);
@@ -297,14 +284,15 @@ fn the_tables_need_no_raw_data_and_put_the_same_data_side_by_side() {
     assert!(slow.contains("| 98.0 % |") && slow.contains("| 88.0 % | 10.0 % | 2.00 % | 0 |"), "{slow}");
     assert!(slow.contains("| 1.00 equivalent |"), "{slow}");
     assert!(!fast.contains("by baseline"), "the baseline moves other data: {fast}");
-    for part in [
-        "> **In 1 of 24 runs the machine was not quiet",
-        &format!("| {} | 2 | its program went away |", failed.name),
-        "- left out: much",
-        "thalweg lab run scenario.toml --seed 1",
-        "- cores: ",
-    ] {
-        assert!(document.text.contains(part), "{part} in {}", document.text);
-    }
+    check_contains(
+        &document.text,
+        &[
+            "> **In 1 of 24 runs the machine was not quiet",
+            &format!("| {} | 2 | its program went away |", failed.name),
+            "- left out: much",
+            "thalweg lab run scenario.toml --seed 1",
+            "- cores: ",
+        ],
+    );
     assert!(document.figures.is_empty());
 }

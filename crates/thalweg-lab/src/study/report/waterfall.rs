@@ -7,7 +7,7 @@ use thalweg::trace::Point;
 
 use super::source::Source;
 use crate::error::LabError;
-use crate::figures::{grouped, rounded};
+use crate::figures::{grouped, or_dash, rounded};
 use crate::plot::{WaterfallStep, waterfall};
 use crate::report::{Figure, Section};
 use crate::statistics::is_supported;
@@ -70,18 +70,16 @@ pub(super) fn section(source: &Source<'_>) -> Option<Section> {
 
 /// A row for each layer.
 fn table(layers: &Layers) -> Table {
-    let mut table = Table::new("Time in each layer", &["layer", "side", "n", "median, µs", "p99, µs"]);
-    let figure = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), rounded);
-    for (point, layer) in layers {
-        table.rows.push(vec![
+    let row = |(point, layer): (&Point, &TracedLayer)| {
+        vec![
             label(*point).to_owned(),
             if *point < Point::Received { "publisher" } else { "subscriber" }.to_owned(),
             grouped(layer.durations_us.len() as u64),
-            figure(layer.quantile(0.5)),
-            figure(layer.quantile(0.99)),
-        ]);
-    }
-    table
+            or_dash(layer.quantile(0.5), rounded),
+            or_dash(layer.quantile(0.99), rounded),
+        ]
+    };
+    Table::of("Time in each layer", &["layer", "side", "n", "median, µs", "p99, µs"], layers.iter().map(row))
 }
 
 fn figure(name: &str, layers: &Layers) -> Option<Figure> {

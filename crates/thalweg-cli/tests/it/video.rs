@@ -313,6 +313,19 @@ fn a_receiver_that_hears_nothing_says_so_in_time() {
 }
 
 #[test]
+fn a_receiver_that_ends_before_its_sender_has_lost_nothing() {
+    let address = address();
+    // It ends within a frame, which takes half a second to come.
+    let options = [&["--bind", &address, "--seconds", "4", "--json"], &SIZE[..]].concat();
+    let receiver = receiver(&address, &options);
+    let sender = Running::start(command(&[&["video", "send", "--to", &address], &SIZE[..]].concat()));
+    let figures = json(&receiver.finish().expect_code(0));
+    drop(sender);
+    assert_eq!((&figures["frames_concealed"], &figures["packets_lost"]), (&0.into(), &0.into()), "{figures}");
+    assert_eq!((&figures["law"]["holds"], &figures["verified"]["holds"]), (&true.into(), &true.into()), "{figures}");
+}
+
+#[test]
 fn a_picture_of_another_size_is_told_apart_from_none() {
     let address = address();
     let send = [&SIZE[..], &["--frames", "3"]].concat();

@@ -83,6 +83,12 @@ impl AudioSender {
         taken
     }
 
+    /// No samples follow: silence fills the packet that the last ones do not.
+    pub fn handle_end(&mut self) {
+        let packet = self.config.format.packet_time().frames() * self.config.format.channels();
+        self.pending.resize(self.pending.len().next_multiple_of(packet), 0);
+    }
+
     /// Appends the next packet to `out`; returns whether one is due: its last sample must have been taken.
     pub fn poll_packet(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let format = self.config.format;

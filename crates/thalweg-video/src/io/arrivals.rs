@@ -100,6 +100,10 @@ impl Arrivals {
         self.receiver.finish();
     }
 
+    pub(super) fn stop(&mut self, now: Instant) {
+        self.receiver.stop(now);
+    }
+
     pub(super) fn ssrc(&self) -> Option<u32> {
         self.receiver.ssrc()
     }

@@ -13,13 +13,15 @@ use crate::rtcp::{LocalStreams, NackEntry, NtpTime, RtcpConfig, RtcpEvent, RtcpP
 use crate::rtp::RtpPacket;
 use crate::sender::Resend;
 
-/// The control of a stream: reports go out by every path, requests by the first.
+/// The control of a stream: reports go out by every path, requests by one.
 pub(super) struct Control {
     session: RtcpSession,
     /// Where reports go, for each path.
     peers: Vec<ControlPeer>,
     /// For each path, whose media came last, and the port of RTCP that it has by the rule.
     sources: Vec<Option<(u32, SocketAddr)>>,
+    /// The path on which media came last.
+    media_path: usize,
     scratch: StreamScratch,
     datagram: Vec<u8>,
     entries: Vec<NackEntry>,
@@ -82,6 +84,7 @@ impl Control {
         Control {
             session,
             sources: vec![None; peers.len()],
+            media_path: 0,
             peers,
             scratch: StreamScratch::default(),
             datagram: Vec::new(),
@@ -134,6 +137,7 @@ impl Control {
         let (Some(peer), Some(source)) = (self.peers.get_mut(path), self.sources.get_mut(path)) else { return };
         let before = source.replace((ssrc, control));
         *peer = peer.after_media(before, (ssrc, control));
+        self.media_path = path;
     }
 
     /// Whether a sender whose last packet came at `heard` is gone without a farewell: neither packets nor reports of it came for
@@ -203,14 +207,19 @@ impl Control {
         }
     }
 
-    /// Asks for packets of the stream `media`, by the first path: a repetition of it would be another request.
+    /// Asks for packets of the stream `media`, by one path: a repetition of it would be another request.
     pub(super) fn send_nack(&mut self, paths: &[MediaSocket], media: u32, entries: impl Iterator<Item = NackEntry>) {
         self.datagram.clear();
         self.entries.clear();
         self.entries.extend(entries);
         self.session.create_nack(media, &self.entries, &mut self.datagram);
-        let known = self.peers.iter().position(|peer| peer.address().is_some()).unwrap_or(0);
-        self.send_by(paths.get(..=known).unwrap_or_default());
+        self.send_on(paths, self.request_path());
+    }
+
+    /// The path on which media came last, since another one may be cut, or else the first one on which somebody is known.
+    fn request_path(&self) -> usize {
+        let is_known = |path: &usize| self.peers.get(*path).is_some_and(|peer| peer.address().is_some());
+        [self.media_path].into_iter().chain(0..self.peers.len()).find(is_known).unwrap_or_default()
     }
 
     /// Sends the last report and leaves.
@@ -222,14 +231,18 @@ impl Control {
 
     /// Sends what was written by these paths, as far as somebody is known there.
     fn send_by(&mut self, paths: &[MediaSocket]) {
+        (0..paths.len()).for_each(|path| self.send_on(paths, path));
+    }
+
+    /// Sends what was written by the path at this place, if somebody is known there.
+    fn send_on(&mut self, paths: &[MediaSocket], path: usize) {
         let Control { peers, scratch, datagram, .. } = self;
-        for (path, peer) in paths.iter().zip(peers) {
-            let Some(to) = peer.address() else { continue };
-            let mut burst = path.control().burst(scratch, to);
-            burst.push([&datagram[..]]);
-            // The next one makes up for one that the system did not take.
-            burst.send(CONTROL_PATIENCE);
-        }
+        let to = peers.get(path).and_then(|peer| peer.address());
+        let (Some(socket), Some(to)) = (paths.get(path), to) else { return };
+        let mut burst = socket.control().burst(scratch, to);
+        burst.push([&datagram[..]]);
+        // The next one makes up for one that the system did not take.
+        burst.send(CONTROL_PATIENCE);
     }
 }
 
@@ -315,6 +328,20 @@ mod tests {
             CompoundWriter::new(&mut bye).bye(&sources, "");
             assert_eq!(control.handle_datagram(now, 0, from, &bye), Some(7), "{sources:?}");
         }
+    }
+
+    #[test]
+    fn requests_go_by_the_path_on_which_packets_come() {
+        let from = address("192.0.2.1:5005");
+        let mut control = Control::new(clock::now(), 1, RtcpConfig::new("a"), vec![ControlPeer::Unknown; 2]);
+        assert_eq!(control.request_path(), 0, "nobody is known");
+        for path in [1, 0, 1] {
+            control.handle_media_source(path, 7, from);
+            assert_eq!(control.request_path(), path);
+        }
+        let peers = vec![ControlPeer::Unknown, ControlPeer::Told(from)];
+        let control = Control::new(clock::now(), 1, RtcpConfig::new("a"), peers);
+        assert_eq!(control.request_path(), 1, "where somebody is known");
     }
 
     #[test]

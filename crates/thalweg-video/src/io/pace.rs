@@ -89,6 +89,12 @@ impl Waits {
     }
 }
 
+/// Hears while `hear` tells of more, until this time: whoever sends without end must not keep a stream from its times. What it tells
+/// first is heard in any case.
+pub(super) fn hear_before(until: Instant, mut hear: impl FnMut() -> bool) {
+    while hear() && clock::now() < until {}
+}
+
 /// The longest sleep during which nothing is heard.
 const SLEEP_MAX: Duration = Duration::from_millis(1);
 /// How long RTCP waits to be read at most while packets leave: a fraction of the round trip that repairs take.
@@ -128,6 +134,26 @@ mod tests {
         let due = now + Duration::from_secs(60);
         assert_eq!(waits.wait(&mut receiver, now, due, due).unwrap(), Ask::Told, "long before it is due");
         assert_eq!(waits.lateness(), Lateness::default());
+    }
+
+    #[test]
+    fn hearing_ends_in_time_however_much_comes() {
+        let (begun, mut heard) = (clock::now(), 0);
+        let mut hear = || {
+            assert!(clock::now() < begun + Duration::from_secs(20), "it does not end");
+            heard += 1;
+            true
+        };
+        hear_before(begun + Duration::from_millis(2), &mut hear);
+        let before = clock::now();
+        hear_before(before, &mut hear);
+        assert!(before >= begun + Duration::from_millis(2) && heard > 1);
+        let mut left = 3;
+        hear_before(Instant::NEVER, || {
+            left -= 1;
+            left > 0
+        });
+        assert_eq!(left, 0, "until nothing is queued");
     }
 
     #[test]

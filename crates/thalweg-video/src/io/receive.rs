@@ -313,9 +313,12 @@ impl<'options> Receiving<'options> {
         }
     }
 
-    /// A sender that goes on under another number, or another one, has taken the place of the one that left.
+    /// A sender that goes on under another number, or another one, has taken the place of the one that left. One whose packets come when
+    /// those that were on their way are gone has not left: somebody else said its farewell.
     fn note_sender(&mut self) {
-        if self.tally.left.is_some_and(|(left, _)| self.arrivals.ssrc() != Some(left)) {
+        let frame_time = self.options.receiver.format.frame_time();
+        let goes_on = |last: Instant| self.tally.heard + frame_time > last;
+        if self.tally.left.is_some_and(|(left, last)| self.arrivals.ssrc() != Some(left) || goes_on(last)) {
             self.tally.left = None;
         }
     }
@@ -401,7 +404,13 @@ impl<'options> Receiving<'options> {
     /// Presents what is left, reports and leaves.
     fn finish(mut self) -> ReceiveReport {
         let now = clock::now();
-        self.arrivals.finish();
+        let received = self.received();
+        if self.tally.left.is_some_and(|(_, last)| now >= last) {
+            self.arrivals.finish();
+        } else {
+            // The stream goes on: a frame that is on its way is no loss.
+            self.arrivals.stop(now);
+        }
         while self.tally.presented < self.options.frames_max
             && let Some(picture) = self.arrivals.poll_frame(now)
         {
@@ -410,7 +419,6 @@ impl<'options> Receiving<'options> {
             let _ = self.pictures.send(picture);
         }
         let report = self.report(now);
-        let received = self.received();
         let local = LocalStreams { received: received.as_slice(), ..LocalStreams::default() };
         self.control.send_bye(now, &self.paths, &local, "receiver ends");
         report

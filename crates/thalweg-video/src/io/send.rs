@@ -13,7 +13,7 @@ use thalweg_transport::{clock, thread};
 use super::control::{Control, ControlPeer};
 use super::frames::{Prepared, PreparedFrames, prepare};
 use super::options::{PathRoom, SendOptions};
-use super::pace::{Ask, Lateness, Waits};
+use super::pace::{Ask, Lateness, Waits, hear_before};
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
 use super::windows::{Seconds, Windows};
 use crate::rfc4175::{PacketPlan, PlanError};
@@ -217,7 +217,7 @@ impl<'options> Sending<'options> {
             let packet = self.sender.poll_timeout();
             let due = packet.min(self.control.poll_timeout()).min(self.tally.window.end()).min(now + STOP_DELAY);
             match waits.wait(&mut self.receiver, clock::now(), due, packet).map_err(SendError::Socket)? {
-                Ask::Told => while self.hear(false) {},
+                Ask::Told => hear_before(due, || self.hear(false)),
                 Ask::Control => {
                     self.hear(true);
                 }

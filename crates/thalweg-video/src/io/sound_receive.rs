@@ -12,6 +12,7 @@ use thalweg_transport::stream::{ReceiveCounts, StreamOptions};
 
 use super::control::{Control, ControlPeer};
 use super::options::{Farewell, TOOL, random_words};
+use super::pace::hear_before;
 use super::receive::{ReceiveError, note_source, open_sockets};
 use super::send::STOP_DELAY;
 use super::socket::{ControlPort, MediaArrival, MediaReceiver, MediaSocket, Protocol};
@@ -155,9 +156,11 @@ impl<'options> SoundReceiver<'options> {
     pub fn run(self, sink: &mut dyn SoundSink, stop: &AtomicBool) -> Result<SoundReceiveReport, ReceiveError> {
         let SoundReceiver { options, paths, receiver } = self;
         let peers = vec![ControlPeer::Unknown; paths.len()];
+        let AudioReceiverConfig { repair, delay, .. } = options.receiver;
+        let repair = if paths.len() > 1 { repair.on_two_paths(delay) } else { repair };
         let hearing = SoundReceiving {
             options,
-            audio: AudioReceiver::new(options.receiver),
+            audio: AudioReceiver::new(AudioReceiverConfig { repair, ..options.receiver }),
             control: Control::new(clock::now(), options.ssrc, options.rtcp.clone(), peers),
             paths,
             receiver,
@@ -197,13 +200,14 @@ impl SoundReceiving<'_> {
             let due = self.next_due().min(self.audio.nack_timeout()).min(self.control.poll_timeout());
             let due = due.min(self.ends()).min(now + STOP_DELAY);
             self.receiver.wait_until(due).map_err(ReceiveError::Socket)?;
-            while self.hear() {}
+            // What is queued is heard before its time to be played, though this thread may be late.
+            hear_before(clock::now() + STOP_DELAY, || self.hear());
             self.ask(clock::now());
             self.follow_picture();
             self.play(clock::now(), sink)?;
             self.report_due(clock::now());
         }
-        while self.hear() {}
+        hear_before(clock::now() + STOP_DELAY, || self.hear());
         self.play_rest(sink)?;
         sink.finish().map_err(ReceiveError::Sink)?;
         let now = clock::now();
@@ -235,8 +239,8 @@ impl SoundReceiving<'_> {
             }
         });
         let current = self.audio.received().map(|stream| stream.ssrc);
-        if self.left.is_some_and(|(left, end)| current != Some(left) || self.heard > end) {
-            // Another sender goes on, the same under another number, or one that was only silent.
+        if self.left.is_some_and(|(left, end)| current != Some(left) || self.heard + LINGER / 2 > end) {
+            // Another sender goes on, the same under another number, or one that was only silent or whose farewell somebody else said.
             self.left = None;
         }
         while let Some(event) = self.control.poll_event() {

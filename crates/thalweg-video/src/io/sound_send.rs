@@ -12,6 +12,7 @@ use thalweg_transport::stream::{IcmpNews, StreamOptions, StreamScratch};
 
 use super::control::{Control, ControlPeer, wall_clock};
 use super::options::{PathRoom, TOOL, random_words};
+use super::pace::hear_before;
 use super::send::{PeerReport, STOP_DELAY, SendError, hear_sender, open_sockets};
 use super::socket::{ControlPort, MediaReceiver, MediaSocket};
 use crate::audio::{AudioFormat, AudioSender, AudioSenderConfig, SAMPLE_RATE_HZ};
@@ -208,7 +209,7 @@ impl SoundSending<'_> {
             self.report_due(now);
             let due = due.min(self.control.poll_timeout()).min(now + STOP_DELAY);
             self.receiver.wait_until(due).map_err(SendError::Socket)?;
-            while self.hear() {}
+            hear_before(due, || self.hear());
         }
         let now = clock::now();
         let local = self.streams();
@@ -224,6 +225,7 @@ impl SoundSending<'_> {
         while self.sender.pending_until() < now + AHEAD {
             self.samples.clear();
             if source.fill(FILL_FRAMES, &mut self.samples).map_err(SendError::Source)? == 0 {
+                self.sender.handle_end();
                 return Ok(false);
             }
             self.sender.handle_samples(now, &self.samples);

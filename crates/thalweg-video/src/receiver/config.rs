@@ -15,8 +15,8 @@ pub enum Repair {
     Off,
     /// By generic NACK (RFC 4585 §6.2.1).
     Nack {
-        /// How long a gap may be due to reordering: default 500 µs. Give more than the difference of the two paths'
-        /// delays where there are two (ST 2022-7: 10 ms or more).
+        /// How long a gap may be due to reordering: default 500 µs. Of two paths, one brings what the other loses: there it counts as
+        /// [`Repair::PATH_WINDOW`] at least, or as half the time until presentation where that is shorter.
         reorder_window: Duration,
         /// The payload type of the stream in which packets are sent again (RFC 4588); `None` if they come in the stream
         /// itself.
@@ -28,9 +28,23 @@ impl Repair {
     /// The default time in which packets may overtake each other.
     pub const REORDER_WINDOW: Duration = Duration::from_micros(500);
 
+    /// By how much the delays of two paths may differ: that of networks with low skew (ST 2022-7, class A).
+    pub const PATH_WINDOW: Duration = Duration::from_millis(10);
+
     /// Requests answered in a stream of payload type `payload_type`, with the default window.
     pub const fn by_retransmission(payload_type: u8) -> Repair {
         Repair::Nack { reorder_window: Repair::REORDER_WINDOW, retransmission: Some(payload_type) }
+    }
+
+    /// The same where there are two paths, and what comes is presented after `playout`.
+    pub(crate) fn on_two_paths(self, playout: Duration) -> Repair {
+        match self {
+            Repair::Off => Repair::Off,
+            Repair::Nack { reorder_window, retransmission } => {
+                let reorder_window = reorder_window.max(Repair::PATH_WINDOW.min(playout / 2));
+                Repair::Nack { reorder_window, retransmission }
+            }
+        }
     }
 
     pub(crate) const fn retransmission(self) -> Option<u8> {

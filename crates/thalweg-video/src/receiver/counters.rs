@@ -41,7 +41,8 @@ pub struct PacketCounters {
     pub recovered: u64,
     /// Numbers that never came and are given up.
     pub lost: u64,
-    /// Numbers that are missing and may still come; 0 after [`finish`](super::VideoReceiver::finish).
+    /// Numbers that are missing and may still come; 0 after [`finish`](super::VideoReceiver::finish), and those of frames that were not
+    /// waited for after [`stop`](super::VideoReceiver::stop).
     pub outstanding: u64,
     /// Packets that came again, over a second path, or though they were sent again in vain.
     pub duplicates: u64,

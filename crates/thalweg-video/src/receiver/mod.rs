@@ -11,6 +11,7 @@ mod conceal;
 mod config;
 mod counters;
 mod coverage;
+mod extended;
 mod frame_piece;
 mod lines;
 mod numbering;
@@ -96,7 +97,9 @@ impl VideoReceiver {
     /// A number of the configuration is outside its range.
     pub fn new(config: ReceiverConfig) -> Result<VideoReceiver, ReceiverError> {
         config.check()?;
-        let repairs = match config.repair {
+        let repair =
+            if config.paths == Paths::Two { config.repair.on_two_paths(config.playout) } else { config.repair };
+        let repairs = match repair {
             Repair::Off => None,
             Repair::Nack { reorder_window, .. } => Some(Repairs::new(reorder_window, config.playout)),
         };
@@ -236,6 +239,17 @@ impl VideoReceiver {
     /// Ends the stream: what is missing is lost, and every frame is due.
     pub fn finish(&mut self) {
         self.numbers.finish();
+        self.is_finished = true;
+    }
+
+    /// Ends receiving while the stream goes on. Frames that are complete or whose time has come are given out up to the first other
+    /// one; that and those behind it do not count, and what is missing of them stays outstanding.
+    pub fn stop(&mut self, now: Instant) {
+        let playout = &self.playout;
+        let is_due = |slot: &Slot| playout.deadline(slot.timestamp).is_some_and(|deadline| deadline <= now);
+        let highest = self.slots.keep_while(|slot| slot.completed.is_some() || is_due(slot));
+        let highest = highest.max(self.presentation.highest());
+        self.numbers.stop(highest.map_or(0, |highest| highest.saturating_add(1)));
         self.is_finished = true;
     }
 

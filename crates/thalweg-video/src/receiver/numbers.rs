@@ -126,6 +126,13 @@ impl Numbers {
         self.paths.iter_mut().flat_map(|paths| paths.iter_mut()).for_each(SequenceWindow::finish);
     }
 
+    /// Gives up what is missing below `end`; what is missing from there on may still come, and nobody waits for it.
+    pub(super) fn stop(&mut self, end: u64) {
+        self.restart.finish();
+        self.window.give_up_below(end);
+        self.paths.iter_mut().flat_map(|paths| paths.iter_mut()).for_each(|path| path.give_up_below(end));
+    }
+
     /// Writes the totals into `packets`.
     pub(super) fn total(&self, packets: &mut PacketCounters) {
         let totals = self.window.totals();

@@ -78,6 +78,11 @@ impl Presentation {
         before
     }
 
+    /// The highest number of the last frame that left; `None` before any.
+    pub(super) fn highest(&self) -> Option<u64> {
+        self.last.map(|(_, highest)| highest)
+    }
+
     /// Makes a frame ready that leaves its slot, or passes it over. Its memory goes back to `slots`.
     pub(super) fn push(&mut self, mut slot: Slot, deadline: Instant, slots: &mut Slots, frames: &mut FrameCounters) {
         let missing = slot.coverage.missing();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::bits::Bits;
+use super::extended::Extended;
 
 /// Packets that a window remembers at most: 8 frames of 8K UHD in small packets.
 const CAPACITY_MAX: usize = 1 << 20;
@@ -14,10 +15,6 @@ const JUMP_MAX: u64 = 3000;
 const CONFIRM_MAX: u64 = 64;
 /// Packets in a row from far behind that show a restart of the sender.
 const RESTART_PACKETS: u32 = 16;
-/// Packets in a row whose upper halves agree before they are used.
-const EXTENDED_TRUST: u32 = 64;
-/// Packets in a row whose upper halves differ before that trust ends: a single one may be damaged or forged.
-const EXTENDED_DOUBT: u32 = 16;
 
 /// How a packet came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +205,17 @@ impl SequenceWindow {
         self.extended = Extended::default();
     }
 
+    /// Lets the numbers below `end` leave the window: those that did not come are lost.
+    pub(crate) fn give_up_below(&mut self, end: u64) {
+        for number in self.floor..end.min(self.next) {
+            let has_arrived = self.arrived.take(number);
+            self.asked.take(number);
+            self.present -= u64::from(has_arrived);
+            self.totals.lost += u64::from(!has_arrived);
+        }
+        self.floor = end.clamp(self.floor, self.next);
+    }
+
     /// The totals of all numbers from the first to the highest one.
     pub(crate) fn totals(&self) -> PacketTotals {
         let outstanding = self.next - self.floor - self.present;
@@ -267,14 +275,9 @@ impl SequenceWindow {
     /// Numbers up to `next` are known of; those that leave the window are lost unless they arrived.
     fn advance(&mut self, next: u64) {
         let floor = next.saturating_sub(self.arrived.capacity()).max(self.floor);
-        for number in self.floor..floor.min(self.next) {
-            let has_arrived = self.arrived.take(number);
-            self.asked.take(number);
-            self.present -= u64::from(has_arrived);
-            self.totals.lost += u64::from(!has_arrived);
-        }
+        self.give_up_below(floor);
         // Numbers that leave before they were in.
-        self.totals.lost += floor.saturating_sub(self.next.max(self.floor));
+        self.totals.lost += floor.saturating_sub(self.next);
         (self.floor, self.next) = (floor, next);
     }
 
@@ -308,32 +311,6 @@ impl SequenceWindow {
         self.finish();
         (self.first, self.floor, self.next) = (number, number, number);
         self.insert_near(number, Way::Stream)
-    }
-}
-
-/// Whether the upper halves of a sender's numbers count on as they should.
-#[derive(Clone, Copy, Debug, Default)]
-struct Extended {
-    /// Packets that agreed, until one does not before there is trust.
-    agreeing: u32,
-    /// Packets in a row that did not.
-    differing: u32,
-}
-
-impl Extended {
-    fn record(&mut self, number: u64, extended: u16) {
-        if (number >> 16) as u16 == extended {
-            (self.agreeing, self.differing) = (self.agreeing.saturating_add(1), 0);
-            return;
-        }
-        self.differing = self.differing.saturating_add(1);
-        if !self.is_trusted() || self.differing >= EXTENDED_DOUBT {
-            self.agreeing = 0;
-        }
-    }
-
-    fn is_trusted(self) -> bool {
-        self.agreeing >= EXTENDED_TRUST
     }
 }
 

@@ -251,6 +251,13 @@ impl Slots {
         Some(slot)
     }
 
+    /// Gives up frames from the first one on that is not to be kept; tells the highest number of the packets of the others.
+    pub(super) fn keep_while(&mut self, keeps: impl Fn(&Slot) -> bool) -> Option<u64> {
+        let end = self.slots.iter().position(|slot| !keeps(slot)).unwrap_or(self.slots.len());
+        self.slots.truncate(end);
+        self.slots.iter().filter_map(|slot| slot.numbers).map(|(_, highest)| highest).max()
+    }
+
     /// Gives up the newest frame if a few packets alone tell of it, from beyond all frames that may be held together with one of
     /// time stamp `timestamp`: somebody else may have sent them. Tells whether there is room now.
     pub(super) fn drop_doubtful(&mut self, timestamp: i64) -> bool {

@@ -1,5 +1,6 @@
 mod forged;
 mod numbers;
+mod stop;
 
 use super::*;
 use crate::format::{FrameRate, PixelFormat, Scan, VideoFormat};
@@ -408,6 +409,22 @@ fn drift_is_told_in_millionths_and_in_seconds_a_frame() {
     assert!((drift - 100.0).abs() < 1.0, "{drift}");
     let seconds = receiver.seconds_per_slipped_frame().unwrap();
     assert!((seconds - 333.7).abs() < 4.0, "{seconds}");
+}
+
+#[test]
+fn two_paths_have_time_to_differ_before_anything_is_asked_for() {
+    let micros = Duration::from_micros;
+    let window = |reorder_window, playout| {
+        let told = Repair::Nack { reorder_window, retransmission: Some(97) };
+        match told.on_two_paths(playout) {
+            Repair::Nack { reorder_window, retransmission: Some(97) } => reorder_window,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(window(Repair::REORDER_WINDOW, micros(66_000)), Repair::PATH_WINDOW);
+    assert_eq!(window(micros(30_000), micros(66_000)), micros(30_000), "longer than that");
+    assert_eq!(window(Repair::REORDER_WINDOW, micros(8000)), micros(4000), "and never too late to be asked for");
+    assert_eq!(Repair::Off.on_two_paths(micros(66_000)), Repair::Off);
 }
 
 #[test]

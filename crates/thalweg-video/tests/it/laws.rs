@@ -186,6 +186,23 @@ fn two_paths_lose_only_what_both_lose() {
 }
 
 #[test]
+fn what_the_slower_path_brings_is_not_asked_for() {
+    let first = Weather { loss: 0.1, ..Weather::default() };
+    let second = Weather { delay: Duration::from_millis(4), ..Weather::default() };
+    let mut world = World::new(7, format(SMALL, Scan::Progressive), FORMS[0], |config| {
+        config.paths = Paths::Two;
+        config.repair = Repair::by_retransmission(97);
+    })
+    .weather(first, second);
+    world.run(40);
+    world.finish();
+    check(&world);
+    let counters = world.receiver.counters();
+    assert_eq!((counters.packets.lost, counters.packets.recovered), (0, 0), "{counters:?}");
+    assert_eq!((counters.repair.requests, world.sender.counters().packets_resent), (0, 0), "{counters:?}");
+}
+
+#[test]
 fn requests_complete_999_of_1000_frames_at_five_percent_loss() {
     let weather = Weather { loss: 0.05, ..Weather::default() };
     let mut world = World::new(5, format((480, 270), Scan::Progressive), (Packing::Equal, 1452), |config| {

@@ -261,6 +261,35 @@ fn two_paths_that_lose_different_packets_lose_nothing_together() {
 }
 
 #[test]
+fn what_is_lost_comes_again_though_the_first_of_two_paths_is_cut() {
+    let format = small(Scan::Progressive);
+    let mut receive = receive_options(format, free());
+    receive.bind.push(free());
+    receive.receiver.repair = Repair::by_retransmission(REPETITIONS);
+    let relays = [Relay::new(receive.bind[0]), Relay::new(receive.bind[1])];
+    let mut send = send_options(relays[0].address());
+    send.to.push(relays[1].address());
+    let resend = Resend::Retransmission { payload_type: REPETITIONS, ssrc: 3, first_sequence: 0 };
+    send.sender = SenderConfig { resend, ..send.sender };
+    let [stop, cut] = [(); 2].map(|()| AtomicBool::new(false));
+    let mut sink = Checking::new(format);
+    let (received, lost) = std::thread::scope(|scope| {
+        scope.spawn(|| relays[0].run(&cut, |_| false));
+        let relayed = scope.spawn(|| relays[1].run(&stop, |packet| packet % 25 == 7));
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            cut.store(true, Ordering::Relaxed);
+        });
+        let (_, received) = exchange(60, &mut sink, &receive, &send);
+        stop.store(true, Ordering::Relaxed);
+        (received, relayed.join().unwrap().1)
+    });
+    let packets = received.receiver.packets;
+    // The first path brought what the second one lost in the first quarter of a second.
+    assert!(packets.are_consistent() && packets.recovered * 2 > lost, "{packets:?} of {lost}");
+}
+
+#[test]
 fn a_slow_sink_loses_frames_and_no_packets() {
     let format = small(Scan::Progressive);
     let receive = receive_options(format, free());
@@ -385,6 +414,49 @@ fn limits_and_a_stop_end_a_receiver() {
     receive.frames_max = 5;
     let (_, report) = exchange(30, &mut NullSink, &receive, &send_options(receive.bind[0]));
     assert!(report.receiver.frames.complete >= 5 && report.elapsed < Duration::from_secs(20), "{report:?}");
+}
+
+#[test]
+fn a_receiver_that_ends_before_its_sender_has_lost_nothing_and_reports_it() {
+    let format = small(Scan::Progressive);
+    let mut receive = receive_options(format, free());
+    // Its last report is the only one.
+    receive.rtcp.first_report = Duration::from_secs(60);
+    receive.duration = Duration::from_millis(700);
+    let mut sink = Checking::new(format);
+    let (sent, received) = exchange(60, &mut sink, &receive, &send_options(receive.bind[0]));
+    let (packets, frames) = (received.receiver.packets, received.receiver.frames);
+    assert!(frames.complete > 5 && frames.complete < sent.sender.frames_sent, "{frames:?}");
+    // Only a machine that stalls makes packets late.
+    assert!((frames.concealed, sink.concealed) == (0, 0) || packets.late > 0, "{frames:?} {packets:?}");
+    assert_eq!(frames.expected(), frames.complete + frames.concealed, "a frame on its way is none of its own");
+    assert_eq!(packets.lost, 0, "{packets:?}");
+    assert_eq!(sent.peer.map(|peer| (peer.ssrc, peer.lost)), Some((receive.ssrc, 0)));
+}
+
+#[test]
+fn a_farewell_that_somebody_else_says_does_not_end_a_receiver() {
+    let format = small(Scan::Progressive);
+    let receive = receive_options(format, free());
+    let mut send = send_options(receive.bind[0]);
+    // Whoever reports first speaks for a number.
+    send.rtcp.first_report = Duration::from_secs(60);
+    let (mut sink, to) = (Checking::new(format), receive.bind[0]);
+    let mut farewell = Vec::new();
+    let mut writer = CompoundWriter::new(&mut farewell);
+    writer.receiver_report(send.sender.ssrc, &[]);
+    writer.description(send.sender.ssrc, &[(SDES_CNAME, "another")]);
+    writer.bye(&[send.sender.ssrc], "");
+    let (sent, received) = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(350));
+            UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&farewell, to).unwrap();
+        });
+        exchange(60, &mut sink, &receive, &send)
+    });
+    let packets = received.receiver.packets;
+    assert_eq!((packets.received, packets.lost), (sent.sender.packets_sent, 0), "{packets:?}");
+    assert!(received.elapsed < Duration::from_secs(20), "the sender's own farewell ends it");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use thalweg_video::io::{
     run_sound_receiver, run_sound_sender,
 };
 use thalweg_video::receiver::{ReceiverConfig, Repair};
+use thalweg_video::rtcp::{CompoundWriter, SDES_CNAME};
 use thalweg_video::rtp::RtpHeader;
 use thalweg_video::sdp::AudioEncoding;
 use thalweg_video::sender::Resend;
@@ -121,6 +122,36 @@ fn another_sender_of_sound_is_heard_where_a_farewell_is_not_the_end() {
         let received = heard.stream.expect("packets came").received;
         assert_eq!((received, heard.counters.starts), (sent[..count].iter().sum(), starts), "{farewell:?}: {heard:?}");
     }
+}
+
+#[test]
+fn a_farewell_that_somebody_else_says_does_not_end_sound() {
+    let format = AudioFormat::new(AudioEncoding::L24, 2, PacketTime::Millisecond).unwrap();
+    let hear = hear_options(format);
+    let mut send = SoundSendOptions::new(hear.bind[0], format, 98).unwrap();
+    // Whoever reports first speaks for a number.
+    (send.control, send.rtcp.first_report) = (ControlPort::Multiplexed, Duration::from_secs(60));
+    let mut farewell = Vec::new();
+    let mut writer = CompoundWriter::new(&mut farewell);
+    writer.receiver_report(send.sender.ssrc, &[]);
+    writer.description(send.sender.ssrc, &[(SDES_CNAME, "another")]);
+    writer.bye(&[send.sender.ssrc], "");
+    let [is_sent, is_over] = [(); 2].map(|()| AtomicBool::new(false));
+    let (sent, heard) = std::thread::scope(|scope| {
+        let hearing = scope.spawn(|| run_sound_receiver(&mut NullSink, &hear, &is_over).unwrap());
+        std::thread::sleep(Duration::from_millis(100));
+        let sending = scope.spawn(|| run_sound_sender(&mut ToneSource::new(2), &send, &is_sent).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&farewell, hear.bind[0]).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        is_sent.store(true, Ordering::Relaxed);
+        let sent = sending.join().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        is_over.store(true, Ordering::Relaxed);
+        (sent, hearing.join().unwrap())
+    });
+    let received = heard.stream.expect("packets came").received;
+    assert_eq!((received, heard.counters.starts), (sent.packets, 1), "{heard:?}");
 }
 
 #[test]

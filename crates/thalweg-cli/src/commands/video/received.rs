@@ -69,6 +69,7 @@ pub struct FateLaw {
     pub received: u64,
     pub recovered: u64,
     pub lost: u64,
+    /// Missing when receiving ended, of frames whose time had not come.
     pub outstanding: u64,
     pub expected: u64,
     pub holds: bool,
@@ -216,7 +217,7 @@ impl FateLaw {
             lost: packets.lost,
             outstanding: packets.outstanding,
             expected: packets.expected,
-            holds: packets.are_consistent() && packets.outstanding == 0,
+            holds: packets.are_consistent(),
         }
     }
 }

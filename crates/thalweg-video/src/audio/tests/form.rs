@@ -126,6 +126,24 @@ fn a_late_sender_drops_packets_and_a_pause_is_passed_over() {
 }
 
 #[test]
+fn the_last_samples_leave_with_silence_behind_them() {
+    let mut sender = sender(AudioEncoding::L16, 1, PacketTime::EighthMillisecond);
+    sender.handle_samples(at(0), &[256; 8]);
+    sender.handle_end();
+    let mut payloads = Vec::new();
+    for end in [125, 250] {
+        let mut out = Vec::new();
+        assert!(sender.poll_packet(at(end), &mut out));
+        payloads.push(out.split_off(12));
+    }
+    let whole: Vec<u8> = [0, 1].repeat(6);
+    let last: Vec<u8> = [&[0, 1, 0, 1][..], &[0; 8]].concat();
+    assert_eq!(payloads, [whole, last]);
+    sender.handle_end();
+    assert_eq!(sender.poll_timeout(), Instant::NEVER, "nothing is left");
+}
+
+#[test]
 fn a_second_of_samples_waits_at_most() {
     let mut sender = sender(AudioEncoding::L16, 8, PacketTime::Millisecond);
     assert_eq!(sender.handle_samples(at(0), &vec![0; 500_000]), 48_000 * 8);

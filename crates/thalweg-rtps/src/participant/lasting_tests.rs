@@ -268,6 +268,24 @@ fn what_only_late_readers_would_get_makes_room_for_writes() {
 }
 
 #[test]
+fn the_next_writer_brings_its_own_memory_for_the_history() {
+    let mut net = Net::new(1);
+    let held_after_nine = |net: &mut Net, history_bytes_max: usize| {
+        let options = WriterOptions { history_bytes_max, ..WriterOptions::default() };
+        let config = WriterConfig { options, ..config(transient(100), Keyed::No, "") };
+        let writer = net.nodes[0].participant.create_writer(net.now, config).expect("the history is free");
+        (0..9).for_each(|_| assert!(net.write(0, &writer, &[0; 1_000])));
+        let held = writer.lock().held();
+        delete(net, writer);
+        held
+    };
+    let few = held_after_nine(&mut net, 4_000);
+    assert!((1..=4).contains(&few), "{few} of 1,000 bytes in 4,000");
+    assert_eq!(held_after_nine(&mut net, 1 << 20), few + 9);
+    assert_eq!(held_after_nine(&mut net, 4_000), few);
+}
+
+#[test]
 fn an_instance_that_has_ended_goes_after_the_cleanup_delay() {
     let mut net = Net::new(2);
     let mut qos = transient(1);

@@ -150,6 +150,24 @@ fn one_participant_takes_no_more_memory_than_its_share() {
 }
 
 #[test]
+fn descriptions_of_types_count_for_the_share_of_a_participant() {
+    let mut subject = Subject::new();
+    subject.announce(&peer(PREFIX, FORGER), address(FORGER));
+    let right = subject.numbers_for(FORGER);
+    subject.answer(PREFIX, right, 1, address(FORGER));
+    let mut payload = Vec::new();
+    for index in 0..500i64 {
+        let guid = Guid::new(PREFIX, EntityId::user_writer(index as u32 + 1, Keyed::No));
+        let data = PublicationData::new(guid, "elsewhere", "type", WriterQos::default());
+        payload.clear();
+        data.with_type_information(Some(vec![0u8; 60_000].into())).encode(&mut payload);
+        subject.receive(&data_message(PREFIX, EntityId::PUBLICATIONS_WRITER, index + 1, &payload), address(FORGER));
+    }
+    let count = subject.participant().publications().filter(|known| known.data.guid.prefix == PREFIX).count();
+    assert!((260..=280).contains(&count), "{count} of 60 kB in 16 MiB");
+}
+
+#[test]
 fn all_participants_together_take_no_more_memory_than_is_theirs() {
     let mut subject = Subject::new();
     let limits = DiscoveryLimits { bytes_max: 1 << 20, ..DiscoveryLimits::default() };

@@ -46,6 +46,8 @@ mod liveliness;
 #[cfg(test)]
 mod liveliness_tests;
 mod matching;
+#[cfg(test)]
+mod moved_tests;
 mod neighbours;
 mod origin;
 mod parting;
@@ -255,11 +257,14 @@ impl Participant {
         }
         self.config.addresses = addresses;
         self.describe_self();
+        self.rematch_participant(now, self.config.prefix);
         self.look_around();
         self.announcer.announce_soon(now);
         // The configured addresses do not reach every known participant.
         let others = self.database.participants.keys().filter(|prefix| **prefix != self.config.prefix);
         others.for_each(|prefix| self.announcer.greet(*prefix));
+        // Whoever does not acknowledge this is out of reach where it is known to be, and looked for at its other addresses.
+        self.announcer.hasten_message(now);
     }
 
     /// Size of the receive buffers of its sockets, which it announces.

@@ -27,7 +27,7 @@ pub(super) fn address(ip: [u8; 4]) -> SocketAddr {
 /// A participant that is driven by hand, and the datagrams that it sends to unicast addresses.
 pub(super) struct Subject {
     pub(super) net: Net,
-    sent: Vec<(Locator, Vec<u8>)>,
+    pub(super) sent: Vec<(Locator, Vec<u8>)>,
     received: usize,
 }
 

@@ -76,7 +76,7 @@ impl Participant {
 
     fn handle_announced(&mut self, now: Instant, source: GuidPrefix, from: SocketAddr, announced: &[u8]) {
         let known = self.database.participants.get(&source);
-        if known.is_some_and(|known| *known.announced == *announced) {
+        if known.is_some_and(|known| *known.announced == *announced) && !self.may_have_moved(source, from.ip()) {
             return;
         }
         if let Some(key) = self.strangers.find_same(source, from.ip(), announced) {
@@ -90,6 +90,19 @@ impl Participant {
         }
     }
 
+    /// Whether a known participant speaks from another one of its addresses and has left several questions unanswered where it is known to
+    /// be: a network between the two is gone, of which its announcements need not tell.
+    fn may_have_moved(&self, prefix: GuidPrefix, from: IpAddr) -> bool {
+        let (local, known) = (&self.config.addresses, self.database.participants.get(&prefix));
+        let is_elsewhere =
+            known.is_some_and(|known| known.reach.sends_from(local, from) && !known.reach.is_at(local, from));
+        is_elsewhere
+            && self.endpoints.builtin().standard().any(|topic| {
+                let writer = self.endpoints.writer(topic.writer);
+                writer.is_some_and(|writer| writer.lock().is_reader_silent(Guid::new(prefix, topic.reader)))
+            })
+    }
+
     /// Files a stranger, or updates a known participant.
     fn handle_announcement(&mut self, now: Instant, source: SocketAddr, data: ParticipantData, announced: &[u8]) {
         let prefix = data.guid_prefix;
@@ -101,28 +114,31 @@ impl Participant {
         if is_no_peer {
             return;
         }
+        let may_have_moved = self.may_have_moved(prefix, source.ip());
         let (local, host) = (&self.config.addresses, self.config.host);
         if let Some(known) = self.database.participants.get_mut(&prefix) {
             let is_there = known.reach.sends_from(local, source.ip());
-            // The same data from another source address do not move a participant.
             if *known.data == data {
                 self.housemates.listen_to(&data);
                 if is_there && *known.announced != *kept(announced) {
                     known.announced = kept(announced).into();
                 }
-                return;
-            }
-            if !self.company.accepts(&data) {
+                // The same data from another source address do not move a participant that answers.
+                if !may_have_moved {
+                    return;
+                }
+            } else if !self.company.accepts(&data) {
                 // Only the participant itself may change its groups.
                 if is_there {
                     self.avoid(now, &data);
                 }
                 return;
-            }
-            let reach = Reach::within(local, host, &data, source, Some(known.reach.proved().to_vec()));
-            if is_there && !reach.metatraffic.is_empty() {
-                known.announced = kept(announced).into();
-                return self.update_participant(now, data, reach);
+            } else {
+                let reach = Reach::within(local, host, &data, source, Some(known.reach.proved().to_vec()));
+                if is_there && !reach.metatraffic.is_empty() {
+                    known.announced = kept(announced).into();
+                    return self.update_participant(now, data, reach);
+                }
             }
         } else if !self.company.accepts(&data) {
             return self.avoid(now, &data);
@@ -165,15 +181,16 @@ impl Participant {
         let Some(half) = HALVES.iter().position(|(writer, _)| *writer == heartbeat.writer) else {
             return self.note_stranger_waits(now, source, from, (heartbeat.writer, write::HEARTBEAT_LEN));
         };
+        let is_empty = heartbeat.last < heartbeat.first;
         if self.database.participants.contains_key(&source) {
-            return self.housemates.note_heartbeat(source, heartbeat);
-        }
-        if self.strangers.is_empty() {
-            return;
+            self.housemates.note_heartbeat(source, heartbeat);
+            // Our reader answers where the participant is known to be. If it may have moved, it is answered there, too: both ends may have.
+            if !is_empty || self.strangers.find_from(source, from.ip()).is_none() {
+                return;
+            }
         }
         let Some(key) = self.strangers.find(source, from.ip()) else { return };
         let Some(stranger) = self.strangers.get_mut(key) else { return };
-        let is_empty = heartbeat.last < heartbeat.first;
         if !is_empty {
             // It knows us and waits: a challenge or its answer was lost.
             stranger.has_spoken = true;
@@ -454,6 +471,8 @@ impl Participant {
         if let Some(before) = before {
             outbox.begin(&[before]);
             write::header(outbox.buffer(), self.config.prefix);
+            // The numbers that prove the new address go to that one alone.
+            let numbers = before.socket_address().map(|at| [0, 1].map(|half| secret.challenge(key.0, at.ip(), half)));
             self.append_challenge(key.0, &halves, numbers.unwrap_or_default(), outbox);
         }
         outbox.finish();

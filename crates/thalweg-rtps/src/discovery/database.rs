@@ -100,7 +100,9 @@ impl EndpointData for PublicationData {
     fn heap_bytes(&self) -> usize {
         let PublicationData { topic_name, type_name, entity_name, qos, unicast, multicast, .. } = self;
         let WriterQos { attached, partition, data_representation, .. } = &**qos;
-        bytes_beside([topic_name, type_name, entity_name], attached, partition)
+        size_of_val(&**qos)
+            + bytes_beside([topic_name, type_name, entity_name], attached, partition)
+            + self.type_information.as_deref().map_or(0, <[u8]>::len)
             + vec_bytes(data_representation)
             + vec_bytes(unicast)
             + vec_bytes(multicast)
@@ -123,7 +125,9 @@ impl EndpointData for SubscriptionData {
     fn heap_bytes(&self) -> usize {
         let SubscriptionData { topic_name, type_name, entity_name, qos, unicast, multicast, filter, .. } = self;
         let ReaderQos { attached, partition, data_representation, .. } = &**qos;
-        bytes_beside([topic_name, type_name, entity_name], attached, partition)
+        size_of_val(&**qos)
+            + bytes_beside([topic_name, type_name, entity_name], attached, partition)
+            + self.type_information.as_deref().map_or(0, <[u8]>::len)
             + vec_bytes(data_representation)
             + vec_bytes(unicast)
             + vec_bytes(multicast)
@@ -202,7 +206,11 @@ impl<D: EndpointData> EndpointTable<D> {
     }
 
     fn charge(data: &D) -> usize {
-        size_of::<Known<D>>() + PLACE_BYTES + data.heap_bytes() + TopicIndex::bytes_for(data.topic_name())
+        size_of::<Known<D>>()
+            + size_of::<D>()
+            + PLACE_BYTES
+            + data.heap_bytes()
+            + TopicIndex::bytes_for(data.topic_name())
     }
 
     /// Bytes of memory that count for the endpoints of a participant.

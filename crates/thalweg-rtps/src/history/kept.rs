@@ -109,6 +109,11 @@ impl WriterHistory {
         self
     }
 
+    /// Changes the byte budget. What is held beyond it, and every reader has, makes room for the next change.
+    pub(crate) fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bounds.bytes_max = bytes_max;
+    }
+
     /// Everything that is pushed from now on is told to a store, which has set numbers aside up to `reserved`. What is held is stored.
     pub(crate) fn begin_journal(&mut self, reserved: SequenceNumber) {
         let (next, stored) = (self.last.next(), self.last);

@@ -86,6 +86,7 @@ impl Writer {
         self.outgoing = Outgoing::new(next, &qos.transmission.method);
         self.collection = Collection::new(&qos.transmission.method);
         self.room = Room::new(&qos, options.history_bytes_max);
+        self.history.set_bytes_max(options.history_bytes_max);
         self.history.sent_up_to(next);
         self.set_qos(now, qos);
     }

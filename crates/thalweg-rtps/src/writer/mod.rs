@@ -264,6 +264,11 @@ impl Writer {
         self.readers.iter().filter(|reader| reader.is_silent()).map(|reader| reader.matched.guid)
     }
 
+    /// Whether a matched reader was asked several times in a row and has not answered.
+    pub(crate) fn is_reader_silent(&self, reader: Guid) -> bool {
+        self.readers.get(reader).is_some_and(ReaderProxy::is_silent)
+    }
+
     /// The last number that a matched reader has acknowledged.
     pub fn acknowledged_by(&self, reader: Guid) -> Option<SequenceNumber> {
         Some(self.readers.get(reader)?.acknowledged.sample)

@@ -482,13 +482,16 @@ impl Description {
             && names(&publication.qos) == names(&config.qos)
     }
 
+    /// The memory of its history is unbounded: whatever is stored comes back, and nobody writes before a writer takes over that has a
+    /// bound of its own.
     fn config(&self) -> WriterConfig {
+        let history_name = self.name.clone();
         WriterConfig {
             topic_name: self.publication.topic_name.clone(),
             type_name: self.publication.type_name.clone(),
             keyed: self.publication.guid.entity.keyed(),
             qos: Arc::clone(&self.publication.qos),
-            options: WriterOptions { history_name: self.name.clone(), ..WriterOptions::default() },
+            options: WriterOptions { history_name, history_bytes_max: usize::MAX, ..WriterOptions::default() },
         }
     }
 }

@@ -292,6 +292,21 @@ fn restored(place: &Place) -> (Arc<Store>, Participant) {
 }
 
 #[test]
+fn a_history_comes_back_whole_however_large_it_is() {
+    let payload = Payload::from(vec![0u8; 1 << 20]);
+    let two_of_each = (1..=140).map(|number| {
+        let instance = KeyHash([(number % 70) as u8; 16]);
+        StoredChange { instance, payload: payload.clone(), ..change(number, ChangeKind::Write) }
+    });
+    let (identity, changes) = (description("n").identity, two_of_each.collect());
+    let stored = StoredHistory { identity, changes, last: SequenceNumber(140), reserved: SequenceNumber(1_000) };
+    let config = ParticipantConfig::new(9, GuidPrefix([1; 12]), LocalAddresses::default());
+    let mut participant = Participant::new(clock::now(), config);
+    let writer = participant.restore_writer(clock::now(), description("n").config(), stored).unwrap();
+    assert_eq!(writer.lock().held(), 140, "KEEP_LAST 7 keeps both");
+}
+
+#[test]
 fn a_history_that_is_removed_while_a_commit_is_under_way_stays_removed() {
     let place = Place::new("under-way");
     let (store, participant) = restored(&place);

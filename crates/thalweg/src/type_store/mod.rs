@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use thalweg_rtps::discovery::endpoint_data::{PublicationData, SubscriptionData};
 use thalweg_rtps::participant::{
@@ -39,6 +40,9 @@ const REPLY_BIT: u32 = 14;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Most messages handled in a second: a robot with a thousand topics starts within two.
 const MESSAGES_PER_SECOND: u32 = 1_000;
+/// Bytes of answers in a second, beyond which no other question is answered in it: each goes to all participants, however short the
+/// question of one of them was. Chosen by us: the types of some thousand topics; whoever is not answered asks again.
+const ANSWER_BYTES_PER_SECOND: usize = 8 << 20;
 /// Messages kept for peers that are slow to acknowledge.
 const MESSAGES_MAX: u32 = 64;
 /// Most verdicts kept; when there are more, all are found anew.
@@ -76,6 +80,8 @@ struct State {
     announced: BTreeMap<(String, String), Arc<[u8]>>,
     verdicts: BTreeMap<VerdictKey, TypeVerdict>,
     questions: Questions,
+    /// Start of the present second, and the bytes of the answers in it.
+    answered: (Instant, usize),
 }
 
 /// The state while nobody else has it; when it is given back, the store knows when its questions are due.
@@ -199,12 +205,16 @@ impl TypeStore {
         let refusal = match reader {
             REQUEST_READER => match LookupRequest::from_payload(payload) {
                 Ok(request) => {
-                    if let Some(reply) = self.answer(&request) {
-                        let now = thalweg_transport::clock::now();
-                        runtime.participant.lock().write_service(now, REPLY_WRITER, reply);
-                        runtime.alarm.wake();
+                    let now = thalweg_transport::clock::now();
+                    match self.answer(now, &request) {
+                        Ok(Some(reply)) => {
+                            runtime.participant.lock().write_service(now, REPLY_WRITER, reply);
+                            runtime.alarm.wake();
+                            None
+                        }
+                        Ok(None) => None,
+                        Err(refusal) => Some(refusal),
                     }
-                    None
                 }
                 Err(_) => Some(ServiceRefusal::Unreadable),
             },
@@ -224,11 +234,23 @@ impl TypeStore {
         true
     }
 
-    /// The payload of the answer to a request, unless it is for another participant.
-    fn answer(&self, request: &LookupRequest) -> Option<Vec<u8>> {
-        let state = self.state();
-        let answer = questions::answer(&state.library, self.own, request, MESSAGE_BYTES_MAX / 2)?;
-        LookupReply { identity: request.identity, answer: Some(answer) }.to_payload().ok()
+    /// The payload of the answer to a request; `None` where the request is for another participant.
+    ///
+    /// # Errors
+    /// [`ServiceRefusal::OverLimit`] when the answers of this second are as long as they may be together.
+    fn answer(&self, now: Instant, request: &LookupRequest) -> Result<Option<Vec<u8>>, ServiceRefusal> {
+        let mut state = self.state();
+        if now.since(state.answered.0) >= Duration::from_secs(1) {
+            state.answered = (now, 0);
+        }
+        if state.answered.1 >= ANSWER_BYTES_PER_SECOND {
+            return Err(ServiceRefusal::OverLimit);
+        }
+        let answer = questions::answer(&state.library, self.own, request, MESSAGE_BYTES_MAX / 2);
+        let reply = answer.map(|answer| LookupReply { identity: request.identity, answer: Some(answer) });
+        let payload = reply.and_then(|reply| reply.to_payload().ok());
+        state.answered.1 += payload.as_ref().map_or(0, Vec::len);
+        Ok(payload)
     }
 
     fn handle_reply(&self, from: GuidPrefix, reply: LookupReply) {

@@ -15,6 +15,9 @@ use super::REQUEST_WRITER;
 
 /// Most objects asked for at the same time, chosen by us as a quarter of what the library holds.
 const WANTED_MAX: usize = 4_096;
+/// Most objects that one participant is asked for at the same time: the others are asked for when it has answered, and what one names
+/// leaves room for questions to others.
+const WANTED_OF_ONE_MAX: usize = WANTED_MAX / 4;
 /// Most objects in one request.
 const BATCH_MAX: usize = 64;
 /// Times that a participant is asked for an object; after the last one its type is known by its name alone.
@@ -64,6 +67,7 @@ impl Wanted {
 impl Questions {
     /// Notes objects that a participant is to be asked for.
     pub(super) fn want(&mut self, from: GuidPrefix, objects: impl Iterator<Item = TypeIdentifier>) {
+        let mut of_it = self.wanted.values().filter(|wanted| wanted.asked.last() == Some(&from)).count();
         for object in objects {
             if let Some(wanted) = self.wanted.get_mut(&object) {
                 let count = wanted.asked.len() + wanted.others.len();
@@ -73,9 +77,11 @@ impl Questions {
                 continue;
             }
             let before = self.hopeless.get(&object).map_or(&[][..], Vec::as_slice);
-            if self.wanted.len() >= WANTED_MAX || before.len() >= ASKED_MAX || before.contains(&from) {
+            let is_full = self.wanted.len() >= WANTED_MAX || of_it >= WANTED_OF_ONE_MAX;
+            if is_full || before.len() >= ASKED_MAX || before.contains(&from) {
                 continue;
             }
+            of_it += 1;
             let asked = before.iter().copied().chain([from]).collect();
             self.wanted.insert(object, Wanted { asked, others: VecDeque::new(), tries: 0, at: Instant::ZERO });
             self.has_new = true;

@@ -1,11 +1,9 @@
 //! Questions and answers, without a network.
 
-use std::time::Duration;
-
 use thalweg_rtps::types::Guid;
 use thalweg_types::idl;
 use thalweg_types::type_object::lookup::{LookupAnswer, LookupCall, RequestIdentity, instance_name};
-use thalweg_types::type_object::{Described, describe};
+use thalweg_types::type_object::{Described, Equivalence, TypeHash, describe};
 
 use super::*;
 
@@ -92,6 +90,45 @@ fn a_participant_that_is_silent_keeps_nobody_from_asking_another_one() {
 }
 
 #[test]
+fn a_participant_that_names_thousands_of_types_leaves_room_for_questions_to_others() {
+    let object = |number: u32| {
+        let mut hash = [0; 14];
+        hash[..4].copy_from_slice(&number.to_be_bytes());
+        TypeIdentifier::Hash(Equivalence::Complete, TypeHash(hash))
+    };
+    let mut state = State::default();
+    state.questions.want(SILENT, (0..10_000).map(object));
+    state.questions.want(THERE, std::iter::once(object(10_000)));
+    let mut asked = asked_until(&mut state, 0, 100);
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked, [THERE, SILENT]);
+}
+
+#[test]
+fn questions_without_end_are_answered_with_so_many_bytes_a_second() {
+    let store = TypeStore::new(HERE);
+    store.state().library = library();
+    let identity = RequestIdentity { writer: [0; 16], number: 1 };
+    let ask_of = |participant: GuidPrefix| {
+        let instance = instance_name(&Guid::new(participant, EntityId::PARTICIPANT).to_bytes());
+        let call = LookupCall::Types(vec![described().information.complete.of.identifier]);
+        LookupRequest { identity, instance, call }
+    };
+    let (ours, another) = (ask_of(HERE), ask_of(THERE));
+    for second in 5..7 {
+        let now = at(1_000 * second);
+        assert_eq!(store.answer(now, &another), Ok(None));
+        let mut bytes = 0;
+        while let Ok(answer) = store.answer(now, &ours) {
+            bytes += answer.expect("it is for us").len();
+        }
+        assert!((ANSWER_BYTES_PER_SECOND..ANSWER_BYTES_PER_SECOND + 1_000).contains(&bytes), "{bytes}");
+        assert_eq!(store.answer(now + Duration::from_millis(900), &ours), Err(ServiceRefusal::OverLimit));
+    }
+}
+
+#[test]
 fn an_answer_that_comes_too_late_is_taken_and_who_was_silent_may_be_asked_again() {
     let described = described();
     let wanted = &described.information.complete;
@@ -123,7 +160,7 @@ fn an_answer_brings_the_type_and_nothing_that_was_not_asked_for() {
     if let Some(LookupAnswer::Types(objects, _)) = &mut answer {
         let unasked = describe(idl::parse("struct Unasked { long y; };").expect("IDL").iter().next().expect("one"));
         let (hash, bytes) = unasked.expect("described").objects[0].clone();
-        objects.push((TypeIdentifier::Hash(thalweg_types::type_object::Equivalence::Minimal, hash), bytes));
+        objects.push((TypeIdentifier::Hash(Equivalence::Minimal, hash), bytes));
     }
     let State { library, questions, .. } = &mut state;
     questions.handle_reply(library, THERE, LookupReply { identity: request.identity, answer });

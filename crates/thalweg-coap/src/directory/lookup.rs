@@ -28,6 +28,9 @@ impl<'a> Wanted<'a> {
                 _ => wanted.filters.push(argument),
             }
         }
+        if wanted.filters.len() > FILTERS_MAX {
+            return Err(DirectoryError::Bad(format!("at most {FILTERS_MAX} filters are understood")));
+        }
         if wanted.page.is_some() && wanted.count.is_none() {
             return Err(DirectoryError::Bad("page needs count: the number of links of a page".to_owned()));
         }
@@ -55,7 +58,8 @@ impl ResourceDirectory {
     /// address are shown to a `caller` on its link.
     ///
     /// # Errors
-    /// When `page` or `count` is no number, `page` comes without `count`, or the links are more than one answer has.
+    /// When `page` or `count` is no number, `page` comes without `count`, there are more than 16 filters, or the links are more
+    /// than one answer has.
     pub fn find_resources<'a>(
         &self,
         caller: Option<&Caller>,
@@ -84,9 +88,13 @@ impl ResourceDirectory {
     ) -> Result<Vec<WebLink>, DirectoryError> {
         let wanted = Wanted::read(queries)?;
         let passes = |entry: &Entry, endpoint: &WebLink| {
-            wanted.filters.iter().all(|filter| {
-                endpoint.matches(filter) || entry.links.iter().any(|link| resolved(link, entry).matches(filter))
-            })
+            let mut others = wanted.filters.iter().filter(|filter| !endpoint.matches(filter)).peekable();
+            if others.peek().is_none() {
+                return true;
+            }
+            // Once for all filters: it costs more than to compare.
+            let links: Vec<WebLink> = entry.links.iter().map(|link| resolved(link, entry)).collect();
+            others.all(|filter| links.iter().any(|link| link.matches(filter)))
         };
         let found = self.entries_for(caller).map(|(number, entry)| (entry, endpoint_link(number, entry)));
         wanted.page_of(found.filter(|(entry, link)| passes(entry, link)).map(|(_, link)| link))
@@ -127,6 +135,9 @@ fn resolved(link: &WebLink, entry: &Entry) -> WebLink {
     resolved
 }
 
+/// Filters of one request. A message has room for hundreds, each of which would be compared with all links while nobody else gets
+/// at the directory.
+const FILTERS_MAX: usize = 16;
 /// Bytes of one answer: what a client of ours takes. Each link and anchor gets its endpoint's base, so that a full directory would
 /// be told in many times the bytes that it holds.
 const ANSWER_BYTES_MAX: usize = 2 << 20;

@@ -16,6 +16,13 @@
 //! A client that proves nothing where a proof is needed is answered 4.01, and another one 4.03. The location has a part that
 //! nobody can guess and no lookup tells. It stands for the address, which may change while a registration lasts (RFC 9176
 //! §8.2). Over plain UDP an address may be forged, and a location overheard: names that matter are registered under keys.
+//!
+//! # Who makes room
+//!
+//! A directory has 16,384 registrations in 16 MiB. Clients of one host (an IPv4 address, 64 bits of an IPv6 one) that prove nothing
+//! have a quarter of both. Where there is no room, registrations without a proof go, the one that was refreshed longest ago
+//! first: those that nobody refreshed for 90,000 s, whatever their lifetime, and any of them for a client that proves an identity.
+//! An endpoint whose registration went is told 4.04 with its next refresh, and registers anew.
 
 mod base;
 mod client;
@@ -23,6 +30,7 @@ mod lookup;
 mod parameters;
 mod registrant;
 mod registrations;
+mod room;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::DirectoryError;
+use crate::endpoint::{Peer, PeerHost};
 use crate::identity::{Caller, SessionIdentity};
 
 /// What a directory remembers of the client that made a registration.
@@ -72,6 +73,14 @@ impl Registrant {
         match self {
             Registrant::Proved { .. } | Registrant::Program => self.clone(),
             Registrant::Address(_) => client,
+        }
+    }
+
+    /// The host of a client that proved nothing.
+    pub(super) fn host(&self) -> Option<PeerHost> {
+        match self {
+            Registrant::Address(ip) => Some(Peer::from((*ip, 0)).host()),
+            Registrant::Program | Registrant::Proved { .. } => None,
         }
     }
 

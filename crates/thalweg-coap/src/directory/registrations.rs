@@ -15,8 +15,8 @@ use crate::link_format::{self, WebLink};
 
 /// The registrations of a directory. No clock, no network.
 ///
-/// A registration belongs to the client that made it until it ends; [the module](crate::directory) has the rules. A request
-/// without a `caller` is one of this program itself.
+/// A registration belongs to the client that made it until it ends; [the module](crate::directory) has the rules, and says who
+/// makes room where there is none. A request without a `caller` is one of this program itself.
 #[derive(Debug, Default)]
 pub struct ResourceDirectory {
     /// By their number, which is a part of their path.
@@ -51,13 +51,14 @@ pub struct RegistrationLocation {
 pub(super) struct Entry {
     pub name: EndpointName,
     pub base: RegistrationBase,
-    registrant: Registrant,
+    pub registrant: Registrant,
     pub lifetime: Duration,
     pub expires: Instant,
     /// Further attributes of the endpoint.
     pub attributes: Vec<(String, String)>,
     pub links: Vec<WebLink>,
-    bytes: usize,
+    /// Bytes that it takes in memory.
+    pub bytes: usize,
 }
 
 impl RegistrationLocation {
@@ -115,7 +116,8 @@ pub enum DirectoryError {
     Unauthorized,
     /// The registration belongs to another client.
     Forbidden,
-    /// The directory is full; ask again after this time, when the first registration ends.
+    /// The directory is full, or the part of it that the client's host may have without a proof; ask again after this time, when
+    /// the first registration ends or may make room.
     Full(Duration),
     /// More links pass than one answer has.
     Long,
@@ -143,7 +145,7 @@ impl fmt::Display for DirectoryError {
             DirectoryError::Forbidden => {
                 f.write_str("the registration is another client's until it ends, and is changed at its location alone")
             }
-            DirectoryError::Full(_) => f.write_str("the directory is full"),
+            DirectoryError::Full(_) => f.write_str("the directory is full, or your host's part of it"),
             DirectoryError::Long => f.write_str("more than 2 MiB of links; ask with page and count, or for less"),
         }
     }
@@ -184,9 +186,8 @@ impl ResourceDirectory {
         };
         let (attributes, links) = (parameters.attributes, read_links(payload)?);
         let bytes = Entry::footprint(&base, &registrant, &attributes, &links);
-        let is_full = known.is_none() && self.entries.len() >= REGISTRATIONS_MAX;
-        if is_full || self.bytes - old_bytes + bytes > BYTES_MAX {
-            return Err(self.refuse(now));
+        if known.is_none() || bytes > old_bytes {
+            self.make_room(now, &registrant, known, bytes)?;
         }
         let number = known.unwrap_or_else(|| {
             self.next += 1;
@@ -231,8 +232,8 @@ impl ResourceDirectory {
         check_count(&attributes)?;
         let bytes = Entry::footprint(&base, &registrant, &attributes, &entry.links);
         let old_bytes = entry.bytes;
-        if self.bytes - old_bytes + bytes > BYTES_MAX {
-            return Err(self.refuse(now));
+        if bytes > old_bytes {
+            self.make_room(now, &registrant, Some(location.number), bytes)?;
         }
         let entry = self.entries.get_mut(&location.number).ok_or(DirectoryError::Unknown)?;
         entry.lifetime = parameters.lifetime.unwrap_or(entry.lifetime);
@@ -292,13 +293,13 @@ impl ResourceDirectory {
         found.ok_or(DirectoryError::Unknown)
     }
 
-    fn refuse(&mut self, now: Instant) -> DirectoryError {
+    pub(super) fn refuse(&mut self, now: Instant) -> DirectoryError {
         self.refused += 1;
-        let first = self.entries.values().map(|entry| entry.expires.since(now)).min();
+        let first = self.entries.values().map(|entry| entry.stays_until().since(now)).min();
         DirectoryError::Full(first.unwrap_or(LIFETIME))
     }
 
-    fn forget(&mut self, number: u64) -> Option<Entry> {
+    pub(super) fn forget(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
         self.by_name.remove(&entry.name);
         self.bytes -= entry.bytes;
@@ -331,10 +332,7 @@ fn read_links(payload: &[u8]) -> Result<Vec<WebLink>, DirectoryError> {
 }
 
 /// Of a registration that names none (RFC 9176 §5).
-const LIFETIME: Duration = Duration::from_secs(90_000);
-/// Chosen by us: with [`BYTES_MAX`] this bounds memory, also for endpoints without links.
-const REGISTRATIONS_MAX: usize = 16_384;
-const BYTES_MAX: usize = 16 << 20;
+pub(super) const LIFETIME: Duration = Duration::from_secs(90_000);
 /// Bytes of an entry beside its base, attributes and links, counted generously.
 const ENTRY_BYTES: usize = 512;
 /// Bytes of what holds a name and its value, or a target, beside their letters.

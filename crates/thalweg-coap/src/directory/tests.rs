@@ -1,4 +1,5 @@
 mod ownership;
+mod strangers;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -327,12 +328,12 @@ fn an_answer_has_a_bounded_number_of_bytes_however_links_grow_with_their_base() 
     let base = format!("coap://{}", "h".repeat(200));
     let link = format!("</>{}", ";anchor=\"/\"".repeat(50));
     let links = vec![link; 200].join(",");
-    for number in 0..10 {
+    for number in 0..7 {
         assert_eq!(world.register(&format!("ep=n{number}&base={base}"), &links), format!("2.01 rd/{}", number + 1));
     }
     // 10,000 anchors of 200 bytes for each.
     assert!(world.resources("ep=n0&count=100").len() > 1_000_000);
     let answer = world.resources("");
     assert!(answer.starts_with("4.00 ") && answer.contains("page and count"), "{}", &answer[..answer.len().min(200)]);
-    assert!(world.resources("count=50&page=39").starts_with("2.05 <coap"));
+    assert!(world.resources("count=50&page=27").starts_with("2.05 <coap"));
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::directory::DirectoryHandler;
 use crate::interaction::guard::Guard;
-use crate::interaction::handler::{Catalog, CatalogAttachment, Class, Terms};
+use crate::interaction::handler::{Catalog, CatalogAttachment, Class, Existence, Terms};
 use crate::interaction::server::Notifier;
 use crate::link_format::WebLink;
 use crate::message::{CoapRequest, Response};
@@ -44,12 +44,21 @@ impl Catalog for GatewayCatalog {
         self.store.class()
     }
 
+    /// As [`handle`](Catalog::handle) finds it: the directory, a reverse proxy, else the store, which evaluates conditions.
     fn terms(&self, request: &CoapRequest<'_>) -> Terms {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
-        let is_for_directory = directory.as_ref().is_some_and(|directory| directory.has(request));
+        if directory.as_ref().is_some_and(|directory| directory.has(request)) {
+            return Terms::default();
+        }
         let reverse = self.reverse.read().unwrap_or_else(PoisonError::into_inner);
-        let forwards = !is_for_directory && reverse.iter().any(|proxy| proxy.covers(request));
-        Terms { forwards, ..Terms::default() }
+        match reverse.iter().any(|proxy| proxy.covers(request)) {
+            true => Terms { forwards: true, ..Terms::default() },
+            false => Catalog::terms(&self.store, request),
+        }
+    }
+
+    fn existence(&self, request: &CoapRequest<'_>) -> Existence {
+        Catalog::existence(&self.store, request)
     }
 
     fn handle(&self, request: &CoapRequest<'_>) -> Option<Response> {

@@ -34,6 +34,8 @@ enum Latest {
     #[default]
     Nothing,
     Told(ResourceRepresentation, Instant),
+    /// The thing was told something since it told this.
+    Outdated(ResourceRepresentation),
     Failed(ResourceError),
 }
 
@@ -61,16 +63,16 @@ impl MirrorState {
         let changed = {
             let mut known = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let changed = match (&*known, &latest) {
-                (Latest::Told(old, _), Latest::Told(new, _)) => {
+                (Latest::Told(old, _) | Latest::Outdated(old), Latest::Told(new, _)) => {
                     (&old.payload, old.content_format) != (&new.payload, new.content_format)
                 }
                 // The last state serves while it is fresh; clients are told when they ask.
-                (Latest::Told(..), Latest::Failed(_)) => false,
+                (Latest::Told(..) | Latest::Outdated(_), Latest::Failed(_)) => false,
                 _ => true,
             };
             let is_fresh = |known: &Latest| match known {
                 Latest::Told(old, at) => !fresh_for(old, *at, (self.clock)()).is_zero(),
-                Latest::Nothing | Latest::Failed(_) => false,
+                Latest::Nothing | Latest::Outdated(_) | Latest::Failed(_) => false,
             };
             if !matches!(latest, Latest::Failed(_)) || !is_fresh(&known) {
                 *known = latest;
@@ -80,6 +82,15 @@ impl MirrorState {
         if let Some(watcher) = self.watcher.get().and_then(Weak::upgrade).filter(|_| changed) {
             watcher.handle_change(&self.path);
         }
+    }
+
+    /// What was told before counts no more: requests, and conditions of the next change, ask the thing until it tells anew.
+    fn outdate(&self) {
+        let mut known = self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *known = match std::mem::take(&mut *known) {
+            Latest::Told(old, _) => Latest::Outdated(old),
+            other => other,
+        };
     }
 }
 
@@ -115,7 +126,7 @@ impl Resource for Mirror {
                 }
                 // The observation tries again by itself; clients need not wait for a thing that is away.
                 Latest::Failed(error @ ResourceError::NoAnswer(_)) => return Err(error.clone()),
-                Latest::Nothing | Latest::Failed(_) => {}
+                Latest::Nothing | Latest::Outdated(_) | Latest::Failed(_) => {}
             }
         }
         let name = RemoteName { path: format!("{}{}", self.name.path, query_of(request.queries)), ..self.name.clone() };
@@ -124,7 +135,10 @@ impl Resource for Mirror {
 
     fn put(&self, request: &Put<'_>) -> Result<(), ResourceError> {
         let name = format!("coap://{}/{}{}", self.name.thing, self.name.path, query_of(request.queries));
-        self.things.tell(&name, request.content_format, request.payload)
+        let told = self.things.tell(&name, request.content_format, request.payload);
+        // Whatever the answer: a lost one is that of a change as well.
+        self.state.outdate();
+        told
     }
 
     fn attach(&self, watcher: Weak<dyn Watcher>) {

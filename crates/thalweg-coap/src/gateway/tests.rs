@@ -1,3 +1,5 @@
+mod conditions;
+
 use std::time::Duration;
 
 use super::*;

@@ -182,6 +182,10 @@ impl Routes {
             Target::Route(route) => self.routes[route].class,
             Target::Catalog => self.catalog.as_ref().map_or(Class::Inline, |catalog| catalog.class()),
             Target::Proxy => self.proxy.as_ref().map_or(Class::Inline, |proxy| proxy.class()),
+            // A list takes some microseconds a link: that of 10,000 resources would hold up all that the receiver has to do.
+            Target::Core if self.catalog.is_some() || self.routes.len() > INLINE_LINKS_MAX => {
+                Class::Pooled(ClassId::BLOCKING)
+            }
             Target::Core | Target::Nothing => Class::Inline,
         }
     }
@@ -220,7 +224,10 @@ impl Routes {
                 return self.ask(target, request);
             }
             let is_in_turn = terms.conditional && !request.code.is_safe();
-            let _turn = is_in_turn.then(|| self.turns.take(hash_of(request.path_bytes())));
+            let _turn = match is_in_turn.then(|| self.turns.take(hash_of(request.path_bytes()))) {
+                Some(None) => return crowded(),
+                turn => turn,
+            };
             let refusal = conditions.refusal(request, &terms, || self.existence(target, request));
             refusal.unwrap_or_else(|| conditions.acceptable(request, self.ask(target, request)))
         };
@@ -228,11 +235,19 @@ impl Routes {
         catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(panicked)
     }
 
+    /// Whether the target exists. A client that may not read it is told no tags: which one is right tells a state that can be
+    /// guessed.
     fn existence(&self, target: Target, request: &CoapRequest<'_>) -> Existence {
-        match target {
+        let existence = match target {
             Target::Route(route) => self.routes[route].handler.existence(request),
             Target::Catalog => self.catalog.as_ref().map_or(Existence::Absent, |catalog| catalog.existence(request)),
             Target::Proxy | Target::Core | Target::Nothing => Existence::Absent,
+        };
+        let reading = CoapRequest { code: Code::GET, ..*request };
+        let may_read = request.caller.is_none_or(|caller| self.refuse(&reading, caller).is_none());
+        match existence {
+            Existence::Present(_) if !may_read => Existence::Present(Vec::new()),
+            existence => existence,
         }
     }
 
@@ -284,6 +299,9 @@ impl Routes {
         if request.code != Code::GET {
             return Response::new(Code::METHOD_NOT_ALLOWED);
         }
+        if request.queries().count() > FILTERS_MAX {
+            return Response::error(Code::BAD_REQUEST, format!("at most {FILTERS_MAX} filters are understood"));
+        }
         let mut links: Vec<WebLink> = self.routes.iter().filter_map(|route| route.link.clone()).collect();
         links.extend(self.catalog.iter().flat_map(|catalog| catalog.links()));
         for link in &mut links {
@@ -315,6 +333,11 @@ impl Slowness {
     }
 }
 
+#[cold]
+fn crowded() -> Response {
+    Response::error(Code::SERVICE_UNAVAILABLE, "too many changes of the resource wait already").with_max_age(1)
+}
+
 fn not_found() -> Response {
     Response::error(Code::NOT_FOUND, "no such resource")
 }
@@ -332,6 +355,10 @@ fn hash_of<'a>(segments: impl Iterator<Item = &'a [u8]>) -> u64 {
 }
 
 const CORE_PATH: &str = "/.well-known/core";
+/// Links that the receiver lists by itself, within the 50 µs that a handler has there.
+const INLINE_LINKS_MAX: usize = 32;
+/// Filters of one request. RFC 6690 §4.1 knows one; a message has room for hundreds, each of which is compared with all links.
+const FILTERS_MAX: usize = 16;
 /// Breaches, less the calls between them that kept to their time, after which a handler is moved. The system may take the
 /// processor away from any handler now and then.
 const BREACHES_MAX: u32 = 5;
@@ -381,6 +408,19 @@ mod tests {
         check(&routes, "/secret", " s");
         let put = answer(&routes, &RequestBuf::put("/.well-known/core", ""));
         assert!(put.contains("4.05"), "{put}");
+        let filters = |count: usize| format!("/.well-known/core?{}", vec!["href=/l*"; count].join("&"));
+        check(&routes, &filters(16), " </light>;rt=\"lamp\"");
+        let said = answer(&routes, &RequestBuf::get(&filters(17)));
+        assert!(said.starts_with("4.00"), "{said}");
+    }
+
+    #[test]
+    fn a_long_list_of_links_is_no_work_for_the_receiver() {
+        let with =
+            |count: usize| (0..count).fold(Routes::new(), |routes, at| routes.add(&format!("/{at}"), saying("")));
+        let class = |routes: Routes| routes.class(routes.find(&RequestBuf::get(CORE_PATH).view()));
+        assert_eq!(class(with(32)), Class::Inline);
+        assert_eq!(class(with(33)), Class::Pooled(ClassId::BLOCKING));
     }
 
     #[test]
@@ -422,6 +462,8 @@ mod tests {
         check(&routes, "/book", " read");
         check(&routes, "/pen", "no such resource");
         check(&routes, "/.well-known/core", " </a>,</book>");
+        let core = RequestBuf::get("/.well-known/core");
+        assert_eq!(routes.class(routes.find(&core.view())), Class::Pooled(ClassId::BLOCKING), "shelves may be long");
         assert_eq!(routes.class(routes.find(&RequestBuf::get("/pen").view())), Class::Pooled(ClassId::DEVICE));
     }
 

@@ -13,8 +13,8 @@ pub(super) struct Turns {
 struct Taken {
     /// Hashes of paths: no more than threads run handlers.
     paths: Vec<u64>,
-    /// Threads that wait, so that nobody asks the system to wake none.
-    waiting: usize,
+    /// The path that each waiting thread waits for. While there is none, nobody asks the system to wake one.
+    waiting: Vec<u64>,
 }
 
 /// The turn of one request; given back when dropped.
@@ -25,16 +25,23 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turns {
-    /// Waits until nobody else changes the resource with this hash of its path.
-    pub(super) fn take(&self, path: u64) -> Turn<'_> {
+    /// Waits until nobody else changes the resource with this hash of its path; `None` when [`WAITING_MAX`] wait for it already.
+    pub(super) fn take(&self, path: u64) -> Option<Turn<'_>> {
         let mut taken = self.lock();
-        while taken.paths.contains(&path) {
-            taken.waiting += 1;
-            taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);
-            taken.waiting -= 1;
+        if taken.paths.contains(&path) {
+            if taken.waiting.iter().filter(|other| **other == path).count() >= WAITING_MAX {
+                return None;
+            }
+            taken.waiting.push(path);
+            while taken.paths.contains(&path) {
+                taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);
+            }
+            if let Some(place) = taken.waiting.iter().position(|other| *other == path) {
+                taken.waiting.swap_remove(place);
+            }
         }
         taken.paths.push(path);
-        Turn { turns: self, path }
+        Some(Turn { turns: self, path })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -48,13 +55,17 @@ impl Drop for Turn<'_> {
         if let Some(place) = taken.paths.iter().position(|path| *path == self.path) {
             taken.paths.swap_remove(place);
         }
-        let is_awaited = taken.waiting > 0;
+        let is_awaited = !taken.waiting.is_empty();
         drop(taken);
         if is_awaited {
             self.turns.given_back.notify_all();
         }
     }
 }
+
+/// Threads that may wait for one resource. Chosen by us: behind a device that hangs they must not be all of a pool, which has 512
+/// at most, and clients whose requests would wait behind 16 others do as well to ask again.
+pub(super) const WAITING_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -70,7 +81,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..500 {
-                        let _turn = turns.take(1);
+                        let _turn = turns.take(1).expect("few wait");
                         assert!(!is_changing.swap(true, Ordering::SeqCst), "another one is at it");
                         std::thread::yield_now();
                         changes.fetch_add(1, Ordering::SeqCst);
@@ -82,6 +93,24 @@ mod tests {
         drop(other);
         assert_eq!(changes.into_inner(), 2000);
         let taken = turns.lock();
-        assert!(taken.paths.is_empty() && taken.waiting == 0);
+        assert!(taken.paths.is_empty() && taken.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_resource_whose_change_hangs_keeps_a_bounded_number_of_threads() {
+        let turns = Turns::default();
+        let hanging = turns.take(1);
+        std::thread::scope(|scope| {
+            for _ in 0..WAITING_MAX {
+                scope.spawn(|| assert!(turns.take(1).is_some()));
+            }
+            while turns.lock().waiting.len() < WAITING_MAX {
+                std::thread::yield_now();
+            }
+            assert!(turns.take(1).is_none());
+            assert!(turns.take(2).is_some(), "others are changed meanwhile");
+            drop(hanging);
+        });
+        assert!(turns.take(1).is_some());
     }
 }

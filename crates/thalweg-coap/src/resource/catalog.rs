@@ -88,19 +88,26 @@ fn terms(resource: &dyn Resource) -> Terms {
     Terms { for_groups: resource.answers_groups(), ..RESOURCE_TERMS }
 }
 
-/// Whether a resource exists, with the tags of its representations in all formats of its link: a client may have any of them.
+/// Whether a resource exists, with the tags of its representations in all formats of its link: a client may have any of them. A
+/// link without formats, as that of another thing's resource, leaves the default one and the one of the payload.
 fn existence(resource: &dyn Resource, request: &CoapRequest<'_>) -> Existence {
     let queries: Vec<&str> = request.queries().collect();
     if !resource.exists(&queries) {
         return Existence::Absent;
     }
+    if !request.if_match().any(|tag| !tag.is_empty()) {
+        return Existence::Present(Vec::new());
+    }
     let link = resource.link();
-    let formats = link.attribute("ct").unwrap_or_default();
-    let formats = formats.split(' ').filter_map(|format| format.parse().ok());
-    let wanted = request.if_match().any(|tag| !tag.is_empty());
+    let named = link.attribute("ct").unwrap_or_default();
+    let mut formats: Vec<Option<u16>> = named.split(' ').filter_map(|format| format.parse().ok()).map(Some).collect();
+    if formats.is_empty() {
+        formats.push(None);
+        formats.extend(request.content_format().map(Some));
+    }
     let representations = formats
-        .filter(|_| wanted)
-        .filter_map(|format| resource.get_for(&Get { accept: Some(format), queries: &queries }, request.caller).ok());
+        .into_iter()
+        .filter_map(|accept| resource.get_for(&Get { accept, queries: &queries }, request.caller).ok());
     Existence::Present(representations.map(|representation| representation.etag()).collect())
 }
 

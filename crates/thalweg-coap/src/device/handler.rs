@@ -184,12 +184,21 @@ impl Seat {
         }
     }
 
-    /// The pool has no room for it: nothing that waits is carried out.
-    pub(super) fn refuse(&self) {
+    /// The pool has no room for it: nothing that waits is carried out, but that a device which nobody has any more is left in a
+    /// safe state.
+    pub(super) fn refuse(self: &Arc<Self>) {
         let mut state = self.state();
-        state.is_scheduled = false;
-        let orders = std::mem::take(&mut state.orders);
+        let mut orders = std::mem::take(&mut state.orders);
+        // Nobody can order anything after it.
+        let is_closing = matches!(orders.back(), Some(Order::Close));
+        if is_closing {
+            state.orders.extend(orders.pop_back());
+        }
+        state.is_scheduled = is_closing;
         drop(state);
+        if is_closing {
+            self.pool.schedule_closing(Arc::clone(self));
+        }
         for order in orders {
             match order {
                 Order::Open(sender) => drop(sender.send(Err(DeviceError::Overloaded))),

@@ -27,7 +27,11 @@ impl DevicePool {
     /// # Errors
     /// When the law runs work inline, or the system gives no thread.
     pub fn start(scheduler: &Scheduler, law: ControlLaw) -> io::Result<DevicePool> {
-        let config = PoolConfig::for_resources(law);
+        DevicePool::with_config(scheduler, PoolConfig::for_resources(law))
+    }
+
+    /// The same with other bounds.
+    pub(super) fn with_config(scheduler: &Scheduler, config: PoolConfig) -> io::Result<DevicePool> {
         Ok(DevicePool { pool: scheduler.add_pool(config, Box::new(DeviceCrew))? })
     }
 
@@ -37,6 +41,12 @@ impl DevicePool {
         let offer = JobOffer { rank: AdmissionRank::Kept, bytes: size_of::<Seat>(), job: seat };
         self.pool.push(clock::now(), &mut vec![offer], &mut refused);
         refused.into_iter().for_each(|Refused { job, .. }| job.refuse());
+    }
+
+    /// Lets a device that nobody has any more wait for a thread, which leaves it in a safe state: no others that wait keep it from
+    /// one. It waits once, so that these are no more than the devices that were linked.
+    pub(super) fn schedule_closing(&self, seat: Arc<Seat>) {
+        self.pool.push_owed(clock::now(), size_of::<Seat>(), seat);
     }
 }
 

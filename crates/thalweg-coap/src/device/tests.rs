@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::*;
+use crate::scheduler::admission::Patience;
 use crate::scheduler::controller::ControlLaw;
-use crate::scheduler::{Scheduler, SchedulerConfig};
+use crate::scheduler::{PoolConfig, Scheduler, SchedulerConfig};
 
 /// A directory of this test, removed at its end.
 pub struct Folder(PathBuf);
@@ -177,41 +178,86 @@ fn more_devices_hang_than_there_are_processors_and_the_others_are_read() {
     drop(scripts);
 }
 
-#[test]
-fn a_device_is_closed_when_nobody_has_it_any_more() {
-    struct Closing(Sender<()>);
-    impl Device for Closing {
-        fn read(&mut self, _channel: usize) -> Result<Value, DeviceError> {
-            Ok(Value::Boolean(true))
-        }
-        fn act(&mut self, _channel: usize, _value: &Value) -> Result<(), DeviceError> {
-            Ok(())
-        }
-        fn close(&mut self) {
-            self.0.send(()).expect("the test listens");
-        }
+/// A device that tells when it is closed.
+struct Closing(Sender<()>);
+
+impl Device for Closing {
+    fn read(&mut self, _channel: usize) -> Result<Value, DeviceError> {
+        Ok(Value::Boolean(true))
     }
-    struct Door(Mutex<Sender<()>>);
-    impl Driver for Door {
-        fn name(&self) -> &str {
-            "door"
-        }
-        fn find(&self) -> Result<Vec<Description>, DeviceError> {
-            Ok(Vec::new())
-        }
-        fn open(&self, _description: &Description) -> Result<Box<dyn Device>, DeviceError> {
-            Ok(Box::new(Closing(self.0.lock().expect("a lock").clone())))
-        }
+
+    fn act(&mut self, _channel: usize, _value: &Value) -> Result<(), DeviceError> {
+        Ok(())
     }
+
+    fn close(&mut self) {
+        self.0.send(()).expect("the test listens");
+    }
+}
+
+/// Its driver.
+struct Door(Mutex<Sender<()>>);
+
+impl Driver for Door {
+    fn name(&self) -> &str {
+        "door"
+    }
+
+    fn find(&self) -> Result<Vec<Description>, DeviceError> {
+        Ok(Vec::new())
+    }
+
+    fn open(&self, _description: &Description) -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(Closing(self.0.lock().expect("a lock").clone())))
+    }
+}
+
+/// Such a device, and when it is closed.
+fn door() -> (FoundDevice, Receiver<()>) {
     let (sender, closed) = mpsc::channel();
     let description = Description { name: "door".to_owned(), title: String::new(), channels: Vec::new() };
-    let device =
-        linker().link(&FoundDevice { driver: Arc::new(Door(Mutex::new(sender))), description }).expect("linked");
+    (FoundDevice { driver: Arc::new(Door(Mutex::new(sender))), description }, closed)
+}
+
+#[test]
+fn a_device_is_closed_when_nobody_has_it_any_more() {
+    let (found, closed) = door();
+    let device = linker().link(&found).expect("linked");
     let again = device.clone();
     drop(device);
     assert!(closed.recv_timeout(SHORT).is_err(), "somebody has it");
     drop(again);
     assert_eq!(closed.recv_timeout(PATIENCE), Ok(()));
+}
+
+#[test]
+fn a_device_is_closed_although_the_pool_has_no_room_for_it() {
+    let scheduler = Scheduler::start(SchedulerConfig::default()).expect("a thread");
+    let config = PoolConfig::for_resources(ControlLaw::Fixed(1));
+    let patience = Patience { length_max: 1, ..config.patience };
+    let pool = DevicePool::with_config(&scheduler, PoolConfig { patience, ..config }).expect("a thread");
+    let linker = Linker { open_patience: PATIENCE, ..Linker::new(pool) };
+    let ((hanging, hanging_script), (waiting, waiting_script)) = (Scripted::new("hanging"), Scripted::new("waiting"));
+    let (found, closed) = door();
+    let commands = Arc::clone(&hanging.commands);
+    let hanging = linker.link(&hanging.into_found()).expect("linked");
+    let waiting = linker.link(&waiting.into_found()).expect("linked");
+    let door = linker.link(&found).expect("linked");
+    let (sender, outcomes) = mpsc::channel();
+    let submit = |device: &DeviceHandle| {
+        let sender = sender.clone();
+        device.submit(0, Command::Read, Box::new(move |outcome| sender.send(outcome).expect("the test listens")));
+    };
+    submit(&hanging);
+    while commands.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    submit(&waiting);
+    drop(door);
+    hanging_script.send(level(1.0)).expect("sent");
+    waiting_script.send(level(2.0)).expect("sent");
+    assert_eq!(closed.recv_timeout(PATIENCE), Ok(()));
+    assert_eq!([outcomes.recv(), outcomes.recv()], [Ok(Ok(Value::Real(1.0))), Ok(Ok(Value::Real(2.0)))]);
 }
 
 #[test]

@@ -120,6 +120,9 @@ impl Endpoint {
         exchange.protection = Some(Box::new(association));
         match verified.age {
             Age::Unknown(challenge) => {
+                // It did not run, and its copy is challenged under another nonce: one captured request, sent from everywhere, must
+                // take no room from answers that are needed.
+                exchange.is_refused = true;
                 let response = Response::new(Code::UNAUTHORIZED).with_option(OptionNumber::ECHO, &challenge);
                 return self.finish(now, exchange, response);
             }

@@ -139,6 +139,19 @@ impl<J: Send + 'static> Pool<J> {
         shared.counters.dropped.fetch_add(evicted, Ordering::Relaxed);
     }
 
+    /// Lets a job wait that is done in any case: neither a full queue nor a long wait refuses it. Whoever offers such jobs bounds
+    /// their number.
+    pub fn push_owed(&self, now: Instant, bytes: usize, job: J) {
+        let mut state = self.0.state();
+        state.queue.push_owed(now, bytes, job);
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        if is_awaited {
+            self.0.work.notify_one();
+        }
+        self.0.counters.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Droppable jobs that may still come to wait; more may by the time they come.
     pub fn room(&self) -> usize {
         self.0.state().queue.room()

@@ -14,8 +14,8 @@ pub struct Queue<J> {
     kept: VecDeque<Entry<J>>,
     droppable: VecDeque<Entry<J>>,
     admission: Admission,
-    /// Number of the next job.
-    next: u64,
+    /// Number of the last job.
+    last: u64,
     /// Bytes of the jobs, and how many they may be.
     bytes: usize,
     bytes_max: usize,
@@ -26,6 +26,8 @@ struct Entry<J> {
     number: u64,
     since: Instant,
     bytes: usize,
+    /// It is done, however long it waits.
+    is_owed: bool,
     job: J,
 }
 
@@ -76,7 +78,7 @@ impl<J> Queue<J> {
     pub fn new(patience: Patience) -> Queue<J> {
         let admission = Admission::new(patience);
         let bytes_max = patience.bytes_max;
-        Queue { kept: VecDeque::new(), droppable: VecDeque::new(), admission, next: 0, bytes: 0, bytes_max }
+        Queue { kept: VecDeque::new(), droppable: VecDeque::new(), admission, last: 0, bytes: 0, bytes_max }
     }
 
     /// Jobs that wait.
@@ -130,14 +132,26 @@ impl<J> Queue<J> {
                 evicted = Some(Refused { job: oldest.job, retry_after });
             }
         }
-        self.bytes += bytes;
-        let entry = Entry { number: self.next, since: now, bytes, job };
-        self.next += 1;
+        let entry = self.create_entry(now, bytes, job);
         match rank {
             AdmissionRank::Kept => self.kept.push_back(entry),
             AdmissionRank::Droppable => self.droppable.push_back(entry),
         }
         Ok(evicted)
+    }
+
+    /// Lets a job wait that is neither refused nor given back, however many others wait and however long it does. Whoever offers
+    /// such jobs bounds their number.
+    pub fn push_owed(&mut self, now: Instant, bytes: usize, job: J) {
+        let entry = self.create_entry(now, bytes, job);
+        self.kept.push_back(Entry { is_owed: true, ..entry });
+    }
+
+    /// A job that waits from now on.
+    fn create_entry(&mut self, now: Instant, bytes: usize, job: J) -> Entry<J> {
+        self.bytes += bytes;
+        self.last += 1;
+        Entry { number: self.last, since: now, bytes, is_owed: false, job }
     }
 
     /// Takes up to `count` jobs to be done, and those before them that waited too long.
@@ -150,7 +164,7 @@ impl<J> Queue<J> {
             into.waited_max = into.waited_max.max(waited);
             into.waits.note(waited);
             self.admission.handle_wait(now, waited);
-            if waited > self.admission.wait_max(rank) {
+            if waited > self.admission.wait_max(rank) && !entry.is_owed {
                 let retry_after = self.admission.predicted_wait(self.len());
                 into.expired.push(Refused { job: entry.job, retry_after });
             } else {
@@ -236,6 +250,18 @@ mod tests {
         assert_eq!(queue.push(at(0), JobOffer { bytes: 1, ..kept(7) }), Err(refused(7)));
         queue.take(at(1), 1, &mut Taken::default());
         assert_eq!(queue.push(at(1), kept(8)), Ok(None), "what was taken holds nothing here");
+    }
+
+    #[test]
+    fn what_is_owed_is_done_however_full_the_queue_and_however_late_it_is() {
+        let mut queue = Queue::new(Patience { length_max: 1, bytes_max: 10, ..Patience::default() });
+        queue.push(at(0), kept(1)).unwrap();
+        queue.push_owed(at(0), 10, 2);
+        assert!(queue.push(at(0), kept(3)).is_err(), "it takes room like any other");
+        let mut taken = Taken::default();
+        queue.take(at(3000), 2, &mut taken);
+        assert_eq!((taken.jobs, taken.expired.len()), (vec![2], 1));
+        assert_eq!(queue.push(at(3000), kept(4)), Ok(None), "it holds nothing any more");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use thalweg_base::time::Instant;
 
-use super::frame::Framing;
+use super::frame::{Framing, message_len};
 use super::signal::Capabilities;
 use crate::endpoint::asked::Asked;
 use crate::endpoint::observers::NotifiedFormat;
@@ -44,6 +44,21 @@ impl Connection {
         self.inbound.len() + self.share.held_bytes
     }
 
+    /// Whether a message has arrived whole and waits for room.
+    pub fn has_message(&self) -> bool {
+        matches!(message_len(&self.inbound), Ok(Some(len)) if len <= self.inbound.len())
+    }
+
+    /// Bytes that the other end has not taken, here and in layers of the transport.
+    pub fn unsent_bytes(&self) -> usize {
+        self.outbound.len() + self.share.layered_bytes
+    }
+
+    /// Lets what waits for the other end go; returns how much it was.
+    pub fn drop_unsent(&mut self) -> usize {
+        std::mem::take(&mut self.outbound).len() + std::mem::take(&mut self.share.layered_bytes)
+    }
+
     /// Lets what has arrived go; returns how much it was.
     pub fn drop_inbound(&mut self) -> usize {
         std::mem::take(&mut self.inbound).len() + std::mem::take(&mut self.share.held_bytes)
@@ -60,12 +75,16 @@ pub(super) struct ConnectionShare {
     pub taken: usize,
     /// What the transport holds of messages that it has not given.
     pub held_bytes: usize,
+    /// What layers of the transport hold of messages that the other end has not taken.
+    pub layered_bytes: usize,
 }
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionStage {
     Open,
+    /// The other end sends nothing more: it ends after what has arrived.
+    Ending,
     /// No more requests: it ends after those under way.
     Releasing,
     /// It ends when all is sent.

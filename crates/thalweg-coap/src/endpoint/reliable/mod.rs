@@ -118,7 +118,7 @@ pub struct ReliableCounts {
     pub observers: usize,
     /// Bytes of messages that are not whole.
     pub inbound_bytes: usize,
-    /// Bytes that wait for the other ends.
+    /// Bytes that wait for the other ends, also in layers of the transport.
     pub outbound_bytes: usize,
 }
 
@@ -213,7 +213,7 @@ impl ReliableEndpoint {
             self.timers.cancel(timer);
         }
         self.counts.inbound_bytes -= connection.inbound_bytes();
-        self.counts.outbound_bytes -= connection.outbound.len();
+        self.counts.outbound_bytes -= connection.unsent_bytes();
         for (token, observation) in &connection.observations {
             self.forget_path(id, *token, &observation.path);
         }
@@ -235,10 +235,10 @@ impl ReliableEndpoint {
     /// The transport took this many of the [`ReliableEndpoint::outgoing`] bytes.
     pub fn handle_sent(&mut self, now: Instant, id: ConnectionId, count: usize) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let (had, stage) = (connection.outbound.len(), connection.stage);
+        let (had, stage) = (connection.unsent_bytes(), connection.stage);
         connection.outbound.handle_sent(count);
         connection.times.sent = now;
-        self.counts.outbound_bytes -= had - connection.outbound.len();
+        self.counts.outbound_bytes -= had - connection.unsent_bytes();
         let owed = connection.exchanges.saturating_mul(connection.share.answer_bytes);
         let was_full = had.saturating_add(owed) >= self.limits.outbound_bytes_max;
         if was_full
@@ -295,7 +295,7 @@ impl ReliableEndpoint {
             let (id, times, limits) = (ConnectionId(id), connection.times, &self.limits);
             let is_slow = times.partial_since.is_some_and(|since| now.since(since) >= limits.message_time_max);
             let is_mute = connection.capabilities.is_none() && now.since(times.opened) >= limits.greeting_max;
-            let is_stalled = connection.outbound.len() > 0 && now.since(times.sent) >= limits.message_time_max;
+            let is_stalled = connection.unsent_bytes() > 0 && now.since(times.sent) >= limits.message_time_max;
             let is_silent = now.since(times.heard) >= limits.idle_max;
             if is_stalled {
                 self.counts.timed_out += 1;
@@ -347,7 +347,7 @@ impl ReliableEndpoint {
         let limits = self.limits;
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let times = &connection.times;
-        if connection.stage.is_over() && connection.outbound.len() == 0 {
+        if connection.stage.is_over() && connection.unsent_bytes() == 0 {
             return;
         }
         let silence =
@@ -364,7 +364,7 @@ impl ReliableEndpoint {
         }
         if connection.stage.is_over() {
             at = times.sent + limits.message_time_max;
-        } else if connection.outbound.len() > 0 {
+        } else if connection.unsent_bytes() > 0 {
             at = at.min(times.sent + limits.message_time_max);
         }
         match connection.timer {
@@ -430,8 +430,12 @@ impl ReliableEndpoint {
     /// A connection that is to end does so when nothing is under way.
     fn close_if_released(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
-        let is_done = connection.exchanges == 0 && connection.requests.is_empty();
-        if connection.stage == ConnectionStage::Releasing && is_done {
+        let is_done = match connection.stage {
+            ConnectionStage::Releasing => connection.requests.is_empty(),
+            ConnectionStage::Ending => !connection.has_message(),
+            ConnectionStage::Open | ConnectionStage::Over | ConnectionStage::Lost => false,
+        };
+        if is_done && connection.exchanges == 0 {
             self.mark_over(id);
         }
     }

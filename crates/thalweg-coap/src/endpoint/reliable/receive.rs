@@ -2,7 +2,7 @@
 
 use thalweg_base::time::Instant;
 
-use super::connection::KEPT_MAX;
+use super::connection::{ConnectionStage, KEPT_MAX};
 use super::frame::{Framing, ReliableMessage, message_len};
 use super::signal::{self, Capabilities};
 use super::{ConnectionId, ReliableEndpoint};
@@ -101,7 +101,7 @@ impl ReliableEndpoint {
         if start > 0 {
             connection.times.partial_since = None;
         }
-        if is_partial {
+        if is_partial && connection.stage != ConnectionStage::Ending {
             connection.times.partial_since.get_or_insert(now);
         }
         inbound.drain(..start);
@@ -111,6 +111,20 @@ impl ReliableEndpoint {
         self.counts.inbound_bytes += inbound.len();
         connection.inbound = inbound;
         self.bound_inbound();
+        self.close_if_released(id);
+    }
+
+    /// The other end of a stream sends nothing more, and may still read: what has arrived whole is answered, then the connection is
+    /// over. No answer to an own request comes any more.
+    pub fn handle_input_end(&mut self, now: Instant, id: ConnectionId) {
+        self.now = now;
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        if connection.stage == ConnectionStage::Open {
+            connection.stage = ConnectionStage::Ending;
+            // What has not arrived whole never does, and is waited for no more.
+            connection.times.partial_since = None;
+        }
+        self.close_if_released(id);
     }
 
     fn handle_one(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {

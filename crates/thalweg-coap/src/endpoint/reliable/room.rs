@@ -36,7 +36,7 @@ impl ReliableEndpoint {
         let owed = connection.exchanges.saturating_mul(connection.share.answer_bytes);
         !connection.stage.is_over()
             && connection.exchanges < self.limits.exchanges_per_connection_max
-            && connection.outbound.len().saturating_add(owed) < self.limits.outbound_bytes_max
+            && connection.unsent_bytes().saturating_add(owed) < self.limits.outbound_bytes_max
     }
 
     /// A layer of the transport has had a message of its own, which counts as one of this turn.
@@ -58,6 +58,37 @@ impl ReliableEndpoint {
         }
     }
 
+    /// A layer of the transport took this many of the [`outgoing`](ReliableEndpoint::outgoing) bytes, which wait there;
+    /// [`ReliableEndpoint::handle_layered`] is told what became of them.
+    pub fn handle_wrapped(&mut self, id: ConnectionId, count: usize) {
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let had = connection.outbound.len();
+        connection.outbound.handle_sent(count);
+        connection.share.layered_bytes += had - connection.outbound.len();
+    }
+
+    /// Layers of the transport hold so many bytes that the other end has not taken, and it took so many since they were told last.
+    /// What they hold has the bounds of what waits here: [`outbound_bytes_max`], [`outbound_bytes_all_max`] and
+    /// [`message_time_max`].
+    ///
+    /// [`outbound_bytes_max`]: super::ReliableLimits::outbound_bytes_max
+    /// [`outbound_bytes_all_max`]: super::ReliableLimits::outbound_bytes_all_max
+    /// [`message_time_max`]: super::ReliableLimits::message_time_max
+    pub fn handle_layered(&mut self, now: Instant, id: ConnectionId, waiting_bytes: usize, taken_bytes: usize) {
+        let Some(was_full) = self.connections.get(id.0).map(|connection| !self.has_room(connection)) else { return };
+        let Some(connection) = self.connections.get_mut(id.0) else { return };
+        let has_waited = connection.unsent_bytes() > 0;
+        let before = std::mem::replace(&mut connection.share.layered_bytes, waiting_bytes);
+        self.counts.outbound_bytes = self.counts.outbound_bytes - before + waiting_bytes;
+        if taken_bytes > 0 || !has_waited {
+            connection.times.sent = now;
+        }
+        if was_full && self.connections.get(id.0).is_some_and(|connection| self.has_room(connection)) {
+            self.handle_room(now, id);
+        }
+        self.plan(id);
+    }
+
     /// Bytes wait for a connection. Where all leave too much, the one ends that has taken nothing for the longest time.
     pub(super) fn note_pushed(&mut self, id: ConnectionId, bytes: usize) {
         let now = self.now;
@@ -65,7 +96,7 @@ impl ReliableEndpoint {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         let share = &mut connection.share;
         share.answer_bytes = bytes.max(share.answer_bytes - share.answer_bytes / 8);
-        if connection.outbound.len() == bytes {
+        if connection.unsent_bytes() == bytes {
             // Nothing has waited until now.
             connection.times.sent = now;
         }
@@ -73,7 +104,7 @@ impl ReliableEndpoint {
             return;
         }
         let own_max = self.limits.outbound_bytes_max;
-        let meant = self.connections.iter().filter(|(_, one)| one.outbound.len() > own_max);
+        let meant = self.connections.iter().filter(|(_, one)| one.unsent_bytes() > own_max);
         if let Some((id, _)) = meant.min_by_key(|(_, one)| one.times.sent) {
             self.counts.aborted += 1;
             self.lose(ConnectionId(id));
@@ -96,14 +127,14 @@ impl ReliableEndpoint {
         self.mark_over(id);
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.stage = ConnectionStage::Lost;
-        self.counts.outbound_bytes -= std::mem::take(&mut connection.outbound).len();
+        self.counts.outbound_bytes -= connection.drop_unsent();
     }
 }
 
 impl ConnectionShare {
     /// That of a connection which has brought nothing yet.
     pub(super) const NEW: ConnectionShare =
-        ConnectionShare { answer_bytes: ANSWER_BYTES, turn: 0, taken: 0, held_bytes: 0 };
+        ConnectionShare { answer_bytes: ANSWER_BYTES, turn: 0, taken: 0, held_bytes: 0, layered_bytes: 0 };
 }
 
 /// What an answer is reckoned with before there was one: 64 of them may be under way.

@@ -294,6 +294,37 @@ fn a_restarted_server_asks_for_a_proof_and_goes_on() {
 }
 
 #[test]
+fn challenges_after_a_restart_take_no_room_from_answers_that_are_needed() {
+    let limits = EndpointLimits { answer_bytes_max: 40_000, ..EndpointLimits::default() };
+    let mut server = Host::new(Config { limits, ..trusting() });
+    let keyring = Keyring::new([context(b"s", b"c", 7, Past::Lost(CHALLENGE))]).unwrap();
+    server.endpoint.set_keyring(Arc::new(keyring));
+    let mut other = Host::new(Config::default());
+    let post = RequestBuf::post("/a", "x");
+    other.endpoint.request(other.now, peer(SERVER), post.clone(), Confirmability::Confirmable).unwrap();
+    let needed = other.sent().remove(0);
+    server.receive(CLIENT, &needed);
+    server.serve(hello);
+    let answer = server.sent();
+    let mut client = Host::new(Config::default());
+    ask(&mut client, &context(b"c", b"s", 7, Past::Unused), post);
+    let captured = client.sent().remove(0);
+    let mut challenges = Vec::new();
+    for copy in 0..2000 {
+        server.receive(CLIENT + 1 + copy / 2, &captured);
+        assert!(server.serve(nobody).is_empty());
+        challenges.extend(server.sent());
+    }
+    challenges.sort_unstable();
+    challenges.dedup();
+    assert_eq!(challenges.len(), 2000, "no nonce is used twice");
+    assert_eq!(server.endpoint.counters().answers_evicted, 0);
+    server.receive(CLIENT, &needed);
+    assert!(server.serve(nobody).is_empty(), "it does not run again");
+    assert_eq!(server.sent(), answer);
+}
+
+#[test]
 fn a_proof_for_the_keys_is_one_for_the_address() {
     let (mut client, mut server, context) = ends(Past::Lost(CHALLENGE));
     server.endpoint.config.amplification_max = 1;

@@ -32,9 +32,14 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Bytes that its layers have made and the other end has not taken.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.layered.len() - self.taken
+    }
+
     /// Whether its layers have made more than the other end takes: answers to pings, too, are nothing that may pile up.
     pub(super) fn is_full(&self) -> bool {
-        self.layered.len() - self.taken >= LAYERED_MAX
+        self.unsent_bytes() >= LAYERED_MAX
     }
 }
 
@@ -73,42 +78,54 @@ pub(super) fn send_direct(
     Ok(())
 }
 
-/// Sends messages through the layers; not more of them than fit into what waits already.
+/// Sends messages through the layers; not more of them than fit into what waits already, which counts as what waits in the
+/// endpoint.
 pub(super) fn send_layered(
     endpoint: &mut ReliableEndpoint,
     now: Instant,
     link: &mut Link,
     counts: &mut LoopCounts,
 ) -> io::Result<()> {
+    let mut taken = 0;
     loop {
         if let Some(connection) = link.connection {
-            while !link.is_full() {
-                let message = endpoint.outgoing(connection);
-                if message.is_empty() {
-                    break;
-                }
-                let count = message.len().min(link.conduit.part_max());
-                link.conduit.wrap(&message[..count])?;
-                link.conduit.take(&mut link.layered)?;
-                endpoint.handle_sent(now, connection, count);
-            }
+            wrap(endpoint, connection, link)?;
         }
         link.conduit.take(&mut link.layered)?;
-        if link.taken == link.layered.len() || !link.is_writable {
-            return Ok(());
+        if link.unsent_bytes() == 0 || !link.is_writable {
+            break;
         }
         counts.send_calls += 1;
         match link.socket.write(&link.layered[link.taken..]) {
-            Ok(count) => link.taken += count,
+            Ok(count) => (link.taken, taken) = (link.taken + count, taken + count),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => link.is_writable = false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        if link.taken == link.layered.len() {
+        if link.unsent_bytes() == 0 {
             link.layered.clear();
             link.taken = 0;
         }
     }
+    if let Some(connection) = link.connection {
+        endpoint.handle_layered(now, connection, link.unsent_bytes(), taken);
+    }
+    Ok(())
+}
+
+/// Gives messages to the layers while they may hold more.
+fn wrap(endpoint: &mut ReliableEndpoint, connection: ConnectionId, link: &mut Link) -> io::Result<()> {
+    while !link.is_full() {
+        let message = endpoint.outgoing(connection);
+        if message.is_empty() {
+            break;
+        }
+        let count = message.len().min(link.conduit.part_max());
+        link.conduit.wrap(&message[..count])?;
+        link.conduit.take(&mut link.layered)?;
+        endpoint.handle_wrapped(connection, count);
+    }
+    Ok(())
 }
 
 /// Bytes behind TLS or WebSocket that wait for a socket.

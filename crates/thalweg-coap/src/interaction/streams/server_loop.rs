@@ -304,7 +304,7 @@ impl StreamLoop {
         let bytes_max = if link.conduit.is_direct() { buffer.len() } else { LAYERED_READ_BYTES };
         let buffer = &mut buffer[..bytes_max];
         let fate = match link.socket.read(buffer) {
-            Ok(0) => Fate::Ends,
+            Ok(0) => self.handle_input_end(now, id),
             Ok(count) => {
                 if count == buffer.len() || link.is_ending {
                     list(&mut self.readable, id, link);
@@ -326,6 +326,20 @@ impl StreamLoop {
         };
         if fate == Fate::Ends {
             self.end(id);
+        }
+    }
+
+    /// The other end sends nothing more. Over TCP alone it may still wait for answers; layers say so before in their own words, and
+    /// then for both directions.
+    fn handle_input_end(&mut self, now: Instant, id: u64) -> Fate {
+        let Some(link) = self.links.get_mut(id) else { return Fate::Stays };
+        link.is_readable = false;
+        match link.connection.filter(|_| link.conduit.is_direct()) {
+            Some(connection) => {
+                self.endpoint.handle_input_end(now, connection);
+                Fate::Stays
+            }
+            None => Fate::Ends,
         }
     }
 
@@ -372,7 +386,7 @@ impl StreamLoop {
         if link.is_readable && !link.is_full() && !link.conduit.is_direct() {
             list(&mut self.readable, id, link);
         }
-        let is_sent = link.layered.len() == link.taken;
+        let is_sent = link.unsent_bytes() == 0;
         let is_over = link.connection.is_some_and(|connection| {
             self.endpoint.is_over(connection) && self.endpoint.outgoing(connection).is_empty() && is_sent
         });

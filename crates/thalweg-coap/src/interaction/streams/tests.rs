@@ -1,7 +1,7 @@
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -12,10 +12,11 @@ use super::tls::TlsLayer;
 use super::web::WebLayer;
 use super::*;
 use crate::credentials::{OwnCertificate, Trust, provider};
-use crate::endpoint::reliable::ReliableCounts;
+use crate::endpoint::reliable::{FrameWriter, Framing, ReliableCounts, ReliableMessage};
+use crate::interaction::handler::{ClassId, Function};
 use crate::interaction::routes::Routes;
 use crate::interaction::server::{Server, ServerConfig};
-use crate::message::{Code, RequestBuf};
+use crate::message::{Code, RequestBuf, Response, Token, content_format};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,6 +34,10 @@ fn trusting() -> Credentials {
 
 /// A server at one address for connections.
 fn serve(transport: Transport, limits: ReliableLimits) -> (Server, SocketAddr) {
+    serve_routes(transport, limits, Routes::new())
+}
+
+fn serve_routes(transport: Transport, limits: ReliableLimits, routes: Routes) -> (Server, SocketAddr) {
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let credentials = Credentials { certificate: Some(own()), ..Credentials::default() };
     let streams = StreamsConfig::new(credentials);
@@ -40,7 +45,7 @@ fn serve(transport: Transport, limits: ReliableLimits) -> (Server, SocketAddr) {
         streams: Some(StreamsConfig { listeners: vec![(transport, any_port)], limits, ..streams }),
         ..ServerConfig::new(any_port)
     };
-    let server = Server::start(&config, Routes::new()).unwrap();
+    let server = Server::start(&config, routes).unwrap();
     let (_, address) = server.stream_addresses()[0];
     (server, address)
 }
@@ -61,6 +66,7 @@ const CSM: &[u8] = &[0x00, 0xe1];
 const WHOLE: u8 = 0x82;
 const FIRST: u8 = 0x02;
 const MORE: u8 = 0x00;
+const PING: u8 = 0x89;
 
 /// The header of a masked frame, under a mask that changes nothing.
 fn header(first: u8, len: u16) -> Vec<u8> {
@@ -116,6 +122,52 @@ fn frames_that_are_announced_and_do_not_come_have_a_bound_for_all_connections() 
         });
         assert!(server.snapshot().connections.inbound_bytes <= 100_000);
     }
+}
+
+#[test]
+fn a_client_that_has_closed_its_sending_side_gets_the_answers_under_way() {
+    let ((begin, began), (go_on, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+    let parts = Mutex::new((begin, wait));
+    let late = Function::pooled(ClassId::BLOCKING, move |_| {
+        let parts = parts.lock().unwrap();
+        parts.0.send(()).unwrap();
+        parts.1.recv().unwrap();
+        Response::content("late", content_format::TEXT)
+    });
+    let (server, address) = serve_routes(Transport::Tcp, ReliableLimits::default(), Routes::new().add("/late", late));
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = RequestBuf::get("/late");
+    let options = request.view().options;
+    let message = ReliableMessage { code: Code::GET, token: Token::EMPTY, options, payload: &[] };
+    let mut bytes = CSM.to_vec();
+    FrameWriter::default().message(&mut bytes, Framing::Stream, &message);
+    socket.write_all(&bytes).unwrap();
+    began.recv_timeout(PATIENCE).unwrap();
+    socket.shutdown(Shutdown::Write).unwrap();
+    // Time in which a server that takes this for the end closes the connection.
+    std::thread::sleep(Duration::from_millis(50));
+    go_on.send(()).unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(b"late"), "{answer:?}");
+    wait_until(&server, "it is over", |counts| counts.connections == 0);
+}
+
+#[test]
+fn a_client_that_takes_no_answers_to_its_pings_is_given_up() {
+    let limits = ReliableLimits { message_time_max: Duration::from_millis(500), ..ReliableLimits::default() };
+    let (server, address) = serve(Transport::WebSocket, limits);
+    let mut socket = open_web(address);
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    let pings = frame(PING, &[0; 120]).repeat(1000);
+    let start = Instant::now();
+    while socket.write_all(&pings).is_ok() {
+        assert!(start.elapsed() < PATIENCE, "it is read without end");
+    }
+    wait_until(&server, "it takes nothing", |counts| {
+        counts.timed_out > 0 && counts.connections == 0 && counts.outbound_bytes == 0
+    });
 }
 
 #[test]

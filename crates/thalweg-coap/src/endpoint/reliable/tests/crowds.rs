@@ -218,3 +218,54 @@ fn what_waits_for_room_is_not_taken_for_a_message_that_drips() {
     server.handle_timeout(at(91));
     assert!(server.is_over(ends[0]), "now nothing but the rest is missing");
 }
+
+/// A ping, for which a pong waits then.
+const PING: &[u8] = &[0x00, 0xe2];
+
+#[test]
+fn what_layers_hold_for_an_end_that_takes_nothing_counts_like_what_waits_here() {
+    let (mut server, ends) = server_of_messages(2, ReliableLimits::default());
+    for second in 1..=30 {
+        server.begin_turn(at(second));
+        for (end, waiting, taken) in [(ends[0], 10 * second as usize, 0), (ends[1], 10, 10)] {
+            server.handle_bytes(at(second), end, PING);
+            let count = server.outgoing(end).len();
+            assert!(count > 0);
+            server.handle_wrapped(end, count);
+            server.handle_layered(at(second), end, waiting, taken);
+        }
+        server.handle_timeout(at(second));
+        assert!(!server.is_over(ends[0]), "{second}");
+    }
+    assert_eq!(server.counts().outbound_bytes, 310);
+    server.handle_timeout(at(33));
+    assert!(server.is_lost(ends[0]) && !server.is_over(ends[1]));
+    assert_eq!((server.counts().timed_out, server.counts().outbound_bytes), (1, 10));
+    ends.iter().for_each(|end| server.handle_end(*end));
+    assert_eq!(server.counts().outbound_bytes, 0);
+}
+
+#[test]
+fn what_layers_hold_has_the_bounds_of_one_end_and_of_all() {
+    let limits = ReliableLimits { outbound_bytes_all_max: 100_000, ..ReliableLimits::default() };
+    let (mut server, ends) = server_of_messages(3, limits);
+    server.handle_layered(at(1), ends[0], 64 << 10, 0);
+    assert!(!server.wants_input(ends[0]));
+    server.handle_layered(at(1), ends[0], 0, 64 << 10);
+    assert!(server.wants_input(ends[0]));
+    server.handle_layered(at(2), ends[0], 80_000, 0);
+    server.handle_layered(at(1), ends[1], 30_000, 0);
+    server.handle_bytes(at(3), ends[2], PING);
+    assert_eq!([0, 1, 2].map(|end: usize| server.is_lost(ends[end])), [true, false, false]);
+}
+
+#[test]
+fn an_end_that_is_over_and_takes_nothing_of_what_layers_hold_is_given_up() {
+    let (mut server, ends) = server_of_messages(1, ReliableLimits::default());
+    server.handle_layered(at(1), ends[0], 100, 0);
+    let abort = [0x00, 0xe5];
+    server.handle_bytes(at(1), ends[0], &abort);
+    assert!(server.is_over(ends[0]) && !server.is_lost(ends[0]));
+    server.handle_timeout(at(33));
+    assert!(server.is_lost(ends[0]));
+}

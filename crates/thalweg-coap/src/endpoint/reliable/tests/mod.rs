@@ -1,4 +1,5 @@
 mod crowds;
+mod ending;
 mod latest_state;
 
 use std::net::SocketAddr;

@@ -7,6 +7,7 @@ pub mod document;
 pub mod idl;
 mod known_types;
 pub mod ros;
+mod row;
 pub mod rust;
 pub mod type_object;
 

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{Primitive, Structure, StructureMember, Type};
+use thalweg_cdr::description::{Annotations, Primitive, Structure, StructureMember, Type};
 
+use crate::codec::default_text;
 use crate::idl::IdlError;
+use crate::row::ros_default;
 
 /// The packages in which definitions are looked for, and those that were read.
 #[derive(Clone, Debug, Default)]
@@ -196,7 +198,7 @@ impl RosPackages {
         self.define("builtin_interfaces", "msg", "Time", members)
     }
 
-    /// Reads one line: a member, a constant, or neither.
+    /// Reads one line: a member, with its default perhaps, a constant, or neither.
     fn member(
         &mut self,
         package: &str,
@@ -228,7 +230,14 @@ impl RosPackages {
             Problem::Here(problem) => failed(type_word, problem),
             Problem::Elsewhere(error) => error,
         })?;
-        members.push(StructureMember::new(name, members.len() as u32, member_type));
+        // A text stands there without quotes, too.
+        let given = code.trim_start()[type_word.len()..].trim_start()[name.len()..].trim();
+        let read = || default_text(&member_type, &ros_default(&member_type, given));
+        let default = (!given.is_empty()).then(read).transpose();
+        let default = default.map_err(|error| failed(rest, format!("the default of {name}: {error}")))?;
+        let id = members.len() as u32;
+        let annotations = Annotations { default, ..Annotations::default() };
+        members.push(StructureMember { annotations, ..StructureMember::new(name, id, member_type) });
         Ok(())
     }
 
@@ -355,6 +364,7 @@ fn error(file: Option<&Path>, line: usize, column: usize, problem: String) -> Id
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Document;
     use crate::idl::to_idl;
 
     fn share() -> PathBuf {
@@ -375,7 +385,7 @@ mod tests {
         );
         write("demo/msg/Other.msg", "int64 n\n");
         write("demo/msg/Loop.msg", "Loop again\n");
-        write("demo/msg/Bad.msg", "int32 x\nint32 y extra\n  strange z\n");
+        write("demo/msg/Bad.msg", "int32 x\nint32 y 7\n  strange z\n");
         write("own/msg/Header.msg", "int64 number\n");
         write("own/msg/Headed.msg", "Header header\nstd_msgs/Header other\n");
         write("demo/srv/Add.srv", "int64 a\n---\nint64 sum\n");
@@ -420,6 +430,36 @@ mod tests {
     }
 
     #[test]
+    fn members_have_the_defaults_that_ros_gives_them() {
+        let mut packages = RosPackages::new([share()]);
+        let text = r#"
+            bool on true
+            bool off 0
+            int32 n -5 # five
+            float64 x 0.25
+            string a hello world
+            string b "with # in it"
+            string c 'it\'s'
+            uint8[3] octets [1, 2, 3]
+            float32[] row [1, 0.5]
+            bool[<=2] flags [True, 0]
+            string[] texts ["a, b", 'c']
+            int32 none
+            int32[] empty []
+        "#;
+        let types = packages.read_text("p", "msg", "T", text, None).expect("read");
+        let Type::Structure(structure) = &types[0] else { panic!("a structure") };
+        let empty = Document::Map(Vec::new());
+        let told = crate::codec::completed(structure, empty).to_json().expect("JSON");
+        let expect = r#"{"on":true,"off":false,"n":-5,"x":0.25,"a":"hello world","b":"with # in it","c":"it's","octets":"0x010203","row":[1.0,0.5],"flags":[true,false],"texts":["a, b","c"],"none":0,"empty":[]}"#;
+        assert_eq!(String::from_utf8(told).expect("text"), expect);
+        let inner = packages.read_text("p", "msg", "Outer", "T inner", None).expect("read");
+        let Type::Structure(outer) = &inner[0] else { panic!("a structure") };
+        let told = crate::codec::completed(outer, Document::Map(Vec::new())).to_json().expect("JSON");
+        assert_eq!(String::from_utf8(told).expect("text"), format!(r#"{{"inner":{expect}}}"#));
+    }
+
+    #[test]
     fn a_name_without_a_package_is_that_of_the_own_package_first() {
         let mut packages = RosPackages::new([share()]);
         let text = to_idl([&packages.find("own/msg/Headed").expect("read").expect("found")]);
@@ -448,6 +488,10 @@ mod tests {
         refused("int32[0] x", "no size");
         refused("int32<=3 x", "has no bound");
         refused("int32 x\nint32 x", "line 2, column 7: there is a member x already");
+        refused("int32 x\nint32 y extra", "line 2, column 9: the default of y: a whole number");
+        refused("int8 x 128", "the default of x: a whole number from -128 to 127 is needed, not 128");
+        refused("int8[2] x [1]", "1 elements, where there must be 2");
+        refused("string<=2 x 'abc'", "3 bytes, where 2 are allowed");
         refused("int32 9x", "no name");
         refused("int32 x\n---\nint32 y", "2 parts");
     }

@@ -6,13 +6,17 @@ use std::fmt::Write;
 use thalweg_cdr::Extensibility;
 use thalweg_cdr::description::{Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union};
 
+use crate::codec::member_default;
+use crate::document::Document;
+
 /// The types, and all that they need, as a Rust module; `thalweg` must be a dependency of what contains it.
 ///
 /// A structure that extends another has the members of both. A bound within a collection becomes a newtype. Types that contain each
 /// other are boxed where they are members.
 ///
 /// # Errors
-/// The first type or member that has no counterpart in Rust: `long double`, `wchar`, a bit mask or a bit set.
+/// The first type or member that has no counterpart in Rust: `long double`, `wchar`, a bit mask or a bit set, `@default` of a case or of
+/// bounded elements.
 pub fn to_rust<'a>(types: impl IntoIterator<Item = &'a Type>) -> Result<String, String> {
     let mut writer = Writer::default();
     for found in types {
@@ -141,6 +145,10 @@ impl Writer {
         if member.must_understand {
             words.push("must_understand".to_owned());
         }
+        if member.annotations.default.is_some() && !member.is_optional {
+            let default = member_default(&member.member_type, &member.annotations);
+            words.push(format!("default = {}", literal(&member.member_type, &default, of)?));
+        }
         let attribute = if words.is_empty() { String::new() } else { format!("    #[topic({})]\n", words.join(", ")) };
         let spelled = if member.is_optional { format!("Option<{spelled}>") } else { spelled };
         Ok(format!("    /// `{}`\n{attribute}    pub {field}: {spelled},\n", member.name))
@@ -170,6 +178,9 @@ impl Writer {
             }
             if case.id != next {
                 words.push(format!("id = {}", case.id));
+            }
+            if case.annotations.default.is_some() {
+                return Err(format!("{name}.{}: the default of a case has no counterpart in Rust", case.name));
             }
             next = case.id + 1;
             let value = match &case.case_type {
@@ -251,6 +262,39 @@ impl Writer {
         self.module(within).bounded.insert(own.clone(), text);
         Ok(own)
     }
+}
+
+/// A default of this type as an expression in the module of `within`.
+fn literal(of: &Type, value: &Document, within: &str) -> Result<String, String> {
+    let row = |element: &Type| match element {
+        // Their elements have types of their own.
+        Type::String { bound: Some(_) } | Type::WString { bound: Some(_) } | Type::Sequence { bound: Some(_), .. } => {
+            Err("a default of bounded elements has no counterpart in Rust".to_owned())
+        }
+        _ => {
+            let items = value.items().into_iter().flatten().map(|item| literal(element, &item, within));
+            items.collect::<Result<Vec<String>, String>>().map(|items| items.join(", "))
+        }
+    };
+    Ok(match (of, value) {
+        (Type::Alias(alias), _) => {
+            format!("{}({})", path(&alias.name, within), literal(&alias.aliased, value, within)?)
+        }
+        (Type::Sequence { element, .. }, _) => format!("vec![{}]", row(element)?),
+        (Type::Array { element, .. }, _) => format!("[{}]", row(element)?),
+        (Type::Enumeration(enumeration), Document::Text(literal)) => {
+            format!("{}::{}", path(&enumeration.name, within), variant_name(literal))
+        }
+        (Type::Primitive(Primitive::Char8), Document::Text(text)) => {
+            format!("{:?}", text.chars().next().unwrap_or_default())
+        }
+        (Type::String { .. }, Document::Text(text)) => format!("{text:?}.to_owned()"),
+        (Type::WString { .. }, Document::Text(text)) => format!("thalweg::cdr::WString({text:?}.to_owned())"),
+        (Type::Primitive(_), Document::Boolean(value)) => value.to_string(),
+        (Type::Primitive(_), Document::Integer(number)) => number.to_string(),
+        (Type::Primitive(_), Document::Real(number)) if number.is_finite() => format!("{number:?}"),
+        _ => return Err("its default has no counterpart in Rust".to_owned()),
+    })
 }
 
 /// Whether a definition is one of several that contain each other, or contains itself.

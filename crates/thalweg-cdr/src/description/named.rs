@@ -139,6 +139,9 @@ pub struct Annotations {
     pub max: Option<String>,
     /// The argument of `@hashid`; empty for one without.
     pub hash_id: Option<String>,
+    /// `@default`, as JSON: the value of a member that is left out, or that an older writer does not send. `None` for that of the type. Type
+    /// objects do not tell it.
+    pub default: Option<String>,
 }
 
 /// IDL's `union`.

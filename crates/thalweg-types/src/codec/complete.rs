@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use thalweg_cdr::description::{Structure, StructureMember, Type, Union};
+use thalweg_cdr::description::{Annotations, Structure, StructureMember, Type, Union};
 
 use super::SampleType;
+use super::defaults::member_default;
 use super::leaf::number_of;
-use super::read::{default_case, default_value};
+use super::read::default_case;
 use super::write::{DISCRIMINATOR, is_named, is_octet};
 use crate::document::{Document, MapKey};
 
-/// The same value, in which members that are missing have the default of their type (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
+/// The same value, in which members that are missing have their default, or else that of their type (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
 ///
 /// Optional members stay absent. Members of the key stay missing too, so that [`encode`](super::encode) refuses the value: a
 /// sample is not put into an instance that nobody named, and so do members whose default has too many numbers to be meant. The value
@@ -38,8 +39,9 @@ fn structure(of: &Structure, value: Document, is_key: bool) -> Document {
     for member in &of.members {
         let is_given = given.iter().any(|(key, _)| is_named(key, &member.name));
         let may_be_missing = !member.is_optional && !names_instance(member);
-        if !is_given && may_be_missing && is_meant(&member.member_type) {
-            given.push((MapKey::Text(Arc::clone(&member.name)), default_value(&member.member_type)));
+        if !is_given && may_be_missing && is_meant(&member.member_type, &member.annotations) {
+            let value = member_default(&member.member_type, &member.annotations);
+            given.push((MapKey::Text(Arc::clone(&member.name)), value));
         }
     }
     Document::Map(given)
@@ -59,9 +61,9 @@ fn union(of: &Union, value: Document) -> Document {
         && let Ok(label) = number_of(&of.discriminator, label)
         && let Some(case) = of.case_of(label)
         && let Some(case_type) = &case.case_type
-        && is_meant(case_type)
+        && is_meant(case_type, &case.annotations)
     {
-        given.push((MapKey::Text(case.name.as_str().into()), default_value(case_type)));
+        given.push((MapKey::Text(case.name.as_str().into()), member_default(case_type, &case.annotations)));
     }
     Document::Map(given)
 }
@@ -81,9 +83,14 @@ fn completed_value(of: &Type, value: Document, is_key: bool) -> Document {
     }
 }
 
-/// Whether the default of a type is of a size that a person may mean.
-fn is_meant(of: &Type) -> bool {
-    default_leaves(of, LEAVES_MAX).is_some()
+/// Whether the default of a member is of a size that a person may mean.
+fn is_meant(of: &Type, annotations: &Annotations) -> bool {
+    member_leaves(of, annotations, LEAVES_MAX).is_some()
+}
+
+/// As [`default_leaves`], of a member, which may have a default of its own.
+pub(super) fn member_leaves(of: &Type, annotations: &Annotations, leaves_max: usize) -> Option<usize> {
+    member_rest(of, annotations, leaves_max).map(|rest| leaves_max - rest)
 }
 
 /// How many leaves the default of a type has; `None` when they are more than these, found in as many steps.
@@ -102,14 +109,24 @@ fn rest(of: &Type, room: usize) -> Option<usize> {
         }
         Type::Structure(found) => {
             let mut required = found.members.iter().filter(|member| !member.is_optional);
-            required.try_fold(room.checked_sub(1)?, |room, member| rest(&member.member_type, room))
+            required.try_fold(room.checked_sub(1)?, |room, member| {
+                member_rest(&member.member_type, &member.annotations, room)
+            })
         }
         Type::Union(found) => {
             let room = room.checked_sub(1)?;
-            let case_type = default_case(found).1.and_then(|case| case.case_type.as_ref());
-            case_type.map_or(Some(room), |case_type| rest(case_type, room))
+            let member = default_case(found).1.and_then(|case| Some((case.case_type.as_ref()?, &case.annotations)));
+            member.map_or(Some(room), |(case_type, annotations)| member_rest(case_type, annotations, room))
         }
         _ => room.checked_sub(1),
+    }
+}
+
+/// As [`rest`], of a member: its own default is a leaf, or one for each two letters at most.
+fn member_rest(of: &Type, annotations: &Annotations, room: usize) -> Option<usize> {
+    match &annotations.default {
+        Some(text) => room.checked_sub(1 + text.len() / 2),
+        None => rest(of, room),
     }
 }
 

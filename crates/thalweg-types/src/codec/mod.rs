@@ -1,6 +1,7 @@
 //! Documents as samples of types that are known at run time only, and back (DDS-XTypes 1.3 §7.4, §7.6.8).
 
 mod complete;
+mod defaults;
 mod key;
 mod leaf;
 mod number;
@@ -20,6 +21,7 @@ use thalweg_cdr::{
 use crate::document::Document;
 pub use complete::completed;
 pub(crate) use complete::default_leaves;
+pub(crate) use defaults::{default_text, member_default};
 pub use key::{decode_key, encode_key, key_hash};
 pub use write::DISCRIMINATOR;
 

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use thalweg_cdr::description::{Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, Type, Union, UnionCase};
+use thalweg_cdr::description::{
+    Annotations, Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase,
+};
 use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 
-use super::complete::default_leaves;
+use super::complete::member_leaves;
+use super::defaults::member_default;
 use super::leaf::is_signed;
 use super::number::of_quadruple;
 use super::write::{DISCRIMINATOR, free_label, is_octet};
@@ -30,12 +33,17 @@ impl Part {
 
     /// The default of what the input does not have. The defaults of a type are bounded; those of elements count as memory that the
     /// input has to deserve.
-    fn default_of(self, of: &Type, decoder: &mut Decoder<'_>) -> Result<Document, DecodeError> {
+    fn default_of(
+        self,
+        of: &Type,
+        annotations: &Annotations,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Document, DecodeError> {
         if self.is_element {
-            let leaves = default_leaves(of, ELEMENT_LEAVES_MAX).unwrap_or(ELEMENT_LEAVES_MAX);
+            let leaves = member_leaves(of, annotations, ELEMENT_LEAVES_MAX).unwrap_or(ELEMENT_LEAVES_MAX);
             decoder.charge(leaves, size_of::<(MapKey, Document)>())?;
         }
-        Ok(default_value(of))
+        Ok(member_default(of, annotations))
     }
 }
 
@@ -62,7 +70,7 @@ pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -
             let valued = of.members.iter().zip(found).filter_map(|(member, value)| {
                 let is_wanted = !member.is_optional && (is_all || member.is_key);
                 let value = match value {
-                    None if is_wanted => part.default_of(&member.member_type, decoder),
+                    None if is_wanted => part.default_of(&member.member_type, &member.annotations, decoder),
                     value => Ok(value?),
                 };
                 Some(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)))
@@ -84,7 +92,7 @@ pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> 
         };
         let value = match (member.is_optional || of.extensibility != Extensibility::Final) && ends() {
             true if member.is_optional => None,
-            true => Some(part.default_of(&member.member_type, decoder)?),
+            true => Some(part.default_of(&member.member_type, &member.annotations, decoder)?),
             false if member.is_optional => {
                 decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
             }
@@ -154,7 +162,7 @@ fn case_document(
     {
         let value = match found {
             Found::Here => read_value(case_type, decoder, part)?,
-            Found::Nowhere => part.default_of(case_type, decoder)?,
+            Found::Nowhere => part.default_of(case_type, &case.annotations, decoder)?,
         };
         members.push((MapKey::Text(case.name.as_str().into()), value));
     }
@@ -183,7 +191,7 @@ fn selected(of: &Union, label: i64, at: usize) -> Result<Option<&UnionCase>, Dec
     Ok(of.case_of(label))
 }
 
-fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
+pub(super) fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     match of {
         Type::Primitive(primitive) => read_primitive(*primitive, decoder),
         Type::String { bound } => {
@@ -426,7 +434,7 @@ fn bounded(length: usize, bound: Option<usize>, at: usize) -> Result<(), DecodeE
     }
 }
 
-/// Zero, false, empty, the default literal (DDS-XTypes 1.3 §7.2.2.4.4.4.7).
+/// Zero, false, empty, the default literal (DDS-XTypes 1.3 §7.2.2.4.4.4.7); members have what their definition gives them.
 pub fn default_value(of: &Type) -> Document {
     match of {
         Type::Primitive(Primitive::Boolean) => Document::Boolean(false),
@@ -444,9 +452,8 @@ pub fn default_value(of: &Type) -> Document {
         Type::Recursive(used) => used.definition().map_or(Document::Null, |of| default_value(&of)),
         Type::Structure(structure) => {
             let members = structure.members.iter().filter(|member| !member.is_optional);
-            let valued =
-                members.map(|member| (MapKey::Text(Arc::clone(&member.name)), default_value(&member.member_type)));
-            Document::Map(valued.collect())
+            let value = |member: &StructureMember| member_default(&member.member_type, &member.annotations);
+            Document::Map(members.map(|member| (MapKey::Text(Arc::clone(&member.name)), value(member))).collect())
         }
         Type::Union(union) => default_union(union),
         Type::Sequence { element, .. } if is_octet(element) => Document::Bytes(Vec::new()),
@@ -469,7 +476,7 @@ fn default_union(of: &Union) -> Document {
     let (label, case) = default_case(of);
     let mut members = vec![(MapKey::from(DISCRIMINATOR), of_number(&of.discriminator, label))];
     if let Some((case, case_type)) = case.and_then(|case| Some((case, case.case_type.as_ref()?))) {
-        members.push((MapKey::Text(case.name.as_str().into()), default_value(case_type)));
+        members.push((MapKey::Text(case.name.as_str().into()), member_default(case_type, &case.annotations)));
     }
     Document::Map(members)
 }

@@ -194,7 +194,12 @@ fn given_for<'a>(
     }
 }
 
-fn write_value(of: &Type, value: &Document, encoder: &mut Encoder<'_>, part: Part) -> Result<(), EncodeError> {
+pub(super) fn write_value(
+    of: &Type,
+    value: &Document,
+    encoder: &mut Encoder<'_>,
+    part: Part,
+) -> Result<(), EncodeError> {
     match of {
         Type::Primitive(primitive) => write_primitive(*primitive, value, encoder),
         Type::String { bound } => {

@@ -1,12 +1,14 @@
 //! Structures and unions.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{Primitive, Structure, StructureMember, Type, Union, UnionCase};
+use thalweg_cdr::description::{Annotations, Primitive, Structure, StructureMember, Type, Union, UnionCase};
 
 use super::annotations::Applied;
 use super::constants::{Constant, expression};
+use super::defaults::default_of;
 use super::{IdlError, Named, Parser, id_of_name};
 
 /// The greatest id of a member: its header has room for 28 bits.
@@ -76,13 +78,14 @@ impl Parser {
             if is_key && is_optional {
                 return Err(self.words.error_before(format!("the key member {name} must not be optional")));
             }
+            let default = default_of(&applied, &member_type, &self.names)?;
             members.push(StructureMember {
                 is_key,
                 is_optional,
                 must_understand: applied.has("must_understand"),
                 is_external: applied.has("external"),
                 try_construct: applied.try_construct()?,
-                annotations: annotations.clone(),
+                annotations: Annotations { default, ..annotations.clone() },
                 ..StructureMember::new(&name, id, member_type)
             });
             if !self.words.try_take(",") {
@@ -195,6 +198,7 @@ impl Parser {
             return Err(self.words.error_before(format!("the case {name} cannot be key or optional")));
         }
         self.words.take(";")?;
+        let default = default_of(&applied, &case_type, &self.names)?;
         Ok(UnionCase {
             name,
             id,
@@ -203,7 +207,7 @@ impl Parser {
             case_type: Some(case_type),
             is_external: applied.has("external"),
             try_construct: applied.try_construct()?,
-            annotations: applied.descriptive(&self.names)?,
+            annotations: Annotations { default, ..applied.descriptive(&self.names)? },
         })
     }
 
@@ -219,6 +223,14 @@ impl Parser {
         }
         match expression(&mut self.words, &self.names)? {
             Constant::Integer(label) => {
+                if let Type::Primitive(primitive) = discriminator.resolved()
+                    && !values_of(*primitive).contains(&label)
+                {
+                    let (values, of) = (values_of(*primitive), primitive.idl());
+                    let (least, greatest) = (values.start(), values.end());
+                    let problem = format!("the label {label} does not fit into {of}, which is {least} to {greatest}");
+                    return Err(self.words.error_before(problem));
+                }
                 let fitting = match discriminator.resolved() {
                     Type::Primitive(Primitive::UInt32) => u32::try_from(label).map(u32::cast_signed),
                     _ => i32::try_from(label),
@@ -227,5 +239,17 @@ impl Parser {
             }
             _ => Err(self.words.error_before("a label is a value of the discriminator".to_owned())),
         }
+    }
+}
+
+/// The values of a discriminator.
+fn values_of(of: Primitive) -> RangeInclusive<i128> {
+    let bits = 8 * of.size_bytes();
+    match of {
+        Primitive::Boolean => 0..=1,
+        Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64 => {
+            -(1 << (bits - 1))..=(1 << (bits - 1)) - 1
+        }
+        _ => 0..=(1 << bits) - 1,
     }
 }

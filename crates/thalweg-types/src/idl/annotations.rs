@@ -58,6 +58,19 @@ impl Applied {
         self.find(name).is_some_and(|found| found.word() != Some("FALSE"))
     }
 
+    /// Whether there is one of this name, whatever its value.
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The last part of the name that is the argument of an annotation; `None` where the argument is no name.
+    pub(super) fn last_name(&self, name: &str) -> Option<String> {
+        let mut words = Words::of_part(self.find(name)?.argument("value")?);
+        let whole = words.scoped_name().ok()?;
+        let last = whole.rsplit("::").next().map(str::to_owned);
+        last.filter(|_| words.peek().is_none())
+    }
+
     /// The value of a switch, where it is given.
     pub(super) fn switch(&self, name: &str) -> Option<bool> {
         self.find(name).map(|found| found.word() != Some("FALSE"))
@@ -152,6 +165,8 @@ impl Applied {
             min: or_range(of("min", "value")?, "min")?,
             max: or_range(of("max", "value")?, "max")?,
             hash_id,
+            // Depends on the type of each member.
+            default: None,
         })
     }
 

@@ -12,9 +12,15 @@ use super::{IdlError, Named, Parser};
 impl Parser {
     pub(super) fn enumeration(&mut self, applied: &Applied) -> Result<(), IdlError> {
         let name = self.words.identifier()?;
+        let bit_bound = applied.integer("bit_bound", &self.names)?.unwrap_or(32);
+        if !(1..=32).contains(&bit_bound) {
+            let problem = format!("an enumeration of {bit_bound} bits; 1 to 32 are allowed");
+            return Err(self.words.error_before(problem));
+        }
         self.words.take("{")?;
         let mut literals: Vec<Literal> = Vec::new();
         let mut default = None;
+        let (mut least, mut greatest) = (0, 0);
         loop {
             let own = Applied::read(&mut self.words)?;
             let literal = self.words.identifier()?;
@@ -25,6 +31,8 @@ impl Parser {
                     .words
                     .error_before(format!("there is a literal {literal}, or one with the value {value}, already")));
             }
+            (least, greatest) = (value.min(least), value.max(greatest));
+            self.check_value(least, greatest, bit_bound)?;
             if own.has("default_literal") {
                 default = Some(literals.len());
             }
@@ -35,16 +43,25 @@ impl Parser {
             }
         }
         self.words.take("}")?;
-        let bit_bound = applied.integer("bit_bound", &self.names)?.unwrap_or(32);
-        if !(1..=32).contains(&bit_bound) {
-            let problem = format!("an enumeration of {bit_bound} bits; 1 to 32 are allowed");
-            return Err(self.words.error_before(problem));
-        }
         let extensibility = Some(self.of_enumerated(applied)?);
         let name_of_all = self.names.qualified(&name);
         let default = default.unwrap_or(0);
         let enumeration = Enumeration { name: name_of_all, literals, default, bit_bound, extensibility };
         self.define(&name, Named::Type(Type::Enumeration(Arc::new(enumeration))))
+    }
+
+    /// Whether the values of an enumeration fit into its bits, of which one is the sign where a value is negative.
+    fn check_value(&self, least: i32, greatest: i32, bit_bound: u16) -> Result<(), IdlError> {
+        let (lowest, bits) = match least {
+            0.. => (0, bit_bound),
+            _ => (-(1_i64 << (bit_bound - 1)), bit_bound - 1),
+        };
+        let highest = (1_i64 << bits) - 1;
+        let beyond = [least, greatest].into_iter().find(|value| !(lowest..=highest).contains(&i64::from(*value)));
+        let Some(value) = beyond else { return Ok(()) };
+        let signed = if least < 0 { ", one of them for the sign" } else { "" };
+        let problem = format!("the value {value} does not fit into the {bit_bound} bits of the enumeration{signed}");
+        Err(self.words.error_before(problem))
     }
 
     /// A literal is a constant in the scope of its enumeration; where two have one name, the type tells them apart.

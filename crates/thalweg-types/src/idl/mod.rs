@@ -9,6 +9,7 @@
 mod aggregates;
 mod annotations;
 mod constants;
+mod defaults;
 mod enumerated;
 mod names;
 mod preprocessor;

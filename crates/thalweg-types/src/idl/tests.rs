@@ -116,6 +116,7 @@ fn what_is_not_understood_is_named_with_its_place() {
     refused("union U switch (long) { case 0: long x; case 0: long y; };", 1, "the label 0 is taken");
     refused("union U switch (boolean) { default: long x; default: long y; };", 1, "one default case");
     refused("@bit_bound(65) bitmask M { A };", 1, "65 bits");
+    refused("@bit_bound(33) enum E { A };", 1, "33 bits");
     refused("bitset B { bitfield<40> a; bitfield<40> b; };", 1, "more than 64 bits");
     refused("bitset B { bitfield<40> a; bitfield<40>; };", 1, "more than 64 bits");
     let names: Vec<String> = (0..=1_024).map(|number| format!("a{number}")).collect();
@@ -133,6 +134,125 @@ fn what_is_not_understood_is_named_with_its_place() {
     );
     let error = parse("struct A {\n  long x;\n  Unknown y;\n};").expect_err("an error");
     assert_eq!((error.line, error.column), (3, 3), "{error}");
+}
+
+#[test]
+fn numbers_that_could_never_be_written_are_refused_where_they_stand() {
+    let place = |text: &str| {
+        let error = parse(text).expect_err("an error");
+        (error.line, error.column, error.problem)
+    };
+    let (line, column, problem) = place("@bit_bound(8)\nenum E {\n  @value(255) A,\n  B\n};");
+    assert_eq!((line, column), (4, 3));
+    assert_eq!(problem, "the value 256 does not fit into the 8 bits of the enumeration");
+    let (line, column, problem) = place("@bit_bound(8) enum E {\n  @value(128) A,\n  @value(-1) B };");
+    assert_eq!((line, column), (3, 14));
+    assert_eq!(problem, "the value 128 does not fit into the 8 bits of the enumeration, one of them for the sign");
+    refused("@bit_bound(3) enum E { @value(-5) A };", 1, "the value -5 does not fit into the 3 bits");
+    for text in [
+        "@bit_bound(8) enum E { @value(255) A };",
+        "@bit_bound(8) enum E { @value(-128) A, @value(127) B };",
+        "@bit_bound(1) enum E { A, B };",
+        "enum E { @value(-2147483648) A, @value(2147483647) B };",
+    ] {
+        assert!(parse(text).is_ok(), "{text}");
+    }
+    let (line, column, problem) = place("union U switch (octet) {\n  case 256: long x;\n};");
+    assert_eq!((line, column), (2, 8));
+    assert_eq!(problem, "the label 256 does not fit into octet, which is 0 to 255");
+    for (discriminator, fitting, beyond) in [
+        ("boolean", "TRUE", "2"),
+        ("int8", "-128", "-129"),
+        ("short", "32767", "32768"),
+        ("unsigned short", "65535", "65536"),
+        ("unsigned long", "4294967295", "4294967296"),
+        ("unsigned long long", "1", "-1"),
+        ("char", "'\\xe9'", "256"),
+        ("wchar", "65535", "65536"),
+    ] {
+        let text = |label: &str| format!("union U switch ({discriminator}) {{ case {label}: long x; }};");
+        parse(&text(fitting)).unwrap_or_else(|error| panic!("{discriminator} {fitting}: {error}"));
+        refused(&text(beyond), 1, "does not fit");
+    }
+}
+
+#[test]
+fn defaults_of_members_are_kept_and_read_back() {
+    let text = r#"
+        const long FIVE = 5;
+        module a { enum Color { RED, GREEN }; };
+        @bit_bound(8) bitmask Flags { A, B };
+        typedef sequence<double> Row;
+        @mutable struct All {
+            @default(TRUE) boolean on; @default(-2) long n; @default(value=FIVE + 1) uint8 u; @default(0.25) float f; @default(1) double d;
+            @default('x') char c; @default("a \"b\" \n") string<9> s, t; @default(a::GREEN) a::Color first; @default(GREEN) a::Color second;
+            @default(3) Flags flags; @default("(1, 2.5)") Row row; @default("[[1,2],[3,4]]") short grid[2][2];
+            @default("('p', 'q')") sequence<string> texts; @default(7) @optional long maybe; @default(9) long double q; long none;
+        };
+        union U switch (long) { case 0: @default(4) long x; case 1: long y; };
+    "#;
+    let all = structure(text, "All");
+    let defaults: Vec<Option<&str>> = all.members.iter().map(|member| member.annotations.default.as_deref()).collect();
+    let s = Some(r#""a \"b\" \n""#);
+    let expected = [
+        Some("true"),
+        Some("-2"),
+        Some("6"),
+        Some("0.25"),
+        Some("1"),
+        Some("\"x\""),
+        s,
+        s,
+        Some("\"GREEN\""),
+        Some("\"GREEN\""),
+        Some("3"),
+        Some("[1,2.5]"),
+        Some("[[1,2],[3,4]]"),
+        Some(r#"["p","q"]"#),
+        Some("7"),
+        Some("9"),
+        None,
+    ];
+    assert_eq!(defaults, expected);
+    let types = parse(text).expect("IDL");
+    let written = to_idl(types.iter());
+    let again = parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+    for found in types.iter() {
+        assert_eq!(again.find(found.name().expect("a name")), Some(found), "{written}");
+    }
+    let rust =
+        "struct A { @default(5) long n; @default(\"a\") string s; @default(B) E e; @default(\"[1]\") long row[1]; };";
+    let types = parse(&format!("enum E {{ A0, B }}; {rust}")).expect("IDL");
+    let rust = crate::rust::to_rust(types.iter()).expect("Rust");
+    for attribute in ["default = 5", "default = \"a\".to_owned()", "default = E::B", "default = [1]"] {
+        assert!(rust.contains(&format!("#[topic({attribute})]")), "{attribute} in {rust}");
+    }
+}
+
+#[test]
+fn defaults_that_do_not_fit_are_refused_where_they_stand() {
+    let error = parse("struct A {\n  @default(300) octet x;\n};").expect_err("an error");
+    assert_eq!((error.line, error.column), (2, 4), "{error}");
+    refused("struct A {\n  @default(300) octet x;\n};", 2, "a whole number from 0 to 255 is needed, not 300");
+    refused("struct A { @default string x; };", 1, "@default needs a value");
+    refused("struct A { @default(\"abc\") string<2> x; };", 1, "3 bytes, where 2 are allowed");
+    refused("enum E { A }; struct S { @default(B) E e; };", 1, "one of A (0) is needed");
+    refused("struct I { long x; }; struct S { @default(1) I i; };", 1, "only numbers, booleans, texts");
+    refused("struct A { @default(\"[1]\") long x[2]; };", 1, "1 elements, where there must be 2");
+    refused("struct A { @default(NOWHERE) long x; };", 1, "no constant NOWHERE");
+}
+
+#[test]
+fn a_text_of_many_shifts_takes_time_by_its_length() {
+    // A look back over the definition for each would take minutes.
+    let text =
+        format!("const long N = 4096{}; struct A {{ sequence<sequence<long, 1 >> 0>> x; }};", " >> 0".repeat(300_000));
+    let error = parse(&text).expect_err("in brackets, two signs end two types");
+    assert!(error.problem.contains("is no name"), "{error}");
+    let text = text.replace("1 >> 0>>", "N>>");
+    let found = structure(&text, "A");
+    let Type::Sequence { element, .. } = &found.members[0].member_type else { panic!("a sequence") };
+    assert_eq!(**element, Type::Sequence { element: Box::new(Type::Primitive(Primitive::Int32)), bound: Some(4_096) });
 }
 
 #[test]

@@ -11,6 +11,8 @@ use thalweg_cdr::description::{
     UnionCase,
 };
 
+use super::defaults::annotation;
+
 /// The types with all that they need before them, each once: a text that reads back as the same types.
 pub fn to_idl<'a>(types: impl IntoIterator<Item = &'a Type>) -> String {
     let mut writer = Writer { out: String::new(), written: BTreeSet::new(), modules: Vec::new() };
@@ -171,7 +173,7 @@ fn of_member(member: &StructureMember, by_hash: bool, next: u32) -> String {
     ] {
         words.push_str(if is_set { text } else { "" });
     }
-    let remarks = remarks(&member.annotations, member.try_construct);
+    let remarks = remarks(&member.member_type, &member.annotations, member.try_construct);
     let id = id(&member.name, member.id, by_hash, next, &member.annotations);
     let declared = declared(&member.member_type, &escaped(&member.name));
     format!("  {};\n", annotated(format!("{words}{id}{remarks}"), member.id, &declared))
@@ -200,7 +202,7 @@ fn id(name: &str, id: u32, by_hash: bool, next: u32, annotations: &Annotations) 
     if id == expected { String::new() } else { format!("@id({id}) ") }
 }
 
-fn remarks(annotations: &Annotations, try_construct: TryConstruct) -> String {
+fn remarks(of: &Type, annotations: &Annotations, try_construct: TryConstruct) -> String {
     let mut words = String::new();
     words.push_str(match try_construct {
         TryConstruct::Discard => "",
@@ -215,6 +217,7 @@ fn remarks(annotations: &Annotations, try_construct: TryConstruct) -> String {
             let _ = write!(words, "@{name}({value}) ");
         }
     }
+    words.extend(annotations.default.as_deref().map(|default| annotation(of, default)));
     match annotations.hash_id.as_deref() {
         None => {}
         Some("") => words.push_str("@hashid "),
@@ -257,7 +260,7 @@ fn of_case(case: &UnionCase, union: &Union, next: u32) -> String {
     let case_type = case.case_type.clone().unwrap_or(Type::Primitive(Primitive::Byte));
     let external = if case.is_external { "@external " } else { "" };
     let id = id(&case.name, case.id, union.has_hashed_ids, next, &case.annotations);
-    let remarks = remarks(&case.annotations, case.try_construct);
+    let remarks = remarks(&case_type, &case.annotations, case.try_construct);
     let declared = declared(&case_type, &escaped(&case.name));
     let _ = writeln!(text, "    {};", annotated(format!("{external}{id}{remarks}"), case.id, &declared));
     text
@@ -365,12 +368,12 @@ fn global(name: &str) -> String {
     name.split("::").map(|part| format!("::{}", escaped(part))).collect()
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
 /// The name, with an underscore in front if it is a word of IDL (IDL 4.2 §7.2.3.2).
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     let lower = name.to_lowercase();
     if KEYWORDS.contains(&lower.as_str()) || name.starts_with('_') { format!("_{name}") } else { name.to_owned() }
 }

@@ -150,6 +150,8 @@ struct Scan<'a> {
     bytes: usize,
     /// Macros that were replaced, and the words that they stand for.
     expanded: usize,
+    /// Brackets `<` that are open in the definition that is being read.
+    brackets: i32,
 }
 
 /// Most words that macros may stand for in all, with those that are macros; chosen by us, for those that stand for several of others.
@@ -159,7 +161,7 @@ impl<'a> Scan<'a> {
     fn new(reading: &'a Reading) -> Result<Scan<'a>, IdlError> {
         let preprocessor = Preprocessor::with(&reading.defines).map_err(|problem| error_at(None, problem))?;
         let (words, read) = (Vec::new(), BTreeSet::new());
-        Ok(Scan { reading, preprocessor, words, read, bytes: 0, expanded: 0 })
+        Ok(Scan { reading, preprocessor, words, read, bytes: 0, expanded: 0, brackets: 0 })
     }
 
     fn finish(self) -> Words {
@@ -268,15 +270,24 @@ impl<'a> Scan<'a> {
             }
             None => {}
         }
-        let word = |text: &str| Word { text: text.into(), ..place.clone() };
-        // `sequence<sequence<long>>` ends two types.
-        if piece == ">>" && !is_shift(&self.words) {
-            self.words.push(word(">"));
-            self.words.push(word(">"));
+        // `sequence<sequence<long>>` ends two types; where fewer brackets are open, it is an operator.
+        if piece == ">>" && self.brackets >= 2 {
+            self.add(">", place);
+            self.add(">", place);
         } else {
-            self.words.push(word(piece));
+            self.add(piece, place);
         }
         Ok(())
+    }
+
+    fn add(&mut self, text: &str, place: &Word) {
+        match text {
+            ";" | "{" | "}" => self.brackets = 0,
+            "<" => self.brackets += 1,
+            ">" => self.brackets -= 1,
+            _ => {}
+        }
+        self.words.push(Word { text: text.into(), ..place.clone() });
     }
 }
 
@@ -307,19 +318,6 @@ fn comment_length(rest: &str) -> Option<Option<usize>> {
 /// Whether a piece is a comment or space.
 fn is_blank(piece: &str) -> bool {
     piece.starts_with(char::is_whitespace) || piece.starts_with("//") || piece.starts_with("/*")
-}
-
-/// Whether `>>` behind these words is an operator: no bracket is open in this definition.
-fn is_shift(words: &[Word]) -> bool {
-    let statement = words.iter().rev().take_while(|word| ![";", "{", "}"].contains(&&*word.text));
-    let open: i32 = statement
-        .map(|word| match &*word.text {
-            "<" => 1,
-            ">" => -1,
-            _ => 0,
-        })
-        .sum();
-    open < 2
 }
 
 /// The length of a preprocessor line, with those that a backslash or a comment continues it on.

@@ -30,6 +30,33 @@ fn elements_of_an_older_sender_have_their_defaults() {
     assert_eq!(last, br#"{"a":1,"b":"","c":[0,0,0]}"#);
 }
 
+#[test]
+fn newer_members_have_the_defaults_that_their_definition_gives_them() {
+    let mut types = Types::default();
+    let idl = "@mutable struct OldM { long a; }; @mutable struct NewM { long a; @default(7) long b; @default(\"x\") string c; };
+         struct Old { long a; }; struct Inner { @default(\"[1,2]\") octet d[2]; };
+         struct New { long a; @default(7) long b; @default(\"x\") string c; Inner inner; @optional long e; };
+         struct Olds { sequence<Old> of; }; struct News { sequence<New> of; };
+         union NewU switch (long) { case 0: @default(4) long x; };
+         @mutable struct OldUs { long a; }; @mutable struct NewUs { long a; NewU u; };";
+    types.add_idl(idl).expect("IDL");
+    let all = r#"{"a":1,"b":7,"c":"x","inner":{"d":"0x0102"}}"#;
+    let check = |old: &str, new: &str, given: &str, expect: &str| {
+        let [old, new] = [old, new].map(|name| types.find(name).expect("the type"));
+        let given = Document::from_json(given.as_bytes()).expect("JSON");
+        let bytes = codec::encode(old, &given, Representation::Xcdr2).expect("encoded");
+        let read = codec::decode(new, &bytes).expect("decoded").to_json().expect("JSON");
+        assert_eq!(String::from_utf8(read).expect("text"), expect);
+        // What a person leaves out is the same.
+        let told = codec::completed(new, given).to_json().expect("JSON");
+        assert_eq!(String::from_utf8(told).expect("text"), expect);
+    };
+    check("OldM", "NewM", r#"{"a":1}"#, r#"{"a":1,"b":7,"c":"x"}"#);
+    check("Old", "New", r#"{"a":1}"#, all);
+    check("OldUs", "NewUs", r#"{"a":1}"#, r#"{"a":1,"u":{"$discriminator":0,"x":4}}"#);
+    check("Olds", "News", r#"{"of":[{"a":1},{"a":1}]}"#, &format!(r#"{{"of":[{all},{all}]}}"#));
+}
+
 #[derive(Topic, Clone, Debug, PartialEq)]
 #[topic(crate = "thalweg_cdr", extensibility = "appendable")]
 struct Text {

@@ -344,6 +344,7 @@ fn annotations(name: &MemberName) -> Annotations {
         min: number(&remarks.min),
         max: number(&remarks.max),
         hash_id: remarks.hash_id.clone(),
+        default: None,
     }
 }
 

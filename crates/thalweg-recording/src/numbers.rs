@@ -1,18 +1,34 @@
 //! Sets of sequence numbers.
 
+use std::collections::VecDeque;
+
 use thalweg::types::SequenceNumber;
 
 /// Sequence numbers, of which those that follow each other take the room of one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberSet {
     /// Both ends included, in order, with a number between any two that is in neither.
-    ranges: Vec<(i64, i64)>,
+    ranges: VecDeque<(i64, i64)>,
+    /// Beyond so many ranges, the oldest gap counts as filled.
+    ranges_max: usize,
+}
+
+impl Default for NumberSet {
+    fn default() -> NumberSet {
+        NumberSet::of_ranges(RANGES_MAX)
+    }
 }
 
 impl NumberSet {
+    /// An empty one that keeps so many ranges apart, 16 octets each, at least one; by default 1,024. Beyond them, the oldest gap counts as
+    /// filled.
+    pub fn of_ranges(ranges_max: usize) -> NumberSet {
+        NumberSet { ranges: VecDeque::new(), ranges_max: ranges_max.max(1) }
+    }
+
     /// All numbers up to this one.
     pub fn up_to(last: SequenceNumber) -> NumberSet {
-        NumberSet { ranges: vec![(i64::MIN, last.0)] }
+        NumberSet { ranges: VecDeque::from([(i64::MIN, last.0)]), ranges_max: RANGES_MAX }
     }
 
     /// Whether a number is in the set.
@@ -34,10 +50,12 @@ impl NumberSet {
             Some((first, _)) if number.checked_add(1) == Some(*first) => *first = number,
             _ => self.ranges.insert(place, (number, number)),
         }
-        if self.ranges.len() > RANGES_MAX {
+        if self.ranges.len() > self.ranges_max
+            && let Some((first, _)) = self.ranges.pop_front()
+            && let Some(second) = self.ranges.front_mut()
+        {
             // What was missed longest ago is the least likely to come.
-            self.ranges[1].0 = self.ranges[0].0;
-            self.ranges.remove(0);
+            second.0 = first;
         }
         true
     }
@@ -52,8 +70,7 @@ impl NumberSet {
     }
 }
 
-/// Ranges of a set, chosen by us: as many gaps are in what a bad link lets through in several seconds. Beyond them, the oldest gap counts
-/// as filled.
+/// Ranges of a set, chosen by us: as many gaps are in what a bad link lets through in several seconds.
 const RANGES_MAX: usize = 1_024;
 
 #[cfg(test)]

@@ -87,6 +87,8 @@ pub struct Player<'a> {
     counts: PlayerCounts,
     /// Topics that are replayed by name only, as ROS 2 shows them.
     withheld: BTreeMap<String, Withheld>,
+    /// Names and patterns of the selection that fit no topic.
+    idle_patterns: Vec<String>,
     /// Why the first sample was refused.
     refusal: Option<String>,
 }
@@ -111,6 +113,7 @@ impl<'a> Player<'a> {
             options,
             counts: PlayerCounts::default(),
             withheld: BTreeMap::new(),
+            idle_patterns: Vec::new(),
             refusal: None,
         };
         let mut channels = Vec::new();
@@ -118,6 +121,9 @@ impl<'a> Player<'a> {
             channels.extend(crate::read::channels_of(path)?);
         }
         player.check_renamed(&channels)?;
+        let names =
+            channels.iter().filter(|channel| !channel.has_instance_ends()).map(|channel| recorded_name(channel));
+        player.idle_patterns = player.options.topics.idle_patterns(&names.collect::<Vec<_>>());
         let mut refusals = Vec::new();
         for channel in &channels {
             if let Err(reason) = player.add_writer(channel) {
@@ -139,6 +145,11 @@ impl<'a> Player<'a> {
     /// The topics that are left out since they are replayed by name only, as ROS 2 shows them.
     pub fn withheld(&self) -> &BTreeMap<String, Withheld> {
         &self.withheld
+    }
+
+    /// Names and patterns, of topics that are chosen and of those that are left out, that fit none of the files' topics.
+    pub fn idle_patterns(&self) -> &[String] {
+        &self.idle_patterns
     }
 
     /// Names of the topics that are written, as ROS 2 shows them.
@@ -179,7 +190,7 @@ impl<'a> Player<'a> {
     ) -> Result<Vec<String>, RecordingError> {
         let mut ahead = LookAhead::new(LOOK_AHEAD, LOOK_AHEAD_BYTES);
         let mut line = Timeline::new(self.options.clock);
-        let mut seen = BTreeMap::new();
+        let mut seen = SeenSamples::new(self.writers.keys());
         let mut cut_off = Vec::new();
         for path in files {
             let file = File::open(path).map_err(|error| RecordingError::of_file(path, error))?;
@@ -187,7 +198,7 @@ impl<'a> Player<'a> {
             line.begin_file();
             while let Some(entry) = reader.read_entry().map_err(|error| RecordingError::of_file(path, error))? {
                 let Some((stamps, bytes)) = stamps_of(&entry) else { continue };
-                if is_repeated(&entry, &mut seen) {
+                if !seen.insert(&entry) {
                     continue;
                 }
                 let time_ns = line.place(writer_of(&entry), stamps);
@@ -316,7 +327,7 @@ impl<'a> Player<'a> {
         if let Some(of) = &of {
             topic = topic.described_as(of).map_err(|error| error.to_string())?;
         }
-        let writer = participant.create_writer(&topic, recorded.qos.to_writer_qos());
+        let writer = participant.create_writer(&topic, recorded.qos.to_writer_qos(self.options.rate));
         self.writers.insert(key, writer.map_err(|error| error.to_string())?);
         Ok(())
     }
@@ -379,19 +390,31 @@ fn stamps_of(entry: &Entry) -> Option<(RecordedTimes, usize)> {
     }
 }
 
-/// Whether a sample stood in an earlier file already: what durable writers keep is repeated at the beginning of each. `seen` has the
-/// numbers of each writer; files of others have no GUIDs, and often no numbers.
-fn is_repeated(entry: &Entry, seen: &mut BTreeMap<String, SeenNumbers>) -> bool {
-    let Entry::Message { channel, sequence, .. } = entry else { return false };
-    let Ok(writer) = &channel.writer else { return false };
-    if writer.writer.is_empty() {
-        return false;
+/// The samples that stood in a file: what durable writers keep is repeated at the beginning of each.
+struct SeenSamples {
+    writers: BTreeMap<String, SeenNumbers>,
+}
+
+impl SeenSamples {
+    /// None so far. The memory is for those writers that are replayed; little of it is left for the others.
+    fn new<'k>(replayed: impl ExactSizeIterator<Item = &'k String>) -> SeenSamples {
+        let ranges_max = (SEEN_RANGES_MAX / replayed.len().max(1)).max(SEEN_RANGES_LEAST);
+        SeenSamples { writers: replayed.map(|key| (key.clone(), SeenNumbers::new(ranges_max))).collect() }
     }
-    !seen.entry(writer_key(writer, channel.id)).or_default().insert(*sequence)
+
+    /// Adds an entry; false when it was there already. Files of others have no GUIDs, and often no numbers: theirs are always new.
+    fn insert(&mut self, entry: &Entry) -> bool {
+        let Entry::Message { channel, sequence, .. } = entry else { return true };
+        let Ok(writer) = &channel.writer else { return true };
+        if writer.writer.is_empty() {
+            return true;
+        }
+        let seen = self.writers.entry(writer_key(writer, channel.id));
+        seen.or_insert_with(|| SeenNumbers::new(SEEN_RANGES_LEAST)).insert(*sequence)
+    }
 }
 
 /// The numbers of a writer, which have 32 bits in files.
-#[derive(Default)]
 struct SeenNumbers {
     numbers: NumberSet,
     /// The greatest one, with bits above the 32.
@@ -399,6 +422,10 @@ struct SeenNumbers {
 }
 
 impl SeenNumbers {
+    fn new(ranges_max: usize) -> SeenNumbers {
+        SeenNumbers { numbers: NumberSet::of_ranges(ranges_max), last: None }
+    }
+
     /// Adds a number; false when it was there already.
     fn insert(&mut self, sequence: u32) -> bool {
         let last = *self.last.get_or_insert(i64::from(sequence));
@@ -433,6 +460,10 @@ const TOLD_MAX: usize = 24;
 const LOOK_AHEAD: usize = 4_096;
 /// Their bytes, chosen by us.
 const LOOK_AHEAD_BYTES: usize = 64 << 20;
+/// Ranges of the numbers of all writers, chosen by us: 128 MiB, the gaps of a day at 200 Hz of which every second sample is lost.
+const SEEN_RANGES_MAX: usize = 8 << 20;
+/// Ranges that a writer may have however many there are, and one that is not replayed, chosen by us: 16 KiB.
+const SEEN_RANGES_LEAST: usize = 1_024;
 
 #[cfg(test)]
 mod tests {
@@ -440,14 +471,23 @@ mod tests {
 
     #[test]
     fn what_a_durable_writer_kept_is_replayed_behind_a_later_sample_and_once() {
-        let mut seen = SeenNumbers::default();
+        let mut seen = SeenNumbers::new(9);
         let order = [101, 1, 2, 3, 102, 2, 101, 102, 103];
         let is_new = order.map(|number| seen.insert(number));
         assert_eq!(is_new, [true, true, true, true, true, false, false, false, true]);
-        let mut seen = SeenNumbers::default();
+        let mut seen = SeenNumbers::new(9);
         assert_eq!(
             [u32::MAX - 1, u32::MAX, 0, 1, u32::MAX].map(|number| seen.insert(number)),
             [true, true, true, true, false]
         );
+    }
+
+    #[test]
+    fn a_kept_sample_is_new_however_many_gaps_came_before_it() {
+        let keys: Vec<String> = (0..100).map(|writer| format!("t {writer}")).collect();
+        let mut all = SeenSamples::new(keys.iter());
+        let seen = all.writers.get_mut("t 7").expect("a writer");
+        assert!((10_001..30_001).step_by(2).all(|number| seen.insert(number)));
+        assert_eq!([1, 2, 7, 9, 2, 10_004].map(|number| seen.insert(number)), [true, true, true, true, false, true]);
     }
 }

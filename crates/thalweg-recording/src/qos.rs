@@ -83,7 +83,14 @@ impl RecordedQos {
 
     /// The QoS of a writer that replays it. The history is that of the recorded writer, and KEEP_LAST 10 where that is not known, as with
     /// `ros2 bag play`; a write waits up to ten seconds for room.
-    pub fn to_writer_qos(&self) -> WriterQos {
+    ///
+    /// `rate` tells how many times as fast as recorded it writes. Where it is slower, DEADLINE, LIFESPAN and the lease of a writer that
+    /// asserts its liveliness itself grow as the distances of its samples do, since it could not keep them else; readers that request a
+    /// shorter period do not match it then. Where it is faster, they stay as recorded, which it keeps all the more: neither networks nor
+    /// readers are faster, and a lifespan of microseconds would end on the way. The lease of AUTOMATIC liveliness is kept by the
+    /// middleware, however fast samples come.
+    pub fn to_writer_qos(&self, rate: f64) -> WriterQos {
+        let lease_rate = if self.liveliness == Asserting::Automatic { 1.0 } else { rate };
         let mut qos = WriterQos {
             reliability: if self.reliable {
                 Reliability::Reliable { max_blocking_time: BLOCKING_TIME }
@@ -98,7 +105,7 @@ impl RecordedQos {
                     Asserting::ManualByParticipant => LivelinessKind::ManualByParticipant,
                     Asserting::ManualByTopic => LivelinessKind::ManualByTopic,
                 },
-                lease: duration(self.lease_ns),
+                lease: stretched(self.lease_ns, lease_rate),
             },
             ownership: self
                 .exclusive
@@ -109,8 +116,8 @@ impl RecordedQos {
             partition: self.partition.clone(),
             ..WriterQos::default()
         };
-        qos.timing.deadline = duration(self.deadline_ns);
-        qos.timing.lifespan = duration(self.lifespan_ns);
+        qos.timing.deadline = stretched(self.deadline_ns, rate);
+        qos.timing.lifespan = stretched(self.lifespan_ns, rate);
         qos.timing.latency_budget = Duration::from_nanos(self.latency_budget_ns);
         qos
     }
@@ -155,7 +162,7 @@ impl RecordedQos {
     }
 
     /// The first profile of such a text, by number or by name; what it does not say is as ROS 2's default: reliable, volatile, depth 10.
-    /// Periods are not taken: replay at another rate would break them.
+    /// Periods are not taken.
     pub fn from_profiles(text: &str) -> RecordedQos {
         let mut qos = RecordedQos { reliable: true, depth: Some(DEFAULT_DEPTH), ..RecordedQos::default() };
         let mut history = String::new();
@@ -189,8 +196,13 @@ fn finite(period: Duration) -> Option<u64> {
     if period >= INFINITE { None } else { u64::try_from(period.as_nanos()).ok() }
 }
 
-fn duration(nanoseconds: Option<u64>) -> Duration {
-    nanoseconds.map_or(INFINITE, Duration::from_nanos)
+/// A period of a writer that writes at this rate: longer where that is less than 1.
+fn stretched(nanoseconds: Option<u64>, rate: f64) -> Duration {
+    let Some(period) = nanoseconds.map(Duration::from_nanos) else { return INFINITE };
+    if rate >= 1.0 {
+        return period;
+    }
+    Duration::try_from_secs_f64(period.as_secs_f64() / rate).unwrap_or(INFINITE)
 }
 
 /// The depth that stands for a history that is not known.

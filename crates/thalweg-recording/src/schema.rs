@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use thalweg_types::ros::RosPackages;
-use thalweg_types::{Primitive, Structure, Type, idl};
+use thalweg_types::{Primitive, Structure, StructureMember, Type, idl};
 
 /// A schema of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,9 +152,19 @@ fn ros_members(structure: &Structure, pending: &mut Vec<Structure>) -> Option<St
         }
         // Type objects of rmw_fastrtps end the names of members in an underscore, which definitions have not.
         let name = member.name.strip_suffix('_').unwrap_or(&member.name);
-        let _ = writeln!(text, "{} {name}", ros_word(&member.member_type, pending)?);
+        let default = ros_default(member)?;
+        let _ = writeln!(text, "{} {name}{default}", ros_word(&member.member_type, pending)?);
     }
     Some(text)
+}
+
+/// What stands behind the name of a member that has a default; `None` where its text has what the two languages escape differently.
+fn ros_default(member: &StructureMember) -> Option<String> {
+    match &member.annotations.default {
+        None => Some(String::new()),
+        Some(json) if json.contains('\\') => None,
+        Some(json) => Some(format!(" {json}")),
+    }
 }
 
 fn ros_word(of: &Type, pending: &mut Vec<Structure>) -> Option<String> {

@@ -52,13 +52,20 @@ impl TopicSelection {
         };
         (self.has(name) && !fits_any(&self.chosen, name)).then_some(kind)
     }
+
+    /// The chosen and excluded names and patterns that fit none of these names, which are those on the wire.
+    pub fn idle_patterns(&self, names: &[&str]) -> Vec<String> {
+        let is_idle = |pattern: &&String| !names.iter().any(|name| fits(pattern, name));
+        self.chosen.iter().chain(&self.excluded).filter(is_idle).cloned().collect()
+    }
 }
 
 fn fits_any(patterns: &[String], name: &str) -> bool {
-    let fits = |pattern: &String| {
-        thalweg::qos::name_matches(pattern, name) || thalweg::qos::name_matches(pattern, &shown_topic(name))
-    };
-    patterns.iter().any(fits)
+    patterns.iter().any(|pattern| fits(pattern, name))
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    thalweg::qos::name_matches(pattern, name) || thalweg::qos::name_matches(pattern, &shown_topic(name))
 }
 
 /// The topic in which participants of ROS 2 tell their nodes with their writers and readers (`rmw_dds_common`).

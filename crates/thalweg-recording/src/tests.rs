@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg::Payload;
 use thalweg::discovery::PublicationData;
 use thalweg::qos::{Durability, History, Liveliness, LivelinessKind, Representation, WriterOwnership, WriterQos};
-use thalweg::types::{EntityId, Guid, GuidPrefix, KeyHash, VendorId};
+use thalweg::types::{EntityId, Guid, GuidPrefix, INFINITE, KeyHash, VendorId};
 use thalweg_types::idl;
 
 use crate::latched::{Kept, Latched};
@@ -87,7 +87,7 @@ fn the_qos_of_a_writer_survives_a_recording() {
         let recorded = RecordedQos::of(&original);
         let json = serde_json::to_string(&recorded).expect("JSON");
         let read: RecordedQos = serde_json::from_str(&json).expect("the same");
-        let replayed = read.to_writer_qos();
+        let replayed = read.to_writer_qos(1.0);
         // How long a write waits is the replaying program's matter.
         let expected = WriterQos {
             reliability: replayed.reliability,
@@ -99,9 +99,33 @@ fn the_qos_of_a_writer_survives_a_recording() {
 }
 
 #[test]
+fn a_slow_replay_offers_periods_that_it_keeps() {
+    let replayed = |kind: LivelinessKind, rate: f64| {
+        let lease = Duration::from_millis(300);
+        let mut qos = WriterQos { liveliness: Liveliness { kind, lease }, ..WriterQos::default() };
+        qos.timing.deadline = Duration::from_millis(100);
+        qos.timing.lifespan = Duration::from_secs(2);
+        let qos = RecordedQos::of(&qos).to_writer_qos(rate);
+        [qos.timing.deadline, qos.timing.lifespan, qos.liveliness.lease].map(|period| period.as_millis())
+    };
+    assert_eq!(replayed(LivelinessKind::ManualByTopic, 0.25), [400, 8_000, 1_200]);
+    assert_eq!(replayed(LivelinessKind::ManualByParticipant, 0.25), [400, 8_000, 1_200]);
+    assert_eq!(replayed(LivelinessKind::Automatic, 0.25), [400, 8_000, 300]);
+    assert_eq!(replayed(LivelinessKind::ManualByTopic, 1_000.0), [100, 2_000, 300]);
+    let infinite = RecordedQos::of(&WriterQos::default()).to_writer_qos(0.25);
+    assert_eq!(
+        (infinite.timing.deadline, infinite.timing.lifespan, infinite.liveliness.lease),
+        (INFINITE, INFINITE, INFINITE)
+    );
+    let mut long = WriterQos::default();
+    long.timing.lifespan = Duration::from_secs(86_400 * 365);
+    assert_eq!(RecordedQos::of(&long).to_writer_qos(1e-15).timing.lifespan, INFINITE);
+}
+
+#[test]
 fn profiles_of_rosbag2_are_read_by_number_and_by_name() {
     let check = |text: &str, reliable: bool, durability: Durability, history: History| {
-        let qos = RecordedQos::from_profiles(text).to_writer_qos();
+        let qos = RecordedQos::from_profiles(text).to_writer_qos(1.0);
         assert_eq!(
             (qos.reliability.is_reliable(), qos.durability, qos.history),
             (reliable, durability, history),
@@ -138,8 +162,8 @@ fn a_history_that_is_not_announced_is_not_taken_for_the_default() {
         let guid = Guid { prefix: GuidPrefix(prefix), entity: EntityId([0, 0, 1, 3]) };
         let qos = WriterQos { durability: Durability::TransientLocal, history, ..WriterQos::default() };
         let recorded = RecordedQos::announced(&PublicationData::new(guid, "t", "T", qos));
-        let again = RecordedQos::from_profiles(&recorded.to_profiles()).to_writer_qos().history;
-        let history = recorded.to_writer_qos().history;
+        let again = RecordedQos::from_profiles(&recorded.to_profiles()).to_writer_qos(1.0).history;
+        let history = recorded.to_writer_qos(1.0).history;
         assert_eq!(again, history, "{vendor}");
         let json = serde_json::to_string(&recorded).expect("JSON");
         assert_eq!(serde_json::from_str::<RecordedQos>(&json).expect("the same"), recorded);
@@ -172,6 +196,27 @@ fn messages_of_ros_are_definitions_of_ros_and_come_back_as_the_same_type() {
     assert_eq!(schema.text, expected);
     assert_eq!(schema.wire_type_name(), "a::msg::dds_::Outer_");
     assert_eq!(schema.to_type(), Ok(Some(outer.clone())));
+}
+
+#[test]
+fn defaults_of_members_are_in_their_definitions() {
+    let define = |defaults: [&str; 4]| {
+        let [flag, numbers, name, backslash] = defaults;
+        let text = format!(
+            "module a {{ module msg {{ module dds_ {{ @final struct T_ {{
+              {flag} boolean flag; {numbers} double numbers[2]; {name} string name; {backslash} string path; }};
+            }}; }}; }};"
+        );
+        idl::parse(&text).expect("IDL").find("a::msg::dds_::T_").expect("defined").clone()
+    };
+    let of = define(["@default(TRUE)", "@default(\"(1, 0.5)\")", "@default(\"a # b\")", ""]);
+    let schema = TypeSchema::of("a::msg::dds_::T_", &of);
+    assert_eq!(schema.encoding, ROS2MSG);
+    assert_eq!(schema.text, "bool flag true\nfloat64[2] numbers [1,0.5]\nstring name \"a # b\"\nstring path\n");
+    assert_eq!(schema.to_type(), Ok(Some(of)));
+    let of = define(["", "", "", "@default(\"c:\\\\d\")"]);
+    let schema = TypeSchema::of("a::msg::dds_::T_", &of);
+    assert_eq!((schema.encoding.as_str(), schema.to_type()), (OMGIDL, Ok(Some(of))), "{}", schema.text);
 }
 
 #[test]
@@ -218,6 +263,10 @@ fn topics_are_chosen_by_either_name() {
     };
     assert!(chosen(&[], &[], "rt/scan") && chosen(&["/scan"], &[], "rt/scan") && chosen(&["rt/s*"], &[], "rt/scan"));
     assert!(!chosen(&["/scan"], &[], "rt/imu") && !chosen(&[], &["/sc?n"], "rt/scan"));
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let selection = TopicSelection::new(owned(&["/scan", "/scna", "rt/i*"]), owned(&["/imu", "*raw"]));
+    assert_eq!(selection.idle_patterns(&["rt/scan", "rt/imu"]), ["/scna", "*raw"]);
+    assert_eq!(TopicSelection::default().idle_patterns(&["rt/scan"]), Vec::<String>::new());
     assert!(chosen(&["/camera/*"], &["*raw"], "rt/camera/front/info"));
     assert!(!chosen(&["/camera/*"], &["*raw"], "rt/camera/front/raw"));
     assert_eq!(

@@ -267,6 +267,41 @@ fn requests_of_services_are_replayed_by_name_only() {
 }
 
 #[test]
+fn info_tells_of_the_chosen_topics_and_refuses_what_is_about_a_replay() {
+    let (folder, tag) = (Folder::new("info"), tag());
+    let file = folder.file("run.mcap");
+    let recorder = start(&tag, &["record", "--output", &file, "--count", "2"]);
+    for topic in ["chatter", "weather"] {
+        publish(&tag, &[topic, "hello", "--count", "1"]).expect_code(0);
+    }
+    recorder.finish().expect_code(0);
+    let told = |words: &[&str]| {
+        let said = run(&[&["replay", &file, "--info", "--json"], words].concat()).expect_code(0);
+        let told = serde_json::from_str::<Value>(&said.stdout).expect("JSON")[0]["channels"].take();
+        let topics: Vec<String> = told
+            .as_array()
+            .expect("channels")
+            .iter()
+            .map(|one| one["topic"].as_str().expect("a name").to_owned())
+            .collect();
+        (topics, said.stderr)
+    };
+    assert_eq!(told(&["--topics", "chat*"]), (vec!["chatter".to_owned()], String::new()));
+    let (topics, remarks) = told(&["--exclude", "chatter", "--exclude", "chaters"]);
+    assert_eq!(topics, ["weather"]);
+    assert!(remarks.contains("\"chaters\" fits none") && remarks.lines().count() == 1, "{remarks}");
+    for words in
+        [&["--loop"][..], &["--remap", "chatter=x"], &["--rate", "2"], &["--clock", "source"], &["--wait", "1"]]
+    {
+        let said = run(&[&["replay", &file, "--info"], words].concat()).expect_code(2);
+        assert!(said.stderr.contains("--info") && said.stderr.contains(words[0]), "{}", said.stderr);
+    }
+    let words = ["replay", &file, "--topics", "chatter", "--topics", "chaters", "--wait", "0", "--domain-tag", &tag];
+    let said = run(&words).expect_code(0);
+    assert!(said.stderr.contains("\"chaters\" fits none of the files' topics"), "{}", said.stderr);
+}
+
+#[test]
 fn what_is_no_recording_is_refused() {
     let folder = Folder::new("refused");
     let file = folder.file("text.mcap");

@@ -1,12 +1,15 @@
 //! `thalweg replay --info`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Serialize;
 use thalweg_recording::contents::{Contents, read_contents};
+use thalweg_recording::read::ReadChannel;
 use thalweg_recording::{RecordingSummary, TopicSelection};
 
-use crate::outcome::{Failure, print_either};
+use super::replay::tell_idle;
+use crate::outcome::{Failure, InLine, print_either};
 
 /// One file.
 #[derive(Serialize)]
@@ -36,25 +39,38 @@ struct ChannelView {
     withheld: Option<String>,
 }
 
-/// Prints what files have.
+/// Prints what files have, of these topics.
 ///
 /// # Errors
 /// A file cannot be read, or output cannot be written.
-pub fn print(files: &[PathBuf], json: bool) -> Result<(), Failure> {
-    let mut views = Vec::new();
+pub fn print(files: &[PathBuf], topics: &TopicSelection, json: bool) -> Result<(), Failure> {
+    let (mut views, mut names) = (Vec::new(), BTreeSet::new());
     for path in files {
         let contents = read_contents(path).map_err(Failure::from_cause)?;
-        views.push(view(path.display().to_string(), contents));
+        let channels = contents.channels.values().filter_map(|counted| counted.channel.as_ref());
+        names.extend(
+            channels.filter(|channel| !channel.has_instance_ends()).map(|channel| topic_of(channel).to_owned()),
+        );
+        views.push(view(path.display().to_string(), contents, topics));
     }
+    tell_idle(&topics.idle_patterns(&names.iter().map(String::as_str).collect::<Vec<_>>()));
     print_either(json, &views, views.iter().map(text).collect::<Vec<_>>().join("\n"))
 }
 
-fn view(file: String, contents: Contents) -> FileView {
+/// The topic of a channel on the wire, or its name where that is not known.
+fn topic_of(channel: &ReadChannel) -> &str {
+    channel.writer.as_ref().map_or(channel.name.as_str(), |writer| writer.topic.as_str())
+}
+
+fn view(file: String, contents: Contents, topics: &TopicSelection) -> FileView {
     let channels = contents.channels.into_values().filter_map(|counted| {
         let channel = counted.channel.filter(|channel| !channel.has_instance_ends())?;
+        let topic = topic_of(&channel);
+        if !topics.has(topic) {
+            return None;
+        }
+        let withheld = topics.withheld(topic);
         let writer = channel.writer.as_ref().ok();
-        let topic = writer.map_or(&channel.name, |writer| &writer.topic);
-        let withheld = TopicSelection::default().withheld(topic);
         Some(ChannelView {
             topic: channel.name.clone(),
             type_name: writer.map(|writer| writer.type_name.clone()),
@@ -84,7 +100,10 @@ fn text(view: &FileView) -> String {
         let refusal = channel.refusal.as_deref().map(|why| format!(", not to be replayed: {why}")).unwrap_or_default();
         let withheld = channel.withheld.as_deref().map(|why| format!(", replayed by name only: {why}"));
         let withheld = withheld.unwrap_or_default();
-        lines.push(format!("  {}  {} messages of {of}{writer}{refusal}{withheld}", channel.topic, channel.messages));
+        let (topic, messages) = (&channel.topic, channel.messages);
+        let line =
+            InLine(format_args!("  {topic}  {messages} messages of {of}{writer}{refusal}{withheld}")).to_string();
+        lines.push(line);
     }
     if view.instance_ends > 0 {
         lines.push(format!("  {} ends of instances", view.instance_ends));

@@ -12,7 +12,7 @@ use super::verify::{RecordVerifyOptions, verify};
 use crate::commands::topic::{SelectionOptions, TypeFiles};
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, print_either, remark};
+use crate::outcome::{Failure, InLine, print_either, remark};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, after_help = crate::after_help!(
@@ -119,7 +119,7 @@ pub fn record(options: &RecordOptions, interrupt: &Interrupt) -> Result<(), Fail
         && until.is_none_or(|until| Instant::now() < until)
         && !is_enough(&recorder)
     {
-        recorder.look().iter().for_each(remark);
+        recorder.look().iter().map(InLine).for_each(remark);
         std::thread::sleep(LOOK_PERIOD);
     }
     let waited = recorder.waiting_bytes_most();

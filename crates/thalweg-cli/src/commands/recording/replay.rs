@@ -16,7 +16,7 @@ use super::{contents, type_source};
 use crate::commands::topic::TypeFiles;
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, print_either, remark};
+use crate::outcome::{Failure, InLine, print_either, remark};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -32,16 +32,16 @@ pub struct ReplayOptions {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// Say what the files have, and write nothing (default: replay them).
-    #[arg(long)]
+    /// Say what the files have of the topics that --topics and --exclude choose, and write nothing (default: replay them).
+    #[arg(long, conflicts_with_all = ["again", "remap", "rate", "clock", "wait", "acknowledge_timeout"])]
     pub info: bool,
 
     /// Print the counts, or with --info what the files have, as JSON (default: text).
     #[arg(long)]
     pub json: bool,
 
-    /// Replay topics with this recorded name only, wildcards * and ? allowed, such as 'rq/*' for requests; once for each (default: all but
-    /// those of services, actions and nodes).
+    /// Replay, or with --info tell, topics with this recorded name only, wildcards * and ? allowed, such as 'rq/*' for requests; once for
+    /// each (default: all but those of services, actions and nodes).
     #[arg(long, value_name = "NAME")]
     pub topics: Vec<String>,
 
@@ -49,7 +49,8 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "NAME")]
     pub exclude: Vec<String>,
 
-    /// Replay FACTOR times as fast (default: 1).
+    /// Replay FACTOR times as fast; below 1, the DEADLINE, the LIFESPAN and the lease of manual LIVELINESS of a writer grow as the
+    /// distances of its samples do, and above it they stay as recorded (default: 1).
     #[arg(long, value_name = "FACTOR", default_value = "1", hide_default_value = true, value_parser = factor)]
     pub rate: f64,
 
@@ -97,9 +98,10 @@ pub enum ClockName {
 /// A file cannot be read, one of its topics cannot be written, or readers do not acknowledge in time.
 pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Failure> {
     let files = recording_files(&options.files).map_err(Failure::from_cause)?;
+    let topics = TopicSelection::new(options.topics.clone(), options.exclude.clone());
     if options.info {
         interrupt.end_at_once();
-        return contents::print(&files, options.json);
+        return contents::print(&files, &topics, options.json);
     }
     let first = Cell::new(Some(options.member.participant()?));
     // Counts are told of the first one; there are further ones where a topic has several definitions of its type.
@@ -109,7 +111,7 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
     };
     let types = type_source(&options.types);
     let player_options = PlayerOptions {
-        topics: TopicSelection::new(options.topics.clone(), options.exclude.clone()),
+        topics,
         rate: options.rate,
         clock: match options.clock {
             ClockName::Source => ReplayClock::Source,
@@ -118,12 +120,13 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
         renamed: options.remap.iter().cloned().collect::<BTreeMap<String, String>>(),
     };
     let mut player = Player::open(&join, &files, player_options, &types).map_err(Failure::from_cause)?;
+    tell_idle(player.idle_patterns());
     for (topic, why) in player.withheld() {
-        remark(format_args!("leaves out {topic} ({why}), as --topics does not name it"));
+        remark(InLine(format_args!("leaves out {topic} ({why}), as --topics does not name it")));
     }
     let stop = interrupt.flag();
     let matched = player.wait_for_readers(options.wait, &stop);
-    remark(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", ")));
+    remark(InLine(format_args!("replays {}; {matched} writers have a reader", player.topics().join(", "))));
     loop {
         let begun = Instant::now();
         let cut_off = player.play(&files, &stop).map_err(Failure::from_cause)?;
@@ -147,6 +150,13 @@ pub fn replay(options: &ReplayOptions, interrupt: &Interrupt) -> Result<(), Fail
         (false, Err(error)) => Err(Failure::TimedOut(error.to_string())),
         (false, Ok(_)) => first_refusal
             .map_or(Ok(()), |why| Err(Failure::Failed(format!("{} samples were not written: {why}", counts.refused)))),
+    }
+}
+
+/// Remarks on names and patterns of topics that fit none: most likely they are misspelled.
+pub(super) fn tell_idle(patterns: &[String]) {
+    for pattern in patterns {
+        remark(format_args!("{pattern:?} fits none of the files' topics"));
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use thalweg_recording::bag::recording_files;
 use thalweg_recording::verify::{self, RANGES_TOLD, RecordingVerification, VerifiedWriter};
 
-use crate::outcome::{Failure, print_either};
+use crate::outcome::{Failure, InLine, print_either};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -128,9 +128,9 @@ fn text(view: &RecordingView) -> String {
             let more = if one.absent.len() == RANGES_TOLD { " …" } else { "" };
             line.push_str(&format!("; not in the files: {}{more}", ranges.join(", ")));
         }
-        lines.push(line);
+        lines.push(InLine(line).to_string());
     }
-    let faults = view.faults.iter().map(|fault| format!("fault: {fault}"));
+    let faults = view.faults.iter().map(|fault| format!("fault: {}", InLine(fault)));
     let end = if view.faults.is_empty() { Some("whole".to_owned()) } else { None };
     lines.into_iter().chain(faults).chain(end).collect::<Vec<_>>().join("\n")
 }

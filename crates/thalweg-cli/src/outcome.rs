@@ -117,22 +117,40 @@ pub struct Shown<T>(pub T);
 
 impl<T: Display> Display for Shown<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping(f), "{}", self.0)
+        write!(Escaping { to: f, is_escaped: is_command }, "{}", self.0)
     }
 }
 
-struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+/// As [`Shown`], for what is part of a line: ends of lines and tabs are escaped too, so that no name of a stranger forges a line.
+pub struct InLine<T>(pub T);
+
+impl<T: Display> Display for InLine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping { to: f, is_escaped: char::is_control }, "{}", self.0)
+    }
+}
+
+/// Adds a line to a text; what strangers named stays in it.
+pub fn push_line(out: &mut String, text: impl Display) {
+    // Writing to a string fails only where `text` does.
+    let _ = writeln!(out, "{}", InLine(text));
+}
+
+struct Escaping<'a, 'b> {
+    to: &'a mut fmt::Formatter<'b>,
+    is_escaped: fn(char) -> bool,
+}
 
 impl fmt::Write for Escaping<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
-        while let Some((place, letter)) = rest.char_indices().find(|(_, letter)| is_command(*letter)) {
-            self.0.write_str(&rest[..place])?;
+        while let Some((place, letter)) = rest.char_indices().find(|(_, letter)| (self.is_escaped)(*letter)) {
+            self.to.write_str(&rest[..place])?;
             // As JSON has it, in which these letters may stand as they are.
-            write!(self.0, "\\u{:04x}", u32::from(letter))?;
+            write!(self.to, "\\u{:04x}", u32::from(letter))?;
             rest = &rest[place + letter.len_utf8()..];
         }
-        self.0.write_str(rest)
+        self.to.write_str(rest)
     }
 }
 
@@ -155,5 +173,12 @@ mod tests {
             shown.is_ascii() && serde_json::from_str::<String>(&shown).expect("JSON") == "a\u{7f}b\u{9b}",
             "{shown}"
         );
+    }
+
+    #[test]
+    fn a_name_in_a_line_stays_in_it() {
+        let name = "a\nb\r\tc\u{1b}\u{85}\u{e9} \"";
+        assert_eq!(InLine(name).to_string(), "a\\u000ab\\u000d\\u0009c\\u001b\\u0085\u{e9} \"");
+        assert_eq!(Shown(InLine(name)).to_string(), InLine(name).to_string());
     }
 }

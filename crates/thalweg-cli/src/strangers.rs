@@ -7,7 +7,7 @@ use thalweg::DomainParticipant;
 use thalweg::qos::{MatchResult, match_endpoints};
 use thalweg::types::Guid;
 
-use crate::outcome::remark;
+use crate::outcome::{InLine, remark};
 
 /// The writers and readers that share the topic of one of our endpoints and do not match it.
 pub struct MismatchedEndpoints<'a> {
@@ -31,7 +31,7 @@ impl<'a> MismatchedEndpoints<'a> {
         }
         self.looked = Instant::now();
         for reason in self.reasons() {
-            let text = reason.to_string();
+            let text = InLine(&reason).to_string();
             if !matches!(reason, MatchResult::Incompatible(_)) && self.told.insert(&text) {
                 remark(format_args!("another endpoint of the topic does not match: {text}"));
             }
@@ -40,7 +40,7 @@ impl<'a> MismatchedEndpoints<'a> {
 
     /// The reason why no endpoint matches, in a sentence.
     pub fn explain(&self) -> String {
-        let reasons: BTreeSet<String> = self.reasons().iter().map(ToString::to_string).collect();
+        let reasons: BTreeSet<String> = self.reasons().iter().map(|reason| InLine(reason).to_string()).collect();
         match reasons.is_empty() {
             true => "no other endpoint of this topic was found in the domain".to_owned(),
             false => format!("endpoints of the topic do not match: {}", sentence(&reasons)),

@@ -4,7 +4,6 @@ mod apart;
 mod similar;
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -15,6 +14,7 @@ use thalweg::surroundings::{
 };
 
 use crate::network_options::{MemberOptions, NetworkOptions};
+use crate::outcome::push_line;
 use apart::Apart;
 pub use similar::{SimilarTopic, find as similar_topics};
 
@@ -276,13 +276,16 @@ impl NobodyFound {
         let mut out = String::new();
         let tag = if self.domain_tag.is_empty() { String::new() } else { format!(" with tag {:?}", self.domain_tag) };
         let others = counted(self.participants, "other participant");
-        let _ = writeln!(out, "{others} in domain {}{tag}", self.domain);
+        push_line(&mut out, format_args!("{others} in domain {}{tag}", self.domain));
         if let Some(topic) = &self.topic {
             topic.describe(&mut out);
         }
         if self.ignored > 0 {
             let groups = if self.other_groups.is_empty() { "default".into() } else { self.other_groups.join(", ") };
-            let _ = writeln!(out, "  {} of other groups ignored: {groups}", counted(self.ignored, "participant"));
+            push_line(
+                &mut out,
+                format_args!("  {} of other groups ignored: {groups}", counted(self.ignored, "participant")),
+            );
         }
         if with_network {
             self.interfaces.iter().for_each(|interface| interface.describe(&mut out));
@@ -290,16 +293,16 @@ impl NobodyFound {
         if with_network || !self.topic_is_used() {
             self.heard.iter().take(LINES_MAX).for_each(|heard| heard.describe(&mut out));
             if let Some(more) = self.heard.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
-                let _ = writeln!(out, "  and {more} more; `thalweg doctor --json` lists all");
+                push_line(&mut out, format_args!("  and {more} more; `thalweg doctor --json` lists all"));
             }
         }
         if with_network && self.multicast && self.heard.is_empty() {
             let (domains, seconds) = (self.domains_listened, self.listened_s);
             let others = if self.participants == 0 { "no participant" } else { "no other participant" };
-            let _ = writeln!(out, "  {others} heard in any of {domains} domains within {seconds} s");
+            push_line(&mut out, format_args!("  {others} heard in any of {domains} domains within {seconds} s"));
         }
         for advice in &self.advice {
-            let _ = writeln!(out, "  -> {advice}");
+            push_line(&mut out, format_args!("  -> {advice}"));
         }
         out.trim_end().to_owned()
     }
@@ -336,11 +339,11 @@ impl SoughtTopic {
 
     fn describe(&self, out: &mut String) {
         let (writers, readers) = (counted(self.writers, "writer"), counted(self.readers, "reader"));
-        let _ = writeln!(out, "  topic {:?}: {writers} and {readers} of others", self.name);
+        push_line(out, format_args!("  topic {:?}: {writers} and {readers} of others", self.name));
         for (what, names) in [("types", &self.types), ("partitions", &self.partitions)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let _ = writeln!(out, "    {what}: {}", names.join(", "));
+                push_line(out, format_args!("    {what}: {}", names.join(", ")));
             }
         }
         for Apart { why, pairs, writer, reader } in self.apart.iter().take(LINES_MAX) {
@@ -349,7 +352,7 @@ impl SoughtTopic {
             } else {
                 &format!("{pairs} pairs do not match, one of them ")
             };
-            let _ = writeln!(out, "    {do_not}writer {writer} and reader {reader}: {why}");
+            push_line(out, format_args!("    {do_not}writer {writer} and reader {reader}: {why}"));
         }
     }
 }
@@ -385,7 +388,7 @@ impl InterfaceView {
         let addresses =
             if self.addresses.is_empty() { String::new() } else { format!(" ({})", self.addresses.join(" ")) };
         let used = if self.used { "uses" } else { "leaves out" };
-        let _ = writeln!(out, "  {used} {}{addresses}: {}", self.name, self.finding);
+        push_line(out, format_args!("  {used} {}{addresses}: {}", self.name, self.finding));
     }
 }
 
@@ -403,7 +406,7 @@ impl HeardView {
         let count = counted(self.participants.len(), "participant");
         let shown: Vec<String> = self.participants.iter().take(SHOWN_MAX).map(HeardParticipantView::to_text).collect();
         let more = if self.participants.len() > SHOWN_MAX { ", …" } else { "" };
-        let _ = writeln!(out, "  domain {}{tag}: {count} heard: {}{more}", self.domain, shown.join(", "));
+        push_line(out, format_args!("  domain {}{tag}: {count} heard: {}{more}", self.domain, shown.join(", ")));
     }
 }
 

@@ -12,7 +12,7 @@ use thalweg::qos::{Durability, History, Liveliness, Reliability, Representation,
 use thalweg::types::INFINITE;
 
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line};
+use crate::outcome::{Failure, InLine, print_line, push_line};
 use crate::refusals::Refusals;
 use crate::surroundings::{Lookaround, NobodyFound, SurveyOptions};
 
@@ -202,7 +202,7 @@ impl Stranger {
     fn to_text(&self) -> String {
         let name = if self.name.is_empty() { String::new() } else { format!(" {:?}", self.name) };
         let groups = if self.groups.is_empty() { "default".to_owned() } else { self.groups.join(",") };
-        format!("  {}{name}, {}, groups {groups}\n", self.guid_prefix, self.vendor)
+        format!("{}\n", InLine(format_args!("  {}{name}, {}, groups {groups}", self.guid_prefix, self.vendor)))
     }
 }
 
@@ -229,22 +229,19 @@ impl Member {
         let name = if self.name.is_empty() { String::new() } else { format!(" {:?}", self.name) };
         let tag = if self.domain_tag.is_empty() { String::new() } else { format!(", tag {:?}", self.domain_tag) };
         let groups = if self.groups.is_empty() { String::new() } else { format!(", groups {}", self.groups.join(",")) };
-        let mut out = format!(
-            "\n{}{name}, {} (RTPS {}{tag}{groups}), {}\n{}",
-            self.guid_prefix,
-            self.vendor,
-            self.protocol,
-            self.addresses.join(" "),
-            self.process_line()
+        let addresses = self.addresses.join(" ");
+        let mut out = "\n".to_owned();
+        push_line(
+            &mut out,
+            format_args!(
+                "{}{name}, {} (RTPS {}{tag}{groups}), {addresses}",
+                self.guid_prefix, self.vendor, self.protocol
+            ),
         );
+        out.push_str(&self.process_line());
         for endpoint in &self.endpoints {
-            out.push_str(&format!(
-                "  {:<6} {} ({}): {}\n",
-                endpoint.kind,
-                endpoint.topic,
-                endpoint.type_name,
-                endpoint.qos.to_text()
-            ));
+            let Endpoint { kind, topic, type_name, qos, .. } = endpoint;
+            push_line(&mut out, format_args!("  {kind:<6} {topic} ({type_name}): {}", qos.to_text()));
         }
         if self.endpoints.is_empty() {
             out.push_str("  no writers and no readers\n");
@@ -262,7 +259,7 @@ impl Member {
             self.host.as_ref().map(|host| format!("host {host}")),
         ];
         let told: Vec<String> = parts.into_iter().flatten().collect();
-        if told.is_empty() { String::new() } else { format!("  {}\n", told.join(", ")) }
+        if told.is_empty() { String::new() } else { format!("  {}\n", InLine(told.join(", "))) }
     }
 }
 
@@ -368,3 +365,36 @@ fn names(representations: &[Representation]) -> Vec<String> {
 
 /// Interval at which a wait checks for Ctrl-C.
 const LOOK_PERIOD: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use thalweg::qos::WriterQos;
+    use thalweg::types::{EntityId, Guid, GuidPrefix};
+
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_stranger_forges_a_line() {
+        let guid = Guid { prefix: GuidPrefix([1; 12]), entity: EntityId([0, 0, 1, 3]) };
+        let qos = WriterQos { partition: vec!["p\n  writer p".to_owned()], ..WriterQos::default() };
+        let data = PublicationData::new(guid, "a (T)\n  writer b", "T\r\n  reader c", qos);
+        let member = Member {
+            guid_prefix: "01".to_owned(),
+            vendor: "v\nv".to_owned(),
+            protocol: "2.5".to_owned(),
+            name: "n\nn".to_owned(),
+            domain_tag: "t\nt".to_owned(),
+            groups: vec!["g\ng".to_owned()],
+            lease_s: None,
+            host: Some("h\nh".to_owned()),
+            process_id: Some("1\n2".to_owned()),
+            program: Some("q\nq".to_owned()),
+            addresses: vec!["192.0.2.1:7410".to_owned()],
+            endpoints: vec![Endpoint::writer(&data)],
+        };
+        let text = member.to_text();
+        let beginnings: Vec<&str> = text.lines().map(|line| line.get(..9).unwrap_or(line)).collect();
+        assert_eq!(beginnings, ["", "01 \"n\\nn\"", "  program", "  writer "], "{text}");
+        assert!(text.contains("  writer a (T)\\u000a  writer b (T\\u000d\\u000a  reader c): "), "{text}");
+    }
+}

@@ -11,7 +11,7 @@ use thalweg::status::WriterStatus;
 use thalweg::{DataWriter, Delivery, DomainParticipant, cdr};
 
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, remark};
+use crate::outcome::{Failure, InLine, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
 use crate::sending_options::SendingOptions;
 use crate::strangers::MismatchedEndpoints;
@@ -160,7 +160,7 @@ fn create_writer<T: TextValue>(
         }
         WriterStatus::OfferedIncompatibleQos(status) => {
             for mismatch in &status.mismatches {
-                remark(format_args!("a reader does not match: {mismatch}"));
+                remark(InLine(format_args!("a reader does not match: {mismatch}")));
             }
         }
         WriterStatus::ReadersGivenUp(status) => {

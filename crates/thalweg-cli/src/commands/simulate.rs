@@ -17,7 +17,8 @@ pub struct SimulateOptions {
     pub seeds: Option<u64>,
 
     /// The first of these seeds, 0 to 2^64 − 1; from 10000000 on, worlds have every kind of trouble,
-    /// from 1000000000000 on topics with policies (default: 0).
+    /// from 1000000000000 on topics with policies, from 2000000000000 on coherent sets, changing policies
+    /// and histories that outlive their process (default: 0).
     #[arg(long, value_name = "S", conflicts_with = "seed")]
     pub from: Option<u64>,
 
@@ -111,3 +112,21 @@ fn seeds(options: &SimulateOptions) -> Result<RangeInclusive<u64>, Failure> {
 }
 
 const DEFAULT_SEEDS: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use thalweg_sim::{CHANGING_SEEDS_FROM, POLICY_SEEDS_FROM, WIDE_SEEDS_FROM};
+
+    use super::*;
+
+    #[test]
+    fn the_help_names_where_each_kind_of_worlds_begins() {
+        let command = SimulateOptions::augment_args(Command::new("sim"));
+        let from = command.get_arguments().find(|argument| argument.get_id().as_str() == "from").expect("--from");
+        let help = from.get_help().expect("a help").to_string();
+        for first in [WIDE_SEEDS_FROM, POLICY_SEEDS_FROM, CHANGING_SEEDS_FROM] {
+            assert!(help.contains(&format!("from {first} on")), "{first} in {help}");
+        }
+    }
+}

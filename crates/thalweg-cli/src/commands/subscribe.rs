@@ -10,7 +10,7 @@ use thalweg_lab::profile::Profile;
 
 use super::publish::TypeName;
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, Lines, remark};
+use crate::outcome::{Failure, InLine, Lines, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
 use crate::strangers::MismatchedEndpoints;
 use crate::surroundings::{Lookaround, SurveyOptions};
@@ -183,7 +183,7 @@ fn tell(status: ReaderStatus) {
         }
         ReaderStatus::RequestedIncompatibleQos(status) => {
             for mismatch in &status.mismatches {
-                remark(format_args!("a writer does not match: {mismatch}"));
+                remark(InLine(format_args!("a writer does not match: {mismatch}")));
             }
         }
         _ => {}

@@ -20,7 +20,7 @@ use super::topic::SelectionOptions;
 use super::topic::find::shown_name;
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, print_either, print_line};
+use crate::outcome::{Failure, InLine, print_either, print_line};
 use crate::screen::Screen;
 
 #[derive(Args, Debug)]
@@ -159,14 +159,17 @@ fn text(period: &Period, rows_max: usize) -> String {
     for topic in period.topics.iter().take(rows_max) {
         let types = topic.types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         table.rows.push(vec![
-            topic.name.clone(),
+            InLine(&topic.name).to_string(),
             topic.writers.to_string(),
             topic.readers.to_string(),
             rounded(topic.rate_hz),
             rounded(topic.bytes_per_s),
             rounded(topic.lost_per_s),
             grouped(topic.lost),
-            topic.uncounted.as_ref().map_or(types.clone(), |why| format!("{types}; not counted: {why}")),
+            match &topic.uncounted {
+                None => InLine(types).to_string(),
+                Some(why) => InLine(format_args!("{types}; not counted: {why}")).to_string(),
+            },
         ]);
     }
     let hidden = period.topics.len().saturating_sub(rows_max);

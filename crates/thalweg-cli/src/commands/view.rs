@@ -10,7 +10,7 @@ use super::recording::type_source;
 use super::topic::{SelectionOptions, TypeFiles};
 use crate::interrupt::Interrupt;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, print_either, remark};
+use crate::outcome::{Failure, InLine, print_either, remark};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -98,7 +98,7 @@ pub fn run(options: &ViewerOptions, interrupt: &Interrupt) -> Result<(), Failure
     remark(format_args!("clients connect to ws://{}", view.address()));
     let until = options.duration.map(|duration| Instant::now() + duration);
     while !interrupt.came() && until.is_none_or(|until| Instant::now() < until) {
-        view.look().iter().for_each(remark);
+        view.look().iter().map(InLine).for_each(remark);
         std::thread::sleep(LOOK_PERIOD);
     }
     let summary = view.summary();

@@ -110,14 +110,19 @@ fn groups_are_told_and_a_topic_that_others_use_makes_other_domains_beside_the_po
         name: "chatter".to_owned(),
         writers: 0,
         readers,
-        types: BTreeSet::from(["T".to_owned()]),
+        types: BTreeSet::from(["T\n  -> X".to_owned()]),
         partitions: BTreeSet::from(["left".to_owned()]),
         apart: Vec::new(),
         similar: similar::find("chatter", &["rt/chatter".to_owned()], &[]),
     };
     let known =
         |readers| NobodyFound { participants: 1, topic: Some(topic(readers)), heard: vec![heard(3, "", 1)], ..alone() };
-    let lines = ["1 other participant in domain 0", "no writer and 1 reader of others", "types: T", "partitions: left"];
+    let lines = [
+        "1 other participant in domain 0",
+        "no writer and 1 reader of others",
+        "types: T\\u000a  -> X\n",
+        "partitions: left",
+    ];
     check(known(1), &lines, &["domain 3", "uses eth0", "--peer"]);
     check(known(0), &["domain 3: 1 participant heard", "-> did you mean \"rt/chatter\"?"], &["uses eth0", "--peer"]);
 }

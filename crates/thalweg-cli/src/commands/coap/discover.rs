@@ -12,7 +12,7 @@ use thalweg_coap::message::{RequestBuf, Response, content_format};
 
 use super::protection::ClientProtection;
 use super::target::{TargetUri, failure, representation};
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, InLine, print_line, remark};
 
 /// Options of `coap discover`.
 #[derive(Args, Debug)]
@@ -88,7 +88,7 @@ fn print(transport: Transport, peer: Peer, response: &Response, json: bool) -> R
         .map_err(|error| Failure::Failed(format!("the answer of {peer} is not in link format (RFC 6690): {error}")))?;
     links.iter().try_for_each(|link| match json {
         true => print_line(to_json(transport, peer, link)),
-        false => print_line(line(transport, peer, link)),
+        false => print_line(InLine(line(transport, peer, link))),
     })
 }
 

@@ -14,7 +14,7 @@ use super::readers::{ReadingOptions, TopicReaders};
 use super::table::CommaTable;
 use super::{SourceOptions, text};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, Lines, remark};
+use crate::outcome::{Failure, InLine, Lines, remark};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!(
@@ -71,7 +71,7 @@ pub fn run(options: &EchoOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Writers, options.source.patience, interrupt)?;
     let (of, origin) = type_of(&participant, &found, &options.source)?;
-    remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
+    remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     let sampled = sample_type(&of)?;
     check_paths(options, &of)?;
     let reading = ReadingOptions { takes_history: true, depth: DEPTH, latency_budget: GATHERING };
@@ -150,7 +150,7 @@ impl Printer<'_> {
             Ok(document) => document,
             Err(error) => {
                 self.lines.print()?;
-                remark(format_args!("a sample of {} is not shown: {error}", sample.info().writer));
+                remark(InLine(format_args!("a sample of {} is not shown: {error}", sample.info().writer)));
                 return Ok(false);
             }
         };

@@ -15,7 +15,7 @@ use thalweg_types::{Types, idl};
 
 use super::{SourceOptions, TypeFiles};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, print_line, remark};
+use crate::outcome::{Failure, InLine, print_line, remark};
 use crate::surroundings::similar_topics;
 
 #[derive(Args, Debug)]
@@ -38,7 +38,7 @@ pub fn run(options: &TypeOptions, interrupt: &Interrupt) -> Result<(), Failure> 
     let participant = options.source.member.participant()?;
     let found = find(&participant, &options.topic, Side::Either, options.source.patience, interrupt)?;
     let (of, origin) = type_of(&participant, &found, &options.source)?;
-    remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
+    remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     print_line(idl::to_idl([&of]).trim_end())
 }
 
@@ -142,7 +142,7 @@ fn found(name: &str, side: Side, writers: &[&PublicationData], readers: &[&Subsc
     // Whoever reads the topic tells which writers are not heard.
     if !others.is_empty() && (side != Side::Writers || writers.is_empty()) {
         let others: Vec<&str> = others.into_iter().collect();
-        remark(format_args!("the topic has other types, too: {}", others.join(", ")));
+        remark(InLine(format_args!("the topic has other types, too: {}", others.join(", "))));
     }
     let same = announced.iter().filter(|one| one.type_name == first.type_name);
     let information = same.filter_map(|one| Some((one.guid.prefix, Arc::clone(one.information?)))).next();
@@ -156,8 +156,8 @@ fn found(name: &str, side: Side, writers: &[&PublicationData], readers: &[&Subsc
 }
 
 fn nothing_found(given: &str, patience: Duration, writers: &[String], readers: &[String]) -> Failure {
-    let similar: Vec<String> =
-        similar_topics(given, writers, readers).into_iter().map(|similar| shown_name(&similar.name)).collect();
+    let similar = similar_topics(given, writers, readers).into_iter();
+    let similar: Vec<String> = similar.map(|similar| InLine(shown_name(&similar.name)).to_string()).collect();
     let hint = if similar.is_empty() { String::new() } else { format!("; did you mean {}?", similar.join(" or ")) };
     Failure::TimedOut(format!("no topic {given:?} was found within {} s{hint}", patience.as_secs_f64()))
 }
@@ -199,7 +199,8 @@ pub fn type_of(
     if let Some(of) = Types::default().find_type(name) {
         return Ok((of.clone(), "the types that this command knows".to_owned()));
     }
-    Err(Failure::Failed(format!("the type {name} is not known: {refusal}; give it by --idl FILE or --share FOLDER")))
+    let unknown = InLine(format_args!("the type {name} is not known: {refusal}")).to_string();
+    Err(Failure::Failed(format!("{unknown}; give it by --idl FILE or --share FOLDER")))
 }
 
 /// The type of this name in the files and folders that the user names, and where it was.

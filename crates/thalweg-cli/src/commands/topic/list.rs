@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::find::shown_name;
 use crate::network_options::MemberOptions;
-use crate::outcome::{Failure, print_either};
+use crate::outcome::{Failure, InLine, print_either};
 
 #[derive(Args, Debug)]
 #[command(after_help = crate::after_help!("thalweg topic list", "thalweg topic list --json --wait 3"))]
@@ -69,10 +69,29 @@ fn text(topics: &[Listed]) -> String {
     if topics.is_empty() {
         return "no topics".to_owned();
     }
-    let width = topics.iter().map(|topic| topic.name.chars().count()).max().unwrap_or_default();
-    let line = |topic: &Listed| {
+    let names: Vec<String> = topics.iter().map(|topic| InLine(&topic.name).to_string()).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let line = |(topic, name): (&Listed, &String)| {
         let types: Vec<&str> = topic.types.iter().map(String::as_str).collect();
-        format!("{:width$}  {} writers, {} readers  {}", topic.name, topic.writers, topic.readers, types.join(", "))
+        let types = InLine(types.join(", "));
+        format!("{name:width$}  {} writers, {} readers  {types}", topic.writers, topic.readers)
     };
-    topics.iter().map(line).collect::<Vec<_>>().join("\n")
+    topics.iter().zip(&names).map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_topic_has_one_line_whatever_it_is_called() {
+        let listed = |name: &str, of: &str| Listed {
+            name: name.to_owned(),
+            types: BTreeSet::from([of.to_owned()]),
+            writers: 1,
+            ..Listed::default()
+        };
+        let told = text(&[listed("a\nb", "T\nU"), listed("/scan", "T")]);
+        assert_eq!(told, "a\\u000ab  1 writers, 0 readers  T\\u000aU\n/scan     1 writers, 0 readers  T");
+    }
 }

@@ -114,6 +114,13 @@ struct Period {
     seconds: f64,
 }
 
+impl Period {
+    /// Whether it lasted as long as it was to.
+    fn is_whole(&self, every: Duration) -> bool {
+        self.seconds >= every.as_secs_f64()
+    }
+}
+
 /// Prints rates.
 ///
 /// # Errors
@@ -196,7 +203,11 @@ fn follow(
     let mut periods = Periods::default();
     let mut printed = 0;
     while !interrupt.came() {
-        let (json, text) = line(&periods.next(&mut readers, options.every, interrupt));
+        let period = periods.next(&mut readers, options.every, interrupt);
+        if !period.is_whole(options.every) {
+            break; // Ctrl-C came within it, and the line of a part would be taken for that of a whole one.
+        }
+        let (json, text) = line(&period);
         print_line(if options.json { json.map_err(Failure::from_cause)? } else { text })?;
         printed += 1;
         if options.count == Some(printed) {
@@ -314,5 +325,12 @@ mod tests {
         let mut arrivals = vec![arrival(70), arrival(71)];
         assert_eq!(periods.begin(&mut arrivals), Some(arrival(70)));
         assert_eq!((arrivals, periods.begun), (vec![arrival(71)], Some(arrival(70).at)));
+    }
+
+    #[test]
+    fn a_period_that_ctrl_c_ends_is_not_whole() {
+        let every = Duration::from_millis(1_100);
+        let is_whole = |seconds: f64| Period { opening: None, arrivals: Vec::new(), seconds }.is_whole(every);
+        assert!(!is_whole(0.0) && !is_whole(1.099) && is_whole(every.as_secs_f64()) && is_whole(1.2));
     }
 }

@@ -14,7 +14,7 @@ use thalweg_recording::instance::instance_of;
 use thalweg_recording::numbers::NumberSet;
 
 use super::find::shown_name;
-use crate::outcome::{Failure, remark};
+use crate::outcome::{Failure, InLine, remark};
 
 /// How a topic is read.
 #[derive(Clone, Copy, Debug)]
@@ -255,7 +255,7 @@ impl<'a> TopicReaders<'a> {
     /// Tells the user, once.
     fn tell(&mut self, text: String) {
         if self.told.len() < REMARKS_MAX && !self.told.contains(&text) {
-            remark(&text);
+            remark(InLine(&text));
             self.told.insert(text);
         }
     }

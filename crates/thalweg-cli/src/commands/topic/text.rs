@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use thalweg_types::document::{Document, MapKey};
 
+use crate::outcome::InLine;
+
 /// One member a line, indented, as `ros2 topic echo` prints them.
 pub fn lines(sample: &Document) -> String {
     let mut out = String::new();
@@ -102,7 +104,8 @@ fn write_flow(value: &Document, out: &mut String) {
 
 fn write_name(key: &MapKey, out: &mut String) {
     let _ = match key {
-        MapKey::Text(name) => out.write_str(name),
+        // Names of a stranger's type.
+        MapKey::Text(name) => write!(out, "{}", InLine(name)),
         MapKey::Label(label) => write!(out, "{label}"),
     };
 }
@@ -117,5 +120,7 @@ mod tests {
         let sample = Document::from_json(json).expect("JSON");
         assert_eq!(lines(&sample), "a:\n  b: [1, 2]\nc:\n- d: 1\n  e: 2\nf: \"0x01\"\ng: []");
         assert_eq!(flow(&sample), r#"{a: {b: [1, 2]}, c: [{d: 1, e: 2}], f: "0x01", g: []}"#);
+        let forged = Document::from_json(br#"{"a: 1\n---\nb":"c\nd"}"#).expect("JSON");
+        assert_eq!(lines(&forged), r#"a: 1\u000a---\u000ab: "c\nd""#);
     }
 }

@@ -8,6 +8,7 @@ use super::{
     ExplainedTopic, Explanation, GroupView, LinkView, Owner, ParticipantView, ReaderView, Reception, RouteView,
     WriterView,
 };
+use crate::outcome::push_line;
 
 impl ExplainedTopic {
     pub(super) fn to_text(&self) -> String {
@@ -26,7 +27,7 @@ impl ExplainedTopic {
         }
         if self.ignored_participants > 0 {
             let ignored = counted(self.ignored_participants, "participant");
-            let _ = writeln!(out, "{ignored} ignored: other groups; --group joins them");
+            push_line(&mut out, format_args!("{ignored} ignored: other groups; --group joins them"));
         }
         self.writers.iter().for_each(|writer| writer.describe(&mut out));
         self.readers.iter().for_each(|reader| reader.describe(&mut out));
@@ -35,7 +36,7 @@ impl ExplainedTopic {
             out.push_str("\nnot matched\n");
         }
         for pair in &self.mismatches {
-            let _ = writeln!(out, "  writer {} and reader {}: {}", pair.writer, pair.reader, pair.why);
+            push_line(&mut out, format_args!("  writer {} and reader {}: {}", pair.writer, pair.reader, pair.why));
         }
         out
     }
@@ -52,22 +53,24 @@ impl Owner {
 
 impl WriterView {
     fn describe(&self, out: &mut String) {
-        let _ = writeln!(out, "\nwriter {}, {}", self.guid, self.owner.to_text());
-        let _ = writeln!(out, "  {}: {}", self.type_name, self.qos.to_text());
+        out.push('\n');
+        push_line(out, format_args!("writer {}, {}", self.guid, self.owner.to_text()));
+        push_line(out, format_args!("  {}: {}", self.type_name, self.qos.to_text()));
         match &self.explanation {
             Some(explanation) => explanation.describe(out),
             None if self.thalweg => out.push_str("  did not answer in time; a longer --timeout may help\n"),
             None => out.push_str("  its vendor does not report its transmission method\n"),
         }
-        let _ = writeln!(out, "  matches {} by QoS", counted(self.matching_readers.len(), "reader"));
+        push_line(out, format_args!("  matches {} by QoS", counted(self.matching_readers.len(), "reader")));
     }
 }
 
 impl ReaderView {
     fn describe(&self, out: &mut String) {
-        let _ = writeln!(out, "\nreader {}, {}", self.guid, self.owner.to_text());
-        let _ = writeln!(out, "  {}: {}", self.type_name, self.qos.to_text());
-        let _ = writeln!(out, "  reached at {}", [&self.addresses[..], &self.groups[..]].concat().join(" "));
+        out.push('\n');
+        push_line(out, format_args!("reader {}, {}", self.guid, self.owner.to_text()));
+        push_line(out, format_args!("  {}: {}", self.type_name, self.qos.to_text()));
+        push_line(out, format_args!("  reached at {}", [&self.addresses[..], &self.groups[..]].concat().join(" ")));
         match &self.explanation {
             Some(reception) => reception.describe(out),
             None if self.thalweg => out.push_str("  did not answer in time; a longer --timeout may help\n"),
@@ -81,10 +84,11 @@ impl ParticipantView {
     fn describe(&self, out: &mut String) {
         let sentences = self.refused.sentences();
         if !sentences.is_empty() {
-            let _ = writeln!(out, "\nparticipant {}, {}", self.guid_prefix, self.owner.to_text());
+            out.push('\n');
+            push_line(out, format_args!("participant {}, {}", self.guid_prefix, self.owner.to_text()));
         }
         for sentence in sentences {
-            let _ = writeln!(out, "  {sentence}");
+            push_line(out, format_args!("  {sentence}"));
         }
     }
 }
@@ -92,28 +96,34 @@ impl ParticipantView {
 impl Reception {
     fn describe(&self, out: &mut String) {
         let why = |why: &str| if why.is_empty() { String::new() } else { format!(" ({why})") };
-        let _ = writeln!(
+        push_line(
             out,
-            "  {} matched: received {}, lost {}{}, rejected {}{}",
-            counted(self.writers, "writer"),
-            self.received,
-            self.lost,
-            why(&self.lost_why),
-            self.rejected,
-            why(self.rejected_why.as_deref().unwrap_or_default())
+            format_args!(
+                "  {} matched: received {}, lost {}{}, rejected {}{}",
+                counted(self.writers, "writer"),
+                self.received,
+                self.lost,
+                why(&self.lost_why),
+                self.rejected,
+                why(self.rejected_why.as_deref().unwrap_or_default())
+            ),
         );
-        let _ = writeln!(
+        push_line(
             out,
-            "  {} held; {} replaced by newer ones and {} expired before they were taken",
-            counted(self.held, "sample"),
-            self.overwritten,
-            self.expired
+            format_args!(
+                "  {} held; {} replaced by newer ones and {} expired before they were taken",
+                counted(self.held, "sample"),
+                self.overwritten,
+                self.expired
+            ),
         );
         if self.doubted > 0 {
-            let _ = writeln!(
+            push_line(
                 out,
-                "  {} of numbers that had not been announced, verified with the writer",
-                counted(usize::try_from(self.doubted).unwrap_or(usize::MAX), "claim")
+                format_args!(
+                    "  {} of numbers that had not been announced, verified with the writer",
+                    counted(usize::try_from(self.doubted).unwrap_or(usize::MAX), "claim")
+                ),
             );
         }
     }
@@ -121,36 +131,42 @@ impl Reception {
 
 impl Explanation {
     fn describe(&self, out: &mut String) {
-        let _ = writeln!(out, "  method {}, now {}", self.method, self.method_now);
+        push_line(out, format_args!("  method {}, now {}", self.method, self.method_now));
         for reason in &self.reasons {
-            let _ = writeln!(out, "    {reason}");
+            push_line(out, format_args!("    {reason}"));
         }
         let interval = match self.write_interval_us {
             Some(micros) if micros > 0.0 => format!("every {micros:.1} µs ({:.0} a second)", 1e6 / micros),
             _ => "at no measured rate".to_owned(),
         };
-        let _ = writeln!(
+        push_line(
             out,
-            "  writes {} B {interval}; {:.1} samples a datagram of at most {} B",
-            self.sample_bytes, self.samples_per_datagram, self.datagram_bytes
+            format_args!(
+                "  writes {} B {interval}; {:.1} samples a datagram of at most {} B",
+                self.sample_bytes, self.samples_per_datagram, self.datagram_bytes
+            ),
         );
         let window = match self.window_bytes {
             Some(bytes) => format!("{} of {bytes} B of the window on their way", self.in_flight_bytes),
             None => "no window".to_owned(),
         };
-        let _ = writeln!(
+        push_line(
             out,
-            "  {}, {} behind, {} given up; {window}; {} held",
-            counted(self.readers, "reader"),
-            self.readers_behind,
-            self.readers_given_up,
-            counted(self.held_samples, "sample")
+            format_args!(
+                "  {}, {} behind, {} given up; {window}; {} held",
+                counted(self.readers, "reader"),
+                self.readers_behind,
+                self.readers_given_up,
+                counted(self.held_samples, "sample")
+            ),
         );
         if self.implausible > 0 {
-            let _ = writeln!(
+            push_line(
                 out,
-                "  {} about samples that were never sent, refused",
-                counted(usize::try_from(self.implausible).unwrap_or(usize::MAX), "answer")
+                format_args!(
+                    "  {} about samples that were never sent, refused",
+                    counted(usize::try_from(self.implausible).unwrap_or(usize::MAX), "answer")
+                ),
             );
         }
         self.route.describe(out);
@@ -163,18 +179,22 @@ impl RouteView {
         let more = if left_out > 0 { format!(" and {left_out} more") } else { String::new() };
         let addresses =
             if self.address_count == 1 { "1 address" } else { &format!("{} addresses", self.address_count) };
-        let _ = writeln!(
+        push_line(
             out,
-            "  destination {}: {addresses}, {} of them for batches: {}{more}",
-            self.destination,
-            self.batch_address_count,
-            self.addresses.join(" ")
+            format_args!(
+                "  destination {}: {addresses}, {} of them for batches: {}{more}",
+                self.destination,
+                self.batch_address_count,
+                self.addresses.join(" ")
+            ),
         );
-        let _ = writeln!(
+        push_line(
             out,
-            "    {} on this host, {} elsewhere that no group reaches",
-            counted(self.readers_on_this_host, "reader"),
-            self.readers_without_group
+            format_args!(
+                "    {} on this host, {} elsewhere that no group reaches",
+                counted(self.readers_on_this_host, "reader"),
+                self.readers_without_group
+            ),
         );
         if self.groups.is_empty() && self.readers_on_this_host > 0 && self.readers_without_group == 0 {
             out.push_str("    no group, because all readers are on this host\n");
@@ -186,16 +206,18 @@ impl RouteView {
 impl GroupView {
     fn describe(&self, out: &mut String) {
         let used = if self.used { "used" } else { "not used" };
-        let _ = writeln!(out, "    group {}, {used}: {}", self.group, self.why);
-        let _ = writeln!(
+        push_line(out, format_args!("    group {}, {used}: {}", self.group, self.why));
+        push_line(
             out,
-            "      unicast   {:>9.2} ns of link time for each byte: {} of {}",
-            self.unicast_ns_per_byte,
-            copies(self.unicast_addresses),
-            counted(self.participants, "participant")
+            format_args!(
+                "      unicast   {:>9.2} ns of link time for each byte: {} of {}",
+                self.unicast_ns_per_byte,
+                copies(self.unicast_addresses),
+                counted(self.participants, "participant")
+            ),
         );
         let Some(multicast) = self.multicast_ns_per_byte else { return };
-        let _ = writeln!(out, "      multicast {multicast:>9.2} ns of link time for each byte:");
+        push_line(out, format_args!("      multicast {multicast:>9.2} ns of link time for each byte:"));
         self.links.iter().for_each(|link| link.describe(out));
     }
 }
@@ -204,16 +226,18 @@ impl LinkView {
     fn describe(&self, out: &mut String) {
         let drop_cost = DROP_COST_PER_MILLE as f64 / 1e3;
         let nanos = 1e9 / self.group_bytes_per_second.max(1) as f64;
-        let _ = writeln!(
+        push_line(
             out,
-            "        {} ({}, {:.1} MB/s to groups), {} read, {}: {nanos:.2} x (1 + {} x {drop_cost}) = {:.2}",
-            self.name,
-            self.medium,
-            self.group_bytes_per_second as f64 / 1e6,
-            counted(self.participants as usize, "participant"),
-            counted(self.bystanders as usize, "bystander"),
-            self.bystanders,
-            nanos * (1.0 + f64::from(self.bystanders) * drop_cost)
+            format_args!(
+                "        {} ({}, {:.1} MB/s to groups), {} read, {}: {nanos:.2} x (1 + {} x {drop_cost}) = {:.2}",
+                self.name,
+                self.medium,
+                self.group_bytes_per_second as f64 / 1e6,
+                counted(self.participants as usize, "participant"),
+                counted(self.bystanders as usize, "bystander"),
+                self.bystanders,
+                nanos * (1.0 + f64::from(self.bystanders) * drop_cost)
+            ),
         );
     }
 }

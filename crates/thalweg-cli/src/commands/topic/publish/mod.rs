@@ -15,7 +15,7 @@ use thalweg_types::Types;
 use super::SourceOptions;
 use super::find::{Side, find, sample_type, spellings, type_of, type_of_files};
 use crate::interrupt::Interrupt;
-use crate::outcome::{Failure, remark};
+use crate::outcome::{Failure, InLine, remark};
 use crate::qos_options::{EndpointKind, QosOptions};
 use samples::SampleSource;
 use session::{PublishedTopic, Session};
@@ -151,11 +151,12 @@ fn destination(
     if let Some(wanted) = options.type_name.as_ref().filter(|wanted| **wanted != found.type_name) {
         return Err(Failure::Failed(format!(
             "the type {wanted} is not known, and the topic {} has the type {}; give it by --idl FILE or --share FOLDER",
-            found.name, found.type_name
+            found.name,
+            InLine(&found.type_name)
         )));
     }
     let (of, origin) = type_of(participant, &found, &options.source)?;
-    remark(format_args!("{} of {}, from {origin}", found.type_name, found.name));
+    remark(InLine(format_args!("{} of {}, from {origin}", found.type_name, found.name)));
     Ok(PublishedTopic { name: found.name, type_name: found.type_name, of })
 }
 

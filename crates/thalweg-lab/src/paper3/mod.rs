@@ -24,6 +24,7 @@ mod plan;
 mod presentation;
 mod result;
 mod run;
+mod site;
 mod study;
 mod topics;
 
@@ -34,8 +35,9 @@ pub use cell::{
 pub use figures::{EndLoad, PictureFigures, StreamShown, TripsShown};
 pub(crate) use moderation::{ModerationOrder, moderate};
 pub use peer::VideoPeer;
-pub use plan::{HdtvSite, Paper3Plan};
+pub use plan::Paper3Plan;
 pub use result::{HdtvCellRuns, HdtvRun, Paper3Result};
+pub use site::HdtvSite;
 pub(crate) use study::HdtvStudy;
 pub(crate) use topics::{TopicOrder, publish_picture, subscribe_picture};
 

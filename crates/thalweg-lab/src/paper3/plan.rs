@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use thalweg_host::{Environment, HostFiles, NetworkDevice, may_make_namespaces};
 
 use super::cell::{
     CpuPlacement, HdtvCell, HdtvPart, HdtvTraffic, Isolation, LinkSetting, LinkShape, OtherWork, PictureBatching,
     PictureCase, PictureEnds, PictureRate, ReceiveModeration, STANDARD_MTU, Segmenting, TOPIC_LOSS,
 };
 use super::peer::VideoPeer;
+use super::site::HdtvSite;
 use crate::length::Length;
 use crate::preset::{PresetPlan, PresetTerms};
 
@@ -31,30 +31,6 @@ pub struct Paper3Plan {
     pub peers: Vec<VideoPeer>,
     /// What the machine has.
     pub site: HdtvSite,
-}
-
-/// What a machine offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HdtvSite {
-    /// Logical CPUs.
-    pub cpus: usize,
-    /// Whether hosts can be made.
-    pub has_namespaces: bool,
-    /// Names of NICs, which this preset leaves alone.
-    pub nics: Vec<String>,
-}
-
-impl HdtvSite {
-    /// What this machine offers.
-    pub fn here() -> HdtvSite {
-        let nics = NetworkDevice::all(&HostFiles::here()).into_iter().filter(|device| device.is_physical);
-        HdtvSite {
-            cpus: Environment::read().cores,
-            has_namespaces: may_make_namespaces(),
-            nics: nics.map(|device| device.name).collect(),
-        }
-    }
 }
 
 impl Paper3Plan {

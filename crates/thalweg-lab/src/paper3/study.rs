@@ -123,8 +123,8 @@ mod tests {
     use super::*;
     use crate::length::Length;
     use crate::paper3::cell::HdtvPart;
-    use crate::paper3::plan::HdtvSite;
     use crate::paper3::result::HdtvCellRuns;
+    use crate::paper3::site::HdtvSite;
     use crate::preset::PresetPlan;
     use crate::preset::checks::{check_refused, check_text};
 

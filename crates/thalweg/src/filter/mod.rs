@@ -18,6 +18,8 @@ use compare::{Like, Relation};
 
 /// Longest expression or parameter in bytes, ours or a peer's. Chosen by Thalweg.
 pub const EXPRESSION_MAX_BYTES: usize = 8_192;
+/// Most bytes of an expression and its parameters together: one parameter of discovery data carries them. Chosen by Thalweg.
+const FILTER_MAX_BYTES: usize = 60_000;
 /// Most parameters: `%0` to `%99` (DDS 1.4, Annex B).
 pub const PARAMETERS_MAX: usize = 100;
 /// Deepest nesting of parentheses and NOT, so that an expression of a peer cannot exhaust the stack. Chosen by Thalweg.
@@ -145,8 +147,8 @@ impl Filter {
     /// also one such as `42`: the member that it is compared with decides.
     ///
     /// # Errors
-    /// Where the expression is none of the language, is longer or nested deeper than the bounds of this module, or names a parameter
-    /// that is not given.
+    /// Where the expression is none of the language, is longer or nested deeper than the bounds of this module, has a NUL in a text, or
+    /// names a parameter that is not given; where it has more than 60,000 bytes together with its parameters.
     pub fn parse<P: AsRef<str>>(expression: &str, parameters: &[P]) -> Result<Filter, FilterError> {
         let parameters: Vec<String> = parameters.iter().map(|value| value.as_ref().to_owned()).collect();
         let condition = parse::condition(expression, &parameters)?;

@@ -3,7 +3,9 @@
 use thalweg_cdr::FieldStep;
 
 use super::compare::{Like, Relation};
-use super::{Condition, EXPRESSION_MAX_BYTES, FilterError, Given, NESTING_MAX, Operand, PARAMETERS_MAX};
+use super::{
+    Condition, EXPRESSION_MAX_BYTES, FILTER_MAX_BYTES, FilterError, Given, NESTING_MAX, Operand, PARAMETERS_MAX,
+};
 
 /// Reads an expression.
 pub(super) fn condition(expression: &str, parameters: &[String]) -> Result<Condition, FilterError> {
@@ -13,6 +15,17 @@ pub(super) fn condition(expression: &str, parameters: &[String]) -> Result<Condi
     }
     if parameters.len() > PARAMETERS_MAX {
         return Err(bound(format!("there are more than {PARAMETERS_MAX} parameters")));
+    }
+    if expression.len() + parameters.iter().map(String::len).sum::<usize>() > FILTER_MAX_BYTES {
+        return Err(bound(format!(
+            "the expression and its parameters have more than {FILTER_MAX_BYTES} bytes together"
+        )));
+    }
+    // An announcement would end the text there: the writer would leave out by another condition than the reader's.
+    if expression.contains('\0') || parameters.iter().any(|value| value.contains('\0')) {
+        return Err(bound(
+            "the expression or a parameter contains a NUL character, which no text of a sample has".to_owned(),
+        ));
     }
     let mut parser = Parser { text: expression, offset: 0, depth: 0, parameters };
     let condition = parser.any()?;

@@ -213,3 +213,14 @@ fn no_expression_exhausts_the_stack_or_the_clock() {
     let repeated = Sample { color: "a".repeat(20_000), ..sample() };
     assert!(!long.accepts(&repeated));
 }
+
+#[test]
+fn a_filter_that_would_be_announced_as_another_one_is_refused() {
+    for (expression, parameter) in [("color <> %0", "RED\0B"), ("color <> 'RED\0B' OR size = %0", "1")] {
+        let judged = judge(expression, &[parameter]);
+        assert!(judged.is_err_and(|error| error.contains("NUL")), "{expression:?} with {parameter:?}");
+    }
+    let long = "x".repeat(EXPRESSION_MAX_BYTES);
+    assert_eq!(judge("color = %0", &[long.as_str(); 7]), Ok(false));
+    assert!(judge("color = %0", &[long.as_str(); 8]).is_err_and(|error| error.contains("together")));
+}

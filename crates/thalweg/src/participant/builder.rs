@@ -16,6 +16,7 @@ use thalweg_transport::ports;
 use thalweg_transport::udp::{self, Notice, UdpConfig};
 use thalweg_transport::{clock, entropy, host};
 
+use super::announcement::check_announcement;
 use super::listening::Listening;
 use super::{DomainParticipant, ProcessDescription, bad_groups};
 use crate::conditions::StatusKinds;
@@ -84,13 +85,14 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// A name that people see in `thalweg ls`. Default empty.
+    /// A name that people see in `thalweg ls`, without NUL. Default empty.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// USER_DATA: bytes announced with the participant. Default empty, at most 65,000.
+    /// USER_DATA: bytes announced with the participant. Default empty, at most 60,000 together with name, domain tag, properties and
+    /// groups, since one datagram announces them.
     pub fn user_data(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.user_data = bytes.into();
         self
@@ -112,7 +114,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// A property announced to peers; may be called several times.
+    /// A property announced to peers, without NUL; may be called several times, at least 58 times.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((name.into(), value.into()));
         self
@@ -125,7 +127,7 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// DOMAIN_TAG: only participants with the same tag meet. Default empty.
+    /// DOMAIN_TAG: only participants with the same tag meet. Default empty, at most 255 bytes without NUL.
     pub fn domain_tag(mut self, tag: impl Into<String>) -> Self {
         self.domain_tag = tag.into();
         self
@@ -243,7 +245,7 @@ impl DomainParticipantBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::BadParameter`] for a configuration that cannot be used, a domain above 232, a peer that cannot be resolved, an allowed interface that this host does not
-    /// have, a lease that is too short or too long, a limit of 0, or data that is too long;
+    /// have, a lease that is too short or too long, a limit of 0, or a name, tag, property or data that cannot be announced;
     /// [`ErrorKind::PreconditionNotMet`] when another participant uses the store, [`ErrorKind::OutOfResources`] when it cannot be written;
     /// [`ErrorKind::Error`] when the system refuses sockets, entropy or a thread.
     pub fn create(mut self) -> Result<DomainParticipant, Error> {
@@ -288,6 +290,7 @@ impl DomainParticipantBuilder {
         config.host = host::id();
         config.lease_duration = self.lease_duration;
         config.limits = self.limits;
+        check_announcement(OPERATION, &config, &config.groups)?;
         let types = Arc::new(TypeStore::new(prefix));
         if self.describes_types {
             config.services.extend(type_store::services());

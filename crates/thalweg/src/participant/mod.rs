@@ -1,5 +1,6 @@
 //! The entry point of the API: a participant of a domain.
 
+mod announcement;
 mod builder;
 mod histories;
 mod listening;
@@ -33,6 +34,7 @@ use crate::{
     Configuration, DataReader, DataReaderBuilder, DataWriterBuilder, Error, ErrorKind, Publisher, PublisherQos, Raw,
     Subscriber, SubscriberQos, Topic, TopicType,
 };
+use announcement::check_announcement;
 pub use builder::DomainParticipantBuilder;
 pub use process::ProcessDescription;
 
@@ -295,12 +297,15 @@ impl DomainParticipant {
     /// share one now are met.
     ///
     /// # Errors
-    /// [`ErrorKind::BadParameter`] for names that cannot be announced, or when the application's USER_DATA names groups.
+    /// [`ErrorKind::BadParameter`] for names that cannot be announced, also because they are too long together with what the participant
+    /// announces already (see [`DomainParticipantBuilder::user_data`]), or when the application's USER_DATA names groups. Then nothing
+    /// changes.
     pub fn set_groups(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Result<(), Error> {
         let groups = Groups::new(names).map_err(|error| bad_groups("set_groups", error))?;
         self.runtime.command(|now, participant| {
             let mut user_data = participant.config().user_data.clone();
             groups.add_to_user_data(&mut user_data).map_err(|error| bad_groups("set_groups", error))?;
+            check_announcement("set_groups", participant.config(), &groups)?;
             participant.set_groups(now, groups);
             Ok(())
         })

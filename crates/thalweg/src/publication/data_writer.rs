@@ -307,12 +307,7 @@ impl<T> DataWriter<T> {
     /// [`ErrorKind::PreconditionNotMet`] when the writer's PRESENTATION is not coherent, or spans all writers of its publisher: then
     /// [`Publisher::begin_coherent_changes`](crate::Publisher::begin_coherent_changes) begins sets.
     pub fn begin_coherent_changes(&self) -> Result<(), Error> {
-        if self.cell.qos().presentation.spans_group() {
-            let cause = "concerns one writer, and the sets of GROUP access those of a whole publisher";
-            return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
-                .on_topic(&self.cell.topic.name)
-                .advise("call the publisher's begin_coherent_changes"));
-        }
+        self.require_own_sets("begin_coherent_changes")?;
         if !self.cell.qos().presentation.coherent {
             let cause = "needs coherent access, which the writer's PRESENTATION does not offer";
             return Err(Error::new(ErrorKind::PreconditionNotMet, "begin_coherent_changes", cause)
@@ -325,8 +320,10 @@ impl<T> DataWriter<T> {
     /// Ends the set that [`DataWriter::begin_coherent_changes`] began.
     ///
     /// # Errors
-    /// [`ErrorKind::PreconditionNotMet`] when none was begun.
+    /// [`ErrorKind::PreconditionNotMet`] when none was begun, or when the sets span all writers of the publisher: then
+    /// [`Publisher::end_coherent_changes`](crate::Publisher::end_coherent_changes) ends them.
     pub fn end_coherent_changes(&self) -> Result<(), Error> {
+        self.require_own_sets("end_coherent_changes")?;
         let state = self.runtime.state();
         // The timers of the writer are set, and an asynchronous one leaves the end to the I/O thread.
         let ended = transmit(state, &self.cell, false, |writer, now| {
@@ -339,6 +336,16 @@ impl<T> DataWriter<T> {
                 .on_topic(&self.cell.topic.name));
         }
         Ok(())
+    }
+
+    /// Refuses to begin or end the writer's part of a set of its publisher.
+    fn require_own_sets(&self, operation: &'static str) -> Result<(), Error> {
+        if !self.cell.qos().presentation.spans_group() {
+            return Ok(());
+        }
+        let cause = "concerns one writer, and the sets of GROUP access those of a whole publisher";
+        let error = Error::new(ErrorKind::PreconditionNotMet, operation, cause).on_topic(&self.cell.topic.name);
+        Err(error.advise("call begin_coherent_changes and end_coherent_changes of the publisher"))
     }
 
     /// READERS_GIVEN_UP: readers that exhausted [`WriterQos::reader_patience`](crate::qos::WriterQos::reader_patience); its changes start

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use thalweg::qos::{AccessScope, History, Presentation, ReaderQos, ResourceLimits, WriterQos};
-use thalweg::{DataReader, DataWriter, DomainParticipant, Publisher, PublisherQos, Subscriber, SubscriberQos};
+use thalweg::{
+    DataReader, DataWriter, DomainParticipant, ErrorKind, Publisher, PublisherQos, Subscriber, SubscriberQos,
+};
 
 use crate::fixture::*;
 
@@ -191,6 +193,22 @@ fn sets_of_two_threads_end_at_every_writer() {
         }
     });
     assert_eq!(readers.each_ref().map(|reader| reader.sample_lost().total), [0, 0]);
+}
+
+#[test]
+fn no_writer_ends_a_set_of_its_publisher_alone() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent: true, ordered: false };
+    let Group { publisher, writers, readers, _participants, .. } = group("alone", presentation, [None; 2]);
+    for x in [1, 3] {
+        publisher.begin_coherent_changes().unwrap();
+        writers[0].write(&Shape::new("A", x)).unwrap();
+        let error = writers[0].end_coherent_changes().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PreconditionNotMet, "{error}");
+        writers[0].write(&Shape::new("B", x + 1)).unwrap();
+        publisher.end_coherent_changes().unwrap();
+        let taken = take(&readers[0], 2);
+        assert_eq!(taken.iter().map(|sample| sample.data().unwrap().x).collect::<Vec<_>>(), [x, x + 1]);
+    }
 }
 
 #[test]

@@ -95,6 +95,30 @@ fn what_cannot_be_created_says_why() {
 }
 
 #[test]
+fn a_participant_that_others_would_not_hear_of_as_it_is_cannot_be_created() {
+    let domain = domain();
+    let builder = || DomainParticipant::builder(domain).loopback_only();
+    let plain = builder().without_process_description();
+    let many = (0..63).fold(plain, |builder, number| builder.property(format!("p{number}"), "x"));
+    for (refused, expected) in [
+        (builder().name("a\0b"), "the name contains a NUL"),
+        (builder().domain_tag("a\0b"), "the domain tag contains a NUL"),
+        (builder().property("a", "b\0"), "a property contains a NUL"),
+        (builder().domain_tag("t".repeat(256)), "the domain tag has 256 bytes"),
+        (many, "65 properties"),
+        (builder().property("a", "v".repeat(70_000)), "bytes together"),
+        (builder().name("n".repeat(2_000)).user_data(vec![0; 64_000]), "bytes together"),
+    ] {
+        let error = refused.create().err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::BadParameter, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let (large, watcher) = (builder().user_data(vec![1; 59_000]).create().unwrap(), participant(domain));
+    let heard = || watcher.discovered_participants().into_iter().any(|other| other.guid_prefix == large.guid_prefix());
+    eventually("one that has almost as much as may be is discovered", heard);
+}
+
+#[test]
 fn endpoints_beyond_the_limit_are_refused_counted_and_the_limit_can_be_set() {
     let domain = domain();
     let limits = DiscoveryLimits { endpoints_per_participant_max: 2, ..DiscoveryLimits::default() };

@@ -44,6 +44,17 @@ fn groups_that_cannot_be_announced_are_refused() {
 }
 
 #[test]
+fn groups_that_leave_no_room_for_an_announcement_are_refused() {
+    let data = vec![b'x'; 59_000];
+    let participant = DomainParticipant::builder(domain()).loopback_only().user_data(data).create().unwrap();
+    let error = participant.set_groups((0..64).map(|number| format!("{number:064}"))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BadParameter, "{error}");
+    assert!(error.to_string().contains("together"), "{error}");
+    assert_eq!(participant.groups().to_string(), "", "nothing has changed");
+    participant.set_groups(["radar"]).unwrap();
+}
+
+#[test]
 fn writers_explain_themselves_and_each_other() {
     let (domain, name) = (domain(), unique("why"));
     let (here, there) = (member(domain, &[]), member(domain, &[]));

@@ -12,6 +12,9 @@ use super::{Alias, Structure, StructureMember, Type, Union, UnionCase};
 pub const COMPONENT_TYPES_MAX: usize = 256;
 /// Deepest nesting of collections that have no name and are defined apart from their use, chosen by us: none is nested at all.
 const UNNAMED_LEVELS_MAX: usize = 8;
+/// Most collections and elements that are put where collections without a name are used, all uses together. Chosen by us: where each uses
+/// another one many times, few definitions would otherwise become more than any memory holds.
+const UNNAMED_PARTS_MAX: usize = 1 << 16;
 
 /// Why definitions make no types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ fn refused<T>(key: &str, problem: String) -> Result<T, TieError> {
 ///
 /// # Errors
 /// When a key is used and not defined, two definitions of one component have one name, every value of a type would contain another one
-/// without end, or a component has more than [`COMPONENT_TYPES_MAX`] types.
+/// without end, a component has more than [`COMPONENT_TYPES_MAX`] types, or collections without a name nest too deep or have too many parts.
 pub fn tie(definitions: Vec<(String, Type)>) -> Result<Vec<Type>, TieError> {
     let definitions = with_unnamed_in_place(definitions)?;
     let mut tying = Tying { by_key: BTreeMap::new(), definitions: &definitions, closed: BTreeMap::new() };
@@ -367,13 +370,17 @@ fn with_unnamed_in_place(definitions: Vec<(String, Type)>) -> Result<Vec<(String
     if definitions.iter().all(|(_, of)| of.name().is_some()) {
         return Ok(definitions);
     }
-    let unnamed: BTreeMap<&str, &Type> =
-        definitions.iter().filter(|(_, of)| of.name().is_none()).map(|(key, of)| (key.as_str(), of)).collect();
-    let is_too_deep = Cell::new(false);
+    let unnamed = definitions.iter().filter(|(_, of)| of.name().is_none());
+    let unnamed: BTreeMap<&str, (&Type, usize)> =
+        unnamed.map(|(key, of)| (key.as_str(), (of, parts_without_name(of)))).collect();
+    let (is_too_deep, room) = (Cell::new(false), Cell::new(Some(UNNAMED_PARTS_MAX)));
     let mut made = Vec::with_capacity(definitions.len());
     for (key, definition) in &definitions {
-        let link = |part: &Recursive| in_place(part, &unnamed, UNNAMED_LEVELS_MAX, &is_too_deep);
+        let link = |part: &Recursive| in_place(part, &unnamed, UNNAMED_LEVELS_MAX, (&is_too_deep, &room));
         made.push((key.clone(), rebuilt(definition, &link, &|base| Arc::clone(base))));
+        if room.get().is_none() {
+            return refused(key, format!("more than {UNNAMED_PARTS_MAX} parts of collections without a name"));
+        }
         if is_too_deep.get() {
             return refused(key, format!("more than {UNNAMED_LEVELS_MAX} collections without a name in each other"));
         }
@@ -381,18 +388,35 @@ fn with_unnamed_in_place(definitions: Vec<(String, Type)>) -> Result<Vec<(String
     Ok(made)
 }
 
+/// The collections that a type without a name consists of, and what they are of.
+fn parts_without_name(of: &Type) -> usize {
+    let (mut count, mut open) = (0, vec![of]);
+    while let Some(next) = open.pop() {
+        count += 1;
+        match next {
+            Type::Sequence { element, .. } | Type::Array { element, .. } => open.push(element),
+            Type::Map { key, element, .. } => open.extend([&**key, &**element]),
+            _ => {}
+        }
+    }
+    count
+}
+
+/// The collection in the place of a use; notes when collections nest too deep, or no room is left for their parts.
 fn in_place(
     part: &Recursive,
-    unnamed: &BTreeMap<&str, &Type>,
+    unnamed: &BTreeMap<&str, (&Type, usize)>,
     levels: usize,
-    is_too_deep: &Cell<bool>,
+    (is_too_deep, room): (&Cell<bool>, &Cell<Option<usize>>),
 ) -> Option<Type> {
-    let definition = unnamed.get(part.open_name()?)?;
+    let (definition, count) = unnamed.get(part.open_name()?)?;
     let Some(levels) = levels.checked_sub(1) else {
         is_too_deep.set(true);
         return None;
     };
-    let link: &dyn Fn(&Recursive) -> Option<Type> = &|part| in_place(part, unnamed, levels, is_too_deep);
+    room.set(room.get().and_then(|room| room.checked_sub(*count)));
+    room.get()?;
+    let link: &dyn Fn(&Recursive) -> Option<Type> = &|part| in_place(part, unnamed, levels, (is_too_deep, room));
     Some(replaced(definition, &link))
 }
 

@@ -237,7 +237,8 @@ pub(super) fn read_value(of: &Type, decoder: &mut Decoder<'_>, part: Part) -> Re
                 bounded(count, *bound, at)?;
                 decoder.charge(count, size_of::<(MapKey, Document)>())?;
                 let pairs = (0..count).map(|_| {
-                    let key = key_text(&read_value(key, decoder, part)?);
+                    let key = key_text(&read_value(key, decoder, part.of_element())?);
+                    decoder.charge(1, key.len())?;
                     Ok((key.into(), read_value(element, decoder, part.of_element())?))
                 });
                 pairs.collect::<Result<_, _>>().map(of_pairs)

@@ -73,3 +73,34 @@ fn a_type_of_many_parts_costs_no_more_for_each_sequence_of_it() {
     let read = codec::decode(types.find("Many").expect("the type"), &bytes).expect("empty sequences");
     assert!(read.member("of").and_then(|of| of.item(99_999)).is_some());
 }
+
+#[test]
+fn keys_of_maps_cost_no_memory_that_the_input_does_not_deserve() {
+    use thalweg_cdr::Extensibility;
+    let mut types = Types::default();
+    let long = "a".repeat(200);
+    types.add_idl(&format!("struct P {{ string names[100]; }}; @final struct L {{ octet {long}; }};")).expect("IDL");
+    // IDL does not have such keys, but whoever sends a type need not have IDL.
+    let read = |key: &str, pair: &[u8]| {
+        let key = Box::new(Type::Structure(std::sync::Arc::clone(types.find(key).expect("the type"))));
+        let element = Box::new(Type::Primitive(Primitive::UInt8));
+        let map = Type::Map { key, element, bound: None };
+        let keyed = Structure {
+            name: "Keyed".to_owned(),
+            extensibility: Extensibility::Appendable,
+            base: None,
+            members: vec![StructureMember::new("of", 0, map)],
+            is_nested: false,
+            has_hashed_ids: false,
+        };
+        let count = 100_000_usize;
+        let len = count * pair.len();
+        let words = [len + 8, len + 4, count].map(|word| u32::try_from(word).expect("few").to_le_bytes());
+        codec::decode(&keyed, &[&[0, 9, 0, 0][..], &words.concat(), &pair.repeat(count)].concat())
+    };
+    // Keys of which nothing is there would each have the default of their type; others name all their members.
+    for (key, pair) in [("P", &[0, 0, 0, 0, 1, 0, 0, 0][..]), ("L", &[7, 1])] {
+        let error = read(key, pair).expect_err(key).to_string();
+        assert!(error.contains("for an input of this size"), "{key}: {error}");
+    }
+}

@@ -233,6 +233,28 @@ fn objects_of_a_component_that_make_no_type_are_refused() {
     assert!(refused(library.resolve(&whole.part(1))).contains("too many members"));
 }
 
+#[test]
+fn what_the_types_of_a_component_have_from_each_other_is_bounded() {
+    use crate::type_object::ObjectBody;
+    // Each extends the one before it, and the first, which has many members, uses the last.
+    let made = |count: usize| {
+        let many = format!("sequence<T{:02}> a; ", count - 1).repeat(5_000);
+        let texts =
+            (0..count).map(|index| format!("struct T{index:02} {{ {} }}", if index == 0 { many.as_str() } else { "" }));
+        let mut objects = component_of(&texts.collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>());
+        let own = objects[0].dependencies().swap_remove(0);
+        for (before, object) in (1..).zip(&mut objects[1..]) {
+            let ObjectBody::Structure { base, .. } = &mut object.body else { panic!("a structure") };
+            *base = own.part(before);
+        }
+        let (library, whole) = library_with(&objects);
+        library.resolve(&whole.part(1))
+    };
+    assert!(made(3).is_ok());
+    let error = made(60).map(drop).expect_err("refused").to_string();
+    assert!(error.contains("too many members"), "{error}");
+}
+
 /// The minimal objects of structures that use each other, without regard to whether that makes a type.
 fn component_of(structures: &[&str]) -> Vec<TypeObject> {
     use crate::type_object::{CollectionHeader, MemberName, ObjectBody, ObjectMember, TypeHeader};

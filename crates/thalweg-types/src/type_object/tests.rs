@@ -159,6 +159,82 @@ fn few_bytes_that_would_make_a_huge_type_are_refused() {
     assert!(library.resolve(&array).is_err());
 }
 
+/// Takes in a minimal object of this body.
+fn inserted(library: &mut TypeLibrary, body: ObjectBody) -> TypeIdentifier {
+    let object = TypeObject { equivalence: Equivalence::Minimal, flags: 1, header: TypeHeader(None), body };
+    let bytes = object.to_bytes().expect("written");
+    let hash = TypeObject::hash_of(&bytes);
+    library.insert(hash, &bytes).expect("room");
+    TypeIdentifier::Hash(Equivalence::Minimal, hash)
+}
+
+fn structure_of(base: TypeIdentifier, types: impl IntoIterator<Item = TypeIdentifier>) -> ObjectBody {
+    let member = |(id, member_type): (u32, TypeIdentifier)| ObjectMember {
+        id,
+        flags: 1,
+        member_type,
+        labels: Vec::new(),
+        name: MemberName::Hash(id.to_be_bytes()),
+    };
+    ObjectBody::Structure { base, members: (0..).zip(types).map(member).collect() }
+}
+
+fn number() -> TypeIdentifier {
+    TypeIdentifier::Primitive(thalweg_cdr::description::Primitive::Int32)
+}
+
+/// Holds that the type is made where nothing is expected, and else why it is refused.
+#[track_caller]
+fn check_refused(library: &TypeLibrary, of: &TypeIdentifier, part: Option<&str>) {
+    match (library.resolve(of), part) {
+        (Ok(_), None) => {}
+        (Err(LibraryError::Refused(why)), Some(part)) => assert!(why.contains(part), "{part:?} not in {why:?}"),
+        (other, _) => panic!("{part:?} is expected, not {:?}", other.map(drop)),
+    }
+}
+
+#[test]
+fn each_dimension_of_an_array_is_a_level() {
+    let mut library = TypeLibrary::default();
+    let header = CollectionHeader { equivalence: None, element_flags: 1 };
+    for (count, part) in [(60, None), (64, Some("levels")), (100_000, Some("levels"))] {
+        let body = ObjectBody::Array { bounds: vec![1; count], element: (1, number()) };
+        let of = inserted(&mut library, body);
+        check_refused(&library, &of, part);
+    }
+    let array = |element| TypeIdentifier::Array { header, bounds: vec![1; 60], element: Box::new(element) };
+    check_refused(&library, &array(number()), None);
+    check_refused(&library, &array(array(number())), Some("levels"));
+}
+
+#[test]
+fn a_type_that_is_known_nests_as_deep_as_where_it_was_made() {
+    // All structures of a chain, the innermost first: each is made of one that is there.
+    for (count, part) in [(60, None), (100, Some("levels"))] {
+        let mut library = TypeLibrary::default();
+        let mut all = Vec::new();
+        let mut last = number();
+        for _ in 0..count {
+            last = inserted(&mut library, structure_of(TypeIdentifier::None, [last]));
+            all.push(last.clone());
+        }
+        let root = inserted(&mut library, structure_of(TypeIdentifier::None, all));
+        check_refused(&library, &root, part);
+    }
+}
+
+#[test]
+fn what_structures_have_from_their_bases_is_bounded() {
+    for (count, part) in [(5, None), (40, Some("too many members"))] {
+        let mut library = TypeLibrary::default();
+        let mut last = inserted(&mut library, structure_of(TypeIdentifier::None, vec![number(); 10_000]));
+        for _ in 0..count {
+            last = inserted(&mut library, structure_of(last, [number()]));
+        }
+        check_refused(&library, &last, part);
+    }
+}
+
 #[test]
 fn messages_of_type_lookup_come_back() {
     use super::lookup::{LookupAnswer, LookupCall, LookupReply, LookupRequest, RequestIdentity, instance_name};

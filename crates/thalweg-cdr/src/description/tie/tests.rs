@@ -227,6 +227,24 @@ fn collections_without_a_name_stand_where_they_are_used() {
 }
 
 #[test]
+fn few_collections_without_a_name_make_no_huge_type() {
+    // Each uses the next one sixteen times.
+    let sixteen = |of: Type| {
+        let double = |of: Type, _| Type::Map { key: Box::new(of.clone()), element: Box::new(of), bound: None };
+        (0..4).fold(of, double)
+    };
+    let definitions = [("node", structure("Node", vec![member("a", 0, open("0"))]))]
+        .into_iter()
+        .chain(
+            [("0", "1"), ("1", "2"), ("2", "3"), ("3", "4"), ("4", "node")]
+                .map(|(key, next)| (key, sixteen(open(next)))),
+        )
+        .map(|(key, of)| (key.to_owned(), of));
+    let error = tie(definitions.collect()).map(drop).expect_err("an error");
+    assert!(error.problem.contains("parts of collections without a name"), "{error}");
+}
+
+#[test]
 fn a_rust_type_is_described_once_with_all_that_contain_it() {
     fn outer() -> Option<Type> {
         once("outer", || {

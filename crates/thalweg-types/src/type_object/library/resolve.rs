@@ -20,26 +20,46 @@ use super::{LibraryError, TypeLibrary, read_object, refused};
 use crate::codec::default_leaves;
 
 /// The types made so far. With each goes its number of leaves: hostile objects could otherwise refer to each other so that few bytes
-/// make a tree beyond all memory.
+/// make a tree beyond all memory. With objects goes how deep they nest, since one that is known nests as deep at each of its uses.
 pub(super) struct Resolving<'a> {
     library: &'a TypeLibrary,
-    known: BTreeMap<TypeHash, (Type, usize)>,
+    known: BTreeMap<TypeHash, ((Type, usize), usize)>,
     /// The types of components in their order, by the identifiers of the wholes.
-    components: BTreeMap<TypeIdentifier, Vec<(Type, usize)>>,
+    components: BTreeMap<TypeIdentifier, (Vec<(Type, usize)>, usize)>,
     /// The components whose types are being made.
     open: Vec<TypeIdentifier>,
+    /// Levels above what is being made, itself included.
     depth: usize,
+    /// Levels of its parts so far.
+    levels: usize,
+    /// Leaves of the definitions in components.
+    in_components: usize,
+    /// Leaves that structures have from their bases, each of which has a copy.
+    inherited: usize,
 }
 
 /// Most leaves of a type, 32 elements of an array of numbers counted as one; chosen by us: 8 MiB in arrays.
 const LEAVES_MAX: usize = 1 << 18;
-/// Deepest nesting of types; that of values in the codec.
+/// Deepest nesting of types, each dimension of an array counted; that of values in the codec.
 const DEPTH_MAX: usize = thalweg_cdr::NESTING_MAX as usize;
+/// So many types of a component count as one level of nesting: a default may lead through all of them. Chosen by us, so that the largest
+/// component takes half of the levels.
+const TYPES_OF_LEVEL: usize = 8;
+/// So many bytes of annotations count as a leaf: structures that extend another one have copies of them.
+const REMARKS_OF_LEAF: usize = 64;
 
 impl<'a> Resolving<'a> {
     pub(super) fn new(library: &'a TypeLibrary) -> Resolving<'a> {
-        let (known, components) = (BTreeMap::new(), BTreeMap::new());
-        Resolving { library, known, components, open: Vec::new(), depth: 0 }
+        Resolving {
+            library,
+            known: BTreeMap::new(),
+            components: BTreeMap::new(),
+            open: Vec::new(),
+            depth: 0,
+            levels: 0,
+            in_components: 0,
+            inherited: 0,
+        }
     }
 
     pub(super) fn resolve(mut self, of: &TypeIdentifier) -> Result<Type, LibraryError> {
@@ -48,12 +68,21 @@ impl<'a> Resolving<'a> {
 
     fn identifier(&mut self, of: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return refused(format!("a type of more than {DEPTH_MAX} levels"));
-        }
+        let beside = std::mem::take(&mut self.levels);
+        self.check_levels()?;
         let found = self.one(of)?;
+        self.check_levels()?;
+        self.levels = beside.max(self.levels + 1);
         self.depth -= 1;
-        if found.1 > LEAVES_MAX { refused("a type of too many members and elements") } else { Ok(found) }
+        check_leaves(found.1)?;
+        Ok(found)
+    }
+
+    fn check_levels(&self) -> Result<(), LibraryError> {
+        match self.depth + self.levels {
+            0..=DEPTH_MAX => Ok(()),
+            _ => refused(format!("a type of more than {DEPTH_MAX} levels")),
+        }
     }
 
     fn one(&mut self, of: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
@@ -67,13 +96,14 @@ impl<'a> Resolving<'a> {
             TypeIdentifier::Array { bounds, element, .. } => self.array(bounds, element)?,
             TypeIdentifier::Map { bound, element, key, .. } => self.map(*bound, key, element)?,
             TypeIdentifier::Hash(_, hash) => {
-                if let Some(known) = self.known.get(hash) {
+                if let Some((known, levels)) = self.known.get(hash) {
+                    self.levels = *levels;
                     return Ok(known.clone());
                 }
                 let bytes = self.library.get(hash).ok_or(LibraryError::Missing(Vec::new()))?;
                 let object = read_object(bytes)?;
                 let found = self.object(&object, format!("#{hash}"))?;
-                self.known.insert(*hash, found.clone());
+                self.known.insert(*hash, (found.clone(), self.levels));
                 found
             }
         })
@@ -94,24 +124,34 @@ impl<'a> Resolving<'a> {
             let made = self.component(&whole)?;
             self.components.insert(whole.clone(), made);
         }
-        let types = self.components.get(&whole);
-        let found = usize::try_from(index - 1).ok().and_then(|place| types?.get(place));
+        let Some((types, levels)) = self.components.get(&whole) else {
+            return Err(LibraryError::Missing(Vec::new()));
+        };
+        self.levels = *levels;
+        let found = usize::try_from(index - 1).ok().and_then(|place| types.get(place));
         found.cloned().ok_or(LibraryError::Missing(Vec::new()))
     }
 
-    fn component(&mut self, whole: &TypeIdentifier) -> Result<Vec<(Type, usize)>, LibraryError> {
+    /// The types of a component, and how deep they nest.
+    fn component(&mut self, whole: &TypeIdentifier) -> Result<(Vec<(Type, usize)>, usize), LibraryError> {
         let library = self.library;
         let objects = library.component(whole).ok_or(LibraryError::Missing(Vec::new()))?;
         self.open.push(whole.clone());
-        let mut definitions = Vec::with_capacity(objects.len());
+        let (mut definitions, mut leaves) = (Vec::with_capacity(objects.len()), BTreeMap::new());
         for (index, bytes) in (1..).zip(objects) {
             let key = key_of(whole, index);
-            let (definition, _) = self.object(&read_object(bytes)?, key.clone())?;
+            let (definition, more) = self.object(&read_object(bytes)?, key.clone())?;
+            self.in_components = self.in_components.saturating_add(more);
+            check_leaves(self.in_components)?;
+            leaves.insert(key.clone(), more);
             definitions.push((key, definition));
         }
         self.open.pop();
+        self.in_components = self.in_components.saturating_add(inherited_within(&definitions, &leaves));
+        check_leaves(self.in_components)?;
         let types = tie(definitions).map_err(|error| LibraryError::Refused(error.problem))?;
-        types.into_iter().map(with_leaves).collect()
+        let types: Vec<(Type, usize)> = types.into_iter().map(with_leaves).collect::<Result<_, _>>()?;
+        Ok((types, self.levels + objects.len().div_ceil(TYPES_OF_LEVEL)))
     }
 
     fn sequence(&mut self, bound: u32, element: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
@@ -120,14 +160,19 @@ impl<'a> Resolving<'a> {
     }
 
     fn array(&mut self, bounds: &[u32], element: &TypeIdentifier) -> Result<(Type, usize), LibraryError> {
+        let inner = bounds.len().saturating_sub(1);
+        let beside = std::mem::take(&mut self.levels);
+        self.depth += inner;
         let (element, leaves) = self.identifier(element)?;
+        self.depth -= inner;
+        self.levels = beside.max(self.levels + inner);
         let count = bounds.iter().fold(1_usize, |count, bound| count.saturating_mul(*bound as usize));
         if count == 0 {
             return refused("an array without elements");
         }
         let count = if element.is_primitive() || element.is_primitive_array() { count / 32 + 1 } else { count };
         let array = |element, bound: &u32| Type::Array { element: Box::new(element), count: *bound as usize };
-        Ok((bounds.iter().rev().fold(element, array), leaves.saturating_mul(count)))
+        Ok((bounds.iter().rev().fold(element, array), leaves.saturating_mul(count).saturating_add(inner)))
     }
 
     fn map(
@@ -157,7 +202,9 @@ impl<'a> Resolving<'a> {
                 let mut all = base.as_ref().map_or_else(Vec::new, |base| base.members.clone());
                 for member in members {
                     let (member_type, more) = self.identifier(&member.member_type)?;
-                    leaves = leaves.saturating_add(more);
+                    leaves = leaves.saturating_add(more).saturating_add(leaves_of_remarks(&member.name));
+                    // Before the next one: each may be as large as a type may be.
+                    check_leaves(leaves)?;
                     all.push(of_member(member, member_type));
                 }
                 let structure = Structure { name, extensibility, base, members: all, is_nested, has_hashed_ids };
@@ -169,7 +216,8 @@ impl<'a> Resolving<'a> {
                 let (mut leaves, mut all) = (1_usize, Vec::new());
                 for case in cases {
                     let (case_type, more) = self.identifier(&case.member_type)?;
-                    leaves = leaves.saturating_add(more);
+                    leaves = leaves.saturating_add(more).saturating_add(leaves_of_remarks(&case.name));
+                    check_leaves(leaves)?;
                     all.push(of_case(case, case_type));
                 }
                 let is_keyed = discriminator_flags & IS_KEY != 0;
@@ -200,6 +248,10 @@ impl<'a> Resolving<'a> {
         }
         let (base, leaves) = self.identifier(base)?;
         if let Some(structure) = base.held_structure() {
+            // What is taken out of a component is a copy with all of its bases.
+            let copied = if matches!(base, Type::Structure(_)) { leaves } else { leaves.max(self.in_components) };
+            self.inherited = self.inherited.saturating_add(copied);
+            check_leaves(self.inherited)?;
             return Ok((Some(structure), leaves));
         }
         match base.resolved() {
@@ -208,6 +260,33 @@ impl<'a> Resolving<'a> {
             _ => refused("the base of a structure is none"),
         }
     }
+}
+
+fn check_leaves(leaves: usize) -> Result<(), LibraryError> {
+    if leaves > LEAVES_MAX { refused("a type of too many members and elements") } else { Ok(()) }
+}
+
+/// The leaves that the definitions of a component have from bases among them, by their keys.
+fn inherited_within(definitions: &[(String, Type)], leaves: &BTreeMap<String, usize>) -> usize {
+    let bases: BTreeMap<&str, &str> = definitions
+        .iter()
+        .filter_map(|(key, definition)| match definition {
+            Type::Structure(structure) => Some((key.as_str(), structure.base.as_ref()?.name.as_str())),
+            _ => None,
+        })
+        .collect();
+    let of_one = |key: &str| {
+        let chain = std::iter::successors(bases.get(key).copied(), |base| bases.get(base).copied());
+        // A circle of bases is refused where the definitions are tied.
+        let inherited = chain.take(definitions.len()).filter_map(|base| leaves.get(base)).copied();
+        inherited.fold(0, usize::saturating_add)
+    };
+    bases.keys().copied().map(of_one).fold(0, usize::saturating_add)
+}
+
+fn leaves_of_remarks(name: &MemberName) -> usize {
+    let MemberName::Text { remarks: Some(remarks), .. } = name else { return 0 };
+    [&remarks.unit, &remarks.hash_id].into_iter().flatten().map(String::len).sum::<usize>() / REMARKS_OF_LEAF
 }
 
 /// A type that contains itself, with the leaves of its default. The leaves of each definition are few; where each has the next one

@@ -55,7 +55,7 @@ impl StreamVerification {
             let now = places.read(&past.place).ok()?;
             (!past.is_ours(&now) && now != past.before).then(|| Drift { place: past.place.clone(), now })
         };
-        self.drifted = undo.past().filter_map(drift).collect();
+        self.drifted = undo.past_here().filter_map(drift).collect();
         self
     }
 

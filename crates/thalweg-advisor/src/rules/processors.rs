@@ -101,11 +101,19 @@ fn quota(context: &Context<'_>) -> Setting {
     if stall.is_zero() {
         return draft.keep("cgroup cpu.max", Some(now), None);
     }
-    // A shorter period leaves the share and shortens the stall.
-    let period = PERIOD_SHORT_US;
-    let value = format!("{} {period}", quota.quota_us * period / quota.period_us.max(1));
+    // A shorter period leaves the share and shortens the stall, as long as the kernel takes the quota that belongs to it.
+    let least = QUOTA_MIN_US.saturating_mul(quota.period_us).div_ceil(quota.quota_us.max(1));
+    let period = PERIOD_SHORT_US.max(least);
+    if period >= quota.period_us {
+        let none =
+            Effect::NoneHere("a shorter period would not help, or have a quota that the kernel refuses".to_owned());
+        return draft.effect(none).keep("cgroup cpu.max", Some(now), None);
+    }
+    let share = quota.quota_us.saturating_mul(period) / quota.period_us.max(1);
+    let value = format!("{share} {period}");
     let command = format!(
-        "write \"{value}\" to cpu.max of the group (the same share, shorter stalls), or docker run --cpu-period={period}"
+        "write \"{value}\" to cpu.max of the group (the same share, shorter stalls), or docker run --cpu-period={period} \
+         --cpu-quota={share}"
     );
     draft.into_setting("cgroup cpu.max", Some(now), Some(value), AdviceStep::ByHand { command })
 }
@@ -133,3 +141,5 @@ fn autogroups(context: &Context<'_>) -> Setting {
 }
 
 const PERIOD_SHORT_US: u64 = 10_000;
+/// The kernel refuses a smaller quota (`min_cfs_quota_period`, 1 ms).
+const QUOTA_MIN_US: u64 = 1_000;

@@ -135,6 +135,10 @@ fn root_queue(context: &Context<'_>) -> Option<Setting> {
     if now.as_deref() == Some("fq") {
         return Some(draft.keep(&place.to_string(), now, Some("fq".to_owned())));
     }
+    // Below mq each queue of the hardware has the default discipline; one fq for all of them would take their place.
+    if now.as_deref() == Some("mq") && context.system.setting("net.core.default_qdisc") == Some("fq") {
+        return Some(draft.keep(&place.to_string(), now, Some("fq below mq".to_owned())));
+    }
     if queue.is_some_and(|queue| !queue.is_default) {
         let reason = format!(
             "somebody configured {}, whose settings could not be put back; by hand: tc qdisc replace dev {device} root fq",
@@ -185,13 +189,20 @@ fn reserved_ports(context: &Context<'_>) -> Option<Setting> {
         ),
         "a participant finds its ports free",
     );
-    let is_clear = first > DDS_PORTS_LAST || now.split(',').any(|reserved| reserved == DDS_PORTS);
+    let is_clear = first > DDS_PORTS_LAST || now.split(',').any(has_dds_ports);
     if is_clear || !context.stream.profile.is_acknowledged() {
         return Some(draft.keep(NAME, Some(now.to_owned()), None));
     }
     let value = if now.is_empty() { DDS_PORTS.to_owned() } else { format!("{now},{DDS_PORTS}") };
     let step = context.sysctl(NAME, &value);
     Some(draft.into_setting(NAME, Some(now.to_owned()), Some(value), step))
+}
+
+/// Whether an entry of a list of ports has those of DDS; the kernel joins entries that touch each other.
+fn has_dds_ports(entry: &str) -> bool {
+    let (first, last) = entry.split_once('-').unwrap_or((entry, entry));
+    first.parse().is_ok_and(|first: u32| first <= DDS_PORTS_FIRST)
+        && last.parse().is_ok_and(|last: u32| last >= DDS_PORTS_LAST)
 }
 
 fn memberships(context: &Context<'_>) -> Setting {
@@ -206,4 +217,5 @@ const BACKLOG_USUAL: u64 = 1000;
 const BUDGET_WIDE: u64 = 600;
 const QUEUE_MAX: u64 = 10_000;
 const DDS_PORTS: &str = "7400-7649";
+const DDS_PORTS_FIRST: u32 = 7400;
 const DDS_PORTS_LAST: u32 = 7649;

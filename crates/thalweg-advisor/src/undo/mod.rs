@@ -7,7 +7,6 @@
 
 mod store;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
@@ -46,7 +45,7 @@ enum Line {
     Done { number: u64, actual: Option<String> },
 }
 
-/// All changes of one place that followed each other without a stranger's.
+/// All changes of one place in one network namespace that followed each other without a stranger's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastChange {
     /// The place.
@@ -59,6 +58,8 @@ pub struct PastChange {
     asked: Option<String>,
     /// The value that the system took last; `None` while that is not known.
     actual: Option<Option<String>>,
+    /// The number of the last.
+    number: u64,
 }
 
 impl PastChange {
@@ -66,17 +67,20 @@ impl PastChange {
     pub fn is_ours(&self, now: &Option<String>) -> bool {
         *now == self.asked || self.actual.as_ref() == Some(now)
     }
+
+    /// Whether the place belongs to another network namespace than that of `host`. A restart leaves none of those that were there.
+    fn is_elsewhere(&self, host: &HostIdentity) -> bool {
+        let is_shared = matches!(self.place, SettingPlace::File { .. } | SettingPlace::Governor { .. });
+        !is_shared && self.host.boot == host.boot && self.host.namespace != host.namespace
+    }
 }
 
 /// An undo file.
 pub struct UndoLog<Store> {
     store: Store,
     host: HostIdentity,
-    past: BTreeMap<SettingPlace, PastChange>,
-    /// Places in the order of their last change.
-    order: Vec<SettingPlace>,
-    /// The place of each change that may still be done.
-    places: BTreeMap<u64, SettingPlace>,
+    /// In the order of their last change.
+    past: Vec<PastChange>,
     has_begun: bool,
     next: u64,
     bytes: usize,
@@ -89,16 +93,7 @@ impl<Store: UndoStore> UndoLog<Store> {
     /// The file cannot be read, was not written by this program, or is damaged elsewhere than in its last line.
     pub fn open(mut store: Store, host: HostIdentity) -> Result<UndoLog<Store>, UndoError> {
         let bytes = store.load()?;
-        let mut log = UndoLog {
-            store,
-            host,
-            past: BTreeMap::new(),
-            order: Vec::new(),
-            places: BTreeMap::new(),
-            has_begun: false,
-            next: 0,
-            bytes: 0,
-        };
+        let mut log = UndoLog { store, host, past: Vec::new(), has_begun: false, next: 0, bytes: 0 };
         let mut writer = HostIdentity::default();
         let lines = parse(&bytes)?;
         for line in lines.lines {
@@ -113,7 +108,13 @@ impl<Store: UndoStore> UndoLog<Store> {
 
     /// The changes, the last one first.
     pub fn past(&self) -> impl Iterator<Item = &PastChange> {
-        self.order.iter().rev().filter_map(|place| self.past.get(place))
+        self.past.iter().rev()
+    }
+
+    /// The changes of this network namespace and of what all of them share, the last one first.
+    pub(crate) fn past_here(&self) -> impl Iterator<Item = &PastChange> {
+        let host = &self.host;
+        self.past().filter(move |past| !past.is_elsewhere(host))
     }
 
     /// Changes a place; the way back is on disk before. Returns the value that the system took.
@@ -185,18 +186,19 @@ impl<Store: UndoStore> UndoLog<Store> {
             Line::Begin { host, .. } => *writer = host,
             Line::Intent { number, place, before, asked } => {
                 self.next = self.next.max(number.saturating_add(1));
+                // The same place of another namespace has a value and a way back of its own.
+                let earlier = self.past.iter().rposition(|past| past.place == place && !past.is_elsewhere(writer));
+                let earlier = earlier.map(|at| self.past.remove(at));
                 // A value that is not the one we left came from somebody else, and theirs is the one to go back to.
-                let earlier = self.past.get(&place).filter(|past| past.actual.is_none() || past.is_ours(&before));
-                let before = earlier.map_or(before, |past| past.before.clone());
-                self.order.retain(|known| *known != place);
-                self.order.push(place.clone());
-                self.places.insert(number, place.clone());
-                let past = PastChange { place: place.clone(), before, host: writer.clone(), asked, actual: None };
-                self.past.insert(place, past);
+                let earlier = earlier.filter(|past| past.actual.is_none() || past.is_ours(&before));
+                let before = earlier.map_or(before, |past| past.before);
+                self.past.push(PastChange { place, before, host: writer.clone(), asked, actual: None, number });
             }
             Line::Done { number, actual } => {
-                let past = self.places.remove(&number).and_then(|place| self.past.get_mut(&place));
-                past.into_iter().for_each(|past| past.actual = Some(actual.clone()));
+                let past = self.past.iter_mut().rev().find(|past| past.number == number && past.actual.is_none());
+                if let Some(past) = past {
+                    past.actual = Some(actual);
+                }
             }
         }
     }
@@ -264,8 +266,7 @@ fn ending(
     strangers: ForeignChanges,
 ) -> io::Result<RevertEnding> {
     let has_restarted = past.host.boot != host.boot;
-    let is_elsewhere = !has_restarted && past.host.namespace != host.namespace;
-    if is_elsewhere && !matches!(past.place, SettingPlace::File { .. } | SettingPlace::Governor { .. }) {
+    if past.is_elsewhere(host) {
         return Ok(RevertEnding::Elsewhere(past.host.namespace.clone().unwrap_or_else(|| "unknown".to_owned())));
     }
     let now = places.read(&past.place)?;

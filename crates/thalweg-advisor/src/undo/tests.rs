@@ -133,6 +133,24 @@ fn another_namespace_is_left_alone_and_a_restart_undoes_by_itself() {
 }
 
 #[test]
+fn the_same_place_of_two_namespaces_goes_back_in_each_to_what_it_was_there() {
+    let (mut store, mut here, mut there) = (MemoryStore(Vec::new()), board(&[("a", "1")]), board(&[("a", "2")]));
+    open(&mut store).change(&mut here, &place("a"), Some("2")).expect("changed");
+    let mut log = UndoLog::open(&mut store, host("boot", "other")).expect("read");
+    log.change(&mut there, &place("a"), Some("3")).expect("changed");
+    assert_eq!(log.past_here().count(), 1, "what was changed elsewhere cannot drift here");
+    let endings = log.revert(&mut there, ForeignChanges::Respect).expect("reverted");
+    let endings: Vec<RevertEnding> = endings.into_iter().map(|one| one.ending).collect();
+    assert_eq!(endings, [RevertEnding::Restored, RevertEnding::Elsewhere("net".to_owned())]);
+    assert_eq!(there.0[&place("a")], "2");
+    assert_eq!(
+        revert(&mut store, &mut here, ForeignChanges::Respect),
+        [RevertEnding::Elsewhere("other".to_owned()), RevertEnding::Restored]
+    );
+    assert_eq!(here.0[&place("a")], "1");
+}
+
+#[test]
 fn a_torn_last_line_stands_for_nothing_and_any_other_is_told() {
     let (mut store, mut board) = (MemoryStore(Vec::new()), board(&[("a", "1")]));
     let mut log = open(&mut store);

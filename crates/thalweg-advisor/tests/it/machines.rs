@@ -93,6 +93,60 @@ fn a_container_is_told_what_its_host_has_to_set() {
     assert!(matches!(&find(&advice, "SO_RCVBUF").step, AdviceStep::Refused { reason } if reason.contains("under way")));
 }
 
+/// What a container with this `cpu.max` is told to do about it.
+fn step_of_quota(quota: &str) -> AdviceStep {
+    let tree = Tree::of("container-quota");
+    fs::write(tree.path().join("sys/fs/cgroup/cpu.max"), quota).expect("written");
+    find(&advise_copy(&tree, StreamProfile::Video, "eth0"), "cgroup cpu.max").step.clone()
+}
+
+/// Advice for the copy of a machine.
+fn advise_copy(tree: &Tree, profile: StreamProfile, device: &str) -> HostAdvice {
+    let places = HostPlaces::recorded(tree.path());
+    let surroundings = NetworkFacts { device: Some(device), peer: None, link_bits_per_second: None };
+    let mut probes = recorded_probes(tree.path());
+    HostAdvice::make(&profile.stream(), &surroundings, (places.files(), places.nics()), &mut probes).expect("advice")
+}
+
+#[test]
+fn a_period_is_advised_only_if_it_is_shorter_and_the_kernel_takes_its_quota() {
+    let is_told = |quota: &str, words: &str| {
+        let step = step_of_quota(quota);
+        assert!(matches!(&step, AdviceStep::ByHand { command } if command.contains(words)), "{quota}: {step:?}");
+    };
+    is_told("50000 100000\n", "--cpu-period=10000 --cpu-quota=5000");
+    is_told("5000 100000\n", "\"1000 20000\"");
+    for quota in ["1000 100000\n", "2500 5000\n", "5000 10000\n", "0 100000\n", "1000 1000000\n"] {
+        assert_eq!(step_of_quota(quota), AdviceStep::Keep, "{quota}");
+    }
+}
+
+#[test]
+fn ports_that_a_wider_range_reserves_are_not_reserved_again() {
+    let tree = Tree::of("server-10g");
+    let folder = tree.path().join("proc/sys/net/ipv4");
+    fs::write(folder.join("ip_local_port_range"), "1024\t65000\n").expect("written");
+    let step = |reserved: &str| {
+        fs::write(folder.join("ip_local_reserved_ports"), reserved).expect("written");
+        find(&advise_copy(&tree, StreamProfile::Telemetry, "eno1"), "net.ipv4.ip_local_reserved_ports").step.clone()
+    };
+    for reserved in ["7400-7649\n", "80,7400-7700\n", "7000-8000,9000\n"] {
+        assert_eq!(step(reserved), AdviceStep::Keep, "{reserved}");
+    }
+    for reserved in ["7400\n", "7400-7600,7602-7700\n", "80,7401-7649\n"] {
+        let step = step(reserved);
+        assert!(matches!(&step, AdviceStep::Write { value, .. } if value.ends_with(",7400-7649")), "{step:?}");
+    }
+}
+
+#[test]
+fn the_queues_of_hardware_that_have_fq_each_keep_it() {
+    let tree = Tree::of("server-10g");
+    fs::write(tree.path().join("proc/sys/net/core/default_qdisc"), "fq\n").expect("written");
+    let advice = advise_copy(&tree, StreamProfile::Video, "eno1");
+    assert_eq!(find(&advice, "eno1 root qdisc").step, AdviceStep::Keep);
+}
+
 #[test]
 fn a_small_board_keeps_what_its_driver_cannot_change() {
     let advice = check("raspberry-pi", StreamProfile::Bulk, "eth0");

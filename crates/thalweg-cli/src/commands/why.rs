@@ -49,8 +49,9 @@ pub struct WhyOptions {
     pub survey: SurveyOptions,
 }
 
-/// How long the participants of a pair may take to tell their types.
+/// How long the participants of a pair may take to tell their types, and those of all pairs together; then the names decide.
 const TYPES_PATIENCE: Duration = Duration::from_millis(500);
+const ALL_TYPES_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Listens, asks and explains.
 ///
@@ -267,24 +268,40 @@ impl ExplainedTopic {
             ignored_participants: participant.ignored_participants().len(),
             nobody_found: None,
         };
+        let deadline = Instant::now() + ALL_TYPES_PATIENCE;
         for (view, writer) in explained.writers.iter_mut().zip(&writers) {
             view.explanation = told.writers.iter().find(|told| told.guid == writer.guid).map(Explanation::new);
-            for reader in &readers {
-                match participant.compare(writer, reader, TYPES_PATIENCE) {
-                    MatchResult::Match => view.matching_readers.push(reader.guid.to_string()),
-                    other => explained.mismatches.push(MismatchView {
-                        writer: writer.guid.to_string(),
-                        reader: reader.guid.to_string(),
-                        why: other.to_string(),
-                    }),
-                }
-            }
+            let (matching, mismatches) = compare_with_all(participant, writer, &readers, deadline);
+            view.matching_readers = matching;
+            explained.mismatches.extend(mismatches);
         }
         for (view, reader) in explained.readers.iter_mut().zip(&readers) {
             view.explanation = told.readers.iter().find(|told| told.guid == reader.guid).map(Reception::new);
         }
         explained
     }
+}
+
+/// The readers that match a writer, and the others with the reason. Types that are not told until `deadline` are known by their names.
+fn compare_with_all(
+    participant: &DomainParticipant,
+    writer: &PublicationData,
+    readers: &[&SubscriptionData],
+    deadline: Instant,
+) -> (Vec<String>, Vec<MismatchView>) {
+    let (mut matching, mut mismatches) = (Vec::new(), Vec::new());
+    for reader in readers {
+        let patience = deadline.saturating_duration_since(Instant::now()).min(TYPES_PATIENCE);
+        match participant.compare(writer, reader, patience) {
+            MatchResult::Match => matching.push(reader.guid.to_string()),
+            other => mismatches.push(MismatchView {
+                writer: writer.guid.to_string(),
+                reader: reader.guid.to_string(),
+                why: other.to_string(),
+            }),
+        }
+    }
+    (matching, mismatches)
 }
 
 impl WriterView {
@@ -425,3 +442,6 @@ impl LinkView {
 fn texts(locators: &[Locator]) -> Vec<String> {
     locators.iter().map(ToString::to_string).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,7 +163,7 @@ fn is_once(cell: &HdtvCell) -> bool {
 }
 
 /// The largest figure of all runs.
-fn most(cell: &HdtvCellRuns, figure: Figure) -> Option<f64> {
+pub(super) fn most(cell: &HdtvCellRuns, figure: Figure) -> Option<f64> {
     cell.runs.iter().filter_map(figure).reduce(f64::max)
 }
 

@@ -165,15 +165,22 @@ fn round_trips(result: &Paper3Result) -> Vec<String> {
     if let (Some(plain), Some(timer)) =
         (at(ReceiveModeration::AsItIs, small), at(ReceiveModeration::Polling(100), small))
     {
-        out.push(if timer - plain < 50.0 {
-            format!(
+        let told = || match timer - plain < 50.0 {
+            true => format!(
                 "The polling timer has no effect here: {} µs with a timer of 100 µs, {} µs without. A veth polls as soon as something is sent.",
                 rounded(timer),
                 rounded(plain)
-            )
-        } else {
-            format!("A polling timer of 100 µs makes round trips of {} µs from {} µs.", rounded(timer), rounded(plain))
-        });
+            ),
+            false => {
+                format!(
+                    "A polling timer of 100 µs makes round trips of {} µs from {} µs.",
+                    rounded(timer),
+                    rounded(plain)
+                )
+            }
+        };
+        let is_polling = |cell: &&HdtvCellRuns| cell.cell.link.moderation == ReceiveModeration::Polling(100);
+        out.push(refused(result.cells_of(HdtvPart::Rtt).filter(is_polling)).unwrap_or_else(told));
     }
     let gathered = |us| at(ReceiveModeration::Gathered(us), small);
     if let (Some(none), Some(timer)) = (gathered(0), gathered(100)) {
@@ -216,8 +223,10 @@ fn ladder(result: &Paper3Result) -> Vec<String> {
             out.push(format!("Packets lost {what}: {}.", steps.join(", ")));
         }
     }
+    // One run that loses something denies that nothing is lost, which a median does not show.
+    let most = |label: String| bounds::most(find(result, HdtvPart::Ladder, |cell| cell.label == label)?, LOST);
     for what in ["alone", "beside a busy program for each CPU"] {
-        let (untuned, buffer) = (loss(&format!("untuned, {what}")), loss(&format!("+ buffer, {what}")));
+        let (untuned, buffer) = (most(format!("untuned, {what}")), most(format!("+ buffer, {what}")));
         if let (Some(untuned), Some(buffer)) = (untuned, buffer) {
             out.push(match (untuned > 0.0, buffer > 0.0) {
                 (true, false) => format!(
@@ -269,15 +278,20 @@ fn moderation(result: &Paper3Result) -> Vec<String> {
     out
 }
 
+/// That the system refused the polling timer in some run of these cells, which then show nothing of it.
+fn refused<'a>(cells: impl Iterator<Item = &'a HdtvCellRuns>) -> Option<String> {
+    let first = cells.flat_map(|cell| &cell.runs).flat_map(|run| &run.refused).next()?;
+    Some(format!("The polling timer could not be set in some runs: {first}."))
+}
+
 /// Whether the polling timer does anything to the picture.
 fn polling(result: &Paper3Result) -> Option<String> {
     let cells: Vec<&HdtvCellRuns> = result
         .cells_of(HdtvPart::Moderation)
         .filter(|cell| matches!(cell.cell.link.moderation, ReceiveModeration::Polling(_)))
         .collect();
-    if cells.iter().flat_map(|cell| &cell.runs).any(|run| !run.refused.is_empty()) {
-        let first = cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.refused).next()?;
-        return Some(format!("The polling timer could not be set in some runs: {first}."));
+    if let Some(told) = refused(cells.iter().copied()) {
+        return Some(told);
     }
     let times: Vec<f64> = cells.iter().filter_map(|cell| median_of(cell, RTT)).collect();
     let (low, high) = (times.iter().copied().reduce(f64::min)?, times.iter().copied().reduce(f64::max)?);

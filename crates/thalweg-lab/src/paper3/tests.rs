@@ -232,6 +232,38 @@ fn sentences_follow_the_figures() {
 }
 
 #[test]
+fn a_single_run_that_lost_packets_denies_that_nothing_is_lost() {
+    let of = |label: &str, lost: [u64; 3]| {
+        let runs = lost.map(|lost| picture(HdtvPart::Ladder, label, lost, 1.0, 29.97).runs.remove(0)).to_vec();
+        HdtvCellRuns { runs, ..CellResult::new(cell(HdtvPart::Ladder, label)) }
+    };
+    let told = |untuned, buffer| to_text(&result(vec![of("untuned, alone", untuned), of("+ buffer, alone", buffer)]));
+    let once = told([0, 0, 0], [0, 9, 0]);
+    assert!(once.contains("The larger buffer lost packets alone where the small one lost none."), "{once}");
+    assert!(told([0, 9, 0], [0, 0, 0]).contains("alone: a larger one ends it"));
+    assert!(told([9, 9, 9], [0, 9, 0]).contains("A larger buffer does not end all loss alone"));
+    assert!(told([0, 0, 0], [0, 0, 0]).contains("Nothing is lost alone"));
+}
+
+#[test]
+fn a_polling_timer_that_was_refused_is_not_said_to_have_no_effect() {
+    let trips = |moderation: ReceiveModeration, refused: &[&str]| {
+        let trips = TripsShown { mean_us: 40.0, p50_us: Some(40.0), p99_us: None, lost: 0, client_cpu: 0.1 };
+        let refused = refused.iter().map(|text| (*text).to_owned()).collect();
+        let run = HdtvRun { trips: Some(trips), refused, ..HdtvRun::default() };
+        HdtvCellRuns { runs: vec![run], ..CellResult::new(cell(HdtvPart::Rtt, &format!("{moderation}, 64 B"))) }
+    };
+    let told = |refused: &[&str]| {
+        to_text(&result(vec![trips(ReceiveModeration::AsItIs, &[]), trips(ReceiveModeration::Polling(100), refused)]))
+    };
+    let set = told(&[]);
+    assert!(set.contains("The polling timer has no effect here: 40.0 µs with a timer of 100 µs"), "{set}");
+    let text = told(&["gro_flush_timeout 100000: Permission denied"]);
+    assert!(text.contains("could not be set in some runs: gro_flush_timeout 100000"), "{text}");
+    assert!(!text.contains("has no effect here"), "{text}");
+}
+
+#[test]
 fn a_page_stands_by_itself_and_says_what_is_left_out() {
     let page = page(&result(vec![picture(HdtvPart::Moderation, "gathered for 100 µs", 0, 20.0, 29.97)]));
     let html = page.to_html();

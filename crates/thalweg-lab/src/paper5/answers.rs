@@ -65,11 +65,15 @@ pub(super) fn by_clients(result: &Paper5Result, contender: Contender) -> Vec<(f6
     points
 }
 
-/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients. `None` where some have no figure.
+/// The mean over 1,000 and more clients (Figure 10), with the extremes over the numbers of clients. `None` where some have no figure: a
+/// server that failed at the most clients is not compared by what it did with fewer.
 pub(super) fn mean_of_many_clients(result: &Paper5Result, contender: Contender) -> Option<Middle> {
-    let points = by_clients(result, contender).into_iter();
-    let many: Vec<f64> =
-        points.filter(|(clients, _)| *clients >= MANY_CLIENTS).map(|(_, served)| served.estimate).collect();
+    let is_many = |cell: &&ServerCellRuns| {
+        let is_own = cell.cell.figure == PaperFigure::Clients && cell.cell.contender == contender;
+        is_own && matches!(cell.cell.load, RequestLoad::Open { clients, .. } if f64::from(clients) >= MANY_CLIENTS)
+    };
+    let served = |cell: &ServerCellRuns| estimate(cell, SERVED).map(|served| served.estimate);
+    let many = result.cells.iter().filter(is_many).map(served).collect::<Option<Vec<f64>>>()?;
     let mean = many.iter().sum::<f64>() / many.len().max(1) as f64;
     (!many.is_empty()).then(|| Middle {
         estimate: mean,

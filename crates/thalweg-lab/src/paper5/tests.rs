@@ -347,6 +347,16 @@ fn californium_with_and_without_the_detection_of_duplicates_is_told_in_ranges() 
 }
 
 #[test]
+fn a_server_that_failed_with_the_most_clients_has_no_mean_over_many() {
+    let (figure, contender) = (PaperFigure::Clients, Contender::Thalweg(ControlLaw::Vta));
+    let load = |clients| RequestLoad::Open { clients, rate: 10.0, bytes: None, flood: None };
+    let cell = |clients, runs| cell_of(figure, contender, ServerWork::Greeting, load(clients), runs);
+    let mean = |cells| answers::mean_of_many_clients(&result_of(cells), contender).map(|mean| mean.estimate);
+    assert_eq!(mean(vec![cell(10_000, plain(2_999)), cell(1_000, plain(999)), cell(9, plain(9))]), Some(4_000.0));
+    assert_eq!(mean(vec![cell(10_000, Vec::new()), cell(1_000, plain(999))]), None);
+}
+
+#[test]
 fn a_flood_that_costs_time_is_not_called_unnoticed() {
     let cell = |flood: Option<(u32, f64)>, p99_us: f64| {
         let load = RequestLoad::Open { clients: 100, rate: 10.0, bytes: None, flood };

@@ -186,7 +186,8 @@ pub struct Judgement {
     pub cell: String,
     /// The expected bound.
     pub expectation: String,
-    /// The measured value; missing where too few samples tell.
+    /// The measured value, infinite where too many samples never arrived; missing where too few tell.
+    #[serde(default, with = "endless::option")]
     pub value: Option<f64>,
     /// Whether the expectation holds; one that cannot be judged does not.
     pub holds: bool,
@@ -367,6 +368,17 @@ mod tests {
 
     use super::*;
     use crate::fixtures;
+
+    #[test]
+    fn an_expectation_that_lost_samples_break_is_no_less_broken_in_its_file() {
+        let [cell, expectation] = ["a cell", "p99_us <= 500"].map(str::to_owned);
+        let broken = Judgement { cell, expectation, value: Some(f64::INFINITY), holds: false };
+        let open = Judgement { value: None, ..broken.clone() };
+        for judgement in [broken, open] {
+            let text = serde_json::to_string(&judgement).expect("JSON");
+            assert_eq!(serde_json::from_str::<Judgement>(&text).expect("JSON"), judgement, "{text}");
+        }
+    }
 
     #[test]
     fn bytes_on_the_links_are_divided_by_the_time_whose_samples_they_carry() {

@@ -7,7 +7,7 @@ use super::latency::QUANTILES;
 use super::source::{CellData, Source};
 use crate::figures::{or_dash, rounded};
 use crate::peers::CellMiddleware;
-use crate::plot::{Axis, BESIDE, Chart, Form, Layer, Size};
+use crate::plot::{Axis, BESIDE, COLOURS, Chart, Form, Layer, Size};
 use crate::report::{Figure, FigureLayout, Section};
 use crate::scenario::{Cell, Topics};
 use crate::study::cells::CellResult;
@@ -34,24 +34,14 @@ pub(super) fn load(source: &Source<'_>) -> Option<Section> {
     }
     let throughput = all.iter().map(|(name, group)| throughput(name, group)).collect();
     let latency = all.iter().map(|(name, group)| percentiles(name, group, Axis::logarithmic(OFFERED))).collect();
-    let is_short = |point: &&Point<'_>| delivered(point).is_some_and(|delivered| delivered < KNEE * point.x);
-    let knee = all.iter().flat_map(|(_, group)| group).filter(is_short);
-    let seen = match knee.min_by(|one, other| one.x.total_cmp(&other.x)) {
-        None => "Everything that was offered was delivered within the measured time.".to_owned(),
-        Some(point) => {
-            format!(
-                "The least load of which more than 1 % was not delivered within the measured time is {} Mbit/s, in {}.",
-                rounded(point.x),
-                point.cell.name
-            )
-        }
-    };
+    let points = all.iter().flat_map(|(_, group)| group);
+    let seen = knee(points.map(|point| (point.x, delivered(point), point.cell.name.as_str())));
     Some(Section {
         title: "Offered load".to_owned(),
         lead: "Load is what all publishers together offer to each subscriber, payload only. The schedule is open: a middleware that cannot \
                keep up falls below the line, it does not slow the offer down."
             .to_owned(),
-        seen: vec![seen],
+        seen: seen.into_iter().collect(),
         figures: vec![
             Figure::of_many("On the grey line everything offered was delivered; where a curve leaves it is the knee.", FigureLayout::Grid, throughput)
                 .resting_on(format!("{}; mean over the subscribers.", source.amount()))
@@ -61,6 +51,26 @@ pub(super) fn load(source: &Source<'_>) -> Option<Section> {
         ],
         ..Section::default()
     })
+}
+
+/// Which load is the least that was not delivered, or that all were but for 1 %, where all were counted. Each load is what was offered and
+/// what was delivered, in Mbit/s, the second missing where it was not counted, and the name of its cell.
+fn knee<'a>(loads: impl Iterator<Item = (f64, Option<f64>, &'a str)>) -> Option<String> {
+    let (mut least, mut is_counted): (Option<(f64, &str)>, bool) = (None, true);
+    for (offered, delivered, cell) in loads {
+        is_counted &= delivered.is_some();
+        let is_short = delivered.is_some_and(|delivered| delivered < KNEE * offered);
+        if is_short && least.is_none_or(|(known, _)| offered < known) {
+            least = Some((offered, cell));
+        }
+    }
+    match least {
+        Some((offered, cell)) => Some(format!(
+            "The least load of which more than 1 % was not delivered within the measured time is {} Mbit/s, in {cell}.",
+            rounded(offered)
+        )),
+        None => is_counted.then(|| "Of every load at least 99 % was delivered within the measured time.".to_owned()),
+    }
 }
 
 /// Percentiles against the number of endpoints, where it varies.
@@ -122,28 +132,40 @@ fn throughput(name: &str, group: &Group<'_>) -> String {
     let line = group.iter().map(|point| (point.x, point.x)).collect();
     let beside = Layer::new("", BESIDE, Form::Line, line);
     let modes = modes(group);
-    let layer = |(colour, mode): (usize, &&str)| {
+    let layer = |(place, mode): (usize, &&str)| {
+        let colour = colour(modes.len(), place, 0);
         let own = group.iter().filter(|point| point.mode == *mode);
         let name = if modes.len() > 1 { mode } else { "" };
-        Layer::new(name, 2 * colour, Form::Marked, own.filter_map(|point| Some((point.x, delivered(point)?))).collect())
+        Layer::new(name, colour, Form::Marked, own.filter_map(|point| Some((point.x, delivered(point)?))).collect())
     };
     let layers = [beside].into_iter().chain(modes.iter().enumerate().map(layer)).collect();
     let (x, y) = (Axis::logarithmic(OFFERED), Axis::logarithmic("delivered, Mbit/s"));
     Chart { title: name.to_owned(), x, y, layers, size: Size::Small }.to_svg()
 }
 
-/// Four percentiles, or two of each way of sending where there are several.
+/// The colour of a way of sending: up to three ways have two each, for two percentiles; the colours of more than six repeat. None is that of
+/// the line beside which they are drawn.
+fn colour(ways: usize, place: usize, percentile: usize) -> usize {
+    if 2 * ways <= COLOURS { 2 * place + percentile } else { place % COLOURS }
+}
+
+/// Four percentiles; where there are several ways of sending two of each, and of more than three ways the median.
 fn percentiles(name: &str, group: &Group<'_>, x: Axis) -> String {
     let modes = modes(group);
     let mut layers = Vec::new();
     for (place, mode) in modes.iter().enumerate() {
-        let chosen = QUANTILES.iter().enumerate().filter(|(index, _)| modes.len() == 1 || index % 2 == 0);
+        let is_chosen = |index: usize| match modes.len() {
+            1 => true,
+            ways if 2 * ways <= COLOURS => index.is_multiple_of(2),
+            _ => index == 0,
+        };
+        let chosen = QUANTILES.iter().enumerate().filter(|(index, _)| is_chosen(*index));
         for (index, (quantile_name, q)) in chosen {
             let own = || group.iter().filter(|point| point.mode == *mode);
             let value = |point: &Point<'_>| Some((point.x, point.data.quantile(point.cell, *q)?));
             layers.push(Layer {
                 name: if modes.len() == 1 { (*quantile_name).to_owned() } else { format!("{mode} {quantile_name}") },
-                colour: if modes.len() == 1 { index } else { 2 * place + index / 2 },
+                colour: if modes.len() == 1 { index } else { colour(modes.len(), place, index / 2) },
                 form: Form::Marked,
                 points: own().filter_map(value).map(|(x, (value, _))| (x, value)).collect(),
                 band: own()
@@ -199,3 +221,37 @@ fn mode(cell: &Cell, is_mixed: bool) -> String {
 const OFFERED: &str = "offered, Mbit/s";
 /// A load of which less than this share is delivered is beyond the knee.
 const KNEE: f64 = 0.99;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_of_which_little_is_missing_is_not_said_to_be_delivered_whole() {
+        let told = |delivered: [Option<f64>; 3]| {
+            knee(
+                [(4.0, "four"), (2.0, "two"), (8.0, "eight")]
+                    .into_iter()
+                    .zip(delivered)
+                    .map(|((offered, cell), delivered)| (offered, delivered, cell)),
+            )
+        };
+        let nearly = "Of every load at least 99 % was delivered within the measured time.";
+        assert_eq!(told([Some(3.97), Some(2.0), Some(7.95)]).as_deref(), Some(nearly));
+        let short = told([Some(3.9), Some(1.9), Some(1.0)]).expect("a sentence");
+        assert!(short.contains("more than 1 %") && short.ends_with("is 2.00 Mbit/s, in two."), "{short}");
+        assert!(told([Some(4.0), None, Some(7.0)]).is_some_and(|text| text.ends_with("8.00 Mbit/s, in eight.")));
+        assert_eq!(told([Some(4.0), None, Some(8.0)]), None, "nobody counted what came of the second");
+    }
+
+    #[test]
+    fn ways_of_sending_have_colours_of_their_own_and_not_that_of_the_reference() {
+        for ways in 1..=9 {
+            let all: Vec<usize> = (0..ways).map(|place| colour(ways, place, 0)).collect();
+            assert!(all.iter().all(|one| *one < COLOURS && *one != BESIDE), "{ways} ways: {all:?}");
+            assert_eq!(distinct(all.iter().copied()).len(), ways.min(COLOURS), "{ways} ways: {all:?}");
+        }
+        let two_each: Vec<usize> = (0..3).flat_map(|place| [0, 1].map(|one| colour(3, place, one))).collect();
+        assert_eq!(two_each, [0, 1, 2, 3, 4, 5]);
+    }
+}

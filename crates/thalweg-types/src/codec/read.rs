@@ -70,6 +70,8 @@ pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -
             let valued = of.members.iter().zip(found).filter_map(|(member, value)| {
                 let is_wanted = !member.is_optional && (is_all || member.is_key);
                 let value = match value {
+                    // What names an instance cannot be guessed.
+                    None if is_wanted && member.is_key => Err(decoder.error(format!("key member {}", member.id))),
                     None if is_wanted => part.default_of(&member.member_type, &member.annotations, decoder),
                     value => Ok(value?),
                 };
@@ -85,12 +87,14 @@ pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> 
     let is_all = !part.is_key || !of.is_keyed();
     let mut found = Vec::with_capacity(if decoder.is_at_end() { 0 } else { of.members.len() });
     for member in of.members.iter().filter(|member| is_all || member.is_key) {
-        // An older sender's type ends before the newer members; where it may not, reading them finds that they are missing.
+        // An older sender's type ends before the newer members; where it may not, as at a member of the key, reading them finds that they
+        // are missing.
         let ends = || match member.is_optional {
             true => decoder.ends_before(4),
             false => ends_before(&member.member_type, decoder, part),
         };
-        let value = match (member.is_optional || of.extensibility != Extensibility::Final) && ends() {
+        let may_end = member.is_optional || (of.extensibility != Extensibility::Final && !member.is_key);
+        let value = match may_end && ends() {
             true if member.is_optional => None,
             true => Some(part.default_of(&member.member_type, &member.annotations, decoder)?),
             false if member.is_optional => {

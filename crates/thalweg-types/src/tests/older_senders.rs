@@ -31,6 +31,25 @@ fn elements_of_an_older_sender_have_their_defaults() {
 }
 
 #[test]
+fn a_member_of_the_key_is_never_guessed() {
+    let mut types = Types::default();
+    let idl = "struct Old { long a; }; struct New { long a; @key long k; };
+         @mutable struct OldM { long a; }; @mutable struct NewM { long a; @key long k; };
+         struct Olds { Old of; }; struct News { New of; };";
+    types.add_idl(idl).expect("IDL");
+    for (old, new, given) in
+        [("Old", "New", r#"{"a":1}"#), ("OldM", "NewM", r#"{"a":1}"#), ("Olds", "News", r#"{"of":{"a":1}}"#)]
+    {
+        let [old, new] = [old, new].map(|name| types.find(name).expect("the type"));
+        let given = Document::from_json(given.as_bytes()).expect("JSON");
+        for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+            let bytes = codec::encode(old, &given, representation).expect("encoded");
+            assert!(codec::decode(new, &bytes).is_err(), "{}", new.name);
+        }
+    }
+}
+
+#[test]
 fn newer_members_have_the_defaults_that_their_definition_gives_them() {
     let mut types = Types::default();
     let idl = "@mutable struct OldM { long a; }; @mutable struct NewM { long a; @default(7) long b; @default(\"x\") string c; };

@@ -145,9 +145,9 @@ fn gstreamer_sends_again_what_we_ask_for() {
     pipeline.kill();
     let packets = received.report.receiver.packets;
     assert_eq!(received.concealed, 0, "{:?}", received.report.receiver);
-    // The frame after the last one is given up. On a busy machine the kernel drops some at the sockets, repetitions too.
+    // Of the frame after the last one some are still asked for. On a busy machine the kernel drops some at the sockets, repetitions too.
     let missing = route.dropped()..=route.dropped() + dropped(relay) + received.report.sockets.kernel_drops;
-    assert!(missing.contains(&(packets.recovered + packets.lost)), "{packets:?} {missing:?}");
+    assert!(missing.contains(&(packets.recovered + packets.lost + packets.outstanding)), "{packets:?} {missing:?}");
     assert!(packets.recovered > 20);
     received.check(&pictures, FRAMES);
 }

@@ -22,9 +22,10 @@ impl HostFiles {
         HostFiles { root: root.into() }
     }
 
-    /// The value of a setting such as `net.core.rmem_max`, its words separated by single spaces.
+    /// The value of a setting such as `net.core.rmem_max`, its words separated by single spaces. A slash stands for a dot within a name, as
+    /// in sysctl(8): `net.ipv4.conf.eth0/100.rp_filter`.
     pub fn setting(&self, name: &str) -> Option<String> {
-        let text = self.text(format!("proc/sys/{}", name.replace('.', "/")))?;
+        let text = self.text(setting_path(name))?;
         Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
@@ -74,6 +75,16 @@ impl HostFiles {
     pub(crate) fn has(&self, path: impl AsRef<Path>) -> bool {
         self.root.join(path).exists()
     }
+}
+
+/// The file of a setting.
+pub(crate) fn setting_path(name: &str) -> String {
+    let swapped = name.chars().map(|letter| match letter {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    });
+    format!("proc/sys/{}", swapped.collect::<String>())
 }
 
 /// The value of the first `name : value` line.
@@ -151,6 +162,8 @@ pub(crate) mod tests {
         let files = tree.files();
         assert_eq!(files.setting("net.ipv4.udp_mem").as_deref(), Some("93 124 187"));
         assert_eq!(files.setting("net.core.rmem_max"), None);
+        let tree = tree.with("proc/sys/net/ipv4/conf/eth0.100/rp_filter", "1\n");
+        assert_eq!(tree.files().setting("net.ipv4.conf.eth0/100.rp_filter").as_deref(), Some("1"));
         assert_eq!(files.load_averages(), Some([0.42, 0.5, 1.07]));
         assert_eq!(files.uptime_s(), Some(350_735.47));
         assert_eq!(files.memory_kib(), Some((8000, 6000)));

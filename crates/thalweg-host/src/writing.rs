@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::files::HostFiles;
+use crate::files::{HostFiles, setting_path};
 
 impl HostFiles {
     /// Whether a setting is there and the system lets its owner change it: not in a network namespace that only shows it, nor below a
@@ -95,10 +95,6 @@ impl HostFiles {
         let nearest = around.max_by_key(|(len, _)| *len);
         nearest.is_some_and(|(_, options)| options.split(',').any(|option| option == "ro"))
     }
-}
-
-fn setting_path(name: &str) -> String {
-    format!("proc/sys/{}", name.replace('.', "/"))
 }
 
 fn governor_path(processor: usize) -> String {

@@ -6,6 +6,7 @@ use crate::figures::{grouped, whole};
 use crate::place::{DEFAULT, SettingPlace};
 use crate::probes::ProbeKind;
 use crate::stream::Departing;
+use crate::system::reverse_path_filter;
 
 pub(super) fn advise(context: &Context<'_>) -> Vec<Setting> {
     let mut settings = vec![backlog(context), budget(context)];
@@ -157,7 +158,7 @@ fn root_queue(context: &Context<'_>) -> Option<Setting> {
 
 fn reverse_path(context: &Context<'_>) -> Option<Setting> {
     let device = context.device()?;
-    let name = format!("net.ipv4.conf.{device}.rp_filter");
+    let name = reverse_path_filter(device);
     let now = context.system.number(&name)?;
     // The kernel takes the larger of the interface's value and that of all.
     let of_all = context.system.number("net.ipv4.conf.all.rp_filter").unwrap_or(0);

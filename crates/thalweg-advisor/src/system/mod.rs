@@ -46,6 +46,11 @@ pub struct KernelSetting {
     pub is_writable: bool,
 }
 
+/// The setting that checks the way back of what comes in at an interface. A dot of its name, as of a VLAN's, is a slash (sysctl(8)).
+pub(crate) fn reverse_path_filter(device: &str) -> String {
+    format!("net.ipv4.conf.{}.rp_filter", device.replace('.', "/"))
+}
+
 impl HostSettings {
     /// Reads the settings of a host for a stream that uses this interface.
     pub fn read(files: &HostFiles, nics: &dyn Nics, device: Option<&str>) -> HostSettings {
@@ -53,7 +58,7 @@ impl HostSettings {
             let value = files.setting(name)?;
             Some(((*name).to_owned(), KernelSetting { value, is_writable: files.is_setting_writable(name) }))
         };
-        let rp_filter = device.map(|device| format!("net.ipv4.conf.{device}.rp_filter"));
+        let rp_filter = device.map(reverse_path_filter);
         let device = device.and_then(|name| NetworkDevice::read(files, name));
         HostSettings {
             settings: SETTINGS.iter().copied().chain(rp_filter.as_deref()).filter_map(|name| setting(&name)).collect(),

@@ -64,8 +64,9 @@ impl NetworkDevice {
         fn number<Number: std::str::FromStr>(text: Option<String>) -> Option<Number> {
             text?.parse().ok()
         }
-        // Drivers that do not know say -1.
-        let megabits: Option<u64> = number(text("speed")).filter(|megabits| *megabits > 0);
+        // Drivers that do not know say -1, some kernels without its sign.
+        let is_known = |megabits: &u64| (1..u64::from(u32::MAX)).contains(megabits);
+        let megabits: Option<u64> = number(text("speed")).filter(is_known);
         let queues = files.entries(format!("{folder}/queues"));
         let mask = |queue: String| {
             queue.starts_with("rx-").then(|| text(&format!("queues/{queue}/rps_cpus")).unwrap_or_default())
@@ -188,5 +189,7 @@ mod tests {
         assert_eq!((eth.receive_queues.as_slice(), eth.polling.is_threaded), (&["03".to_owned()][..], Some(false)));
         assert_eq!((veth.bits_per_second, veth.mtu_bytes, &veth.bus), (None, None, &None));
         assert_eq!(NetworkDevice::read(&tree.files(), "../net/eth0"), None);
+        tree.write("sys/class/net/veth1/speed", "4294967295\n");
+        assert_eq!(NetworkDevice::read(&tree.files(), "veth1").and_then(|veth| veth.bits_per_second), None);
     }
 }

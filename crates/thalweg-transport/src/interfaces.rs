@@ -53,9 +53,9 @@ impl Interface {
     /// Bits that it carries in a second, where its driver tells: most wired ones while they are connected.
     pub fn bits_per_second(&self) -> Option<u64> {
         let text = fs::read_to_string(self.system_file("speed")).ok()?;
-        // Drivers that do not know say -1.
-        let megabits: i64 = text.trim().parse().ok()?;
-        u64::try_from(megabits).ok().filter(|megabits| *megabits > 0).map(|megabits| megabits * 1_000_000)
+        // Drivers that do not know say -1, some kernels without its sign.
+        let megabits: u64 = text.trim().parse().ok()?;
+        (1..u64::from(u32::MAX)).contains(&megabits).then_some(megabits * 1_000_000)
     }
 
     fn system_file(&self, entry: &str) -> String {

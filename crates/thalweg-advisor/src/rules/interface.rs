@@ -136,7 +136,7 @@ fn ring(context: &Context<'_>, device: &str) -> Setting {
         .unwrap_or(u32::MAX)
         .checked_next_power_of_two()
         .unwrap_or(u32::MAX)
-        .clamp(RING_MIN, now.rx_max.max(RING_MIN));
+        .clamp(RING_MIN.min(now.rx_max), now.rx_max);
     let draft = Draft::new(
         format!(
             "{} packets/s at the speed of the link · ({wait} µs wait + {INTERRUPT_MAX_US} µs until the interrupt is handled) = {}; a power \

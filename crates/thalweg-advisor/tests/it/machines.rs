@@ -93,6 +93,19 @@ fn a_container_is_told_what_its_host_has_to_set() {
     assert!(matches!(&find(&advice, "SO_RCVBUF").step, AdviceStep::Refused { reason } if reason.contains("under way")));
 }
 
+#[test]
+fn no_ring_is_advised_that_the_driver_does_not_have() {
+    let tree = Tree::of("server-10g");
+    let path = tree.path().join("nic/eno1.json");
+    let known = fs::read_to_string(&path).expect("recorded");
+    let small = known.replace("\"rx_max\": 4096", "\"rx_max\": 128").replace("\"rx\": 512", "\"rx\": 64");
+    assert_ne!(small, known);
+    fs::write(&path, small).expect("written");
+    let advice = advise_copy(&tree, StreamProfile::Video, "eno1");
+    let ring = advice.settings.iter().find(|setting| setting.name.contains("ring")).expect("advice on the ring");
+    assert!(matches!(&ring.step, AdviceStep::Write { value, .. } if value == "128"), "{ring:?}");
+}
+
 /// What a container with this `cpu.max` is told to do about it.
 fn step_of_quota(quota: &str) -> AdviceStep {
     let tree = Tree::of("container-quota");

@@ -25,7 +25,9 @@ fuzz_target!(|input: &[u8]| {
     let _ = audited.structure_faults();
     for channel in reader.channels() {
         let Ok(writer) = &channel.writer else { continue };
-        let _ = writer.qos.to_writer_qos();
+        for rate in [0.001, 1.0, 1000.0] {
+            let _ = writer.qos.to_writer_qos(rate);
+        }
         if let Some(Ok(Some(of))) = writer.schema.as_deref().map(TypeSchema::to_type) {
             let _ = TypeSchema::of(&writer.type_name, &of);
         }

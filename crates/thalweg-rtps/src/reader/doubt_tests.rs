@@ -250,39 +250,41 @@ fn writers_near_the_end_of_the_numbers_are_read_to_it() {
     assert_eq!(session.data(&[last + 10]).taken(), [last + 10]);
 }
 
+/// A sample of two fragments comes.
+pub(super) fn large(session: &mut Session, sequence: i64) {
+    let head = FragmentedSample {
+        coherent_set: SequenceNumber::ZERO,
+        related: None,
+        timestamp: None,
+        kind: crate::history::ChangeKind::Write,
+        instance: KeyHash::default(),
+        content_kind: crate::history::PayloadKind::Data,
+    };
+    for first_fragment in [1, 2] {
+        let fragments = DataFrag {
+            reader: READER.entity,
+            writer: WRITER.entity,
+            sequence: number(sequence),
+            first_fragment,
+            fragments: 1,
+            fragment_size: 10,
+            sample_size: 20,
+            inline_qos: None,
+            key: false,
+            bytes: 0..10,
+        };
+        let now = session.now;
+        let (whole, _) = session.reader.handle_data_frag(now, WRITER, &fragments, &[0; 10], head);
+        session.reader.handle_arrivals(now, WRITER, whole.into_iter().map(Arrival::Sample));
+    }
+}
+
 #[test]
 fn large_best_effort_samples_are_followed_far_ahead_too() {
     let mut session = Session::new(Reliability::BestEffort, None);
     let far = 1 << 40;
     session.data(&[1]);
-    for sequence in far..far + 4 {
-        let head = FragmentedSample {
-            coherent_set: crate::types::SequenceNumber::ZERO,
-            related: None,
-            timestamp: None,
-            kind: crate::history::ChangeKind::Write,
-            instance: KeyHash::default(),
-            content_kind: crate::history::PayloadKind::Data,
-        };
-        for first_fragment in [1, 2] {
-            let fragments = DataFrag {
-                reader: READER.entity,
-                writer: WRITER.entity,
-                sequence: number(sequence),
-                first_fragment,
-                fragments: 1,
-                fragment_size: 10,
-                sample_size: 20,
-                inline_qos: None,
-                key: false,
-                bytes: 0..10,
-            };
-            let (now, bytes) = (session.now, [0; 10]);
-            let (whole, _) = session.reader.handle_data_frag(now, WRITER, &fragments, &bytes, head);
-            let arrivals = whole.into_iter().map(Arrival::Sample);
-            session.reader.handle_arrivals(now, WRITER, arrivals);
-        }
-    }
+    (far..far + 4).for_each(|sequence| large(&mut session, sequence));
     assert_eq!(session.taken(), [1, far + 1, far + 2, far + 3]);
 }
 

@@ -1,5 +1,6 @@
 //! A writer of another vendor begins anew under its old GUID before anybody has missed it.
 
+use super::doubt_tests::large;
 use super::tests::*;
 use super::*;
 use crate::qos::{Reliability, WriterQos};
@@ -117,35 +118,6 @@ fn a_best_effort_reader_takes_a_reliable_writers_word_for_a_new_life() {
     let matched = MatchedWriter { reliable: false, vendor: VendorId::CYCLONE, ..matched_writer() };
     for (told, expect) in [(None, &[][..]), (Some(10), &[]), (Some(7), &[6, 7])] {
         check_best_effort(matched.clone(), told, expect);
-    }
-}
-
-/// A sample of two fragments comes.
-fn large(session: &mut Session, sequence: i64) {
-    let head = FragmentedSample {
-        coherent_set: SequenceNumber::ZERO,
-        related: None,
-        timestamp: None,
-        kind: crate::history::ChangeKind::Write,
-        instance: KeyHash::default(),
-        content_kind: crate::history::PayloadKind::Data,
-    };
-    for first_fragment in [1, 2] {
-        let fragments = DataFrag {
-            reader: READER.entity,
-            writer: WRITER.entity,
-            sequence: number(sequence),
-            first_fragment,
-            fragments: 1,
-            fragment_size: 10,
-            sample_size: 20,
-            inline_qos: None,
-            key: false,
-            bytes: 0..10,
-        };
-        let now = session.now;
-        let (whole, _) = session.reader.handle_data_frag(now, WRITER, &fragments, &[0; 10], head);
-        session.reader.handle_arrivals(now, WRITER, whole.into_iter().map(Arrival::Sample));
     }
 }
 

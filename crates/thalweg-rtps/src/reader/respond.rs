@@ -46,6 +46,7 @@ impl Reader {
         }
         if !proxy.heartbeat_counts.accept(heartbeat.count) {
             // A late one tells nothing new: the count of the one before may have been forged.
+            proxy.contradict_relapse(heartbeat);
             let is_news = heartbeat.last > proxy.announced;
             return if is_news { self.doubt(now, index) } else { ReaderOutcome::default() };
         }

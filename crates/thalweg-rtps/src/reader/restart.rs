@@ -77,6 +77,13 @@ impl WriterProxy {
         false
     }
 
+    /// A HEARTBEAT that counts for nothing else still shows that the writer goes on: a forged count must not silence it.
+    pub(super) fn contradict_relapse(&mut self, heartbeat: &Heartbeat) {
+        if heartbeat.last >= self.window.next().previous() {
+            self.doubt.relapse = None;
+        }
+    }
+
     /// Whether the writer may have begun anew: then it is not to be told that what it writes has been received.
     pub(super) fn may_have_begun_anew(&self) -> bool {
         self.doubt.relapse.is_some_and(|relapse| relapse.is_open() && relapse.next == self.window.next())

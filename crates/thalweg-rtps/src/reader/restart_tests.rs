@@ -52,7 +52,7 @@ fn a_writer_of_thalweg_never_begins_anew() {
     let mut session = reader_of_ten(VendorId::THALWEG, 1);
     session.heartbeat(1, 2).check("samples 11:", &[]);
     heartbeat_later(&mut session, 1, 4).check("samples 11:", &[]);
-    assert_eq!(session.data(&[3, 4]).taken(), []);
+    assert_eq!(session.data(&[1, 2, 3, 4]).taken(), []);
 }
 
 /// Fast DDS 3.1.2 takes the end of an instance out of its history when everybody has it.
@@ -85,7 +85,21 @@ fn the_writer_itself_contradicts_a_heartbeat_that_was_made_up() {
         assert_eq!(session.answer_after(SOON), "samples 1:", "up to {last}");
         session.heartbeat(1, 10).check("samples 11:", &[]);
     }
-    assert_eq!(session.data(&[3, 4]).taken(), []);
+    assert_eq!(session.data(&[1, 2, 3, 4]).taken(), []);
+}
+
+/// The counts of forged HEARTBEATs let the writer's own one look old.
+#[test]
+fn a_writer_contradicts_although_a_made_up_count_is_ahead_of_its_own() {
+    let mut session = reader_of_ten(VendorId::CYCLONE, 1_000);
+    session.count = 1 << 30;
+    session.heartbeat(1, 2);
+    assert_eq!(session.answer_after(SOON), "samples 1:");
+    session.count = 1_000;
+    heartbeat_later(&mut session, 1, 10);
+    session.count = (1 << 30) + 1;
+    heartbeat_later(&mut session, 1, 4);
+    assert_eq!(session.data(&[1, 2, 3, 4]).taken(), [], "nothing is handed over again");
 }
 
 /// What is taken when a writer that was at 10 sends `numbers`, half a second apart, and HEARTBEATs that name `told` as its last number.

@@ -5,6 +5,7 @@
 mod key_size;
 mod named;
 mod once;
+mod optional_key;
 mod recursive;
 mod tie;
 

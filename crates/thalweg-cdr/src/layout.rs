@@ -29,6 +29,8 @@ pub trait Layout {
     const LENGTH_CODE: LengthCode = LengthCode::Stated;
     /// The largest size of the type as a key: it decides whether a key hash is the key itself or its MD5.
     const KEY_SIZE: KeySize = KeySize::OVER;
+    /// Whether an optional member is within the type where it is part of a key: no key may have one (DDS-XTypes 1.3 §7.2.2.4.4.4.8).
+    const KEY_HAS_OPTIONAL: bool = false;
     /// The fewest bytes a value takes: a claimed count of elements is checked against the remaining input.
     const MIN_BYTES: usize = 0;
 

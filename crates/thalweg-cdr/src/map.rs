@@ -14,6 +14,7 @@ macro_rules! map {
         impl<K: Layout, V: Layout $(, $hasher)?> Layout for $map<K, V $(, $hasher)?> {
             const LENGTH_CODE: LengthCode =
                 if K::PRIMITIVE && V::PRIMITIVE { LengthCode::Stated } else { LengthCode::OwnBytes };
+            const KEY_HAS_OPTIONAL: bool = K::KEY_HAS_OPTIONAL || V::KEY_HAS_OPTIONAL;
             const MIN_BYTES: usize = 4;
 
             fn description() -> Option<Type> {

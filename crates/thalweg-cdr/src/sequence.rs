@@ -14,6 +14,7 @@ impl<T: Layout> Layout for Vec<T> {
         (true, _) => LengthCode::Stated,
         (false, _) => LengthCode::OwnBytes,
     };
+    const KEY_HAS_OPTIONAL: bool = T::KEY_HAS_OPTIONAL;
     const MIN_BYTES: usize = 4;
 
     fn description() -> Option<Type> {
@@ -204,6 +205,7 @@ impl<T: Layout, const N: usize> Layout for [T; N] {
         false => KeySize::number(4).then(Self::DIMENSION_KEY_SIZE),
     };
     const DIMENSION_KEY_SIZE: KeySize = T::DIMENSION_KEY_SIZE.times(N);
+    const KEY_HAS_OPTIONAL: bool = T::KEY_HAS_OPTIONAL;
     const MIN_BYTES: usize = T::MIN_BYTES.saturating_mul(N);
 
     fn description() -> Option<Type> {
@@ -345,6 +347,7 @@ impl<T: Layout> Layout for Box<T> {
     const PRIMITIVE: bool = T::PRIMITIVE;
     const LENGTH_CODE: LengthCode = T::LENGTH_CODE;
     const KEY_SIZE: KeySize = T::KEY_SIZE;
+    const KEY_HAS_OPTIONAL: bool = T::KEY_HAS_OPTIONAL;
 
     fn description() -> Option<Type> {
         T::description()

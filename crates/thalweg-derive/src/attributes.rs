@@ -37,6 +37,26 @@ pub struct TypeAttributes {
     pub unbounded_key: bool,
     /// The path of thalweg-cdr in generated code.
     pub cdr: Path,
+    given: GivenWords,
+}
+
+/// The words in the attributes of one type, member or variant, with their places.
+#[derive(Default)]
+pub struct GivenWords(Vec<(String, Span)>);
+
+impl GivenWords {
+    /// Refuses the words that say nothing about this kind of thing.
+    pub fn refuse(&self, kind: &str, refused: &[&str]) -> Result<()> {
+        match self.0.iter().find(|(word, _)| refused.contains(&word.as_str())) {
+            Some((word, place)) => Err(Error::new(*place, format!("`{word}` does not apply to {kind}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The place of the first word that is none of these.
+    pub fn other_than(&self, permitted: &[&str]) -> Option<Span> {
+        self.0.iter().find(|(word, _)| !permitted.contains(&word.as_str())).map(|(_, place)| *place)
+    }
 }
 
 impl TypeAttributes {
@@ -52,10 +72,10 @@ impl TypeAttributes {
             nested: false,
             unbounded_key: false,
             cdr: parse_quote!(::thalweg::cdr),
+            given: GivenWords::default(),
         };
-        for_each_entry(attributes, |meta| {
-            let word = word_of(&meta)?;
-            match word.as_str() {
+        let given = for_each_entry(attributes, |word, meta| {
+            match word {
                 "name" => found.name = Some(meta.value()?.parse()?),
                 "extensibility" => found.extensibility = Some(extensibility(&meta.value()?.parse()?)?),
                 "autoid" => found.auto_id = auto_id(&meta.value()?.parse()?)?,
@@ -74,23 +94,12 @@ impl TypeAttributes {
             }
             Ok(())
         })?;
-        Ok(found)
+        Ok(TypeAttributes { given, ..found })
     }
 
     /// Refuses the attributes that say nothing about this kind of type.
     pub fn refuse(&self, kind: &str, refused: &[&str]) -> Result<()> {
-        let given = [
-            ("name", self.name.as_ref().map(Spanned::span)),
-            ("plain", self.plain),
-            ("key", self.key),
-            ("bit_bound", self.bit_bound.as_ref().map(Spanned::span)),
-            ("discriminator", self.discriminator.as_ref().map(Spanned::span)),
-            ("extensibility", self.extensibility.map(|_| Span::call_site())),
-        ];
-        match given.into_iter().find(|(word, span)| span.is_some() && refused.contains(word)) {
-            Some((word, Some(span))) => Err(Error::new(span, format!("`{word}` does not apply to {kind}"))),
-            _ => Ok(()),
-        }
+        self.given.refuse(kind, refused)
     }
 }
 
@@ -114,6 +123,7 @@ pub struct MemberAttributes {
     /// In the default branch of a union: the field that takes the label.
     pub label: Option<Span>,
     pub name: Option<LitStr>,
+    pub given: GivenWords,
 }
 
 impl MemberAttributes {
@@ -126,9 +136,10 @@ impl MemberAttributes {
             must_understand: false,
             label: None,
             name: None,
+            given: GivenWords::default(),
         };
-        for_each_entry(attributes, |meta| {
-            match word_of(&meta)?.as_str() {
+        let given = for_each_entry(attributes, |word, meta| {
+            match word {
                 "key" => found.key = Some(meta.path.span()),
                 "id" => found.id = Some(meta.value()?.parse()?),
                 "max_len" => found.max_len = Some(meta.value()?.parse()?),
@@ -147,7 +158,7 @@ impl MemberAttributes {
             }
             Ok(())
         })?;
-        Ok(found)
+        Ok(MemberAttributes { given, ..found })
     }
 }
 
@@ -158,13 +169,15 @@ pub struct VariantAttributes {
     pub default: Option<Span>,
     pub id: Option<LitInt>,
     pub name: Option<LitStr>,
+    pub given: GivenWords,
 }
 
 impl VariantAttributes {
     pub fn parse(attributes: &[Attribute]) -> Result<Self> {
-        let mut found = VariantAttributes { case: None, default: None, id: None, name: None };
-        for_each_entry(attributes, |meta| {
-            match word_of(&meta)?.as_str() {
+        let mut found =
+            VariantAttributes { case: None, default: None, id: None, name: None, given: GivenWords::default() };
+        let given = for_each_entry(attributes, |word, meta| {
+            match word {
                 "case" => found.case = Some(Pat::parse_multi_with_leading_vert(meta.value()?)?),
                 "default" => found.default = Some(meta.path.span()),
                 "id" => found.id = Some(meta.value()?.parse()?),
@@ -173,7 +186,7 @@ impl VariantAttributes {
             }
             Ok(())
         })?;
-        Ok(found)
+        Ok(VariantAttributes { given, ..found })
     }
 
     /// The name in IDL: given, or that of the variant without `r#`.
@@ -192,17 +205,50 @@ impl VariantAttributes {
     }
 }
 
-/// A member id: below 2^28, as its header has room for.
-pub fn member_id(literal: &LitInt) -> Result<u32> {
-    let id: u32 = literal.base10_parse()?;
-    if id < 1 << 28 { Ok(id) } else { Err(Error::new(literal.span(), "member ids are below 2^28 (268435456)")) }
+/// The id of the member `name`, which stands at `place`: the given one, else that of its name, else `next`.
+pub fn assigned_id(given: Option<&LitInt>, auto_id: AutoId, name: &str, next: u32, place: Span) -> Result<u32> {
+    match (given, auto_id) {
+        (Some(literal), _) => given_id(literal),
+        (None, AutoId::Hash) => Ok(hashed_id(name)),
+        (None, AutoId::Sequential) if next < ID_END => Ok(next),
+        (None, AutoId::Sequential) => {
+            Err(Error::new(place, "no member id is left behind the one before: give this member an `id`"))
+        }
+    }
 }
 
-fn for_each_entry(attributes: &[Attribute], mut entry: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {
-    attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("topic"))
-        .try_for_each(|attribute| attribute.parse_nested_meta(&mut entry))
+fn given_id(literal: &LitInt) -> Result<u32> {
+    let id: u32 = literal.base10_parse()?;
+    if id < ID_END { Ok(id) } else { Err(Error::new(literal.span(), "member ids are below 2^28 (268435456)")) }
+}
+
+/// The id that `autoid = "hash"` gives: 28 bits of the name's MD5 (DDS-XTypes 1.3 §7.3.1.2.1.1).
+fn hashed_id(name: &str) -> u32 {
+    let [a, b, c, d, ..] = md5::compute(name).0;
+    u32::from_le_bytes([a, b, c, d]) & (ID_END - 1)
+}
+
+/// The end of the member ids, for which a header has 28 bits.
+const ID_END: u32 = 1 << 28;
+
+/// Calls `entry` for each word of the attributes, each of which may stand there once.
+fn for_each_entry(
+    attributes: &[Attribute],
+    mut entry: impl FnMut(&str, ParseNestedMeta<'_>) -> Result<()>,
+) -> Result<GivenWords> {
+    let mut given = GivenWords::default();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("topic")) {
+        attribute.parse_nested_meta(|meta| {
+            let (word, place) = (word_of(&meta)?, meta.path.span());
+            if given.0.iter().any(|(other, _)| *other == word) {
+                return Err(meta.error(format!("`{word}` is given twice")));
+            }
+            entry(&word, meta)?;
+            given.0.push((word, place));
+            Ok(())
+        })?;
+    }
+    Ok(given)
 }
 
 fn word_of(meta: &ParseNestedMeta<'_>) -> Result<String> {

@@ -5,7 +5,7 @@ use quote::quote;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, Field, Fields, Ident, Lit, Pat, Path, Result, Type, Variant};
 
-use crate::attributes::{DefaultValue, ExtensibilityAttribute, MemberAttributes, VariantAttributes, member_id};
+use crate::attributes::{AutoId, ExtensibilityAttribute, MemberAttributes, VariantAttributes, assigned_id};
 
 /// A variant of the enum.
 pub struct Branch<'a> {
@@ -40,8 +40,10 @@ pub struct BranchValue<'a> {
 pub fn parse_branches<'a>(
     variants: &'a [(&'a Variant, VariantAttributes)],
     extensibility: ExtensibilityAttribute,
+    auto_id: AutoId,
 ) -> Result<Vec<Branch<'a>>> {
     let first_id = u32::from(extensibility == ExtensibilityAttribute::Mutable);
+    check_labels(variants)?;
     let unused = unused_label(variants);
     let mut branches: Vec<Branch<'_>> = Vec::new();
     for (variant, found) in variants {
@@ -58,12 +60,15 @@ pub fn parse_branches<'a>(
             }
         };
         let next_id = branches.last().map_or(first_id, |previous| previous.id + 1);
-        let id = found.id.as_ref().map_or(Ok(next_id), member_id)?;
+        let name = found.name_of(&variant.ident);
+        let id = assigned_id(found.id.as_ref(), auto_id, &name, next_id, variant.span())?;
+        if branches.iter().any(|other| other.name == name) {
+            return Err(Error::new_spanned(variant, format!("there is a branch of the name `{name}` already")));
+        }
         if id < first_id || branches.iter().any(|other| other.id == id) {
             return Err(Error::new_spanned(variant, format!("member id {id} is taken")));
         }
         let (pattern, default) = (found.case.as_ref(), found.default.is_some());
-        let name = found.name_of(&variant.ident);
         branches.push(Branch { variant: &variant.ident, name, pattern, label, default, captures_label, value, id });
     }
     match branches.iter().filter(|branch| branch.default).nth(1) {
@@ -88,11 +93,17 @@ fn parse_fields<'a>(variant: &'a Variant, found: &VariantAttributes) -> Result<(
     if captures_label && (found.default.is_none() || found.case.is_some()) {
         return Err(Error::new_spanned(variant, "only a default branch without `case` takes the label"));
     }
+    let of_label = parsed.first().filter(|_| captures_label);
+    if let Some(place) = of_label.and_then(|(_, attributes)| attributes.given.other_than(&["label"])) {
+        return Err(Error::new(place, "the field that takes the label has no other attribute"));
+    }
     let mut values = parsed.into_iter().skip(usize::from(captures_label));
     let value = match (values.next(), values.next()) {
         (None, _) => None,
         (Some((field, attributes)), None) => {
-            check_value(field, &attributes)?;
+            if let Some(place) = attributes.given.other_than(&["max_len"]) {
+                return Err(Error::new(place, "the value of a branch takes `max_len` only"));
+            }
             Some(BranchValue { of_type: &field.ty, max_len: attributes.max_len })
         }
         (Some(_), Some((second, _))) => {
@@ -102,10 +113,15 @@ fn parse_fields<'a>(variant: &'a Variant, found: &VariantAttributes) -> Result<(
     Ok((captures_label, value))
 }
 
-fn check_value(field: &Field, found: &MemberAttributes) -> Result<()> {
-    let defaulted = !matches!(found.default, DefaultValue::OfType);
-    if found.key.is_some() || found.must_understand || found.id.is_some() || found.label.is_some() || defaulted {
-        return Err(Error::new(field.span(), "the value of a branch takes `max_len` only"));
+/// Refuses a label that selects two branches, as far as both write it alike.
+fn check_labels(variants: &[(&Variant, VariantAttributes)]) -> Result<()> {
+    let mut known: Vec<String> = Vec::new();
+    for label in variants.iter().flat_map(|(_, found)| found.labels()) {
+        let text = quote!(#label).to_string().replace(' ', "");
+        if known.contains(&text) {
+            return Err(Error::new_spanned(label, format!("the label {text} is taken")));
+        }
+        known.push(text);
     }
     Ok(())
 }

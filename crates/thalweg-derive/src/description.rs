@@ -40,6 +40,7 @@ pub fn of_structure(structure: &DerivedStructure<'_>) -> TokenStream {
 
 pub fn of_union(union: &DerivedUnion<'_>) -> TokenStream {
     let (cdr, name, is_nested, is_keyed) = (union.cdr, &union.name, union.nested, union.discriminator_is_key);
+    let has_hashed_ids = union.auto_id == AutoId::Hash;
     let extensibility = extensibility(cdr, union.extensibility);
     let discriminator_type = &union.discriminator;
     let discriminator = described(cdr, discriminator_type, None);
@@ -83,7 +84,7 @@ pub fn of_union(union: &DerivedUnion<'_>) -> TokenStream {
             is_keyed: #is_keyed,
             cases: ::std::vec![#(#cases),*],
             is_nested: #is_nested,
-            has_hashed_ids: false,
+            has_hashed_ids: #has_hashed_ids,
         }))
     };
     function(cdr, made)

@@ -12,10 +12,12 @@ pub fn expand(
     attributes: &TypeAttributes,
     variants: &[(&Variant, VariantAttributes)],
 ) -> Result<TokenStream> {
-    attributes.refuse("an enum without data", &["plain", "key", "extensibility"])?;
+    let refused = ["plain", "key", "extensibility", "autoid", "nested", "unbounded_key"];
+    attributes.refuse("an enum without data", &refused)?;
     let Some((first, _)) = variants.first() else {
         return Err(Error::new_spanned(&input.ident, "an enum needs a literal"));
     };
+    let literal_names = names_of(variants)?;
     let bits: usize = attributes.bit_bound.as_ref().map_or(Ok(32), syn::LitInt::base10_parse)?;
     let holder_bytes: usize = match bits {
         1..=8 => 1,
@@ -29,8 +31,6 @@ pub fn expand(
     let idents: Vec<_> = variants.iter().map(|(variant, _)| &variant.ident).collect();
     let default =
         variants.iter().find(|(_, found)| found.default.is_some()).map_or(&first.ident, |(variant, _)| &variant.ident);
-    let literal_names: Vec<_> =
-        idents.iter().map(|ident| ident.to_string().trim_start_matches("r#").to_owned()).collect();
     let expected = format!("a literal of {name}");
     let header = ImplHeader::new(input, cdr);
     let description = description::of_enumeration(cdr, &name, bits, variants);
@@ -103,4 +103,21 @@ pub fn expand(
         };
     };
     Ok(quote!(#layout #encode #decode #check))
+}
+
+/// The names of the literals in IDL, with the attributes that only other variants take refused.
+fn names_of(variants: &[(&Variant, VariantAttributes)]) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for (variant, found) in variants {
+        found.given.refuse("a literal of an enum", &["id"])?;
+        let name = found.name_of(&variant.ident);
+        if names.contains(&name) {
+            return Err(Error::new_spanned(variant, format!("there is a literal of the name `{name}` already")));
+        }
+        names.push(name);
+    }
+    match variants.iter().filter_map(|(_, found)| found.default).nth(1) {
+        Some(second) => Err(Error::new(second, "an enum has one default literal")),
+        None => Ok(names),
+    }
 }

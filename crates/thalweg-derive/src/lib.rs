@@ -53,7 +53,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// |---|---|---|
 /// | `name = "module::Type"` | all | The name in IDL's spelling. Default: the Rust name. |
 /// | `extensibility = "final"`, `"appendable"`, `"mutable"` | structs, unions | How the type may change. Default: final. |
-/// | `autoid = "sequential"`, `"hash"` | structs | Member ids count up from the one before, or come from the name. Default: sequential. |
+/// | `autoid = "sequential"`, `"hash"` | structs, unions | Member ids count up from the one before, or come from the name. Default: sequential. |
 /// | `plain` | structs | Copied whole, not member by member: see below. |
 /// | `bit_bound = 8` | enums | 1 to 32 bits; the wire has 1, 2 or 4 bytes. Default: 32. |
 /// | `discriminator = Type` | unions | An integer, `bool`, `char` or enum type. Default: `i32`. |
@@ -71,7 +71,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// | `#[topic(…)]` | meaning |
 /// |---|---|
 /// | `name = "x"` | The name in IDL. Default: the Rust name. |
-/// | `key` | Part of what names an instance. |
+/// | `key` | Part of what names an instance. Neither it nor a member within it that is part of the key is optional. |
 /// | `id = 3` | The member id, below 2^28. |
 /// | `max_len = 128` | The bound of a string (in bytes), sequence or map, held when writing and when reading. |
 /// | `must_understand` | A receiver that does not know the member drops the sample. |
@@ -123,7 +123,7 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 ///
 /// # Errors
 ///
-/// Types without a counterpart in DDS do not compile:
+/// Types without a counterpart in DDS do not compile, nor do attributes that mean nothing where they stand, or stand there twice:
 ///
 /// ```compile_fail
 /// # use thalweg_derive::Topic;
@@ -145,6 +145,23 @@ use crate::attributes::{TypeAttributes, VariantAttributes};
 /// struct Padded {
 ///     a: u32,
 ///     b: u64, // padding in front of it
+/// }
+/// ```
+///
+/// ```compile_fail
+/// # use thalweg_derive::Topic;
+/// #[derive(Topic)]
+/// # #[topic(crate = "thalweg_cdr")]
+/// struct Plate {
+///     number: String,
+///     state: Option<String>,
+/// }
+///
+/// #[derive(Topic)]
+/// # #[topic(crate = "thalweg_cdr")]
+/// struct Car {
+///     #[topic(key)]
+///     plate: Plate, // all its members are key, and one of them is optional
 /// }
 /// ```
 ///
@@ -217,7 +234,8 @@ impl ImplHeader {
     }
 }
 
-/// The name on the wire: given, or that of the Rust type.
+/// The name on the wire: given, or that of the Rust type without `r#`.
 fn type_name(input: &DeriveInput, attributes: &TypeAttributes) -> String {
-    attributes.name.as_ref().map_or_else(|| input.ident.to_string(), syn::LitStr::value)
+    let own = || input.ident.to_string().trim_start_matches("r#").to_owned();
+    attributes.name.as_ref().map_or_else(own, syn::LitStr::value)
 }

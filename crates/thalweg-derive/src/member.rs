@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, Field, GenericArgument, Ident, Path, PathArguments, Result, Type};
 
-use crate::attributes::{AutoId, DefaultValue, MemberAttributes, member_id};
+use crate::attributes::{AutoId, DefaultValue, MemberAttributes, assigned_id};
 
 pub struct DerivedMember {
     pub field: Ident,
@@ -26,11 +26,12 @@ impl DerivedMember {
     pub fn parse_all<'a>(fields: impl Iterator<Item = &'a Field>, auto_id: AutoId) -> Result<Vec<Self>> {
         let mut members: Vec<DerivedMember> = Vec::new();
         for field in fields {
-            let next_id = match auto_id {
-                AutoId::Sequential => members.last().map_or(0, |previous| previous.id + 1),
-                AutoId::Hash => hashed_id(&name_of(field, &MemberAttributes::parse(&field.attrs)?)),
-            };
-            let member = DerivedMember::parse(field, next_id)?;
+            let next_id = members.last().map_or(0, |previous| previous.id + 1);
+            let member = DerivedMember::parse(field, auto_id, next_id)?;
+            if members.iter().any(|other| other.name == member.name) {
+                let message = format!("there is a member of the name `{}` already", member.name);
+                return Err(Error::new(field.span(), message));
+            }
             if let Some(other) = members.iter().find(|other| other.id == member.id) {
                 let message = format!("member id {} is already that of `{}`", member.id, other.name);
                 return Err(Error::new(field.span(), message));
@@ -46,7 +47,7 @@ impl DerivedMember {
         if self.optional { quote!(4) } else { quote!(<#value_type as #cdr::Layout>::MIN_BYTES) }
     }
 
-    fn parse(field: &Field, next_id: u32) -> Result<Self> {
+    fn parse(field: &Field, auto_id: AutoId, next_id: u32) -> Result<Self> {
         let attributes = MemberAttributes::parse(&field.attrs)?;
         let Some(ident) = field.ident.clone() else {
             return Err(Error::new(field.span(), "members of a topic type need names"));
@@ -61,12 +62,13 @@ impl DerivedMember {
         if let (Some(span), Some("BTreeMap" | "HashMap")) = (attributes.key, last_segment(&field.ty).as_deref()) {
             return Err(Error::new(span, "a map cannot be a key"));
         }
+        let name = name_of(field, &attributes);
         Ok(DerivedMember {
-            name: name_of(field, &attributes),
+            id: assigned_id(attributes.id.as_ref(), auto_id, &name, next_id, field.span())?,
+            name,
             value_type: inner.unwrap_or(&field.ty).clone(),
             optional: inner.is_some(),
             key: attributes.key.is_some(),
-            id: attributes.id.as_ref().map_or(Ok(next_id), member_id)?,
             must_understand: attributes.must_understand,
             max_len: attributes.max_len,
             default: attributes.default,
@@ -165,12 +167,6 @@ fn name_of(field: &Field, attributes: &MemberAttributes) -> String {
     let own =
         || field.ident.as_ref().map_or_else(String::new, |ident| ident.to_string().trim_start_matches("r#").to_owned());
     attributes.name.as_ref().map_or_else(own, syn::LitStr::value)
-}
-
-/// The id that `autoid = "hash"` gives: 28 bits of the name's MD5 (DDS-XTypes 1.3 §7.3.1.2.1.1).
-fn hashed_id(name: &str) -> u32 {
-    let [a, b, c, d, ..] = md5::compute(name).0;
-    u32::from_le_bytes([a, b, c, d]) & 0x0fff_ffff
 }
 
 /// The `T` of `Option<T>`, however the path to `Option` is written.

@@ -2,18 +2,17 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Error, Field, Result};
+use syn::{DeriveInput, Field, Result};
 
 use crate::attributes::{MemberAttributes, TypeAttributes};
 use crate::{ImplHeader, description, type_name};
 
 pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -> Result<TokenStream> {
     let kind = "a newtype, which is a typedef: name the member to make it a struct";
-    attributes.refuse(kind, &["plain", "key", "bit_bound", "discriminator", "extensibility"])?;
+    let refused = ["plain", "key", "bit_bound", "discriminator", "extensibility", "autoid", "nested"];
+    attributes.refuse(kind, &refused)?;
     let found = MemberAttributes::parse(&field.attrs)?;
-    if let Some(span) = found.key {
-        return Err(Error::new(span, format!("`key` does not apply to {kind}")));
-    }
+    found.given.refuse(kind, &["name", "key", "id", "default", "must_understand", "label"])?;
     let cdr = &attributes.cdr;
     let inner = &field.ty;
     let name = type_name(input, attributes);
@@ -40,7 +39,14 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             quote!(<#inner as #cdr::Bounded>::BOUNDED_KEY_SIZE.at_most(#max_len)),
         ),
     };
-    let key_size = if attributes.unbounded_key { quote!(#cdr::KeySize::OVER) } else { key_size };
+    let (key_size, optional_key) = match attributes.unbounded_key {
+        // The constant of a type that needs itself would need itself.
+        true => (quote!(#cdr::KeySize::OVER), None),
+        false => {
+            let of_inner = quote!(const KEY_HAS_OPTIONAL: bool = <#inner as #cdr::Layout>::KEY_HAS_OPTIONAL;);
+            (key_size, Some(of_inner))
+        }
+    };
     let description = description::of_newtype(cdr, &name, inner, found.max_len.as_ref());
     let layout = header.implement(
         quote!(#cdr::Layout),
@@ -51,6 +57,7 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, field: &Field) -
             const DIMENSION_KEY_SIZE: #cdr::KeySize = <#inner as #cdr::Layout>::DIMENSION_KEY_SIZE;
             const LENGTH_CODE: #cdr::LengthCode = <#inner as #cdr::Layout>::LENGTH_CODE;
             const KEY_SIZE: #cdr::KeySize = #key_size;
+            #optional_key
             const MIN_BYTES: usize = <#inner as #cdr::Layout>::MIN_BYTES;
             #description
         },

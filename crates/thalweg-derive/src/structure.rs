@@ -51,14 +51,16 @@ pub fn expand(input: &DeriveInput, attributes: &TypeAttributes, fields: &Fields)
     }
     let cdr = structure.cdr;
     let header = ImplHeader::new(input, cdr);
-    let plain_check = structure.plain_check(!input.generics.params.is_empty());
+    let is_generic = !input.generics.params.is_empty();
+    let plain_check = structure.plain_check(is_generic);
+    let key_check = structure_key::check(&structure, is_generic);
     let implementations = [
         header.implement(quote!(#cdr::Layout), structure.layout()),
         header.implement(quote!(#cdr::Encode), structure.encode()),
         header.implement(quote!(#cdr::Decode), structure.decode()),
         header.implement(quote!(#cdr::Topic), structure.topic()),
     ];
-    Ok(quote!(#(#implementations)* #plain_check))
+    Ok(quote!(#(#implementations)* #plain_check #key_check))
 }
 
 impl DerivedStructure<'_> {
@@ -92,12 +94,13 @@ impl DerivedStructure<'_> {
         let key_members = self.key_members_by_id();
         // The constant of a type that needs itself would need itself.
         let is_endless = self.unbounded_key || key_members.iter().any(|member| names(&member.value_type, self.ident));
+        let optional_key = structure_key::optional_key(self, is_endless);
         let key_sizes = key_members.into_iter().filter(|_| !is_endless).map(|member| member.key_size(cdr));
         let start = if is_endless { quote!(OVER) } else { quote!(ZERO) };
         let key_size = quote!(const KEY_SIZE: #cdr::KeySize = #cdr::KeySize::#start #(.then(#key_sizes))*;);
         let description = description::of_structure(self);
         if self.extensibility != ExtensibilityAttribute::Final {
-            return quote!(#key_size #description);
+            return quote!(#key_size #optional_key #description);
         }
         let min_bytes = self.members.iter().map(|member| match member.optional {
             true => quote!(1),
@@ -116,6 +119,7 @@ impl DerivedStructure<'_> {
         quote! {
             #plain
             #key_size
+            #optional_key
             const MIN_BYTES: usize = 0usize #(.saturating_add(#min_bytes))*;
             #description
         }
@@ -408,9 +412,9 @@ impl DerivedStructure<'_> {
 
     fn topic(&self) -> TokenStream {
         let cdr = self.cdr;
-        let (name, keyed) = (&self.name, self.is_keyed());
+        let (name, keyed) = (&self.name, structure_key::keyed(self));
         let extensibility = extensibility(cdr, self.extensibility);
-        let fits = match keyed {
+        let fits = match self.is_keyed() {
             true => quote!(<Self as #cdr::Layout>::KEY_SIZE.fits_key_hash()),
             false => quote!(true),
         };

@@ -1,7 +1,8 @@
 //! The key of a struct: written, read back, and copied from a payload to a key hash.
 
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use crate::attributes::ExtensibilityAttribute;
 use crate::member::DerivedMember;
@@ -164,6 +165,48 @@ fn transfer_mutable(structure: &DerivedStructure<'_>) -> TokenStream {
         #(#transfers)*
         ::core::result::Result::Ok(())
     }
+}
+
+/// `KEY_HAS_OPTIONAL`, where it is not false. Of a key that is `endless` only the structure itself is looked at: the constant of a type
+/// that needs itself would need itself.
+pub fn optional_key(structure: &DerivedStructure<'_>, endless: bool) -> Option<TokenStream> {
+    let cdr = structure.cdr;
+    if structure.is_keyed() {
+        return None;
+    }
+    if structure.members.iter().any(|member| member.optional) {
+        return Some(quote!(
+            const KEY_HAS_OPTIONAL: bool = true;
+        ));
+    }
+    let types = structure.members.iter().filter(|_| !endless).map(|member| &member.value_type);
+    Some(quote!(const KEY_HAS_OPTIONAL: bool = false #(|| <#types as #cdr::Layout>::KEY_HAS_OPTIONAL)*;))
+}
+
+/// The value of `KEYED`, which does not compile for a key with an optional member within (DDS-XTypes 1.3 §7.2.2.4.4.4.8).
+pub fn keyed(structure: &DerivedStructure<'_>) -> TokenStream {
+    let cdr = structure.cdr;
+    if !structure.is_keyed() {
+        return quote!(false);
+    }
+    let checks = structure.members.iter().filter(|member| member.key).map(|member| {
+        let value_type = &member.value_type;
+        let message = format!(
+            "the key member `{}` of {} has an optional member within, which a key cannot have: make that one required, \
+             or mark the members of its struct that are the key",
+            member.name, structure.name
+        );
+        quote_spanned! {Span::call_site().located_at(value_type.span())=>
+            ::core::assert!(!<#value_type as #cdr::Layout>::KEY_HAS_OPTIONAL, #message);
+        }
+    });
+    quote!({ #(#checks)* true })
+}
+
+/// What makes the compiler look at `KEYED` also where no topic of the type is made.
+pub fn check(structure: &DerivedStructure<'_>, generic: bool) -> Option<TokenStream> {
+    let (cdr, ident) = (structure.cdr, structure.ident);
+    (structure.is_keyed() && !generic).then(|| quote!(const _: bool = <#ident as #cdr::Topic>::KEYED;))
 }
 
 /// Writes the default of a member that is missing from a struct that is a key as a whole.

@@ -48,6 +48,59 @@ fn words_stand_where_they_mean_something() {
 }
 
 #[test]
+fn no_word_is_ignored() {
+    check("#[topic(nested)] enum E { A }", "`nested` does not apply to an enum without data");
+    check("#[topic(autoid = \"hash\")] enum E { A }", "`autoid` does not apply to an enum without data");
+    check("#[topic(unbounded_key)] enum E { A }", "`unbounded_key` does not apply to an enum without data");
+    check("enum E { #[topic(id = 1)] A }", "`id` does not apply to a literal of an enum");
+    check("enum E { #[topic(key)] A }", "expected `name`, `case`, `default` or `id`");
+    let newtype = "does not apply to a newtype, which is a typedef: name the member to make it a struct";
+    check("#[topic(nested)] struct T(u8);", &format!("`nested` {newtype}"));
+    check("#[topic(autoid = \"hash\")] struct T(u8);", &format!("`autoid` {newtype}"));
+    for word in ["key", "id = 1", "default", "must_understand", "label", "name = \"a\""] {
+        let name = word.split(' ').next().unwrap_or_default();
+        check(&format!("struct T(#[topic({word})] u8);"), &format!("`{name}` {newtype}"));
+    }
+    check("enum U { #[topic(case = 1)] A(#[topic(name = \"a\")] u8) }", "the value of a branch takes `max_len` only");
+    let label = "the field that takes the label has no other attribute";
+    check("enum U { #[topic(default)] A(#[topic(label, max_len = 3)] i32, u8) }", label);
+}
+
+#[test]
+fn a_word_stands_once() {
+    check("#[topic(nested, nested)] struct S { a: u8 }", "`nested` is given twice");
+    check("#[topic(name = \"A\")] #[topic(name = \"B\")] struct S { a: u8 }", "`name` is given twice");
+    check("struct S { #[topic(id = 1, id = 2)] a: u8 }", "`id` is given twice");
+    check("enum U { #[topic(case = 1, case = 2)] A(u8) }", "`case` is given twice");
+}
+
+#[test]
+fn names_defaults_and_labels_are_those_of_one() {
+    check("struct S { a: u8, #[topic(name = \"a\")] b: u8 }", "there is a member of the name `a` already");
+    check("enum E { A, #[topic(name = \"A\")] B }", "there is a literal of the name `A` already");
+    check("enum E { #[topic(default)] A, #[topic(default)] B }", "an enum has one default literal");
+    let branch = "there is a branch of the name `A` already";
+    check("enum U { #[topic(case = 1)] A(u8), #[topic(case = 2, name = \"A\")] B(u8) }", branch);
+    check("enum U { #[topic(case = 1)] A(u8), #[topic(case = 2 | 1)] B(u8) }", "the label 1 is taken");
+    check("enum U { #[topic(case = c::Red)] A(u8), #[topic(case = c::Red)] B(u8) }", "the label c::Red is taken");
+}
+
+#[test]
+fn ids_come_from_the_name_or_the_one_before_and_stay_below_their_end() {
+    let last = "id = 268435455";
+    check(&format!("struct S {{ #[topic({last})] a: u8 }}"), "");
+    let none_left = "no member id is left behind the one before: give this member an `id`";
+    check(&format!("struct S {{ #[topic({last})] a: u8, b: u8 }}"), none_left);
+    check(&format!("enum U {{ #[topic(case = 1, {last})] A(u8), #[topic(case = 2)] B(u8) }}"), none_left);
+    check(&format!("#[topic(autoid = \"hash\")] struct S {{ #[topic({last})] a: u8, b: u8 }}"), "");
+    // These names have the same 28 bits of MD5.
+    let hashed = "#[topic(autoid = \"hash\")]";
+    check(&format!("{hashed} struct S {{ m9852: u8, m12254: u8 }}"), "member id 199327157 is already that of `m9852`");
+    let union = format!("{hashed} enum U {{ #[topic(case = 1)] m9852(u8), #[topic(case = 2)] m12254(u8) }}");
+    check(&union, "member id 199327157 is taken");
+}
+
+#[test]
 fn keys_and_ids_are_checked() {
     check("struct S { #[topic(key)] a: Option<u8> }", "a key member cannot be optional");
     check("struct S { #[topic(key)] a: std::collections::BTreeMap<u8, u8> }", "a map cannot be a key");

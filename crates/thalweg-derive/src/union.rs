@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Error, Ident, Path, Result, Type, Variant, parse_quote};
 
-use crate::attributes::{ExtensibilityAttribute, TypeAttributes, VariantAttributes};
+use crate::attributes::{AutoId, ExtensibilityAttribute, TypeAttributes, VariantAttributes};
 use crate::branch::{Branch, Wanted, parse_branches};
 use crate::description;
 use crate::member::{names, needs};
@@ -20,6 +20,7 @@ pub struct DerivedUnion<'a> {
     pub discriminator_is_key: bool,
     pub branches: Vec<Branch<'a>>,
     pub nested: bool,
+    pub auto_id: AutoId,
     /// The name in Rust.
     pub ident: &'a Ident,
     pub unbounded_key: bool,
@@ -38,8 +39,9 @@ pub fn expand(
         extensibility,
         discriminator: attributes.discriminator.clone().unwrap_or_else(|| parse_quote!(i32)),
         discriminator_is_key: attributes.key.is_some(),
-        branches: parse_branches(variants, extensibility)?,
+        branches: parse_branches(variants, extensibility, attributes.auto_id)?,
         nested: attributes.nested,
+        auto_id: attributes.auto_id,
         ident: &input.ident,
         unbounded_key: attributes.unbounded_key,
     };
@@ -65,6 +67,10 @@ impl DerivedUnion<'_> {
         let values = || self.branches.iter().filter_map(|branch| branch.value.as_ref());
         let is_endless = self.unbounded_key || values().any(|value| names(value.of_type, self.ident));
         let value_sizes = values().map(|value| value.key_size(cdr));
+        let optional_key = (!self.discriminator_is_key && !is_endless).then(|| {
+            let types = values().map(|value| value.of_type);
+            quote!(const KEY_HAS_OPTIONAL: bool = false #(|| <#types as #cdr::Layout>::KEY_HAS_OPTIONAL)*;)
+        });
         let key_size = match self.discriminator_is_key {
             true => label_size,
             // The constant of a type that needs itself would need itself.
@@ -74,7 +80,7 @@ impl DerivedUnion<'_> {
         let min_bytes = (self.extensibility == ExtensibilityAttribute::Final)
             .then(|| quote!(const MIN_BYTES: usize = <#discriminator as #cdr::Layout>::MIN_BYTES;));
         let description = description::of_union(self);
-        quote!(const KEY_SIZE: #cdr::KeySize = #key_size; #min_bytes #description)
+        quote!(const KEY_SIZE: #cdr::KeySize = #key_size; #optional_key #min_bytes #description)
     }
 
     fn encode(&self) -> TokenStream {
@@ -139,7 +145,7 @@ impl DerivedUnion<'_> {
     /// The expression that writes `value`, as a member of its own in a mutable union.
     fn write_value(&self, branch: &Branch<'_>, function: &TokenStream) -> TokenStream {
         let cdr = self.cdr;
-        let (type_name, name, id) = (&self.name, branch.variant.to_string(), branch.id);
+        let (type_name, name, id) = (&self.name, &branch.name, branch.id);
         let check = branch
             .value
             .as_ref()
@@ -161,7 +167,7 @@ impl DerivedUnion<'_> {
         }
         let others = self.branches.iter().filter_map(|branch| branch.pattern);
         let written = self.as_parameter(&header, quote!(#cdr::Encode::encode(label, encoder)));
-        let (type_name, name) = (&self.name, branch.variant.to_string());
+        let (type_name, name) = (&self.name, &branch.name);
         quote! {
             match label {
                 #(#others => ::core::result::Result::Err(
@@ -285,7 +291,7 @@ impl DerivedUnion<'_> {
             }
             Some(value) => {
                 let made = branch.construct(Some(quote!(value)));
-                let name = branch.variant.to_string();
+                let name = &branch.name;
                 quote!({ #value }.map(|value| #made).map_err(|error| error.in_member(#type_name, #name)))
             }
         };

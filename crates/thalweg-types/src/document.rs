@@ -42,7 +42,7 @@ pub enum Document {
 }
 
 /// The name of a value in a map.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MapKey {
     /// As in JSON. The names of a type's members are shared by its samples.
     Text(Arc<str>),
@@ -77,7 +77,8 @@ impl Document {
     /// Reads CBOR; tags are passed over.
     ///
     /// # Errors
-    /// When the bytes are not one CBOR value, nest deeper than [`NESTING_MAX`], or hold a value that documents do not have.
+    /// When the bytes are not one CBOR value, nest deeper than [`NESTING_MAX`], hold a value that documents do not have, or have a name
+    /// twice in one map.
     pub fn from_cbor(bytes: &[u8]) -> Result<Document, DocumentError> {
         let mut decoder = Decoder::new(bytes);
         let document = of_cbor(&mut decoder, NESTING_MAX)?;
@@ -312,6 +313,7 @@ fn of_cbor(decoder: &mut Decoder<'_>, depth: usize) -> Result<Document, Document
                 };
                 members.push((key, of_cbor(decoder, depth)?));
             }
+            refuse_twins(&members)?;
             Document::Map(members)
         }
         Type::Tag => {
@@ -333,6 +335,17 @@ fn ended(decoder: &mut Decoder<'_>, count: Option<u64>, read: usize) -> Result<b
         decoder.skip().map_err(no_cbor)?;
     }
     Ok(is_end)
+}
+
+/// Which of two values of one name counts, everybody decides otherwise: such a map is not valid (RFC 8949 §5.6).
+fn refuse_twins(members: &[(MapKey, Document)]) -> Result<(), DocumentError> {
+    let mut names: Vec<&MapKey> = members.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]) {
+        None => Ok(()),
+        Some(MapKey::Text(name)) => Err(DocumentError(format!("the name {name:?} is there twice"))),
+        Some(MapKey::Label(label)) => Err(DocumentError(format!("the name {label} is there twice"))),
+    }
 }
 
 fn deeper(depth: usize) -> Result<usize, DocumentError> {
@@ -437,6 +450,8 @@ mod tests {
         refused("0001", "bytes behind the CBOR value, from 1");
         refused("ff", "means nothing here");
         refused("a1f501", "neither text nor numbers");
+        refused("a2616101616102", "the name \"a\" is there twice");
+        refused("81bf020103020203ff", "the name 2 is there twice");
         refused("9bffffffffffffffff", "no CBOR");
         refused(&"81".repeat(NESTING_MAX + 1), "levels of nesting");
         refused(&"c1".repeat(NESTING_MAX + 1), "levels of nesting");

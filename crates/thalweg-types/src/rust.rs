@@ -8,6 +8,7 @@ use thalweg_cdr::description::{Enumeration, Primitive, Recursive, Structure, Str
 
 use crate::codec::member_default;
 use crate::document::Document;
+use crate::idl::id_of_name;
 
 /// The types, and all that they need, as a Rust module; `thalweg` must be a dependency of what contains it.
 ///
@@ -16,7 +17,7 @@ use crate::document::Document;
 ///
 /// # Errors
 /// The first type or member that has no counterpart in Rust: `long double`, `wchar`, a bit mask or a bit set, `@default` of a case or of
-/// bounded elements.
+/// bounded elements, an optional member within a key.
 pub fn to_rust<'a>(types: impl IntoIterator<Item = &'a Type>) -> Result<String, String> {
     let mut writer = Writer::default();
     for found in types {
@@ -119,12 +120,18 @@ impl Writer {
         let mut next = 0;
         for member in &structure.members {
             self.define(&member.member_type)?;
-            members.push_str(&self.member(member, name, next).map_err(|why| format!("{name}.{}: {why}", member.name))?);
+            let expected = if structure.has_hashed_ids { id_of_name(&member.name) } else { next };
+            members.push_str(
+                &self.member(member, name, expected).map_err(|why| format!("{name}.{}: {why}", member.name))?,
+            );
             next = member.id + 1;
         }
         let nested = if structure.is_nested { ", nested" } else { "" };
-        let words =
-            format!("name = \"{name}\", extensibility = \"{}\"{nested}{endless}", word(structure.extensibility));
+        let hashed = hashed_word(structure.has_hashed_ids);
+        let words = format!(
+            "name = \"{name}\", extensibility = \"{}\"{hashed}{nested}{endless}",
+            word(structure.extensibility)
+        );
         Ok(format!("/// `{name}`\n{DERIVES}\n#[topic({words})]\npub struct {} {{\n{members}}}", type_name(name)))
     }
 
@@ -136,6 +143,9 @@ impl Writer {
             words.push(format!("name = \"{}\"", member.name));
         }
         if member.is_key {
+            if let Some(optional) = member.optional_in_key() {
+                return Err(format!("a key with the optional member {optional} has no counterpart in Rust"));
+            }
             words.push("key".to_owned());
         }
         if member.id != next {
@@ -176,7 +186,8 @@ impl Writer {
             if case.is_default {
                 words.push("default".to_owned());
             }
-            if case.id != next {
+            let expected = if union.has_hashed_ids { id_of_name(&case.name) } else { next };
+            if case.id != expected {
                 words.push(format!("id = {}", case.id));
             }
             if case.annotations.default.is_some() {
@@ -206,8 +217,9 @@ impl Writer {
         }
         let key = if union.is_keyed { ", key" } else { "" };
         let nested = if union.is_nested { ", nested" } else { "" };
+        let hashed = hashed_word(union.has_hashed_ids);
         let words = format!(
-            "name = \"{name}\", discriminator = {discriminator}, extensibility = \"{}\"{key}{nested}{endless}",
+            "name = \"{name}\", discriminator = {discriminator}, extensibility = \"{}\"{hashed}{key}{nested}{endless}",
             word(union.extensibility)
         );
         Ok(format!("/// `{name}`\n{DERIVES}\n#[topic({words})]\npub enum {} {{\n{cases}}}", type_name(name)))
@@ -373,6 +385,10 @@ fn path(name: &str, within: &str) -> String {
     let up = own[common..].iter().map(|_| "super".to_owned());
     let down = modules[common..].iter().map(|module| field_name(module));
     up.chain(down).chain([type_name(name)]).collect::<Vec<_>>().join("::")
+}
+
+fn hashed_word(has_hashed_ids: bool) -> &'static str {
+    if has_hashed_ids { ", autoid = \"hash\"" } else { "" }
 }
 
 fn word(extensibility: Extensibility) -> &'static str {

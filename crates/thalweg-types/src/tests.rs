@@ -1,3 +1,4 @@
+mod attributes;
 mod hostile;
 mod keys;
 mod labels;
@@ -18,6 +19,7 @@ enum Color { RED, GREEN };
 @bit_bound(8) enum Small { A, B };
 @final struct Point { @key long y; @key long x; };
 @mutable struct Options { @optional double scale; string label; };
+@mutable struct Label { string label; };
 @appendable struct Everything {
   @key string<20> name;
   Color color; Small small;
@@ -28,7 +30,7 @@ enum Color { RED, GREEN };
   boolean flag; int8 i8; uint8 u8; uint16 u16; uint32 u32; int64 i64; uint64 u64; float f; double d;
   @optional long maybe;
 };
-@final union Target switch (uint8) { case 1: double point[3]; case 2: case 3: string<32> name; default: Options other; };
+@final union Target switch (uint8) { case 1: double point[3]; case 2: case 3: string<32> name; default: Label other; };
 @mutable union Choice switch (Color) { case RED: long a; case GREEN: string b; };
 typedef string<4> Word; typedef sequence<Word, 3> Named;
 @appendable struct Holder {
@@ -153,6 +155,12 @@ struct Boxes {
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
+#[topic(crate = "thalweg_cdr", extensibility = "mutable")]
+struct Label {
+    label: String,
+}
+
+#[derive(Topic, Clone, Debug, PartialEq)]
 #[topic(crate = "thalweg_cdr", discriminator = u8)]
 enum Target {
     #[topic(case = 1, name = "point")]
@@ -160,7 +168,7 @@ enum Target {
     #[topic(case = 2 | 3, name = "name")]
     Name(#[topic(max_len = 32)] String),
     #[topic(default, name = "other")]
-    Other(Options),
+    Other(Label),
 }
 
 #[derive(Topic, Clone, Debug, PartialEq)]
@@ -313,8 +321,7 @@ fn unions_maps_and_names_of_types_are_understood_as_the_derived_ones() {
     check(&holder(Target::Name("n".to_owned()), Choice::B("c".to_owned())), &json, "Holder");
     let other = r#"{"$discriminator":0,"other":{"label":"o"}}"#;
     let json = format!(r#"{{"choice":{{"$discriminator":"RED","a":0}},{rest},"target":{other},"z":9}}"#);
-    let options = Options { scale: None, label: "o".to_owned() };
-    check(&holder(Target::Other(options), Choice::A(0)), &json, "Holder");
+    check(&holder(Target::Other(Label { label: "o".to_owned() }), Choice::A(0)), &json, "Holder");
     refused(
         "Holder",
         &json.replace("\"$discriminator\":0", "\"$discriminator\":1"),

@@ -5,10 +5,10 @@ use thalweg_cdr::{ByteOrder, DecodeError, EncodeError, Encoder, Representation};
 use super::{SampleType, payload, read, read_outermost, write};
 use crate::document::Document;
 
-/// Writes the key members of a sample as the payload of a change that ends its instance.
+/// Writes the key members of a sample, of one without key all, as the payload of a change that ends its instance.
 ///
 /// # Errors
-/// As [`encode`](super::encode).
+/// As [`encode`](super::encode), and when one of them is optional, as none of a key is (DDS-XTypes 1.3 §7.2.2.4.4.4.8).
 pub fn encode_key<'a>(
     of: impl Into<SampleType<'a>>,
     value: &Document,
@@ -24,7 +24,7 @@ pub fn encode_key<'a>(
 /// Reads a payload that holds the key members only.
 ///
 /// # Errors
-/// As [`decode`](super::decode).
+/// As [`decode`](super::decode), and as [`encode_key`].
 pub fn decode_key<'a>(of: impl Into<SampleType<'a>>, payload: &[u8]) -> Result<Document, DecodeError> {
     read_outermost(of.into(), payload, read::Part::KEY)
 }
@@ -33,7 +33,7 @@ pub fn decode_key<'a>(of: impl Into<SampleType<'a>>, payload: &[u8]) -> Result<D
 /// §9.6.4.8); zero for a type without key.
 ///
 /// # Errors
-/// When key members are missing or do not fit their types.
+/// When key members are missing, do not fit their types, or have optional members within that would be part of the key.
 pub fn key_hash<'a>(of: impl Into<SampleType<'a>>, value: &Document) -> Result<[u8; 16], EncodeError> {
     let of = of.into();
     if !of.is_keyed() {

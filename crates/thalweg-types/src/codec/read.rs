@@ -1,10 +1,13 @@
 //! Bytes to documents.
 
-use std::collections::BTreeSet;
+mod id_lookup;
+mod members;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thalweg_cdr::description::{
-    Annotations, Bitmask, Bitset, Enumeration, Primitive, Recursive, Structure, StructureMember, Type, Union, UnionCase,
+    Annotations, Bitmask, Bitset, Enumeration, Primitive, Recursive, StructureMember, Type, Union, UnionCase,
 };
 use thalweg_cdr::{Decode, DecodeError, Decoder, Extensibility, WString};
 
@@ -14,6 +17,8 @@ use super::leaf::is_signed;
 use super::number::of_quadruple;
 use super::write::{DISCRIMINATOR, free_label, is_octet};
 use crate::document::{Document, MapKey, Numbers};
+use id_lookup::IdLookup;
+pub(super) use members::{members, structure};
 
 /// Which members a payload holds, and how often what is read may be there.
 #[derive(Clone, Copy)]
@@ -50,82 +55,28 @@ impl Part {
 /// More leaves than any input deserves.
 const ELEMENT_LEAVES_MAX: usize = 1 << 31;
 
-pub(super) fn structure(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    match of.extensibility {
-        Extensibility::Final => members(of, decoder, part),
-        Extensibility::Appendable => decoder.appendable_type(|decoder| members(of, decoder, part)),
-        Extensibility::Mutable => {
-            if part.is_element {
-                decoder.charge(of.members.len(), 1)?;
-            }
-            let mut found: Vec<Option<Document>> = vec![None; of.members.len()];
-            decoder.mutable_type(|decoder, id| {
-                let Some(index) = of.members.iter().position(|member| member.id == id) else {
-                    return Ok(false);
-                };
-                found[index] = Some(read_value(&of.members[index].member_type, decoder, part)?);
-                Ok(true)
-            })?;
-            let is_all = !part.is_key || !of.is_keyed();
-            let valued = of.members.iter().zip(found).filter_map(|(member, value)| {
-                let is_wanted = !member.is_optional && (is_all || member.is_key);
-                let value = match value {
-                    // What names an instance cannot be guessed.
-                    None if is_wanted && member.is_key => Err(decoder.error(format!("key member {}", member.id))),
-                    None if is_wanted => part.default_of(&member.member_type, &member.annotations, decoder),
-                    value => Ok(value?),
-                };
-                Some(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)))
-            });
-            valued.collect::<Result<_, _>>().map(Document::Map)
-        }
-    }
-}
-
-/// The members of a final or appendable structure, without its frame.
-pub(super) fn members(of: &Structure, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
-    let is_all = !part.is_key || !of.is_keyed();
-    let mut found = Vec::with_capacity(if decoder.is_at_end() { 0 } else { of.members.len() });
-    for member in of.members.iter().filter(|member| is_all || member.is_key) {
-        // An older sender's type ends before the newer members; where it may not, as at a member of the key, reading them finds that they
-        // are missing.
-        let ends = || match member.is_optional {
-            true => decoder.ends_before(4),
-            false => ends_before(&member.member_type, decoder, part),
-        };
-        let may_end = member.is_optional || (of.extensibility != Extensibility::Final && !member.is_key);
-        let value = match may_end && ends() {
-            true if member.is_optional => None,
-            true => Some(part.default_of(&member.member_type, &member.annotations, decoder)?),
-            false if member.is_optional => {
-                decoder.optional(member.id, |decoder| read_value(&member.member_type, decoder, part))?
-            }
-            false => Some(read_value(&member.member_type, decoder, part)?),
-        };
-        found.extend(value.map(|value| (MapKey::Text(Arc::clone(&member.name)), value)));
-    }
-    Ok(Document::Map(found))
-}
-
 pub(super) fn union(of: &Union, decoder: &mut Decoder<'_>, part: Part) -> Result<Document, DecodeError> {
     match of.extensibility {
         Extensibility::Final => label_and_case(of, decoder, part),
         Extensibility::Appendable => decoder.appendable_type(|decoder| label_and_case(of, decoder, part)),
         Extensibility::Mutable => {
-            let (mut label, mut places) = (None, Vec::new());
+            let (mut label, mut found) = (None, BTreeMap::new());
+            let mut places = IdLookup::of(&of.cases, |case| case.id);
             decoder.mutable_type(|decoder, id| {
-                match id {
-                    0 => label = Some(read_label(of, decoder)?),
-                    id if of.cases.iter().any(|case| case.id == id) => places.push((id, decoder.clone())),
-                    _ => return Ok(false),
+                if id == 0 {
+                    label = Some(read_label(of, decoder)?);
+                    return Ok(true);
                 }
-                Ok(true)
+                let is_known = places.take_place_of(id).is_some();
+                if is_known {
+                    found.insert(id, decoder.clone());
+                }
+                Ok(is_known)
             })?;
             let (at, label) = label.ok_or_else(|| decoder.error("a discriminator among the members"))?;
             let case = selected(of, label, at)?;
-            let place = case.and_then(|case| places.into_iter().find(|(id, _)| *id == case.id));
-            match place {
-                Some((_, place)) => {
+            match case.and_then(|case| found.remove(&case.id)) {
+                Some(place) => {
                     decoder.at_place(place, |decoder| case_document(of, label, case, decoder, Found::Here, part))
                 }
                 None => case_document(of, label, case, decoder, Found::Nowhere, part),

@@ -355,9 +355,16 @@ fn is_same(one: &Document, other: &Document) -> bool {
 #[test]
 fn the_key_of_every_value_names_its_instance() {
     for_types(|of, value, _| {
-        let hash = key_hash(of, value).expect("hashed");
+        let hash = match key_hash(of, value) {
+            // Some types have in their key what no key may have.
+            Err(error) if error.problem().contains("an optional member is no part of a key") => return,
+            hash => hash.expect("hashed"),
+        };
         for representation in REPRESENTATIONS {
-            let key = encode_key(of, value, representation).expect("encoded");
+            let key = match encode_key(of, value, representation) {
+                Err(_) if !of.is_keyed() => continue,
+                key => key.expect("encoded"),
+            };
             let key = decode_key(of, &key).expect("decoded");
             assert_eq!(key_hash(of, &key).expect("hashed"), hash, "{representation:?} {key:?}");
         }

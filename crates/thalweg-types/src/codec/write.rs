@@ -42,6 +42,10 @@ pub(super) fn structure(
     framed(of.extensibility, part, encoder, |encoder| {
         let is_mutable = of.extensibility == Extensibility::Mutable && part != Part::KeyHash;
         let write = |(place, member): (usize, &StructureMember)| {
+            if part != Part::All && member.is_optional {
+                let problem = "an optional member is no part of a key (DDS-XTypes 1.3 §7.2.2.4.4.4.8)";
+                return Err(EncodeError::new(problem).below_member(&member.name));
+            }
             let given = given_for(member, given, place)?;
             // A key may be that of a sample which another vendor wrote.
             let in_range = match given {

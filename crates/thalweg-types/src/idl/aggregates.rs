@@ -26,7 +26,14 @@ impl Parser {
         let has_hashed_ids = self.has_hashed_ids(applied);
         self.words.take("{")?;
         while !self.words.try_take("}") {
+            let known = members.len();
             self.member(has_hashed_ids, &mut members)?;
+            let keys = members[known..].iter().filter(|member| member.is_key);
+            let placed = keys.map(|key| {
+                let place = self.words.error_before(String::new());
+                (self.names.qualified(&name), Arc::clone(&key.name), place)
+            });
+            self.keys.extend(placed);
         }
         let extensibility = applied.extensibility()?.unwrap_or(self.extensibility);
         if base.as_ref().is_some_and(|base| base.extensibility != extensibility) {

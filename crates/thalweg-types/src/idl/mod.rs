@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_cdr::Extensibility;
-use thalweg_cdr::description::{Alias, Primitive, Recursive, TieError, Type, is_open, tie};
+use thalweg_cdr::description::{Alias, Primitive, Recursive, StructureMember, TieError, Type, is_open, tie};
 
 pub use constants::Constant;
 pub use text::to_idl;
@@ -132,6 +132,8 @@ struct Parser {
     order: Vec<String>,
     /// Where each type was first used that was not defined there.
     uses: BTreeMap<String, IdlError>,
+    /// Where each key member stands, with the names of its structure and its own.
+    keys: Vec<(String, Arc<str>, IdlError)>,
     extensibility: Extensibility,
     /// What holds for types that say nothing of it, by module.
     modules: Vec<ModuleDefaults>,
@@ -145,6 +147,7 @@ impl Parser {
             names,
             order,
             uses,
+            keys: Vec::new(),
             extensibility: reading.extensibility,
             modules: vec![ModuleDefaults::default()],
         }
@@ -155,6 +158,7 @@ impl Parser {
             self.definition()?;
         }
         self.close()?;
+        self.check_keys()?;
         let types = self.names.defined.into_iter().filter_map(|(name, named)| match named {
             Named::Type(found) if found.name() == Some(&name) => Some((name, found)),
             _ => None,
@@ -182,6 +186,21 @@ impl Parser {
                 None => self.words.error_before(problem),
             }),
         }
+    }
+
+    /// Refuses optional members within keys, once all types are defined (DDS-XTypes 1.3 §7.2.2.4.4.4.8).
+    fn check_keys(&self) -> Result<(), IdlError> {
+        for (name, member, place) in &self.keys {
+            let Some(Named::Type(found)) = self.names.defined.get(name) else { continue };
+            let followed = found.followed();
+            let Type::Structure(structure) = &*followed else { continue };
+            let key = structure.members.iter().find(|one| one.name == *member);
+            if let Some(optional) = key.and_then(StructureMember::optional_in_key) {
+                let problem = format!("{optional} is optional, and part of the key member {member}, where none may be");
+                return Err(IdlError { problem, ..place.clone() });
+            }
+        }
+        Ok(())
     }
 
     fn definition(&mut self) -> Result<(), IdlError> {

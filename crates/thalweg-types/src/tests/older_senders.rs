@@ -49,6 +49,47 @@ fn a_member_of_the_key_is_never_guessed() {
     }
 }
 
+#[derive(Topic, Debug)]
+#[topic(crate = "thalweg_cdr", extensibility = "appendable")]
+struct Cut {
+    a: i32,
+    #[topic(key)]
+    k: i32,
+}
+
+#[derive(Topic, Debug)]
+#[topic(crate = "thalweg_cdr", extensibility = "mutable")]
+struct CutMutable {
+    a: i32,
+    #[topic(key, must_understand)]
+    k: i32,
+}
+
+#[test]
+fn derived_and_dynamic_types_refuse_a_missing_key_member_alike() {
+    let mut types = Types::default();
+    let idl = "struct Old { long a; }; struct Cut { long a; @key long k; };
+         @mutable struct OldMutable { long a; }; @mutable struct CutMutable { long a; @key @must_understand long k; };";
+    types.add_idl(idl).expect("IDL");
+    let given = Document::from_json(br#"{"a":1}"#).expect("JSON");
+    for representation in [Representation::Xcdr1, Representation::Xcdr2] {
+        let check = |old: &str, new: &str, derived: fn(&[u8]) -> cdr::DecodeError, expect: &str| {
+            let [old, of] = [old, new].map(|name| types.find(name).expect("the type"));
+            let bytes = codec::encode(old, &given, representation).expect("encoded");
+            let (derived, dynamic) = (derived(&bytes), codec::decode(of, &bytes).expect_err("no key"));
+            assert_eq!((dynamic.offset(), dynamic.expected()), (derived.offset(), derived.expected()));
+            assert!(dynamic.expected().starts_with(expect), "{dynamic}");
+        };
+        check("Old", "Cut", |bytes| cdr::decode::<Cut>(bytes).expect_err("no key"), "4 bytes of i32");
+        check(
+            "OldMutable",
+            "CutMutable",
+            |bytes| cdr::decode::<CutMutable>(bytes).expect_err("no key"),
+            "key member 1",
+        );
+    }
+}
+
 #[test]
 fn newer_members_have_the_defaults_that_their_definition_gives_them() {
     let mut types = Types::default();

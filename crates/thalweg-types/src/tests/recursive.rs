@@ -448,7 +448,7 @@ fn a_key_has_the_size_of_its_own_key_members_though_its_type_contains_itself() {
     let small =
         hash_of("@final struct N; @final struct N { @key long id; sequence<N> all; }; @final struct T { @key N n; };");
     assert_eq!(small[..], [&[0, 0, 0, 5][..], &[0; 12]].concat());
-    let endless = found("@final struct P { long id; @optional P next; }; @final struct T { @key P n; };", "T");
+    let endless = found("@final struct P { long id; sequence<P> next; }; @final struct T { @key P n; };", "T");
     assert!(!endless.key_fits_hash());
     // Each definition has the next one twice, and a key of no bytes at the end: nobody waits for all of them.
     let parts = (0..64).map(|index| match index {

@@ -14,6 +14,9 @@ use super::packet::{Dlrr, ReportBlock, SenderInfo};
 /// Chosen by us: video of a gigabit a second goes to one receiver, or to a few by multicast.
 pub const PEERS_MAX: usize = 64;
 
+/// How many hosts are remembered whose media came: a sender's on two paths, and those of the sender before it.
+const MEDIA_HOSTS_MAX: usize = 4;
+
 /// Another participant, named by its SSRC.
 #[derive(Clone, Debug)]
 pub struct RtcpPeer {
@@ -86,7 +89,7 @@ impl RtcpPeer {
 pub(super) enum Speaker<'a> {
     /// A peer heard before.
     Known(&'a mut RtcpPeer),
-    /// A peer heard for the first time, and the SSRC of the active one that gave its place to it.
+    /// A peer heard for the first time, and the SSRC of the active one that gave its place to it, the same where somebody else had it.
     New(&'a mut RtcpPeer, Option<u32>),
     /// Another participant has this SSRC already; true when this is told for the first time.
     Conflict(bool),
@@ -98,9 +101,26 @@ pub(super) enum Speaker<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PeerTable {
     peers: Vec<RtcpPeer>,
+    /// Whose media came from which host, the newest last.
+    media: Vec<(u32, IpAddr)>,
 }
 
 impl PeerTable {
+    /// Notes that media of `ssrc` comes from `host`.
+    pub(super) fn note_media(&mut self, ssrc: u32, host: IpAddr) {
+        if self.sends_media(ssrc, host) {
+            return;
+        }
+        if self.media.len() == MEDIA_HOSTS_MAX {
+            self.media.remove(0);
+        }
+        self.media.push((ssrc, host));
+    }
+
+    fn sends_media(&self, ssrc: u32, host: IpAddr) -> bool {
+        self.media.contains(&(ssrc, host))
+    }
+
     pub(super) fn active(&self) -> impl Iterator<Item = &RtcpPeer> {
         self.peers.iter().filter(|peer| peer.presence == Presence::Active)
     }
@@ -111,7 +131,8 @@ impl PeerTable {
 
     /// The peer with an SSRC from which a packet came at `now`, with the canonical name in the same datagram.
     ///
-    /// The first address speaks for an SSRC. A peer that keeps its canonical name may move (RFC 3550 §8.2).
+    /// The first address speaks for an SSRC, unless the media comes from the host of another one: who was only earlier must not shut out
+    /// the sender's reports. A peer that keeps its canonical name may move (RFC 3550 §8.2).
     pub(super) fn hear(&mut self, now: Instant, ssrc: u32, from: SocketAddr, cname: Option<&str>) -> Speaker<'_> {
         let Some(index) = self.peers.iter().position(|peer| peer.ssrc == ssrc) else {
             let mut displaced = None;
@@ -123,7 +144,13 @@ impl PeerTable {
             self.peers.push(RtcpPeer::new(now, ssrc, from));
             return self.peers.last_mut().map_or(Speaker::Ignored, |peer| Speaker::New(peer, displaced));
         };
+        let is_usurped = !self.sends_media(ssrc, self.peers[index].address.ip()) && self.sends_media(ssrc, from.ip());
         let peer = &mut self.peers[index];
+        if is_usurped {
+            let was_active = peer.presence == Presence::Active;
+            *peer = RtcpPeer::new(now, ssrc, from);
+            return Speaker::New(peer, was_active.then_some(ssrc));
+        }
         if peer.presence != Presence::Active {
             return Speaker::Ignored;
         }

@@ -112,6 +112,12 @@ impl RtcpSession {
         self.note_use(ssrc, from);
     }
 
+    /// Notes that the media of `ssrc` that is taken comes from the host of `from`, whose reports then count for it though somebody else
+    /// was heard under it before.
+    pub fn handle_media_source(&mut self, ssrc: u32, from: SocketAddr) {
+        self.peers.note_media(ssrc, from.ip());
+    }
+
     /// Sets what the wall clock shows; of use when it was stepped. Round-trip times do not depend on it.
     pub fn set_wall_clock(&mut self, wall_clock: WallClock) {
         self.wall_clock = wall_clock;

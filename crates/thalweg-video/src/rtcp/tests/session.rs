@@ -333,6 +333,28 @@ fn of_two_peers_with_one_ssrc_the_first_one_counts_and_a_peer_may_move() {
 }
 
 #[test]
+fn whoever_was_earlier_does_not_speak_for_the_host_that_sends_the_media() {
+    let (media, elsewhere) = (SocketAddr::from(([192, 0, 2, 1], 5005)), SocketAddr::from(([192, 0, 2, 9], 9)));
+    let mut receiver = session(2, "screen");
+    let forged = report(&mut session(1, "impostor"), at(100), &sent(4));
+    let mut bye = Vec::new();
+    session(1, "impostor").create_bye(at(100), &LocalStreams::default(), "", &mut bye);
+    let packets = |receiver: &RtcpSession| u64::from(receiver.peer(1).unwrap().sender_report.unwrap().0.packets);
+    let mut camera = session(1, "camera");
+    for (millis, farewell) in [(1000, None), (2000, Some(&bye))] {
+        receiver.handle_datagram(at(millis), elsewhere, &forged).unwrap();
+        farewell.into_iter().for_each(|bye| receiver.handle_datagram(at(millis), elsewhere, bye).unwrap());
+        receiver.handle_media_source(1, media);
+        let own = report(&mut camera, at(millis + 1), &sent(millis));
+        receiver.handle_datagram(at(millis + 1), media, &own).unwrap();
+        assert_eq!((packets(&receiver), receiver.peer(1).unwrap().address), (millis, media));
+        receiver.handle_datagram(at(millis + 2), elsewhere, &forged).unwrap();
+        assert_eq!(packets(&receiver), millis, "the others are in conflict");
+        receiver = session(2, "screen");
+    }
+}
+
+#[test]
 fn the_longest_report_fits_a_datagram() {
     let wall = WallClock::new(at(0), NtpTime(1));
     let config = RtcpConfig { tool: "t".repeat(300), ..RtcpConfig::new("c".repeat(300)) };

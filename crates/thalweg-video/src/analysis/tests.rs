@@ -32,10 +32,12 @@ fn send(format: VideoFormat, config: SenderConfig, frames: usize) -> Vec<Sent> {
         while let Some(batch) = sender.poll_batch(now) {
             sent.extend(batch.packets().map(|packet| (now, packet.slices().collect::<Vec<_>>().concat())));
         }
-        if sender.is_idle() {
-            return sent;
+        match (sender.is_idle(), given == frames) {
+            (true, true) => return sent,
+            // A small frame left at once.
+            (true, false) => {}
+            (false, _) => now = now.max(sender.poll_timeout()),
         }
-        now = now.max(sender.poll_timeout());
     }
 }
 

@@ -22,11 +22,10 @@ pub(super) struct Timing {
 impl Timing {
     /// Meters of frames of `packets` packets in datagrams of at most `datagram_octets`.
     pub(super) fn new(format: VideoFormat, packets: u32, datagram_octets: usize) -> Result<Timing, PacingRefusal> {
-        let ip_octets = u16::try_from(datagram_octets + HEADERS_OCTETS).unwrap_or(u16::MAX).max(STANDARD_IP_OCTETS);
-        let pacing = FramePacing::new(format.rate(), packets, format.scan(), format.height(), ip_octets)?;
+        let pacing = FramePacing::of(format, packets, datagram_octets)?;
         let spacing = pacing.packet_nanos(PacingKind::Narrow);
         Ok(Timing {
-            pacing: PacingMeter::new(pacing, Alignment::Adaptive { frames: ALIGNMENT_FRAMES }),
+            pacing: PacingMeter::new(pacing, Alignment::USUAL),
             jitter: JitterMeter::new(90_000, spacing),
             intervals: FrameIntervals::default(),
             packets,
@@ -71,10 +70,3 @@ impl Timing {
         }
     }
 }
-
-/// Octets of the headers of IPv4 and UDP.
-const HEADERS_OCTETS: usize = 28;
-/// The IP packet that ST 2110-21 assumes where none is larger.
-const STANDARD_IP_OCTETS: u16 = 1500;
-/// Frames that the receiver's clock is aligned by: two seconds of most streams.
-const ALIGNMENT_FRAMES: u32 = 64;

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use super::PacingKind;
-use crate::format::{FrameRate, Scan};
+use crate::format::{FrameRate, Scan, VideoFormat};
 
 /// The most packets of a frame: 8K RGB in packets of 1,200 octets has 83,000.
 pub const PACKETS_MAX: u32 = 1 << 17;
+/// Octets of the headers of IPv4 and UDP.
+const HEADERS_OCTETS: usize = 28;
+/// The IP packet that ST 2110-21 assumes where none is larger.
+const STANDARD_IP_OCTETS: u16 = 1500;
 
 /// The frames of a stream as the models see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,15 @@ impl FramePacing {
             return Err(PacingRefusal::Octets(ip_octets_max));
         }
         Ok(FramePacing { rate, packets, scan, height, ip_octets_max })
+    }
+
+    /// As [`FramePacing::new`] for frames of `format` in UDP datagrams of at most `datagram_octets` over IPv4.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of(format: VideoFormat, packets: u32, datagram_octets: usize) -> Result<FramePacing, PacingRefusal> {
+        let ip_octets = u16::try_from(datagram_octets + HEADERS_OCTETS).unwrap_or(u16::MAX).max(STANDARD_IP_OCTETS);
+        FramePacing::new(format.rate(), packets, format.scan(), format.height(), ip_octets)
     }
 
     /// Packets of a frame.

@@ -25,6 +25,11 @@ pub enum Alignment {
     },
 }
 
+impl Alignment {
+    /// By 64 frames: two seconds of most streams.
+    pub const USUAL: Alignment = Alignment::Adaptive { frames: 64 };
+}
+
 /// What the receiver model shows for a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferFigures {

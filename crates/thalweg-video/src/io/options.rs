@@ -7,7 +7,7 @@ use std::time::Duration;
 use thalweg_transport::stream::{IcmpNews, StreamOptions};
 use thalweg_transport::{entropy, stream};
 
-use super::send::SendError;
+use super::send_error::SendError;
 use super::socket::ControlPort;
 use super::sound_receive::PictureTimes;
 use super::sound_send::StreamStart;
@@ -42,6 +42,8 @@ pub struct SendOptions {
     pub duration: Duration,
     /// Tells the sender of its sound when the first frame begins. Default: nobody.
     pub start: Option<StreamStart>,
+    /// Whether it is measured how evenly packets leave ([`SendReport::pacing`](super::SendReport::pacing)). Default: not.
+    pub measures_pacing: bool,
 }
 
 impl SendOptions {
@@ -64,6 +66,7 @@ impl SendOptions {
             frames_max: u64::MAX,
             duration: Duration::MAX,
             start: None,
+            measures_pacing: false,
         })
     }
 

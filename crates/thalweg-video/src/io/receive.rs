@@ -54,6 +54,8 @@ pub struct ReceiveReport {
 /// Times of arrival and presentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReceiveTimes {
+    /// From the first packet of the stream to the first picture that was presented; `None` before it.
+    pub first_picture: Option<Duration>,
     /// From a frame's first packet to its last one, of complete frames.
     pub latency: IntervalFigures,
     /// Between frames that became complete.
@@ -178,6 +180,7 @@ struct Tally {
     fps: Windows,
     window: Seconds,
     presented: u64,
+    first_picture: Option<Duration>,
     sink_missed: u64,
     late_max: Duration,
     round_trip: Option<Duration>,
@@ -222,6 +225,7 @@ impl<'options> Receiving<'options> {
             fps: Windows::default(),
             window: Seconds::new(now),
             presented: 0,
+            first_picture: None,
             sink_missed: 0,
             late_max: Duration::ZERO,
             round_trip: None,
@@ -287,7 +291,8 @@ impl<'options> Receiving<'options> {
 
     fn handle_event(&mut self, event: &RtcpEvent) {
         match event {
-            RtcpEvent::RoundTrip { round_trip, .. } => {
+            // Another receiver of the group is at another distance.
+            RtcpEvent::RoundTrip { ssrc, round_trip } if self.arrivals.ssrc() == Some(*ssrc) => {
                 self.tally.round_trip = Some(*round_trip);
                 self.arrivals.handle_round_trip(*round_trip);
             }
@@ -344,11 +349,7 @@ impl<'options> Receiving<'options> {
 
     fn give(&mut self, picture: ReceivedPicture) {
         self.tell_times(&picture);
-        self.tally.presented += 1;
-        if self.tally.presented == 1 {
-            // Windows begin with what is shown: the first would otherwise lack the delay until then.
-            self.tally.window = Seconds::counting(clock::now(), 1);
-        }
+        count_presented(&mut self.tally);
         // A sink that is slow loses frames; one that is gone has failed.
         let is_missed = matches!(self.pictures.try_send(picture), Err(TrySendError::Full(_)));
         self.tally.sink_missed += u64::from(is_missed);
@@ -386,7 +387,8 @@ impl<'options> Receiving<'options> {
     }
 
     fn report(&self, now: Instant) -> ReceiveReport {
-        let Tally { begun, cpu, layers, fps, sink_missed, late_max, round_trip, .. } = &self.tally;
+        let Tally { begun, cpu, layers, fps, first_picture, sink_missed, .. } = &self.tally;
+        let Tally { late_max, round_trip, .. } = self.tally;
         ReceiveReport {
             elapsed: begun.map_or(Duration::ZERO, |begun| now.since(begun)),
             cpu: thalweg_host::cpu_time().saturating_sub(*cpu),
@@ -397,7 +399,7 @@ impl<'options> Receiving<'options> {
             layers: Layers::read(&HostFiles::here()).since(layers),
             fps: *fps,
             sink_missed: *sink_missed,
-            times: ReceiveTimes { late_max: *late_max, round_trip: *round_trip, ..self.arrivals.times() },
+            times: ReceiveTimes { first_picture: *first_picture, late_max, round_trip, ..self.arrivals.times() },
         }
     }
 
@@ -414,7 +416,7 @@ impl<'options> Receiving<'options> {
         while self.tally.presented < self.options.frames_max
             && let Some(picture) = self.arrivals.poll_frame(now)
         {
-            self.tally.presented += 1;
+            count_presented(&mut self.tally);
             // The sink has all the time that it needs; a failed one takes nothing.
             let _ = self.pictures.send(picture);
         }
@@ -432,6 +434,17 @@ fn begin(tally: &mut Tally, arrival: &MediaArrival<'_>) {
         tally.begun = Some(arrival.message.arrived);
         tally.cpu = thalweg_host::cpu_time();
         tally.window = Seconds::new(now);
+    }
+}
+
+/// Counts a picture that is presented.
+fn count_presented(tally: &mut Tally) {
+    tally.presented += 1;
+    if tally.presented == 1 {
+        let now = clock::now();
+        tally.first_picture = tally.begun.map(|begun| now.since(begun));
+        // Windows begin with what is shown: the first would otherwise lack the delay until then.
+        tally.window = Seconds::counting(now, 1);
     }
 }
 

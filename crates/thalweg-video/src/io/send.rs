@@ -1,10 +1,10 @@
 //! The driver of a sender: a source's frames leave by the sockets at their times, and receivers are answered.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
-use std::{fmt, io};
 
 use thalweg_base::time::Instant;
 use thalweg_transport::stream::{SendCounts, Sent, StreamOptions, StreamScratch};
@@ -12,16 +12,17 @@ use thalweg_transport::{clock, thread};
 
 use super::control::{Control, ControlPeer};
 use super::frames::{Prepared, PreparedFrames, prepare};
-use super::options::{PathRoom, SendOptions};
+use super::options::SendOptions;
 use super::pace::{Ask, Lateness, Waits, hear_before};
+use super::pacing::SentPacing;
+use super::send_error::SendError;
 use super::socket::{ControlPort, MediaArrival, MediaOptions, MediaReceiver, MediaSocket, Protocol};
 use super::windows::{Seconds, Windows};
-use crate::rfc4175::{PacketPlan, PlanError};
+use crate::conformance::{PacingRefusal, PacingSummary};
+use crate::rfc4175::PacketPlan;
 use crate::rtcp::{LocalStreams, MediaClock, NtpTime, RtcpEvent, SentStream};
-use crate::sender::{
-    FRAMES_KEPT, FrameRefusal, PacketBatch, SenderConfig, SenderCounters, SenderError, SentCounts, VideoSender,
-};
-use crate::source::{FrameSource, SourceError};
+use crate::sender::{FRAMES_KEPT, PacketBatch, SenderConfig, SenderCounters, SentCounts, VideoSender};
+use crate::source::FrameSource;
 
 /// What a sender did until a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,6 +45,8 @@ pub struct SendReport {
     pub peer: Option<PeerReport>,
     /// How often packets became smaller because a path became narrower.
     pub replans: u64,
+    /// How evenly packets left, since frames were last cut anew; `None` where it is not measured.
+    pub pacing: Option<Result<PacingSummary, PacingRefusal>>,
 }
 
 /// What a receiver last said of the stream.
@@ -141,6 +144,7 @@ struct Tally {
     window: Seconds,
     peer: Option<PeerReport>,
     path: PathWatch,
+    pacing: SentPacing,
 }
 
 /// What is known of the width of the paths.
@@ -182,6 +186,7 @@ impl<'options> Sending<'options> {
             window: Seconds::new(now),
             peer: None,
             path: PathWatch::default(),
+            pacing: SentPacing::new(options.measures_pacing, sender.plan()),
         };
         Ok(Sending { options, sender, paths, receiver, control, scratch: StreamScratch::default(), tally, seconds })
     }
@@ -200,11 +205,7 @@ impl<'options> Sending<'options> {
             if now >= end && matches!(supply, Supply::Open(_)) {
                 supply = self.ended(now);
             }
-            if let Err(error) = self.take_frame(now, &mut supply) {
-                // What was given before it is still sent.
-                failure = Some(error);
-                supply = self.ended(now);
-            }
+            failure = failure.or(self.take_frame(now, &mut supply));
             if let Supply::Ended(until) = supply
                 && self.sender.is_idle()
                 && now >= until
@@ -213,6 +214,8 @@ impl<'options> Sending<'options> {
             }
             self.follow_path(now)?;
             self.send_due(now);
+            // A frame that left at once made room for the next, of which nobody tells again.
+            failure = failure.or(self.take_frame(now, &mut supply));
             self.report_due(now, &waits);
             let packet = self.sender.poll_timeout();
             let due = packet.min(self.control.poll_timeout()).min(self.tally.window.end()).min(now + STOP_DELAY);
@@ -225,6 +228,7 @@ impl<'options> Sending<'options> {
             }
         }
         let now = clock::now();
+        self.tally.pacing.finish();
         let report = self.report(now, waits.lateness());
         self.leave(now);
         failure.map_or(Ok(report), Err)
@@ -235,8 +239,15 @@ impl<'options> Sending<'options> {
         Supply::Ended(now + self.sender.plan().format().frame_time() * LINGER_FRAMES)
     }
 
-    /// Takes the next frame when there is room and it is ready.
-    fn take_frame(&mut self, now: Instant, supply: &mut Supply) -> Result<(), SendError> {
+    /// Takes the next frame when there is room and it is ready. After a failure, which it returns, none follows; what was given before is
+    /// still sent.
+    fn take_frame(&mut self, now: Instant, supply: &mut Supply) -> Option<SendError> {
+        let error = self.try_take_frame(now, supply).err()?;
+        *supply = self.ended(now);
+        Some(error)
+    }
+
+    fn try_take_frame(&mut self, now: Instant, supply: &mut Supply) -> Result<(), SendError> {
         let Supply::Open(frames) = supply else { return Ok(()) };
         if !self.sender.wants_frame() {
             return Ok(());
@@ -283,6 +294,7 @@ impl<'options> Sending<'options> {
         {
             sender.set_plan(plan).map_err(SendError::Config)?;
             path.replans += 1;
+            tally.pacing.replan(sender.plan());
         }
         Ok(())
     }
@@ -290,6 +302,7 @@ impl<'options> Sending<'options> {
     fn send_due(&mut self, now: Instant) {
         let Sending { options, sender, paths, scratch, tally, .. } = self;
         while let Some(batch) = sender.poll_batch(now) {
+            tally.pacing.handle_batch(&batch);
             for (path, to) in paths.iter().zip(&options.to) {
                 tally.lost += send_batch(path, scratch, *to, &batch).lost as u64;
             }
@@ -381,6 +394,7 @@ impl<'options> Sending<'options> {
             fps: self.tally.fps,
             peer: self.tally.peer,
             replans: self.tally.path.replans,
+            pacing: self.tally.pacing.summary(),
         }
     }
 
@@ -418,68 +432,6 @@ fn plus(left: SendCounts, right: SendCounts) -> SendCounts {
         refused: left.refused + right.refused,
         asynchronous_errors: left.asynchronous_errors + right.asynchronous_errors,
         unroutable: left.unroutable + right.unroutable,
-    }
-}
-
-/// Why a stream was not sent to its end.
-#[derive(Debug)]
-pub enum SendError {
-    /// The system refused a socket, a thread or a wait.
-    Socket(io::Error),
-    /// The format cannot be cut for this path.
-    Plan(PlanError),
-    /// A number of the configuration is outside its range.
-    Config(SenderError),
-    /// A frame does not fit the format.
-    Frame(FrameRefusal),
-    /// The source failed; what it gave before was sent.
-    Source(SourceError),
-    /// Packets of sound are larger than their path takes; they are not cut.
-    Oversize {
-        /// Octets of the largest one, that of a repetition where there are some.
-        octets: usize,
-        /// The narrowest path.
-        room: PathRoom,
-    },
-    /// A source of sound has other channels than the form says.
-    Channels {
-        /// Channels of the source.
-        source: u8,
-        /// Channels of the form.
-        format: usize,
-    },
-}
-
-impl fmt::Display for SendError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SendError::Socket(error) => write!(formatter, "cannot send: {error}"),
-            SendError::Plan(error) => error.fmt(formatter),
-            SendError::Config(error) => error.fmt(formatter),
-            SendError::Frame(error) => error.fmt(formatter),
-            SendError::Source(error) => error.fmt(formatter),
-            SendError::Oversize { octets, room: PathRoom { mtu, payload } } => write!(
-                formatter,
-                "datagrams of sound have up to {octets} octets, and a path with an MTU of {mtu} has room for {payload}: give fewer channels \
-                 or less time in a packet"
-            ),
-            SendError::Channels { source, format } => {
-                write!(formatter, "the source of sound has {source} channels, and {format} are to be sent")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SendError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            SendError::Socket(error) => error,
-            SendError::Plan(error) => error,
-            SendError::Config(error) => error,
-            SendError::Frame(error) => error,
-            SendError::Source(error) => error,
-            SendError::Oversize { .. } | SendError::Channels { .. } => return None,
-        })
     }
 }
 

@@ -38,8 +38,10 @@ impl PictureTimes {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
     }
 
-    fn get(&self) -> Option<PictureTime> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What was told last of the sender with this canonical name, if it is not `known`.
+    fn news_of(&self, cname: &str, known: Option<&PictureTime>) -> Option<PictureTime> {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        told.as_ref().filter(|told| told.cname == cname && Some(*told) != known).cloned()
     }
 }
 
@@ -245,7 +247,7 @@ impl SoundReceiving<'_> {
         }
         while let Some(event) = self.control.poll_event() {
             match event {
-                RtcpEvent::RoundTrip { round_trip, .. } => {
+                RtcpEvent::RoundTrip { ssrc, round_trip } if current == Some(ssrc) => {
                     self.round_trip = Some(round_trip);
                     self.audio.handle_round_trip(round_trip);
                 }
@@ -281,14 +283,11 @@ impl SoundReceiving<'_> {
 
     /// Brings the sound together with the picture of the same sender.
     fn follow_picture(&mut self) {
-        let Some(time) = self.options.picture.as_ref().and_then(PictureTimes::get) else { return };
-        if self.told.as_ref() == Some(&time) {
-            return;
-        }
+        let Some(times) = &self.options.picture else { return };
         let ssrc = self.audio.received().map(|stream| stream.ssrc);
-        let peer = ssrc.and_then(|ssrc| self.control.peer(ssrc));
-        let clock = peer.filter(|peer| peer.cname.as_ref() == Some(&time.cname));
-        if let Some(clock) = clock.and_then(|peer| peer.media_clock(SAMPLE_RATE_HZ)) {
+        let Some(peer) = ssrc.and_then(|ssrc| self.control.peer(ssrc)) else { return };
+        let (Some(cname), Some(clock)) = (&peer.cname, peer.media_clock(SAMPLE_RATE_HZ)) else { return };
+        if let Some(time) = times.news_of(cname, self.told.as_ref()) {
             self.audio.set_picture(time.shown, clock);
             self.told = Some(time);
         }

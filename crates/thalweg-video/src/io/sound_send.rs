@@ -13,7 +13,8 @@ use thalweg_transport::stream::{IcmpNews, StreamOptions, StreamScratch};
 use super::control::{Control, ControlPeer, wall_clock};
 use super::options::{PathRoom, TOOL, random_words};
 use super::pace::hear_before;
-use super::send::{PeerReport, STOP_DELAY, SendError, hear_sender, open_sockets};
+use super::send::{PeerReport, STOP_DELAY, hear_sender, open_sockets};
+use super::send_error::SendError;
 use super::socket::{ControlPort, MediaReceiver, MediaSocket};
 use crate::audio::{AudioFormat, AudioSender, AudioSenderConfig, SAMPLE_RATE_HZ};
 use crate::rtcp::{LocalStreams, RtcpConfig, RtcpEvent};
@@ -167,6 +168,7 @@ impl<'options> SoundSender<'options> {
             control: control.repeating(resend),
             scratch: StreamScratch::default(),
             samples: Vec::new(),
+            datagram: Vec::new(),
             report: SoundSendReport::default(),
         };
         sending.run(source, stop)
@@ -190,6 +192,8 @@ struct SoundSending<'options> {
     control: Control,
     scratch: StreamScratch,
     samples: Vec<i32>,
+    /// The packet that is sent; its memory is used again.
+    datagram: Vec<u8>,
     report: SoundSendReport,
 }
 
@@ -234,12 +238,13 @@ impl SoundSending<'_> {
     }
 
     fn send_due(&mut self, now: Instant) {
-        let mut datagram = Vec::new();
-        while self.sender.poll_packet(now, &mut datagram) || self.sender.poll_repetition(&mut datagram) {
-            for (path, to) in self.paths.iter().zip(&self.options.to) {
-                let mut burst = path.media().burst(&mut self.scratch, *to);
+        let SoundSending { options, sender, paths, scratch, datagram, report, .. } = self;
+        datagram.clear();
+        while sender.poll_packet(now, datagram) || sender.poll_repetition(datagram) {
+            for (path, to) in paths.iter().zip(&options.to) {
+                let mut burst = path.media().burst(scratch, *to);
                 burst.push([&datagram[..]]);
-                self.report.lost += burst.send(SEND_PATIENCE).lost as u64;
+                report.lost += burst.send(SEND_PATIENCE).lost as u64;
             }
             datagram.clear();
         }

@@ -2,7 +2,8 @@
 //!
 //! A packet is placed by its time stamp, field, line and offset, in any order and from any path; its number serves to
 //! count, to find what is missing and to ask for it. Frames are presented in their order at fixed times after the
-//! earliest arrival, complete or concealed, and never before the first complete one.
+//! earliest arrival, complete or concealed, and begin with a complete one, or where ten were not
+//! ([`ReceiverConfig::start_frames_max`]) with the next.
 
 mod arrival;
 mod assembler;

@@ -130,9 +130,18 @@ impl Headers {
         parts.header_end = self.octets.len();
     }
 
-    pub(super) fn batch<'a>(&'a self, frame: &'a [u8]) -> PacketBatch<'a> {
-        PacketBatch { headers: self, frame }
+    pub(super) fn batch<'a>(&'a self, frame: &'a [u8], place: Option<BatchPlace>) -> PacketBatch<'a> {
+        PacketBatch { headers: self, frame, place }
     }
+}
+
+/// Where a batch lies in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchPlace {
+    /// The frame, counted from the first one; frame times without a frame count, too.
+    pub frame: u64,
+    /// The first packet, counted from 0 in its frame.
+    pub packet: u32,
 }
 
 /// Datagrams that leave together. All have [`PacketBatch::segment_octets`] octets, but the last may have fewer: what
@@ -141,9 +150,15 @@ impl Headers {
 pub struct PacketBatch<'a> {
     headers: &'a Headers,
     frame: &'a [u8],
+    place: Option<BatchPlace>,
 }
 
 impl<'a> PacketBatch<'a> {
+    /// Where it lies in the stream; `None` for repetitions.
+    pub fn place(&self) -> Option<BatchPlace> {
+        self.place
+    }
+
     /// The number of datagrams, at least 1.
     pub fn count(&self) -> usize {
         self.headers.parts.len()
@@ -161,7 +176,7 @@ impl<'a> PacketBatch<'a> {
 
     /// The datagrams in their order.
     pub fn packets(&self) -> impl ExactSizeIterator<Item = PacketParts<'a>> + use<'a> {
-        let PacketBatch { headers, frame } = *self;
+        let PacketBatch { headers, frame, .. } = *self;
         headers.parts.iter().map(move |parts| PacketParts { headers: &headers.octets, parts, frame })
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use thalweg_base::time::Instant;
 
-pub use batch::{PacketBatch, PacketParts};
+pub use batch::{BatchPlace, PacketBatch, PacketParts};
 pub use history::FRAMES_KEPT;
 pub use resend::{RESEND_QUEUE_MAX, Resend};
 
@@ -32,6 +32,9 @@ use resend::Resends;
 pub const BATCH_PACKETS_MAX: usize = 64;
 /// Octets of a batch at most: the largest UDP payload over IPv4, which one message is before it is cut.
 pub const BATCH_OCTETS_MAX: usize = 65_507;
+/// Messages that leave together in a local network: a wait costs as much as sending one of them does, and 128 KiB are a tenth of what
+/// a millisecond of a 10-gigabit link carries.
+const LAN_MESSAGES: usize = 2;
 
 /// How many packets leave together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +42,8 @@ pub enum Batching {
     /// As many as a "wide" sender of ST 2110-21 may: 16, or more at more than 345,600 packets a second.
     #[default]
     Wide,
-    /// As many as one message holds (65,507 octets): the fewest system calls, for networks whose switches and receivers
-    /// have buffers for it.
+    /// As many as two messages hold (65,507 octets each): the fewest system calls and wake-ups, for networks whose switches
+    /// and receivers have buffers for it.
     Lan,
     /// This many, from 1 to [`BATCH_PACKETS_MAX`].
     Packets(u8),
@@ -364,7 +367,9 @@ impl VideoSender {
     fn stream_due(&self) -> Option<Instant> {
         let Progress { index, field, batch } = self.progress?;
         let start = self.clock.field_start(index, field);
-        Some(self.pacer.due(start, self.batches[batch]))
+        // The messages that leave together are due with the first of them.
+        let together = if self.config.batching == Batching::Lan { LAN_MESSAGES } else { 1 };
+        Some(self.pacer.due(start, self.batches[batch - batch % together]))
     }
 
     fn create_batch(&mut self, now: Instant) -> PacketBatch<'_> {
@@ -373,6 +378,8 @@ impl VideoSender {
         let field_packets = self.plan.field_packets();
         let end = self.batches.get(progress.batch + 1).map_or(field_packets, |end| *end as usize);
         let field = progress.field;
+        let packet = u32::try_from(first + usize::from(field.bit()) * field_packets).expect("at most PACKETS_MAX");
+        let place = BatchPlace { frame: progress.index, packet };
         progress.batch += 1;
         if end == field_packets {
             let has_second = field == Field::First && self.plan.format().scan() != Scan::Progressive;
@@ -392,7 +399,7 @@ impl VideoSender {
         let payload_octets = self.headers.payload_octets();
         self.counters.payload_octets_sent += payload_octets;
         self.resends.note_stream(payload_octets + u64::from(count) * HEADER_OCTETS as u64);
-        self.headers.batch(&frame.octets)
+        self.headers.batch(&frame.octets, Some(place))
     }
 
     fn create_resends(&mut self, now: Instant) -> PacketBatch<'_> {
@@ -402,7 +409,7 @@ impl VideoSender {
         });
         self.counters.packets_resent += self.headers.count();
         self.counters.payload_octets_resent += self.headers.payload_octets();
-        self.headers.batch(&self.frames.get(index).octets)
+        self.headers.batch(&self.frames.get(index).octets, None)
     }
 }
 

@@ -171,6 +171,17 @@ fn batches_are_as_large_as_their_form_allows() {
     assert_eq!(batches[1], 47, "C_max of 17,280 packets in 16.68 ms, one message at most");
 }
 
+#[test]
+fn in_a_local_network_two_messages_leave_at_once() {
+    let hd = format((1920, 1080), Scan::Progressive);
+    let mut sender = sender(hd, Packing::Equal, 1472, SenderConfig { batching: Batching::Lan, ..Default::default() });
+    sender.handle_frame(at(0), frame(hd, 1)).unwrap();
+    let out = run(&mut sender, at(0), at(40_000_000));
+    let mut times: Vec<Instant> = out.iter().map(|(time, _)| *time).collect();
+    times.dedup();
+    assert_eq!((out.len(), times.len()), (82, 41), "4,320 packets, 53 in a message");
+}
+
 /// Packets that leave after a stall, and how many of them left in any tenth of a frame time.
 #[test]
 fn a_late_sender_drops_whole_frames_and_never_bursts() {

@@ -10,6 +10,7 @@ use thalweg_video::io::AnalysisReport;
 use thalweg_video::receiver::LineDialect;
 
 use super::live::micros;
+use super::paced::PacingFigures;
 
 /// A stream as it came.
 #[derive(Debug, Serialize)]
@@ -70,26 +71,13 @@ pub struct LineFigures {
 /// Pacing and regularity.
 #[derive(Debug, Serialize)]
 pub struct AnalysedTimes {
-    /// The strictest kind of sender of ST 2110-21 that it is; null for none.
-    pub pacing: Option<&'static str>,
-    pub burst_max: u32,
-    pub buffer_gapped_max: u32,
-    pub buffer_linear_max: u32,
-    pub frames_measured: u64,
-    /// Each kind, and why the stream is not of it.
-    pub kinds: Vec<KindFigures>,
+    #[serde(flatten)]
+    pub pacing: PacingFigures,
     pub jitter_rfc3550_us: f64,
     pub jitter_schedule_us: f64,
     pub frame_interval_p50_us: f64,
     pub frame_interval_p99_us: f64,
     pub frame_interval_max_us: f64,
-}
-
-/// A kind of sender.
-#[derive(Debug, Serialize)]
-pub struct KindFigures {
-    pub kind: &'static str,
-    pub fault: Option<String>,
 }
 
 impl AnalysedFigures {
@@ -124,7 +112,7 @@ impl AnalysedFigures {
     /// Why the stream is not of a kind, if it is not.
     pub fn fault(&self, kind: PacingKind) -> Option<String> {
         let Some(times) = &self.times else { return self.times_missing.clone() };
-        times.kinds.iter().find(|found| found.kind == kind.word()).and_then(|found| found.fault.clone())
+        times.pacing.fault(kind)
     }
 }
 
@@ -165,19 +153,9 @@ impl LineFigures {
 
 impl AnalysedTimes {
     fn new(times: &StreamTimes) -> AnalysedTimes {
-        let pacing = times.pacing;
-        let kind = |kind: PacingKind| {
-            let fault = pacing.check(kind).err().map(|fault| fault.to_string());
-            KindFigures { kind: kind.word(), fault }
-        };
         let rounded = |nanos: f64| (nanos / 100.0).round() / 10.0;
         AnalysedTimes {
-            pacing: pacing.kind().map(PacingKind::word),
-            burst_max: pacing.burst_max,
-            buffer_gapped_max: pacing.gapped.packets_max,
-            buffer_linear_max: pacing.linear.packets_max,
-            frames_measured: pacing.frames,
-            kinds: PacingKind::ALL.map(kind).into(),
+            pacing: PacingFigures::new(&times.pacing),
             jitter_rfc3550_us: rounded(times.jitter_rfc3550_nanos),
             jitter_schedule_us: rounded(times.jitter_schedule_nanos),
             frame_interval_p50_us: micros(times.intervals.p50),
@@ -251,18 +229,7 @@ impl fmt::Display for LineFigures {
 
 impl fmt::Display for AnalysedTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "pacing   {} over {} frames: bursts of {} packets, a receiver holds {} with the gaps of SDI and {} without",
-            self.pacing.unwrap_or("of no kind of ST 2110-21"),
-            self.frames_measured,
-            self.burst_max,
-            self.buffer_gapped_max,
-            self.buffer_linear_max
-        )?;
-        for KindFigures { kind, fault } in &self.kinds {
-            writeln!(f, "         {kind}: {}", fault.as_deref().unwrap_or("yes"))?;
-        }
+        writeln!(f, "{}", self.pacing)?;
         write!(
             f,
             "timing   jitter {:.1} µs by RFC 3550, {:.1} µs from the schedule; frames {:.0} µs apart, p99 {:.0}, at most {:.0}",

@@ -19,8 +19,8 @@ use crate::outcome::Failure;
 /// Where packets are heard, and what they are.
 #[derive(Args, Clone, Debug)]
 pub struct HearingOptions {
-    /// Hear packets at ADDR:PORT, an address of this host or a group; given twice, hear two paths (ST 2022-7). Default: where the session
-    /// description sends them.
+    /// Hear packets at ADDR:PORT, an address of this host or a group; given twice, hear two paths, ST 2022-7 (default: where the session
+    /// description sends them).
     #[arg(long, value_name = "ADDR:PORT", required_unless_present_any = ["sdp", "session"])]
     pub bind: Vec<SocketAddr>,
 

@@ -9,6 +9,7 @@ mod hearing;
 mod listening;
 mod live;
 mod offered;
+mod paced;
 mod packets;
 mod path;
 mod picture;

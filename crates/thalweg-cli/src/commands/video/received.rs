@@ -78,6 +78,8 @@ pub struct FateLaw {
 /// Times of a receiver in microseconds.
 #[derive(Debug, Serialize)]
 pub struct TimeFigures {
+    /// From the first packet to the first picture that was presented; null without one.
+    pub first_picture_us: Option<f64>,
     pub rtt_us: Option<f64>,
     pub jitter_rfc3550_us: f64,
     pub jitter_schedule_us: f64,
@@ -227,6 +229,7 @@ impl TimeFigures {
         let times = report.times;
         let frame_s = format.frame_time().as_secs_f64();
         TimeFigures {
+            first_picture_us: times.first_picture.map(micros),
             rtt_us: times.round_trip.map(micros),
             jitter_rfc3550_us: micros(times.jitter_rfc3550),
             jitter_schedule_us: micros(times.jitter_schedule),
@@ -309,7 +312,8 @@ impl fmt::Display for ReceivedFigures {
         )?;
         writeln!(
             f,
-            "         frame from first to last packet p50 {:.0} µs, p99 {:.0}; {}",
+            "         first picture after {}; frame from first to last packet p50 {:.0} µs, p99 {:.0}; {}",
+            micros_or_unknown(times.first_picture_us),
             times.frame_latency_p50_us,
             times.frame_latency_p99_us,
             drift(times)

@@ -169,8 +169,8 @@ fn receive_both(
         let is_over = &is_over;
         let hearing = sound.map(|(sink, opened)| scope.spawn(move || opened.run(sink.as_dyn(), is_over)));
         let report = run_receiver(sink.as_dyn(), receive, &interrupt.flag(), |second| {
-            // The sockets are gone when the report is there.
-            drops = files.socket_drops(Task::This);
+            // The sockets are gone when the report is there, and may be when its last second is told.
+            drops = drops.max(files.socket_drops(Task::This));
             line.show(live_text(second));
         });
         is_over.store(true, Ordering::Relaxed);

@@ -23,7 +23,8 @@ use crate::outcome::{Failure, print_either, print_line};
 /// Options of `video sdp`.
 #[derive(Args, Clone, Debug)]
 pub struct VideoDescribeOptions {
-    /// Describe the stream that `video send` sends to ADDR:PORT with the same options; given twice, one of two paths (ST 2022-7).
+    /// Describe the stream that `video send` sends to ADDR:PORT with the same options; given twice, one of two paths, ST 2022-7
+    /// (default: none, it has to be given unless one is explained).
     #[arg(long, value_name = "ADDR:PORT", required_unless_present_any = ["explain", "listen"], conflicts_with_all = ["explain", "listen"])]
     pub to: Vec<SocketAddr>,
 

@@ -28,7 +28,7 @@ use crate::outcome::{Failure, print_either, remark};
 /// Options of `video send`.
 #[derive(Args, Clone, Debug)]
 pub struct VideoSendOptions {
-    /// Send to ADDR:PORT, one host or a group; given twice, send the same by two paths (ST 2022-7).
+    /// Send to ADDR:PORT, one host or a group; given twice, send the same by two paths, ST 2022-7 (default: none, it has to be given).
     #[arg(long, value_name = "ADDR:PORT", required = true)]
     pub to: Vec<SocketAddr>,
 
@@ -64,6 +64,10 @@ pub struct VideoSendOptions {
     /// Announce the session to everybody in its scope by SAP, each 30 seconds, until it ends (default: not).
     #[arg(long)]
     pub announce: bool,
+
+    /// Measure how evenly packets leave, by the models of ST 2110-21, as analyse does where they arrive (default: not).
+    #[arg(long)]
+    pub conformance: bool,
 
     /// Print one JSON object at the end instead of text (default: text).
     #[arg(long)]
@@ -166,6 +170,7 @@ impl VideoSendOptions {
         let mut send = self.packets.driver_options(&self.to)?;
         send.frames_max = self.limit.frames.unwrap_or(u64::MAX);
         send.duration = self.limit.seconds.unwrap_or(Duration::MAX);
+        send.measures_pacing = self.conformance;
         Ok(send)
     }
 

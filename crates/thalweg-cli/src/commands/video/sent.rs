@@ -8,6 +8,7 @@ use thalweg_video::io::SendReport;
 
 use super::figures::{FpsFigures, cost, micros_or_unknown};
 use super::live::micros;
+use super::paced::PacingFigures;
 use super::sounded::SoundSentFigures;
 
 /// What a sender did.
@@ -39,6 +40,12 @@ pub struct SentFigures {
     pub socket_errors: u64,
     /// What became of sound; null without it.
     pub sound: Option<SoundSentFigures>,
+    /// How evenly packets left; absent where it is not measured, or the models do not fit.
+    #[serde(flatten)]
+    pub pacing: Option<PacingFigures>,
+    /// Why there is no pacing, though it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_missing: Option<String>,
 }
 
 /// What a receiver reported.
@@ -73,6 +80,8 @@ impl SentFigures {
             system_calls: report.sockets.calls,
             socket_errors: report.sockets.asynchronous_errors,
             sound,
+            pacing: report.pacing.and_then(Result::ok).map(|summary| PacingFigures::new(&summary)),
+            pacing_missing: report.pacing.and_then(Result::err).map(|refusal| refusal.to_string()),
         }
     }
 
@@ -114,6 +123,12 @@ impl fmt::Display for SentFigures {
                 micros_or_unknown(self.rtt_us),
                 peer.jitter_rfc3550_us
             )?,
+        }
+        if let Some(pacing) = &self.pacing {
+            write!(f, "\n{pacing}")?;
+        }
+        if let Some(reason) = &self.pacing_missing {
+            write!(f, "\npacing   unknown: {reason}")?;
         }
         self.sound.as_ref().map_or(Ok(()), |sound| write!(f, "\n{sound}"))
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::files::HostFiles;
+use crate::processor_set::ProcessorSet;
 
 /// A network interface and its settings; what the kernel does not show is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,10 @@ pub struct NetworkDevice {
     pub polling: PollingSettings,
     /// Receive queues, each with the processors that share its work (`rps_cpus`, a mask; zeros mean the one that was interrupted).
     pub receive_queues: Vec<String>,
+    /// Entries of the table by which each of them sends flows to their readers (`rps_flow_cnt`); 0 for none.
+    pub flow_entries: Vec<Option<u32>>,
+    /// Its interrupts.
+    pub interrupts: Vec<DeviceInterrupt>,
     /// Its bus, where configuration space shows it.
     pub bus: Option<BusReads>,
 }
@@ -34,6 +39,15 @@ pub struct PollingSettings {
     pub deferred_interrupts: Option<u32>,
     /// `threaded`: whether a thread of its own polls.
     pub is_threaded: Option<bool>,
+}
+
+/// An interrupt of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInterrupt {
+    /// Its number, as in `/proc/interrupts`.
+    pub number: u32,
+    /// The processors that handle it.
+    pub processors: ProcessorSet,
 }
 
 /// How much an interface reads from memory at a time: what the paper of 2006 calls MMRBC, and its successor.
@@ -67,10 +81,9 @@ impl NetworkDevice {
         // Drivers that do not know say -1, some kernels without its sign.
         let is_known = |megabits: &u64| (1..u64::from(u32::MAX)).contains(megabits);
         let megabits: Option<u64> = number(text("speed")).filter(is_known);
-        let queues = files.entries(format!("{folder}/queues"));
-        let mask = |queue: String| {
-            queue.starts_with("rx-").then(|| text(&format!("queues/{queue}/rps_cpus")).unwrap_or_default())
-        };
+        let mut queues = files.entries(format!("{folder}/queues"));
+        queues.retain(|queue| queue.starts_with("rx-"));
+        let of_queue = |queue: &String, entry: &str| text(&format!("queues/{queue}/{entry}"));
         Some(NetworkDevice {
             name: name.to_owned(),
             is_physical: files.has(format!("{folder}/device")),
@@ -82,7 +95,9 @@ impl NetworkDevice {
                 deferred_interrupts: number(text("napi_defer_hard_irqs")),
                 is_threaded: text("threaded").map(|text| text != "0"),
             },
-            receive_queues: queues.into_iter().filter_map(mask).collect(),
+            receive_queues: queues.iter().map(|queue| of_queue(queue, "rps_cpus").unwrap_or_default()).collect(),
+            flow_entries: queues.iter().map(|queue| number(of_queue(queue, "rps_flow_cnt"))).collect(),
+            interrupts: interrupts(files, &format!("{folder}/device")),
             bus: files.bytes(format!("{folder}/device/config")).and_then(|config| BusReads::parse(&config)),
         })
     }
@@ -122,6 +137,27 @@ impl BusReads {
         }
         None
     }
+}
+
+/// The interrupts of the device in this folder.
+fn interrupts(files: &HostFiles, device: &str) -> Vec<DeviceInterrupt> {
+    // What a machine imitates by virtio has the interrupts of the device that carries it.
+    let is_carried =
+        files.link(device).is_some_and(|path| path.rsplit('/').next().is_some_and(|name| name.starts_with("virtio")));
+    let folder = if is_carried { format!("{device}/../msi_irqs") } else { format!("{device}/msi_irqs") };
+    let mut numbers: Vec<u32> = files.entries(folder).iter().filter_map(|name| name.parse().ok()).collect();
+    if numbers.is_empty() {
+        // One by a wire; 0 for none.
+        let wired: Option<u32> = files.text(format!("{device}/irq")).and_then(|text| text.trim().parse().ok());
+        numbers.extend(wired.filter(|number| *number != 0));
+    }
+    numbers.sort_unstable();
+    let placed = |number: u32| {
+        let list = |entry: &str| ProcessorSet::parse(&files.text(format!("proc/irq/{number}/{entry}"))?);
+        let processors = list("effective_affinity_list").or_else(|| list("smp_affinity_list"))?;
+        Some(DeviceInterrupt { number, processors })
+    };
+    numbers.into_iter().filter_map(placed).collect()
 }
 
 const FOLDER: &str = "sys/class/net";
@@ -188,8 +224,42 @@ mod tests {
         assert_eq!((eth.is_physical, veth.is_physical), (true, false));
         assert_eq!((eth.receive_queues.as_slice(), eth.polling.is_threaded), (&["03".to_owned()][..], Some(false)));
         assert_eq!((veth.bits_per_second, veth.mtu_bytes, &veth.bus), (None, None, &None));
+        assert_eq!(eth.flow_entries, [None]);
         assert_eq!(NetworkDevice::read(&tree.files(), "../net/eth0"), None);
         tree.write("sys/class/net/veth1/speed", "4294967295\n");
         assert_eq!(NetworkDevice::read(&tree.files(), "veth1").and_then(|veth| veth.bits_per_second), None);
+    }
+
+    #[test]
+    fn interrupts_are_those_of_the_device_or_of_what_carries_it() {
+        let tree = Tree::new("interrupts")
+            .with("sys/class/net/eth0/queues/rx-0/rps_cpus", "0\n")
+            .with("sys/class/net/eth0/queues/rx-0/rps_flow_cnt", "32768\n")
+            .with("sys/class/net/eth0/device/msi_irqs/125", "msix\n")
+            .with("sys/class/net/eth0/device/msi_irqs/40", "msix\n")
+            .with("sys/class/net/eth1/device/irq", "11\n")
+            .with("sys/class/net/eth1/device/msi_irqs/41", "msix\n")
+            .with("sys/devices/pci0/virtio3/vendor", "0x1af4\n")
+            .with("sys/devices/pci0/msi_irqs/26", "msix\n")
+            .link("sys/class/net/eth2/device", "../../../devices/pci0/virtio3")
+            .with("sys/class/net/eth3/device/irq", "11\n")
+            .with("proc/irq/11/smp_affinity_list", "0-1\n")
+            .with("proc/irq/26/smp_affinity_list", "3\n")
+            .with("proc/irq/40/smp_affinity_list", "0-3\n")
+            .with("proc/irq/40/effective_affinity_list", "2\n")
+            .with("proc/irq/125/smp_affinity_list", "0-3\n")
+            .with("proc/irq/125/effective_affinity_list", "\n");
+        let check = |device: &str, expect: &[(u32, &str)]| {
+            let device = NetworkDevice::read(&tree.files(), device).expect("an interface");
+            let seen: Vec<_> = device.interrupts.iter().map(|one| (one.number, one.processors.to_string())).collect();
+            let seen: Vec<_> = seen.iter().map(|(number, list)| (*number, list.as_str())).collect();
+            assert_eq!(seen, expect, "{}", device.name);
+        };
+        check("eth0", &[(40, "2"), (125, "0-3")]);
+        check("eth1", &[]);
+        check("eth2", &[(26, "3")]);
+        check("eth3", &[(11, "0-1")]);
+        let eth0 = NetworkDevice::read(&tree.files(), "eth0").expect("an interface");
+        assert_eq!(eth0.flow_entries, [Some(32_768)]);
     }
 }

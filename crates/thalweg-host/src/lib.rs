@@ -16,27 +16,30 @@ mod devices;
 mod energy;
 mod environment;
 mod files;
+mod groups;
 mod layers;
 mod limits;
 mod load;
 mod namespace;
 mod process;
 mod process_usage;
+mod processor_set;
 mod processors;
 mod programs;
 mod quota;
 mod writing;
 
-pub use devices::{BusReads, NetworkDevice, PollingSettings};
+pub use devices::{BusReads, DeviceInterrupt, NetworkDevice, PollingSettings};
 pub use energy::Energy;
 pub use environment::{Environment, HostEnvironment};
 pub use files::HostFiles;
 pub use layers::Layers;
-pub use limits::{ProcessorQuota, ProcessorRules};
+pub use limits::{IdleState, ProcessorQuota, ProcessorRules};
 pub use load::{Conditions, ConditionsWatch, SecondConditions, SecondWatch};
 pub use namespace::{Namespace, NamespaceError, NamespaceRemover, may_make_namespaces};
 pub use process::{Task, TaskStat, TaskStatus, ThreadSchedule};
 pub use process_usage::{ProcessUsage, ThreadUsage};
+pub use processor_set::ProcessorSet;
 pub use processors::{
     cpu_time, kill_group, monotonic_nanos, pin_to_cpu, request_exact_timers, spawn_on, thread_cpu_time,
 };

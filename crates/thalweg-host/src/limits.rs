@@ -2,13 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::files::HostFiles;
+use crate::files::{HostFiles, field};
+use crate::groups::{GROUPS, around};
+use crate::processor_set::ProcessorSet;
 
 /// The processors and the rules by which they are shared; what the kernel does not show is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorRules {
-    /// Logical processors that are switched on.
-    pub count: usize,
+    /// Those that are switched on.
+    pub online: ProcessorSet,
+    /// Those that this process may run on.
+    pub allowed: Option<ProcessorSet>,
+    /// Those that share a cache of the third level, for each such cache.
+    pub caches: Vec<ProcessorSet>,
+    /// The idle state that takes longest to leave, of those that are not switched off.
+    pub idle: Option<IdleState>,
     /// Logical processors of one core, where a core has several, such as `0-1`; the first such core.
     pub siblings: Option<String>,
     /// Governor of each processor's clock, by its number.
@@ -17,6 +25,15 @@ pub struct ProcessorRules {
     pub quota: Option<ProcessorQuota>,
     /// Whether each session gets the same share, however many threads it has (`sched_autogroup_enabled`).
     pub has_autogroups: Option<bool>,
+}
+
+/// A state in which a processor waits for work (cpuidle).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleState {
+    /// Its name, such as `C6`.
+    pub name: String,
+    /// Microseconds until the processor works again.
+    pub exit_us: u64,
 }
 
 /// Processor time that a control group gets in each period (`cpu.max`).
@@ -54,14 +71,40 @@ impl ProcessorRules {
         let governor = |cpu: &usize| Some((*cpu, text(format!("{PROCESSORS}/cpu{cpu}/cpufreq/scaling_governor"))?));
         let mut governors: Vec<_> = numbers.iter().filter_map(governor).collect();
         governors.sort_unstable();
+        let mut caches: Vec<ProcessorSet> = Vec::new();
+        for cpu in &numbers {
+            let shared = text(format!("{PROCESSORS}/cpu{cpu}/cache/index3/shared_cpu_list"));
+            let shared = shared.and_then(|list| ProcessorSet::parse(&list));
+            if let Some(shared) = shared.filter(|shared| !caches.contains(shared)) {
+                caches.push(shared);
+            }
+        }
+        let status = files.text("proc/self/status");
+        let allowed = status.as_deref().and_then(|text| field(text, "Cpus_allowed_list"));
+        let idle = numbers.iter().flat_map(|cpu| idle_states(files, *cpu));
         ProcessorRules {
-            count: numbers.len(),
+            idle: idle.max_by_key(|state| state.exit_us),
+            allowed: allowed.and_then(ProcessorSet::parse),
+            caches,
+            online: numbers.iter().copied().collect(),
             siblings: numbers.iter().filter_map(siblings).find(|list| list.contains([',', '-'])),
             governors,
             quota: quota(files),
             has_autogroups: files.setting("kernel.sched_autogroup_enabled").map(|value| value != "0"),
         }
     }
+}
+
+/// The idle states of a processor that are not switched off.
+fn idle_states(files: &HostFiles, cpu: usize) -> Vec<IdleState> {
+    let folder = format!("{PROCESSORS}/cpu{cpu}/cpuidle");
+    let text = |state: &str, entry: &str| Some(files.text(format!("{folder}/{state}/{entry}"))?.trim().to_owned());
+    let state = |state: String| {
+        let is_off = text(&state, "disable").is_some_and(|disable| disable != "0");
+        let exit_us = text(&state, "latency")?.parse().ok()?;
+        (!is_off).then_some(IdleState { name: text(&state, "name")?, exit_us })
+    };
+    files.entries(&folder).into_iter().filter_map(state).collect()
 }
 
 /// The tightest quota of this process's group and the groups around it.
@@ -83,11 +126,9 @@ fn quota(files: &HostFiles) -> Option<ProcessorQuota> {
     least(quotas)
 }
 
-/// The tightest of a folder and the folders above it, as deep as groups are nested.
+/// The tightest of a folder and the folders above it.
 fn tightest(path: &str, read: impl Fn(&str) -> Option<ProcessorQuota>) -> Option<ProcessorQuota> {
-    let folders =
-        std::iter::successors(Some(path.trim_end_matches('/')), |folder| folder.rfind('/').map(|end| &folder[..end]));
-    least(folders.take(DEPTH_MAX).filter_map(read))
+    least(around(path).filter_map(read))
 }
 
 fn least(quotas: impl Iterator<Item = ProcessorQuota>) -> Option<ProcessorQuota> {
@@ -101,9 +142,6 @@ fn unified(text: &str) -> Option<ProcessorQuota> {
 }
 
 const PROCESSORS: &str = "sys/devices/system/cpu";
-const GROUPS: &str = "sys/fs/cgroup";
-/// Deeper than any system nests its groups.
-const DEPTH_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +176,34 @@ mod tests {
             .with("sys/devices/system/cpu/cpufreq/policy0/x", "")
             .with("proc/sys/kernel/sched_autogroup_enabled", "1\n");
         let rules = ProcessorRules::read(&tree.files());
-        assert_eq!((rules.count, rules.has_autogroups, rules.quota), (1, Some(true), None));
+        assert_eq!((rules.online.to_string().as_str(), rules.has_autogroups, rules.quota), ("0", Some(true), None));
         assert_eq!((rules.siblings.as_deref(), rules.governors), (Some("0,2"), vec![(0, "powersave".to_owned())]));
+    }
+
+    #[test]
+    fn processors_tell_where_they_may_run_what_they_share_and_how_deep_they_sleep() {
+        let tree =
+            Tree::new("places").with("proc/self/status", "Name:\tx\nCpus_allowed:\tf\nCpus_allowed_list:\t1,3\n");
+        for (cpu, cache) in [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")] {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}");
+            tree.write(&format!("{folder}/cache/index3/shared_cpu_list"), &format!("{cache}\n"));
+            for (state, name, latency, disable) in
+                [(0, "POLL", 0, 0), (1, "C1", 2, 0), (2, "C6", 133, 0), (3, "C8", 200, 1)]
+            {
+                let folder = format!("{folder}/cpuidle/state{state}");
+                tree.write(&format!("{folder}/name"), &format!("{name}\n"));
+                tree.write(&format!("{folder}/latency"), &format!("{latency}\n"));
+                tree.write(&format!("{folder}/disable"), &format!("{disable}\n"));
+            }
+        }
+        let rules = ProcessorRules::read(&tree.files());
+        let of = |list: &str| ProcessorSet::parse(list).expect("a list");
+        assert_eq!(
+            (rules.online, rules.allowed, rules.caches),
+            (of("0-3"), Some(of("1,3")), vec![of("0-1"), of("2-3")])
+        );
+        assert_eq!(rules.idle, Some(IdleState { name: "C6".to_owned(), exit_us: 133 }));
+        tree.write("sys/devices/system/cpu/cpu2/online", "0\n");
+        assert_eq!(ProcessorRules::read(&tree.files()).online, of("0-1,3"));
     }
 }

@@ -60,6 +60,21 @@ impl HostFiles {
         Some(self.link("proc/self/ns/net")? == self.link("proc/1/ns/net")?)
     }
 
+    /// Whether an init system runs here, which applies the files of `/etc/sysctl.d` at each start: on a machine always, in a container as a
+    /// rule not. `None` where the system does not tell.
+    pub fn has_init_system(&self) -> Option<bool> {
+        let is_machine = self.link("proc/self/ns/pid")? == FIRST_PROCESSES;
+        let first = self.text("proc/1/comm");
+        Some(is_machine || first.is_some_and(|name| INIT_SYSTEMS.contains(&name.trim())))
+    }
+
+    /// When the kernel moves memory about for a program that asks for a huge page (`transparent_hugepage/defrag`), such as `madvise`.
+    pub fn compaction(&self) -> Option<String> {
+        let text = self.text("sys/kernel/mm/transparent_hugepage/defrag")?;
+        let (_, chosen) = text.split_once('[')?;
+        Some(chosen.split_once(']')?.0.to_owned())
+    }
+
     /// The identity of this run of the kernel.
     pub fn boot_id(&self) -> Option<String> {
         self.setting("kernel.random.boot_id")
@@ -96,6 +111,10 @@ impl HostFiles {
         nearest.is_some_and(|(_, options)| options.split(',').any(|option| option == "ro"))
     }
 }
+
+/// The namespace of processes that the kernel starts with has this number on every system (`PROC_PID_INIT_INO`).
+const FIRST_PROCESSES: &str = "pid:[4026531836]";
+const INIT_SYSTEMS: [&str; 5] = ["dinit", "init", "runit", "s6-svscan", "systemd"];
 
 fn governor_path(processor: usize) -> String {
     format!("sys/devices/system/cpu/cpu{processor}/cpufreq/scaling_governor")
@@ -148,5 +167,25 @@ mod tests {
         let files = HostFiles::here();
         assert!(files.network_namespace().is_some_and(|name| name.starts_with("net:[")));
         assert!(files.boot_id().is_some_and(|id| id.len() == 36));
+    }
+
+    #[test]
+    fn a_container_has_an_init_system_only_if_its_first_process_is_one() {
+        let tree = Tree::new("init").with("proc/1/comm", "sleep\n").link("proc/self/ns/pid", "pid:[4026532201]");
+        assert_eq!(tree.files().has_init_system(), Some(false));
+        tree.write("proc/1/comm", "systemd\n");
+        assert_eq!(tree.files().has_init_system(), Some(true));
+        let machine = Tree::new("init-machine").with("proc/1/comm", "x\n").link("proc/self/ns/pid", FIRST_PROCESSES);
+        assert_eq!(machine.files().has_init_system(), Some(true));
+        assert_eq!(Tree::new("init-none").files().has_init_system(), None);
+    }
+
+    #[test]
+    fn the_chosen_word_of_compaction_stands_in_brackets() {
+        let path = "sys/kernel/mm/transparent_hugepage/defrag";
+        let tree = Tree::new("compaction").with(path, "always defer defer+madvise [madvise] never\n");
+        assert_eq!(tree.files().compaction().as_deref(), Some("madvise"));
+        tree.remove(path);
+        assert_eq!(tree.files().compaction(), None);
     }
 }
